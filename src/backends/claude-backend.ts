@@ -1,0 +1,291 @@
+// Claude Code. Wire types captured from `claude -p --output-format stream-json`, CLI 2.1.197; see test/fixtures/claude
+// and docs/backends/claude.md.
+
+import type { RunDirectory } from '../processes/run-directory.js'
+import { CliBackend, type CliTraits, type Invocation } from './cli-backend.js'
+import { reasonOfStatus } from './failures.js'
+import type { JsonObject } from './jsonl.js'
+import { tokenUsage, Translation, type Verdict } from './translation.js'
+import type { Turn } from './turn.js'
+import type { AgentEventBody } from './types.js'
+
+type ClaudeLine =
+  | { type: 'system'; subtype: 'init'; session_id: string; model?: string }
+  | { type: 'system'; subtype: 'api_retry'; attempt: number; max_retries: number; error?: string }
+  | { type: 'system'; subtype: 'model_fallback'; original_model: string; fallback_model: string }
+  | { type: 'system'; subtype: 'status' | 'thinking_tokens' | 'task_started' | 'task_updated' | 'task_notification' }
+  | { type: 'stream_event'; event: StreamEvent; parent_tool_use_id?: string | null }
+  | {
+      type: 'assistant'
+      message: { id?: string; model?: string; content: Block[] }
+      parent_tool_use_id?: string | null
+    }
+  | { type: 'user'; message: { content: string | Block[] }; parent_tool_use_id?: string | null }
+  | ResultLine
+  // The service document's names for the same things.
+  | { type: 'init'; session_id: string }
+  | { type: 'message'; content: string | Block[] }
+  | ({ type: 'tool_use' } & ToolUseBlock)
+  | ({ type: 'tool_result' } & ToolResultBlock)
+
+type StreamEvent =
+  | { type: 'message_start'; message: { id: string } }
+  | { type: 'content_block_start' | 'content_block_stop' | 'message_delta' | 'message_stop' | 'ping' }
+  | { type: 'content_block_delta'; delta: { type: string; text?: string; thinking?: string } }
+
+type Block = { type: 'text'; text: string } | { type: 'thinking'; thinking: string } | ToolUseBlock | ToolResultBlock
+
+interface ToolUseBlock {
+  type: 'tool_use'
+  id: string
+  name: string
+  input: Record<string, unknown>
+}
+
+interface ToolResultBlock {
+  type: 'tool_result'
+  tool_use_id: string
+  content?: string | Array<{ type: string; text?: string }>
+  is_error?: boolean
+}
+
+interface ResultLine {
+  type: 'result'
+  subtype?: string
+  is_error?: boolean
+  result?: string
+  errors?: string[]
+  api_error_status?: number | null
+  stop_reason?: string | null
+  terminal_reason?: string
+  session_id?: string
+  num_turns?: number
+  total_cost_usd?: number
+  usage?: Record<'input_tokens' | 'output_tokens' | 'cache_read_input_tokens' | 'cache_creation_input_tokens', number>
+  permission_denials?: unknown[]
+}
+
+const ROOT_ADVICE = 'Run the gateway as another user, or set IS_SANDBOX=1 where root is confined, as in a container.'
+
+export class ClaudeCodeBackend extends CliBackend {
+  protected readonly traits: CliTraits = {
+    label: 'Claude',
+    packageName: '@anthropic-ai/claude-code',
+    variables: ['ANTHROPIC_*', 'CLAUDE_*', 'IS_SANDBOX'],
+    sessionId: /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i,
+    // On SIGTERM it may leave a running command behind; on SIGINT it never did.
+    stopSignal: 'SIGINT',
+    promptLimit: { size: 10_000_000, unit: 'bytes' },
+    failureSigns: [
+      [/no conversation found|--resume requires a valid session/i, 'session_lost'],
+      [/cannot be used with root\/sudo/i, 'refused', ROOT_ADVICE],
+      [/not logged in|please run \/login/i, 'auth'],
+      [/reached max(?:imum number of)? turns/i, 'max_turns'],
+    ],
+    supportsMaxTurns: true,
+    supportsToolControl: true,
+    supportsStreaming: true,
+    versions: {
+      oldestKnown: '2.1.197',
+      holes: [
+        { below: '1.0.111', what: 'CVE-2025-59536, a repository can run commands before it is trusted' },
+        { below: '2.0.65', what: 'CVE-2026-21852, a repository can have the API key sent elsewhere' },
+      ],
+    },
+  }
+
+  name() {
+    return 'claude' as const
+  }
+
+  buildArgs(prompt: string, systemPromptOrFile: string, sessionId?: string): string[] {
+    const { model, allowedTools, maxTurns } = this.config
+    return [
+      ...['-p', '--output-format', 'json', '--dangerously-skip-permissions', '--max-turns', String(maxTurns)],
+      ...(model === undefined ? [] : ['--model', model]),
+      ...(sessionId ? ['--resume', sessionId] : []),
+      ...allowedTools.flatMap((tool) => ['--allowedTools', tool]),
+      // After --allowedTools, which takes every word up to the next option and would swallow the prompt.
+      ...['--append-system-prompt-file', systemPromptOrFile],
+      prompt,
+    ]
+  }
+
+  protected invocation(turn: Turn, files: RunDirectory): Invocation {
+    const { systemPrompt, sessionId, model, maxTurns, prompt } = turn
+    return {
+      args: [
+        ...['-p', '--output-format', 'stream-json', '--verbose', '--include-partial-messages'],
+        ...['--max-turns', String(maxTurns)],
+        ...(model === undefined ? [] : ['--model', model]),
+        ...(sessionId === undefined ? [] : ['--resume', sessionId]),
+        ...permissionArgs(turn.allowedTools),
+        ...(systemPrompt === '' ? [] : ['--append-system-prompt-file', files.write('system-prompt.md', systemPrompt)]),
+      ],
+      // A leading slash would run a command of the CLI instead of asking the model; a space before it does not.
+      stdin: prompt.startsWith('/') ? ` ${prompt}` : prompt,
+      environment: {
+        // Without it `@/etc/passwd` in a message puts that file before the model, unasked.
+        CLAUDE_CODE_DISABLE_ATTACHMENTS: '1',
+      },
+      defaults: {
+        // Ten retries, also of a refused key, take three minutes.
+        CLAUDE_CODE_MAX_RETRIES: '2',
+        // What runs in the background ends with the turn: better the model knows.
+        CLAUDE_CODE_DISABLE_BACKGROUND_TASKS: '1',
+        DISABLE_AUTOUPDATER: '1',
+      },
+    }
+  }
+
+  protected translation(emit: (event: AgentEventBody) => void): Translation {
+    return new ClaudeTranslation(emit)
+  }
+
+  protected override problems(): string[] {
+    const isRoot = process.getuid?.() === 0
+    if (!isRoot || this.dependencies.environment['IS_SANDBOX'] === '1') return []
+    return [`Claude Code refuses to skip permissions for root. ${ROOT_ADVICE}`]
+  }
+}
+
+/**
+ * Nothing is asked, since nobody could answer. A list of plain names is enforced by offering only those tools; a rule
+ * such as `Bash(git log:*)` or the name of an MCP tool needs the permission system, which skipping would switch off.
+ */
+function permissionArgs(allowedTools: string[]): string[] {
+  if (allowedTools.length === 0) return ['--dangerously-skip-permissions']
+  const names = allowedTools.map((tool) => tool.replace(/\(.*$/s, ''))
+  const hasRules = allowedTools.some((tool) => tool.includes('(') || tool.startsWith('mcp__'))
+  return [
+    ...(hasRules
+      ? ['--permission-mode', 'dontAsk']
+      : ['--dangerously-skip-permissions', '--disallowedTools', 'mcp__*']),
+    ...['--tools', [...new Set(names)].join(',')],
+    ...allowedTools.flatMap((tool) => ['--allowedTools', tool]),
+  ]
+}
+
+class ClaudeTranslation extends Translation {
+  /** The message whose text arrives in deltas now, and what has arrived of it. */
+  #streamingId: string | undefined
+  #streamed = ''
+  #lastText = ''
+
+  protected translate(value: JsonObject): void {
+    const line = value as ClaudeLine
+    if (typeof value['session_id'] === 'string') this.sessionId = value['session_id']
+    // What a subagent says is for its parent, not for the person.
+    if ('parent_tool_use_id' in line && line.parent_tool_use_id) return
+    switch (line.type) {
+      case 'system':
+        return this.#system(line)
+      case 'init':
+        return this.started(line.session_id)
+      case 'stream_event':
+        return this.#streamEvent(line.event)
+      case 'assistant':
+        // The error of the model server in the disguise of an answer; the result line has it too.
+        if (line.message.model !== '<synthetic>') this.#assistant(line.message)
+        return
+      case 'message':
+        return this.#assistant({ content: blocksOf(line.content) })
+      case 'user':
+        for (const block of blocksOf(line.message.content)) if (block.type === 'tool_result') this.#toolResult(block)
+        return
+      case 'tool_use':
+        return this.toolUse(line.id, line.name, line.input)
+      case 'tool_result':
+        return this.#toolResult(line)
+      case 'result':
+        return this.#result(line)
+      default:
+        return this.unknown((line as JsonObject)['type'])
+    }
+  }
+
+  #system(line: Extract<ClaudeLine, { type: 'system' }>): void {
+    switch (line.subtype) {
+      case 'init':
+        return this.started(line.session_id, line.model)
+      case 'api_retry':
+        return this.notice(`The model did not answer (${line.error}), retry ${line.attempt} of ${line.max_retries}.`)
+      case 'model_fallback':
+        return this.notice(`${line.original_model} is overloaded, going on with ${line.fallback_model}.`)
+      case 'status':
+      case 'thinking_tokens':
+      case 'task_started':
+      case 'task_updated':
+      case 'task_notification':
+        return
+      default:
+        return this.unknown(`system/${(line as JsonObject)['subtype']}`)
+    }
+  }
+
+  #streamEvent(event: StreamEvent): void {
+    if (event.type === 'message_start') {
+      this.#streamingId = event.message.id
+      this.#streamed = ''
+      this.endText()
+    } else if (event.type === 'content_block_delta') {
+      if (event.delta.type === 'text_delta') {
+        this.#streamed += event.delta.text
+        this.output(event.delta.text ?? '')
+      } else if (event.delta.type === 'thinking_delta') this.thinking(event.delta.thinking ?? '')
+    } else if (event.type === 'content_block_start') this.endText()
+  }
+
+  /** A whole block. Its text repeats what was streamed, unless the stream broke and it was fetched anew. */
+  #assistant({ id, content }: { id?: string; content: Block[] }): void {
+    const isStreamed = id !== undefined && id === this.#streamingId
+    for (const block of content) {
+      if (block.type === 'text') {
+        this.#lastText = block.text
+        if (isStreamed && this.#streamed.endsWith(block.text)) continue
+        this.endText()
+        this.output(block.text)
+      } else if (block.type === 'thinking') {
+        if (!isStreamed) this.thinking(block.thinking)
+      } else if (block.type === 'tool_use') this.toolUse(block.id, block.name, block.input)
+    }
+  }
+
+  #toolResult(block: ToolResultBlock): void {
+    this.toolResult(block.tool_use_id, textOf(block.content), block.is_error === true)
+  }
+
+  #result(line: ResultLine): void {
+    this.verdict = this.#verdict(line)
+    if (line.total_cost_usd !== undefined) this.costUsd = line.total_cost_usd
+    if (line.usage) {
+      this.usage = tokenUsage({
+        inputTokens: line.usage.input_tokens,
+        outputTokens: line.usage.output_tokens,
+        cacheReadTokens: line.usage.cache_read_input_tokens,
+        cacheWriteTokens: line.usage.cache_creation_input_tokens,
+      })
+    }
+    this.metadata = { turns: line.num_turns, permissionDenials: line.permission_denials }
+  }
+
+  #verdict(line: ResultLine): Verdict {
+    // The subtype alone misleads: it is "success" for every error of the model server.
+    if (!line.is_error && !line.subtype?.startsWith('error')) {
+      return { isError: false, text: line.result ?? this.#lastText }
+    }
+    const message = line.result ?? line.errors?.join('\n') ?? 'The agent gave no reason.'
+    if (line.subtype === 'error_max_turns') return { isError: true, reason: 'max_turns', message }
+    if (line.stop_reason === 'refusal') return { isError: true, reason: 'refused', message }
+    return { isError: true, reason: reasonOfStatus(line.api_error_status), message }
+  }
+}
+
+function blocksOf(content: string | Block[]): Block[] {
+  return typeof content === 'string' ? [{ type: 'text', text: content }] : content
+}
+
+function textOf(content: ToolResultBlock['content']): string {
+  if (content === undefined || typeof content === 'string') return content ?? ''
+  return content.map((part) => part.text ?? `[${part.type}]`).join('\n')
+}

@@ -1,0 +1,303 @@
+// Everything about driving a command line that is the same for all five agents. A subclass says how its CLI is
+// started (`invocation`) and what its output means (`translation`).
+
+import { existsSync, statSync } from 'node:fs'
+import { operatorEnvironment } from '../environment.js'
+import { GatewayError } from '../errors.js'
+import { createLog, type Log } from '../log.js'
+import { findExecutable } from '../processes/find-executable.js'
+import { OUTPUT_LIMITS, type OutputLimits } from '../processes/line-splitter.js'
+import { createRunDirectory, type RunDirectory } from '../processes/run-directory.js'
+import { agentEnvironment } from './agent-environment.js'
+import { type Run, startRun } from './cli-run.js'
+import { EventQueue } from './event-queue.js'
+import type { FailureSign } from './failures.js'
+import { pumpStream } from './stream-pump.js'
+import { type Failed, foldOutput, type Translation } from './translation.js'
+import type { Turn } from './turn.js'
+import type {
+  AgentBackend,
+  AgentCapabilities,
+  AgentEvent,
+  AgentEventBody,
+  AgentProbe,
+  AgentRequest,
+  AgentResult,
+  BackendAdapterConfig,
+  BackendEventResult,
+  BackendName,
+  StreamCallback,
+} from './types.js'
+import { problemsOfVersion, readVersion, type VersionKnowledge } from './version.js'
+
+export const DEFAULT_IDLE_TIMEOUT_MS = 600_000
+
+export interface BackendDependencies {
+  /** The operator's environment; filtered before an agent sees it. */
+  environment: NodeJS.ProcessEnv
+  /** Further variables to pass on, as names or `PREFIX_*`. */
+  passVariables: readonly string[]
+  log: Log
+  now: () => number
+  limits: OutputLimits
+}
+
+/** What is fixed about one CLI. */
+export interface CliTraits {
+  /** As it stands in error sentences: `Claude CLI error (exit 1): …`. */
+  label: string
+  /** The npm package that installs it. */
+  packageName: string
+  /** The agent's own variables, as names or `PREFIX_*`. */
+  variables: readonly string[]
+  sessionId: RegExp
+  /** The signal it cleans up best on. */
+  stopSignal: NodeJS.Signals
+  /** The longest prompt the CLI takes whole. */
+  promptLimit?: { size: number; unit: 'bytes' | 'characters' }
+  /** What it prints on stderr when it fails before it can say so in its wire format. */
+  failureSigns: readonly FailureSign[]
+  supportsMaxTurns: boolean
+  supportsToolControl: boolean
+  supportsStreaming: boolean
+  versions: VersionKnowledge
+}
+
+/** How a turn is really started. */
+export interface Invocation {
+  args: string[]
+  stdin: string
+  /** Set whatever the operator's environment says. */
+  environment?: Record<string, string>
+  /** Set where the operator's environment says nothing. */
+  defaults?: Record<string, string>
+  /** Looked at when the process has ended; a sentence to tell, if something did not go as intended. */
+  check?(): string | undefined
+}
+
+export abstract class CliBackend implements AgentBackend {
+  protected abstract readonly traits: CliTraits
+  protected readonly dependencies: BackendDependencies
+  #warned = new Set<string>()
+
+  constructor(
+    protected readonly config: BackendAdapterConfig,
+    dependencies: Partial<BackendDependencies> = {},
+  ) {
+    this.dependencies = {
+      environment: dependencies.environment ?? operatorEnvironment(),
+      passVariables: dependencies.passVariables ?? [],
+      log: dependencies.log ?? createLog(),
+      now: dependencies.now ?? Date.now,
+      limits: dependencies.limits ?? OUTPUT_LIMITS,
+    }
+  }
+
+  abstract name(): BackendName
+
+  /**
+   * The arguments as the gateway document defines them; what is spawned is `invocation`.
+   *
+   * Contract: pure and trusting. It never validates, alters or throws; options stand before prompt and file names.
+   */
+  abstract buildArgs(prompt: string, systemPromptOrFile: string, sessionId?: string): string[]
+
+  /** How today's CLI is started. Contract: pure but for files written to `files`, which are gone after the run. */
+  protected abstract invocation(turn: Turn, files: RunDirectory): Invocation
+
+  /** Contract: a fresh translation for one turn, or for one finished output when there is no turn. */
+  protected abstract translation(emit: (event: AgentEventBody) => void, turn?: Turn): Translation
+
+  /** Contract: pure; the same translation as in `run`, over an output that is complete. */
+  parseOutput(stdout: string): BackendEventResult {
+    return foldOutput(
+      stdout,
+      this.translation(() => {}),
+      this.traits.failureSigns,
+    )
+  }
+
+  async execute(
+    prompt: string,
+    systemPrompt: string,
+    sessionId?: string,
+    onStream?: StreamCallback,
+  ): Promise<BackendEventResult> {
+    const request: AgentRequest = { prompt, systemPrompt, ...(sessionId !== undefined && { sessionId }) }
+    const pump = onStream && pumpStream(onStream, this.dependencies.log)
+    let result: AgentResult | undefined
+    for await (const event of this.run(request, new AbortController().signal)) {
+      if (event.type === 'output') pump?.push(event.content)
+      if (event.type === 'complete') result = event.result
+    }
+    await pump?.drained()
+    if (result === undefined) throw new Error('A run ended without its complete event')
+    const responseText = result.failure?.report ?? result.finalOutput
+    return {
+      isError: result.isError,
+      ...(responseText !== undefined && { responseText }),
+      ...(result.sessionId !== undefined && { sessionId: result.sessionId }),
+    }
+  }
+
+  async *run(request: AgentRequest, signal: AbortSignal): AsyncGenerator<AgentEvent, void, undefined> {
+    const timeoutMs = milliseconds('timeoutMs', request.timeoutMs ?? this.config.queryTimeoutMs, 1)
+    const idleTimeoutMs = milliseconds('idleTimeoutMs', request.idleTimeoutMs ?? DEFAULT_IDLE_TIMEOUT_MS, 0)
+    const { now, limits } = this.dependencies
+    const turn = this.#turn(request)
+    this.#warnAboutIgnoredOptions(turn)
+
+    const executable = this.#findExecutable()
+    const refusal = signal.aborted ? CANCELLED : this.#refusal(turn)
+    if (refusal || executable === undefined) {
+      yield* this.#refused(refusal ?? { reason: 'spawn', message: this.#notFound() })
+      return
+    }
+
+    const files = createRunDirectory()
+    let run: Run | undefined
+    const cancel = () => run?.stop(CANCELLED)
+    try {
+      const { args, stdin, check, ...invocation } = this.invocation(turn, files)
+      run = startRun({
+        label: this.traits.label,
+        failureSigns: this.traits.failureSigns,
+        process: {
+          executable,
+          args,
+          stdin,
+          cwd: turn.workingDir,
+          // PWD: OpenCode trusts it more than its real working directory.
+          environment: {
+            ...invocation.defaults,
+            ...this.#agentEnvironment(),
+            PWD: turn.workingDir,
+            ...invocation.environment,
+          },
+          stopSignal: this.traits.stopSignal,
+        },
+        translation: (emit) => this.translation(emit, turn),
+        timeoutMs,
+        idleTimeoutMs,
+        limits,
+        now,
+        check,
+      })
+      signal.addEventListener('abort', cancel)
+      yield* run.events
+    } finally {
+      signal.removeEventListener('abort', cancel)
+      // Reached early when the consumer leaves the loop: the agent must not work on for nobody.
+      cancel()
+      await run?.ended
+      files.remove()
+    }
+  }
+
+  async validate(): Promise<boolean> {
+    return this.#findExecutable() !== undefined
+  }
+
+  async probe(): Promise<AgentProbe> {
+    const path = this.#findExecutable()
+    if (path === undefined) return { isFound: false, problems: [this.#notFound()] }
+    const version = await readVersion(path, this.#agentEnvironment())
+    const problems = [...problemsOfVersion(version, this.traits.versions), ...this.problems()]
+    return { isFound: true, path, ...(version && { version }), problems }
+  }
+
+  capabilities(): AgentCapabilities {
+    const { traits } = this
+    return {
+      provider: this.name(),
+      supportsSessionContinuation: true,
+      supportsModelSelection: true,
+      supportsToolControl: traits.supportsToolControl,
+      supportsMaxTurns: traits.supportsMaxTurns,
+      supportsStreaming: traits.supportsStreaming,
+      supportedModels: [],
+      maxPromptLength: traits.promptLimit?.size ?? 0,
+    }
+  }
+
+  /** What in this environment will keep the agent from working, beside its version. */
+  protected problems(): string[] {
+    return []
+  }
+
+  #turn(request: AgentRequest): Turn {
+    const model = request.model ?? this.config.model
+    return {
+      prompt: request.prompt,
+      systemPrompt: request.systemPrompt ?? '',
+      ...(request.sessionId !== undefined && { sessionId: request.sessionId }),
+      ...(request.sessionUsage && { sessionUsage: request.sessionUsage }),
+      ...(model !== undefined && { model }),
+      allowedTools: request.allowedTools ?? this.config.allowedTools,
+      workingDir: request.workingDir ?? this.config.workingDir,
+      maxTurns: request.maxTurns ?? this.config.maxTurns,
+    }
+  }
+
+  /** What is told without starting anything. */
+  #refusal({ prompt, sessionId, workingDir }: Turn): Failed | undefined {
+    const { label, sessionId: sessionPattern, promptLimit } = this.traits
+    if (prompt.trim() === '') return { reason: 'refused', message: 'The prompt is empty.' }
+    if (promptLimit) {
+      const size = promptLimit.unit === 'bytes' ? Buffer.byteLength(prompt) : prompt.length
+      const limit = `${promptLimit.size} ${promptLimit.unit}`
+      if (size > promptLimit.size) {
+        return { reason: 'refused', message: `The prompt is too long for ${label}: ${size} of at most ${limit}.` }
+      }
+    }
+    if (sessionId !== undefined && !sessionPattern.test(sessionId)) {
+      return { reason: 'session_lost', message: `${JSON.stringify(sessionId)} is not a session id of ${label}.` }
+    }
+    if (!statSync(workingDir, { throwIfNoEntry: false })?.isDirectory()) {
+      return { reason: 'spawn', message: `The working directory ${workingDir} does not exist.` }
+    }
+    return undefined
+  }
+
+  #refused(failed: Failed): AsyncIterable<AgentEvent> {
+    const queue = new EventQueue(this.dependencies.now)
+    queue.complete({ isError: true, durationMs: 0, failure: { ...failed, report: failed.message } })
+    return queue
+  }
+
+  #findExecutable(): string | undefined {
+    return findExecutable(this.config.cliPath, this.dependencies.environment['PATH'] ?? '')
+  }
+
+  #notFound(): string {
+    const { cliPath } = this.config
+    const problem = existsSync(cliPath) ? 'is not an executable file' : 'was not found'
+    const remedy = `Install it (npm install -g ${this.traits.packageName}) or set BACKEND_CLI_PATH to where it is.`
+    return `${this.traits.label} CLI "${cliPath}" ${problem}. ${remedy}`
+  }
+
+  #agentEnvironment(): Record<string, string> {
+    const { environment, passVariables } = this.dependencies
+    return agentEnvironment(environment, [...this.traits.variables, ...passVariables])
+  }
+
+  #warnAboutIgnoredOptions(turn: Turn): void {
+    if (!this.traits.supportsMaxTurns) this.#warnOnce('maxTurns', turn.maxTurns)
+    if (!this.traits.supportsToolControl && turn.allowedTools.length > 0) {
+      this.#warnOnce('allowedTools', turn.allowedTools)
+    }
+  }
+
+  #warnOnce(option: string, value: unknown): void {
+    if (this.#warned.has(option)) return
+    this.#warned.add(option)
+    this.dependencies.log.warn('backend.option-ignored', { backend: this.name(), option, value })
+  }
+}
+
+const CANCELLED: Failed = { reason: 'cancelled', message: 'Cancelled' }
+
+function milliseconds(name: string, value: number, atLeast: number): number {
+  if (Number.isFinite(value) && value >= atLeast) return value
+  throw new GatewayError('request_invalid', `${name} must be a number of milliseconds, not ${value}`)
+}

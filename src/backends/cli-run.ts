@@ -1,0 +1,195 @@
+// One run of one process, from its start to its `complete`.
+//
+// Traps that a careless edit would fall into:
+// - Reading never waits for the consumer: Claude Code drops output that nobody takes.
+// - Success is the CLI's own final word, never the exit code alone: several exit with 0 after a failure or a kill.
+// - What we did ourselves (time-out, cancel) decides over anything the CLI still managed to say.
+
+import { randomUUID } from 'node:crypto'
+import { BoundedText } from '../processes/bounded-text.js'
+import { LineSplitter, type OutputLimits } from '../processes/line-splitter.js'
+import { type ProcessExit, type ProcessOptions, startProcess } from '../processes/local-process.js'
+import { EventQueue } from './event-queue.js'
+import { classifyFailure, type FailureSign, findSign, parseRetryAt } from './failures.js'
+import { stripAnsi } from './jsonl.js'
+import { type Failed, PARSE_FAILURE, readInto, type Translation } from './translation.js'
+import type { AgentEvent, AgentEventBody, AgentFailure, AgentResult } from './types.js'
+
+export interface RunPlan {
+  label: string
+  failureSigns: readonly FailureSign[]
+  process: Omit<ProcessOptions, 'runId' | 'onStdout' | 'onStderr'>
+  translation: (emit: (event: AgentEventBody) => void) => Translation
+  timeoutMs: number
+  /** 0 is for ever. */
+  idleTimeoutMs: number
+  limits: OutputLimits
+  now: () => number
+  /** Looked at when the process has ended; a sentence to tell, if something did not go as intended. */
+  check?: (() => string | undefined) | undefined
+}
+
+export interface Run {
+  events: AsyncIterable<AgentEvent>
+  /** Ends the run for a reason of our own; the first reason stands. Nothing happens when it is over. */
+  stop(failed: Failed): void
+  /** Settles when nothing of the run is alive and `complete` is among the events. */
+  ended: Promise<void>
+}
+
+export function startRun(plan: RunPlan): Run {
+  const startedAt = plan.now()
+  const queue = new EventQueue(plan.now)
+  const stderr = new BoundedText()
+  const plainStdout = new BoundedText()
+  let stopped: Failed | undefined
+  let lastSignOfLife = startedAt
+
+  const translation = plan.translation((event) => queue.push(event))
+  const reader = readInto(translation, plan.limits.lineBytes, (line) => plainStdout.append(`${line}\n`))
+  const splitter = new LineSplitter(
+    plan.limits,
+    (line) => {
+      if (stopped) return
+      reader.line(line)
+      if (translation.mustStop) stop(translation.mustStop)
+    },
+    (problem) => stop({ reason: 'no_result', message: `The agent printed ${problem} and was stopped.` }),
+  )
+
+  const child = startProcess({
+    ...plan.process,
+    runId: randomUUID(),
+    onStdout(chunk) {
+      lastSignOfLife = plan.now()
+      splitter.push(chunk)
+    },
+    onStderr(chunk) {
+      lastSignOfLife = plan.now()
+      stderr.append(chunk.toString('utf8'))
+    },
+  })
+
+  function stop(failed: Failed): void {
+    stopped ??= failed
+    child.stop()
+  }
+
+  const timeout = (message: string) => stop({ reason: 'timeout', message })
+  const totalTimer = setTimeout(
+    () => timeout(`The agent did not finish within ${seconds(plan.timeoutMs)}.`),
+    Math.min(plan.timeoutMs, LONGEST_TIMER_MS),
+  )
+  const idleTimer = setInterval(
+    () => {
+      const isSilent = plan.idleTimeoutMs > 0 && plan.now() - lastSignOfLife >= plan.idleTimeoutMs
+      if (isSilent) timeout(`The agent printed nothing for ${seconds(plan.idleTimeoutMs)}.`)
+    },
+    Math.min(Math.max(plan.idleTimeoutMs / 4, 10), 5_000),
+  )
+
+  const ended = child.ended.then((exit) => {
+    clearTimeout(totalTimer)
+    clearInterval(idleTimer)
+    splitter.end()
+    reader.end()
+    const problem = stopped ? undefined : plan.check?.()
+    if (problem) queue.push({ type: 'notice', content: problem })
+    const output = { stderr: stderr.toString(), plainStdout: plainStdout.toString() }
+    const failure = judge(plan, exit, stopped, translation, output)
+    queue.complete(resultOf(exit, translation, failure, plan.now() - startedAt))
+  })
+
+  return { events: queue, stop, ended }
+}
+
+/** setTimeout turns anything longer into one millisecond. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1
+
+const REPORT_CHARACTERS = 500
+
+/** Why the run failed, or undefined when it did not. */
+function judge(
+  plan: RunPlan,
+  exit: ProcessExit,
+  stopped: Failed | undefined,
+  { verdict }: Translation,
+  { stderr, plainStdout }: { stderr: string; plainStdout: string },
+): AgentFailure | undefined {
+  const { label, failureSigns } = plan
+  if ('spawnError' in exit) {
+    const message = `${label} CLI could not be started: ${exit.spawnError.message}`
+    return { reason: 'spawn', message, report: message }
+  }
+  if (stopped) return { ...stopped, report: stopped.reason === 'timeout' ? 'Query timed out' : stopped.message }
+
+  const said = verdict?.isError ? verdict : undefined
+  const complaint = said?.message ?? mainLine(stderr, failureSigns)
+  if (exit.exitCode !== 0) {
+    const onStdout = said?.message ?? (verdict?.isError === false ? verdict.text : plainStdout)
+    const text = (stderr || onStdout || 'unknown error').slice(0, REPORT_CHARACTERS)
+    const message = complaint || onStdout || `${label} ended with exit code ${exit.exitCode}.`
+    const report = `${label} CLI error (exit ${exit.exitCode}): ${text}`
+    return withRetryAt(
+      { ...said, reason: said?.reason ?? classifyFailure(message, failureSigns), message, report },
+      plan,
+    )
+  }
+  if (said) {
+    const reason = said.reason ?? classifyFailure(said.message, failureSigns)
+    return withRetryAt({ ...said, reason, report: said.message }, plan)
+  }
+  if (!verdict) {
+    // An exit code of 0 proves nothing: some CLIs say only on stderr why they did not answer.
+    const reason = findSign(complaint, failureSigns)?.[1] ?? 'no_result'
+    const message = reason === 'no_result' ? `${label} ended without an answer. ${complaint}`.trim() : complaint
+    return { reason, message, report: PARSE_FAILURE }
+  }
+  return undefined
+}
+
+function withRetryAt(failure: AgentFailure, { now }: RunPlan): AgentFailure {
+  if (failure.reason !== 'rate_limit' || failure.retryAt !== undefined) return failure
+  const retryAt = parseRetryAt(failure.message, now())
+  return retryAt === undefined ? failure : { ...failure, retryAt }
+}
+
+/** The line of stderr a person should read: CLIs print warnings and progress there too. */
+function mainLine(stderr: string, failureSigns: readonly FailureSign[]): string {
+  const lines = stripAnsi(stderr)
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '')
+  const line =
+    lines.find((candidate) => findSign(candidate, failureSigns)) ??
+    lines.find((candidate) => /^(?:fatal|error)\b|\berror:/i.test(candidate)) ??
+    lines.at(-1) ??
+    ''
+  const advice = findSign(line, failureSigns)?.[2] ?? ''
+  return `${line.slice(0, REPORT_CHARACTERS)} ${advice}`.trim()
+}
+
+function resultOf(
+  exit: ProcessExit,
+  { verdict, sessionId, usage, sessionUsage, costUsd, metadata }: Translation,
+  failure: AgentFailure | undefined,
+  durationMs: number,
+): AgentResult {
+  return {
+    isError: failure !== undefined,
+    durationMs,
+    ...('exitCode' in exit && { exitCode: exit.exitCode }),
+    ...(!failure && verdict?.isError === false && { finalOutput: verdict.text }),
+    // A lost session must not be offered for the next turn.
+    ...(sessionId !== undefined && failure?.reason !== 'session_lost' && { sessionId }),
+    ...(usage && { usage }),
+    ...(sessionUsage && { sessionUsage }),
+    ...(costUsd !== undefined && { costUsd }),
+    ...(metadata && { metadata }),
+    ...(failure && { failure }),
+  }
+}
+
+function seconds(ms: number): string {
+  return `${Number((ms / 1000).toFixed(1))} s`
+}

@@ -1,0 +1,221 @@
+// Codex. Wire types captured from `codex exec --json`, CLI 0.166.0; see test/fixtures/codex and docs/backends/codex.md.
+
+import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import type { RunDirectory } from '../processes/run-directory.js'
+import { CliBackend, type CliTraits, type Invocation } from './cli-backend.js'
+import type { JsonObject } from './jsonl.js'
+import { combineUsage, tokenUsage, Translation } from './translation.js'
+import type { Turn } from './turn.js'
+import type { AgentEventBody, TokenUsage } from './types.js'
+
+type CodexLine =
+  | { type: 'thread.started'; thread_id: string }
+  | { type: 'turn.started' }
+  | { type: 'item.started' | 'item.updated' | 'item.completed'; item: CodexItem }
+  | { type: 'turn.completed'; usage?: Record<string, number> }
+  | { type: 'turn.failed'; error: { message: string } }
+  | { type: 'error'; message: string }
+  // The gateway document's shape.
+  | { type: 'message'; role: string; content: string | Array<{ text?: string }>; session_id?: string }
+
+/** `text` of agent_message and reasoning, `message` of error; every other type is a tool with fields of its own. */
+type CodexItem = { id: string; type: string; text?: string; message?: string; status?: string } & JsonObject
+
+export class CodexBackend extends CliBackend {
+  protected readonly traits: CliTraits = {
+    label: 'Codex',
+    packageName: '@openai/codex',
+    variables: ['OPENAI_*', 'CODEX_*'],
+    sessionId: /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i,
+    stopSignal: 'SIGTERM',
+    promptLimit: { size: 1_048_576, unit: 'characters' },
+    failureSigns: [
+      [/no rollout found|thread not found|no (?:saved )?session found/i, 'session_lost'],
+      [/missing environment variable|codex login/i, 'auth'],
+    ],
+    supportsMaxTurns: false,
+    supportsToolControl: false,
+    supportsStreaming: false,
+    versions: {
+      oldestKnown: '0.166.0',
+      holes: [{ below: '0.23.0', what: 'CVE-2025-61260, a repository can run commands when Codex starts in it' }],
+    },
+  }
+
+  name() {
+    return 'codex' as const
+  }
+
+  buildArgs(prompt: string, _systemPromptOrFile: string, sessionId?: string): string[] {
+    const { workingDir, model } = this.config
+    return [...execArgs(workingDir, model), ...(sessionId ? ['resume', sessionId] : []), prompt]
+  }
+
+  protected invocation({ prompt, systemPrompt, sessionId, model, workingDir }: Turn, files: RunDirectory): Invocation {
+    const instructions = systemPrompt === '' ? undefined : instructionsHook(systemPrompt, files)
+    return {
+      args: [
+        ...execArgs(workingDir, model),
+        '--skip-git-repo-check',
+        ...['-c', 'check_for_update_on_startup=false'],
+        // Otherwise a server that is down is waited for without end.
+        ...['--disable', 'unbounded_connection_retries'],
+        ...(instructions?.args ?? []),
+        ...(sessionId === undefined ? [] : ['resume', sessionId]),
+        // The prompt comes by stdin.
+        '-',
+      ],
+      stdin: prompt,
+      ...(instructions && { environment: instructions.environment, check: instructions.check }),
+    }
+  }
+
+  protected translation(emit: (event: AgentEventBody) => void, turn?: Turn): Translation {
+    return new CodexTranslation(emit, turn)
+  }
+}
+
+/** Everything before `resume`: the CLI refuses some of these after it. */
+function execArgs(workingDir: string, model: string | undefined): string[] {
+  return [
+    ...['exec', '--json', '--dangerously-bypass-approvals-and-sandbox', '--cd', workingDir],
+    ...(model === undefined ? [] : ['--model', model]),
+  ]
+}
+
+// How the system prompt reaches the model. `developer_instructions` would be taken on the first turn only, and the
+// other settings replace Codex' own prompt. A SessionStart hook runs on every start and adds a developer message; so
+// that a long conversation does not repeat it turn by turn, it stays silent while the last one it added is the same.
+const DIRECTORY = 'AETHEEL_INSTRUCTIONS'
+const OPENING = '<gateway_instructions>'
+const HOOK_COMMAND = [
+  `cd "$${DIRECTORY}" && cat > event && : > delivered`,
+  `transcript=$(sed -n 's/.*"transcript_path":"\\([^"]*\\)".*/\\1/p' event)`,
+  `{ grep -q '"source":"resume"' event && grep -F '${OPENING}' "$transcript" 2>/dev/null | tail -n 1 | grep -qF -f known; } || cat answer`,
+].join('; ')
+const HOOK = {
+  additionalContextLimit: 200_000,
+  async: false,
+  command: HOOK_COMMAND,
+  timeout: 600,
+  type: 'command',
+}
+/** Codex runs a hook only when its hash is trusted: sha-256 over its JSON with sorted keys. */
+const HOOK_HASH = createHash('sha256')
+  .update(JSON.stringify({ event_name: 'session_start', hooks: [HOOK] }))
+  .digest('hex')
+
+function instructionsHook(systemPrompt: string, files: RunDirectory) {
+  const additionalContext = `${OPENING}\n${systemPrompt}\n</gateway_instructions>`
+  const answer = { hookSpecificOutput: { hookEventName: 'SessionStart', additionalContext } }
+  files.write('answer', JSON.stringify(answer))
+  files.write('known', JSON.stringify(additionalContext).slice(1, -1))
+  const hook = `type="command",command=${JSON.stringify(HOOK.command)},additionalContextLimit=${HOOK.additionalContextLimit}`
+  const trust = `{"/<session-flags>/config.toml:session_start:0:0"={trusted_hash="sha256:${HOOK_HASH}"}}`
+  return {
+    args: [
+      ...['--enable', 'hooks'],
+      ...['-c', `hooks.SessionStart=[{hooks=[{${hook}}]}]`],
+      ...['-c', `hooks.state=${trust}`],
+    ],
+    environment: { [DIRECTORY]: files.path },
+    check: () =>
+      existsSync(`${files.path}/delivered`)
+        ? undefined
+        : 'This version of Codex did not take the system prompt; its own prompt was used alone.',
+  }
+}
+
+class CodexTranslation extends Translation {
+  #lastMessage: string | undefined
+
+  protected translate(value: JsonObject): void {
+    const line = value as CodexLine
+    switch (line.type) {
+      case 'thread.started':
+        return this.startedOrLost(line.thread_id)
+      case 'turn.started':
+      case 'item.updated':
+        return
+      case 'item.started':
+        return this.#itemStarted(line.item)
+      case 'item.completed':
+        return this.#itemCompleted(line.item)
+      case 'turn.completed':
+        if (line.usage) this.#count(line.usage)
+        this.verdict = { isError: false, text: this.#lastMessage ?? '' }
+        return
+      case 'turn.failed':
+        this.verdict = { isError: true, message: line.error.message }
+        return
+      case 'error':
+        // Also a mere retry is reported so; only `turn.failed` is the end.
+        return this.notice(line.message)
+      case 'message':
+        return this.#message(line)
+      default:
+        return this.unknown((line as JsonObject)['type'])
+    }
+  }
+
+  #itemStarted({ id, type, ...fields }: CodexItem): void {
+    if (NO_TOOLS.includes(type)) return
+    const input = Object.entries(fields).filter(([name]) => !OUTCOME_FIELDS.includes(name))
+    this.toolUse(id, type, Object.fromEntries(input))
+  }
+
+  #itemCompleted(item: CodexItem): void {
+    switch (item.type) {
+      case 'agent_message':
+        this.#lastMessage = item.text ?? ''
+        this.endText()
+        return this.output(this.#lastMessage)
+      case 'reasoning':
+        return this.thinking(item.text ?? '')
+      case 'error':
+        // A warning: the turn goes on.
+        return this.notice(item.message ?? '')
+      case 'todo_list':
+        return
+      default: {
+        // Some tools are only ever completed; one that was started is not opened twice.
+        this.#itemStarted(item)
+        const output = item['aggregated_output'] ?? JSON.stringify(item['changes'] ?? item['result'] ?? '')
+        return this.toolResult(item.id, String(output), item.status === 'failed', item.type)
+      }
+    }
+  }
+
+  #message(line: Extract<CodexLine, { type: 'message' }>): void {
+    if (line.role !== 'assistant') return
+    if (line.session_id !== undefined) this.sessionId = line.session_id
+    const { content } = line
+    const text = typeof content === 'string' ? content : content.map((part) => part.text ?? '').join('')
+    this.endText()
+    this.output(text)
+    this.verdict = { isError: false, text }
+  }
+
+  /** Codex counts over the whole thread. */
+  #count(usage: Record<string, number>): void {
+    const cached = usage['cached_input_tokens'] ?? 0
+    const written = usage['cache_write_input_tokens'] ?? 0
+    const total: TokenUsage = tokenUsage({
+      inputTokens: (usage['input_tokens'] ?? 0) - cached - written,
+      outputTokens: usage['output_tokens'],
+      cacheReadTokens: cached,
+      cacheWriteTokens: written,
+      reasoningTokens: usage['reasoning_output_tokens'],
+    })
+    this.sessionUsage = total
+    const before = this.turn?.sessionUsage
+    if (before) this.usage = combineUsage(total, before, -1)
+    else if (this.turn?.sessionId === undefined) this.usage = total
+  }
+}
+
+/** What stands beside a tool's input in its item. */
+const OUTCOME_FIELDS = ['status', 'aggregated_output', 'exit_code', 'result', 'error']
+
+const NO_TOOLS = ['agent_message', 'reasoning', 'error', 'todo_list']

@@ -1,0 +1,81 @@
+import type { AgentEvent, AgentEventBody, AgentResult } from './types.js'
+
+/**
+ * Carries the events of one run from the process to whoever iterates, and holds the order of the contract whatever a
+ * CLI prints: `started` first and once, every tool closed, `complete` once and last.
+ *
+ * It never makes the sender wait. It is iterated once.
+ */
+export class EventQueue implements AsyncIterable<AgentEvent> {
+  #events: AgentEvent[] = []
+  #wake: (() => void) | undefined
+  #isComplete = false
+  /** Whether an event of the agent has been sent. */
+  #hasBegun = false
+  /** Notices that came before the agent's first event, which may still be `started`. */
+  #held: AgentEvent[] = []
+  #openTools = new Map<string, string>()
+
+  constructor(private readonly now: () => number) {}
+
+  push(body: AgentEventBody): void {
+    switch (body.type) {
+      case 'started':
+        if (!this.#hasBegun) this.#begin(body)
+        return
+      case 'notice':
+        if (this.#hasBegun) this.#send(body)
+        else this.#held.push({ ...body, timestamp: this.now() })
+        return
+      case 'tool_use':
+        if (this.#openTools.has(body.toolId)) return
+        this.#openTools.set(body.toolId, body.toolName)
+        break
+      case 'tool_result': {
+        const toolName = this.#openTools.get(body.toolId) ?? body.toolName
+        this.#openTools.delete(body.toolId)
+        this.#begin({ ...body, toolName })
+        return
+      }
+    }
+    this.#begin(body)
+  }
+
+  complete(result: AgentResult): void {
+    for (const [toolId, toolName] of this.#openTools) {
+      this.push({ type: 'tool_result', toolId, toolName, content: 'The run ended before the tool did.', isError: true })
+    }
+    const { failure } = result
+    if (failure) this.#begin({ type: 'error', content: failure.message, reason: failure.reason })
+    this.#begin({ type: 'complete', result })
+    this.#isComplete = true
+    this.#wake?.()
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<AgentEvent, void, undefined> {
+    for (;;) {
+      const events = this.#events
+      this.#events = []
+      yield* events
+      if (this.#events.length > 0) continue
+      if (this.#isComplete) return
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve
+      })
+    }
+  }
+
+  #begin(body: AgentEventBody): void {
+    this.#hasBegun = true
+    const held = this.#held
+    this.#held = []
+    if (body.type === 'started') this.#send(body)
+    this.#events.push(...held)
+    if (body.type !== 'started') this.#send(body)
+  }
+
+  #send(body: AgentEventBody): void {
+    this.#events.push({ ...body, timestamp: this.now() })
+    this.#wake?.()
+  }
+}

@@ -1,0 +1,193 @@
+// Gemini CLI. Wire types captured from `gemini -o stream-json`, CLI 0.61.0; see test/fixtures/gemini and
+// docs/backends/gemini.md.
+
+import { homedir } from 'node:os'
+import type { RunDirectory } from '../processes/run-directory.js'
+import { CliBackend, type CliTraits, type Invocation } from './cli-backend.js'
+import { createGeminiHome } from './gemini-home.js'
+import type { JsonObject } from './jsonl.js'
+import { tokenUsage, Translation } from './translation.js'
+import type { Turn } from './turn.js'
+import type { AgentEventBody } from './types.js'
+
+type GeminiLine =
+  | { type: 'init'; session_id: string; model?: string }
+  | { type: 'message'; role: string; content: string }
+  | { type: 'tool_use'; tool_name: string; tool_id: string; parameters: Record<string, unknown> }
+  | { type: 'tool_result'; tool_id: string; status: string; output?: string; error?: { message?: string } }
+  | { type: 'error'; message: string }
+  | { type: 'result'; status: string; error?: GeminiError; stats?: StreamStats }
+  // `--output-format json`, and the gateway document's shape.
+  | { type?: undefined; response?: string; session_id?: string; error?: GeminiError; stats?: WholeStats }
+
+interface GeminiError {
+  type?: string
+  message?: string
+}
+
+interface StreamStats {
+  total_tokens?: number
+  input_tokens?: number
+  output_tokens?: number
+  cached?: number
+}
+
+interface WholeStats {
+  models?: Record<string, { tokens: Record<'prompt' | 'candidates' | 'total' | 'cached', number> }>
+}
+
+const MAX_ATTEMPTS = 3
+
+export class GeminiBackend extends CliBackend {
+  protected readonly traits: CliTraits = {
+    label: 'Gemini',
+    packageName: '@google/gemini-cli',
+    variables: ['GEMINI_*', 'GOOGLE_*'],
+    sessionId: /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i,
+    stopSignal: 'SIGTERM',
+    // Longer input is cut off with no more than a warning.
+    promptLimit: { size: 8_388_608, unit: 'bytes' },
+    failureSigns: [
+      [/error resuming session|invalid session identifier|no previous sessions found/i, 'session_lost'],
+      [/must specify the \w+ environment variable|set an auth method|invalid auth method/i, 'auth'],
+      [/max session turns/i, 'max_turns'],
+    ],
+    supportsMaxTurns: true,
+    supportsToolControl: true,
+    supportsStreaming: true,
+    versions: {
+      oldestKnown: '0.61.0',
+      holes: [{ below: '0.1.14', what: 'a repository can hide commands in an allowed one' }],
+    },
+  }
+
+  name() {
+    return 'gemini' as const
+  }
+
+  buildArgs(prompt: string, _systemPromptOrFile: string, sessionId?: string): string[] {
+    return [...geminiArgs('json', this.config.model, sessionId), prompt]
+  }
+
+  protected invocation(turn: Turn, files: RunDirectory): Invocation {
+    const { GEMINI_CLI_HOME, HOME = homedir() } = this.dependencies.environment
+    return {
+      args: [
+        ...geminiArgs('stream-json', turn.model, turn.sessionId),
+        ...(turn.allowedTools.length === 0 ? [] : ['--admin-policy', files.write('policy.toml', policy(turn))]),
+      ],
+      stdin: neutralise(turn.prompt),
+      environment: {
+        GEMINI_CLI_HOME: createGeminiHome(files, GEMINI_CLI_HOME ?? HOME, turn.systemPrompt, {
+          general: { maxAttempts: MAX_ATTEMPTS, enableAutoUpdate: false, enableAutoUpdateNotification: false },
+          ...(turn.maxTurns > 0 && { model: { maxSessionTurns: turn.maxTurns } }),
+        }),
+        // The person at the other end cannot answer whether the directory is trusted; the operator chose it.
+        GEMINI_CLI_TRUST_WORKSPACE: 'true',
+        // Otherwise it runs as the child of a parent that ignores signals.
+        GEMINI_CLI_NO_RELAUNCH: 'true',
+        // It leaves the whole conversation, readable to everybody, in the common one when the model fails.
+        TMPDIR: files.path,
+      },
+    }
+  }
+
+  protected translation(emit: (event: AgentEventBody) => void, turn?: Turn): Translation {
+    return new GeminiTranslation(emit, turn)
+  }
+}
+
+function geminiArgs(format: string, model: string | undefined, sessionId: string | undefined): string[] {
+  return [
+    ...['--output-format', format, '--approval-mode', 'yolo'],
+    ...(model === undefined ? [] : ['--model', model]),
+    ...(sessionId ? ['--resume', sessionId] : []),
+  ]
+}
+
+/** A leading slash would run a command of the CLI; `@path` would put that file before the model. */
+function neutralise(prompt: string): string {
+  const escaped = prompt.replace(/(?<!\\)@/g, '\\@')
+  return escaped.startsWith('/') ? ` ${escaped}` : escaped
+}
+
+/** Nothing but the listed tools; `run_shell_command(git)` lists only commands that begin so. */
+function policy({ allowedTools }: Turn): string {
+  const allow = allowedTools.map((tool) => {
+    const [, name = tool, prefix] = /^([^(]+)\((.*)\)$/s.exec(tool) ?? []
+    return [
+      `[[rule]]\ntoolName = ${JSON.stringify(name)}\ndecision = "allow"\npriority = 950\nallowRedirection = true`,
+      ...(prefix === undefined ? [] : [`commandPrefix = ${JSON.stringify(prefix)}`]),
+    ].join('\n')
+  })
+  return ['[[rule]]\ntoolName = "*"\ndecision = "deny"\npriority = 900', ...allow, ''].join('\n\n')
+}
+
+class GeminiTranslation extends Translation {
+  /** What was said since the last tool. */
+  #answer = ''
+  #lastError: string | undefined
+
+  protected translate(value: JsonObject): void {
+    const line = value as GeminiLine
+    switch (line.type) {
+      case 'init':
+        return this.started(line.session_id, line.model)
+      case 'message':
+        // The prompt comes back as a message too.
+        if (line.role !== 'assistant') return
+        this.#answer += line.content
+        return this.output(line.content)
+      case 'tool_use':
+        this.#answer = ''
+        return this.toolUse(line.tool_id, line.tool_name, line.parameters)
+      case 'tool_result':
+        return this.toolResult(line.tool_id, line.output ?? line.error?.message ?? '', line.status !== 'success')
+      case 'error':
+        this.#lastError = line.message
+        return this.notice(line.message)
+      case 'result':
+        return this.#result(line)
+      case undefined:
+        return this.#whole(line)
+      default:
+        return this.unknown((line as JsonObject)['type'])
+    }
+  }
+
+  #result({ status, error, stats }: Extract<GeminiLine, { type: 'result' }>): void {
+    if (stats) this.#count(stats.input_tokens, stats.output_tokens, stats.total_tokens, stats.cached)
+    if (status === 'success') this.verdict = { isError: false, text: this.#answer }
+    else this.#failed(error)
+  }
+
+  #whole(line: Extract<GeminiLine, { type?: undefined }>): void {
+    if (line.session_id !== undefined) this.sessionId = line.session_id
+    for (const { tokens } of Object.values(line.stats?.models ?? {})) {
+      this.#count(tokens.prompt, tokens.candidates, tokens.total, tokens.cached)
+    }
+    if (line.error) this.#failed(line.error)
+    else if (typeof line.response === 'string') {
+      this.output(line.response)
+      this.verdict = { isError: false, text: line.response }
+    } else this.unknown(Object.keys(line).join(', '))
+  }
+
+  #failed(error: GeminiError | undefined): void {
+    const reason = error?.type === 'FatalTurnLimitedError' ? 'max_turns' : undefined
+    const message = error?.message ?? this.#lastError ?? 'The agent gave no reason.'
+    this.verdict = { isError: true, message, reason }
+  }
+
+  /** The input includes what the cache held; thinking is in the total alone. */
+  #count(input = 0, output = 0, total = input + output, cached = 0): void {
+    const reasoning = Math.max(0, total - input - output)
+    const before = this.usage
+    this.usage = tokenUsage({
+      inputTokens: (before?.inputTokens ?? 0) + input - cached,
+      outputTokens: (before?.outputTokens ?? 0) + output + reasoning,
+      cacheReadTokens: (before?.cacheReadTokens ?? 0) + cached,
+      reasoningTokens: (before?.reasoningTokens ?? 0) + reasoning,
+    })
+  }
+}

@@ -1,0 +1,168 @@
+// Reads JSON values out of what a CLI prints: one per line as a rule, but also one value over many lines, since that
+// is how `--output-format json` prints an array. Text that is no JSON is handed on as text and never lost.
+
+export type JsonObject = { [key: string]: unknown }
+
+export interface JsonSink {
+  /** A JSON object; the elements of an array come one by one. */
+  object(value: JsonObject): void
+  /** A line that is no JSON object, without colour codes. */
+  text(line: string): void
+}
+
+// oxlint-disable-next-line no-control-regex -- the codes of a terminal begin with a control character
+const ANSI_CODES = /\u001B(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001B]*(?:\u0007|\u001B\\))/g
+
+export function stripAnsi(text: string): string {
+  return text.includes('\u001B') ? text.replace(ANSI_CODES, '') : text
+}
+
+export class JsonReader {
+  /** The lines of a value that is not closed yet. */
+  #open: string[] = []
+  #openCharacters = 0
+  #prefix = new JsonPrefix()
+
+  constructor(
+    private readonly sink: JsonSink,
+    private readonly maxCharacters: number,
+  ) {}
+
+  line(raw: string): void {
+    const line = raw.endsWith('\r') ? raw.slice(0, -1) : raw
+    if (this.#open.length > 0) this.#continue(line)
+    else if (!this.#single(line)) this.#begin(line)
+  }
+
+  end(): void {
+    this.#giveUp()
+  }
+
+  /** Whether the line was dealt with by itself. */
+  #single(line: string): boolean {
+    if (line.trim() === '') return true
+    const parsed = parse(line) ?? parse(stripAnsi(line).replace(/^\uFEFF/, ''))
+    if (parsed === undefined) return false
+    this.#emit(parsed.value)
+    return true
+  }
+
+  #begin(line: string): void {
+    const text = stripAnsi(line).replace(/^\uFEFF/, '')
+    this.#prefix = new JsonPrefix()
+    if (/^\s*[[{]/.test(text) && this.#prefix.feed(text) === 'open') this.#keep(text)
+    else this.sink.text(text)
+  }
+
+  #continue(line: string): void {
+    const state = this.#prefix.feed(line)
+    if (state === 'invalid' || this.#openCharacters + line.length > this.maxCharacters) {
+      this.#giveUp()
+      this.line(line)
+      return
+    }
+    this.#keep(line)
+    if (state === 'open') return
+    const parsed = parse(this.#open.join('\n'))
+    if (parsed === undefined) return this.#giveUp()
+    this.#forget()
+    this.#emit(parsed.value)
+  }
+
+  /** What looked like the beginning of a value was none: each line stands for itself. */
+  #giveUp(): void {
+    const lines = this.#open
+    this.#forget()
+    for (const line of lines) {
+      if (!this.#single(line)) this.sink.text(line)
+    }
+  }
+
+  #keep(line: string): void {
+    this.#open.push(line)
+    this.#openCharacters += line.length
+  }
+
+  #forget(): void {
+    this.#open = []
+    this.#openCharacters = 0
+  }
+
+  #emit(value: unknown): void {
+    for (const element of Array.isArray(value) ? value : [value]) {
+      if (isObject(element)) this.sink.object(element)
+      else this.sink.text(JSON.stringify(element))
+    }
+  }
+}
+
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function parse(text: string): { value: unknown } | undefined {
+  try {
+    return { value: JSON.parse(text) }
+  } catch {
+    return undefined // Not JSON: the caller goes on with it as text.
+  }
+}
+
+const TOKEN =
+  // oxlint-disable-next-line no-control-regex -- JSON forbids control characters in strings
+  /[ \t\r]+|"[^"\\\u0000-\u001F]*(?:\\.[^"\\\u0000-\u001F]*)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null|[{}[\],:]/y
+
+type Expected = 'value' | 'value-or-end' | 'key' | 'key-or-end' | 'colon' | 'comma-or-end' | 'nothing'
+
+/** Tells, line by line, whether a text can still become one JSON value. No token of JSON spans two lines. */
+class JsonPrefix {
+  #closers: Array<'}' | ']'> = []
+  #expected: Expected = 'value'
+
+  feed(line: string): 'open' | 'closed' | 'invalid' {
+    TOKEN.lastIndex = 0
+    while (TOKEN.lastIndex < line.length) {
+      const token = TOKEN.exec(line)?.[0]
+      if (token === undefined || (token.trim() !== '' && !this.#accept(token))) return 'invalid'
+    }
+    return this.#expected === 'nothing' ? 'closed' : 'open'
+  }
+
+  #accept(token: string): boolean {
+    const closer = this.#closers.at(-1)
+    switch (token) {
+      case '{':
+      case '[':
+        if (this.#expected !== 'value' && this.#expected !== 'value-or-end') return false
+        this.#closers.push(token === '{' ? '}' : ']')
+        this.#expected = token === '{' ? 'key-or-end' : 'value-or-end'
+        return true
+      case '}':
+      case ']':
+        if (token !== closer || !this.#expected.endsWith('-or-end')) return false
+        this.#closers.pop()
+        this.#expected = this.#afterValue()
+        return true
+      case ',':
+        if (this.#expected !== 'comma-or-end') return false
+        this.#expected = closer === '}' ? 'key' : 'value'
+        return true
+      case ':':
+        if (this.#expected !== 'colon') return false
+        this.#expected = 'value'
+        return true
+      default:
+        if (this.#expected === 'key' || this.#expected === 'key-or-end') {
+          this.#expected = 'colon'
+          return token.startsWith('"')
+        }
+        if (this.#expected !== 'value' && this.#expected !== 'value-or-end') return false
+        this.#expected = this.#afterValue()
+        return true
+    }
+  }
+
+  #afterValue(): Expected {
+    return this.#closers.length > 0 ? 'comma-or-end' : 'nothing'
+  }
+}

@@ -1,0 +1,185 @@
+// OpenCode. Wire types captured from `opencode run --format json`, CLI 1.18.33; see test/fixtures/opencode and
+// docs/backends/opencode.md.
+
+import type { RunDirectory } from '../processes/run-directory.js'
+import { PROVIDER_VARIABLES } from './agent-environment.js'
+import { CliBackend, type CliTraits, type Invocation } from './cli-backend.js'
+import { reasonOfStatus } from './failures.js'
+import { isObject, type JsonObject } from './jsonl.js'
+import { combineUsage, tokenUsage, Translation } from './translation.js'
+import type { Turn } from './turn.js'
+import type { AgentEventBody } from './types.js'
+
+type OpenCodeLine = { sessionID?: string } & (
+  | { type: 'step_start' }
+  | { type: 'text' | 'reasoning'; part: { text: string } }
+  | { type: 'tool_use'; part: { tool: string; callID: string; state: ToolState } }
+  | { type: 'step_finish'; part: { reason?: string; tokens?: Tokens; cost?: number } }
+  | { type: 'error'; error: { name?: string; data?: { message?: string; statusCode?: number } } }
+  // The gateway document's shape.
+  | { type: 'result'; text: string; session_id?: string }
+)
+
+interface ToolState {
+  status: string
+  input: Record<string, unknown>
+  output?: string
+  error?: string
+  metadata?: { exit?: number }
+}
+
+interface Tokens {
+  input?: number
+  output?: number
+  reasoning?: number
+  cache?: { read?: number; write?: number }
+}
+
+export class OpenCodeBackend extends CliBackend {
+  protected readonly traits: CliTraits = {
+    label: 'OpenCode',
+    packageName: 'opencode-ai',
+    variables: ['OPENCODE_*', ...PROVIDER_VARIABLES],
+    sessionId: /^ses_[0-9A-Za-z]+$/,
+    stopSignal: 'SIGTERM',
+    failureSigns: [[/session not found/i, 'session_lost']],
+    supportsMaxTurns: true,
+    supportsToolControl: true,
+    supportsStreaming: false,
+    versions: {
+      oldestKnown: '1.18.33',
+      holes: [{ below: '1.0.216', what: 'CVE-2026-22812, its server runs commands for any web page' }],
+    },
+  }
+
+  name() {
+    return 'opencode' as const
+  }
+
+  buildArgs(prompt: string, _systemPromptOrFile: string, sessionId?: string): string[] {
+    return [...runArgs(this.config.model, sessionId), prompt]
+  }
+
+  protected invocation(turn: Turn, files: RunDirectory): Invocation {
+    return {
+      args: [
+        ...runArgs(turn.model, turn.sessionId),
+        '--thinking',
+        // Nobody could answer a question for permission. What the operator's own settings deny stays denied.
+        '--auto',
+        // Without a title of ours, each new session costs a second call of the model to find one.
+        ...['--title', 'Aetheel'],
+        ...['--dir', turn.workingDir],
+      ],
+      stdin: turn.prompt,
+      environment: { OPENCODE_CONFIG_CONTENT: JSON.stringify(this.#settings(turn, files)) },
+      defaults: { OPENCODE_DISABLE_AUTOUPDATE: '1' },
+    }
+  }
+
+  protected translation(emit: (event: AgentEventBody) => void, turn?: Turn): Translation {
+    return new OpenCodeTranslation(emit, turn)
+  }
+
+  /** Settings for one turn, over those the operator gave in the same variable. */
+  #settings({ systemPrompt, allowedTools }: Turn, files: RunDirectory): JsonObject {
+    const settings = parseSettings(this.dependencies.environment['OPENCODE_CONFIG_CONTENT'])
+    if (systemPrompt !== '') {
+      const others = Array.isArray(settings['instructions']) ? settings['instructions'] : []
+      settings['instructions'] = [...others, files.write('system-prompt.md', systemPrompt)]
+    }
+    if (allowedTools.length > 0) {
+      settings['permission'] = { '*': 'deny', ...Object.fromEntries(allowedTools.map((tool) => [tool, 'allow'])) }
+    }
+    return settings
+  }
+}
+
+function runArgs(model: string | undefined, sessionId: string | undefined): string[] {
+  return [
+    ...['run', '--format', 'json'],
+    ...(model === undefined ? [] : ['--model', model]),
+    ...(sessionId ? ['--session', sessionId, '--continue'] : []),
+  ]
+}
+
+function parseSettings(text = '{}'): JsonObject {
+  try {
+    const settings: unknown = JSON.parse(text)
+    return isObject(settings) ? settings : {}
+  } catch {
+    return {} // OpenCode would not understand it either.
+  }
+}
+
+class OpenCodeTranslation extends Translation {
+  #hasStarted = false
+  /** What was said since the last round of tools. */
+  #texts: string[] = []
+
+  protected translate(value: JsonObject): void {
+    const line = value as OpenCodeLine
+    if (line.sessionID !== undefined && !this.#hasStarted) {
+      this.#hasStarted = true
+      this.started(line.sessionID)
+    }
+    switch (line.type) {
+      case 'step_start':
+        return
+      case 'text':
+        this.#texts.push(line.part.text)
+        this.endText()
+        return this.output(line.part.text)
+      case 'reasoning':
+        return this.thinking(line.part.text)
+      case 'tool_use':
+        return this.#tool(line.part)
+      case 'step_finish':
+        return this.#stepFinish(line.part)
+      case 'error':
+        return this.#error(line.error)
+      case 'result':
+        if (line.session_id !== undefined) this.sessionId = line.session_id
+        this.output(line.text)
+        this.verdict = { isError: false, text: line.text }
+        return
+      default:
+        return this.unknown((line as JsonObject)['type'])
+    }
+  }
+
+  /** Call and result come as one, when the tool is done. */
+  #tool({ tool, callID, state }: { tool: string; callID: string; state: ToolState }): void {
+    // A tool that does not exist or may not be used comes as "invalid", its name among the input.
+    const name = tool === 'invalid' ? String(state.input['tool']) : tool
+    const hasFailed = state.status === 'error' || tool === 'invalid' || (state.metadata?.exit ?? 0) !== 0
+    this.toolUse(callID, name, state.input)
+    this.toolResult(callID, state.output ?? state.error ?? '', hasFailed, name)
+  }
+
+  #stepFinish({ reason, tokens, cost }: { reason?: string; tokens?: Tokens; cost?: number }): void {
+    if (tokens) this.#count(tokens)
+    if (cost !== undefined) this.costUsd = (this.costUsd ?? 0) + cost
+    if (reason === 'tool-calls') {
+      this.#texts = []
+      this.countTurn()
+    } else if (!this.verdict?.isError) this.verdict = { isError: false, text: this.#texts.join('\n\n') }
+  }
+
+  /** Reasoning is counted beside the output here, and the cache beside the input. */
+  #count({ input, output = 0, reasoning = 0, cache }: Tokens): void {
+    const usage = tokenUsage({
+      inputTokens: input,
+      outputTokens: output + reasoning,
+      cacheReadTokens: cache?.read,
+      cacheWriteTokens: cache?.write,
+      reasoningTokens: reasoning,
+    })
+    this.usage = this.usage ? combineUsage(this.usage, usage) : usage
+  }
+
+  #error({ name, data }: { name?: string; data?: { message?: string; statusCode?: number } }): void {
+    const message = data?.message ?? name ?? 'The agent gave no reason.'
+    this.verdict = { isError: true, message, reason: reasonOfStatus(data?.statusCode) }
+  }
+}

@@ -1,0 +1,177 @@
+// Pi. Wire types captured from `pi --mode json`, CLI 0.73.1; see test/fixtures/pi and docs/backends/pi.md.
+
+import { existsSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import type { RunDirectory } from '../processes/run-directory.js'
+import { PROVIDER_VARIABLES } from './agent-environment.js'
+import { CliBackend, type CliTraits, type Invocation } from './cli-backend.js'
+import type { JsonObject } from './jsonl.js'
+import { combineUsage, tokenUsage, Translation } from './translation.js'
+import type { Turn } from './turn.js'
+import type { AgentEventBody } from './types.js'
+
+type PiLine =
+  | { type: 'session'; id: string }
+  | { type: 'message_update'; assistantMessageEvent: { type: string; delta?: string } }
+  | { type: 'message_end' | 'turn_end'; message: PiMessage }
+  | { type: 'tool_execution_start'; toolCallId: string; toolName: string; args: Record<string, unknown> }
+  | { type: 'tool_execution_end'; toolCallId: string; toolName: string; result: PiContent; isError: boolean }
+  | { type: 'auto_retry_start'; attempt: number; maxAttempts: number; errorMessage: string }
+  | { type: 'compaction_start'; reason?: string }
+  | { type: (typeof IGNORED)[number] }
+
+const IGNORED = [
+  ...(['agent_start', 'agent_end', 'turn_start', 'message_start', 'tool_execution_update'] as const),
+  ...(['auto_retry_end', 'compaction_end', 'queue_update'] as const),
+]
+
+interface PiContent {
+  content?: Array<{ type: string; text?: string }>
+}
+
+interface PiMessage extends PiContent {
+  role: string
+  stopReason?: 'stop' | 'toolUse' | 'length' | 'error' | 'aborted'
+  errorMessage?: string
+  model?: string
+  usage?: {
+    input?: number
+    output?: number
+    cacheRead?: number
+    cacheWrite?: number
+    cost?: { total?: number }
+  }
+}
+
+export class PiBackend extends CliBackend {
+  protected readonly traits: CliTraits = {
+    label: 'Pi',
+    packageName: '@mariozechner/pi-coding-agent',
+    variables: ['PI_*', 'OPENCODE_API_KEY', ...PROVIDER_VARIABLES],
+    sessionId: /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i,
+    // On SIGINT it leaves a running command behind.
+    stopSignal: 'SIGTERM',
+    failureSigns: [
+      [/no session found matching/i, 'session_lost'],
+      [/session found in different project/i, 'session_lost'],
+      [/no api key found/i, 'auth'],
+    ],
+    supportsMaxTurns: true,
+    supportsToolControl: true,
+    supportsStreaming: true,
+    versions: { oldestKnown: '0.73.1', holes: [] },
+  }
+
+  name() {
+    return 'pi' as const
+  }
+
+  buildArgs(prompt: string, systemPromptOrFile: string, sessionId?: string): string[] {
+    const { model, allowedTools } = this.config
+    return [...piArgs(model, allowedTools, sessionId), ...systemPromptArgs(systemPromptOrFile), prompt]
+  }
+
+  protected invocation(
+    { prompt, systemPrompt, sessionId, model, allowedTools }: Turn,
+    files: RunDirectory,
+  ): Invocation {
+    return {
+      args: [
+        ...piArgs(model, allowedTools, sessionId),
+        ...(systemPrompt === '' ? [] : this.#operatorPromptArgs()),
+        ...systemPromptArgs(systemPrompt === '' ? '' : files.write('system-prompt.md', systemPrompt)),
+      ],
+      // A leading slash would run a command of an extension or expand a template. Pi trims its input, so a space does
+      // not stop it; a space of no width does.
+      stdin: prompt.trimStart().startsWith('/') ? `\u200B${prompt}` : prompt,
+      // Otherwise it installs packages a repository names before it answers.
+      defaults: { PI_OFFLINE: '1' },
+    }
+  }
+
+  protected translation(emit: (event: AgentEventBody) => void, turn?: Turn): Translation {
+    return new PiTranslation(emit, turn)
+  }
+
+  /** Given the flag, Pi leaves out the file where the operator has additions of his own: name it too. */
+  #operatorPromptArgs(): string[] {
+    const { HOME = homedir(), PI_CODING_AGENT_DIR = join(HOME, '.pi', 'agent') } = this.dependencies.environment
+    const file = join(PI_CODING_AGENT_DIR, 'APPEND_SYSTEM.md')
+    return existsSync(file) ? systemPromptArgs(file) : []
+  }
+}
+
+function piArgs(model: string | undefined, allowedTools: string[], sessionId: string | undefined): string[] {
+  return [
+    ...['--mode', 'json'],
+    ...(model === undefined ? [] : ['--model', model]),
+    ...(allowedTools.length === 0 ? [] : ['--tools', allowedTools.join(',')]),
+    ...(sessionId ? ['--session', sessionId] : []),
+  ]
+}
+
+/** The flag takes a text, or the path of a file that holds it. */
+function systemPromptArgs(textOrFile: string): string[] {
+  return textOrFile === '' ? [] : ['--append-system-prompt', textOrFile]
+}
+
+class PiTranslation extends Translation {
+  protected translate(value: JsonObject): void {
+    const line = value as PiLine
+    switch (line.type) {
+      case 'session':
+        return this.startedOrLost(line.id)
+      case 'message_update':
+        return this.#update(line.assistantMessageEvent)
+      case 'message_end':
+        if (line.message.role === 'assistant') this.#messageEnd(line.message)
+        return
+      case 'turn_end':
+        if (line.message.stopReason === 'toolUse') this.countTurn()
+        return
+      case 'tool_execution_start':
+        return this.toolUse(line.toolCallId, line.toolName, line.args)
+      case 'tool_execution_end':
+        return this.toolResult(line.toolCallId, textOf(line.result), line.isError, line.toolName)
+      case 'auto_retry_start':
+        return this.notice(`${line.errorMessage} (retry ${line.attempt} of ${line.maxAttempts})`)
+      case 'compaction_start':
+        return this.notice(`The agent summarises the conversation so far (${line.reason ?? 'long'}).`)
+      default:
+        if (!IGNORED.includes(line.type)) this.unknown((line as JsonObject)['type'])
+    }
+  }
+
+  /** Only `delta` counts: the message beside it is the live object and runs ahead. */
+  #update(event: { type: string; delta?: string }): void {
+    if (event.type === 'text_start') this.endText()
+    else if (event.type === 'text_delta') this.output(event.delta ?? '')
+    else if (event.type === 'thinking_delta') this.thinking(event.delta ?? '')
+  }
+
+  /** The last one that asks for no tool is the answer; after an error Pi may retry and send another. */
+  #messageEnd(message: PiMessage): void {
+    this.endText()
+    if (message.usage) this.#count(message.usage)
+    const { stopReason = 'stop', errorMessage } = message
+    if (stopReason === 'error' || stopReason === 'aborted') {
+      this.verdict = { isError: true, message: errorMessage ?? 'The agent gave no reason.' }
+    } else if (stopReason !== 'toolUse') this.verdict = { isError: false, text: textOf(message) }
+  }
+
+  #count({ input, output, cacheRead, cacheWrite, cost }: NonNullable<PiMessage['usage']>): void {
+    const usage = tokenUsage({
+      inputTokens: input,
+      outputTokens: output,
+      cacheReadTokens: cacheRead,
+      cacheWriteTokens: cacheWrite,
+    })
+    this.usage = this.usage ? combineUsage(this.usage, usage) : usage
+    if (cost?.total !== undefined) this.costUsd = (this.costUsd ?? 0) + cost.total
+  }
+}
+
+function textOf({ content = [] }: PiContent): string {
+  return content.map((part) => (part.type === 'text' ? part.text : '')).join('')
+}

@@ -1,0 +1,98 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { GatewayError } from '../errors.js'
+import { ClaudeCodeBackend } from './claude-backend.js'
+import type { BackendDependencies, CliBackend } from './cli-backend.js'
+import { CodexBackend } from './codex-backend.js'
+import { GeminiBackend } from './gemini-backend.js'
+import { OpenCodeBackend } from './opencode-backend.js'
+import { PiBackend } from './pi-backend.js'
+import { type AgentBackend, BACKEND_NAMES, type BackendAdapterConfig, type BackendName } from './types.js'
+
+type Factory = (config: BackendAdapterConfig, dependencies?: Partial<BackendDependencies>) => CliBackend
+
+const factories: Record<BackendName, Factory> = {
+  claude: (config, dependencies) => new ClaudeCodeBackend(config, dependencies),
+  codex: (config, dependencies) => new CodexBackend(config, dependencies),
+  gemini: (config, dependencies) => new GeminiBackend(config, dependencies),
+  opencode: (config, dependencies) => new OpenCodeBackend(config, dependencies),
+  pi: (config, dependencies) => new PiBackend(config, dependencies),
+}
+
+export function createBackend(
+  name: BackendName,
+  config: BackendAdapterConfig,
+  dependencies?: Partial<BackendDependencies>,
+): CliBackend {
+  return factories[resolveBackendName(name)](config, dependencies)
+}
+
+export function resolveBackendName(raw: string | undefined): BackendName {
+  const name = BACKEND_NAMES.find((known) => known === (raw ?? 'claude'))
+  if (name) return name
+  throw new GatewayError('backend_unknown', `Unknown backend "${raw}". Known: ${BACKEND_NAMES.join(', ')}`)
+}
+
+const AVAILABILITY_TIMEOUT_MS = 2_000
+const AVAILABILITY_CACHE_MS = 10_000
+
+/** The agents of a gateway by name. The first one registered is the default until another is set. */
+export class BackendRegistry {
+  readonly #backends = new Map<BackendName, AgentBackend>()
+  readonly #availability = new Map<BackendName, { until: number; isAvailable: Promise<boolean> }>()
+  #default: BackendName | undefined
+
+  constructor(private readonly now: () => number = Date.now) {}
+
+  /** Takes the place of one registered before under the same name. */
+  register(backend: AgentBackend): void {
+    this.#backends.set(backend.name(), backend)
+    this.#availability.delete(backend.name())
+    this.#default ??= backend.name()
+  }
+
+  get(name: BackendName): AgentBackend | undefined {
+    return this.#backends.get(name)
+  }
+
+  default(): AgentBackend | undefined {
+    return this.#default && this.#backends.get(this.#default)
+  }
+
+  defaultProvider(): BackendName | undefined {
+    return this.#default
+  }
+
+  setDefault(name: BackendName): void {
+    if (!this.#backends.has(name)) {
+      throw new GatewayError('backend_unknown', `Unknown backend "${name}". Registered: ${this.available().join(', ')}`)
+    }
+    this.#default = name
+  }
+
+  available(): BackendName[] {
+    return [...this.#backends.keys()]
+  }
+
+  count(): number {
+    return this.#backends.size
+  }
+
+  /** Those that say they can run now. One that takes too long to say is not among them. */
+  async availableAgents(): Promise<AgentBackend[]> {
+    const backends = [...this.#backends.values()]
+    const answers = await Promise.all(backends.map((backend) => this.#isAvailable(backend)))
+    return backends.filter((_, index) => answers[index])
+  }
+
+  #isAvailable(backend: AgentBackend): Promise<boolean> {
+    const cached = this.#availability.get(backend.name())
+    if (cached && cached.until > this.now()) return cached.isAvailable
+    const timeLimit = new AbortController()
+    const isAvailable = Promise.race([
+      backend.validate().catch(() => false),
+      sleep(AVAILABILITY_TIMEOUT_MS, false, { signal: timeLimit.signal }).catch(() => false),
+    ]).finally(() => timeLimit.abort())
+    this.#availability.set(backend.name(), { until: this.now() + AVAILABILITY_CACHE_MS, isAvailable })
+    return isAvailable
+  }
+}

@@ -1,0 +1,15 @@
+import type { TokenUsage } from './types.js'
+
+/** One turn to run: the request, with what it left open filled in from the configuration. */
+export interface Turn {
+  prompt: string
+  /** Empty for none. */
+  systemPrompt: string
+  sessionId?: string
+  sessionUsage?: TokenUsage
+  model?: string
+  allowedTools: string[]
+  workingDir: string
+  /** 0 is without limit. */
+  maxTurns: number
+}

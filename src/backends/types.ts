@@ -1,0 +1,171 @@
+/**
+ * The contract between the gateway and a coding agent.
+ *
+ * `BackendAdapter` is what other code calls; `AgentBackend` adds the one method everything is built on, `run`.
+ */
+
+export const BACKEND_NAMES = ['claude', 'codex', 'gemini', 'opencode', 'pi'] as const
+
+export type BackendName = (typeof BACKEND_NAMES)[number]
+
+export interface BackendAdapterConfig {
+  /** Name looked up in PATH, or a path to the executable. */
+  cliPath: string
+  workingDir: string
+  queryTimeoutMs: number
+  /** The agent's own tool names; empty means every tool. */
+  allowedTools: string[]
+  maxTurns: number
+  model?: string
+}
+
+export interface BackendEventResult {
+  responseText?: string
+  sessionId?: string
+  isError: boolean
+}
+
+/** Contract: called with deltas in order, one call at a time; a slow or failing call never disturbs the run. */
+export type StreamCallback = (text: string) => Promise<void>
+
+export interface BackendAdapter {
+  name(): string
+  execute(
+    prompt: string,
+    systemPrompt: string,
+    sessionId?: string,
+    onStream?: StreamCallback,
+  ): Promise<BackendEventResult>
+  validate(): Promise<boolean>
+}
+
+export interface AgentBackend extends BackendAdapter {
+  name(): BackendName
+
+  /**
+   * Runs one turn.
+   *
+   * Contract: yields `started` at most once, before any other event, and `complete` exactly once, last: also after
+   * a kill, a time-out, a crash or garbage on stdout. Every `tool_use` is closed by a `tool_result`. Failures of the
+   * agent are a `complete` with `isError`; it throws only when called wrongly. When the iterator ends, whether by
+   * itself or because the consumer left early, no process of the run is alive.
+   */
+  run(request: AgentRequest, signal: AbortSignal): AsyncIterable<AgentEvent>
+
+  capabilities(): AgentCapabilities
+
+  /** Reads the version of the installed CLI and what is known about it; `doctor` and `start` show it. */
+  probe(): Promise<AgentProbe>
+}
+
+export interface AgentRequest {
+  prompt: string
+  systemPrompt?: string
+  /** The CLI's own id of the conversation to continue. */
+  sessionId?: string
+  /** What the session had used before this turn, as its last `AgentResult.sessionUsage` said. */
+  sessionUsage?: TokenUsage
+  /** The rest overrides the backend's configuration for this one turn. */
+  model?: string
+  allowedTools?: string[]
+  workingDir?: string
+  timeoutMs?: number
+  /** Longest silence of the agent; 0 switches the watchdog off. */
+  idleTimeoutMs?: number
+  maxTurns?: number
+}
+
+/** Tokens of one turn. `inputTokens` leaves out what came from or went to the cache. */
+export interface TokenUsage {
+  inputTokens: number
+  outputTokens: number
+  cacheReadTokens: number
+  cacheWriteTokens: number
+  /** Part of `outputTokens`, where the CLI tells. */
+  reasoningTokens: number
+  totalTokens: number
+}
+
+export type AgentEventBody =
+  | { type: 'started'; sessionId?: string; model?: string }
+  | { type: 'output'; content: string; stream: 'stdout' }
+  | { type: 'thinking'; content: string }
+  | { type: 'tool_use'; toolId: string; toolName: string; toolInput: Record<string, unknown> }
+  | { type: 'tool_result'; toolId: string; toolName: string; content: string; isError: boolean }
+  | { type: 'notice'; content: string }
+  | { type: 'error'; content: string; reason: FailureReason }
+  | { type: 'complete'; result: AgentResult }
+
+/** `timestamp` is milliseconds since the epoch; `metadata` holds what only one agent tells. */
+export type AgentEvent = AgentEventBody & { timestamp: number; metadata?: Record<string, unknown> }
+
+export interface AgentResult {
+  isError: boolean
+  /** The answer of record: the CLI's own final text, character for character. */
+  finalOutput?: string
+  sessionId?: string
+  /** Absent when no process ran. A process ended by a signal has 128 plus its number, as in a shell. */
+  exitCode?: number
+  durationMs: number
+  /** Of this turn. Absent when the CLI did not tell, or counts per session and `sessionUsage` was not given. */
+  usage?: TokenUsage
+  /** Of the whole session, from a CLI that counts that way; goes back in with the next request. */
+  sessionUsage?: TokenUsage
+  costUsd?: number
+  failure?: AgentFailure
+  metadata?: Record<string, unknown>
+}
+
+/**
+ * - `exit`: the agent ended with an error that has no more special name, such as a crash or a failing model server
+ * - `timeout`: total time or silence exceeded
+ * - `auth`: not logged in, or the key was refused
+ * - `session_lost`: the session to continue does not exist here
+ * - `refused`: the model, the CLI or we would not do this
+ * - `spawn`: the process could not be started
+ * - `no_result`: the process ended well without the agent's own final word
+ */
+export type FailureReason =
+  | 'exit'
+  | 'timeout'
+  | 'cancelled'
+  | 'auth'
+  | 'rate_limit'
+  | 'session_lost'
+  | 'max_turns'
+  | 'refused'
+  | 'spawn'
+  | 'no_result'
+
+export interface AgentFailure {
+  reason: FailureReason
+  /** For people: the agent's own words where it had any. */
+  message: string
+  /** For callers of `execute`: the sentence the gateway document prescribes. */
+  report: string
+  /** Milliseconds since the epoch when a rate limit is over, if the agent said so. */
+  retryAt?: number
+}
+
+export interface AgentCapabilities {
+  provider: BackendName
+  supportsSessionContinuation: boolean
+  supportsModelSelection: boolean
+  supportsToolControl: boolean
+  supportsMaxTurns: boolean
+  /** Whether text arrives while the model is still writing it. */
+  supportsStreaming: boolean
+  /** Models known by name; empty where any the provider has may be named. */
+  supportedModels: string[]
+  /** In bytes; 0 is unlimited. */
+  maxPromptLength: number
+}
+
+export interface AgentProbe {
+  isFound: boolean
+  /** Where the executable is, when found. */
+  path?: string
+  version?: string
+  /** What an operator should know or do, one sentence each. */
+  problems: string[]
+}

@@ -1,0 +1,51 @@
+import type { AgentBackend, AgentProbe } from '../backends/types.js'
+
+export interface ProbedAgent {
+  backend: AgentBackend
+  probe: AgentProbe
+}
+
+export async function probeAll(backends: AgentBackend[]): Promise<ProbedAgent[]> {
+  return Promise.all(backends.map(async (backend) => ({ backend, probe: await backend.probe() })))
+}
+
+/** The table of `aetheel agents`. */
+export function agentsTable(agents: ProbedAgent[]): string {
+  const rows = agents.map(({ backend, probe }) => {
+    const { supportsStreaming, supportsToolControl, supportsMaxTurns } = backend.capabilities()
+    return [
+      backend.name(),
+      probe.isFound ? 'yes' : 'no',
+      probe.version ?? '-',
+      supportsStreaming ? 'text as written' : 'whole texts',
+      supportsToolControl ? 'yes' : 'no',
+      supportsMaxTurns ? 'yes' : 'no',
+      probe.problems.length === 0 ? '-' : `${probe.problems.length}, see "aetheel doctor"`,
+    ]
+  })
+  return table([['AGENT', 'FOUND', 'VERSION', 'STREAMS', 'TOOL LIST', 'TURN LIMIT', 'PROBLEMS'], ...rows])
+}
+
+/** The report of `aetheel doctor`, and whether the agent the gateway would use is there. */
+export function doctorReport(agents: ProbedAgent[], chosen: string): { text: string; isHealthy: boolean } {
+  const lines = agents.flatMap(({ backend, probe }) => {
+    const name = backend.name() === chosen ? `${backend.name()} (chosen)` : backend.name()
+    const state = probe.isFound ? `${probe.version ?? 'version unknown'} at ${probe.path}` : 'not installed'
+    const mark = !probe.isFound ? '✗' : probe.problems.length > 0 ? '!' : '✓'
+    return [`${mark} ${name}: ${state}`, ...probe.problems.map((problem) => `    ${problem}`)]
+  })
+  const isHealthy = agents.some(({ backend, probe }) => backend.name() === chosen && probe.isFound)
+  return { text: lines.join('\n'), isHealthy }
+}
+
+function table(rows: string[][]): string {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
+  return rows
+    .map((row) =>
+      row
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n')
+}

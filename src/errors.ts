@@ -1,0 +1,27 @@
+/** Every mistake a caller can make. `status` is the HTTP answer; docs/errors.md explains each code. */
+export const ERROR_CODES = {
+  backend_unknown: { status: 404 },
+  backend_unavailable: { status: 503 },
+  config_invalid: { status: 500 },
+  request_invalid: { status: 400 },
+} as const satisfies Record<string, { status: number }>
+
+export type ErrorCode = keyof typeof ERROR_CODES
+
+/** Thrown for a caller's mistake. A failure of an agent is never thrown: it is a value (see `AgentFailure`). */
+export class GatewayError extends Error {
+  override readonly name = 'GatewayError'
+
+  constructor(
+    readonly code: ErrorCode,
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options)
+  }
+}
+
+/** What a thrown value says, for a sentence that quotes it. */
+export function messageOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown)
+}

@@ -1,0 +1,58 @@
+import { Writable } from 'node:stream'
+import { pino } from 'pino'
+
+/** Messages are dotted nouns (`backend.option-ignored`); what varies goes into the fields. */
+export interface Log {
+  debug(message: string, fields?: Record<string, unknown>): void
+  info(message: string, fields?: Record<string, unknown>): void
+  warn(message: string, fields?: Record<string, unknown>): void
+  error(message: string, fields?: Record<string, unknown>): void
+}
+
+export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
+
+export type LogLevel = (typeof LOG_LEVELS)[number]
+
+interface LogOptions {
+  level?: LogLevel
+  /** Values that must never appear in a line, wherever they come from. */
+  secrets?: string[]
+  destination?: Pick<NodeJS.WritableStream, 'write'>
+}
+
+const SHORTEST_SECRET = 6
+
+export function createLog({ level = 'warn', secrets = [], destination = process.stderr }: LogOptions = {}): Log {
+  const scrub = scrubber(secrets)
+  // The finished line is scrubbed, not the fields: a secret may hide in an error's text or deep in an object.
+  const stream = new Writable({
+    decodeStrings: false,
+    write(line: string, _encoding, done) {
+      destination.write(scrub(line))
+      done()
+    },
+  })
+  const logger = pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, stream)
+  return {
+    debug: (message, fields = {}) => logger.debug(fields, message),
+    info: (message, fields = {}) => logger.info(fields, message),
+    warn: (message, fields = {}) => logger.warn(fields, message),
+    error: (message, fields = {}) => logger.error(fields, message),
+  }
+}
+
+/** The values of variables that by their name hold a secret. */
+export function secretsOf(environment: NodeJS.ProcessEnv): string[] {
+  return Object.entries(environment).flatMap(([name, value]) =>
+    /KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL|DATABASE_URL/i.test(name) && value ? [value] : [],
+  )
+}
+
+function scrubber(secrets: string[]): (line: string) => string {
+  const forms = secrets
+    .filter((secret) => secret.length >= SHORTEST_SECRET)
+    // As it stands in JSON: a quote or a newline inside the secret is escaped there.
+    .map((secret) => JSON.stringify(secret).slice(1, -1))
+    .toSorted((a, b) => b.length - a.length)
+  return (line) => forms.reduce((text, secret) => text.replaceAll(secret, '[secret]'), line)
+}

@@ -1,0 +1,22 @@
+import { accessSync, constants, statSync } from 'node:fs'
+import { delimiter, isAbsolute, join, resolve, sep } from 'node:path'
+
+/** Where the command is, as an absolute path; a name without a slash is looked up in `searchPath` as a shell would. */
+export function findExecutable(command: string, searchPath: string): string | undefined {
+  if (command === '') return undefined
+  if (command.includes(sep)) return isExecutable(resolve(command)) ? resolve(command) : undefined
+  return searchPath
+    .split(delimiter)
+    .filter((directory) => isAbsolute(directory))
+    .map((directory) => join(directory, command))
+    .find(isExecutable)
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK)
+    return statSync(path).isFile()
+  } catch {
+    return false // Missing and not permitted are the same answer here.
+  }
+}

@@ -1,0 +1,90 @@
+// Ends everything a run started.
+//
+// Agents start their tools in sessions of their own, so a signal to the process group misses them, and a tool whose
+// parent has died hangs below pid 1, so walking down from the agent misses it too. Therefore:
+// - the tree is collected before the first signal, while the parents still stand;
+// - what was started with the run's marker in its environment belongs to the run, wherever it hangs now;
+// - a pid is signalled only while it still is the process that was collected (same start time).
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type ProcessEntry, readProcessTable } from './process-table.js'
+
+export interface RunRoot {
+  pid: number
+  /** `NAME=value` in the environment of every process of the run. */
+  marker: string
+  hasExited(): boolean
+}
+
+const TERM_AFTER_MS = 2_000
+const KILL_AFTER_MS = 1_000
+const TOOL_KILL_AFTER_MS = 500
+const MAX_SWEEPS = 20
+
+/** Ends the agent with the signal it cleans up best on, then harder, then whatever it left behind. */
+export async function endTree(root: RunRoot, stopSignal: NodeJS.Signals): Promise<void> {
+  const collected = collectTree(root, readProcessTable())
+  if (!root.hasExited()) {
+    signalGroup(root.pid, stopSignal)
+    await waitUntil(root.hasExited, TERM_AFTER_MS)
+  }
+  if (!root.hasExited() && stopSignal !== 'SIGTERM') {
+    signalGroup(root.pid, 'SIGTERM')
+    await waitUntil(root.hasExited, KILL_AFTER_MS)
+  }
+  if (!root.hasExited()) signalGroup(root.pid, 'SIGKILL')
+  await endLeftovers(root, collected)
+}
+
+/** Ends what a run left behind after its agent exited by itself. */
+export async function endLeftovers(root: RunRoot, collected: ProcessEntry[] = []): Promise<void> {
+  let known = collected
+  for (let sweep = 0; sweep < MAX_SWEEPS; sweep += 1) {
+    const table = readProcessTable()
+    known = stillAlive([...known, ...collectTree(root, table)], table)
+    if (known.length === 0) return
+    for (const entry of known) signalProcess(entry.pid, sweep === 0 ? 'SIGTERM' : 'SIGKILL')
+    const ended = () => stillAlive(known, readProcessTable()).length === 0
+    await waitUntil(ended, sweep === 0 ? TOOL_KILL_AFTER_MS : KILL_AFTER_MS)
+  }
+}
+
+export function collectTree(root: RunRoot, table: ProcessEntry[]): ProcessEntry[] {
+  const rootEntry = table.find((entry) => entry.pid === root.pid)
+  const members = new Set<number>()
+  const isMember = (entry: ProcessEntry) =>
+    entry.groupId === root.pid || members.has(entry.parentPid) || entry.hasVariable(root.marker)
+  if (rootEntry && !root.hasExited()) members.add(root.pid)
+
+  // Children may stand before their parents in the table: go on until a pass finds nothing new.
+  for (let size = -1; size !== members.size;) {
+    size = members.size
+    for (const entry of table) {
+      if (entry.pid !== process.pid && !members.has(entry.pid) && isMember(entry)) members.add(entry.pid)
+    }
+  }
+  return table.filter((entry) => members.has(entry.pid) && !entry.isZombie)
+}
+
+function stillAlive(entries: ProcessEntry[], table: ProcessEntry[]): ProcessEntry[] {
+  const wanted = new Map(entries.map((entry) => [entry.pid, entry.startTime]))
+  return table.filter((entry) => !entry.isZombie && wanted.get(entry.pid) === entry.startTime)
+}
+
+/** Signal the group, not the child: the CLI may be a wrapper whose real process would outlive it. */
+function signalGroup(pid: number, signal: NodeJS.Signals): void {
+  signalProcess(-pid, signal)
+}
+
+function signalProcess(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+  }
+}
+
+async function waitUntil(isTrue: () => boolean, timeoutMs: number): Promise<void> {
+  const deadline = Date.now() + timeoutMs
+  for (let pauseMs = 2; !isTrue() && Date.now() < deadline; pauseMs = Math.min(pauseMs * 2, 50)) await sleep(pauseMs)
+}

@@ -1,0 +1,24 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+/** A private directory for the files of one run: readable by us alone, gone with `remove`. */
+export interface RunDirectory {
+  path: string
+  /** Writes a file and returns its absolute path. */
+  write(name: string, content: string): string
+  remove(): void
+}
+
+export function createRunDirectory(): RunDirectory {
+  const path = mkdtempSync(join(tmpdir(), 'aetheel-run-'))
+  return {
+    path,
+    write(name, content) {
+      const file = join(path, name)
+      writeFileSync(file, content, { mode: 0o600 })
+      return file
+    },
+    remove: () => rmSync(path, { recursive: true, force: true }),
+  }
+}
