@@ -219,7 +219,7 @@ class ClaudeTranslation extends Translation {
       case 'task_notification':
         return
       default:
-        return this.unknown(`system/${(line as JsonObject)['subtype']}`)
+        return this.unknown(`system/${String((line as JsonObject)['subtype'])}`)
     }
   }
 

@@ -20,7 +20,14 @@ type CodexLine =
   | { type: 'message'; role: string; content: string | Array<{ text?: string }>; session_id?: string }
 
 /** `text` of agent_message and reasoning, `message` of error; every other type is a tool with fields of its own. */
-type CodexItem = { id: string; type: string; text?: string; message?: string; status?: string } & JsonObject
+interface CodexItem extends JsonObject {
+  id: string
+  type: string
+  text?: string
+  message?: string
+  status?: string
+  aggregated_output?: string
+}
 
 export class CodexBackend extends CliBackend {
   protected readonly traits: CliTraits = {
@@ -181,8 +188,8 @@ class CodexTranslation extends Translation {
       default: {
         // Some tools are only ever completed; one that was started is not opened twice.
         this.#itemStarted(item)
-        const output = item['aggregated_output'] ?? JSON.stringify(item['changes'] ?? item['result'] ?? '')
-        return this.toolResult(item.id, String(output), item.status === 'failed', item.type)
+        const output = item.aggregated_output ?? JSON.stringify(item['changes'] ?? item['result'] ?? '')
+        return this.toolResult(item.id, output, item.status === 'failed', item.type)
       }
     }
   }

@@ -37,6 +37,8 @@ export class EventQueue implements AsyncIterable<AgentEvent> {
         this.#begin({ ...body, toolName })
         return
       }
+      default:
+        break
     }
     this.#begin(body)
   }
