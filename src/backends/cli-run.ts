@@ -6,11 +6,12 @@
 // - What we did ourselves (time-out, cancel) decides over anything the CLI still managed to say.
 
 import { randomUUID } from 'node:crypto'
+import { StringDecoder } from 'node:string_decoder'
 import { BoundedText } from '../processes/bounded-text.js'
 import { LineSplitter, type OutputLimits } from '../processes/line-splitter.js'
 import { type ProcessExit, type ProcessOptions, startProcess } from '../processes/local-process.js'
 import { EventQueue } from './event-queue.js'
-import { classifyFailure, type FailureSign, findSign, parseRetryAt } from './failures.js'
+import { classifyFailure, type FailureSign, findSign, parseRetryAt, readableMessage } from './failures.js'
 import { stripAnsi } from './jsonl.js'
 import { type Failed, PARSE_FAILURE, readInto, type Translation } from './translation.js'
 import type { AgentEvent, AgentEventBody, AgentFailure, AgentResult } from './types.js'
@@ -41,6 +42,7 @@ export function startRun(plan: RunPlan): Run {
   const startedAt = plan.now()
   const queue = new EventQueue(plan.now)
   const stderr = new BoundedText()
+  const stderrDecoder = new StringDecoder('utf8')
   const plainStdout = new BoundedText()
   let stopped: Failed | undefined
   let lastSignOfLife = startedAt
@@ -66,7 +68,7 @@ export function startRun(plan: RunPlan): Run {
     },
     onStderr(chunk) {
       lastSignOfLife = plan.now()
-      stderr.append(chunk.toString('utf8'))
+      stderr.append(stderrDecoder.write(chunk))
     },
   })
 
@@ -95,7 +97,7 @@ export function startRun(plan: RunPlan): Run {
     reader.end()
     const problem = stopped ? undefined : plan.check?.()
     if (problem) queue.push({ type: 'notice', content: problem })
-    const output = { stderr: stderr.toString(), plainStdout: plainStdout.toString() }
+    const output = { stderr: stripAnsi(stderr.toString()), plainStdout: plainStdout.toString() }
     const failure = judge(plan, exit, stopped, translation, output)
     queue.complete(resultOf(exit, translation, failure, plan.now() - startedAt))
   })
@@ -124,7 +126,7 @@ function judge(
   if (stopped) return { ...stopped, report: stopped.reason === 'timeout' ? 'Query timed out' : stopped.message }
 
   const said = verdict?.isError ? verdict : undefined
-  const complaint = said?.message ?? mainLine(stderr, failureSigns)
+  const complaint = said ? readableMessage(said.message) : mainLine(stderr, failureSigns)
   if (exit.exitCode !== 0) {
     const onStdout = said?.message ?? (verdict?.isError === false ? verdict.text : plainStdout)
     const text = (stderr || onStdout || 'unknown error').slice(0, REPORT_CHARACTERS)
@@ -137,7 +139,7 @@ function judge(
   }
   if (said) {
     const reason = said.reason ?? classifyFailure(said.message, failureSigns)
-    return withRetryAt({ ...said, reason, report: said.message }, plan)
+    return withRetryAt({ ...said, reason, message: complaint, report: said.message }, plan)
   }
   if (!verdict) {
     // An exit code of 0 proves nothing: some CLIs say only on stderr why they did not answer.
@@ -156,7 +158,7 @@ function withRetryAt(failure: AgentFailure, { now }: RunPlan): AgentFailure {
 
 /** The line of stderr a person should read: CLIs print warnings and progress there too. */
 function mainLine(stderr: string, failureSigns: readonly FailureSign[]): string {
-  const lines = stripAnsi(stderr)
+  const lines = stderr
     .split('\n')
     .map((line) => line.trim())
     .filter((line) => line !== '')

@@ -53,3 +53,15 @@ export function parseRetryAt(message: string, now: number): number | undefined {
   // A clock time that is past means tomorrow.
   return at.getTime() > now ? at.getTime() : at.getTime() + 86_400_000
 }
+
+/** Model servers answer errors in JSON, and some CLIs show them as they came: what a person should read of it. */
+export function readableMessage(message: string): string {
+  const json = /^(.*?)(\{.*\})/s.exec(message)
+  if (!json) return message
+  try {
+    const { error } = JSON.parse(json[2] ?? '') as { error?: { message?: unknown } }
+    return typeof error?.message === 'string' ? `${json[1]}${error.message}` : message
+  } catch {
+    return message // Only looked like JSON.
+  }
+}

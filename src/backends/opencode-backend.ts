@@ -61,6 +61,7 @@ export class OpenCodeBackend extends CliBackend {
   }
 
   protected invocation(turn: Turn, files: RunDirectory): Invocation {
+    const permission = permissionOf(turn.allowedTools)
     return {
       args: [
         ...runArgs(turn.model, turn.sessionId),
@@ -72,7 +73,10 @@ export class OpenCodeBackend extends CliBackend {
         ...['--dir', turn.workingDir],
       ],
       stdin: turn.prompt,
-      environment: { OPENCODE_CONFIG_CONTENT: JSON.stringify(this.#settings(turn, files)) },
+      environment: {
+        OPENCODE_CONFIG_CONTENT: JSON.stringify(this.#settings(turn, permission, files)),
+        ...(permission && { OPENCODE_PERMISSION: JSON.stringify(permission) }),
+      },
       defaults: { OPENCODE_DISABLE_AUTOUPDATE: '1' },
     }
   }
@@ -82,17 +86,43 @@ export class OpenCodeBackend extends CliBackend {
   }
 
   /** Settings for one turn, over those the operator gave in the same variable. */
-  #settings({ systemPrompt, allowedTools }: Turn, files: RunDirectory): JsonObject {
-    const settings = parseSettings(this.dependencies.environment['OPENCODE_CONFIG_CONTENT'])
-    if (systemPrompt !== '') {
-      const others = Array.isArray(settings['instructions']) ? settings['instructions'] : []
-      settings['instructions'] = [...others, files.write('system-prompt.md', systemPrompt)]
+  #settings({ systemPrompt }: Turn, permission: Permission | undefined, files: RunDirectory): JsonObject {
+    const operator = parseSettings(this.dependencies.environment['OPENCODE_CONFIG_CONTENT'])
+    const instructions = Array.isArray(operator['instructions']) ? operator['instructions'] : []
+    return {
+      ...operator,
+      ...(systemPrompt !== '' && { instructions: [...instructions, files.write('system-prompt.md', systemPrompt)] }),
+      // An agent's own permissions would win over those for all.
+      ...(permission && { agent: { build: { permission } } }),
     }
-    if (allowedTools.length > 0) {
-      settings['permission'] = { '*': 'deny', ...Object.fromEntries(allowedTools.map((tool) => [tool, 'allow'])) }
-    }
-    return settings
   }
+}
+
+type Permission = Record<string, string | Record<string, string>>
+
+/** Each is denied by name: `*` alone would leave standing what the operator's settings allow by name. */
+const PERMISSIONS = [
+  ...['read', 'edit', 'glob', 'grep', 'list', 'bash', 'task', 'skill', 'lsp', 'question', 'todoread', 'todowrite'],
+  ...['webfetch', 'websearch', 'codesearch'],
+]
+
+/** Tools that go under another tool's permission. */
+const PERMISSION_OF_TOOL: Record<string, string> = { write: 'edit', patch: 'edit', apply_patch: 'edit' }
+
+/** Only the listed tools; `bash(git log*)` lists only such calls. The last entry that matches decides. */
+function permissionOf(allowedTools: string[]): Permission | undefined {
+  if (allowedTools.length === 0) return undefined
+  const permission: Permission = { '*': 'deny' }
+  for (const name of PERMISSIONS) permission[name] = 'deny'
+  // Not a tool: where the allowed ones may reach.
+  permission['external_directory'] = 'allow'
+  for (const tool of allowedTools) {
+    const [, name = tool, pattern] = /^([^(]+)\((.*)\)$/s.exec(tool) ?? []
+    const key = PERMISSION_OF_TOOL[name] ?? name
+    const others = isObject(permission[key]) ? permission[key] : { '*': 'deny' }
+    permission[key] = pattern === undefined ? 'allow' : { ...others, [pattern]: 'allow' }
+  }
+  return permission
 }
 
 function runArgs(model: string | undefined, sessionId: string | undefined): string[] {
