@@ -58,7 +58,7 @@ program
       isJson: flags.json === true,
       stdout: process.stdout,
       stderr: process.stderr,
-      signal: abortOnSignals(),
+      signal: abortWhenUnwanted(),
     })
     process.exitCode = isError ? 1 : 0
   })
@@ -86,7 +86,7 @@ program
   .command('demo')
   .description('Show the main job with a built-in demonstration agent: nothing to install, no account.')
   .action(async () => {
-    process.exitCode = await demo(environment, process.stdout, abortOnSignals())
+    process.exitCode = await demo(environment, process.stdout, abortWhenUnwanted())
   })
 
 function readConfig(): GatewayConfig {
@@ -105,10 +105,11 @@ function openBackend(config: GatewayConfig, name: BackendName): AgentBackend {
   return createBackend(name, backendConfig(config, name), dependencies)
 }
 
-/** Ctrl-C and friends end the agent's whole tree first; `ask` returns when that is done. */
-function abortOnSignals(): AbortSignal {
+/** Aborts on Ctrl-C and its like, and when the reader of stdout has left, as in `aetheel ask … | head`. */
+function abortWhenUnwanted(): AbortSignal {
   const controller = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => controller.abort())
+  process.stdout.on('error', () => controller.abort())
   return controller.signal
 }
 

@@ -23,7 +23,17 @@ export const PROVIDER_VARIABLES = [
   ...['ANTHROPIC_*', 'OPENAI_*', 'AZURE_*', 'GEMINI_*', 'GOOGLE_*', 'GCLOUD_*', 'VERTEX_*', 'AWS_*'],
   ...['GROQ_*', 'CEREBRAS_*', 'XAI_*', 'OPENROUTER_*', 'MISTRAL_*', 'DEEPSEEK_*', 'TOGETHER_*', 'FIREWORKS_*'],
   ...['ZAI_*', 'ZHIPU_*', 'MINIMAX_*', 'MOONSHOT_*', 'KIMI_*', 'DASHSCOPE_*', 'COHERE_*', 'PERPLEXITY_*'],
-  ...['HF_*', 'HUGGINGFACE_*', 'NVIDIA_*', 'OLLAMA_*', 'LMSTUDIO_*', 'COPILOT_*', 'AI_GATEWAY_*', 'CLOUDFLARE_*'],
+  ...[
+    'HF_*',
+    'HUGGINGFACE_*',
+    'NVIDIA_*',
+    'OLLAMA_*',
+    'LMSTUDIO_*',
+    'COPILOT_*',
+    'XIAOMI_*',
+    'AI_GATEWAY_*',
+    'CLOUDFLARE_*',
+  ],
 ]
 
 export function agentEnvironment(operator: NodeJS.ProcessEnv, ownVariables: readonly string[]): Record<string, string> {

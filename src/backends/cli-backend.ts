@@ -2,14 +2,15 @@
 // started (`invocation`) and what its output means (`translation`).
 
 import { existsSync, statSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { operatorEnvironment } from '../environment.js'
-import { GatewayError } from '../errors.js'
+import { GatewayError, messageOf } from '../errors.js'
 import { createLog, type Log } from '../log.js'
 import { findExecutable } from '../processes/find-executable.js'
 import { OUTPUT_LIMITS, type OutputLimits } from '../processes/line-splitter.js'
 import { createRunDirectory, type RunDirectory } from '../processes/run-directory.js'
 import { agentEnvironment } from './agent-environment.js'
-import { type Run, startRun } from './cli-run.js'
+import { type Run, type RunPlan, startRun } from './cli-run.js'
 import { EventQueue } from './event-queue.js'
 import type { FailureSign } from './failures.js'
 import { pumpStream } from './stream-pump.js'
@@ -141,55 +142,35 @@ export abstract class CliBackend implements AgentBackend {
   }
 
   async *run(request: AgentRequest, signal: AbortSignal): AsyncGenerator<AgentEvent, void, undefined> {
-    const timeoutMs = milliseconds('timeoutMs', request.timeoutMs ?? this.config.queryTimeoutMs, 1)
-    const idleTimeoutMs = milliseconds('idleTimeoutMs', request.idleTimeoutMs ?? DEFAULT_IDLE_TIMEOUT_MS, 0)
-    const { now, limits } = this.dependencies
+    const watch = {
+      timeoutMs: milliseconds('timeoutMs', request.timeoutMs ?? this.config.queryTimeoutMs, 1),
+      idleTimeoutMs: milliseconds('idleTimeoutMs', request.idleTimeoutMs ?? DEFAULT_IDLE_TIMEOUT_MS, 0),
+    }
     const turn = this.#turn(request)
     this.#warnAboutIgnoredOptions(turn)
-
-    const executable = this.#findExecutable()
     const refusal = signal.aborted ? CANCELLED : this.#refusal(turn)
-    if (refusal || executable === undefined) {
-      yield* this.#refused(refusal ?? { reason: 'spawn', message: this.#notFound() })
-      return
-    }
+    if (refusal) return yield* this.#refused(refusal)
 
-    const files = createRunDirectory()
+    let files: RunDirectory | undefined
     let run: Run | undefined
     const cancel = () => run?.stop(CANCELLED)
     try {
-      const { args, stdin, check, ...invocation } = this.invocation(turn, files)
-      run = startRun({
-        label: this.traits.label,
-        failureSigns: this.traits.failureSigns,
-        process: {
-          executable,
-          args,
-          stdin,
-          cwd: turn.workingDir,
-          // PWD: OpenCode trusts it more than its real working directory.
-          environment: {
-            ...invocation.defaults,
-            ...this.#agentEnvironment(),
-            PWD: turn.workingDir,
-            ...invocation.environment,
-          },
-          stopSignal: this.traits.stopSignal,
-        },
-        translation: (emit) => this.translation(emit, turn),
-        timeoutMs,
-        idleTimeoutMs,
-        limits,
-        now,
-        check,
-      })
+      files = createRunDirectory()
+      run = this.#start(turn, files, watch)
       signal.addEventListener('abort', cancel)
+    } catch (error) {
+      files?.remove()
+      const message = `${this.traits.label} CLI could not be prepared: ${messageOf(error)}`
+      return yield* this.#refused({ reason: 'spawn', message })
+    }
+
+    try {
       yield* run.events
     } finally {
       signal.removeEventListener('abort', cancel)
       // Reached early when the consumer leaves the loop: the agent must not work on for nobody.
       cancel()
-      await run?.ended
+      await run.ended
       files.remove()
     }
   }
@@ -234,7 +215,8 @@ export abstract class CliBackend implements AgentBackend {
       ...(request.sessionUsage && { sessionUsage: request.sessionUsage }),
       ...(model !== undefined && { model }),
       allowedTools: request.allowedTools ?? this.config.allowedTools,
-      workingDir: request.workingDir ?? this.config.workingDir,
+      // Absolute: a CLI that is both started there and told the path would go down twice.
+      workingDir: resolve(request.workingDir ?? this.config.workingDir),
       maxTurns: request.maxTurns ?? this.config.maxTurns,
     }
   }
@@ -244,7 +226,7 @@ export abstract class CliBackend implements AgentBackend {
     const { label, sessionId: sessionPattern, promptLimit } = this.traits
     if (prompt.trim() === '') return { reason: 'refused', message: 'The prompt is empty.' }
     if (promptLimit) {
-      const size = promptLimit.unit === 'bytes' ? Buffer.byteLength(prompt) : prompt.length
+      const size = promptLimit.unit === 'bytes' ? Buffer.byteLength(prompt) : countCharacters(prompt)
       const limit = `${promptLimit.size} ${promptLimit.unit}`
       if (size > promptLimit.size) {
         return { reason: 'refused', message: `The prompt is too long for ${label}: ${size} of at most ${limit}.` }
@@ -256,10 +238,35 @@ export abstract class CliBackend implements AgentBackend {
     if (!statSync(workingDir, { throwIfNoEntry: false })?.isDirectory()) {
       return { reason: 'spawn', message: `The working directory ${workingDir} does not exist.` }
     }
+    if (this.#findExecutable() === undefined) return { reason: 'spawn', message: this.#notFound() }
     return undefined
   }
 
-  #refused(failed: Failed): AsyncIterable<AgentEvent> {
+  #start(turn: Turn, files: RunDirectory, watch: Pick<RunPlan, 'timeoutMs' | 'idleTimeoutMs'>): Run {
+    const { label, failureSigns, stopSignal } = this.traits
+    const { now, limits } = this.dependencies
+    const { args, stdin, check, defaults, environment } = this.invocation(turn, files)
+    return startRun({
+      label,
+      failureSigns,
+      process: {
+        executable: this.#findExecutable() ?? this.config.cliPath,
+        args,
+        stdin,
+        cwd: turn.workingDir,
+        // PWD: OpenCode trusts it more than its real working directory.
+        environment: { ...defaults, ...this.#agentEnvironment(), PWD: turn.workingDir, ...environment },
+        stopSignal,
+      },
+      translation: (emit) => this.translation(emit, turn),
+      ...watch,
+      limits,
+      now,
+      check,
+    })
+  }
+
+  #refused(failed: Failed): EventQueue {
     const queue = new EventQueue(this.dependencies.now)
     queue.complete({ isError: true, durationMs: 0, failure: { ...failed, report: failed.message } })
     return queue
@@ -296,6 +303,12 @@ export abstract class CliBackend implements AgentBackend {
 }
 
 const CANCELLED: Failed = { reason: 'cancelled', message: 'Cancelled' }
+
+function countCharacters(text: string): number {
+  let surrogatePairs = 0
+  for (const _ of text.matchAll(/[\uD800-\uDBFF][\uDC00-\uDFFF]/g)) surrogatePairs += 1
+  return text.length - surrogatePairs
+}
 
 function milliseconds(name: string, value: number, atLeast: number): number {
   if (Number.isFinite(value) && value >= atLeast) return value

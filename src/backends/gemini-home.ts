@@ -4,9 +4,10 @@
 
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import JSON5 from 'json5'
+import { messageOf } from '../errors.js'
 import type { RunDirectory } from '../processes/run-directory.js'
-import { isObject, type JsonObject } from './jsonl.js'
+import type { JsonObject } from './jsonl.js'
+import { mergeSettings, parseSettings } from './settings.js'
 
 const SETTINGS = 'settings.json'
 const MEMORY = 'GEMINI.md'
@@ -38,17 +39,11 @@ function escapeImports(text: string): string {
 }
 
 function readSettings(path: string): JsonObject {
-  const settings: unknown = JSON5.parse(readIfThere(path) || '{}')
-  return isObject(settings) ? settings : {}
-}
-
-function mergeSettings(base: JsonObject, over: JsonObject): JsonObject {
-  const merged = { ...base }
-  for (const [key, value] of Object.entries(over)) {
-    const below = merged[key]
-    merged[key] = isObject(value) && isObject(below) ? mergeSettings(below, value) : value
+  try {
+    return parseSettings(readIfThere(path) || '{}')
+  } catch (error) {
+    throw new SyntaxError(`${path} cannot be read: ${messageOf(error)}`, { cause: error })
   }
-  return merged
 }
 
 function readIfThere(path: string): string {

@@ -6,6 +6,7 @@ import { PROVIDER_VARIABLES } from './agent-environment.js'
 import { CliBackend, type CliTraits, type Invocation } from './cli-backend.js'
 import { reasonOfStatus } from './failures.js'
 import { isObject, type JsonObject } from './jsonl.js'
+import { mergeSettings, parseSettings } from './settings.js'
 import { combineUsage, tokenUsage, Translation } from './translation.js'
 import type { Turn } from './turn.js'
 import type { AgentEventBody } from './types.js'
@@ -61,7 +62,7 @@ export class OpenCodeBackend extends CliBackend {
   }
 
   protected invocation(turn: Turn, files: RunDirectory): Invocation {
-    const permission = permissionOf(turn.allowedTools)
+    const isRestricted = turn.allowedTools.length > 0
     return {
       args: [
         ...runArgs(turn.model, turn.sessionId),
@@ -70,13 +71,11 @@ export class OpenCodeBackend extends CliBackend {
         '--auto',
         // Without a title of ours, each new session costs a second call of the model to find one.
         ...['--title', 'Aetheel'],
+        ...(isRestricted ? ['--agent', RESTRICTED_AGENT] : []),
         ...['--dir', turn.workingDir],
       ],
       stdin: turn.prompt,
-      environment: {
-        OPENCODE_CONFIG_CONTENT: JSON.stringify(this.#settings(turn, permission, files)),
-        ...(permission && { OPENCODE_PERMISSION: JSON.stringify(permission) }),
-      },
+      environment: { OPENCODE_CONFIG_CONTENT: JSON.stringify(this.#settings(turn, files)) },
       defaults: { OPENCODE_DISABLE_AUTOUPDATE: '1' },
     }
   }
@@ -86,36 +85,28 @@ export class OpenCodeBackend extends CliBackend {
   }
 
   /** Settings for one turn, over those the operator gave in the same variable. */
-  #settings({ systemPrompt }: Turn, permission: Permission | undefined, files: RunDirectory): JsonObject {
-    const operator = parseSettings(this.dependencies.environment['OPENCODE_CONFIG_CONTENT'])
+  #settings({ systemPrompt, allowedTools }: Turn, files: RunDirectory): JsonObject {
+    const operator = parseSettings(this.dependencies.environment['OPENCODE_CONFIG_CONTENT'] || '{}')
     const instructions = Array.isArray(operator['instructions']) ? operator['instructions'] : []
-    return {
-      ...operator,
+    return mergeSettings(operator, {
       ...(systemPrompt !== '' && { instructions: [...instructions, files.write('system-prompt.md', systemPrompt)] }),
-      // An agent's own permissions would win over those for all.
-      ...(permission && { agent: { build: { permission } } }),
-    }
+      ...(allowedTools.length > 0 && {
+        agent: { [RESTRICTED_AGENT]: { mode: 'primary', permission: permissionOf(allowedTools) } },
+      }),
+    })
   }
 }
 
-type Permission = Record<string, string | Record<string, string>>
-
-/** Each is denied by name: `*` alone would leave standing what the operator's settings allow by name. */
-const PERMISSIONS = [
-  ...['read', 'edit', 'glob', 'grep', 'list', 'bash', 'task', 'skill', 'lsp', 'question', 'todoread', 'todowrite'],
-  ...['webfetch', 'websearch', 'codesearch'],
-]
+/** The rules of an agent come after all others, so what the operator's settings allow does not undo ours. */
+const RESTRICTED_AGENT = 'aetheel'
 
 /** Tools that go under another tool's permission. */
 const PERMISSION_OF_TOOL: Record<string, string> = { write: 'edit', patch: 'edit', apply_patch: 'edit' }
 
 /** Only the listed tools; `bash(git log*)` lists only such calls. The last entry that matches decides. */
-function permissionOf(allowedTools: string[]): Permission | undefined {
-  if (allowedTools.length === 0) return undefined
-  const permission: Permission = { '*': 'deny' }
-  for (const name of PERMISSIONS) permission[name] = 'deny'
+function permissionOf(allowedTools: string[]): JsonObject {
   // Not a tool: where the allowed ones may reach.
-  permission['external_directory'] = 'allow'
+  const permission: JsonObject = { '*': 'deny', external_directory: 'allow' }
   for (const tool of allowedTools) {
     const [, name = tool, pattern] = /^([^(]+)\((.*)\)$/s.exec(tool) ?? []
     const key = PERMISSION_OF_TOOL[name] ?? name
@@ -131,15 +122,6 @@ function runArgs(model: string | undefined, sessionId: string | undefined): stri
     ...(model === undefined ? [] : ['--model', model]),
     ...(sessionId ? ['--session', sessionId, '--continue'] : []),
   ]
-}
-
-function parseSettings(text = '{}'): JsonObject {
-  try {
-    const settings: unknown = JSON.parse(text)
-    return isObject(settings) ? settings : {}
-  } catch {
-    return {} // OpenCode would not understand it either.
-  }
 }
 
 class OpenCodeTranslation extends Translation {

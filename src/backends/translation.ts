@@ -20,7 +20,7 @@ export interface Failed {
  * Turns what one CLI prints during one turn into events, and remembers what the turn came to.
  *
  * A subclass knows one wire format. It may trust the shapes it captured: a value that breaks them makes `translate`
- * throw, and `translateLine` turns that into a notice.
+ * throw, and `accept` turns that into a notice.
  */
 export abstract class Translation {
   sessionId?: string

@@ -157,7 +157,7 @@ export interface AgentCapabilities {
   supportsStreaming: boolean
   /** Models known by name; empty where any the provider has may be named. */
   supportedModels: string[]
-  /** In bytes; 0 is unlimited. */
+  /** In bytes or characters, as the CLI counts; 0 is unlimited. */
   maxPromptLength: number
 }
 

@@ -13,17 +13,20 @@ interface AskOptions {
 /** Asks one agent one thing: the answer streams to stdout, what it does meanwhile to stderr. */
 export async function ask({ backend, request, isJson, stdout, stderr, signal }: AskOptions): Promise<AgentResult> {
   let streamed = ''
+  let isMidLine = false
   let result: AgentResult | undefined
   for await (const event of backend.run(request, signal)) {
     if (event.type === 'complete') result = event.result
     if (isJson) stdout.write(`${JSON.stringify(event)}\n`)
     else if (event.type === 'output') {
       streamed += event.content
+      isMidLine = !event.content.endsWith('\n')
       stdout.write(event.content)
     } else {
       const activity = describeActivity(event)
-      const isMidLine = streamed !== '' && !streamed.endsWith('\n')
-      if (activity !== undefined) stderr.write(`${isMidLine ? '\n' : ''}${activity}\n`)
+      if (activity === undefined) continue
+      stderr.write(`${isMidLine ? '\n' : ''}${activity}\n`)
+      isMidLine = false
     }
   }
   if (result === undefined) throw new Error('A run ended without its complete event')

@@ -31,7 +31,7 @@ export type ProcessExit = { exitCode: number } | { spawnError: Error }
 export interface LocalProcess {
   /** Contract: never rejects; settles when the process has exited, its output is read and nothing of it is alive. */
   ended: Promise<ProcessExit>
-  /** Ends the process and everything it started; `ended` settles soon after. Safe to call twice. */
+  /** Ends the process and everything it started; `ended` settles soon after. Safe to call twice, or late. */
   stop(): void
 }
 
@@ -73,9 +73,10 @@ export function startProcess(options: ProcessOptions): LocalProcess {
     child.once('exit', (code, signal) => resolve({ exitCode: code ?? 128 + constants.signals[signal ?? 'SIGKILL'] }))
   })
 
+  let hasEnded = false
   let stopping: Promise<void> | undefined
   const stop = (): void => {
-    if (pid !== undefined) stopping ??= endTree(root, options.stopSignal)
+    if (pid !== undefined && !hasEnded) stopping ??= endTree(root, options.stopSignal)
   }
 
   const finish = async (): Promise<ProcessExit> => {
@@ -86,6 +87,7 @@ export function startProcess(options: ProcessOptions): LocalProcess {
     await Promise.race([closed, sleep(CLOSE_AFTER_EXIT_MS, undefined, { ref: false })])
     child.stdout.destroy()
     child.stderr.destroy()
+    hasEnded = true
     return exit
   }
 
