@@ -35,8 +35,8 @@ writeFileSync(sessionFile, JSON.stringify(memory))
 let answer = memory.name ? `Your name is ${memory.name}; you told me earlier in this session.` : 'I do not know it yet.'
 if (/file/i.test(prompt)) {
   await say(`${name ? `Hello ${name}. ` : ''}Let me look.`)
-  const listing = runTool('ls -a')
-  answer = `There are ${listing.split('\n').length} entries in this directory. I asked a real shell, and would remember this in the next turn.`
+  const files = runTool('ls').split('\n')
+  answer = `There are ${files.length} files here, ${files.join(' and ')}. I asked a real shell.`
 }
 await say(answer)
 print({

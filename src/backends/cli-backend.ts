@@ -149,7 +149,10 @@ export abstract class CliBackend implements AgentBackend {
     const turn = this.#turn(request)
     this.#warnAboutIgnoredOptions(turn)
     const refusal = signal.aborted ? CANCELLED : this.#refusal(turn)
-    if (refusal) return yield* this.#refused(refusal)
+    if (refusal) {
+      yield* this.#refused(refusal)
+      return
+    }
 
     let files: RunDirectory | undefined
     let run: Run | undefined
@@ -161,7 +164,8 @@ export abstract class CliBackend implements AgentBackend {
     } catch (error) {
       files?.remove()
       const message = `${this.traits.label} CLI could not be prepared: ${messageOf(error)}`
-      return yield* this.#refused({ reason: 'spawn', message })
+      yield* this.#refused({ reason: 'spawn', message })
+      return
     }
 
     try {

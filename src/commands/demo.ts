@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -16,6 +16,8 @@ export async function demo(
   signal: AbortSignal,
 ): Promise<number> {
   const workingDir = mkdtempSync(join(tmpdir(), 'aetheel-demo-'))
+  writeFileSync(join(workingDir, 'hello.txt'), 'Hello\n')
+  writeFileSync(join(workingDir, 'notes.md'), '# Notes\n')
   const backend = new ClaudeCodeBackend(
     { cliPath: DEMO_AGENT, workingDir, queryTimeoutMs: 60_000, allowedTools: [], maxTurns: 25 },
     { environment },
