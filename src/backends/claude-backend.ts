@@ -252,7 +252,11 @@ class ClaudeTranslation extends Translation {
   }
 
   #toolResult(block: ToolResultBlock): void {
-    this.toolResult(block.tool_use_id, textOf(block.content), block.is_error === true)
+    this.toolResult({
+      toolId: block.tool_use_id,
+      content: textOf(block.content),
+      isError: block.is_error === true,
+    })
   }
 
   #result(line: ResultLine): void {

@@ -201,6 +201,7 @@ export abstract class CliBackend implements AgentBackend {
       supportsMaxTurns: traits.supportsMaxTurns,
       supportsStreaming: traits.supportsStreaming,
       supportedModels: [],
+      ...(this.config.model !== undefined && { defaultModel: this.config.model }),
       maxPromptLength: traits.promptLimit?.size ?? 0,
     }
   }

@@ -99,6 +99,7 @@ export function startRun(plan: RunPlan): Run {
     if (problem) queue.push({ type: 'notice', content: problem })
     const output = { stderr: stripAnsi(stderr.toString()), plainStdout: plainStdout.toString() }
     const failure = judge(plan, exit, stopped, translation, output)
+    if (failure && output.stderr !== '') failure.stderr = output.stderr
     queue.complete(resultOf(exit, translation, failure, plan.now() - startedAt))
   })
 

@@ -188,8 +188,13 @@ class CodexTranslation extends Translation {
       default: {
         // Some tools are only ever completed; one that was started is not opened twice.
         this.#itemStarted(item)
-        const output = item.aggregated_output ?? JSON.stringify(item['changes'] ?? item['result'] ?? '')
-        return this.toolResult(item.id, output, item.status === 'failed', item.type)
+        const { exit_code: exitCode, changes, result = '' } = item
+        return this.toolResult({
+          toolId: item.id,
+          content: item.aggregated_output ?? JSON.stringify(changes ?? result),
+          isError: item.status === 'failed',
+          ...(typeof exitCode === 'number' && { metadata: { exitCode } }),
+        })
       }
     }
   }

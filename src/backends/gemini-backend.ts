@@ -142,7 +142,11 @@ class GeminiTranslation extends Translation {
         this.#answer = ''
         return this.toolUse(line.tool_id, line.tool_name, line.parameters)
       case 'tool_result':
-        return this.toolResult(line.tool_id, line.output ?? line.error?.message ?? '', line.status !== 'success')
+        return this.toolResult({
+          toolId: line.tool_id,
+          content: line.output ?? line.error?.message ?? '',
+          isError: line.status !== 'success',
+        })
       case 'error':
         this.#lastError = line.message
         return this.notice(line.message)

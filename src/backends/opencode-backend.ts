@@ -164,9 +164,14 @@ class OpenCodeTranslation extends Translation {
   #tool({ tool, callID, state }: { tool: string; callID: string; state: ToolState }): void {
     // A tool that does not exist or may not be used comes as "invalid", its name among the input.
     const name = tool === 'invalid' ? String(state.input['tool']) : tool
-    const hasFailed = state.status === 'error' || tool === 'invalid' || (state.metadata?.exit ?? 0) !== 0
+    const exitCode = state.metadata?.exit
     this.toolUse(callID, name, state.input)
-    this.toolResult(callID, state.output ?? state.error ?? '', hasFailed, name)
+    this.toolResult({
+      toolId: callID,
+      content: state.output ?? state.error ?? '',
+      isError: state.status === 'error' || tool === 'invalid' || (exitCode ?? 0) !== 0,
+      ...(exitCode !== undefined && { metadata: { exitCode } }),
+    })
   }
 
   #stepFinish({ reason, tokens, cost }: { reason?: string; tokens?: Tokens; cost?: number }): void {

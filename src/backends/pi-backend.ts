@@ -133,7 +133,7 @@ class PiTranslation extends Translation {
       case 'tool_execution_start':
         return this.toolUse(line.toolCallId, line.toolName, line.args)
       case 'tool_execution_end':
-        return this.toolResult(line.toolCallId, textOf(line.result), line.isError, line.toolName)
+        return this.toolResult({ toolId: line.toolCallId, content: textOf(line.result), isError: line.isError })
       case 'auto_retry_start':
         return this.notice(`${line.errorMessage} (retry ${line.attempt} of ${line.maxAttempts})`)
       case 'compaction_start':

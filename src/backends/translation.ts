@@ -16,6 +16,15 @@ export interface Failed {
   message: string
 }
 
+interface ToolResult {
+  toolId: string
+  /** May be left out when its `tool_use` had it. */
+  toolName?: string
+  content: string
+  isError: boolean
+  metadata?: Record<string, unknown>
+}
+
 /**
  * Turns what one CLI prints during one turn into events, and remembers what the turn came to.
  *
@@ -102,8 +111,8 @@ export abstract class Translation {
     this.emit({ type: 'tool_use', toolId, toolName, toolInput })
   }
 
-  protected toolResult(toolId: string, content: string, isError: boolean, toolName = ''): void {
-    this.emit({ type: 'tool_result', toolId, toolName, content, isError })
+  protected toolResult(result: ToolResult): void {
+    this.emit({ type: 'tool_result', toolName: '', ...result })
   }
 
   protected notice(content: string): void {

@@ -86,7 +86,8 @@ export interface TokenUsage {
   totalTokens: number
 }
 
-export type AgentEventBody =
+/** `metadata` holds what only one agent tells. */
+export type AgentEventBody = { metadata?: Record<string, unknown> } & (
   | { type: 'started'; sessionId?: string; model?: string }
   | { type: 'output'; content: string; stream: 'stdout' }
   | { type: 'thinking'; content: string }
@@ -95,9 +96,10 @@ export type AgentEventBody =
   | { type: 'notice'; content: string }
   | { type: 'error'; content: string; reason: FailureReason }
   | { type: 'complete'; result: AgentResult }
+)
 
-/** `timestamp` is milliseconds since the epoch; `metadata` holds what only one agent tells. */
-export type AgentEvent = AgentEventBody & { timestamp: number; metadata?: Record<string, unknown> }
+/** `timestamp` is milliseconds since the epoch. */
+export type AgentEvent = AgentEventBody & { timestamp: number }
 
 export interface AgentResult {
   isError: boolean
@@ -145,6 +147,8 @@ export interface AgentFailure {
   report: string
   /** Milliseconds since the epoch when a rate limit is over, if the agent said so. */
   retryAt?: number
+  /** The beginning and the end of what the CLI printed on stderr, if anything. */
+  stderr?: string
 }
 
 export interface AgentCapabilities {
@@ -157,6 +161,8 @@ export interface AgentCapabilities {
   supportsStreaming: boolean
   /** Models known by name; empty where any the provider has may be named. */
   supportedModels: string[]
+  /** The one configured; without it the CLI chooses. */
+  defaultModel?: string
   /** In bytes or characters, as the CLI counts; 0 is unlimited. */
   maxPromptLength: number
 }

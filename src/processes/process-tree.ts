@@ -50,20 +50,15 @@ export async function endLeftovers(root: RunRoot, collected: ProcessEntry[] = []
 }
 
 export function collectTree(root: RunRoot, table: ProcessEntry[]): ProcessEntry[] {
-  const rootEntry = table.find((entry) => entry.pid === root.pid)
-  const members = new Set<number>()
-  const isMember = (entry: ProcessEntry) =>
-    entry.groupId === root.pid || members.has(entry.parentPid) || entry.hasVariable(root.marker)
-  if (rootEntry && !root.hasExited()) members.add(root.pid)
-
+  const candidates = table.filter(({ pid }) => pid !== process.pid)
+  const marked = candidates.filter((entry) => entry.groupId === root.pid || entry.hasVariable(root.marker))
+  const members = new Set(marked.map(({ pid }) => pid))
   // Children may stand before their parents in the table: go on until a pass finds nothing new.
   for (let size = -1; size !== members.size;) {
     size = members.size
-    for (const entry of table) {
-      if (entry.pid !== process.pid && !members.has(entry.pid) && isMember(entry)) members.add(entry.pid)
-    }
+    for (const { pid, parentPid } of candidates) if (members.has(parentPid)) members.add(pid)
   }
-  return table.filter((entry) => members.has(entry.pid) && !entry.isZombie)
+  return candidates.filter(({ pid, isZombie }) => members.has(pid) && !isZombie)
 }
 
 function stillAlive(entries: ProcessEntry[], table: ProcessEntry[]): ProcessEntry[] {
