@@ -82,13 +82,16 @@ export function startRun(plan: RunPlan): Run {
     () => timeout(`The agent did not finish within ${seconds(plan.timeoutMs)}.`),
     Math.min(plan.timeoutMs, LONGEST_TIMER_MS),
   )
-  const idleTimer = setInterval(
-    () => {
-      const isSilent = plan.idleTimeoutMs > 0 && plan.now() - lastSignOfLife >= plan.idleTimeoutMs
-      if (isSilent) timeout(`The agent printed nothing for ${seconds(plan.idleTimeoutMs)}.`)
-    },
-    Math.min(Math.max(plan.idleTimeoutMs / 4, 10), 5_000),
-  )
+  const idleTimer =
+    plan.idleTimeoutMs > 0
+      ? setInterval(
+          () => {
+            if (plan.now() - lastSignOfLife < plan.idleTimeoutMs) return
+            timeout(`The agent printed nothing for ${seconds(plan.idleTimeoutMs)}.`)
+          },
+          Math.min(plan.idleTimeoutMs / 4, 5_000),
+        )
+      : undefined
 
   const ended = child.ended.then((exit) => {
     clearTimeout(totalTimer)

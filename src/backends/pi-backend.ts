@@ -104,7 +104,7 @@ export class PiBackend extends CliBackend {
 
 function piArgs(model: string | undefined, allowedTools: string[], sessionId: string | undefined): string[] {
   return [
-    ...['--mode', 'json'],
+    ...['-p', '--mode', 'json'],
     ...(model === undefined ? [] : ['--model', model]),
     ...(allowedTools.length === 0 ? [] : ['--tools', allowedTools.join(',')]),
     ...(sessionId ? ['--session', sessionId] : []),
