@@ -5,7 +5,7 @@ import type { RunDirectory } from '../processes/run-directory.js'
 import { CliBackend, type CliTraits, type Invocation } from './cli-backend.js'
 import { reasonOfStatus } from './failures.js'
 import type { JsonObject } from './jsonl.js'
-import { tokenUsage, Translation, type Verdict } from './translation.js'
+import { tokenUsage, Translation } from './translation.js'
 import type { Turn } from './turn.js'
 import type { AgentEventBody } from './types.js'
 
@@ -174,7 +174,7 @@ class ClaudeTranslation extends Translation {
 
   protected translate(value: JsonObject): void {
     const line = value as ClaudeLine
-    if (typeof value['session_id'] === 'string') this.sessionId = value['session_id']
+    if (typeof value['session_id'] === 'string') this.inSession(value['session_id'])
     // What a subagent says is for its parent, not for the person.
     if ('parent_tool_use_id' in line && line.parent_tool_use_id) return
     switch (line.type) {
@@ -260,8 +260,8 @@ class ClaudeTranslation extends Translation {
   }
 
   #result(line: ResultLine): void {
-    this.verdict = this.#verdict(line)
-    if (line.total_cost_usd !== undefined) this.costUsd = line.total_cost_usd
+    this.#judge(line)
+    if (typeof line.total_cost_usd === 'number') this.costUsd = line.total_cost_usd
     if (line.usage) {
       this.usage = tokenUsage({
         inputTokens: line.usage.input_tokens,
@@ -273,15 +273,13 @@ class ClaudeTranslation extends Translation {
     this.metadata = { turns: line.num_turns, permissionDenials: line.permission_denials }
   }
 
-  #verdict(line: ResultLine): Verdict {
+  #judge(line: ResultLine): void {
     // The subtype alone misleads: it is "success" for every error of the model server.
-    if (!line.is_error && !line.subtype?.startsWith('error')) {
-      return { isError: false, text: line.result ?? this.#lastText }
-    }
-    const message = line.result ?? line.errors?.join('\n') ?? 'The agent gave no reason.'
-    if (line.subtype === 'error_max_turns') return { isError: true, reason: 'max_turns', message }
-    if (line.stop_reason === 'refusal') return { isError: true, reason: 'refused', message }
-    return { isError: true, reason: reasonOfStatus(line.api_error_status), message }
+    if (!line.is_error && !line.subtype?.startsWith('error')) return this.succeeded(line.result ?? this.#lastText)
+    const message = line.result ?? line.errors?.join('\n')
+    if (line.subtype === 'error_max_turns') return this.failed(message, 'max_turns')
+    if (line.stop_reason === 'refusal') return this.failed(message, 'refused')
+    return this.failed(message, reasonOfStatus(line.api_error_status))
   }
 }
 

@@ -133,17 +133,14 @@ function judge(
   const complaint = said ? readableMessage(said.message) : mainLine(stderr, failureSigns)
   if (exit.exitCode !== 0) {
     const onStdout = said?.message ?? (verdict?.isError === false ? verdict.text : plainStdout)
-    const text = (stderr || onStdout || 'unknown error').slice(0, REPORT_CHARACTERS)
     const message = complaint || onStdout || `${label} ended with exit code ${exit.exitCode}.`
-    const report = `${label} CLI error (exit ${exit.exitCode}): ${text}`
-    return withRetryAt(
-      { ...said, reason: said?.reason ?? classifyFailure(message, failureSigns), message, report },
-      plan,
-    )
+    const reason = said?.reason ?? classifyFailure(said?.message ?? message, failureSigns)
+    const text = (stderr || onStdout || 'unknown error').slice(0, REPORT_CHARACTERS)
+    return withRetryAt({ reason, message, report: `${label} CLI error (exit ${exit.exitCode}): ${text}` }, plan)
   }
   if (said) {
     const reason = said.reason ?? classifyFailure(said.message, failureSigns)
-    return withRetryAt({ ...said, reason, message: complaint, report: said.message }, plan)
+    return withRetryAt({ reason, message: complaint, report: said.message }, plan)
   }
   if (!verdict) {
     // An exit code of 0 proves nothing: some CLIs say only on stderr why they did not answer.
@@ -155,7 +152,7 @@ function judge(
 }
 
 function withRetryAt(failure: AgentFailure, { now }: RunPlan): AgentFailure {
-  if (failure.reason !== 'rate_limit' || failure.retryAt !== undefined) return failure
+  if (failure.reason !== 'rate_limit') return failure
   const retryAt = parseRetryAt(failure.message, now())
   return retryAt === undefined ? failure : { ...failure, retryAt }
 }

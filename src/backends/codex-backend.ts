@@ -151,11 +151,10 @@ class CodexTranslation extends Translation {
         return this.#itemCompleted(line.item)
       case 'turn.completed':
         if (line.usage) this.#count(line.usage)
-        this.verdict = { isError: false, text: this.#lastMessage ?? '' }
+        this.succeeded(this.#lastMessage ?? '')
         return
       case 'turn.failed':
-        this.verdict = { isError: true, message: line.error.message }
-        return
+        return this.failed(line.error.message)
       case 'error':
         // Also a mere retry is reported so; only `turn.failed` is the end.
         return this.notice(line.message)
@@ -201,12 +200,12 @@ class CodexTranslation extends Translation {
 
   #message(line: Extract<CodexLine, { type: 'message' }>): void {
     if (line.role !== 'assistant') return
-    if (line.session_id !== undefined) this.sessionId = line.session_id
+    if (line.session_id !== undefined) this.inSession(line.session_id)
     const { content } = line
     const text = typeof content === 'string' ? content : content.map((part) => part.text ?? '').join('')
     this.endText()
     this.output(text)
-    this.verdict = { isError: false, text }
+    this.succeeded(text)
   }
 
   /** Codex counts over the whole thread. */

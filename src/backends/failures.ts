@@ -24,7 +24,7 @@ export function reasonOfStatus(status: unknown): FailureReason | undefined {
 }
 
 const UNIT_MS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
-const DURATION = /(\d+(?:\.\d+)?)\s*(ms|d|h|m|s)(?:ays?|ours?|rs?|in(?:ute)?s?|ec(?:ond)?s?)?\b/gi
+const DURATION = /(\d+(?:\.\d+)?)\s*(ms|d|h|m|s)(?:ays?|ours?|rs?|in(?:ute)?s?|ec(?:ond)?s?)?(?![a-z])/gi
 const WAIT = /(?:try again|retry|resets?|available)\s+(?:in|after)\s+((?:\d+(?:\.\d+)?\s*[a-z]+[\s,]*(?:and\s+)?)+)/i
 const CLOCK = /(?:try again|retry|resets?|until)\s+(?:at\s+)?(\d{1,2})(?::(\d{2}))?\s*([ap]m)?\b(?!\s*[a-z]*second)/i
 const EPOCH = /\|(\d{10})\b/
@@ -56,11 +56,11 @@ export function parseRetryAt(message: string, now: number): number | undefined {
 
 /** Model servers answer errors in JSON, and some CLIs show them as they came: what a person should read of it. */
 export function readableMessage(message: string): string {
-  const json = /^(.*?)(\{.*\})/s.exec(message)
-  if (!json) return message
+  const [, before = '', json, after = ''] = /^(.*?)(\{.*\})(.*)$/s.exec(message) ?? []
+  if (json === undefined) return message
   try {
-    const { error } = JSON.parse(json[2] ?? '') as { error?: { message?: unknown } }
-    return typeof error?.message === 'string' ? `${json[1]}${error.message}` : message
+    const { error } = JSON.parse(json) as { error?: { message?: unknown } }
+    return typeof error?.message === 'string' ? `${before}${error.message}${after}` : message
   } catch {
     return message // Only looked like JSON.
   }

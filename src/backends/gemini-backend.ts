@@ -161,26 +161,25 @@ class GeminiTranslation extends Translation {
 
   #result({ status, error, stats }: Extract<GeminiLine, { type: 'result' }>): void {
     if (stats) this.#count(stats.input_tokens, stats.output_tokens, stats.total_tokens, stats.cached)
-    if (status === 'success') this.verdict = { isError: false, text: this.#answer }
-    else this.#failed(error)
+    if (status === 'success') this.succeeded(this.#answer)
+    else this.#fail(error)
   }
 
   #whole(line: Extract<GeminiLine, { type?: undefined }>): void {
-    if (line.session_id !== undefined) this.sessionId = line.session_id
+    if (line.session_id !== undefined) this.inSession(line.session_id)
     for (const { tokens } of Object.values(line.stats?.models ?? {})) {
       this.#count(tokens.prompt, tokens.candidates, tokens.total, tokens.cached)
     }
-    if (line.error) this.#failed(line.error)
+    if (line.error) this.#fail(line.error)
     else if (typeof line.response === 'string') {
       this.output(line.response)
-      this.verdict = { isError: false, text: line.response }
+      this.succeeded(line.response)
     } else this.unknown(Object.keys(line).join(', '))
   }
 
-  #failed(error: GeminiError | undefined): void {
+  #fail(error: GeminiError | undefined): void {
     const reason = error?.type === 'FatalTurnLimitedError' ? 'max_turns' : undefined
-    const message = error?.message ?? this.#lastError ?? 'The agent gave no reason.'
-    this.verdict = { isError: true, message, reason }
+    this.failed(error?.message ?? this.#lastError, reason)
   }
 
   /** The input includes what the cache held; thinking is in the total alone. */

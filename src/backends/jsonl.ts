@@ -43,7 +43,7 @@ export class JsonReader {
     if (line.trim() === '') return true
     const parsed = parse(line) ?? parse(stripAnsi(line).replace(/^\uFEFF/, ''))
     if (parsed === undefined) return false
-    this.#emit(parsed.value)
+    this.#emit(parsed.value, line)
     return true
   }
 
@@ -63,10 +63,11 @@ export class JsonReader {
     }
     this.#keep(line)
     if (state === 'open') return
-    const parsed = parse(this.#open.join('\n'))
+    const text = this.#open.join('\n')
+    const parsed = parse(text)
     if (parsed === undefined) return this.#giveUp()
     this.#forget()
-    this.#emit(parsed.value)
+    this.#emit(parsed.value, text)
   }
 
   /** What looked like the beginning of a value was none: each line stands for itself. */
@@ -88,11 +89,10 @@ export class JsonReader {
     this.#openCharacters = 0
   }
 
-  #emit(value: unknown): void {
-    for (const element of Array.isArray(value) ? value : [value]) {
-      if (isObject(element)) this.sink.object(element)
-      else this.sink.text(JSON.stringify(element))
-    }
+  #emit(value: unknown, text: string): void {
+    const elements: unknown[] = Array.isArray(value) ? value : [value]
+    if (!elements.every(isObject)) this.sink.text(text)
+    for (const element of elements) if (isObject(element)) this.sink.object(element)
   }
 }
 
@@ -108,9 +108,7 @@ function parse(text: string): { value: unknown } | undefined {
   }
 }
 
-const TOKEN =
-  // oxlint-disable-next-line no-control-regex -- JSON forbids control characters in strings
-  /[ \t\r]+|"[^"\\\u0000-\u001F]*(?:\\.[^"\\\u0000-\u001F]*)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null|[{}[\],:]/y
+const TOKEN = /[ \t\r]+|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null|[{}[\],:]/y
 
 type Expected = 'value' | 'value-or-end' | 'key' | 'key-or-end' | 'colon' | 'comma-or-end' | 'nothing'
 
@@ -120,10 +118,11 @@ class JsonPrefix {
   #expected: Expected = 'value'
 
   feed(line: string): 'open' | 'closed' | 'invalid' {
-    TOKEN.lastIndex = 0
-    while (TOKEN.lastIndex < line.length) {
-      const token = TOKEN.exec(line)?.[0]
-      if (token === undefined || (token.trim() !== '' && !this.#accept(token))) return 'invalid'
+    for (let start = 0, end = 0; start < line.length; start = end) {
+      end = endOfToken(line, start)
+      if (end === -1) return 'invalid'
+      const token = line.slice(start, end)
+      if (token.trim() !== '' && !this.#accept(token)) return 'invalid'
     }
     return this.#expected === 'nothing' ? 'closed' : 'open'
   }
@@ -165,4 +164,18 @@ class JsonPrefix {
   #afterValue(): Expected {
     return this.#closers.length > 0 ? 'comma-or-end' : 'nothing'
   }
+}
+
+/** Where the token that begins at `start` is over; -1 when none begins there. */
+function endOfToken(line: string, start: number): number {
+  if (line[start] !== '"') {
+    TOKEN.lastIndex = start
+    return TOKEN.test(line) ? TOKEN.lastIndex : -1
+  }
+  // By hand: a regular expression runs out of stack on a string of some megabytes.
+  for (let index = start + 1; index < line.length; index += 1) {
+    if (line[index] === '"') return index + 1
+    if (line[index] === '\\') index += 1
+  }
+  return -1
 }

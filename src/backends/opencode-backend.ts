@@ -151,9 +151,9 @@ class OpenCodeTranslation extends Translation {
       case 'error':
         return this.#error(line.error)
       case 'result':
-        if (line.session_id !== undefined) this.sessionId = line.session_id
+        if (line.session_id !== undefined) this.inSession(line.session_id)
         this.output(line.text)
-        this.verdict = { isError: false, text: line.text }
+        this.succeeded(line.text)
         return
       default:
         return this.unknown((line as JsonObject)['type'])
@@ -176,11 +176,11 @@ class OpenCodeTranslation extends Translation {
 
   #stepFinish({ reason, tokens, cost }: { reason?: string; tokens?: Tokens; cost?: number }): void {
     if (tokens) this.#count(tokens)
-    if (cost !== undefined) this.costUsd = (this.costUsd ?? 0) + cost
+    this.spent(cost)
     if (reason === 'tool-calls') {
       this.#texts = []
       this.countTurn()
-    } else if (!this.verdict?.isError) this.verdict = { isError: false, text: this.#texts.join('\n\n') }
+    } else if (!this.verdict?.isError) this.succeeded(this.#texts.join('\n\n'))
   }
 
   /** Reasoning is counted beside the output here, and the cache beside the input. */
@@ -196,7 +196,6 @@ class OpenCodeTranslation extends Translation {
   }
 
   #error({ name, data }: { name?: string; data?: { message?: string; statusCode?: number } }): void {
-    const message = data?.message ?? name ?? 'The agent gave no reason.'
-    this.verdict = { isError: true, message, reason: reasonOfStatus(data?.statusCode) }
+    this.failed(data?.message ?? name, reasonOfStatus(data?.statusCode))
   }
 }

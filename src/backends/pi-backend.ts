@@ -155,9 +155,8 @@ class PiTranslation extends Translation {
     this.endText()
     if (message.usage) this.#count(message.usage)
     const { stopReason = 'stop', errorMessage } = message
-    if (stopReason === 'error' || stopReason === 'aborted') {
-      this.verdict = { isError: true, message: errorMessage ?? 'The agent gave no reason.' }
-    } else if (stopReason !== 'toolUse') this.verdict = { isError: false, text: textOf(message) }
+    if (stopReason === 'error' || stopReason === 'aborted') this.failed(errorMessage)
+    else if (stopReason !== 'toolUse') this.succeeded(textOf(message))
   }
 
   #count({ input, output, cacheRead, cacheWrite, cost }: NonNullable<PiMessage['usage']>): void {
@@ -168,7 +167,7 @@ class PiTranslation extends Translation {
       cacheWriteTokens: cacheWrite,
     })
     this.usage = this.usage ? combineUsage(this.usage, usage) : usage
-    if (cost?.total !== undefined) this.costUsd = (this.costUsd ?? 0) + cost.total
+    this.spent(cost?.total)
   }
 }
 

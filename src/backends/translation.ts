@@ -5,10 +5,7 @@ import type { Turn } from './turn.js'
 import type { AgentEventBody, BackendEventResult, FailureReason, TokenUsage } from './types.js'
 
 /** What the CLI itself said about how the turn ended. */
-export type Verdict =
-  | { isError: false; text: string }
-  /** Without a reason, the message tells it. */
-  | { isError: true; message: string; reason?: FailureReason | undefined; retryAt?: number }
+export type Verdict = { isError: false; text: string } | { isError: true; message: string; reason?: FailureReason }
 
 /** A failure we decide ourselves. */
 export interface Failed {
@@ -59,7 +56,7 @@ export abstract class Translation {
     try {
       this.translate(value)
     } catch (error) {
-      this.notice(`Not understood from the agent: ${excerpt(JSON.stringify(value))} (${messageOf(error)})`)
+      this.notice(`Not understood from the agent: an event of the kind ${nameOf(value['type'])} (${messageOf(error)})`)
     }
   }
 
@@ -68,9 +65,22 @@ export abstract class Translation {
     this.notice(excerpt(line))
   }
 
-  protected started(sessionId: string | undefined, model?: string): void {
-    if (sessionId !== undefined) this.sessionId = sessionId
-    this.emit({ type: 'started', ...(this.sessionId && { sessionId: this.sessionId }), ...(model && { model }) })
+  protected inSession(sessionId: string): void {
+    this.sessionId = text(sessionId)
+  }
+
+  protected started(sessionId: string, model?: string): void {
+    this.inSession(sessionId)
+    this.emit({ type: 'started', sessionId, ...(model && { model }) })
+  }
+
+  protected succeeded(answer: string): void {
+    this.verdict = { isError: false, text: text(answer) }
+  }
+
+  /** Without a reason, the message tells it. */
+  protected failed(message = 'The agent gave no reason.', reason?: FailureReason): void {
+    this.verdict = { isError: true, message: text(message), ...(reason && { reason }) }
   }
 
   /** As `started`, for a CLI that starts a new session where it does not find the one it was asked for. */
@@ -89,12 +99,12 @@ export abstract class Translation {
   }
 
   /** Text for the person. Parts the agent wrote separately, such as before and after a tool, are set apart. */
-  protected output(text: string): void {
-    if (text === '') return
+  protected output(part: string): void {
+    if (text(part) === '') return
     const gap = this.#isInText || this.#endsWithNewline ? '' : '\n\n'
     this.#isInText = true
-    this.#endsWithNewline = text.endsWith('\n')
-    this.emit({ type: 'output', content: gap + text, stream: 'stdout' })
+    this.#endsWithNewline = part.endsWith('\n')
+    this.emit({ type: 'output', content: gap + part, stream: 'stdout' })
   }
 
   /** The next text is a new part. */
@@ -102,17 +112,23 @@ export abstract class Translation {
     this.#isInText = false
   }
 
-  protected thinking(text: string): void {
-    if (text !== '') this.emit({ type: 'thinking', content: text })
+  protected thinking(part: string): void {
+    if (text(part) !== '') this.emit({ type: 'thinking', content: part })
   }
 
   protected toolUse(toolId: string, toolName: string, toolInput: Record<string, unknown>): void {
+    if (isDeeperThan(toolInput, DEEPEST_INPUT)) throw new RangeError('the input of the tool is nested too deeply')
     this.endText()
-    this.emit({ type: 'tool_use', toolId, toolName, toolInput })
+    this.emit({ type: 'tool_use', toolId: text(toolId), toolName: text(toolName), toolInput })
   }
 
-  protected toolResult(result: ToolResult): void {
-    this.emit({ type: 'tool_result', toolName: '', ...result })
+  protected toolResult({ toolId, content, ...rest }: ToolResult): void {
+    this.emit({ type: 'tool_result', toolName: '', toolId: text(toolId), content: text(content), ...rest })
+  }
+
+  /** Adds to what the turn has cost so far. */
+  protected spent(dollars: unknown): void {
+    if (typeof dollars === 'number') this.costUsd = (this.costUsd ?? 0) + dollars
   }
 
   protected notice(content: string): void {
@@ -121,7 +137,7 @@ export abstract class Translation {
 
   /** CLIs grow new kinds of events every week: each is told once. */
   protected unknown(kind: unknown): void {
-    const name = excerpt(String(kind))
+    const name = nameOf(kind)
     if (this.#unknownKinds.has(name)) return
     this.#unknownKinds.add(name)
     this.notice(`The agent sent an event of an unknown kind: ${name}`)
@@ -159,13 +175,21 @@ export function foldOutput(
   return { isError: true, responseText: verdict.message, ...(reason !== 'session_lost' && sessionId) }
 }
 
-type Counts = { [Name in Exclude<keyof TokenUsage, 'totalTokens'>]?: number | undefined }
+type Counts = { [Name in Exclude<keyof TokenUsage, 'totalTokens'>]?: unknown }
 
 /** What a CLI does not count is 0. */
 export function tokenUsage(counts: Counts): TokenUsage {
-  const { inputTokens = 0, outputTokens = 0, cacheReadTokens = 0, cacheWriteTokens = 0, reasoningTokens = 0 } = counts
+  const inputTokens = count(counts.inputTokens)
+  const outputTokens = count(counts.outputTokens)
+  const cacheReadTokens = count(counts.cacheReadTokens)
+  const cacheWriteTokens = count(counts.cacheWriteTokens)
+  const reasoningTokens = count(counts.reasoningTokens)
   const totalTokens = inputTokens + outputTokens + cacheReadTokens + cacheWriteTokens
   return { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens, reasoningTokens, totalTokens }
+}
+
+function count(claimed: unknown): number {
+  return typeof claimed === 'number' && Number.isFinite(claimed) ? claimed : 0
 }
 
 export function combineUsage(a: TokenUsage, b: TokenUsage, sign: 1 | -1 = 1): TokenUsage {
@@ -177,6 +201,24 @@ export function combineUsage(a: TokenUsage, b: TokenUsage, sign: 1 | -1 = 1): To
     reasoningTokens: a.reasoningTokens + sign * b.reasoningTokens,
     totalTokens: a.totalTokens + sign * b.totalTokens,
   }
+}
+
+/** What arrives is only claimed to be a string; a consumer of ours relies on it. */
+function text(claimed: string): string {
+  if (typeof claimed === 'string') return claimed
+  throw new TypeError(`a text was expected, not ${typeof claimed}`)
+}
+
+/** Nothing honest is; whoever prints the input would run out of stack. */
+const DEEPEST_INPUT = 200
+
+function isDeeperThan(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  return levels === 0 || Object.values(value).some((below) => isDeeperThan(below, levels - 1))
+}
+
+function nameOf(kind: unknown): string {
+  return typeof kind === 'string' ? excerpt(kind) : `(${typeof kind})`
 }
 
 const EXCERPT_CHARACTERS = 500
