@@ -5,7 +5,7 @@ import type { RunDirectory } from '../processes/run-directory.js'
 import { CliBackend, type CliTraits, type Invocation } from './cli-backend.js'
 import { reasonOfStatus } from './failures.js'
 import type { JsonObject } from './jsonl.js'
-import { tokenUsage, Translation } from './translation.js'
+import { combineUsage, tokenUsage, Translation } from './translation.js'
 import type { Turn } from './turn.js'
 import type { AgentEventBody } from './types.js'
 
@@ -62,6 +62,10 @@ interface ResultLine {
   num_turns?: number
   total_cost_usd?: number
   usage?: Record<'input_tokens' | 'output_tokens' | 'cache_read_input_tokens' | 'cache_creation_input_tokens', number>
+  modelUsage?: Record<
+    string,
+    Record<'inputTokens' | 'outputTokens' | 'cacheReadInputTokens' | 'cacheCreationInputTokens', number>
+  >
   permission_denials?: unknown[]
 }
 
@@ -262,21 +266,35 @@ class ClaudeTranslation extends Translation {
   #result(line: ResultLine): void {
     this.#judge(line)
     if (typeof line.total_cost_usd === 'number') this.costUsd = line.total_cost_usd
-    if (line.usage) {
-      this.usage = tokenUsage({
-        inputTokens: line.usage.input_tokens,
-        outputTokens: line.usage.output_tokens,
-        cacheReadTokens: line.usage.cache_read_input_tokens,
-        cacheWriteTokens: line.usage.cache_creation_input_tokens,
-      })
-    }
+    this.#count(line)
     this.metadata = { turns: line.num_turns, permissionDenials: line.permission_denials }
+  }
+
+  /** `usage` leaves out requests that were made again; what was spent per model does not. */
+  #count({ usage, modelUsage = {} }: ResultLine): void {
+    const perModel = Object.values(modelUsage).map((model) =>
+      tokenUsage({
+        inputTokens: model.inputTokens,
+        outputTokens: model.outputTokens,
+        cacheReadTokens: model.cacheReadInputTokens,
+        cacheWriteTokens: model.cacheCreationInputTokens,
+      }),
+    )
+    const whole = tokenUsage({
+      inputTokens: usage?.input_tokens,
+      outputTokens: usage?.output_tokens,
+      cacheReadTokens: usage?.cache_read_input_tokens,
+      cacheWriteTokens: usage?.cache_creation_input_tokens,
+    })
+    if (perModel.length > 0) this.usage = perModel.reduce((sum, model) => combineUsage(sum, model))
+    else if (usage) this.usage = whole
   }
 
   #judge(line: ResultLine): void {
     // The subtype alone misleads: it is "success" for every error of the model server.
     if (!line.is_error && !line.subtype?.startsWith('error')) return this.succeeded(line.result ?? this.#lastText)
-    const message = line.result ?? line.errors?.join('\n')
+    const errors = line.errors?.filter((error) => !error.startsWith('[ede_diagnostic]'))
+    const message = line.result ?? (errors?.join('\n') || undefined)
     if (line.subtype === 'error_max_turns') return this.failed(message, 'max_turns')
     if (line.stop_reason === 'refusal') return this.failed(message, 'refused')
     return this.failed(message, reasonOfStatus(line.api_error_status))

@@ -119,7 +119,7 @@ function judge(
   plan: RunPlan,
   exit: ProcessExit,
   stopped: Failed | undefined,
-  { verdict }: Translation,
+  { verdict, complaint: lastComplaint }: Translation,
   { stderr, plainStdout }: { stderr: string; plainStdout: string },
 ): AgentFailure | undefined {
   const { label, failureSigns } = plan
@@ -130,17 +130,18 @@ function judge(
   if (stopped) return { ...stopped, report: stopped.reason === 'timeout' ? 'Query timed out' : stopped.message }
 
   const said = verdict?.isError ? verdict : undefined
-  const complaint = said ? readableMessage(said.message) : mainLine(stderr, failureSigns)
+  const complaint = readableMessage(said?.message ?? lastComplaint ?? mainLine(stderr, failureSigns))
   if (exit.exitCode !== 0) {
     const onStdout = said?.message ?? (verdict?.isError === false ? verdict.text : plainStdout)
-    const message = complaint || onStdout || `${label} ended with exit code ${exit.exitCode}.`
+    const message = complaint || onStdout.trim() || `${label} ended with exit code ${exit.exitCode}.`
     const reason = said?.reason ?? classifyFailure(said?.message ?? message, failureSigns)
     const text = (stderr || onStdout || 'unknown error').slice(0, REPORT_CHARACTERS)
-    return withRetryAt({ reason, message, report: `${label} CLI error (exit ${exit.exitCode}): ${text}` }, plan)
+    const report = `${label} CLI error (exit ${exit.exitCode}): ${text}`
+    return withRetryAt({ reason, message, report }, said?.retryAfterMs, plan.now())
   }
   if (said) {
     const reason = said.reason ?? classifyFailure(said.message, failureSigns)
-    return withRetryAt({ reason, message: complaint, report: said.message }, plan)
+    return withRetryAt({ reason, message: complaint, report: said.message }, said.retryAfterMs, plan.now())
   }
   if (!verdict) {
     // An exit code of 0 proves nothing: some CLIs say only on stderr why they did not answer.
@@ -151,9 +152,9 @@ function judge(
   return undefined
 }
 
-function withRetryAt(failure: AgentFailure, { now }: RunPlan): AgentFailure {
+function withRetryAt(failure: AgentFailure, retryAfterMs: number | undefined, now: number): AgentFailure {
   if (failure.reason !== 'rate_limit') return failure
-  const retryAt = parseRetryAt(failure.message, now())
+  const retryAt = retryAfterMs === undefined ? parseRetryAt(failure.message, now) : now + retryAfterMs
   return retryAt === undefined ? failure : { ...failure, retryAt }
 }
 
@@ -165,7 +166,7 @@ function mainLine(stderr: string, failureSigns: readonly FailureSign[]): string 
     .filter((line) => line !== '')
   const line =
     lines.find((candidate) => findSign(candidate, failureSigns)) ??
-    lines.find((candidate) => /^(?:fatal|error)\b|\berror:/i.test(candidate)) ??
+    lines.find((candidate) => /^(?:fatal|error)\b|\berror:|\bunknown (?:argument|option)/i.test(candidate)) ??
     lines.at(-1) ??
     ''
   const advice = findSign(line, failureSigns)?.[2] ?? ''

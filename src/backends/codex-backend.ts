@@ -157,7 +157,7 @@ class CodexTranslation extends Translation {
         return this.failed(line.error.message)
       case 'error':
         // Also a mere retry is reported so; only `turn.failed` is the end.
-        return this.notice(line.message)
+        return this.complained(line.message)
       case 'message':
         return this.#message(line)
       default:

@@ -126,7 +126,6 @@ function policy({ allowedTools }: Turn): string {
 class GeminiTranslation extends Translation {
   /** What was said since the last tool. */
   #answer = ''
-  #lastError: string | undefined
 
   protected translate(value: JsonObject): void {
     const line = value as GeminiLine
@@ -148,8 +147,7 @@ class GeminiTranslation extends Translation {
           isError: line.status !== 'success',
         })
       case 'error':
-        this.#lastError = line.message
-        return this.notice(line.message)
+        return this.complained(line.message)
       case 'result':
         return this.#result(line)
       case undefined:
@@ -171,15 +169,13 @@ class GeminiTranslation extends Translation {
       this.#count(tokens.prompt, tokens.candidates, tokens.total, tokens.cached)
     }
     if (line.error) this.#fail(line.error)
-    else if (typeof line.response === 'string') {
-      this.output(line.response)
-      this.succeeded(line.response)
-    } else this.unknown(Object.keys(line).join(', '))
+    else if (typeof line.response === 'string') this.succeeded(line.response)
+    else this.unknown(Object.keys(line).join(', '))
   }
 
   #fail(error: GeminiError | undefined): void {
     const reason = error?.type === 'FatalTurnLimitedError' ? 'max_turns' : undefined
-    this.failed(error?.message ?? this.#lastError, reason)
+    this.failed(error?.message ?? this.complaint, reason)
   }
 
   /** The input includes what the cache held; thinking is in the total alone. */

@@ -16,7 +16,7 @@ type OpenCodeLine = { sessionID?: string } & (
   | { type: 'text' | 'reasoning'; part: { text: string } }
   | { type: 'tool_use'; part: { tool: string; callID: string; state: ToolState } }
   | { type: 'step_finish'; part: { reason?: string; tokens?: Tokens; cost?: number } }
-  | { type: 'error'; error: { name?: string; data?: { message?: string; statusCode?: number } } }
+  | { type: 'error'; error: OpenCodeError }
   // The gateway document's shape.
   | { type: 'result'; text: string; session_id?: string }
 )
@@ -27,6 +27,11 @@ interface ToolState {
   output?: string
   error?: string
   metadata?: { exit?: number }
+}
+
+interface OpenCodeError {
+  name?: string
+  data?: { message?: string; statusCode?: number; responseHeaders?: Record<string, string> }
 }
 
 interface Tokens {
@@ -152,9 +157,7 @@ class OpenCodeTranslation extends Translation {
         return this.#error(line.error)
       case 'result':
         if (line.session_id !== undefined) this.inSession(line.session_id)
-        this.output(line.text)
-        this.succeeded(line.text)
-        return
+        return this.succeeded(line.text)
       default:
         return this.unknown((line as JsonObject)['type'])
     }
@@ -195,7 +198,9 @@ class OpenCodeTranslation extends Translation {
     this.usage = this.usage ? combineUsage(this.usage, usage) : usage
   }
 
-  #error({ name, data }: { name?: string; data?: { message?: string; statusCode?: number } }): void {
-    this.failed(data?.message ?? name, reasonOfStatus(data?.statusCode))
+  #error({ name, data }: OpenCodeError): void {
+    const waitSeconds = Number(data?.responseHeaders?.['retry-after'])
+    const retryAfterMs = waitSeconds > 0 ? waitSeconds * 1000 : undefined
+    this.failed(data?.message ?? name, reasonOfStatus(data?.statusCode), retryAfterMs)
   }
 }

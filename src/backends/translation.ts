@@ -5,7 +5,7 @@ import type { Turn } from './turn.js'
 import type { AgentEventBody, BackendEventResult, FailureReason, TokenUsage } from './types.js'
 
 /** What the CLI itself said about how the turn ended. */
-export type Verdict = { isError: false; text: string } | { isError: true; message: string; reason?: FailureReason }
+export type Verdict = { isError: false; text: string } | { isError: true; message: string; reason?: FailureReason; retryAfterMs?: number }
 
 /** A failure we decide ourselves. */
 export interface Failed {
@@ -36,9 +36,12 @@ export abstract class Translation {
   metadata?: Record<string, unknown>
   /** The final word so far; a later one replaces it. Absent until the CLI has spoken it. */
   verdict?: Verdict
+  /** What went wrong last, in case there never is a final word. */
+  complaint?: string
   /** Set when going on would be wrong, such as in somebody else's session: the run is ended with this failure. */
   mustStop?: Failed
 
+  #hasOutput = false
   #isInText = false
   #endsWithNewline = true
   #turns = 0
@@ -74,13 +77,26 @@ export abstract class Translation {
     this.emit({ type: 'started', sessionId, ...(model && { model }) })
   }
 
+  /** The answer is also what streams, if nothing did. */
   protected succeeded(answer: string): void {
+    if (!this.#hasOutput) this.output(answer)
     this.verdict = { isError: false, text: text(answer) }
   }
 
   /** Without a reason, the message tells it. */
-  protected failed(message = 'The agent gave no reason.', reason?: FailureReason): void {
-    this.verdict = { isError: true, message: text(message), ...(reason && { reason }) }
+  protected failed(message = 'The agent gave no reason.', reason?: FailureReason, retryAfterMs?: number): void {
+    this.verdict = {
+      isError: true,
+      message: text(message),
+      ...(reason && { reason }),
+      ...(retryAfterMs !== undefined && { retryAfterMs }),
+    }
+  }
+
+  /** Something went wrong, but the CLI may still get over it. */
+  protected complained(message: string): void {
+    this.complaint = text(message)
+    this.notice(message)
   }
 
   /** As `started`, for a CLI that starts a new session where it does not find the one it was asked for. */
@@ -101,6 +117,7 @@ export abstract class Translation {
   /** Text for the person. Parts the agent wrote separately, such as before and after a tool, are set apart. */
   protected output(part: string): void {
     if (text(part) === '') return
+    this.#hasOutput = true
     const gap = this.#isInText || this.#endsWithNewline ? '' : '\n\n'
     this.#isInText = true
     this.#endsWithNewline = part.endsWith('\n')
