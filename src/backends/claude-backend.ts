@@ -8,6 +8,7 @@ import type { JsonObject } from './jsonl.js'
 import { combineUsage, tokenUsage, Translation } from './translation.js'
 import type { Turn } from './turn.js'
 import type { AgentEventBody } from './types.js'
+import { compareVersions } from './version.js'
 
 type ClaudeLine =
   | { type: 'system'; subtype: 'init'; session_id: string; model?: string }
@@ -69,6 +70,8 @@ interface ResultLine {
   permission_denials?: unknown[]
 }
 
+const FIRST_WITH_SNAPSHOT = '2.1.257'
+
 const ROOT_ADVICE = 'Run the gateway as another user, or set IS_SANDBOX=1 where root is confined, as in a container.'
 
 export class ClaudeCodeBackend extends CliBackend {
@@ -115,8 +118,8 @@ export class ClaudeCodeBackend extends CliBackend {
     ]
   }
 
-  protected invocation(turn: Turn, files: RunDirectory): Invocation {
-    const { systemPrompt, sessionId, model, maxTurns, prompt } = turn
+  protected async invocation(turn: Turn, files: RunDirectory): Promise<Invocation> {
+    const { systemPrompt, sessionId, model, maxTurns } = turn
     return {
       args: [
         ...['-p', '--output-format', 'stream-json', '--verbose', '--include-partial-messages'],
@@ -125,9 +128,8 @@ export class ClaudeCodeBackend extends CliBackend {
         ...(sessionId === undefined ? [] : ['--resume', sessionId]),
         ...permissionArgs(turn.allowedTools),
         ...(systemPrompt === '' ? [] : ['--append-system-prompt-file', files.write('system-prompt.md', systemPrompt)]),
+        ...(systemPrompt === '' || sessionId === undefined ? [] : await this.#freshPromptArgs()),
       ],
-      // A leading slash would run a command of the CLI instead of asking the model; a space before it does not.
-      stdin: prompt.startsWith('/') ? ` ${prompt}` : prompt,
       environment: {
         // Without it `@/etc/passwd` in a message puts that file before the model, unasked.
         CLAUDE_CODE_DISABLE_ATTACHMENTS: '1',
@@ -142,8 +144,20 @@ export class ClaudeCodeBackend extends CliBackend {
     }
   }
 
+  /** A leading slash would run a command of the CLI instead of asking the model; a space before it does not. */
+  protected override neutralise(prompt: string): string {
+    return prompt.startsWith('/') ? ` ${prompt}` : prompt
+  }
+
   protected translation(emit: (event: AgentEventBody) => void): Translation {
     return new ClaudeTranslation(emit)
+  }
+
+  /** Newer versions resume with the system prompt of the first turn unless told not to; older ones know no such option. */
+  async #freshPromptArgs(): Promise<string[]> {
+    const version = await this.installedVersion()
+    const keepsFirst = version !== undefined && compareVersions(version, FIRST_WITH_SNAPSHOT) >= 0
+    return keepsFirst ? ['--system-prompt-snapshot', 'off'] : []
   }
 
   protected override problems(): string[] {

@@ -64,10 +64,9 @@ export interface CliTraits {
   versions: VersionKnowledge
 }
 
-/** How a turn is really started. */
+/** How a turn is really started; the prompt goes by stdin. */
 export interface Invocation {
   args: string[]
-  stdin: string
   /** Set whatever the operator's environment says. */
   environment?: Record<string, string>
   /** Set where the operator's environment says nothing. */
@@ -80,6 +79,7 @@ export abstract class CliBackend implements AgentBackend {
   protected abstract readonly traits: CliTraits
   protected readonly dependencies: BackendDependencies
   #warned = new Set<string>()
+  #version: { path: string; mtimeMs: number; answer: Promise<string | undefined> } | undefined
 
   constructor(
     protected readonly config: BackendAdapterConfig,
@@ -103,8 +103,13 @@ export abstract class CliBackend implements AgentBackend {
    */
   abstract buildArgs(prompt: string, systemPromptOrFile: string, sessionId?: string): string[]
 
-  /** How today's CLI is started. Contract: pure but for files written to `files`, which are gone after the run. */
-  protected abstract invocation(turn: Turn, files: RunDirectory): Invocation
+  /** How today's CLI is started. Contract: changes nothing but `files`, which are gone after the run. */
+  protected abstract invocation(turn: Turn, files: RunDirectory): Invocation | Promise<Invocation>
+
+  /** The prompt with the one space or escape that keeps this CLI from running or replacing parts of it. */
+  protected neutralise(prompt: string): string {
+    return prompt
+  }
 
   /** Contract: a fresh translation for one turn, or for one finished output when there is no turn. */
   protected abstract translation(emit: (event: AgentEventBody) => void, turn?: Turn): Translation
@@ -159,8 +164,9 @@ export abstract class CliBackend implements AgentBackend {
     const cancel = () => run?.stop(CANCELLED)
     try {
       files = createRunDirectory()
-      run = this.#start(turn, files, watch)
+      run = this.#start(turn, await this.invocation(turn, files), watch)
       signal.addEventListener('abort', cancel)
+      if (signal.aborted) cancel()
     } catch (error) {
       files?.remove()
       const message = `${this.traits.label} CLI could not be prepared: ${messageOf(error)}`
@@ -186,7 +192,7 @@ export abstract class CliBackend implements AgentBackend {
   async probe(): Promise<AgentProbe> {
     const path = this.#findExecutable()
     if (path === undefined) return { isFound: false, problems: [this.#notFound()] }
-    const version = await readVersion(path, this.#agentEnvironment())
+    const version = await this.installedVersion()
     const problems = [...problemsOfVersion(version, this.traits.versions), ...this.problems()]
     return { isFound: true, path, ...(version && { version }), problems }
   }
@@ -206,6 +212,17 @@ export abstract class CliBackend implements AgentBackend {
     }
   }
 
+  /** Asked of the CLI once, and again when its file has changed: it may be updated under us. */
+  protected async installedVersion(): Promise<string | undefined> {
+    const path = this.#findExecutable()
+    if (path === undefined) return undefined
+    const { mtimeMs } = statSync(path)
+    if (this.#version?.path !== path || this.#version.mtimeMs !== mtimeMs) {
+      this.#version = { path, mtimeMs, answer: readVersion(path, this.#agentEnvironment()) }
+    }
+    return this.#version.answer
+  }
+
   /** What in this environment will keep the agent from working, beside its version. */
   protected problems(): string[] {
     return []
@@ -214,7 +231,7 @@ export abstract class CliBackend implements AgentBackend {
   #turn(request: AgentRequest): Turn {
     const model = request.model ?? this.config.model
     return {
-      prompt: request.prompt,
+      prompt: this.neutralise(request.prompt),
       systemPrompt: request.systemPrompt ?? '',
       ...(request.sessionId !== undefined && { sessionId: request.sessionId }),
       ...(request.sessionUsage && { sessionUsage: request.sessionUsage }),
@@ -247,17 +264,17 @@ export abstract class CliBackend implements AgentBackend {
     return undefined
   }
 
-  #start(turn: Turn, files: RunDirectory, watch: Pick<RunPlan, 'timeoutMs' | 'idleTimeoutMs'>): Run {
+  #start(turn: Turn, invocation: Invocation, watch: Pick<RunPlan, 'timeoutMs' | 'idleTimeoutMs'>): Run {
     const { label, failureSigns, stopSignal } = this.traits
     const { now, limits } = this.dependencies
-    const { args, stdin, check, defaults, environment } = this.invocation(turn, files)
+    const { args, check, defaults, environment } = invocation
     return startRun({
       label,
       failureSigns,
       process: {
         executable: this.#findExecutable() ?? this.config.cliPath,
         args,
-        stdin,
+        stdin: turn.prompt,
         cwd: turn.workingDir,
         // PWD: OpenCode trusts it more than its real working directory.
         environment: { ...defaults, ...this.#agentEnvironment(), PWD: turn.workingDir, ...environment },

@@ -48,7 +48,9 @@ export function startRun(plan: RunPlan): Run {
   let lastSignOfLife = startedAt
 
   const translation = plan.translation((event) => queue.push(event))
-  const reader = readInto(translation, plan.limits.lineBytes, (line) => plainStdout.append(`${line}\n`))
+  const reader = readInto(translation, plan.limits.lineBytes, (line) =>
+    plainStdout.append(plainStdout.isEmpty ? line : `\n${line}`),
+  )
   const splitter = new LineSplitter(
     plan.limits,
     (line) => {

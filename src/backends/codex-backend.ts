@@ -27,6 +27,7 @@ interface CodexItem extends JsonObject {
   message?: string
   status?: string
   aggregated_output?: string
+  error?: { message?: string } | null
 }
 
 export class CodexBackend extends CliBackend {
@@ -59,7 +60,7 @@ export class CodexBackend extends CliBackend {
     return [...execArgs(workingDir, model), ...(sessionId ? ['resume', sessionId] : []), prompt]
   }
 
-  protected invocation({ prompt, systemPrompt, sessionId, model, workingDir }: Turn, files: RunDirectory): Invocation {
+  protected invocation({ systemPrompt, sessionId, model, workingDir }: Turn, files: RunDirectory): Invocation {
     const instructions = systemPrompt === '' ? undefined : instructionsHook(systemPrompt, files)
     return {
       args: [
@@ -70,10 +71,8 @@ export class CodexBackend extends CliBackend {
         ...['--disable', 'unbounded_connection_retries'],
         ...(instructions?.args ?? []),
         ...(sessionId === undefined ? [] : ['resume', sessionId]),
-        // The prompt comes by stdin.
         '-',
       ],
-      stdin: prompt,
       ...(instructions && { environment: instructions.environment, check: instructions.check }),
     }
   }
@@ -141,7 +140,8 @@ class CodexTranslation extends Translation {
     const line = value as CodexLine
     switch (line.type) {
       case 'thread.started':
-        return this.startedOrLost(line.thread_id)
+        if (this.isAskedSession(line.thread_id)) this.started(line.thread_id)
+        return
       case 'turn.started':
       case 'item.updated':
         return
@@ -187,10 +187,10 @@ class CodexTranslation extends Translation {
       default: {
         // Some tools are only ever completed; one that was started is not opened twice.
         this.#itemStarted(item)
-        const { exit_code: exitCode, changes, result = '' } = item
+        const { exit_code: exitCode } = item
         return this.toolResult({
           toolId: item.id,
-          content: item.aggregated_output ?? JSON.stringify(changes ?? result),
+          content: outcomeOf(item),
           isError: item.status === 'failed',
           ...(typeof exitCode === 'number' && { metadata: { exitCode } }),
         })
@@ -200,7 +200,10 @@ class CodexTranslation extends Translation {
 
   #message(line: Extract<CodexLine, { type: 'message' }>): void {
     if (line.role !== 'assistant') return
-    if (line.session_id !== undefined) this.inSession(line.session_id)
+    if (line.session_id !== undefined) {
+      if (!this.isAskedSession(line.session_id)) return
+      this.inSession(line.session_id)
+    }
     const { content } = line
     const text = typeof content === 'string' ? content : content.map((part) => part.text ?? '').join('')
     this.endText()
@@ -224,6 +227,11 @@ class CodexTranslation extends Translation {
     if (before) this.usage = combineUsage(total, before, -1)
     else if (this.turn?.sessionId === undefined) this.usage = total
   }
+}
+
+function outcomeOf({ aggregated_output, changes, result, error }: CodexItem): string {
+  const outcome = aggregated_output ?? changes ?? result ?? error?.message ?? ''
+  return typeof outcome === 'string' ? outcome : JSON.stringify(outcome)
 }
 
 /** What stands beside a tool's input in its item. */

@@ -14,7 +14,9 @@ export class EventQueue implements AsyncIterable<AgentEvent> {
   #hasBegun = false
   /** Notices that came before the agent's first event, which may still be `started`. */
   #held: AgentEvent[] = []
+  /** Names by id. */
   #openTools = new Map<string, string>()
+  #closedTools = new Set<string>()
 
   constructor(private readonly now: () => number) {}
 
@@ -28,12 +30,14 @@ export class EventQueue implements AsyncIterable<AgentEvent> {
         else this.#held.push({ ...body, timestamp: this.now() })
         return
       case 'tool_use':
-        if (this.#openTools.has(body.toolId)) return
+        if (this.#openTools.has(body.toolId) || this.#closedTools.has(body.toolId)) return
         this.#openTools.set(body.toolId, body.toolName)
         break
       case 'tool_result': {
+        if (this.#closedTools.has(body.toolId)) return
         const toolName = this.#openTools.get(body.toolId) ?? body.toolName
         this.#openTools.delete(body.toolId)
+        this.#closedTools.add(body.toolId)
         this.#begin({ ...body, toolName })
         return
       }

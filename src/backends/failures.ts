@@ -56,11 +56,13 @@ export function parseRetryAt(message: string, now: number): number | undefined {
 
 /** Model servers answer errors in JSON, and some CLIs show them as they came: what a person should read of it. */
 export function readableMessage(message: string): string {
-  const [, before = '', json, after = ''] = /^(.*?)(\{.*\})(.*)$/s.exec(message) ?? []
-  if (json === undefined) return message
+  const start = message.indexOf('{')
+  const end = message.lastIndexOf('}') + 1
+  if (start === -1 || end <= start) return message
   try {
-    const { error } = JSON.parse(json) as { error?: { message?: unknown } }
-    return typeof error?.message === 'string' ? `${before}${error.message}${after}` : message
+    const { error } = JSON.parse(message.slice(start, end)) as { error?: { message?: unknown } }
+    if (typeof error?.message !== 'string') return message
+    return message.slice(0, start) + error.message + message.slice(end)
   } catch {
     return message // Only looked like JSON.
   }

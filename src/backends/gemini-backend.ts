@@ -76,7 +76,6 @@ export class GeminiBackend extends CliBackend {
         ...geminiArgs('stream-json', turn.model, turn.sessionId),
         ...(turn.allowedTools.length === 0 ? [] : ['--admin-policy', files.write('policy.toml', policy(turn))]),
       ],
-      stdin: neutralise(turn.prompt),
       environment: {
         GEMINI_CLI_HOME: createGeminiHome(files, GEMINI_CLI_HOME ?? HOME, turn.systemPrompt, {
           general: { maxAttempts: MAX_ATTEMPTS, enableAutoUpdate: false, enableAutoUpdateNotification: false },
@@ -92,6 +91,12 @@ export class GeminiBackend extends CliBackend {
     }
   }
 
+  /** A leading slash would run a command of the CLI; `@path` would put that file before the model. */
+  protected override neutralise(prompt: string): string {
+    const escaped = prompt.replaceAll(/(?<!\\)@/g, '\\@')
+    return escaped.startsWith('/') ? ` ${escaped}` : escaped
+  }
+
   protected translation(emit: (event: AgentEventBody) => void, turn?: Turn): Translation {
     return new GeminiTranslation(emit, turn)
   }
@@ -103,12 +108,6 @@ function geminiArgs(format: string, model: string | undefined, sessionId: string
     ...(model === undefined ? [] : ['--model', model]),
     ...(sessionId ? ['--resume', sessionId] : []),
   ]
-}
-
-/** A leading slash would run a command of the CLI; `@path` would put that file before the model. */
-function neutralise(prompt: string): string {
-  const escaped = prompt.replace(/(?<!\\)@/g, '\\@')
-  return escaped.startsWith('/') ? ` ${escaped}` : escaped
 }
 
 /** Nothing but the listed tools; `run_shell_command(git)` lists only commands that begin so. */

@@ -91,7 +91,7 @@ export class JsonReader {
 
   #emit(value: unknown, text: string): void {
     const elements: unknown[] = Array.isArray(value) ? value : [value]
-    if (!elements.every(isObject)) this.sink.text(text)
+    if (!elements.every(isObject)) this.sink.text(stripAnsi(text))
     for (const element of elements) if (isObject(element)) this.sink.object(element)
   }
 }

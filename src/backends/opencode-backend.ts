@@ -79,7 +79,6 @@ export class OpenCodeBackend extends CliBackend {
         ...(isRestricted ? ['--agent', RESTRICTED_AGENT] : []),
         ...['--dir', turn.workingDir],
       ],
-      stdin: turn.prompt,
       environment: { OPENCODE_CONFIG_CONTENT: JSON.stringify(this.#settings(turn, files)) },
       defaults: { OPENCODE_DISABLE_AUTOUPDATE: '1' },
     }
@@ -115,8 +114,8 @@ function permissionOf(allowedTools: string[]): JsonObject {
   for (const tool of allowedTools) {
     const [, name = tool, pattern] = /^([^(]+)\((.*)\)$/s.exec(tool) ?? []
     const key = PERMISSION_OF_TOOL[name] ?? name
-    const others = isObject(permission[key]) ? permission[key] : { '*': 'deny' }
-    permission[key] = pattern === undefined ? 'allow' : { ...others, [pattern]: 'allow' }
+    const before = permission[key] ?? { '*': 'deny' }
+    permission[key] = pattern === undefined || !isObject(before) ? 'allow' : { ...before, [pattern]: 'allow' }
   }
   return permission
 }

@@ -72,22 +72,24 @@ export class PiBackend extends CliBackend {
     return [...piArgs(model, allowedTools, sessionId), ...systemPromptArgs(systemPromptOrFile), prompt]
   }
 
-  protected invocation(
-    { prompt, systemPrompt, sessionId, model, allowedTools }: Turn,
-    files: RunDirectory,
-  ): Invocation {
+  protected invocation({ systemPrompt, sessionId, model, allowedTools }: Turn, files: RunDirectory): Invocation {
     return {
       args: [
         ...piArgs(model, allowedTools, sessionId),
         ...(systemPrompt === '' ? [] : this.#operatorPromptArgs()),
         ...systemPromptArgs(systemPrompt === '' ? '' : files.write('system-prompt.md', systemPrompt)),
       ],
-      // A leading slash would run a command of an extension or expand a template. Pi trims its input, so a space does
-      // not stop it; a space of no width does.
-      stdin: prompt.trimStart().startsWith('/') ? `\u200B${prompt}` : prompt,
       // Otherwise it installs packages a repository names before it answers.
       defaults: { PI_OFFLINE: '1' },
     }
+  }
+
+  /**
+   * A leading slash would run a command of an extension or expand a template. Pi trims its input, so a space does not
+   * stop it; a space of no width does.
+   */
+  protected override neutralise(prompt: string): string {
+    return prompt.trimStart().startsWith('/') ? `\u200B${prompt}` : prompt
   }
 
   protected translation(emit: (event: AgentEventBody) => void, turn?: Turn): Translation {
@@ -121,7 +123,8 @@ class PiTranslation extends Translation {
     const line = value as PiLine
     switch (line.type) {
       case 'session':
-        return this.startedOrLost(line.id)
+        if (this.isAskedSession(line.id)) this.started(line.id)
+        return
       case 'message_update':
         return this.#update(line.assistantMessageEvent)
       case 'message_end':

@@ -5,7 +5,9 @@ import type { Turn } from './turn.js'
 import type { AgentEventBody, BackendEventResult, FailureReason, TokenUsage } from './types.js'
 
 /** What the CLI itself said about how the turn ended. */
-export type Verdict = { isError: false; text: string } | { isError: true; message: string; reason?: FailureReason; retryAfterMs?: number }
+export type Verdict =
+  | { isError: false; text: string }
+  | { isError: true; message: string; reason?: FailureReason; retryAfterMs?: number }
 
 /** A failure we decide ourselves. */
 export interface Failed {
@@ -99,11 +101,12 @@ export abstract class Translation {
     this.notice(message)
   }
 
-  /** As `started`, for a CLI that starts a new session where it does not find the one it was asked for. */
-  protected startedOrLost(sessionId: string): void {
+  /** For a CLI that starts a new session where it does not find the one it was asked for: that one is lost. */
+  protected isAskedSession(sessionId: string): boolean {
     const asked = this.turn?.sessionId
-    if (asked === undefined || asked.toLowerCase() === sessionId.toLowerCase()) this.started(sessionId)
-    else this.mustStop = { reason: 'session_lost', message: `The agent did not find the session ${asked}.` }
+    if (asked === undefined || asked.toLowerCase() === text(sessionId).toLowerCase()) return true
+    this.mustStop = { reason: 'session_lost', message: `The agent did not find the session ${asked}.` }
+    return false
   }
 
   /** A round of tools is over and the model would be asked again, for a CLI that has no limit of its own. */

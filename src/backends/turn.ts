@@ -2,6 +2,7 @@ import type { TokenUsage } from './types.js'
 
 /** One turn to run: the request, with what it left open filled in from the configuration. */
 export interface Turn {
+  /** As the CLI gets it. */
   prompt: string
   /** Empty for none. */
   systemPrompt: string

@@ -7,7 +7,7 @@ export interface VersionKnowledge {
   holes: ReadonlyArray<{ below: string; what: string }>
 }
 
-const VERSION_TIMEOUT_MS = 20_000
+const VERSION_TIMEOUT_MS = 10_000
 
 /** What `<cli> --version` says, or undefined when it says nothing that looks like one. */
 export async function readVersion(
@@ -46,7 +46,7 @@ export function problemsOfVersion(version: string | undefined, knowledge: Versio
 }
 
 /** Negative when `a` is older than `b`. */
-function compareVersions(a: string, b: string): number {
+export function compareVersions(a: string, b: string): number {
   const [left, right] = [a, b].map((version) => version.split('.').map(Number))
   const index = left?.findIndex((part, position) => part !== right?.[position]) ?? -1
   return index === -1 ? 0 : (left?.[index] ?? 0) - (right?.[index] ?? 0)

@@ -6,6 +6,10 @@ export class BoundedText {
   #tail = ''
   #dropped = 0
 
+  get isEmpty(): boolean {
+    return this.#head === ''
+  }
+
   append(text: string): void {
     const room = KEPT_CHARACTERS - this.#head.length
     this.#head += text.slice(0, room)
