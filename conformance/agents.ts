@@ -1,0 +1,144 @@
+/**
+ * What each agent needs to talk to the scripted model from a clean home directory, and how the model talks to it.
+ * Only what an operator would have to set up stands here: retry limits, trust and updates are the backend's business.
+ */
+import { join } from 'node:path'
+import type { BackendName } from '../src/backends/types.js'
+
+export interface Agent {
+  name: BackendName
+  /** The npm package, and the one that carries on its version line where that is another. */
+  packageName: string
+  successor?: string
+  binary: string
+  model: string
+  /** Configuration files below the home directory. */
+  homeFiles(modelUrl: string): Record<string, string>
+  environment(modelUrl: string, home: string): Record<string, string>
+  /** The tool that runs a shell command, as the model calls it. */
+  shellTool: { name: string; input(command: string): Record<string, unknown> }
+  /** A tool that can do no harm, to be the only one allowed. */
+  harmlessTool: string
+  /** A sentence of the agent's own system prompt. */
+  ownPrompt: string
+}
+
+const dummyKey = 'not-a-real-key'
+
+/** What the operator's own command `/help` would put in place of the prompt, and a file that is named in one. */
+export const neverForTheModel = 'never-for-the-model-8153'
+const command = `---\ndescription: A command of the operator\n---\n${neverForTheModel}\n`
+
+const claude: Agent = {
+  name: 'claude',
+  packageName: '@anthropic-ai/claude-code',
+  binary: 'claude',
+  model: 'claude-sonnet-4-5',
+  homeFiles: () => ({ '.claude/commands/help.md': command }),
+  environment: (modelUrl) => ({
+    ANTHROPIC_BASE_URL: modelUrl,
+    ANTHROPIC_API_KEY: dummyKey,
+    CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
+    // Claude Code refuses to skip permissions as root outside a sandbox, and tests often run as root.
+    IS_SANDBOX: '1',
+  }),
+  shellTool: { name: 'Bash', input: (command) => ({ command, description: 'Run it' }) },
+  harmlessTool: 'Read',
+  ownPrompt: 'Use the instructions below and the tools available to you to assist the user.',
+}
+
+const codex: Agent = {
+  name: 'codex',
+  packageName: '@openai/codex',
+  binary: 'codex',
+  // A model of the family that gets its tools in the classic way, as functions.
+  model: 'gpt-5.5',
+  homeFiles: (modelUrl) => ({
+    '.codex/prompts/help.md': command,
+    '.codex/config.toml': [
+      'model_provider = "scripted"',
+      '[model_providers.scripted]',
+      'name = "Scripted"',
+      `base_url = "${modelUrl}/v1"`,
+      'wire_api = "responses"',
+      'env_key = "OPENAI_API_KEY"',
+      '[analytics]',
+      'enabled = false',
+      '[features]',
+      'plugins = false',
+      '',
+    ].join('\n'),
+  }),
+  environment: () => ({ OPENAI_API_KEY: dummyKey }),
+  shellTool: { name: 'exec_command', input: (command) => ({ cmd: command }) },
+  harmlessTool: 'view_image',
+  ownPrompt: 'You are Codex',
+}
+
+const gemini: Agent = {
+  name: 'gemini',
+  packageName: '@google/gemini-cli',
+  binary: 'gemini',
+  // Named, because the automatic choice asks a second model which one to take.
+  model: 'gemini-2.5-flash',
+  homeFiles: () => ({
+    '.gemini/commands/help.toml': `description = "A command of the operator"\nprompt = "${neverForTheModel}"\n`,
+    '.gemini/settings.json': JSON.stringify({
+      security: { auth: { selectedType: 'gemini-api-key' } },
+      privacy: { usageStatisticsEnabled: false },
+      telemetry: { enabled: false },
+    }),
+  }),
+  environment: (modelUrl) => ({ GEMINI_API_KEY: dummyKey, GOOGLE_GEMINI_BASE_URL: modelUrl }),
+  shellTool: { name: 'run_shell_command', input: (command) => ({ command, description: 'Run it' }) },
+  harmlessTool: 'read_file',
+  ownPrompt: 'specializing in software engineering tasks.',
+}
+
+const opencode: Agent = {
+  name: 'opencode',
+  packageName: 'opencode-ai',
+  binary: 'opencode',
+  model: 'scripted/model',
+  homeFiles: (modelUrl) => ({
+    'opencode.json': JSON.stringify({
+      share: 'disabled',
+      provider: {
+        scripted: {
+          npm: '@ai-sdk/openai-compatible',
+          name: 'Scripted',
+          options: { baseURL: `${modelUrl}/v1`, apiKey: dummyKey },
+          models: { model: { name: 'Model', limit: { context: 1_000_000, output: 32_000 } } },
+        },
+      },
+    }),
+    '.config/opencode/command/help.md': command,
+    // At every start it installs a plug-in package in the background; this keeps that on loopback.
+    '.npmrc': `registry=${modelUrl}/\n`,
+  }),
+  environment: (_modelUrl, home) => ({
+    OPENCODE_CONFIG: join(home, 'opencode.json'),
+    OPENCODE_DISABLE_MODELS_FETCH: '1',
+  }),
+  shellTool: { name: 'bash', input: (command) => ({ command, description: 'Run it' }) },
+  harmlessTool: 'read',
+  ownPrompt: 'You are opencode',
+}
+
+const pi: Agent = {
+  name: 'pi',
+  packageName: '@mariozechner/pi-coding-agent',
+  successor: '@earendil-works/pi-coding-agent',
+  binary: 'pi',
+  model: 'anthropic/claude-sonnet-4-5',
+  homeFiles: (modelUrl) => ({
+    '.pi/agent/prompts/help.md': command,
+    '.pi/agent/models.json': JSON.stringify({ providers: { anthropic: { baseUrl: modelUrl } } }),
+  }),
+  environment: () => ({ ANTHROPIC_API_KEY: dummyKey, PI_OFFLINE: '1', PI_TELEMETRY: '0' }),
+  shellTool: { name: 'bash', input: (command) => ({ command }) },
+  harmlessTool: 'read',
+  ownPrompt: 'operating inside pi',
+}
+
+export const agents: Agent[] = [claude, codex, gemini, opencode, pi]

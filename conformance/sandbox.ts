@@ -1,0 +1,78 @@
+/**
+ * A place of its own for one cell: home directory, workspace, temporary files and environment. Nothing of the person
+ * who runs the tests is seen by an agent, and everything an agent starts can be told by the home directory it has.
+ */
+import { mkdir, mkdtemp, readdir, readFile, realpath, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import type { Agent } from './agents.js'
+
+export interface Sandbox {
+  workspace: string
+  environment: Record<string, string>
+  /** What was started in this sandbox and is alive. */
+  processes(): Promise<SandboxProcess[]>
+  /** Ends what is left in it, too: a failing cell must not burden the next ones. */
+  remove(): Promise<void>
+}
+
+export interface SandboxProcess {
+  pid: number
+  command: string
+}
+
+/** `path` is the value of PATH inside. */
+export async function createSandbox(agent: Agent, modelUrl: string, path: string): Promise<Sandbox> {
+  const root = await realpath(await mkdtemp(join(tmpdir(), `aetheel-conformance-${agent.name}-`)))
+  const [home, workspace, temporary] = [join(root, 'home'), join(root, 'workspace'), join(root, 'tmp')]
+  for (const directory of [home, workspace, temporary]) await mkdir(directory)
+  for (const [name, content] of Object.entries(agent.homeFiles(modelUrl))) {
+    await mkdir(dirname(join(home, name)), { recursive: true })
+    await writeFile(join(home, name), content)
+  }
+  return {
+    workspace,
+    environment: {
+      PATH: path,
+      HOME: home,
+      TMPDIR: temporary,
+      LANG: 'C.UTF-8',
+      ...agent.environment(modelUrl, home),
+    },
+    processes: () => findProcesses(`HOME=${home}`),
+    async remove() {
+      for (const { pid } of await findProcesses(`HOME=${home}`)) process.kill(pid, 'SIGKILL')
+      // Retried, because what was just ended may have been writing.
+      await rm(root, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 })
+    },
+  }
+}
+
+/** How many processes with exactly these arguments are alive. */
+export async function countProcesses(command: string[]): Promise<number> {
+  const commands = await Promise.all((await pids()).map((pid) => readProcFile(pid, 'cmdline')))
+  return commands.filter((found) => command.every((argument, index) => found[index] === argument)).length
+}
+
+async function findProcesses(assignment: string): Promise<SandboxProcess[]> {
+  const found = await Promise.all(
+    (await pids()).map(async (pid): Promise<SandboxProcess[]> => {
+      const environment = await readProcFile(pid, 'environ')
+      if (!environment.includes(assignment)) return []
+      return [{ pid: Number(pid), command: (await readProcFile(pid, 'cmdline')).join(' ') }]
+    }),
+  )
+  return found.flat()
+}
+
+async function pids(): Promise<string[]> {
+  return (await readdir('/proc')).filter((name) => /^\d+$/.test(name))
+}
+
+async function readProcFile(pid: string, name: 'cmdline' | 'environ'): Promise<string[]> {
+  try {
+    return (await readFile(`/proc/${pid}/${name}`, 'utf8')).split('\0')
+  } catch {
+    return [] // It has ended meanwhile, or is somebody else's.
+  }
+}

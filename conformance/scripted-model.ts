@@ -1,0 +1,72 @@
+/**
+ * A model that says what a test case tells it to, on loopback, in the wire protocols of the five command lines.
+ *
+ * Own code rather than `@copilotkit/aimock` 1.43.0, because that one keeps a request only in a form translated to chat
+ * completions, so what the model really saw cannot be checked to the character, and it cannot report cached tokens.
+ */
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { anthropicMessages } from './protocols/anthropic-messages.js'
+import { geminiContent } from './protocols/gemini-content.js'
+import { openaiChat } from './protocols/openai-chat.js'
+import { openaiResponses } from './protocols/openai-responses.js'
+import type { ModelReply, ModelRequest, WireProtocol } from './protocols/types.js'
+
+const protocols: WireProtocol[] = [anthropicMessages, openaiResponses, openaiChat, geminiContent]
+
+/** Chooses the reply to the request with this number, counted from 0. */
+export type Script = (request: ModelRequest, index: number) => ModelReply
+
+export interface ScriptedModel {
+  url: string
+  /** Every request to the model so far, in order of arrival. */
+  requests: ModelRequest[]
+  close(): Promise<void>
+}
+
+export async function startScriptedModel(script: Script): Promise<ScriptedModel> {
+  const requests: ModelRequest[] = []
+  const server = createServer((request, response) => {
+    answer(request, response).catch((error: unknown) => response.destroy(error as Error))
+  })
+
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const path = request.url ?? '/'
+    const body = await readBody(request)
+    const protocol = request.method === 'POST' ? protocols.find((candidate) => candidate.serves(path)) : undefined
+    if (!protocol) {
+      // Start-up probes such as `HEAD /`, model lists and package registries: no agent needs an answer to work.
+      response.writeHead(404).end()
+      return
+    }
+    const modelRequest = protocol.read(path, body)
+    requests.push(modelRequest)
+    const reply = script(modelRequest, requests.length - 1)
+    if (reply.type === 'silence') return
+    if (reply.type === 'error') {
+      response.writeHead(reply.status, { 'content-type': 'application/json', ...reply.headers })
+      response.end(JSON.stringify(protocol.errorBody(reply.status, reply.message)))
+      return
+    }
+    response.writeHead(200, { 'content-type': protocol.contentType(path) })
+    for await (const chunk of protocol.write(path, reply, requests.length)) response.write(chunk)
+    response.end()
+  }
+
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    requests,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  }
+}
+
+async function readBody(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = []
+  for await (const chunk of request) chunks.push(chunk as Buffer)
+  return Buffer.concat(chunks).toString('utf8')
+}

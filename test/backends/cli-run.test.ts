@@ -1,0 +1,97 @@
+// How the end of a process is told, beyond what the contract suite and the captures show.
+
+import { chmodSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { createFakeBackend, createPrintingBackend, createStage, type Printed, runTurn } from './fake-cli.js'
+
+async function failureOf(printed: Printed) {
+  const { result } = await runTurn(createPrintingBackend('claude', printed))
+  return result.failure
+}
+
+describe('a process that fails', () => {
+  it('with plain text on stdout alone is told in that text, as it was printed', async () => {
+    expect(await failureOf({ stdout: 'boom', exit: 3 })).toEqual({
+      reason: 'exit',
+      message: 'boom',
+      report: 'Claude CLI error (exit 3): boom',
+    })
+  })
+
+  it('without a word is told by its exit code', async () => {
+    expect(await failureOf({ exit: 3 })).toEqual({
+      reason: 'exit',
+      message: 'Claude ended with exit code 3.',
+      report: 'Claude CLI error (exit 3): unknown error',
+    })
+  })
+
+  it('in colour is told without it', async () => {
+    expect(await failureOf({ stderr: '\u001B[91m\u001B[1mError: \u001B[0mIt broke', exit: 1 })).toEqual({
+      reason: 'exit',
+      message: 'Error: It broke',
+      report: 'Claude CLI error (exit 1): Error: It broke',
+      stderr: 'Error: It broke',
+    })
+  })
+
+  it('after its answer is told by stderr, and the answer is none', async () => {
+    const printed = { stdout: '{"type":"result","result":"done"}\n', stderr: 'Segmentation fault', exit: 139 }
+    const { result } = await runTurn(createPrintingBackend('claude', printed))
+    expect(result).toMatchObject({
+      isError: true,
+      exitCode: 139,
+      failure: { reason: 'exit', message: 'Segmentation fault' },
+    })
+    expect(result).not.toHaveProperty('finalOutput')
+  })
+
+  it('after its answer and without a word on stderr reports that answer', async () => {
+    expect(await failureOf({ stdout: '{"type":"result","result":"done"}\n', exit: 5 })).toMatchObject({
+      report: 'Claude CLI error (exit 5): done',
+    })
+  })
+
+  it.each([
+    [
+      'the line with a known sign',
+      'Warning: slow\nError: oops\nNot logged in, sorry\nbye',
+      'Not logged in, sorry',
+      'auth',
+    ],
+    ['the line that calls itself an error', 'Warning: slow\n  error: bad flag\n\nUsage: …', 'error: bad flag', 'exit'],
+    ['the line that holds an error', 'Loading\nclaude: error: bad\nbye', 'claude: error: bad', 'exit'],
+    ['the fatal one', 'Loading\nfatal: bad\nbye', 'fatal: bad', 'exit'],
+    ['the last line otherwise', 'Loading\n\nIt broke\n\n', 'It broke', 'exit'],
+  ])('shows people %s of stderr', async (_, stderr, message, reason) => {
+    expect(await failureOf({ stderr, exit: 1 })).toEqual({
+      reason,
+      message,
+      report: `Claude CLI error (exit 1): ${stderr}`,
+      stderr,
+    })
+  })
+
+  it('says when it may be tried again', async () => {
+    const stdout = '{"type":"result","is_error":true,"result":"Claude AI usage limit reached|1760000000"}\n'
+    expect(await failureOf({ stdout, exit: 1 })).toEqual({
+      reason: 'rate_limit',
+      message: 'Claude AI usage limit reached|1760000000',
+      report: 'Claude CLI error (exit 1): Claude AI usage limit reached|1760000000',
+      retryAt: 1_760_000_000_000,
+    })
+  })
+
+  it('keeps the beginning and the end of a long stderr', async () => {
+    const failure = await failureOf({ stderr: `first ${'x'.repeat(100_000)} last`, exit: 1 })
+    expect(failure?.stderr).toMatch(/^first x{8186}\n\[… 83627 characters …\]\nx{8187} last$/)
+  })
+})
+
+it('a character that comes in two parts on stderr stays one', async () => {
+  const stage = createStage()
+  const cliPath = stage.write('cli', "#!/bin/sh\nprintf 'caf\\303' >&2\nsleep 0.1\nprintf '\\251' >&2\nexit 1\n")
+  chmodSync(cliPath, 0o755)
+  const backend = createFakeBackend('claude', '', stage, { config: { cliPath } })
+  expect(await backend.execute('hi', '')).toEqual({ isError: true, responseText: 'Claude CLI error (exit 1): café' })
+})

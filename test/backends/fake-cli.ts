@@ -1,0 +1,199 @@
+// Backends driven by executables that only pretend to be the CLI, in a home and a working directory of their own.
+
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { onTestFinished } from 'vitest'
+import type { BackendDependencies, CliBackend } from '../../src/backends/cli-backend.js'
+import { createBackend } from '../../src/backends/registry.js'
+import type {
+  AgentEvent,
+  AgentRequest,
+  AgentResult,
+  BackendAdapterConfig,
+  BackendName,
+} from '../../src/backends/types.js'
+
+/** What the clock says in these tests: Sunday 2026-11-15, 12:00 local time. */
+export const NOW = new Date(2026, 10, 15, 12).getTime()
+
+const LOG = { debug() {}, info() {}, warn() {}, error() {} }
+
+/** The least each CLI must print for its answer to be "done". */
+export const ANSWERS: Record<BackendName, string> = {
+  claude: '{"type":"result","result":"done"}\n',
+  codex: '{"type":"message","role":"assistant","content":"done"}\n',
+  gemini: '{"response":"done"}\n',
+  opencode: '{"type":"result","text":"done"}\n',
+  pi: '{"type":"message_end","message":{"role":"assistant","content":[{"type":"text","text":"done"}]}}\n',
+}
+
+/** Prompts that some CLI takes for something else, cuts or cannot be given as an argument. */
+export const DELICATE_PROMPTS = {
+  'a flag': '--help',
+  'a list': '- one\n- two',
+  'a command': '/help',
+  'a command after a blank': ' /help',
+  'a path': '/etc/hosts is a file',
+  'a file': '@/etc/hostname',
+  'files among words': 'see @note.txt, (@a) or me@example.com',
+  'a file that is escaped': String.raw`\@note.txt`,
+  'a shell command': '!ls $HOME `id`',
+  'cut by NUL': 'a\0b',
+  'blank at both ends': ' two \r\n lines \n\n',
+  'of all alphabets': '\uFEFFGrüße 漢字 🦆\u2028',
+  'longer than an argument may be': 'é'.repeat(100_000),
+} as const
+
+export interface Stage {
+  /** The operator's home, empty. */
+  home: string
+  /** Where the agent works, empty. */
+  workingDir: string
+  /** Writes a file that is gone after the test and returns its path. */
+  write(name: string, content: string | Buffer): string
+}
+
+/** Contract: called in a test; everything is removed when that test is over. One that runs beside others says which. */
+export function createStage(onFinished: (remove: () => void) => void = onTestFinished): Stage {
+  const directory = realpathSync(mkdtempSync(join(tmpdir(), 'aetheel-test-')))
+  onFinished(() => rmSync(directory, { recursive: true, force: true }))
+  const [home, workingDir] = [join(directory, 'home'), join(directory, 'work')]
+  mkdirSync(home)
+  mkdirSync(workingDir)
+  return {
+    home,
+    workingDir,
+    write(name, content) {
+      const path = join(directory, name)
+      writeFileSync(path, content)
+      return path
+    },
+  }
+}
+
+export interface Options {
+  config?: Partial<BackendAdapterConfig>
+  /** Beside PATH and HOME. */
+  environment?: NodeJS.ProcessEnv
+  dependencies?: Partial<BackendDependencies>
+}
+
+/** A backend whose clock stands still and whose CLI is the executable of that name beside this file. */
+export function createFakeBackend(
+  name: BackendName,
+  executable: string,
+  stage: Stage,
+  options: Options = {},
+): CliBackend {
+  const { passVariables = [], ...dependencies } = options.dependencies ?? {}
+  return createBackend(
+    name,
+    {
+      cliPath: join(import.meta.dirname, executable),
+      workingDir: stage.workingDir,
+      queryTimeoutMs: 30_000,
+      allowedTools: [],
+      maxTurns: 25,
+      ...options.config,
+    },
+    {
+      log: LOG,
+      now: () => NOW,
+      ...dependencies,
+      environment: { PATH: process.env['PATH'], HOME: stage.home, ...options.environment },
+      passVariables: ['FAKE_*', ...passVariables],
+    },
+  )
+}
+
+export interface Printed {
+  stdout?: string | Buffer
+  stderr?: string | Buffer
+  /** Negative is the signal it dies of. */
+  exit?: number
+}
+
+/** A backend whose CLI prints this, whatever it is asked. */
+export function createPrintingBackend(name: BackendName, printed: Printed, stage = createStage()): CliBackend {
+  return createFakeBackend(name, 'print.sh', stage, {
+    environment: {
+      FAKE_STDOUT: stage.write('stdout', printed.stdout ?? ''),
+      FAKE_STDERR: stage.write('stderr', printed.stderr ?? ''),
+      FAKE_EXIT: String(printed.exit ?? 0),
+    },
+  })
+}
+
+/** How the CLI was started; the private directory of the run is written `<run>`. */
+export interface Start {
+  argv: string[]
+  stdin: string
+  cwd: string
+  environment: Record<string, string>
+  /** Whether its processes can be told from others. */
+  isMarked: boolean
+  /** The files of the run while the CLI ran, by name. */
+  files: Record<string, string>
+  /** What is left of them. */
+  isRemoved: boolean
+  hookOutput?: string
+}
+
+export interface Recorded {
+  /** Absent when nothing was started. */
+  start?: Start
+  events: AgentEvent[]
+  result: AgentResult
+}
+
+/** Runs one turn with a CLI that writes down how it was started. */
+export async function record(
+  name: BackendName,
+  request: Partial<AgentRequest> = {},
+  options: Options = {},
+  stage = createStage(),
+): Promise<Recorded> {
+  const file = stage.write('record', '')
+  const backend = createFakeBackend(name, 'record.mjs', stage, {
+    ...options,
+    environment: { FAKE_STDOUT: stage.write('stdout', ANSWERS[name]), FAKE_RECORD: file, ...options.environment },
+  })
+  const outcome = await runTurn(backend, request)
+  const text = readFileSync(file, 'utf8')
+  return text === '' ? outcome : { ...outcome, start: readStart(text) }
+}
+
+function readStart(text: string): Start {
+  const { directory } = JSON.parse(text) as { directory?: string }
+  if (directory === undefined) return { ...(JSON.parse(text) as Start), isRemoved: true }
+  const { directory: _, ...start } = JSON.parse(text.replaceAll(directory, '<run>')) as Start & { directory: string }
+  return { ...start, isRemoved: !existsSync(directory) }
+}
+
+/** As `record`, for a turn that must start the CLI. */
+export async function recordStart(...turn: Parameters<typeof record>): Promise<Start> {
+  const { start, result } = await record(...turn)
+  if (start) return start
+  throw new Error(`Nothing was started: ${result.failure?.message}`)
+}
+
+/** What arrives on stdin for each of the delicate prompts. */
+export async function recordDelicatePrompts(name: BackendName): Promise<Record<string, string>> {
+  const arrived = Object.entries(DELICATE_PROMPTS).map(async ([what, prompt]) => {
+    const { stdin } = await recordStart(name, { prompt })
+    return [what, stdin] as const
+  })
+  return Object.fromEntries(await Promise.all(arrived))
+}
+
+export async function runTurn(
+  backend: CliBackend,
+  request: Partial<AgentRequest> = {},
+): Promise<{ events: AgentEvent[]; result: AgentResult }> {
+  const events: AgentEvent[] = []
+  for await (const event of backend.run({ prompt: 'hi', ...request }, new AbortController().signal)) events.push(event)
+  const last = events.at(-1)
+  if (last?.type !== 'complete') throw new Error(`A run ended with ${last?.type}`)
+  return { events, result: last.result }
+}

@@ -1,0 +1,94 @@
+import { describe, expect, it } from 'vitest'
+import { agentPath } from '../contract/stage.js'
+import { Terminal } from './terminal.js'
+
+describe('aetheel agents', () => {
+  it('lists which agents are there and what they can do', async () => {
+    const terminal = new Terminal()
+    terminal.install('codex', agentPath('fake-agent.sh'))
+    terminal.install('pi', agentPath('old-agent.mjs'))
+    const { exitCode, stdout, stderr } = await terminal.run(['agents'])
+    const rows = stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => line.split(/ {2,}/))
+    const missing = '1, see "aetheel doctor"'
+    expect({ exitCode, stderr, rows, left: terminal.leftovers() }).toEqual({
+      exitCode: 0,
+      stderr: '',
+      rows: [
+        ['AGENT', 'FOUND', 'VERSION', 'STREAMS', 'TOOL LIST', 'TURN LIMIT', 'PROBLEMS'],
+        ['claude', 'no', '-', 'text as written', 'yes', 'yes', missing],
+        ['codex', 'yes', '99.1.2', 'whole texts', 'no', 'no', '-'],
+        ['gemini', 'no', '-', 'text as written', 'yes', 'yes', missing],
+        ['opencode', 'no', '-', 'whole texts', 'yes', 'yes', missing],
+        ['pi', 'yes', '0.0.7', 'text as written', 'yes', 'yes', missing],
+      ],
+      left: [],
+    })
+  })
+})
+
+describe('aetheel doctor', () => {
+  it('says how to install what is missing, and ends with 1 when the chosen agent is', async () => {
+    const { exitCode, stdout } = await new Terminal().run(['doctor'])
+    const advice = (label: string, name: string, packageName: string) =>
+      `    ${label} CLI "${name}" was not found. Install it (npm install -g ${packageName}) or set BACKEND_CLI_PATH to where it is.`
+    expect([exitCode, stdout.trimEnd().split('\n')]).toEqual([
+      1,
+      [
+        '✗ claude (chosen): not installed',
+        advice('Claude', 'claude', '@anthropic-ai/claude-code'),
+        '✗ codex: not installed',
+        advice('Codex', 'codex', '@openai/codex'),
+        '✗ gemini: not installed',
+        advice('Gemini', 'gemini', '@google/gemini-cli'),
+        '✗ opencode: not installed',
+        advice('OpenCode', 'opencode', 'opencode-ai'),
+        '✗ pi: not installed',
+        advice('Pi', 'pi', '@mariozechner/pi-coding-agent'),
+      ],
+    ])
+  })
+
+  it('ends with 0 when the chosen agent is there and well', async () => {
+    const terminal = new Terminal()
+    const path = terminal.install('claude', agentPath('fake-agent.sh'))
+    const { exitCode, stdout } = await terminal.run(['doctor'])
+    expect([exitCode, stdout.split('\n')[0]]).toEqual([0, `✓ claude (chosen): 99.1.2 at ${path}`])
+  })
+
+  it('warns of a version with holes, and of one too old, but does not refuse it', async () => {
+    const terminal = new Terminal()
+    const path = terminal.install('codex', agentPath('old-agent.mjs'))
+    const { exitCode, stdout } = await terminal.run(['doctor'], { env: { AGENT_BACKEND: 'codex' } })
+    expect([exitCode, stdout.split('\n').slice(2, 5)]).toEqual([
+      0,
+      [
+        `! codex (chosen): 0.0.7 at ${path}`,
+        expect.stringMatching(
+          /^ {4}Version 0\.0\.7 has a known security hole \(CVE-.*\): update to [\d.]+ or newer\.$/,
+        ),
+        expect.stringMatching(/^ {4}Version 0\.0\.7 is older than [\d.]+, the oldest one known to work here\.$/),
+      ],
+    ])
+  })
+
+  it('tells of an agent that does not say its version', async () => {
+    const terminal = new Terminal()
+    const path = terminal.install('pi', '/usr/bin/true')
+    const { exitCode, stdout } = await terminal.run(['doctor'], { env: { AGENT_BACKEND: 'pi' } })
+    expect([exitCode, stdout.trimEnd().split('\n').slice(-2)]).toEqual([
+      0,
+      [`! pi (chosen): version unknown at ${path}`, expect.stringContaining('`--version` did not answer')],
+    ])
+  })
+
+  const isRoot = process.getuid?.() === 0
+  it.runIf(isRoot)('tells root that Claude Code will refuse', async () => {
+    const terminal = new Terminal()
+    terminal.install('claude', agentPath('fake-agent.sh'))
+    const { exitCode, stdout } = await terminal.run(['doctor'], { env: { IS_SANDBOX: undefined } })
+    expect([exitCode, stdout]).toEqual([0, expect.stringMatching(/root.*IS_SANDBOX=1/)])
+  })
+})

@@ -1,0 +1,198 @@
+// Prompts for test/fixtures/bin/fake-agent.sh, which runs its prompt as a shell script: a few milliseconds instead of
+// the start of a Node.js, so that every agent can be put through everything.
+
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { BackendName } from '../../src/backends/types.js'
+import { type Speaker, speakers } from './wire-formats.js'
+
+/** What the agent is to do next. */
+export type Step =
+  /** Announces a session: a new one, or the one named here. */
+  | { start: true | string }
+  /** A text before the answer, in as many deltas as there are strings. */
+  | { say: string | string[] }
+  | { sayForEver: string }
+  | { think: string }
+  /** A tool call; without `output` it is never heard of again. */
+  | { tool: { id?: string; command: string; output?: string; isError?: boolean } }
+  /** The CLI's own final word. */
+  | { answer: string | string[] }
+  | { fail: string }
+  /** Raw output. */
+  | { print: string }
+  | { printOnStderr: string }
+  | { printOneLineOf: number }
+  /** How lines are printed from now on. */
+  | { style: Style }
+  /** Files in the working directory, to go hand in hand with the test. */
+  | { touch: string }
+  | { waitFor: string }
+  /** A process that ignores polite signals and never ends by itself. */
+  | { descendant: DescendantKind }
+  | { ignoreSignals: NodeJS.Signals[] }
+  | { onStop: Step[] }
+  | { hang: true }
+  | { exit: number }
+  | { die: NodeJS.Signals }
+
+export type Style =
+  | 'plain'
+  | 'crlf'
+  | 'coloured'
+  | 'indented'
+  | 'after-a-byte-order-mark'
+  | 'without-last-newline'
+  | 'in-half-characters'
+
+export type DescendantKind = 'child' | 'own-session' | 'own-session-no-environment' | 'orphan' | 'holds-output'
+
+export const START: Step = { start: true }
+
+/** Writes prompts for one agent; what it will print is kept in `directory`. */
+export class AgentScript {
+  readonly #outputs: string
+  readonly #speaker: Speaker
+  #style: Style = 'plain'
+  #count = 0
+  #hasPrinted = false
+  #pending = ''
+  #isTrapped = false
+  #commands: string[] = []
+
+  constructor(name: BackendName, directory: string) {
+    this.#speaker = speakers[name]()
+    this.#outputs = mkdtempSync(join(directory, 'outputs-'))
+  }
+
+  /** The prompt that makes the fake agent do this. */
+  prompt(steps: Step[]): string {
+    this.#commands = []
+    for (const step of steps) this.#add(step)
+    this.#flush()
+    // The first word is none that an adapter would have to disguise.
+    return ['set -e', ...this.#commands, 'exit 0'].join('\n')
+  }
+
+  #add(step: Step): void {
+    const speaker = this.#speaker
+    if ('start' in step) this.#say(speaker.start(step.start === true ? undefined : step.start))
+    else if ('say' in step) this.#say(speaker.say([step.say].flat()))
+    else if ('think' in step) this.#say(speaker.think(step.think))
+    else if ('tool' in step) this.#tool(step.tool)
+    else if ('answer' in step) this.#say(speaker.answer([step.answer].flat()))
+    else if ('fail' in step) this.#say(speaker.fail(step.fail))
+    else if ('print' in step) this.#print(step.print)
+    else if ('style' in step) this.#style = step.style
+    else {
+      this.#flush()
+      this.#commands.push(this.#command(step))
+    }
+  }
+
+  #tool({ id = 'tool-1', command, output, isError = false }: Extract<Step, { tool: unknown }>['tool']): void {
+    this.#say(this.#speaker.toolCall(id, command))
+    if (output !== undefined) this.#say(this.#speaker.toolResult(id, command, output, isError))
+  }
+
+  #say(objects: object[]): void {
+    for (const object of objects) {
+      const line = JSON.stringify(object)
+      switch (this.#style) {
+        case 'plain':
+          this.#print(`${line}\n`)
+          break
+        case 'crlf':
+          this.#print(`${line}\r\n`)
+          break
+        case 'coloured':
+          this.#print(`\u001B[2m${line}\u001B[0m\n`)
+          break
+        case 'indented':
+          this.#print(`${JSON.stringify(object, undefined, 2)}\n`)
+          break
+        case 'after-a-byte-order-mark':
+          this.#print(`${this.#hasPrinted ? '' : '\uFEFF'}${line}\n`)
+          break
+        case 'without-last-newline':
+          this.#print(`${this.#hasPrinted ? '\n' : ''}${line}`)
+          break
+        case 'in-half-characters':
+          this.#printInPieces(Buffer.from(`${line}\n`))
+      }
+    }
+  }
+
+  #print(output: string): void {
+    this.#hasPrinted = true
+    this.#pending += output
+  }
+
+  /** What comes one after the other is printed at once. */
+  #flush(): void {
+    if (this.#pending !== '') this.#commands.push(`cat ${this.#keep(this.#pending)}`)
+    this.#pending = ''
+  }
+
+  /** Cut before every byte that continues a character. */
+  #printInPieces(bytes: Buffer): void {
+    const cuts = [...bytes.keys()].filter((index) => (bytes[index] ?? 0) >> 6 === 0b10)
+    for (const [index, cut] of [0, ...cuts].entries()) {
+      this.#commands.push(`cat ${this.#keep(bytes.subarray(cut, cuts[index]))}`, 'sleep 0.002')
+    }
+  }
+
+  #command(step: Step): string {
+    if ('printOnStderr' in step) return `cat ${this.#keep(step.printOnStderr)} >&2`
+    if ('sayForEver' in step) {
+      const [line] = this.#speaker.say([step.sayForEver]).slice(-1)
+      return `while :; do cat ${this.#keep(`${JSON.stringify(line)}\n`)}; done`
+    }
+    if ('printOneLineOf' in step) return `head -c ${step.printOneLineOf} /dev/zero | tr '\\0' x`
+    if ('touch' in step) return `: > ${step.touch}`
+    if ('waitFor' in step) return `until [ -e ${step.waitFor} ]; do sleep 0.01; done`
+    if ('descendant' in step) return descendant(step.descendant)
+    if ('ignoreSignals' in step) return `trap '' ${shortNames(step.ignoreSignals)}`
+    if ('onStop' in step) return this.#onStop(step.onStop)
+    if ('hang' in step) return this.#isTrapped ? 'sleep 1000 & wait' : 'exec sleep 1000'
+    if ('exit' in step) return `exit ${step.exit}`
+    if ('die' in step) return `kill -${shortNames([step.die])} $$`
+    throw new Error(`No such step: ${JSON.stringify(step)}`)
+  }
+
+  #onStop(steps: Step[]): string {
+    const outer = this.#commands
+    const reaction = this.prompt(steps).replaceAll('\n', '; ')
+    this.#commands = outer
+    // A shell reacts only while it waits, and a program in its place not at all.
+    this.#isTrapped = true
+    return `trap '${reaction}' TERM INT`
+  }
+
+  /** Names the file that holds it. */
+  #keep(output: string | Uint8Array): string {
+    this.#count += 1
+    const path = join(this.#outputs, String(this.#count))
+    writeFileSync(path, output)
+    return path
+  }
+}
+
+/** The step is done when the process runs and ignores polite signals. */
+function descendant(kind: DescendantKind): string {
+  const ready = `descendant-${kind}`
+  const stay = `/bin/sh -c 'trap "" TERM INT HUP; : > ${ready}; exec /bin/sleep 1000' < /dev/null`
+  const start: Record<DescendantKind, string> = {
+    child: `${stay} > /dev/null 2>&1 &`,
+    'own-session': `setsid ${stay} > /dev/null 2>&1 &`,
+    'own-session-no-environment': `env -i /usr/bin/setsid ${stay} > /dev/null 2>&1 &`,
+    // Its parent is gone at once: it hangs below the first process of the system.
+    orphan: `(setsid ${stay} > /dev/null 2>&1 &)`,
+    'holds-output': `setsid ${stay} &`,
+  }
+  return `${start[kind]}\nuntil [ -e ${ready} ]; do sleep 0.01; done`
+}
+
+function shortNames(signals: NodeJS.Signals[]): string {
+  return signals.map((signal) => signal.replace('SIG', '')).join(' ')
+}

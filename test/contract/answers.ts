@@ -1,0 +1,107 @@
+import { describe, expect } from 'vitest'
+import { START } from './agent-script.js'
+import type { ContractPart } from './backend-contract.js'
+
+const USAGE = {
+  inputTokens: 70,
+  outputTokens: 12,
+  cacheReadTokens: 30,
+  cacheWriteTokens: 0,
+  reasoningTokens: 0,
+  totalTokens: 112,
+}
+
+export function describeAnswers({ it, setup }: ContractPart): void {
+  describe('an answer', () => {
+    it('comes as started, output and complete', async ({ stage }) => {
+      const { events, broken, alive } = await stage.see({ prompt: stage.prompt(START, { answer: 'Hello' }) })
+      const started = { type: 'started', sessionId: setup.newSession, timestamp: expect.any(Number) }
+      const output = { type: 'output', content: 'Hello', stream: 'stdout', timestamp: expect.any(Number) }
+      const result = {
+        isError: false,
+        finalOutput: 'Hello',
+        sessionId: setup.newSession,
+        exitCode: 0,
+        durationMs: expect.any(Number),
+        usage: USAGE,
+      }
+      expect({ events, broken, alive }).toMatchObject({
+        events: [started, output, { type: 'complete', result, timestamp: expect.any(Number) }],
+        broken: [],
+        alive: [],
+      })
+    })
+
+    it('streams as it is written where the CLI can, and whole elsewhere', async ({ stage }) => {
+      const deltas = ['Once ', 'upon', ' a time']
+      const { events } = await stage.see({ prompt: stage.prompt(START, { answer: deltas }) })
+      const texts = events.flatMap((event) => (event.type === 'output' ? [event.content] : []))
+      expect(texts).toEqual(stage.backend().capabilities().supportsStreaming ? deltas : [deltas.join('')])
+    })
+
+    it('stands apart from what was said before a tool', async ({ stage }) => {
+      const tool = { command: 'ls', output: 'a.txt' }
+      const prompt = stage.prompt(START, { say: 'Let me look.' }, { tool }, { answer: 'One file.' })
+      const { output, result, broken } = await stage.see({ prompt })
+      expect({ output, finalOutput: result.finalOutput, broken }).toEqual({
+        output: 'Let me look.\n\nOne file.',
+        finalOutput: 'One file.',
+        broken: [],
+      })
+    })
+
+    it.for(['', '   ', '\n\n', ' \n indented\n\t', 'Grüße 🦆 \u2028 "\\" \0 end', '{"type":"result"}'])(
+      'is returned character for character: %j',
+      async (answer, { stage }) => {
+        const result = await stage.backend().execute(stage.prompt(START, { answer }), '')
+        expect(result).toEqual({ isError: false, responseText: answer, sessionId: setup.newSession })
+      },
+    )
+
+    it('says what a tool was asked and what came of it', async ({ stage }) => {
+      const prompt = stage.prompt(
+        START,
+        { tool: { id: 'one', command: 'ls', output: 'a.txt' } },
+        { tool: { id: 'two', command: 'false', output: 'no', isError: true } },
+        { answer: 'Done' },
+      )
+      const { events } = await stage.see({ prompt })
+      const toolName = setup.shellTool
+      expect(events.filter(({ type }) => type.startsWith('tool'))).toMatchObject([
+        { type: 'tool_use', toolId: 'one', toolName, toolInput: { command: 'ls' } },
+        { type: 'tool_result', toolId: 'one', toolName, content: 'a.txt', isError: false },
+        { type: 'tool_use', toolId: 'two', toolName, toolInput: { command: 'false' } },
+        { type: 'tool_result', toolId: 'two', toolName, content: 'no', isError: true },
+      ])
+    })
+
+    it.runIf(setup.tellsThoughts)('keeps thoughts out of what a person sees', async ({ stage }) => {
+      const { types, output } = await stage.see({ prompt: stage.prompt(START, { think: 'Hm.' }, { answer: 'Hello' }) })
+      expect({ types, output }).toEqual({ types: 'started thinking output complete', output: 'Hello' })
+    })
+
+    it('counts the tokens of its own turn, also in a session that had one before', async ({ stage }) => {
+      const first = await stage.see({ prompt: stage.prompt(START, { answer: 'Hello' }) })
+      const { sessionUsage, sessionId = '' } = first.result
+      const prompt = stage.prompt({ start: sessionId }, { answer: 'Hello again' })
+      const second = await stage.see({ prompt, sessionId, ...(sessionUsage && { sessionUsage }) })
+      expect([first.result.usage, second.result.usage]).toEqual([USAGE, USAGE])
+    })
+
+    it.for(Object.entries(setup.documents))(
+      'in the shape of a document works in run and in execute: %s',
+      async ([, print], { stage }) => {
+        const prompt = stage.prompt({ print })
+        const { result, output, broken } = await stage.see({ prompt })
+        const executed = await stage.backend().execute(prompt, '')
+        expect({ output, broken, finalOutput: result.finalOutput, sessionId: result.sessionId, executed }).toEqual({
+          output: 'Hello',
+          broken: [],
+          finalOutput: 'Hello',
+          sessionId: setup.knownSession,
+          executed: { isError: false, responseText: 'Hello', sessionId: setup.knownSession },
+        })
+      },
+    )
+  })
+}

@@ -1,0 +1,173 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, expect } from 'vitest'
+import type { AgentEvent } from '../../src/backends/types.js'
+import { type DescendantKind, START, type Step } from './agent-script.js'
+import type { ContractPart } from './backend-contract.js'
+
+export function describeProcesses({ it, setup }: ContractPart): void {
+  const descendants = (...kinds: DescendantKind[]): Step[] => kinds.map((descendant) => ({ descendant }))
+  /** Found by their marker, wherever they hang. */
+  const marked = descendants('child', 'own-session', 'orphan', 'holds-output')
+  /** What has no marker is found below the agent while that lives. */
+  const all = [...marked, ...descendants('own-session-no-environment')]
+  const busy: Step[] = [...all, START, { say: 'Working' }, { hang: true }]
+  const nothing = { broken: [], alive: [] }
+
+  describe('no process is alive', () => {
+    it('after an answer', async ({ stage }) => {
+      const { broken, alive, result } = await stage.see({ prompt: stage.prompt(...marked, START, { answer: 'Hello' }) })
+      expect({ broken, alive, finalOutput: result.finalOutput }).toEqual({ ...nothing, finalOutput: 'Hello' })
+    })
+
+    it('after a crash', async ({ stage }) => {
+      const { broken, alive, result } = await stage.see({ prompt: stage.prompt(...marked, START, { die: 'SIGKILL' }) })
+      expect({ broken, alive, exitCode: result.exitCode }).toEqual({ ...nothing, exitCode: 137 })
+    })
+
+    it('after a time-out', async ({ stage }) => {
+      const { broken, alive, result } = await stage.see({ prompt: stage.prompt(...busy), timeoutMs: 1_000 })
+      expect({ broken, alive, reason: result.failure?.reason }).toEqual({ ...nothing, reason: 'timeout' })
+    })
+
+    it('after a cancel', async ({ stage }) => {
+      const controller = new AbortController()
+      let aliveBefore = 0
+      const onEvent = ({ type }: AgentEvent) => {
+        if (type !== 'output') return
+        aliveBefore = stage.alive().length
+        controller.abort()
+      }
+      const { broken, alive, result } = await stage.see(
+        { prompt: stage.prompt(...busy) },
+        { signal: controller.signal, onEvent },
+      )
+      expect({ broken, alive, aliveBefore, failure: result.failure }).toEqual({
+        ...nothing,
+        aliveBefore: 1 + all.length,
+        failure: { reason: 'cancelled', message: 'Cancelled', report: 'Cancelled' },
+      })
+    })
+
+    it('after a cancel that the agent ignores', async ({ stage }) => {
+      const controller = new AbortController()
+      const steps: Step[] = [{ ignoreSignals: ['SIGINT', 'SIGTERM', 'SIGHUP'] }, START, { say: 'No' }, { hang: true }]
+      const onEvent = ({ type }: AgentEvent) => type === 'output' && controller.abort()
+      const { broken, alive, result } = await stage.see(
+        { prompt: stage.prompt(...steps) },
+        { signal: controller.signal, onEvent },
+      )
+      expect({ broken, alive, exitCode: result.exitCode, reason: result.failure?.reason }).toEqual({
+        ...nothing,
+        exitCode: 137,
+        reason: 'cancelled',
+      })
+    })
+
+    it('when the consumer has left the loop', async ({ stage }) => {
+      for await (const { type } of stage
+        .backend()
+        .run({ prompt: stage.prompt(...busy) }, new AbortController().signal)) {
+        if (type === 'output') break
+      }
+      expect(stage.alive()).toEqual([])
+    })
+
+    it('when the consumer has failed', async ({ stage }) => {
+      const consume = stage.see(
+        { prompt: stage.prompt(...busy) },
+        {
+          onEvent({ type }) {
+            if (type === 'output') throw new Error('The consumer failed')
+          },
+        },
+      )
+      const error = await consume.catch((thrown: unknown) => thrown)
+      expect([error, stage.alive()]).toEqual([new Error('The consumer failed'), []])
+    })
+  })
+
+  describe('a cancel', () => {
+    it('before the start starts nothing', async ({ stage }) => {
+      const { result, types, broken } = await stage.see(
+        { prompt: stage.prompt(...busy) },
+        { signal: AbortSignal.abort() },
+      )
+      expect({ result, types, broken }).toEqual({
+        result: {
+          isError: true,
+          durationMs: 0,
+          failure: { reason: 'cancelled', message: 'Cancelled', report: 'Cancelled' },
+        },
+        types: 'error complete',
+        broken: [],
+      })
+    })
+
+    it('at once after the start ends with complete', async ({ stage }) => {
+      const controller = new AbortController()
+      const seeing = stage.see({ prompt: stage.prompt(...busy) }, { signal: controller.signal })
+      controller.abort()
+      const { result, broken, alive } = await seeing
+      expect({ reason: result.failure?.reason, broken, alive }).toEqual({ ...nothing, reason: 'cancelled' })
+    })
+
+    it('while complete is on its way, or later, changes nothing', async ({ stage }) => {
+      const controller = new AbortController()
+      const prompt = stage.prompt(START, { answer: 'Hello' })
+      const onEvent = ({ type }: AgentEvent) => type === 'complete' && controller.abort()
+      const { result, types } = await stage.see({ prompt }, { signal: controller.signal, onEvent })
+      expect({ isError: result.isError, types }).toEqual({ isError: false, types: 'started output complete' })
+    })
+
+    it('does not wait for a consumer that takes its time', async ({ stage }) => {
+      const controller = new AbortController()
+      const onEvent = async ({ type }: AgentEvent) => {
+        if (type !== 'output') return
+        controller.abort()
+        while (stage.alive().length > 0) await sleep(20)
+      }
+      const { result } = await stage.see({ prompt: stage.prompt(...busy) }, { signal: controller.signal, onEvent })
+      expect(result.failure?.reason).toEqual('cancelled')
+    })
+
+    it('ends its own run and no other', async ({ stage }) => {
+      const otherDir = stage.makeDirectory('other')
+      const prompt = stage.prompt(...busy)
+      const controllers = [new AbortController(), new AbortController()] as const
+      const working = [stage.workingDir, otherDir].map((workingDir, index) => {
+        const seen: string[] = []
+        const run = stage.see(
+          { prompt, workingDir },
+          { signal: controllers[index]?.signal ?? AbortSignal.abort(), onEvent: ({ type }) => seen.push(type) },
+        )
+        return { seen, run }
+      })
+      while (!working.every(({ seen }) => seen.includes('output'))) await sleep(10)
+      controllers[0].abort()
+      const cancelled = await working[0]?.run
+      const survivors = stage.alive().length
+      controllers[1].abort()
+      const last = await working[1]?.run
+      expect({ reason: cancelled?.result.failure?.reason, survivors, alive: last?.alive }).toEqual({
+        reason: 'cancelled',
+        survivors: 1 + all.length,
+        alive: [],
+      })
+    })
+  })
+
+  describe('two runs at once', () => {
+    it('have their own events and end each by itself', async ({ stage }) => {
+      const backend = stage.backend()
+      const sessions = [setup.knownSession, setup.otherSession]
+      const runs = sessions.map((sessionId, index) =>
+        stage.see({ prompt: stage.prompt({ start: sessionId }, { answer: `Hello ${index}` }), sessionId }, { backend }),
+      )
+      const seen = await Promise.all(runs)
+      expect(seen.map(({ output, result, broken }) => [output, result.sessionId, broken])).toEqual([
+        ['Hello 0', setup.knownSession, []],
+        ['Hello 1', setup.otherSession, []],
+      ])
+    })
+  })
+}

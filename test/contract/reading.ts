@@ -1,0 +1,150 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, expect } from 'vitest'
+import { START, type Step, type Style } from './agent-script.js'
+import type { ContractPart } from './backend-contract.js'
+import { agentPath } from './stage.js'
+
+const MIB = 1024 * 1024
+
+export function describeReading({ it, setup }: ContractPart): void {
+  describe('what the agent prints', () => {
+    const styles: Style[] = [
+      'crlf',
+      'coloured',
+      'indented',
+      'after-a-byte-order-mark',
+      'without-last-newline',
+      'in-half-characters',
+    ]
+    it.for(styles)('is understood when it comes %s', async (style, { stage }) => {
+      const answer = 'Grüße 🦆 漢字'
+      const prompt = stage.prompt({ style }, START, { tool: { command: 'ls', output: 'é' } }, { answer })
+      const { types, result, broken } = await stage.see({ prompt })
+      expect({ types, finalOutput: result.finalOutput, broken }).toEqual({
+        types: 'started tool_use tool_result output complete',
+        finalOutput: answer,
+        broken: [],
+      })
+    })
+
+    it('may be garbage in between: a notice, never the end', async ({ stage }) => {
+      const garbage = (print: string): Step => ({ print })
+      const prompt = stage.prompt(
+        garbage('Warning: slow disk\n'),
+        garbage('{"half":\n'),
+        START,
+        garbage('[1, "two", null]\n'),
+        garbage('\u001B[31mred\u001B[0m \u0007\n'),
+        garbage('{"type":"answer from the future"}\n{"type":"answer from the future"}\n'),
+        garbage('{"type":null}\n'),
+        { answer: 'Hello' },
+        garbage('}}}\n'),
+      )
+      const { types, result, notices, broken, alive } = await stage.see({ prompt })
+      expect({ types, finalOutput: result.finalOutput, notices, broken, alive }).toEqual({
+        types: 'started notice notice notice notice notice notice notice notice output notice complete',
+        finalOutput: 'Hello',
+        notices: [
+          'Warning: slow disk',
+          '{"half":',
+          '1',
+          '"two"',
+          'null',
+          'red \u0007',
+          expect.stringContaining('answer from the future'),
+          expect.stringContaining('null'),
+          '}}}',
+        ],
+        broken: [],
+        alive: [],
+      })
+    })
+
+    it('may break the shapes it usually has', async ({ stage }) => {
+      const kinds = ['assistant', 'user', 'stream_event', 'item.completed', 'turn.failed', 'message', 'tool_use']
+      const others = ['text', 'step_finish', 'error', 'message_update', 'message_end', 'turn_end', 'tool_execution_end']
+      const lines = [...kinds, ...others].map((type) => `${JSON.stringify({ type })}\n`)
+      const prompt = stage.prompt(START, { print: lines.join('') }, { answer: 'Hello' })
+      const { result, broken } = await stage.see({ prompt })
+      expect({ isError: result.isError, broken }).toEqual({ isError: expect.any(Boolean), broken: [] })
+    })
+
+    it('may go on after the final word', async ({ stage }) => {
+      const prompt = stage.prompt(START, { answer: 'Hello' }, { print: 'Bye.\n{"type":"goodbye"}\n' })
+      const { result, notices, broken } = await stage.see({ prompt })
+      expect({ finalOutput: result.finalOutput, notices, broken }).toEqual({
+        finalOutput: 'Hello',
+        notices: ['Bye.', expect.stringContaining('goodbye')],
+        broken: [],
+      })
+    })
+
+    it('may hold two final words: the later one counts', async ({ stage }) => {
+      const prompt = stage.prompt(START, { answer: 'First.' }, START, { answer: 'Second.' })
+      const { types, result, broken } = await stage.see({ prompt })
+      expect({ types, finalOutput: result.finalOutput, broken }).toEqual({
+        types: 'started output output complete',
+        finalOutput: expect.stringMatching(/Second\.$/),
+        broken: [],
+      })
+    })
+
+    it('may leave a tool open: it is closed', async ({ stage }) => {
+      const tools: Step[] = setup.tellsFinishedTools ? [] : [{ tool: { id: 'open', command: 'sleep 9' } }]
+      const { events, broken } = await stage.see({ prompt: stage.prompt(START, ...tools, { answer: 'Hello' }) })
+      expect({ broken, closed: events.filter(({ type }) => type === 'tool_result') }).toMatchObject({
+        broken: [],
+        closed: tools.map(() => ({ toolId: 'open', toolName: setup.shellTool, isError: true })),
+      })
+    })
+
+    it('may come late to a slow consumer: reading does not wait', async ({ stage }) => {
+      const times = 1_000
+      const say = Array.from({ length: times }, (_, index) => `${index} ${'x'.repeat(1_000)}\n`)
+      const prompt = stage.prompt(START, { say }, { touch: 'done' }, { answer: '.' })
+      const { output, broken } = await stage.see({ prompt }, { onEvent: () => appears(join(stage.workingDir, 'done')) })
+      const numbers = output.match(/^\d+(?= )/gm)?.map(Number)
+      expect({ numbers, broken }).toEqual({ numbers: Array.from({ length: times }, (_, index) => index), broken: [] })
+    })
+
+    it('may be a very long line', async ({ stage }) => {
+      const { result, output } = await stage.see({ prompt: stage.prompt(START, { answer: 'x'.repeat(8 * MIB) }) })
+      expect([result.finalOutput?.length, output.length]).toEqual([8 * MIB, 8 * MIB])
+    })
+
+    it('may not be one line of 100 MB', async ({ stage }) => {
+      const { result, broken, alive } = await stage.see({ prompt: stage.prompt(START, { printOneLineOf: 100 * MIB }) })
+      const message = 'The agent printed more than 32 MiB on one line and was stopped.'
+      expect({ failure: result.failure, broken, alive }).toEqual({
+        failure: { reason: 'no_result', message, report: message },
+        broken: [],
+        alive: [],
+      })
+    })
+
+    it('may not be without end', async ({ stage }) => {
+      const backend = stage.backend({}, { limits: { lineBytes: MIB, totalBytes: 3 * MIB } })
+      const prompt = stage.prompt(START, { sayForEver: 'and on '.repeat(10_000) })
+      const { result, broken, alive } = await stage.see({ prompt }, { backend })
+      const message = 'The agent printed more than 3 MiB in all and was stopped.'
+      expect({ failure: result.failure, broken, alive }).toEqual({
+        failure: { reason: 'no_result', message, report: message },
+        broken: [],
+        alive: [],
+      })
+    })
+
+    it('counts though the agent never read a large prompt', async ({ stage }) => {
+      stage.leaveAnswer('I did not listen.')
+      const backend = stage.backend({ cliPath: agentPath('deaf-agent.sh') })
+      const { result, broken } = await stage.see({ prompt: 'x'.repeat(1_000_000) }, { backend })
+      expect({ finalOutput: result.finalOutput, broken }).toEqual({ finalOutput: 'I did not listen.', broken: [] })
+    })
+  })
+}
+
+async function appears(file: string): Promise<void> {
+  while (!existsSync(file)) await sleep(5)
+}

@@ -1,0 +1,163 @@
+// What one test of the contract plays on: directories of its own, a backend that drives a fake agent, and what was
+// seen of a run.
+
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { test } from 'vitest'
+import type { BackendDependencies, CliBackend } from '../../src/backends/cli-backend.js'
+import type {
+  AgentEvent,
+  AgentRequest,
+  AgentResult,
+  BackendAdapterConfig,
+  BackendName,
+} from '../../src/backends/types.js'
+import type { Log } from '../../src/log.js'
+import { endLivingProcesses, livingProcesses } from '../processes/living-processes.js'
+import { AgentScript, type Step } from './agent-script.js'
+import { brokenInvariants } from './invariants.js'
+import { printedAnswer } from './wire-formats.js'
+
+export type CreateBackend = (config: BackendAdapterConfig, dependencies: Partial<BackendDependencies>) => CliBackend
+
+/** What matters of a finished run. */
+export interface Seen {
+  /** Of the contract; see `brokenInvariants`. */
+  broken: string[]
+  /** Processes of the run at the moment it ended. */
+  alive: string[]
+  types: string
+  /** What a person saw streaming. */
+  output: string
+  notices: string[]
+  events: AgentEvent[]
+  result: AgentResult
+}
+
+export class Stage {
+  /** Stands in the environment of every process of the run: unlike any other. */
+  readonly directory = realpathSync(mkdtempSync(join(tmpdir(), 'aetheel-stage-')))
+  readonly workingDir = this.makeDirectory('work')
+  readonly environment = { PATH: process.env['PATH'], HOME: this.makeDirectory('home') }
+  readonly warnings: Array<{ message: string; fields: Record<string, unknown> | undefined }> = []
+  readonly log: Log = {
+    debug: () => {},
+    info: () => {},
+    warn: (message, fields) => this.warnings.push({ message, fields }),
+    error: () => {},
+  }
+
+  constructor(
+    private readonly name: BackendName,
+    private readonly create: CreateBackend,
+  ) {}
+
+  backend(config: Partial<BackendAdapterConfig> = {}, dependencies: Partial<BackendDependencies> = {}): CliBackend {
+    return this.create(
+      {
+        cliPath: agentPath('fake-agent.sh'),
+        workingDir: this.workingDir,
+        queryTimeoutMs: 45_000,
+        allowedTools: [],
+        maxTurns: 25,
+        ...config,
+      },
+      { environment: this.environment, log: this.log, now: risingClock(), ...dependencies },
+    )
+  }
+
+  /** What makes the fake agent do this. */
+  prompt(...steps: Step[]): string {
+    return new AgentScript(this.name, this.directory).prompt(steps)
+  }
+
+  /** Runs to the end. `onEvent` is waited for, as a consumer that takes its time. */
+  async see(
+    request: AgentRequest,
+    { backend = this.backend(), signal = new AbortController().signal, onEvent = noMore }: SeeOptions = {},
+  ): Promise<Seen> {
+    const events: AgentEvent[] = []
+    for await (const event of backend.run(request, signal)) {
+      events.push(event)
+      await onEvent(event)
+    }
+    return this.judge(events)
+  }
+
+  judge(events: AgentEvent[]): Seen {
+    const last = events.at(-1)
+    if (last?.type !== 'complete') throw new Error(`The run did not end with complete: ${JSON.stringify(last)}`)
+    return {
+      broken: brokenInvariants(events),
+      alive: this.alive(),
+      types: events.map(({ type }) => type).join(' '),
+      output: events.map((event) => (event.type === 'output' ? event.content : '')).join(''),
+      notices: events.flatMap((event) => (event.type === 'notice' ? [event.content] : [])),
+      events,
+      result: last.result,
+    }
+  }
+
+  alive(): string[] {
+    return livingProcesses(this.directory).map(({ command }) => command)
+  }
+
+  /** What the deaf and the mirror agent say in this directory. */
+  leaveAnswer(answer: string, directory = this.workingDir): void {
+    writeFileSync(join(directory, 'answer'), printedAnswer(this.name, answer))
+  }
+
+  /** A file the agent waits for. */
+  touch(name: string): void {
+    writeFileSync(join(this.workingDir, name), '')
+  }
+
+  /** A file beside the working directory. */
+  executable(name: string, content: string, mode = 0o755): string {
+    const path = join(this.directory, name)
+    writeFileSync(path, content, { mode })
+    return path
+  }
+
+  makeDirectory(name: string): string {
+    const path = join(this.directory, name)
+    mkdirSync(path)
+    return path
+  }
+
+  remove(): void {
+    endLivingProcesses(this.directory)
+    rmSync(this.directory, { recursive: true, force: true })
+  }
+}
+
+interface SeeOptions {
+  backend?: CliBackend
+  signal?: AbortSignal
+  onEvent?: (event: AgentEvent) => unknown
+}
+
+export function agentPath(name: 'fake-agent.sh' | 'deaf-agent.sh' | 'mirror-agent.sh' | 'old-agent.mjs'): string {
+  return fileURLToPath(new URL(`../fixtures/bin/${name}`, import.meta.url))
+}
+
+/** A test whose `stage` is gone when it is over. */
+export function testOnStage(name: BackendName, create: CreateBackend) {
+  return test.extend<{ stage: Stage }>({
+    stage: async ({ task: _task }, use) => {
+      const stage = new Stage(name, create)
+      await use(stage)
+      stage.remove()
+    },
+  })
+}
+
+/** Never shows the same time twice, so that what is told out of order is seen. */
+function risingClock(): () => number {
+  let last = 0
+  return () => (last = Math.max(Date.now(), last + 0.001))
+}
+
+const noMore = () => {}

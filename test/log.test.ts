@@ -1,0 +1,103 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { createLog, type LogLevel, secretsOf } from '../src/log.js'
+
+const SECRET = 'sk-ant-0123456789'
+
+describe('createLog', () => {
+  it('writes a line of JSON with the time, the message and the fields', () => {
+    const { log, lines } = setup()
+    log.warn('job.claimed', { jobId: 7, nested: { ok: true } })
+    expect(lines.map((line) => JSON.parse(line))).toEqual([
+      { level: 40, time: expect.stringMatching(/^\d{4}-.*Z$/), jobId: 7, nested: { ok: true }, msg: 'job.claimed' },
+    ])
+  })
+
+  it.each([
+    ['debug', ['debug', 'info', 'warn', 'error']],
+    ['info', ['info', 'warn', 'error']],
+    ['warn', ['warn', 'error']],
+    ['error', ['error']],
+    ['silent', []],
+  ] as const)('at the level %s leaves out what is below', (level, expected) => {
+    const { log, lines } = setup([], level)
+    for (const name of ['debug', 'info', 'warn', 'error'] as const) log[name](name)
+    expect(lines.map((line) => JSON.parse(line).msg)).toEqual(expected)
+  })
+
+  it.each([
+    ['the message', SECRET, {}],
+    ['a field', 'm', { key: SECRET }],
+    ['the middle of a field', 'm', { url: `https://user:${SECRET}@host/` }],
+    ['the name of a field', 'm', { [SECRET]: 1 }],
+    ['a nested field', 'm', { a: [{ b: { c: [SECRET, { d: SECRET }] } }] }],
+    ['an error', 'm', { err: new Error(`401 for ${SECRET}`) }],
+    ['the cause of an error', 'm', { err: new Error('failed', { cause: new Error(SECRET) }) }],
+    ['what an object says it is', 'm', { value: { toJSON: () => SECRET } }],
+  ])('hides a secret in %s', (_, message, fields) => {
+    const { log, lines } = setup([SECRET])
+    log.error(message, fields)
+    expect([lines.length, lines.join('').includes(SECRET), lines.join('').includes('[secret]')]).toEqual([
+      1,
+      false,
+      true,
+    ])
+  })
+
+  it('hides secrets of any characters, also when one begins another', () => {
+    const secret = fc
+      .string({ unit: 'binary', minLength: 6, maxLength: 12 })
+      .filter((text) => !'[secret]'.includes(text))
+    fc.assert(
+      fc.property(secret, fc.string(), (value, more) => {
+        const { log, lines } = setup([value, value + more])
+        log.warn('started', { whole: value + more, list: [`<${value}>`] })
+        const { whole, list } = JSON.parse(lines.join(''))
+        expect({ whole, list }).toEqual({ whole: '[secret]', list: ['<[secret]>'] })
+      }),
+    )
+  })
+
+  it('does not take a short word for a secret', () => {
+    const { log, lines } = setup(['', 'a', 'on', '12345'])
+    log.warn('a banana', { on: 12345 })
+    expect(JSON.parse(lines.join(''))).toMatchObject({ msg: 'a banana', on: 12345 })
+  })
+
+  it('survives fields that are no JSON', () => {
+    const { log, lines } = setup()
+    const circle: Record<string, unknown> = {}
+    circle['self'] = circle
+    log.warn('odd', { circle, big: 1n, call: () => {} })
+    expect(JSON.parse(lines.join(''))).toMatchObject({ msg: 'odd' })
+  })
+})
+
+describe('secretsOf', () => {
+  it('takes the values of variables that are secret by their name', () => {
+    const environment = {
+      ANTHROPIC_API_KEY: 'one',
+      DISCORD_TOKEN: 'two',
+      client_secret: 'three',
+      DB_PASSWORD: 'four',
+      GOOGLE_APPLICATION_CREDENTIALS: 'five',
+      DATABASE_URL: 'six',
+      PATH: '/bin',
+      HOME: '/root',
+      EMPTY_KEY: '',
+      UNSET_KEY: undefined,
+    }
+    expect(secretsOf(environment)).toEqual(['one', 'two', 'three', 'four', 'five', 'six'])
+  })
+})
+
+function setup(secrets: string[] = [], level: LogLevel = 'debug') {
+  const lines: string[] = []
+  const destination = {
+    write(line: string | Uint8Array) {
+      lines.push(String(line))
+      return true
+    },
+  }
+  return { log: createLog({ level, secrets, destination }), lines }
+}

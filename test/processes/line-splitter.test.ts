@@ -1,0 +1,88 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { LineSplitter, type OutputLimits } from '../../src/processes/line-splitter.js'
+
+const WIDE: OutputLimits = { lineBytes: 1_000_000, totalBytes: 1_000_000 }
+
+describe('LineSplitter', () => {
+  it('gives the same lines wherever the bytes are cut', () => {
+    const bytes = fc.array(fc.oneof(fc.uint8Array({ maxLength: 9 }), fc.constant(Uint8Array.of(10)), text()))
+    fc.assert(
+      fc.property(bytes, fc.array(fc.nat(60)), (parts, cuts) => {
+        const whole = Buffer.concat(parts)
+        expect(split(cut(whole, cuts))).toEqual({ lines: linesOf(whole), problems: [] })
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  it('gives the last line without its newline, and none for nothing', () => {
+    const outputs = ['', '\n', 'a', 'a\n', '\n\n', 'a\r\nb']
+    expect(outputs.map((output) => split([Buffer.from(output)]).lines)).toEqual([
+      [],
+      [''],
+      ['a'],
+      ['a'],
+      ['', ''],
+      ['a\r', 'b'],
+    ])
+  })
+
+  it('takes a line of just the limit', () => {
+    const limits = { lineBytes: 3, totalBytes: 100 }
+    expect(split([Buffer.from('éx\nabc')], limits)).toEqual({ lines: ['éx', 'abc'], problems: [] })
+  })
+
+  it('stops at a line beyond the limit, wherever it is cut, and tells once', () => {
+    const limits = { lineBytes: 3 * 1024 * 1024, totalBytes: Infinity }
+    const output = Buffer.concat([
+      Buffer.from('ok\n'),
+      Buffer.alloc(limits.lineBytes + 1, 'x'),
+      Buffer.from('\nmore\n'),
+    ])
+    const cuts = [[], [5], [limits.lineBytes], [limits.lineBytes + 4]]
+    const seen = cuts.map((at) => split([...cut(output, at), Buffer.from('and more\n')], limits))
+    expect(seen).toEqual(cuts.map(() => ({ lines: ['ok'], problems: ['more than 3 MiB on one line'] })))
+  })
+
+  it('stops at the limit of all lines together, and tells once', () => {
+    const limits = { lineBytes: 100, totalBytes: 2 * 1024 * 1024 }
+    const chunk = Buffer.from(`${'x'.repeat(63)}\n`.repeat(16 * 1024))
+    const { lines, problems } = split([chunk, chunk, chunk, chunk], limits)
+    expect([lines.length, problems]).toEqual([32 * 1024, ['more than 2 MiB in all']])
+  })
+})
+
+function split(chunks: Buffer[], limits = WIDE): { lines: string[]; problems: string[] } {
+  const lines: string[] = []
+  const problems: string[] = []
+  const splitter = new LineSplitter(
+    limits,
+    (line) => lines.push(line),
+    (problem) => problems.push(problem),
+  )
+  for (const chunk of chunks) splitter.push(chunk)
+  splitter.end()
+  return { lines, problems }
+}
+
+function cut(whole: Buffer, cuts: number[]): Buffer[] {
+  const at = [0, ...cuts.filter((position) => position < whole.length).toSorted((a, b) => a - b), whole.length]
+  return at.slice(1).map((end, index) => whole.subarray(at[index], end))
+}
+
+function linesOf(whole: Buffer): string[] {
+  const lines: string[] = []
+  let start = 0
+  for (const [index, byte] of whole.entries()) {
+    if (byte !== 10) continue
+    lines.push(whole.subarray(start, index).toString())
+    start = index + 1
+  }
+  return start < whole.length ? [...lines, whole.subarray(start).toString()] : lines
+}
+
+/** Characters of more than one byte. */
+function text(): fc.Arbitrary<Uint8Array> {
+  return fc.string({ unit: 'binary', maxLength: 5 }).map((characters) => Buffer.from(characters))
+}

@@ -1,0 +1,22 @@
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+
+/** The processes, but for those that only wait to be collected, that run in `path` or were told of it. */
+export function livingProcesses(path: string): Array<{ pid: number; command: string }> {
+  return readdirSync('/proc').flatMap((pid) => {
+    if (!/^\d+$/.test(pid) || Number(pid) === process.pid) return []
+    try {
+      const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim()
+      const environment = readFileSync(`/proc/${pid}/environ`, 'utf8')
+      const directory = readlinkSync(`/proc/${pid}/cwd`)
+      const isOurs = [command, environment, directory].some((text) => text.includes(path))
+      return isOurs ? [{ pid: Number(pid), command }] : []
+    } catch {
+      return [] // It ended while it was looked at, or has ended and waits to be collected.
+    }
+  })
+}
+
+/** So that a test that fails leaves nothing behind either. */
+export function endLivingProcesses(path: string): void {
+  for (const { pid } of livingProcesses(path)) process.kill(pid, 'SIGKILL')
+}

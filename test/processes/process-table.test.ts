@@ -1,0 +1,80 @@
+import { spawn } from 'node:child_process'
+import { mkdtempSync, rmSync, symlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { type ProcessEntry, readProcessTable } from '../../src/processes/process-table.js'
+
+// Anything but Linux asks `ps`, which answers on Linux too.
+const sources = ['linux', 'freebsd'] as const
+
+describe.each(sources)('readProcessTable on %s', (platform) => {
+  const find = (pid: number | undefined) => readProcessTable(platform).find((entry) => entry.pid === pid)
+
+  it('shows this process below its parent', () => {
+    expect(find(process.pid)).toMatchObject({ pid: process.pid, parentPid: process.ppid, isZombie: false })
+  })
+
+  it('shows the same start time each time, and another for another process', async () => {
+    const child = await start('sleep', ['1000'])
+    const times = [find(process.pid)?.startTime, find(process.pid)?.startTime]
+    expect(times).toEqual([expect.stringMatching(/\d/), times[0]])
+    expect(find(child.pid)?.startTime).toEqual(expect.stringMatching(/\d/))
+  })
+
+  it.each(['agent', 'an agent', 'agent) S 1 1 (x', '((', 'a )\nb'])(
+    'shows parent, group and environment of a process with the name %j',
+    async (name) => {
+      const child = await start(name, ['1000'], { MARK: 'value-1', OTHER: 'x' })
+      expect(seen(find(child.pid))).toEqual({
+        parentPid: process.pid,
+        groupId: child.pid,
+        isZombie: false,
+        variables: [true, true, false, false, false],
+      })
+    },
+  )
+
+  it('shows who has ended and waits to be collected', async () => {
+    const shell = await start('sh', ['-c', 'sleep 0 & exec sleep 1000'])
+    await expect
+      .poll(() => readProcessTable(platform).find((entry) => entry.parentPid === shell.pid))
+      .toMatchObject({
+        isZombie: true,
+      })
+  })
+
+  it('does not show who is gone', async () => {
+    const child = await start('sleep', ['1000'])
+    const ended = new Promise((resolve) => {
+      child.once('exit', resolve)
+    })
+    child.kill('SIGKILL')
+    await ended
+    expect(find(child.pid)).toEqual(undefined)
+  })
+})
+
+function seen(entry: ProcessEntry | undefined) {
+  if (!entry) return undefined
+  const { parentPid, groupId, isZombie } = entry
+  const assignments = ['MARK=value-1', 'OTHER=x', 'MARK=value', 'ARK=value-1', 'MARK=value-12']
+  return { parentPid, groupId, isZombie, variables: assignments.map((assignment) => entry.hasVariable(assignment)) }
+}
+
+/** A process of that name in a group of its own. */
+async function start(name: string, args: string[], env: Record<string, string> = {}) {
+  const directory = mkdtempSync(join(tmpdir(), 'aetheel-table-'))
+  const executable = join(directory, name)
+  symlinkSync(name === 'sh' ? '/bin/sh' : '/bin/sleep', executable)
+  const child = spawn(executable, args, { stdio: 'ignore', detached: true, env: { PATH: process.env['PATH'], ...env } })
+  onTestFinished(() => {
+    child.kill('SIGKILL')
+    rmSync(directory, { recursive: true })
+  })
+  await new Promise((resolve, reject) => {
+    child.once('spawn', resolve)
+    child.once('error', reject)
+  })
+  return child
+}

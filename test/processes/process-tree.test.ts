@@ -1,0 +1,140 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { existsSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import type { ProcessEntry } from '../../src/processes/process-table.js'
+import { collectTree, endLeftovers, endTree, type RunRoot } from '../../src/processes/process-tree.js'
+import { AgentScript, type Step } from '../contract/agent-script.js'
+import { agentPath } from '../contract/stage.js'
+import { endLivingProcesses, livingProcesses } from './living-processes.js'
+
+describe('endTree', () => {
+  it('ends a tree with all that hid from it, and nothing else', async () => {
+    const bystander = await startTree([{ descendant: 'own-session' }])
+    const tree = await startTree([
+      { descendant: 'child' },
+      { descendant: 'own-session' },
+      { descendant: 'orphan' },
+      { descendant: 'own-session-no-environment' },
+    ])
+    const before = [tree.alive(), bystander.alive()]
+    await endTree(tree.root, 'SIGTERM')
+    expect([before, [tree.alive(), bystander.alive()]]).toEqual([
+      [5, 2],
+      [0, 2],
+    ])
+  })
+
+  it.each(['SIGINT', 'SIGTERM'] as const)('lets the root go by itself on %s', async (signal) => {
+    const tree = await startTree([{ onStop: [{ exit: 42 }] }])
+    await endTree(tree.root, signal)
+    expect([tree.child.exitCode, tree.alive()]).toEqual([42, 0])
+  })
+
+  it('goes on to SIGTERM where the first signal is ignored', async () => {
+    const tree = await startTree([{ ignoreSignals: ['SIGINT'] }])
+    await endTree(tree.root, 'SIGINT')
+    expect([tree.child.signalCode, tree.alive()]).toEqual(['SIGTERM', 0])
+  })
+
+  it('goes on to SIGKILL where every signal is ignored', async () => {
+    const tree = await startTree([{ ignoreSignals: ['SIGINT', 'SIGTERM'] }])
+    await endTree(tree.root, 'SIGTERM')
+    const alive = tree.alive()
+    while (!tree.root.hasExited()) await sleep(5)
+    expect([tree.child.signalCode, alive]).toEqual(['SIGKILL', 0])
+  })
+
+  it('does nothing when everything has ended', async () => {
+    const tree = await startTree([])
+    await endTree(tree.root, 'SIGTERM')
+    await endTree(tree.root, 'SIGTERM')
+    expect(tree.alive()).toEqual(0)
+  })
+})
+
+describe('endLeftovers', () => {
+  it('ends what an agent left behind that ended by itself', async () => {
+    const tree = await startTree([{ descendant: 'orphan' }, { descendant: 'own-session' }])
+    tree.child.kill('SIGKILL')
+    while (!tree.root.hasExited()) await sleep(5)
+    const before = tree.alive()
+    await endLeftovers(tree.root)
+    expect([before, tree.alive()]).toEqual([2, 0])
+  })
+})
+
+describe('collectTree', () => {
+  const marker = 'RUN=1'
+  const entry = (pid: number, fields: Partial<ProcessEntry> & { isMarked?: boolean } = {}): ProcessEntry => ({
+    pid,
+    parentPid: 1,
+    groupId: pid,
+    startTime: '0',
+    isZombie: false,
+    hasVariable: (assignment) => fields.isMarked === true && assignment === marker,
+    ...fields,
+  })
+  const collect = (table: ProcessEntry[], hasExited = false) =>
+    collectTree({ pid: 100, marker, hasExited: () => hasExited }, table).map(({ pid }) => pid)
+
+  it('finds descendants that stand before their parents', () => {
+    const table = [entry(103, { parentPid: 102 }), entry(102, { parentPid: 101 }), entry(101, { parentPid: 100 })]
+    expect(collect([...table, entry(100), entry(99), entry(104, { parentPid: 99 })])).toEqual([103, 102, 101, 100])
+  })
+
+  it('finds those with the marker, their children and the whole group', () => {
+    const table = [
+      entry(100),
+      entry(200, { isMarked: true }),
+      entry(201, { parentPid: 200 }),
+      entry(300, { groupId: 100 }),
+      entry(400),
+    ]
+    expect(collect(table)).toEqual([100, 200, 201, 300])
+  })
+
+  it('looks through those that wait to be collected, and leaves them out', () => {
+    expect(
+      collect([entry(100), entry(101, { parentPid: 100, isZombie: true }), entry(102, { parentPid: 101 })]),
+    ).toEqual([100, 102])
+  })
+
+  it('leaves alone a stranger that was given the number of an agent that has exited', () => {
+    expect(collect([entry(100, { groupId: 99 }), entry(101, { parentPid: 100 })], true)).toEqual([])
+  })
+
+  it('never names this process', () => {
+    expect(collect([entry(process.pid, { isMarked: true }), entry(100)])).toEqual([100])
+  })
+})
+
+/** A fake agent that has done these steps and stays. */
+async function startTree(steps: Step[]): Promise<{ child: ChildProcess; root: RunRoot; alive(): number }> {
+  const directory = realpathSync(mkdtempSync(join(tmpdir(), 'aetheel-tree-')))
+  const env = { PATH: process.env['PATH'], TEST_RUN: directory }
+  const prompt = new AgentScript('claude', directory).prompt([...steps, { touch: 'ready' }, { hang: true }])
+  const child = spawn(agentPath('fake-agent.sh'), [], {
+    cwd: directory,
+    env,
+    detached: true,
+    stdio: ['pipe', 'ignore', 'ignore'],
+  })
+  onTestFinished(() => {
+    endLivingProcesses(directory)
+    rmSync(directory, { recursive: true })
+  })
+  child.stdin?.end(prompt)
+  while (!existsSync(join(directory, 'ready'))) await sleep(5)
+  return {
+    child,
+    root: {
+      pid: child.pid ?? 0,
+      marker: `TEST_RUN=${directory}`,
+      hasExited: () => child.exitCode !== null || child.signalCode !== null,
+    },
+    alive: () => livingProcesses(directory).length,
+  }
+}

@@ -1,0 +1,35 @@
+import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { createRunDirectory } from '../../src/processes/run-directory.js'
+
+describe('createRunDirectory', () => {
+  const open = () => {
+    const directory = createRunDirectory()
+    onTestFinished(() => directory.remove())
+    return directory
+  }
+
+  it('makes a directory that nobody else can look into', () => {
+    const directory = open()
+    const file = directory.write('system-prompt.md', 'Be brief. 🦆')
+    expect({
+      modes: [directory.path, file].map((path) => (statSync(path).mode & 0o777).toString(8)),
+      parent: dirname(file),
+      content: readFileSync(file, 'utf8'),
+    }).toEqual({ modes: ['700', '600'], parent: directory.path, content: 'Be brief. 🦆' })
+  })
+
+  it('makes a new one each time', () => {
+    expect(open().path).not.toEqual(open().path)
+  })
+
+  it('removes it with everything the agent put there', () => {
+    const directory = open()
+    mkdirSync(join(directory.path, 'a', 'b'), { recursive: true })
+    directory.write('a/b/c', 'left behind')
+    directory.remove()
+    directory.remove()
+    expect(existsSync(directory.path)).toEqual(false)
+  })
+})
