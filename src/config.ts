@@ -30,7 +30,9 @@ export interface GatewayConfig {
 const DEFAULT_MAX_TURNS = 25
 const DEFAULT_QUERY_TIMEOUT_MS = 1_800_000
 
-const positive = z.coerce.number().int().positive()
+/** A file has numbers, the environment has digits. */
+const whole = z.union([z.number(), z.string().regex(/^\d+$/).transform(Number)], 'must be a whole number').pipe(z.int())
+const positive = whole.pipe(z.number().positive())
 const list = z.union([z.array(z.string()), z.string().transform(splitList)])
 
 /** What the configuration file may hold. The environment speaks the same values under the names of `VARIABLES`. */
@@ -41,7 +43,7 @@ const settingsSchema = z.strictObject({
   backendMaxTurns: z.unknown().optional(),
   allowedTools: list.optional(),
   queryTimeoutMs: positive.optional(),
-  idleTimeoutMs: z.coerce.number().int().nonnegative().optional(),
+  idleTimeoutMs: whole.pipe(z.number().nonnegative()).optional(),
   workingDir: z.string().min(1).optional(),
   agentEnvPass: list.optional(),
   logLevel: z.enum(LOG_LEVELS).optional(),

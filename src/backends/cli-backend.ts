@@ -257,7 +257,7 @@ export abstract class CliBackend implements AgentBackend {
     if (sessionId !== undefined && !sessionPattern.test(sessionId)) {
       return { reason: 'session_lost', message: `${JSON.stringify(sessionId)} is not a session id of ${label}.` }
     }
-    if (!statSync(workingDir, { throwIfNoEntry: false })?.isDirectory()) {
+    if (!isDirectory(workingDir)) {
       return { reason: 'spawn', message: `The working directory ${workingDir} does not exist.` }
     }
     if (this.#findExecutable() === undefined) return { reason: 'spawn', message: this.#notFound() }
@@ -325,6 +325,14 @@ export abstract class CliBackend implements AgentBackend {
 }
 
 const CANCELLED: Failed = { reason: 'cancelled', message: 'Cancelled' }
+
+function isDirectory(path: string): boolean {
+  try {
+    return statSync(path).isDirectory()
+  } catch {
+    return false // Missing, below a file, a circle of links: there is no directory in any case.
+  }
+}
 
 function countCharacters(text: string): number {
   let surrogatePairs = 0

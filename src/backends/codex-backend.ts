@@ -165,10 +165,11 @@ class CodexTranslation extends Translation {
     }
   }
 
-  #itemStarted({ id, type, ...fields }: CodexItem): void {
-    if (NO_TOOLS.includes(type)) return
-    const input = Object.entries(fields).filter(([name]) => !OUTCOME_FIELDS.includes(name))
-    this.toolUse(id, type, Object.fromEntries(input))
+  #itemStarted(item: CodexItem): void {
+    if (NO_TOOLS.has(item.type)) return
+    const input: JsonObject = {}
+    for (const name in item) if (!NOT_INPUT.has(name)) input[name] = item[name]
+    this.toolUse(item.id, item.type, input)
   }
 
   #itemCompleted(item: CodexItem): void {
@@ -234,7 +235,7 @@ function outcomeOf({ aggregated_output, changes, result, error }: CodexItem): st
   return typeof outcome === 'string' ? outcome : JSON.stringify(outcome)
 }
 
-/** What stands beside a tool's input in its item. */
-const OUTCOME_FIELDS = ['status', 'aggregated_output', 'exit_code', 'result', 'error']
+/** What is not a tool's input in its item. */
+const NOT_INPUT = new Set(['id', 'type', 'status', 'aggregated_output', 'exit_code', 'result', 'error'])
 
-const NO_TOOLS = ['agent_message', 'reasoning', 'error', 'todo_list']
+const NO_TOOLS = new Set(['agent_message', 'reasoning', 'error', 'todo_list'])

@@ -13,7 +13,7 @@ export class EventQueue implements AsyncIterable<AgentEvent> {
   /** Whether an event of the agent has been sent. */
   #hasBegun = false
   /** Notices that came before the agent's first event, which may still be `started`. */
-  #held: AgentEvent[] = []
+  #held: AgentEventBody[] = []
   /** Names by id. */
   #openTools = new Map<string, string>()
   #closedTools = new Set<string>()
@@ -27,7 +27,7 @@ export class EventQueue implements AsyncIterable<AgentEvent> {
         return
       case 'notice':
         if (this.#hasBegun) this.#send(body)
-        else this.#held.push({ ...body, timestamp: this.now() })
+        else this.#held.push(body)
         return
       case 'tool_use':
         if (this.#openTools.has(body.toolId) || this.#closedTools.has(body.toolId)) return
@@ -76,7 +76,7 @@ export class EventQueue implements AsyncIterable<AgentEvent> {
     const held = this.#held
     this.#held = []
     if (body.type === 'started') this.#send(body)
-    this.#events.push(...held)
+    for (const notice of held) this.#send(notice)
     if (body.type !== 'started') this.#send(body)
   }
 

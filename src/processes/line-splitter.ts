@@ -30,9 +30,14 @@ export class LineSplitter {
 
     let start = 0
     for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, start)) {
-      this.#append(chunk.subarray(start, end))
-      if (this.#isOver) return
-      this.#flush()
+      if (this.#partsBytes === 0 && end - start <= this.limits.lineBytes) {
+        // Whole in this chunk, as nearly all are.
+        this.onLine(chunk.toString('utf8', start, end))
+      } else {
+        this.#append(chunk.subarray(start, end))
+        if (this.#isOver) return
+        this.#flush()
+      }
       start = end + 1
     }
     this.#append(chunk.subarray(start))

@@ -3,6 +3,7 @@
 import { spawn } from 'node:child_process'
 import { constants } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { startTimeOf } from './process-table.js'
 import { endLeftovers, endTree, type RunRoot } from './process-tree.js'
 
 /** The name of the variable that marks every process of a run. */
@@ -53,6 +54,7 @@ export function startProcess(options: ProcessOptions): LocalProcess {
   const { pid } = child
   const root: RunRoot = {
     pid: pid ?? 0,
+    startTime: pid === undefined ? 0 : startTimeOf(pid),
     marker: `${MARKER_NAME}=${options.runId}`,
     hasExited: () => child.exitCode !== null || child.signalCode !== null,
   }

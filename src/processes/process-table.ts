@@ -7,8 +7,8 @@ export interface ProcessEntry {
   pid: number
   parentPid: number
   groupId: number
-  /** Tells a process from a later one with the same pid. Comparable only with values of the same table source. */
-  startTime: string
+  /** When it was started, in a unit of the platform. Tells a process from a later one with the same pid. */
+  startTime: number
   /** Whether it has ended and only waits to be collected by its parent. */
   isZombie: boolean
   /** Whether `NAME=value` stands in the environment it was started with. */
@@ -17,6 +17,12 @@ export interface ProcessEntry {
 
 export function readProcessTable(platform: NodeJS.Platform = process.platform): ProcessEntry[] {
   return platform === 'linux' ? readProc() : parsePs(runPs(platform))
+}
+
+/** 0 where finding out would take a process of its own. */
+export function startTimeOf(pid: number, platform: NodeJS.Platform = process.platform): number {
+  const stat = platform === 'linux' ? readOrUndefined(`/proc/${pid}/stat`) : undefined
+  return stat === undefined ? 0 : parseStat(pid, stat).startTime
 }
 
 function readProc(): ProcessEntry[] {
@@ -34,7 +40,7 @@ function parseStat(pid: number, stat: string): ProcessEntry {
     pid,
     parentPid: Number(fields[1]),
     groupId: Number(fields[2]),
-    startTime: fields[19] ?? '',
+    startTime: Number(fields[19]),
     isZombie: fields[0] === 'Z' || fields[0] === 'X',
     hasVariable: (assignment) => `\0${readOrUndefined(`/proc/${pid}/environ`) ?? ''}\0`.includes(`\0${assignment}\0`),
   }
@@ -68,7 +74,7 @@ function parsePs(output: string): ProcessEntry[] {
         pid: Number(pid),
         parentPid: Number(parentPid),
         groupId: Number(groupId),
-        startTime,
+        startTime: Date.parse(startTime),
         isZombie: state.startsWith('Z'),
         hasVariable: (assignment: string) => ` ${command} `.includes(` ${assignment} `),
       },

@@ -11,6 +11,8 @@ import { type ProcessEntry, readProcessTable } from './process-table.js'
 
 export interface RunRoot {
   pid: number
+  /** Nothing of the run is older. */
+  startTime: number
   /** `NAME=value` in the environment of every process of the run. */
   marker: string
   hasExited(): boolean
@@ -43,14 +45,16 @@ export async function endLeftovers(root: RunRoot, collected: ProcessEntry[] = []
     const table = readProcessTable()
     known = stillAlive([...known, ...collectTree(root, table)], table)
     if (known.length === 0) return
-    for (const entry of known) signalProcess(entry.pid, sweep === 0 ? 'SIGTERM' : 'SIGKILL')
-    const ended = () => stillAlive(known, readProcessTable()).length === 0
+    const signal = sweep === 0 ? 'SIGTERM' : 'SIGKILL'
+    const waitedFor = known.filter(({ pid }) => signalProcess(pid, signal))
+    if (waitedFor.length === 0) return
+    const ended = () => stillAlive(waitedFor, readProcessTable()).length === 0
     await waitUntil(ended, sweep === 0 ? TOOL_KILL_AFTER_MS : KILL_AFTER_MS)
   }
 }
 
 export function collectTree(root: RunRoot, table: ProcessEntry[]): ProcessEntry[] {
-  const candidates = table.filter(({ pid }) => pid !== process.pid)
+  const candidates = table.filter(({ pid, startTime }) => pid !== process.pid && startTime >= root.startTime)
   const marked = candidates.filter((entry) => entry.groupId === root.pid || entry.hasVariable(root.marker))
   const members = new Set(marked.map(({ pid }) => pid))
   // Children may stand before their parents in the table: go on until a pass finds nothing new.
@@ -71,11 +75,14 @@ function signalGroup(pid: number, signal: NodeJS.Signals): void {
   signalProcess(-pid, signal)
 }
 
-function signalProcess(pid: number, signal: NodeJS.Signals): void {
+/** Whether the process will get it. One that became another user's, as by `sudo`, is out of our reach. */
+function signalProcess(pid: number, signal: NodeJS.Signals): boolean {
   try {
-    process.kill(pid, signal)
+    return process.kill(pid, signal)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'ESRCH' || code === 'EPERM') return false
+    throw error
   }
 }
 
