@@ -10,8 +10,8 @@ import { atMost, type BenchOptions, type Measurement } from './measurement.js'
 import type { MemoryReport } from './stream-memory-process.js'
 
 const STREAM_BYTES = 100_000_000
-/** The size of the stream: who keeps what was read cannot stay below it. */
-const GROWTH_GOAL_MB = 100
+/** V8 lets up to 90 MB pile up between collections while 8 are in use; keeping the stream would add 100 to that. */
+const GROWTH_GOAL_MB = 150
 const TIMEOUT_MS = 60_000
 
 export async function measureStreamMemory({ signal, progress }: BenchOptions): Promise<Measurement[]> {

@@ -1,7 +1,6 @@
 /** Every mistake a caller can make. `status` is the HTTP answer; docs/errors.md explains each code. */
 export const ERROR_CODES = {
   backend_unknown: { status: 404 },
-  backend_unavailable: { status: 503 },
   config_invalid: { status: 500 },
   request_invalid: { status: 400 },
 } as const satisfies Record<string, { status: number }>

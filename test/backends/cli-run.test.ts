@@ -92,6 +92,6 @@ it('a character that comes in two parts on stderr stays one', async () => {
   const stage = createStage()
   const cliPath = stage.write('cli', "#!/bin/sh\nprintf 'caf\\303' >&2\nsleep 0.1\nprintf '\\251' >&2\nexit 1\n")
   chmodSync(cliPath, 0o755)
-  const backend = createFakeBackend('claude', '', stage, { config: { cliPath } })
+  const backend = createFakeBackend('claude', cliPath, stage)
   expect(await backend.execute('hi', '')).toEqual({ isError: true, responseText: 'Claude CLI error (exit 1): café' })
 })

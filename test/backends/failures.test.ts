@@ -21,6 +21,8 @@ describe('a failure', () => {
     ['Quota exceeded. Check your plan and billing details.', 'rate_limit'],
     ['[API Error: Resource has been exhausted (e.g. check quota).]', 'rate_limit'],
     ['RESOURCE_EXHAUSTED', 'rate_limit'],
+    ['Rate limit reached for this model', 'rate_limit'],
+    ['Too many requests', 'rate_limit'],
     ["You've hit your usage limit. Upgrade to Pro or try again in 3 days.", 'rate_limit'],
     ["You've hit your limit · resets 3pm", 'rate_limit'],
     ['Claude AI usage limit reached|1760000000', 'rate_limit'],

@@ -3,6 +3,7 @@
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
 import type { BackendDependencies, CliBackend } from '../../src/backends/cli-backend.js'
 import { createBackend } from '../../src/backends/registry.js'
@@ -79,18 +80,18 @@ export interface Options {
   dependencies?: Partial<BackendDependencies>
 }
 
-/** A backend whose clock stands still and whose CLI is the executable of that name beside this file. */
-export function createFakeBackend(
-  name: BackendName,
-  executable: string,
-  stage: Stage,
-  options: Options = {},
-): CliBackend {
+/** Prints what is in the files it is told. */
+export const PRINTER = fileURLToPath(new URL('./print.sh', import.meta.url))
+/** Writes down how it was started, and answers. */
+const RECORDER = fileURLToPath(new URL('./record.mjs', import.meta.url))
+
+/** A backend whose clock stands still. */
+export function createFakeBackend(name: BackendName, cliPath: string, stage: Stage, options: Options = {}): CliBackend {
   const { passVariables = [], ...dependencies } = options.dependencies ?? {}
   return createBackend(
     name,
     {
-      cliPath: join(import.meta.dirname, executable),
+      cliPath,
       workingDir: stage.workingDir,
       queryTimeoutMs: 30_000,
       allowedTools: [],
@@ -116,7 +117,7 @@ export interface Printed {
 
 /** A backend whose CLI prints this, whatever it is asked. */
 export function createPrintingBackend(name: BackendName, printed: Printed, stage = createStage()): CliBackend {
-  return createFakeBackend(name, 'print.sh', stage, {
+  return createFakeBackend(name, PRINTER, stage, {
     environment: {
       FAKE_STDOUT: stage.write('stdout', printed.stdout ?? ''),
       FAKE_STDERR: stage.write('stderr', printed.stderr ?? ''),
@@ -155,7 +156,7 @@ export async function record(
   stage = createStage(),
 ): Promise<Recorded> {
   const file = stage.write('record', '')
-  const backend = createFakeBackend(name, 'record.mjs', stage, {
+  const backend = createFakeBackend(name, RECORDER, stage, {
     ...options,
     environment: { FAKE_STDOUT: stage.write('stdout', ANSWERS[name]), FAKE_RECORD: file, ...options.environment },
   })

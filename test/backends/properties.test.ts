@@ -6,7 +6,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createBackend, resolveBackendName } from '../../src/backends/registry.js'
 import { BACKEND_NAMES, type BackendAdapterConfig, type BackendName } from '../../src/backends/types.js'
-import { createFakeBackend, createStage } from './fake-cli.js'
+import { createFakeBackend, createStage, PRINTER } from './fake-cli.js'
 
 const RUNS = { numRuns: 200 }
 /** Each run of Property 8 starts processes. */
@@ -321,7 +321,7 @@ it('a non-zero exit code gives an error with the first 500 characters of stderr'
       writeFileSync(stderrFile, stderr)
       const environment = { FAKE_STDOUT: stdout, FAKE_STDERR: stderrFile, FAKE_EXIT: String(exitCode) }
       const results = await Promise.all(
-        names.map((name) => createFakeBackend(name, 'print.sh', stage, { environment }).execute('hi', '')),
+        names.map((name) => createFakeBackend(name, PRINTER, stage, { environment }).execute('hi', '')),
       )
       expect(results).toEqual(
         names.map((name) => ({

@@ -64,7 +64,7 @@ it('a probe says where the executable is, its version and what to do about it', 
   const stage = createStage()
   const cliPath = stage.write('cli', '#!/bin/sh\necho codex-cli 0.22.0\n')
   chmodSync(cliPath, 0o755)
-  expect(await createFakeBackend('codex', '', stage, { config: { cliPath } }).probe()).toEqual({
+  expect(await createFakeBackend('codex', cliPath, stage).probe()).toEqual({
     isFound: true,
     path: cliPath,
     version: '0.22.0',

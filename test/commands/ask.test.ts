@@ -76,7 +76,7 @@ describe('aetheel ask', () => {
     const terminal = new Terminal()
     terminal.install('pi', agentPath('mirror-agent.sh'))
     terminal.write('answer', printedAnswer('pi', 'Hello'))
-    const session = '22222222-2222-4222-8222-222222222222'
+    const session = '11111111-1111-4111-8111-111111111111'
     const flags = ['--backend', 'pi', '--model', 'some-model', '--system', 'Be brief.', '--session', session]
     const { exitCode, stdout } = await terminal.run(['ask', ...flags, '--', '--help'])
     const given = ['--model', '--session', '--append-system-prompt'].map((flag) => terminal.givenTo(flag))

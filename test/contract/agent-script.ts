@@ -118,7 +118,7 @@ export class AgentScript {
           this.#print(`${this.#hasPrinted ? '\n' : ''}${line}`)
           break
         case 'in-half-characters':
-          this.#printInPieces(Buffer.from(`${line}\n`))
+          this.#commands.push(this.#piecewise(`${line}\n`))
       }
     }
   }
@@ -135,20 +135,21 @@ export class AgentScript {
   }
 
   /** Cut before every byte that continues a character. */
-  #printInPieces(bytes: Buffer): void {
+  #piecewise(output: string): string {
+    const bytes = Buffer.from(output)
     const cuts = [...bytes.keys()].filter((index) => (bytes[index] ?? 0) >> 6 === 0b10)
-    for (const [index, cut] of [0, ...cuts].entries()) {
-      this.#commands.push(`cat ${this.#keep(bytes.subarray(cut, cuts[index]))}`, 'sleep 0.002')
-    }
+    const pieces = [0, ...cuts].map((cut, index) => this.#keep(bytes.subarray(cut, cuts[index])))
+    return pieces.map((piece) => `cat ${piece}`).join('\nsleep 0.002\n')
   }
 
   #command(step: Step): string {
-    if ('printOnStderr' in step) return `cat ${this.#keep(step.printOnStderr)} >&2`
+    if ('printOnStderr' in step) return `{ ${this.#piecewise(step.printOnStderr)}\n} >&2`
     if ('sayForEver' in step) {
       const [line] = this.#speaker.say([step.sayForEver]).slice(-1)
       return `while :; do cat ${this.#keep(`${JSON.stringify(line)}\n`)}; done`
     }
-    if ('printOneLineOf' in step) return `head -c ${step.printOneLineOf} /dev/zero | tr '\\0' x`
+    if ('printOneLineOf' in step)
+      return `dd if=/dev/zero bs=1048576 count=${step.printOneLineOf / 1_048_576} 2> /dev/null`
     if ('touch' in step) return `: > ${step.touch}`
     if ('waitFor' in step) return `until [ -e ${step.waitFor} ]; do sleep 0.01; done`
     if ('descendant' in step) return descendant(step.descendant)

@@ -5,11 +5,9 @@ export function livingProcesses(path: string): Array<{ pid: number; command: str
   return readdirSync('/proc').flatMap((pid) => {
     if (!/^\d+$/.test(pid) || Number(pid) === process.pid) return []
     try {
-      const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim()
-      const environment = readFileSync(`/proc/${pid}/environ`, 'utf8')
-      const directory = readlinkSync(`/proc/${pid}/cwd`)
-      const isOurs = [command, environment, directory].some((text) => text.includes(path))
-      return isOurs ? [{ pid: Number(pid), command }] : []
+      const isThere = readlinkSync(`/proc/${pid}/cwd`).startsWith(path)
+      if (!isThere && !readFileSync(`/proc/${pid}/environ`, 'utf8').includes(path)) return []
+      return [{ pid: Number(pid), command: readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim() }]
     } catch {
       return [] // It ended while it was looked at, or has ended and waits to be collected.
     }

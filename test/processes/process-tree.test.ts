@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import type { ProcessEntry } from '../../src/processes/process-table.js'
+import { type ProcessEntry, startTimeOf } from '../../src/processes/process-table.js'
 import { collectTree, endLeftovers, endTree, type RunRoot } from '../../src/processes/process-tree.js'
 import { AgentScript, type Step } from '../contract/agent-script.js'
 import { agentPath } from '../contract/stage.js'
@@ -72,13 +72,13 @@ describe('collectTree', () => {
     pid,
     parentPid: 1,
     groupId: pid,
-    startTime: '0',
+    startTime: 7,
     isZombie: false,
     hasVariable: (assignment) => fields.isMarked === true && assignment === marker,
     ...fields,
   })
   const collect = (table: ProcessEntry[], hasExited = false) =>
-    collectTree({ pid: 100, marker, hasExited: () => hasExited }, table).map(({ pid }) => pid)
+    collectTree({ pid: 100, startTime: 7, marker, hasExited: () => hasExited }, table).map(({ pid }) => pid)
 
   it('finds descendants that stand before their parents', () => {
     const table = [entry(103, { parentPid: 102 }), entry(102, { parentPid: 101 }), entry(101, { parentPid: 100 })]
@@ -104,6 +104,12 @@ describe('collectTree', () => {
 
   it('leaves alone a stranger that was given the number of an agent that has exited', () => {
     expect(collect([entry(100, { groupId: 99 }), entry(101, { parentPid: 100 })], true)).toEqual([])
+  })
+
+  it('leaves out what is older than the run, such as who carries a marker by accident', () => {
+    expect(collect([entry(100), entry(200, { startTime: 6, isMarked: true }), entry(201, { parentPid: 200 })])).toEqual(
+      [100],
+    )
   })
 
   it('never names this process', () => {
@@ -132,6 +138,7 @@ async function startTree(steps: Step[]): Promise<{ child: ChildProcess; root: Ru
     child,
     root: {
       pid: child.pid ?? 0,
+      startTime: startTimeOf(child.pid ?? 0),
       marker: `TEST_RUN=${directory}`,
       hasExited: () => child.exitCode !== null || child.signalCode !== null,
     },

@@ -209,7 +209,7 @@ export const claudeCaptures: ExpectedCaptures = {
     failure: {
       reason: 'max_turns',
       message: 'Error: Reached max turns (1)',
-      report: { text: 'Error: Reached max turns (1)\n' },
+      report: 'message',
     },
     parsed: 'Failed to parse CLI output',
   },
