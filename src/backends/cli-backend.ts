@@ -244,8 +244,12 @@ export abstract class CliBackend implements AgentBackend {
   }
 
   /** What is told without starting anything. */
-  #refusal({ prompt, sessionId, workingDir }: Turn): Failed | undefined {
+  #refusal({ prompt, sessionId, model, allowedTools, workingDir }: Turn): Failed | undefined {
     const { label, sessionId: sessionPattern, promptLimit } = this.traits
+    const badName = [...(model === undefined ? [] : [model]), ...allowedTools].find((name) => !isName(name))
+    if (badName !== undefined) {
+      return { reason: 'refused', message: `${JSON.stringify(badName)} is not the name of a model or a tool.` }
+    }
     if (prompt.trim() === '') return { reason: 'refused', message: 'The prompt is empty.' }
     if (promptLimit) {
       const size = promptLimit.unit === 'bytes' ? Buffer.byteLength(prompt) : countCharacters(prompt)
@@ -325,6 +329,11 @@ export abstract class CliBackend implements AgentBackend {
 }
 
 const CANCELLED: Failed = { reason: 'cancelled', message: 'Cancelled' }
+
+/** It stands on a command line: what begins with a dash there would be taken for an option. */
+function isName(name: string): boolean {
+  return /^[^\s\p{Cc}-][^\p{Cc}]*$/u.test(name)
+}
 
 function isDirectory(path: string): boolean {
   try {

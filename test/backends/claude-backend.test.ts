@@ -1,7 +1,10 @@
+import { chmodSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { createBackend } from '../../src/backends/registry.js'
-import type { BackendAdapterConfig } from '../../src/backends/types.js'
+import type { AgentEvent, BackendAdapterConfig } from '../../src/backends/types.js'
 import {
+  createFakeBackend,
   createPrintingBackend,
   createStage,
   DELICATE_PROMPTS,
@@ -68,6 +71,18 @@ describe('Claude Code is started', () => {
       files: { 'system-prompt.md': systemPrompt },
       isRemoved: true,
     })
+  })
+
+  it.each<[version: string, sessionId: string | undefined, args: string[]]>([
+    ['2.1.257', SESSION, ['--system-prompt-snapshot', 'off']],
+    ['2.2.0', SESSION, ['--system-prompt-snapshot', 'off']],
+    ['2.1.256', SESSION, []],
+    ['unknown', SESSION, []],
+    ['2.1.257', undefined, []],
+  ])('in version %s for session %s so that a new system prompt reaches the model', async (version, sessionId, args) => {
+    const request = { systemPrompt: 'Be brief.', ...(sessionId !== undefined && { sessionId }) }
+    const { argv } = await recordStart('claude', request, { environment: { FAKE_VERSION: version } })
+    expect(argv.slice(argv.indexOf('--append-system-prompt-file') + 2)).toEqual(args)
   })
 
   it('with the session, the model and the limit of the request', async () => {
@@ -145,6 +160,34 @@ describe('Claude Code is not started', () => {
   it.each(['', ' ', '\n\t'])('for the blank prompt %j', async (prompt) => {
     const { start, result } = await record('claude', { prompt })
     expect({ start, failure: result.failure }).toMatchObject({ failure: { reason: 'refused' } })
+  })
+})
+
+describe('a Claude Code that does not tell its version', () => {
+  /** One turn that asks for the version first, since it resumes with a system prompt. */
+  function startTurn(limits: { signal?: AbortSignal; timeoutMs?: number }) {
+    const stage = createStage()
+    const cliPath = stage.write('cli', '#!/bin/sh\nexec sleep 15\n')
+    chmodSync(cliPath, 0o755)
+    const { signal = new AbortController().signal, timeoutMs = 30_000 } = limits
+    const request = { prompt: 'hi', systemPrompt: 'Be brief.', sessionId: SESSION, timeoutMs }
+    return createFakeBackend('claude', cliPath, stage).run(request, signal)
+  }
+
+  async function endOf(events: AsyncIterable<AgentEvent>): Promise<string | undefined> {
+    let reason: string | undefined
+    for await (const event of events) if (event.type === 'complete') reason = event.result.failure?.reason
+    return reason
+  }
+
+  it('does not hold up a time-out', async () => {
+    const late = sleep(10_000, 'late', { ref: false })
+    expect(await Promise.race([endOf(startTurn({ timeoutMs: 300 })), late])).toBe('timeout')
+  })
+
+  it('does not hold up a cancel', async () => {
+    const late = sleep(10_000, 'late', { ref: false })
+    expect(await Promise.race([endOf(startTurn({ signal: AbortSignal.timeout(300) })), late])).toBe('cancelled')
   })
 })
 

@@ -4,8 +4,12 @@ import { execFileSync } from 'node:child_process'
 import { lstatSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 
-const { FAKE_STDOUT, FAKE_RECORD, FAKE_HOOK_EVENT, AETHEEL_RUN_ID, ...environment } = process.env
+const { FAKE_STDOUT, FAKE_RECORD, FAKE_HOOK_EVENT, FAKE_VERSION, AETHEEL_RUN_ID, ...environment } = process.env
 const argv = process.argv.slice(2)
+if (argv[0] === '--version') {
+  console.log(FAKE_VERSION ?? 'unknown')
+  process.exit()
+}
 const directory = /\/[^"':,;\s]*aetheel-run-\w+/.exec(JSON.stringify([argv, environment]))?.[0]
 
 const record = {
