@@ -118,7 +118,7 @@ export class ClaudeCodeBackend extends CliBackend {
     ]
   }
 
-  protected async invocation(turn: Turn, files: RunDirectory): Promise<Invocation> {
+  protected async invocation(turn: Turn, files: RunDirectory, signal: AbortSignal): Promise<Invocation> {
     const { systemPrompt, sessionId, model, maxTurns } = turn
     return {
       args: [
@@ -128,7 +128,7 @@ export class ClaudeCodeBackend extends CliBackend {
         ...(sessionId === undefined ? [] : ['--resume', sessionId]),
         ...permissionArgs(turn.allowedTools),
         ...(systemPrompt === '' ? [] : ['--append-system-prompt-file', files.write('system-prompt.md', systemPrompt)]),
-        ...(systemPrompt === '' || sessionId === undefined ? [] : await this.#freshPromptArgs()),
+        ...(systemPrompt === '' || sessionId === undefined ? [] : await this.#freshPromptArgs(signal)),
       ],
       environment: {
         // Without it `@/etc/passwd` in a message puts that file before the model, unasked.
@@ -154,8 +154,8 @@ export class ClaudeCodeBackend extends CliBackend {
   }
 
   /** Newer versions resume with the system prompt of the first turn unless told not to; older ones know no such option. */
-  async #freshPromptArgs(): Promise<string[]> {
-    const version = await this.installedVersion()
+  async #freshPromptArgs(signal: AbortSignal): Promise<string[]> {
+    const version = await this.installedVersion(signal)
     const keepsFirst = version !== undefined && compareVersions(version, FIRST_WITH_SNAPSHOT) >= 0
     return keepsFirst ? ['--system-prompt-snapshot', 'off'] : []
   }

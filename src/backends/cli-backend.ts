@@ -33,6 +33,8 @@ import { problemsOfVersion, readVersion, type VersionKnowledge } from './version
 
 export const DEFAULT_IDLE_TIMEOUT_MS = 600_000
 
+const VERSION_TIMEOUT_MS = 10_000
+
 export interface BackendDependencies {
   /** The operator's environment; filtered before an agent sees it. */
   environment: NodeJS.ProcessEnv
@@ -79,7 +81,7 @@ export abstract class CliBackend implements AgentBackend {
   protected abstract readonly traits: CliTraits
   protected readonly dependencies: BackendDependencies
   #warned = new Set<string>()
-  #version: { path: string; mtimeMs: number; answer: Promise<string | undefined> } | undefined
+  #version: { path: string; mtimeMs: number; text: string } | undefined
 
   constructor(
     protected readonly config: BackendAdapterConfig,
@@ -104,7 +106,7 @@ export abstract class CliBackend implements AgentBackend {
   abstract buildArgs(prompt: string, systemPromptOrFile: string, sessionId?: string): string[]
 
   /** How today's CLI is started. Contract: changes nothing but `files`, which are gone after the run. */
-  protected abstract invocation(turn: Turn, files: RunDirectory): Invocation | Promise<Invocation>
+  protected abstract invocation(turn: Turn, files: RunDirectory, signal: AbortSignal): Invocation | Promise<Invocation>
 
   /** The prompt with the one space or escape that keeps this CLI from running or replacing parts of it. */
   protected neutralise(prompt: string): string {
@@ -164,7 +166,11 @@ export abstract class CliBackend implements AgentBackend {
     const cancel = () => run?.stop(CANCELLED)
     try {
       files = createRunDirectory()
-      run = this.#start(turn, await this.invocation(turn, files), watch)
+      const startedAt = this.dependencies.now()
+      const limited = AbortSignal.any([signal, AbortSignal.timeout(Math.min(watch.timeoutMs, VERSION_TIMEOUT_MS))])
+      const invocation = await this.invocation(turn, files, limited)
+      watch.timeoutMs -= Math.min(this.dependencies.now() - startedAt, watch.timeoutMs)
+      run = this.#start(turn, invocation, watch)
       signal.addEventListener('abort', cancel)
       if (signal.aborted) cancel()
     } catch (error) {
@@ -192,7 +198,7 @@ export abstract class CliBackend implements AgentBackend {
   async probe(): Promise<AgentProbe> {
     const path = this.#findExecutable()
     if (path === undefined) return { isFound: false, problems: [this.#notFound()] }
-    const version = await this.installedVersion()
+    const version = await this.installedVersion(AbortSignal.timeout(VERSION_TIMEOUT_MS))
     const problems = [...problemsOfVersion(version, this.traits.versions), ...this.problems()]
     return { isFound: true, path, ...(version && { version }), problems }
   }
@@ -213,14 +219,14 @@ export abstract class CliBackend implements AgentBackend {
   }
 
   /** Asked of the CLI once, and again when its file has changed: it may be updated under us. */
-  protected async installedVersion(): Promise<string | undefined> {
+  protected async installedVersion(signal: AbortSignal): Promise<string | undefined> {
     const path = this.#findExecutable()
     if (path === undefined) return undefined
     const { mtimeMs } = statSync(path)
-    if (this.#version?.path !== path || this.#version.mtimeMs !== mtimeMs) {
-      this.#version = { path, mtimeMs, answer: readVersion(path, this.#agentEnvironment()) }
-    }
-    return this.#version.answer
+    if (this.#version?.path === path && this.#version.mtimeMs === mtimeMs) return this.#version.text
+    const text = await readVersion(path, this.#agentEnvironment(), signal)
+    if (text !== undefined) this.#version = { path, mtimeMs, text }
+    return text
   }
 
   /** What in this environment will keep the agent from working, beside its version. */

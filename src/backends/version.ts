@@ -7,12 +7,11 @@ export interface VersionKnowledge {
   holes: ReadonlyArray<{ below: string; what: string }>
 }
 
-const VERSION_TIMEOUT_MS = 10_000
-
-/** What `<cli> --version` says, or undefined when it says nothing that looks like one. */
+/** What `<cli> --version` says, or undefined when it says nothing that looks like one before the signal. */
 export async function readVersion(
   executable: string,
   environment: Record<string, string>,
+  signal: AbortSignal,
 ): Promise<string | undefined> {
   let output = ''
   const collect = (chunk: Buffer) => {
@@ -29,9 +28,10 @@ export async function readVersion(
     onStdout: collect,
     onStderr: collect,
   })
-  const timer = setTimeout(child.stop, VERSION_TIMEOUT_MS)
+  if (signal.aborted) child.stop()
+  signal.addEventListener('abort', child.stop)
   await child.ended
-  clearTimeout(timer)
+  signal.removeEventListener('abort', child.stop)
   return /\d+\.\d+\.\d+/.exec(output)?.[0]
 }
 

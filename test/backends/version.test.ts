@@ -51,12 +51,12 @@ describe('what --version prints', () => {
   ])('by %s is read as %s', async (script, version) => {
     const path = createStage().write('cli', `#!/bin/sh\n${script}\n`)
     chmodSync(path, 0o755)
-    expect(await readVersion(path, { PATH: process.env['PATH'] ?? '' })).toBe(version)
+    expect(await readVersion(path, { PATH: process.env['PATH'] ?? '' }, new AbortController().signal)).toBe(version)
   })
 
   it('is nothing when the executable cannot be started', async () => {
     const path = createStage().write('cli', 'no program')
-    expect(await readVersion(path, {})).toBeUndefined()
+    expect(await readVersion(path, {}, new AbortController().signal)).toBeUndefined()
   })
 })
 

@@ -2,9 +2,9 @@ import { describe, expect, it } from 'vitest'
 import { agentPath } from '../contract/stage.js'
 import { Terminal } from './terminal.js'
 
-describe('aetheel agents', () => {
-  it('lists which agents are there and what they can do', async () => {
-    const terminal = new Terminal()
+describe.concurrent('aetheel agents', () => {
+  it('lists which agents are there and what they can do', async (test) => {
+    const terminal = new Terminal(test)
     terminal.install('codex', agentPath('fake-agent.sh'))
     terminal.install('pi', agentPath('old-agent.mjs'))
     const { exitCode, stdout, stderr } = await terminal.run(['agents'])
@@ -29,9 +29,10 @@ describe('aetheel agents', () => {
   })
 })
 
-describe('aetheel doctor', () => {
-  it('says how to install what is missing, and ends with 1 when the chosen agent is', async () => {
-    const { exitCode, stdout } = await new Terminal().run(['doctor'])
+describe.concurrent('aetheel doctor', () => {
+  it('says how to install what is missing, and ends with 1 when the chosen agent is', async (test) => {
+    const terminal = new Terminal(test)
+    const { exitCode, stdout } = await terminal.run(['doctor'])
     const advice = (label: string, name: string, packageName: string) =>
       `    ${label} CLI "${name}" was not found. Install it (npm install -g ${packageName}) or set BACKEND_CLI_PATH to where it is.`
     expect([exitCode, stdout.trimEnd().split('\n')]).toEqual([
@@ -51,15 +52,15 @@ describe('aetheel doctor', () => {
     ])
   })
 
-  it('ends with 0 when the chosen agent is there and well', async () => {
-    const terminal = new Terminal()
+  it('ends with 0 when the chosen agent is there and well', async (test) => {
+    const terminal = new Terminal(test)
     const path = terminal.install('claude', agentPath('fake-agent.sh'))
     const { exitCode, stdout } = await terminal.run(['doctor'])
     expect([exitCode, stdout.split('\n')[0]]).toEqual([0, `✓ claude (chosen): 99.1.2 at ${path}`])
   })
 
-  it('warns of a version with holes, and of one too old, but does not refuse it', async () => {
-    const terminal = new Terminal()
+  it('warns of a version with holes, and of one too old, but does not refuse it', async (test) => {
+    const terminal = new Terminal(test)
     const path = terminal.install('codex', agentPath('old-agent.mjs'))
     const { exitCode, stdout } = await terminal.run(['doctor'], { env: { AGENT_BACKEND: 'codex' } })
     expect([exitCode, stdout.split('\n').slice(2, 5)]).toEqual([
@@ -74,8 +75,8 @@ describe('aetheel doctor', () => {
     ])
   })
 
-  it('tells of an agent that does not say its version', async () => {
-    const terminal = new Terminal()
+  it('tells of an agent that does not say its version', async (test) => {
+    const terminal = new Terminal(test)
     const path = terminal.install('pi', '/usr/bin/true')
     const { exitCode, stdout } = await terminal.run(['doctor'], { env: { AGENT_BACKEND: 'pi' } })
     expect([exitCode, stdout.trimEnd().split('\n').slice(-2)]).toEqual([
@@ -85,8 +86,8 @@ describe('aetheel doctor', () => {
   })
 
   const isRoot = process.getuid?.() === 0
-  it.runIf(isRoot)('tells root that Claude Code will refuse', async () => {
-    const terminal = new Terminal()
+  it.runIf(isRoot)('tells root that Claude Code will refuse', async (test) => {
+    const terminal = new Terminal(test)
     terminal.install('claude', agentPath('fake-agent.sh'))
     const { exitCode, stdout } = await terminal.run(['doctor'], { env: { IS_SANDBOX: undefined } })
     expect([exitCode, stdout]).toEqual([0, expect.stringMatching(/root.*IS_SANDBOX=1/)])

@@ -12,9 +12,9 @@ const FAKE = { BACKEND_CLI_PATH: agentPath('fake-agent.sh') }
 const KNOWN = 'claude, codex, gemini, opencode, pi'
 const SESSION = /Session: ([0-9a-f-]{36})\n$/
 
-describe('aetheel ask', () => {
-  it('streams the answer to stdout and what the agent does to stderr', async () => {
-    const terminal = new Terminal()
+describe.concurrent('aetheel ask', () => {
+  it('streams the answer to stdout and what the agent does to stderr', async (test) => {
+    const terminal = new Terminal(test)
     terminal.write('poem.txt', '')
     const ended = await terminal.run(['ask', 'Which file is here?'], { env: DEMO })
     expect({ ...ended, left: terminal.leftovers() }).toEqual({
@@ -25,16 +25,16 @@ describe('aetheel ask', () => {
     })
   })
 
-  it('goes on with a session', async () => {
-    const terminal = new Terminal()
+  it('goes on with a session', async (test) => {
+    const terminal = new Terminal(test)
     const { stderr } = await terminal.run(['ask', 'My name is Ada.'], { env: DEMO })
     const session = SESSION.exec(stderr)?.[1] ?? ''
     const { exitCode, stdout } = await terminal.run(['ask', '--session', session, 'What is my name?'], { env: DEMO })
     expect([exitCode, stdout]).toEqual([0, 'Your name is Ada; you told me earlier in this session.\n'])
   })
 
-  it('prints every event as a line of JSON', async () => {
-    const terminal = new Terminal()
+  it('prints every event as a line of JSON', async (test) => {
+    const terminal = new Terminal(test)
     const { exitCode, stdout, stderr } = await terminal.run(['ask', '--json', 'Hello'], { env: DEMO })
     const events = stdout
       .trimEnd()
@@ -59,21 +59,22 @@ describe('aetheel ask', () => {
     })
   })
 
-  it('reads the prompt from stdin', async () => {
-    const { exitCode, stdout } = await new Terminal().run(['ask'], { env: DEMO, stdin: 'My name is Grace.\n' })
+  it('reads the prompt from stdin', async (test) => {
+    const terminal = new Terminal(test)
+    const { exitCode, stdout } = await terminal.run(['ask'], { env: DEMO, stdin: 'My name is Grace.\n' })
     expect([exitCode, stdout]).toEqual([0, 'Your name is Grace; you told me earlier in this session.\n'])
   })
 
-  it('works in the directory it is given', async () => {
-    const terminal = new Terminal()
+  it('works in the directory it is given', async (test) => {
+    const terminal = new Terminal(test)
     mkdirSync(join(terminal.project, 'part'))
     terminal.write('part/inside.txt', '')
     const { stdout } = await terminal.run(['ask', '--cwd', 'part', 'Which files?'], { env: DEMO })
     expect(stdout).toContain('There are 1 files here, inside.txt.')
   })
 
-  it('hands model, system prompt, backend and session to the agent', async () => {
-    const terminal = new Terminal()
+  it('hands model, system prompt, backend and session to the agent', async (test) => {
+    const terminal = new Terminal(test)
     terminal.install('pi', agentPath('mirror-agent.sh'))
     terminal.write('answer', printedAnswer('pi', 'Hello'))
     const session = '11111111-1111-4111-8111-111111111111'
@@ -88,12 +89,12 @@ describe('aetheel ask', () => {
     ])
   })
 
-  it.each<[string, Step[], RegExp]>([
+  it.for<[string, Step[], RegExp]>([
     ['fails', [START, { fail: 'Overloaded' }, { exit: 1 }], /^Error \(exit\): Overloaded\nSession: /],
     ['crashes', [{ printOnStderr: 'It broke\n' }, { die: 'SIGSEGV' }], /^Error \(exit\): It broke\n$/],
     ['says nothing', [], /^Error \(no_result\): Claude ended without an answer\.\n$/],
-  ])('ends with 1 when the agent %s', async (_, steps, expected) => {
-    const terminal = new Terminal()
+  ])('ends with 1 when the agent %s', async ([, steps, expected], test) => {
+    const terminal = new Terminal(test)
     const ended = await terminal.run(['ask', terminal.prompt(...steps)], { env: FAKE })
     expect({ ...ended, left: terminal.leftovers() }).toEqual({
       exitCode: 1,
@@ -103,8 +104,8 @@ describe('aetheel ask', () => {
     })
   })
 
-  it('ends with 1 when the time is over, and ends the agent', async () => {
-    const terminal = new Terminal()
+  it('ends with 1 when the time is over, and ends the agent', async (test) => {
+    const terminal = new Terminal(test)
     const prompt = terminal.prompt({ descendant: 'own-session' }, START, { hang: true })
     const { exitCode, stderr } = await terminal.run(['ask', '--timeout', '1', prompt], { env: FAKE })
     expect([exitCode, stderr, terminal.leftovers()]).toEqual([
@@ -114,8 +115,9 @@ describe('aetheel ask', () => {
     ])
   })
 
-  it('ends with 1 and says what to do when the agent is not installed', async () => {
-    const { exitCode, stdout, stderr } = await new Terminal().run(['ask', '-b', 'gemini', 'Hello'])
+  it('ends with 1 and says what to do when the agent is not installed', async (test) => {
+    const terminal = new Terminal(test)
+    const { exitCode, stdout, stderr } = await terminal.run(['ask', '-b', 'gemini', 'Hello'])
     expect([exitCode, stdout, stderr]).toEqual([
       1,
       '',
@@ -125,21 +127,23 @@ describe('aetheel ask', () => {
     ])
   })
 
-  it.each([
+  it.for<[string, string[], NodeJS.ProcessEnv, string]>([
     ['an unknown agent', ['ask', '-b', 'nope', 'Hello'], {}, `Unknown backend "nope". Known: ${KNOWN}`],
     ['an unknown AGENT_BACKEND', ['ask', 'Hello'], { AGENT_BACKEND: 'toString' }, `"toString". Known: ${KNOWN}`],
     ['a time-out that is no time', ['ask', '-t', 'soon', 'Hello'], {}, 'It must be a number of seconds.'],
     ['an empty prompt', ['ask'], DEMO, 'Error (refused): The prompt is empty.'],
     ['a configuration that is not there', ['--config', 'nowhere.json5', 'ask', 'Hello'], {}, 'nowhere.json5: ENOENT'],
-  ])('ends with 1 and tells of %s', async (_, args, env, expected) => {
-    const { exitCode, stdout, stderr } = await new Terminal().run(args, { env })
+  ])('ends with 1 and tells of %s', async ([, args, env, expected], test) => {
+    const terminal = new Terminal(test)
+    const { exitCode, stdout, stderr } = await terminal.run(args, { env })
     expect([exitCode, stdout, stderr]).toEqual([1, '', expect.stringContaining(expected)])
     expect(stderr).not.toMatch(/^\s+at /m)
   })
 
-  it('tells every problem of the configuration at once', async () => {
+  it('tells every problem of the configuration at once', async (test) => {
+    const terminal = new Terminal(test)
     const env = { AGENT_BACKEND: 'nope', QUERY_TIMEOUT_MS: 'soon', LOG_LEVEL: 'loud' }
-    const { exitCode, stderr } = await new Terminal().run(['ask', 'Hello'], { env })
+    const { exitCode, stderr } = await terminal.run(['ask', 'Hello'], { env })
     const names = stderr
       .trimEnd()
       .split('\n')
@@ -147,8 +151,8 @@ describe('aetheel ask', () => {
     expect([exitCode, names]).toEqual([1, ['AGENT_BACKEND', 'QUERY_TIMEOUT_MS', 'LOG_LEVEL']])
   })
 
-  it('goes on with 25 turns, and a warning, when BACKEND_MAX_TURNS is wrong', async () => {
-    const terminal = new Terminal()
+  it('goes on with 25 turns, and a warning, when BACKEND_MAX_TURNS is wrong', async (test) => {
+    const terminal = new Terminal(test)
     terminal.write('answer', printedAnswer('claude', 'Hello'))
     const env = { BACKEND_CLI_PATH: agentPath('mirror-agent.sh'), BACKEND_MAX_TURNS: 'many' }
     const { exitCode, stderr } = await terminal.run(['ask', 'Hello'], { env })
@@ -159,19 +163,19 @@ describe('aetheel ask', () => {
     ])
   })
 
-  it('reads the configuration file', async () => {
-    const terminal = new Terminal()
+  it('reads the configuration file', async (test) => {
+    const terminal = new Terminal(test)
     const file = terminal.write('aetheel.json5', `{ backendCliPath: '${DEMO_AGENT}' /* not installed */ }`)
     const { exitCode, stdout } = await terminal.run(['--config', file, 'ask', 'Hello'])
     expect([exitCode, stdout]).toEqual([0, 'I do not know it yet.\n'])
   })
 })
 
-describe('aetheel ask, interrupted', () => {
+describe.concurrent('aetheel ask, interrupted', () => {
   const descendants: Step[] = [{ descendant: 'own-session' }, { descendant: 'orphan' }]
 
-  it.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)('ends the whole tree on %s', async (signal) => {
-    const terminal = new Terminal()
+  it.for(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)('ends the whole tree on %s', async (signal, test) => {
+    const terminal = new Terminal(test)
     const prompt = terminal.prompt(...descendants, START, { say: 'Working' }, { hang: true })
     const child = terminal.start(['ask', prompt], FAKE)
     child.stdout.once('data', () => child.kill(signal))
@@ -183,8 +187,8 @@ describe('aetheel ask, interrupted', () => {
     })
   })
 
-  it('ends the whole tree when nobody reads the answer any more', async () => {
-    const terminal = new Terminal()
+  it('ends the whole tree when nobody reads the answer any more', async (test) => {
+    const terminal = new Terminal(test)
     const prompt = terminal.prompt(...descendants, START, { sayForEver: 'and on ' })
     const child = terminal.start(['ask', prompt], FAKE)
     child.stdout.once('data', () => child.stdout.destroy())
@@ -194,8 +198,8 @@ describe('aetheel ask, interrupted', () => {
     expect([exitCode, terminal.leftovers()]).toEqual([1, []])
   })
 
-  it('starts nothing when it is interrupted while it waits for the prompt', async () => {
-    const terminal = new Terminal()
+  it('starts nothing when it is interrupted while it waits for the prompt', async (test) => {
+    const terminal = new Terminal(test)
     const child = terminal.start(['ask'], FAKE)
     const ended = terminal.ended(child)
     await sleep(1)

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { Terminal } from './terminal.js'
 
-describe('aetheel demo', () => {
-  it('shows two turns of one conversation and leaves nothing behind', async () => {
-    const terminal = new Terminal()
+describe.concurrent('aetheel demo', () => {
+  it('shows two turns of one conversation and leaves nothing behind', async (test) => {
+    const terminal = new Terminal(test)
     const { exitCode, stdout, stderr } = await terminal.run(['demo'])
     const told = [
       'you    My name is Ada. Which files are here?',
@@ -24,15 +24,17 @@ describe('aetheel demo', () => {
   })
 })
 
-describe('aetheel', () => {
-  it('explains itself', async () => {
-    const { exitCode, stdout, stderr } = await new Terminal().run(['--help'])
+describe.concurrent('aetheel', () => {
+  it('explains itself', async (test) => {
+    const terminal = new Terminal(test)
+    const { exitCode, stdout, stderr } = await terminal.run(['--help'])
     const commands = [...stdout.matchAll(/^ {2}(\w+) /gm)].map(([, name]) => name)
     expect([exitCode, commands, stderr]).toEqual([0, ['ask', 'agents', 'doctor', 'demo', 'help'], ''])
   })
 
-  it('explains each option of ask', async () => {
-    const { exitCode, stdout } = await new Terminal().run(['ask', '--help'])
+  it('explains each option of ask', async (test) => {
+    const terminal = new Terminal(test)
+    const { exitCode, stdout } = await terminal.run(['ask', '--help'])
     const options = [...stdout.matchAll(/--[a-z]+/g)].map(([option]) => option)
     const expected = ['--backend', '--model', '--session', '--cwd', '--system', '--json', '--timeout', '--help']
     expect([exitCode, options]).toEqual([0, expected])

@@ -14,7 +14,7 @@ import { join } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
-import { onTestFinished } from 'vitest'
+import type { TestContext } from 'vitest'
 import { AgentScript, type Step } from '../contract/agent-script.js'
 import { endLivingProcesses, livingProcesses } from '../processes/living-processes.js'
 
@@ -35,7 +35,7 @@ export class Terminal {
   readonly #temporary = this.#makeDirectory('tmp')
   readonly #home = this.#makeDirectory('home')
 
-  constructor() {
+  constructor({ onTestFinished }: Pick<TestContext, 'onTestFinished'>) {
     // What agents are written in, and what they call.
     this.install('node', process.execPath)
     for (const name of ['sh', 'ls', 'cat', 'sleep', 'setsid']) this.install(name, join('/usr/bin', name))

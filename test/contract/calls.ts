@@ -152,6 +152,19 @@ export function describeCalls({ it, setup }: ContractPart): void {
       })
     })
 
+    it.for([
+      { model: '--help' },
+      { model: '-x' },
+      { model: '' },
+      { model: 'a\0b' },
+      { model: 'a\nb' },
+      { allowedTools: ['read', '--dangerous'] },
+      { allowedTools: ['a\0b'] },
+    ])('is refused with a name that could be taken for something else: %o', async (names, { stage }) => {
+      const { result, types } = await stage.see({ prompt: stage.prompt(START, { answer: 'Hello' }), ...names })
+      expect([result.failure?.reason, result.exitCode, types]).toEqual(['refused', undefined, 'error complete'])
+    })
+
     it.runIf(setup.promptLimit !== undefined)(
       'is refused when the prompt is too long for the CLI',
       async ({ stage }) => {

@@ -202,7 +202,6 @@ export function describeFailures({ it, setup }: ContractPart): void {
       'a file for an interpreter that is not there': (stage) => ({
         config: { cliPath: stage.executable('agent', '#!/nowhere/node\n') },
       }),
-      'a model with NUL': () => ({ request: { model: 'a\0b' } }),
       'a model beyond the limit of one argument': () => ({ request: { model: 'x'.repeat(200_000) } }),
       'no such working directory': (stage) => ({ request: { workingDir: join(stage.directory, 'nowhere') } }),
       'a working directory that is a file': (stage) => ({ request: { workingDir: stage.executable('file', '') } }),

@@ -44,17 +44,15 @@ export function describeReading({ it, setup }: ContractPart): void {
       )
       const { types, result, notices, broken, alive } = await stage.see({ prompt })
       expect({ types, finalOutput: result.finalOutput, notices, broken, alive }).toEqual({
-        types: 'started notice notice notice notice notice notice notice notice output notice complete',
+        types: 'started notice notice notice notice notice notice output notice complete',
         finalOutput: 'Hello',
         notices: [
           'Warning: slow disk',
           '{"half":',
-          '1',
-          '"two"',
-          'null',
+          '[1, "two", null]',
           'red \u0007',
           expect.stringContaining('answer from the future'),
-          expect.stringContaining('null'),
+          expect.any(String),
           '}}}',
         ],
         broken: [],

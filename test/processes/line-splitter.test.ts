@@ -12,7 +12,7 @@ describe('LineSplitter', () => {
         const whole = Buffer.concat(parts)
         expect(split(cut(whole, cuts))).toEqual({ lines: linesOf(whole), problems: [] })
       }),
-      { numRuns: 500 },
+      { numRuns: 200 },
     )
   })
 

@@ -96,7 +96,7 @@ describe('startProcess', () => {
       import { startProcess } from ${JSON.stringify(new URL('../../src/processes/local-process.ts', import.meta.url).href)}
       const running = startProcess({
         executable: '/bin/sh',
-        args: ['-c', './become-root --reuid=0 --regid=0 --clear-groups sleep 1000 & echo up; wait'],
+        args: ['-c', './become-root --reuid=0 --regid=0 --clear-groups sleep 1000 > /dev/null 2>&1 & echo up; wait'],
         cwd: ${JSON.stringify(directory)},
         environment: { PATH: '/usr/bin:/bin' },
         stdin: '',

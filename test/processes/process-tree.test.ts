@@ -3,17 +3,17 @@ import { existsSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, type TestContext } from 'vitest'
 import { type ProcessEntry, startTimeOf } from '../../src/processes/process-table.js'
 import { collectTree, endLeftovers, endTree, type RunRoot } from '../../src/processes/process-tree.js'
 import { AgentScript, type Step } from '../contract/agent-script.js'
 import { agentPath } from '../contract/stage.js'
 import { endLivingProcesses, livingProcesses } from './living-processes.js'
 
-describe('endTree', () => {
-  it('ends a tree with all that hid from it, and nothing else', async () => {
-    const bystander = await startTree([{ descendant: 'own-session' }])
-    const tree = await startTree([
+describe.concurrent('endTree', () => {
+  it('ends a tree with all that hid from it, and nothing else', async (test) => {
+    const bystander = await startTree(test, [{ descendant: 'own-session' }])
+    const tree = await startTree(test, [
       { descendant: 'child' },
       { descendant: 'own-session' },
       { descendant: 'orphan' },
@@ -27,37 +27,37 @@ describe('endTree', () => {
     ])
   })
 
-  it.each(['SIGINT', 'SIGTERM'] as const)('lets the root go by itself on %s', async (signal) => {
-    const tree = await startTree([{ onStop: [{ exit: 42 }] }])
+  it.for(['SIGINT', 'SIGTERM'] as const)('lets the root go by itself on %s', async (signal, test) => {
+    const tree = await startTree(test, [{ onStop: [{ exit: 42 }] }])
     await endTree(tree.root, signal)
     expect([tree.child.exitCode, tree.alive()]).toEqual([42, 0])
   })
 
-  it('goes on to SIGTERM where the first signal is ignored', async () => {
-    const tree = await startTree([{ ignoreSignals: ['SIGINT'] }])
+  it('goes on to SIGTERM where the first signal is ignored', async (test) => {
+    const tree = await startTree(test, [{ ignoreSignals: ['SIGINT'] }])
     await endTree(tree.root, 'SIGINT')
     expect([tree.child.signalCode, tree.alive()]).toEqual(['SIGTERM', 0])
   })
 
-  it('goes on to SIGKILL where every signal is ignored', async () => {
-    const tree = await startTree([{ ignoreSignals: ['SIGINT', 'SIGTERM'] }])
+  it('goes on to SIGKILL where every signal is ignored', async (test) => {
+    const tree = await startTree(test, [{ ignoreSignals: ['SIGINT', 'SIGTERM'] }])
     await endTree(tree.root, 'SIGTERM')
     const alive = tree.alive()
     while (!tree.root.hasExited()) await sleep(5)
     expect([tree.child.signalCode, alive]).toEqual(['SIGKILL', 0])
   })
 
-  it('does nothing when everything has ended', async () => {
-    const tree = await startTree([])
+  it('does nothing when everything has ended', async (test) => {
+    const tree = await startTree(test, [])
     await endTree(tree.root, 'SIGTERM')
     await endTree(tree.root, 'SIGTERM')
     expect(tree.alive()).toEqual(0)
   })
 })
 
-describe('endLeftovers', () => {
-  it('ends what an agent left behind that ended by itself', async () => {
-    const tree = await startTree([{ descendant: 'orphan' }, { descendant: 'own-session' }])
+describe.concurrent('endLeftovers', () => {
+  it('ends what an agent left behind that ended by itself', async (test) => {
+    const tree = await startTree(test, [{ descendant: 'orphan' }, { descendant: 'own-session' }])
     tree.child.kill('SIGKILL')
     while (!tree.root.hasExited()) await sleep(5)
     const before = tree.alive()
@@ -118,7 +118,10 @@ describe('collectTree', () => {
 })
 
 /** A fake agent that has done these steps and stays. */
-async function startTree(steps: Step[]): Promise<{ child: ChildProcess; root: RunRoot; alive(): number }> {
+async function startTree(
+  { onTestFinished }: Pick<TestContext, 'onTestFinished'>,
+  steps: Step[],
+): Promise<{ child: ChildProcess; root: RunRoot; alive(): number }> {
   const directory = realpathSync(mkdtempSync(join(tmpdir(), 'aetheel-tree-')))
   const env = { PATH: process.env['PATH'], TEST_RUN: directory }
   const prompt = new AgentScript('claude', directory).prompt([...steps, { touch: 'ready' }, { hang: true }])

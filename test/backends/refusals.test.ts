@@ -1,0 +1,61 @@
+// What would become an option or a path of its own on a command line never reaches one.
+
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { type AgentResult, BACKEND_NAMES, type BackendName } from '../../src/backends/types.js'
+import { createFakeBackend, createStage, PRINTER, runTurn } from './fake-cli.js'
+
+// Nothing tells this CLI what to print: were it started, it would fail and have an exit code.
+const createUnstarted = (name: BackendName) => createFakeBackend(name, PRINTER, createStage())
+
+const UUID = /^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/
+const OWN_IDS: Record<BackendName, RegExp> = {
+  claude: UUID,
+  codex: UUID,
+  gemini: UUID,
+  opencode: /^ses_[0-9A-Za-z]+$/,
+  pi: UUID,
+}
+
+it.each(BACKEND_NAMES)('no string that is not one of its own session ids starts %s', async (name) => {
+  const backend = createUnstarted(name)
+  const anyId = fc.oneof(
+    fc.string({ unit: 'binary' }),
+    fc.uuid().map((id) => `-${id}`),
+    fc.uuid().map((id) => `${id}\n`),
+    fc.uuid().map((id) => id.replaceAll('-', '')),
+    fc.constantFrom('latest', '--last', '-c', '../../x', '0', 'ses_', 'ses_x y', 'ses_x\n', '-ses_x'),
+  )
+  await fc.assert(
+    fc.asyncProperty(
+      anyId.filter((id) => !OWN_IDS[name].test(id)),
+      async (sessionId) => {
+        const { result } = await runTurn(backend, { sessionId })
+        expect(result).toEqual({
+          isError: true,
+          durationMs: 0,
+          failure: { reason: 'session_lost', message: expect.any(String), report: result.failure?.message },
+        })
+      },
+    ),
+  )
+})
+
+const BAD_NAMES = ['', '-', '--help', '-x', ' x', 'a\0b', 'a\nb']
+
+it.each(BACKEND_NAMES)('no model whose name cannot be one starts %s', async (name) => {
+  const backend = createUnstarted(name)
+  const results = await Promise.all(BAD_NAMES.map((model) => runTurn(backend, { model })))
+  expect(results.map(({ result }) => result)).toEqual(BAD_NAMES.map(refusedName))
+})
+
+it.each(BACKEND_NAMES)('no tool whose name cannot be one starts %s', async (name) => {
+  const backend = createUnstarted(name)
+  const results = await Promise.all(BAD_NAMES.map((tool) => runTurn(backend, { allowedTools: ['Read', tool] })))
+  expect(results.map(({ result }) => result)).toEqual(BAD_NAMES.map(refusedName))
+})
+
+function refusedName(badName: string): AgentResult {
+  const message = `${JSON.stringify(badName)} is not the name of a model or a tool.`
+  return { isError: true, durationMs: 0, failure: { reason: 'refused', message, report: message } }
+}
