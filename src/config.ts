@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import JSON5 from 'json5'
 import { z } from 'zod'
-import { DEFAULT_IDLE_TIMEOUT_MS } from './backends/cli-backend.js'
+import { DEFAULT_IDLE_TIMEOUT_MS, DEFAULT_MAX_TURNS } from './backends/cli-backend.js'
 import { isObject } from './backends/jsonl.js'
 import { resolveBackendName } from './backends/registry.js'
 import type { BackendAdapterConfig, BackendName } from './backends/types.js'
@@ -27,7 +27,6 @@ export interface GatewayConfig {
   warnings: string[]
 }
 
-const DEFAULT_MAX_TURNS = 25
 const DEFAULT_QUERY_TIMEOUT_MS = 1_800_000
 
 /** A file has numbers, the environment has digits. */

@@ -32,6 +32,7 @@ import type {
 import { problemsOfVersion, readVersion, type VersionKnowledge } from './version.js'
 
 export const DEFAULT_IDLE_TIMEOUT_MS = 600_000
+export const DEFAULT_MAX_TURNS = 25
 
 const VERSION_TIMEOUT_MS = 10_000
 
@@ -321,7 +322,8 @@ export abstract class CliBackend implements AgentBackend {
   }
 
   #warnAboutIgnoredOptions(turn: Turn): void {
-    if (!this.traits.supportsMaxTurns) this.#warnOnce('maxTurns', turn.maxTurns)
+    // Nobody asked for the default: that it cannot be kept is nothing to tell at every start.
+    if (!this.traits.supportsMaxTurns && turn.maxTurns !== DEFAULT_MAX_TURNS) this.#warnOnce('maxTurns', turn.maxTurns)
     if (!this.traits.supportsToolControl && turn.allowedTools.length > 0) {
       this.#warnOnce('allowedTools', turn.allowedTools)
     }

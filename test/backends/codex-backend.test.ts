@@ -60,9 +60,14 @@ describe('Codex is started', () => {
     expect(await recordDelicatePrompts('codex')).toEqual(DELICATE_PROMPTS)
   })
 
+  it('without a warning about a turn limit that nobody set', async () => {
+    const { log, warnings } = recordingLog()
+    await recordStart('codex', {}, { dependencies: { log } })
+    expect(warnings).toEqual([])
+  })
+
   it('without what it cannot honour, of which one warning tells each', async () => {
-    const warnings: unknown[] = []
-    const log = { debug() {}, info() {}, error() {}, warn: (...warning: unknown[]) => void warnings.push(warning) }
+    const { log, warnings } = recordingLog()
     const { argv } = await recordStart('codex', { allowedTools: ['shell'], maxTurns: 3 }, { dependencies: { log } })
     expect({ argv: argv.slice(5), warnings }).toEqual({
       argv: [...FIXED, '-'],
@@ -73,6 +78,12 @@ describe('Codex is started', () => {
     })
   })
 })
+
+function recordingLog() {
+  const warnings: unknown[] = []
+  const log = { debug() {}, info() {}, error() {}, warn: (...warning: unknown[]) => void warnings.push(warning) }
+  return { log, warnings }
+}
 
 describe('Codex is given the system prompt', () => {
   const systemPrompt = 'Be "brief".\n\\ $HOME `id` \'x\' é 🦆'

@@ -1,7 +1,8 @@
-import { chmodSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect } from 'vitest'
-import type { AgentRequest, BackendAdapterConfig } from '../../src/backends/types.js'
+import type { AgentEvent, AgentRequest, BackendAdapterConfig } from '../../src/backends/types.js'
 import { START, type Step } from './agent-script.js'
 import type { ContractPart } from './backend-contract.js'
 import type { Stage } from './stage.js'
@@ -152,36 +153,49 @@ export function describeFailures({ it, setup }: ContractPart): void {
     })
 
     it('does not come while the agent prints now and then, if only on stderr', async ({ stage }) => {
-      let time = 0
-      const backend = stage.backend({}, { now: () => time })
-      const lives: Step[] = [1, 2, 3, 4].flatMap((life) => [
-        { say: `Still here ${life}` },
-        { waitFor: `go-on-${life}` },
-        { printOnStderr: '.' },
-      ])
-      let life = 0
-      const { result } = await stage.see(
-        { prompt: stage.prompt(START, ...lives, { answer: 'Hello' }), idleTimeoutMs: 100_000 },
-        {
-          backend,
-          onEvent({ type }) {
-            if (type !== 'output') return
-            time += 99_999
-            life += 1
-            stage.touch(`go-on-${life}`)
-          },
-        },
+      const clock = { time: 0, looks: 0 }
+      const now = () => {
+        clock.looks += 1
+        return clock.time
+      }
+      /** While nothing is printed, only the watchdog looks at the clock. */
+      const watched = async () => {
+        const { looks } = clock
+        while (clock.looks < looks + 2) await sleep(5)
+      }
+      const prompt = stage.prompt(
+        ...[START, { waitFor: 'first' }],
+        ...[{ say: 'Still here' }, { waitFor: 'second' }],
+        ...[{ printOnStderr: '.' }, { touch: 'printed' }, { waitFor: 'third' }],
+        { answer: 'Hello' },
       )
-      expect(result).toMatchObject({ isError: false, durationMs: 5 * 99_999 })
+      const passTime = async () => {
+        await watched()
+        clock.time += 399
+        await watched()
+      }
+      const onEvent = async (event: AgentEvent) => {
+        if (event.type === 'started') {
+          await passTime()
+          stage.touch('first')
+        } else if (event.type === 'output' && event.content === 'Still here') {
+          await passTime()
+          stage.touch('second')
+          while (!existsSync(join(stage.workingDir, 'printed'))) await sleep(5)
+          await passTime()
+          stage.touch('third')
+        }
+      }
+      const options = { backend: stage.backend({}, { now }), onEvent }
+      const { result } = await stage.see({ prompt, idleTimeoutMs: 400 }, options)
+      expect(result).toMatchObject({ isError: false, durationMs: 3 * 399 })
     })
 
     it('of silence can be switched off', async ({ stage }) => {
       let time = 0
       const backend = stage.backend({}, { now: () => (time += 1_000_000) })
-      const { result } = await stage.see(
-        { prompt: stage.prompt(START, { answer: 'Hello' }), idleTimeoutMs: 0 },
-        { backend },
-      )
+      const prompt = stage.prompt(START, { answer: 'Hello' })
+      const { result } = await stage.see({ prompt, idleTimeoutMs: 0, timeoutMs: 1e12 }, { backend })
       expect(result).toMatchObject({ isError: false, finalOutput: 'Hello' })
     })
   })

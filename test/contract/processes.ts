@@ -111,6 +111,16 @@ export function describeProcesses({ it, setup }: ContractPart): void {
       expect({ reason: result.failure?.reason, broken, alive }).toEqual({ ...nothing, reason: 'cancelled' })
     })
 
+    it('stands, whatever the agent does when it is stopped', async ({ stage }) => {
+      const controller = new AbortController()
+      const backend = stage.backend({}, { limits: { lineBytes: 10_000, totalBytes: 10_000 } })
+      const tooMuch: Step[] = [{ print: `${'x'.repeat(100)}\n`.repeat(200) }, { answer: 'Done' }, { exit: 0 }]
+      const prompt = stage.prompt({ onStop: tooMuch }, START, { say: 'Working' }, { hang: true })
+      const onEvent = ({ type }: AgentEvent) => type === 'output' && controller.abort()
+      const { result, broken, alive } = await stage.see({ prompt }, { backend, signal: controller.signal, onEvent })
+      expect({ reason: result.failure?.reason, broken, alive }).toEqual({ ...nothing, reason: 'cancelled' })
+    })
+
     it('while complete is on its way, or later, changes nothing', async ({ stage }) => {
       const controller = new AbortController()
       const prompt = stage.prompt(START, { answer: 'Hello' })

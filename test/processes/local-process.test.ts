@@ -20,6 +20,12 @@ describe('startProcess', () => {
     expect(variables.filter((variable) => !/^(?:AETHEEL_RUN_ID|ONLY|PWD|OLDPWD|_|SHLVL)=/.test(variable))).toEqual([])
   })
 
+  it('runs in a group of its own, out of reach of a Ctrl-C in our terminal', async () => {
+    const { stdout } = await setup().run('echo $$ $(cut -d " " -f 5 /proc/$$/stat)')
+    const [pid, groupId] = stdout.trim().split(' ')
+    expect(groupId).toEqual(pid)
+  })
+
   it('keeps stdout and stderr apart', async () => {
     const { stdout, stderr } = await setup().run('echo out; echo err >&2')
     expect([stdout, stderr]).toEqual(['out\n', 'err\n'])
