@@ -6,6 +6,7 @@ import { DEFAULT_IDLE_TIMEOUT_MS, DEFAULT_MAX_TURNS } from './backends/cli-backe
 import { isObject } from './backends/jsonl.js'
 import { resolveBackendName } from './backends/registry.js'
 import type { BackendAdapterConfig, BackendName } from './backends/types.js'
+import { operatorEnvironment } from './environment.js'
 import { GatewayError, messageOf } from './errors.js'
 import { LOG_LEVELS, type LogLevel } from './log.js'
 
@@ -66,7 +67,7 @@ const VARIABLES: Record<keyof z.input<typeof settingsSchema>, string> = {
  *
  * Contract: throws one `config_invalid` that names every problem.
  */
-export function loadConfig(env: NodeJS.ProcessEnv, file?: string): GatewayConfig {
+export function loadConfig(env: NodeJS.ProcessEnv = operatorEnvironment(), file?: string): GatewayConfig {
   const fromEnvironment = readEnvironment(env)
   const parsed = settingsSchema.safeParse({ ...readFile(file), ...fromEnvironment })
   if (!parsed.success) {

@@ -66,6 +66,8 @@ export function startRun(plan: RunPlan): Run {
     runId: randomUUID(),
     onStdout(chunk) {
       lastSignOfLife = plan.now()
+      // Not left to the timer alone, which a flood of output holds up.
+      if (lastSignOfLife - startedAt >= plan.timeoutMs) timeout()
       splitter.push(chunk)
     },
     onStderr(chunk) {
@@ -79,11 +81,11 @@ export function startRun(plan: RunPlan): Run {
     child.stop()
   }
 
-  const timeout = (message: string) => stop({ reason: 'timeout', message })
-  const totalTimer = setTimeout(
-    () => timeout(`The agent did not finish within ${seconds(plan.timeoutMs)}.`),
-    Math.min(plan.timeoutMs, LONGEST_TIMER_MS),
-  )
+  function timeout(message = `The agent did not finish within ${seconds(plan.timeoutMs)}.`): void {
+    stop({ reason: 'timeout', message })
+  }
+
+  const totalTimer = setTimeout(() => timeout(), Math.min(plan.timeoutMs, LONGEST_TIMER_MS))
   const idleTimer =
     plan.idleTimeoutMs > 0
       ? setInterval(
@@ -98,8 +100,10 @@ export function startRun(plan: RunPlan): Run {
   const ended = child.ended.then((exit) => {
     clearTimeout(totalTimer)
     clearInterval(idleTimer)
-    splitter.end()
-    reader.end()
+    if (!stopped) {
+      splitter.end()
+      reader.end()
+    }
     const problem = stopped ? undefined : plan.check?.()
     if (problem) queue.push({ type: 'notice', content: problem })
     const output = { stderr: stripAnsi(stderr.toString()), plainStdout: plainStdout.toString() }

@@ -4,7 +4,7 @@
 export type JsonObject = { [key: string]: unknown }
 
 export interface JsonSink {
-  /** A JSON object; the elements of an array come one by one. */
+  /** A JSON object; those in an array come one by one. */
   object(value: JsonObject): void
   /** A line that is no JSON object, without colour codes. */
   text(line: string): void
@@ -17,6 +17,9 @@ export function stripAnsi(text: string): string {
   return text.includes('\u001B') ? text.replace(ANSI_CODES, '') : text
 }
 
+/** Of a value over many lines. What is longer is none, and must not be kept for ever. */
+const MOST_LINES = 50_000
+
 export class JsonReader {
   /** The lines of a value that is not closed yet. */
   #open: string[] = []
@@ -28,42 +31,43 @@ export class JsonReader {
     private readonly maxCharacters: number,
   ) {}
 
-  line(raw: string): void {
-    const line = raw.endsWith('\r') ? raw.slice(0, -1) : raw
-    if (this.#open.length > 0) this.#continue(line)
-    else if (!this.#single(line)) this.#begin(line)
+  line(line: string): void {
+    if (this.#open.length > 0) return this.#continue(line)
+    const text = clean(line)
+    if (this.#single(text)) return
+    this.#prefix = new JsonPrefix()
+    if (this.#prefix.feed(text) === 'open') this.#keep(text)
+    else this.sink.text(text)
   }
 
   end(): void {
     this.#giveUp()
   }
 
-  /** Whether the line was dealt with by itself. */
-  #single(line: string): boolean {
-    if (line.trim() === '') return true
-    const parsed = parse(line) ?? parse(stripAnsi(line).replace(/^\uFEFF/, ''))
-    if (parsed === undefined) return false
-    this.#emit(parsed.value, line)
-    return true
-  }
-
-  #begin(line: string): void {
-    const text = stripAnsi(line).replace(/^\uFEFF/, '')
-    this.#prefix = new JsonPrefix()
-    if (/^\s*[[{]/.test(text) && this.#prefix.feed(text) === 'open') this.#keep(text)
-    else this.sink.text(text)
+  /** Whether the text was dealt with by itself. */
+  #single(text: string): boolean {
+    const trimmed = text.trim()
+    if (trimmed === '') return true
+    if (trimmed[0] !== '{' && trimmed[0] !== '[') {
+      this.sink.text(text)
+      return true
+    }
+    const parsed = parse(trimmed)
+    if (parsed) this.#emit(parsed.value, text)
+    return parsed !== undefined
   }
 
   #continue(line: string): void {
     const state = this.#prefix.feed(line)
-    if (state === 'invalid' || this.#openCharacters + line.length > this.maxCharacters) {
+    const isTooMuch = this.#open.length >= MOST_LINES || this.#openCharacters + line.length > this.maxCharacters
+    if (state === 'invalid' || isTooMuch) {
       this.#giveUp()
       this.line(line)
       return
     }
     this.#keep(line)
     if (state === 'open') return
-    const text = this.#open.join('\n')
+    const text = this.#open.join('\n').trim()
     const parsed = parse(text)
     if (parsed === undefined) return this.#giveUp()
     this.#forget()
@@ -91,7 +95,7 @@ export class JsonReader {
 
   #emit(value: unknown, text: string): void {
     const elements: unknown[] = Array.isArray(value) ? value : [value]
-    if (!elements.every(isObject)) this.sink.text(stripAnsi(text))
+    if (!elements.every(isObject)) this.sink.text(text)
     for (const element of elements) if (isObject(element)) this.sink.object(element)
   }
 }
@@ -100,7 +104,15 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
+/** Without colour codes, a byte order mark and the first half of a Windows line end. */
+function clean(line: string): string {
+  const text = stripAnsi(line)
+  return text.slice(text.startsWith('\uFEFF') ? 1 : 0, text.endsWith('\r') ? -1 : undefined)
+}
+
+/** A failing JSON.parse is slow: text that is cut off is spared it. */
 function parse(text: string): { value: unknown } | undefined {
+  if (!text.endsWith('}') && !text.endsWith(']')) return undefined
   try {
     return { value: JSON.parse(text) }
   } catch {

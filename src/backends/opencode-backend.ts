@@ -46,7 +46,7 @@ export class OpenCodeBackend extends CliBackend {
     label: 'OpenCode',
     packageName: 'opencode-ai',
     variables: ['OPENCODE_*', ...PROVIDER_VARIABLES],
-    sessionId: /^ses_[0-9A-Za-z]+$/,
+    sessionId: /^ses_[\w-]+$/,
     stopSignal: 'SIGTERM',
     failureSigns: [[/session not found/i, 'session_lost']],
     supportsMaxTurns: true,

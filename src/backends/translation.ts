@@ -48,6 +48,7 @@ export abstract class Translation {
   #endsWithNewline = true
   #turns = 0
   #unknownKinds = new Set<string>()
+  #unreadableCount = 0
 
   /** Without a turn, a finished output is read and nothing is known about how it came to be. */
   constructor(
@@ -61,13 +62,13 @@ export abstract class Translation {
     try {
       this.translate(value)
     } catch (error) {
-      this.notice(`Not understood from the agent: an event of the kind ${nameOf(value['type'])} (${messageOf(error)})`)
+      this.#unreadable(`Not understood: an event of the kind ${nameOf(value['type'])} (${messageOf(error)})`)
     }
   }
 
   /** A line that is no JSON. */
   acceptText(line: string): void {
-    this.notice(excerpt(line))
+    this.#unreadable(excerpt(line))
   }
 
   protected inSession(sessionId: string): void {
@@ -158,9 +159,16 @@ export abstract class Translation {
   /** CLIs grow new kinds of events every week: each is told once. */
   protected unknown(kind: unknown): void {
     const name = nameOf(kind)
-    if (this.#unknownKinds.has(name)) return
+    if (this.#unknownKinds.has(name) || this.#unreadableCount >= MOST_UNREADABLE) return
     this.#unknownKinds.add(name)
-    this.notice(`The agent sent an event of an unknown kind: ${name}`)
+    this.#unreadable(`The agent sent an event of an unknown kind: ${name}`)
+  }
+
+  /** Not every line of a flood is told. */
+  #unreadable(content: string): void {
+    this.#unreadableCount += 1
+    if (this.#unreadableCount <= MOST_UNREADABLE) this.notice(content)
+    if (this.#unreadableCount === MOST_UNREADABLE) this.notice('Further lines that cannot be read are left out.')
   }
 }
 
@@ -240,6 +248,8 @@ function isDeeperThan(value: unknown, levels: number): boolean {
 function nameOf(kind: unknown): string {
   return typeof kind === 'string' ? excerpt(kind) : `(${typeof kind})`
 }
+
+const MOST_UNREADABLE = 100
 
 const EXCERPT_CHARACTERS = 500
 

@@ -95,3 +95,24 @@ it('a character that comes in two parts on stderr stays one', async () => {
   const backend = createFakeBackend('claude', cliPath, stage)
   expect(await backend.execute('hi', '')).toEqual({ isError: true, responseText: 'Claude CLI error (exit 1): café' })
 })
+
+describe('a flood of lines that are no JSON', () => {
+  it('is told in part, and the answer after it is found', async () => {
+    const stdout = `${'y\n'.repeat(5_000)}${'[\n'.repeat(60_000)}{"type":"result","result":"done"}\n`
+    const { events, result } = await runTurn(createPrintingBackend('claude', { stdout }))
+    const notices = events.flatMap((event) => (event.type === 'notice' ? [event.content] : []))
+    expect([result.finalOutput, notices.length, notices.at(-1)]).toEqual([
+      'done',
+      101,
+      'Further lines that cannot be read are left out.',
+    ])
+  })
+
+  it('does not hold up the time-out', async () => {
+    const stage = createStage()
+    const cliPath = stage.write('cli', '#!/bin/sh\nexec yes "[x]"\n')
+    chmodSync(cliPath, 0o755)
+    const { result } = await runTurn(createFakeBackend('claude', cliPath, stage), { prompt: 'hi', timeoutMs: 300 })
+    expect(result.failure?.report).toBe('Query timed out')
+  })
+})
