@@ -105,11 +105,11 @@ function openBackend(config: GatewayConfig, name: BackendName): AgentBackend {
   return createBackend(name, backendConfig(config, name), dependencies)
 }
 
-/** Aborts on Ctrl-C and its like, and when the reader of stdout has left, as in `aetheel ask … | head`. */
+/** Aborts on Ctrl-C and its like, and when the reader has left, as in `aetheel ask … 2>&1 | head`. */
 function abortWhenUnwanted(): AbortSignal {
   const controller = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => controller.abort())
-  process.stdout.on('error', () => controller.abort())
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => controller.abort())
   return controller.signal
 }
 

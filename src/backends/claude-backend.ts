@@ -192,7 +192,7 @@ class ClaudeTranslation extends Translation {
 
   protected translate(value: JsonObject): void {
     const line = value as ClaudeLine
-    if (typeof value['session_id'] === 'string') this.inSession(value['session_id'])
+    this.inSession(value['session_id'])
     // What a subagent says is for its parent, not for the person.
     if ('parent_tool_use_id' in line && line.parent_tool_use_id) return
     switch (line.type) {

@@ -162,20 +162,22 @@ export abstract class CliBackend implements AgentBackend {
       return
     }
 
+    // One of our own: the caller may start many runs with the same signal.
+    const cancelled = AbortSignal.any([signal])
     let files: RunDirectory | undefined
     let run: Run | undefined
     const cancel = () => run?.stop(CANCELLED)
     try {
       files = createRunDirectory()
       const startedAt = this.dependencies.now()
-      const limited = AbortSignal.any([signal, AbortSignal.timeout(Math.min(watch.timeoutMs, VERSION_TIMEOUT_MS))])
+      const limited = AbortSignal.any([cancelled, AbortSignal.timeout(Math.min(watch.timeoutMs, VERSION_TIMEOUT_MS))])
       const invocation = await this.invocation(turn, files, limited)
       watch.timeoutMs -= Math.min(this.dependencies.now() - startedAt, watch.timeoutMs)
       run = this.#start(turn, invocation, watch)
-      signal.addEventListener('abort', cancel)
-      if (signal.aborted) cancel()
+      cancelled.addEventListener('abort', cancel)
+      if (cancelled.aborted) cancel()
     } catch (error) {
-      files?.remove()
+      if (files) this.#remove(files)
       const message = `${this.traits.label} CLI could not be prepared: ${messageOf(error)}`
       yield* this.#refused({ reason: 'spawn', message })
       return
@@ -184,11 +186,11 @@ export abstract class CliBackend implements AgentBackend {
     try {
       yield* run.events
     } finally {
-      signal.removeEventListener('abort', cancel)
+      cancelled.removeEventListener('abort', cancel)
       // Reached early when the consumer leaves the loop: the agent must not work on for nobody.
       cancel()
       await run.ended
-      files.remove()
+      this.#remove(files)
     }
   }
 
@@ -240,7 +242,8 @@ export abstract class CliBackend implements AgentBackend {
     return {
       prompt: this.neutralise(request.prompt),
       systemPrompt: request.systemPrompt ?? '',
-      ...(request.sessionId !== undefined && { sessionId: request.sessionId }),
+      // Empty is how some callers say that there is none.
+      ...(request.sessionId && { sessionId: request.sessionId }),
       ...(request.sessionUsage && { sessionUsage: request.sessionUsage }),
       ...(model !== undefined && { model }),
       allowedTools: request.allowedTools ?? this.config.allowedTools,
@@ -303,6 +306,14 @@ export abstract class CliBackend implements AgentBackend {
     const queue = new EventQueue(this.dependencies.now)
     queue.complete({ isError: true, durationMs: 0, failure: { ...failed, report: failed.message } })
     return queue
+  }
+
+  #remove(files: RunDirectory): void {
+    try {
+      files.remove()
+    } catch (error) {
+      this.dependencies.log.warn('run.files-left', { path: files.path, error: messageOf(error) })
+    }
   }
 
   #findExecutable(): string | undefined {

@@ -161,8 +161,11 @@ function judge(
 function withRetryAt(failure: AgentFailure, retryAfterMs: number | undefined, now: number): AgentFailure {
   if (failure.reason !== 'rate_limit') return failure
   const retryAt = retryAfterMs === undefined ? parseRetryAt(failure.message, now) : now + retryAfterMs
-  return retryAt === undefined ? failure : { ...failure, retryAt }
+  return retryAt !== undefined && retryAt - now < LONGEST_WAIT_MS ? { ...failure, retryAt } : failure
 }
+
+/** What asks for longer has been misread. */
+const LONGEST_WAIT_MS = 31 * 86_400_000
 
 /** The line of stderr a person should read: CLIs print warnings and progress there too. */
 function mainLine(stderr: string, failureSigns: readonly FailureSign[]): string {

@@ -201,10 +201,8 @@ class CodexTranslation extends Translation {
 
   #message(line: Extract<CodexLine, { type: 'message' }>): void {
     if (line.role !== 'assistant') return
-    if (line.session_id !== undefined) {
-      if (!this.isAskedSession(line.session_id)) return
-      this.inSession(line.session_id)
-    }
+    if (!this.isAskedSession(line.session_id)) return
+    this.inSession(line.session_id)
     const { content } = line
     const text = typeof content === 'string' ? content : content.map((part) => part.text ?? '').join('')
     this.endText()

@@ -30,7 +30,9 @@ const CLOCK = /(?:try again|retry|resets?|until)\s+(?:at\s+)?(\d{1,2})(?::(\d{2}
 const EPOCH = /\|(\d{10})\b/
 
 /** When a rate limit is over, if its message says so: `…|1760000000`, `try again in 2 h 5 m`, `resets 3pm`. */
-export function parseRetryAt(message: string, now: number): number | undefined {
+export function parseRetryAt(wholeMessage: string, now: number): number | undefined {
+  // The patterns are slow on long runs of digits, and nobody says it this late.
+  const message = wholeMessage.slice(0, 1_000)
   const epoch = EPOCH.exec(message)?.[1]
   if (epoch) return Number(epoch) * 1000
 

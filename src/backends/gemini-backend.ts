@@ -163,13 +163,13 @@ class GeminiTranslation extends Translation {
   }
 
   #whole(line: Extract<GeminiLine, { type?: undefined }>): void {
-    if (line.session_id !== undefined) this.inSession(line.session_id)
-    for (const { tokens } of Object.values(line.stats?.models ?? {})) {
-      this.#count(tokens.prompt, tokens.candidates, tokens.total, tokens.cached)
-    }
+    this.inSession(line.session_id)
     if (line.error) this.#fail(line.error)
     else if (typeof line.response === 'string') this.succeeded(line.response)
     else this.unknown(Object.keys(line).join(', '))
+    for (const { tokens } of Object.values(line.stats?.models ?? {})) {
+      this.#count(tokens.prompt, tokens.candidates, tokens.total, tokens.cached)
+    }
   }
 
   #fail(error: GeminiError | undefined): void {

@@ -135,7 +135,7 @@ class OpenCodeTranslation extends Translation {
 
   protected translate(value: JsonObject): void {
     const line = value as OpenCodeLine
-    if (line.sessionID !== undefined && !this.#hasStarted) {
+    if (typeof line.sessionID === 'string' && !this.#hasStarted) {
       this.#hasStarted = true
       this.started(line.sessionID)
     }
@@ -155,7 +155,7 @@ class OpenCodeTranslation extends Translation {
       case 'error':
         return this.#error(line.error)
       case 'result':
-        if (line.session_id !== undefined) this.inSession(line.session_id)
+        this.inSession(line.session_id)
         return this.succeeded(line.text)
       default:
         return this.unknown((line as JsonObject)['type'])

@@ -14,10 +14,12 @@ interface StreamPump {
 /** Hands text to a callback in order, one call at a time; what arrives during a call goes with the next one. */
 export function pumpStream(onStream: StreamCallback, log: Log): StreamPump {
   let waiting = ''
-  let pumping: Promise<void> | undefined
+  let isPumping = false
+  let pumped: Promise<void> | undefined
   let hasFailed = false
 
   const pump = async (): Promise<void> => {
+    isPumping = true
     while (waiting !== '') {
       const text = waiting
       waiting = ''
@@ -28,16 +30,19 @@ export function pumpStream(onStream: StreamCallback, log: Log): StreamPump {
         hasFailed = true
       }
     }
-    pumping = undefined
+    isPumping = false
   }
 
   return {
     push(text) {
       waiting += text
-      pumping ??= pump()
+      if (!isPumping) pumped = pump()
     },
     async drained() {
-      if (pumping) await Promise.race([pumping, sleep(DRAIN_MS)])
+      const limit = new AbortController()
+      const late = sleep(DRAIN_MS, undefined, { signal: limit.signal }).catch(() => {})
+      await Promise.race([pumped, late])
+      limit.abort()
     },
   }
 }

@@ -1,6 +1,6 @@
 import { messageOf } from '../errors.js'
 import { classifyFailure, type FailureSign } from './failures.js'
-import { type JsonObject, JsonReader } from './jsonl.js'
+import { isObject, type JsonObject, JsonReader } from './jsonl.js'
 import type { Turn } from './turn.js'
 import type { AgentEventBody, BackendEventResult, FailureReason, TokenUsage } from './types.js'
 
@@ -71,13 +71,14 @@ export abstract class Translation {
     this.#unreadable(excerpt(line))
   }
 
-  protected inSession(sessionId: string): void {
-    this.sessionId = text(sessionId)
+  /** An id that is none is left out: the answer beside it counts more. */
+  protected inSession(sessionId: unknown): void {
+    if (typeof sessionId === 'string') this.sessionId = sessionId
   }
 
-  protected started(sessionId: string, model?: string): void {
+  protected started(sessionId: unknown, model?: string): void {
     this.inSession(sessionId)
-    this.emit({ type: 'started', sessionId, ...(model && { model }) })
+    this.emit({ type: 'started', ...(this.sessionId && { sessionId: this.sessionId }), ...(model && { model }) })
   }
 
   /** The answer is also what streams, if nothing did. */
@@ -103,9 +104,10 @@ export abstract class Translation {
   }
 
   /** For a CLI that starts a new session where it does not find the one it was asked for: that one is lost. */
-  protected isAskedSession(sessionId: string): boolean {
+  protected isAskedSession(sessionId: unknown): boolean {
     const asked = this.turn?.sessionId
-    if (asked === undefined || asked.toLowerCase() === text(sessionId).toLowerCase()) return true
+    if (asked === undefined || typeof sessionId !== 'string') return true
+    if (asked.toLowerCase() === sessionId.toLowerCase()) return true
     this.mustStop = { reason: 'session_lost', message: `The agent did not find the session ${asked}.` }
     return false
   }
@@ -137,7 +139,8 @@ export abstract class Translation {
     if (text(part) !== '') this.emit({ type: 'thinking', content: part })
   }
 
-  protected toolUse(toolId: string, toolName: string, toolInput: Record<string, unknown>): void {
+  protected toolUse(toolId: string, toolName: string, input: unknown): void {
+    const toolInput = isObject(input) ? input : input === undefined ? {} : { value: input }
     if (isDeeperThan(toolInput, DEEPEST_INPUT)) throw new RangeError('the input of the tool is nested too deeply')
     this.endText()
     this.emit({ type: 'tool_use', toolId: text(toolId), toolName: text(toolName), toolInput })

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -19,6 +19,21 @@ export function createRunDirectory(): RunDirectory {
       writeFileSync(file, content, { mode: 0o600 })
       return file
     },
-    remove: () => rmSync(path, { recursive: true, force: true }),
+    remove() {
+      try {
+        rmSync(path, { recursive: true, force: true })
+      } catch {
+        makeWritable(path)
+        rmSync(path, { recursive: true, force: true })
+      }
+    },
+  }
+}
+
+/** A tool may leave directories that nobody may change, such as a cache of modules. */
+function makeWritable(directory: string): void {
+  chmodSync(directory, 0o700)
+  for (const entry of readdirSync(directory, { withFileTypes: true })) {
+    if (entry.isDirectory()) makeWritable(join(directory, entry.name))
   }
 }

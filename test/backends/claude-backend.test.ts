@@ -132,7 +132,7 @@ describe('Claude Code is started', () => {
 })
 
 describe('Claude Code is not started', () => {
-  it.each(['', '-', '--help', '-c', 'not-a-uuid', `${SESSION} `, `${SESSION}\n`, `-${SESSION}`, 'a'.repeat(36)])(
+  it.each(['-', '--help', '-c', 'not-a-uuid', `${SESSION} `, `${SESSION}\n`, `-${SESSION}`, 'a'.repeat(36)])(
     'for the session %j, which cannot be one of its own',
     async (sessionId) => {
       const { start, result } = await record('claude', { sessionId })

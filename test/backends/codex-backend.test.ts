@@ -165,7 +165,7 @@ describe('Codex is given the system prompt', () => {
 })
 
 describe('Codex is not started', () => {
-  it.each(['', '-', '--last', 'not-a-uuid', `${SESSION} `, `-${SESSION}`])(
+  it.each(['-', '--last', 'not-a-uuid', `${SESSION} `, `-${SESSION}`])(
     'for the session %j, which cannot be one of its own',
     async (sessionId) => {
       const { start, result } = await record('codex', { sessionId })

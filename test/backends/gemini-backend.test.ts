@@ -190,7 +190,7 @@ describe('of what the operator has for Gemini CLI', () => {
 })
 
 describe('Gemini CLI is not started', () => {
-  it.each(['', '-', 'latest', '1', `${SESSION} `, `-${SESSION}`])(
+  it.each(['-', 'latest', '1', `${SESSION} `, `-${SESSION}`])(
     'for the session %j, which cannot be one of its own',
     async (sessionId) => {
       const { start, result } = await record('gemini', { sessionId })

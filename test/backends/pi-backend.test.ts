@@ -91,7 +91,7 @@ describe('Pi is started', () => {
 })
 
 describe('Pi is not started', () => {
-  it.each(['', '-', '-r', 'latest', '/tmp/session.jsonl', SESSION.slice(0, 8), `-${SESSION}`])(
+  it.each(['-', '-r', 'latest', '/tmp/session.jsonl', SESSION.slice(0, 8), `-${SESSION}`])(
     'for the session %j, which cannot be one of its own',
     async (sessionId) => {
       const { start, result } = await record('pi', { sessionId })

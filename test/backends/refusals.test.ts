@@ -13,9 +13,14 @@ const OWN_IDS: Record<BackendName, RegExp> = {
   claude: UUID,
   codex: UUID,
   gemini: UUID,
-  opencode: /^ses_[0-9A-Za-z]+$/,
+  opencode: /^ses_[\w-]+$/,
   pi: UUID,
 }
+
+it('an empty session id is none', async () => {
+  const { result } = await runTurn(createUnstarted('claude'), { sessionId: '' })
+  expect(result).toHaveProperty('exitCode')
+})
 
 it.each(BACKEND_NAMES)('no string that is not one of its own session ids starts %s', async (name) => {
   const backend = createUnstarted(name)
@@ -28,7 +33,7 @@ it.each(BACKEND_NAMES)('no string that is not one of its own session ids starts 
   )
   await fc.assert(
     fc.asyncProperty(
-      anyId.filter((id) => !OWN_IDS[name].test(id)),
+      anyId.filter((id) => id !== '' && !OWN_IDS[name].test(id)),
       async (sessionId) => {
         const { result } = await runTurn(backend, { sessionId })
         expect(result).toEqual({

@@ -56,4 +56,16 @@ describe('a streaming callback', () => {
     await pump.drained()
     expect(heard).toEqual([])
   })
+
+  it('gets everything though it throws each time', async () => {
+    const got: string[] = []
+    const { pump } = setup((text) => {
+      got.push(text)
+      throw new Error('broken')
+    })
+    pump.push('a')
+    pump.push('b')
+    await pump.drained()
+    expect(got).toEqual(['a', 'b'])
+  })
 })

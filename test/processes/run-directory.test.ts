@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -31,5 +32,23 @@ describe('createRunDirectory', () => {
     directory.remove()
     directory.remove()
     expect(existsSync(directory.path)).toEqual(false)
+  })
+
+  it('removes what nobody may change, such as a cache of modules', () => {
+    const code = `
+      import { chmodSync, existsSync, mkdirSync } from 'node:fs'
+      import { createRunDirectory } from ${JSON.stringify(new URL('../../src/processes/run-directory.ts', import.meta.url).href)}
+      const directory = createRunDirectory()
+      mkdirSync(directory.path + '/cache/module', { recursive: true })
+      chmodSync(directory.path + '/cache', 0o500)
+      directory.remove()
+      console.log(existsSync(directory.path))
+    `
+    // Root may change everything: somebody else must try.
+    const user = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {}
+    const args = ['--import', import.meta.resolve('tsx'), '--input-type=module', '-e', code]
+    const env = { PATH: process.env['PATH'], TMPDIR: '/tmp', TSX_DISABLE_CACHE: '1' }
+    const { stdout, stderr } = spawnSync(process.execPath, args, { ...user, env, encoding: 'utf8' })
+    expect([stdout, stderr]).toEqual(['false\n', ''])
   })
 })
