@@ -191,9 +191,10 @@ export async function recordDelicatePrompts(name: BackendName): Promise<Record<s
 export async function runTurn(
   backend: CliBackend,
   request: Partial<AgentRequest> = {},
+  signal = new AbortController().signal,
 ): Promise<{ events: AgentEvent[]; result: AgentResult }> {
   const events: AgentEvent[] = []
-  for await (const event of backend.run({ prompt: 'hi', ...request }, new AbortController().signal)) events.push(event)
+  for await (const event of backend.run({ prompt: 'hi', ...request }, signal)) events.push(event)
   const last = events.at(-1)
   if (last?.type !== 'complete') throw new Error(`A run ended with ${last?.type}`)
   return { events, result: last.result }

@@ -146,3 +146,43 @@ function countPlaces(value: unknown): number {
   if (typeof value !== 'object' || value === null) return 1
   return Object.values(value).reduce((sum: number, inner) => sum + countPlaces(inner), 1)
 }
+
+describe('an answer with something broken beside it', () => {
+  it.each([
+    ['codex', { type: 'message', role: 'assistant', content: 'A', session_id: null }],
+    ['gemini', { response: 'A', session_id: null }],
+    ['gemini', { response: 'A', stats: { models: { some: {} } } }],
+    ['opencode', { type: 'result', text: 'A', session_id: null }],
+    ['opencode', { type: 'result', text: 'A', sessionID: null }],
+  ] as const)('is still the answer of %s: %j', (name, value) => {
+    expect(createBackend(name, CONFIG).parseOutput(JSON.stringify(value))).toEqual({
+      isError: false,
+      responseText: 'A',
+    })
+  })
+})
+
+it.each([
+  [undefined, {}],
+  [{ command: 'ls' }, { command: 'ls' }],
+  ['ls', { value: 'ls' }],
+  [null, { value: null }],
+])('the input %j of a tool is told as %j', async (input, told) => {
+  const stdout = [
+    { type: 'assistant', message: { content: [{ type: 'tool_use', id: 't', name: 'Bash', input }] } },
+    { type: 'result', result: 'done' },
+  ].map((line) => JSON.stringify(line))
+  const { events } = await runTurn(createPrintingBackend('claude', { stdout: stdout.join('\n') }))
+  expect(events.find((event) => event.type === 'tool_use')).toMatchObject({ toolInput: told })
+})
+
+it('many runs may share one signal', async () => {
+  const warnings: string[] = []
+  const onWarning = (warning: Error) => void warnings.push(warning.name)
+  process.on('warning', onWarning)
+  const { signal } = new AbortController()
+  const backend = createPrintingBackend('claude', { stdout: ANSWERS.claude })
+  await Promise.all(Array.from({ length: 15 }, () => runTurn(backend, {}, signal)))
+  process.off('warning', onWarning)
+  expect(warnings).toEqual([])
+})

@@ -198,6 +198,18 @@ describe.concurrent('aetheel ask, interrupted', () => {
     expect([exitCode, terminal.leftovers()]).toEqual([1, []])
   })
 
+  it('ends the whole tree when nobody reads what it does any more', async (test) => {
+    const terminal = new Terminal(test)
+    const noise: Step[] = Array.from({ length: 200 }, (_, index) => ({ print: `noise ${index}\n` }))
+    const prompt = terminal.prompt(...descendants, START, ...noise, { hang: true })
+    const child = terminal.start(['ask', prompt], FAKE)
+    child.stderr.destroy()
+    const exitCode = await new Promise((resolve) => {
+      child.once('exit', resolve)
+    })
+    expect([exitCode, terminal.leftovers()]).toEqual([1, []])
+  })
+
   it('starts nothing when it is interrupted while it waits for the prompt', async (test) => {
     const terminal = new Terminal(test)
     const child = terminal.start(['ask'], FAKE)
