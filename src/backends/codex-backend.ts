@@ -135,6 +135,7 @@ function instructionsHook(systemPrompt: string, files: RunDirectory) {
 
 class CodexTranslation extends Translation {
   #lastMessage: string | undefined
+  #startedTools = new Set<string>()
 
   protected translate(value: JsonObject): void {
     const line = value as CodexLine
@@ -167,6 +168,7 @@ class CodexTranslation extends Translation {
 
   #itemStarted(item: CodexItem): void {
     if (NO_TOOLS.has(item.type)) return
+    this.#startedTools.add(item.id)
     const input: JsonObject = {}
     for (const name in item) if (!NOT_INPUT.has(name)) input[name] = item[name]
     this.toolUse(item.id, item.type, input)
@@ -186,8 +188,8 @@ class CodexTranslation extends Translation {
       case 'todo_list':
         return
       default: {
-        // Some tools are only ever completed; one that was started is not opened twice.
-        this.#itemStarted(item)
+        // Some tools are only ever completed.
+        if (!this.#startedTools.has(item.id)) this.#itemStarted(item)
         const { exit_code: exitCode } = item
         return this.toolResult({
           toolId: item.id,

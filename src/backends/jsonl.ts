@@ -33,6 +33,10 @@ export class JsonReader {
 
   line(line: string): void {
     if (this.#open.length > 0) return this.#continue(line)
+    // As nearly every line is: nothing to clean.
+    const value = line.startsWith('{') ? parse(line) : undefined
+    if (isObject(value)) return this.sink.object(value)
+
     const text = clean(line)
     if (this.#single(text)) return
     this.#prefix = new JsonPrefix()
@@ -52,9 +56,9 @@ export class JsonReader {
       this.sink.text(text)
       return true
     }
-    const parsed = parse(trimmed)
-    if (parsed) this.#emit(parsed.value, text)
-    return parsed !== undefined
+    const value = parse(trimmed)
+    if (value !== undefined) this.#emit(value, text)
+    return value !== undefined
   }
 
   #continue(line: string): void {
@@ -68,10 +72,10 @@ export class JsonReader {
     this.#keep(line)
     if (state === 'open') return
     const text = this.#open.join('\n').trim()
-    const parsed = parse(text)
-    if (parsed === undefined) return this.#giveUp()
+    const value = parse(text)
+    if (value === undefined) return this.#giveUp()
     this.#forget()
-    this.#emit(parsed.value, text)
+    this.#emit(value, text)
   }
 
   /** What looked like the beginning of a value was none: each line stands for itself. */
@@ -111,10 +115,10 @@ function clean(line: string): string {
 }
 
 /** A failing JSON.parse is slow: text that is cut off is spared it. */
-function parse(text: string): { value: unknown } | undefined {
+function parse(text: string): unknown {
   if (!text.endsWith('}') && !text.endsWith(']')) return undefined
   try {
-    return { value: JSON.parse(text) }
+    return JSON.parse(text)
   } catch {
     return undefined // Not JSON: the caller goes on with it as text.
   }

@@ -243,9 +243,13 @@ function text(claimed: string): string {
 /** Nothing honest is; whoever prints the input would run out of stack. */
 const DEEPEST_INPUT = 200
 
-function isDeeperThan(value: unknown, levels: number): boolean {
-  if (typeof value !== 'object' || value === null) return false
-  return levels === 0 || Object.values(value).some((below) => isDeeperThan(below, levels - 1))
+function isDeeperThan(value: object, levels: number): boolean {
+  if (levels === 0) return true
+  for (const key in value) {
+    const below: unknown = value[key as keyof typeof value]
+    if (typeof below === 'object' && below !== null && isDeeperThan(below, levels - 1)) return true
+  }
+  return false
 }
 
 function nameOf(kind: unknown): string {
