@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import JSON5 from 'json5'
 import { z } from 'zod'
-import { DEFAULT_IDLE_TIMEOUT_MS, DEFAULT_MAX_TURNS } from './backends/cli-backend.js'
+import { DEFAULT_IDLE_TIMEOUT_MS } from './backends/cli-backend.js'
 import { isObject } from './backends/jsonl.js'
 import { resolveBackendName } from './backends/registry.js'
 import type { BackendAdapterConfig, BackendName } from './backends/types.js'
@@ -23,11 +23,13 @@ export interface GatewayConfig {
   workingDir: string
   /** Further variables that agents may see, as names or `PREFIX_*`. */
   agentEnvPass: string[]
-  logLevel: LogLevel
-  /** What was wrong but could be put right, one sentence each; for the log. */
+  /** Left out, each command has its own. */
+  logLevel?: LogLevel
+  /** What was wrong but could be put right, one sentence each. */
   warnings: string[]
 }
 
+const DEFAULT_MAX_TURNS = 25
 const DEFAULT_QUERY_TIMEOUT_MS = 1_800_000
 
 /** A file has numbers, the environment has digits. */
@@ -88,7 +90,7 @@ export function loadConfig(env: NodeJS.ProcessEnv = operatorEnvironment(), file?
     idleTimeoutMs: settings.idleTimeoutMs ?? DEFAULT_IDLE_TIMEOUT_MS,
     workingDir: resolve(settings.workingDir ?? '.'),
     agentEnvPass: settings.agentEnvPass ?? [],
-    logLevel: settings.logLevel ?? 'info',
+    ...(settings.logLevel && { logLevel: settings.logLevel }),
     warnings,
   }
 }

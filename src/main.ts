@@ -24,6 +24,10 @@ interface AskFlags {
 
 const environment = operatorEnvironment()
 
+/** Aborted when the reader has left, as in `aetheel ask … 2>&1 | head`. */
+const unwanted = new AbortController()
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => unwanted.abort())
+
 const program = new Command('aetheel')
   .description('Talk to coding agents (Claude Code, Codex, Gemini CLI, OpenCode, Pi) through one interface.')
   .version(readVersion())
@@ -58,7 +62,7 @@ program
       isJson: flags.json === true,
       stdout: process.stdout,
       stderr: process.stderr,
-      signal: abortWhenUnwanted(),
+      signal: abortOnSignals(),
     })
     process.exitCode = isError ? 1 : 0
   })
@@ -86,31 +90,25 @@ program
   .command('demo')
   .description('Show the main job with a built-in demonstration agent: nothing to install, no account.')
   .action(async () => {
-    process.exitCode = await demo(environment, process.stdout, abortWhenUnwanted())
+    process.exitCode = await demo(environment, process.stdout, abortOnSignals())
   })
 
 function readConfig(): GatewayConfig {
   const config = loadConfig(environment, program.opts<{ config?: string }>().config)
-  const log = openLog(config)
-  for (const warning of config.warnings) log.warn('config.adjusted', { warning })
+  for (const warning of config.warnings) console.error(`Warning: ${warning}`)
   return config
 }
 
-function openLog(config: GatewayConfig) {
-  return createLog({ level: config.logLevel, secrets: secretsOf(environment) })
-}
-
 function openBackend(config: GatewayConfig, name: BackendName): AgentBackend {
-  const dependencies = { environment, passVariables: config.agentEnvPass, log: openLog(config) }
-  return createBackend(name, backendConfig(config, name), dependencies)
+  // A person reads what these commands print: the log speaks only when something is broken, or when asked to.
+  const log = createLog({ level: config.logLevel ?? 'error', secrets: secretsOf(environment) })
+  return createBackend(name, backendConfig(config, name), { environment, passVariables: config.agentEnvPass, log })
 }
 
-/** Aborts on Ctrl-C and its like, and when the reader has left, as in `aetheel ask … 2>&1 | head`. */
-function abortWhenUnwanted(): AbortSignal {
-  const controller = new AbortController()
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => controller.abort())
-  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => controller.abort())
-  return controller.signal
+/** Aborts on Ctrl-C and its like, too. */
+function abortOnSignals(): AbortSignal {
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => unwanted.abort())
+  return unwanted.signal
 }
 
 function backendArgument(value: string): BackendName {

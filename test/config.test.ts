@@ -14,7 +14,6 @@ const DEFAULTS = {
   idleTimeoutMs: 600_000,
   workingDir: process.cwd(),
   agentEnvPass: [],
-  logLevel: 'info',
   warnings: [],
 }
 

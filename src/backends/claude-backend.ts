@@ -173,7 +173,8 @@ export class ClaudeCodeBackend extends CliBackend {
  */
 function permissionArgs(allowedTools: string[]): string[] {
   if (allowedTools.length === 0) return ['--dangerously-skip-permissions']
-  const names = allowedTools.map((tool) => tool.replace(/\(.*$/s, ''))
+  // `default` is no tool but all of them.
+  const names = allowedTools.map((tool) => tool.replace(/\(.*$/s, '')).filter((name) => name !== 'default')
   const hasRules = allowedTools.some((tool) => tool.includes('(') || tool.startsWith('mcp__'))
   return [
     ...(hasRules
@@ -279,7 +280,7 @@ class ClaudeTranslation extends Translation {
 
   #result(line: ResultLine): void {
     this.#judge(line)
-    if (typeof line.total_cost_usd === 'number') this.costUsd = line.total_cost_usd
+    if (Number.isFinite(line.total_cost_usd)) this.costUsd = Number(line.total_cost_usd)
     this.#count(line)
     this.metadata = { turns: line.num_turns, permissionDenials: line.permission_denials }
   }

@@ -1,6 +1,7 @@
 // Everything about driving a command line that is the same for all five agents. A subclass says how its CLI is
 // started (`invocation`) and what its output means (`translation`).
 
+import { setMaxListeners } from 'node:events'
 import { existsSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { operatorEnvironment } from '../environment.js'
@@ -32,9 +33,10 @@ import type {
 import { problemsOfVersion, readVersion, type VersionKnowledge } from './version.js'
 
 export const DEFAULT_IDLE_TIMEOUT_MS = 600_000
-export const DEFAULT_MAX_TURNS = 25
 
 const VERSION_TIMEOUT_MS = 10_000
+/** Before a turn: better without knowing the version than late. */
+const VERSION_BEFORE_TURN_MS = 2_000
 
 export interface BackendDependencies {
   /** The operator's environment; filtered before an agent sees it. */
@@ -82,7 +84,7 @@ export abstract class CliBackend implements AgentBackend {
   protected abstract readonly traits: CliTraits
   protected readonly dependencies: BackendDependencies
   #warned = new Set<string>()
-  #version: { path: string; mtimeMs: number; text: string } | undefined
+  #version: { path: string; mtimeMs: number; text: string | undefined } | undefined
 
   constructor(
     protected readonly config: BackendAdapterConfig,
@@ -162,35 +164,36 @@ export abstract class CliBackend implements AgentBackend {
       return
     }
 
-    // One of our own: the caller may start many runs with the same signal.
-    const cancelled = AbortSignal.any([signal])
     let files: RunDirectory | undefined
     let run: Run | undefined
-    const cancel = () => run?.stop(CANCELLED)
+    const preparing = new AbortController()
+    const cancel = () => {
+      preparing.abort()
+      run?.stop(CANCELLED)
+    }
+    // A caller may start any number of runs with one signal.
+    setMaxListeners(0, signal)
+    signal.addEventListener('abort', cancel)
+    const timer = setTimeout(() => preparing.abort(), Math.min(watch.timeoutMs, VERSION_BEFORE_TURN_MS))
     try {
       files = createRunDirectory()
       const startedAt = this.dependencies.now()
-      const limited = AbortSignal.any([cancelled, AbortSignal.timeout(Math.min(watch.timeoutMs, VERSION_TIMEOUT_MS))])
-      const invocation = await this.invocation(turn, files, limited)
+      const invocation = await this.invocation(turn, files, preparing.signal)
       watch.timeoutMs -= Math.min(this.dependencies.now() - startedAt, watch.timeoutMs)
       run = this.#start(turn, invocation, watch)
-      cancelled.addEventListener('abort', cancel)
-      if (cancelled.aborted) cancel()
+      if (signal.aborted) cancel()
+      yield* run.events
     } catch (error) {
-      if (files) this.#remove(files)
+      if (run) throw error
       const message = `${this.traits.label} CLI could not be prepared: ${messageOf(error)}`
       yield* this.#refused({ reason: 'spawn', message })
-      return
-    }
-
-    try {
-      yield* run.events
     } finally {
-      cancelled.removeEventListener('abort', cancel)
+      clearTimeout(timer)
+      signal.removeEventListener('abort', cancel)
       // Reached early when the consumer leaves the loop: the agent must not work on for nobody.
       cancel()
-      await run.ended
-      this.#remove(files)
+      await run?.ended
+      if (files) this.#remove(files)
     }
   }
 
@@ -228,7 +231,7 @@ export abstract class CliBackend implements AgentBackend {
     const { mtimeMs } = statSync(path)
     if (this.#version?.path === path && this.#version.mtimeMs === mtimeMs) return this.#version.text
     const text = await readVersion(path, this.#agentEnvironment(), signal)
-    if (text !== undefined) this.#version = { path, mtimeMs, text }
+    if (!signal.aborted) this.#version = { path, mtimeMs, text }
     return text
   }
 
@@ -238,7 +241,7 @@ export abstract class CliBackend implements AgentBackend {
   }
 
   #turn(request: AgentRequest): Turn {
-    const model = request.model ?? this.config.model
+    const model = (request.model ?? this.config.model) || undefined
     return {
       prompt: this.neutralise(request.prompt),
       systemPrompt: request.systemPrompt ?? '',
@@ -249,7 +252,7 @@ export abstract class CliBackend implements AgentBackend {
       allowedTools: request.allowedTools ?? this.config.allowedTools,
       // Absolute: a CLI that is both started there and told the path would go down twice.
       workingDir: resolve(request.workingDir ?? this.config.workingDir),
-      maxTurns: request.maxTurns ?? this.config.maxTurns,
+      maxTurns: wholeNumber('maxTurns', request.maxTurns ?? this.config.maxTurns),
     }
   }
 
@@ -323,8 +326,9 @@ export abstract class CliBackend implements AgentBackend {
   #notFound(): string {
     const { cliPath } = this.config
     const problem = existsSync(cliPath) ? 'is not an executable file' : 'was not found'
-    const remedy = `Install it (npm install -g ${this.traits.packageName}) or set BACKEND_CLI_PATH to where it is.`
-    return `${this.traits.label} CLI "${cliPath}" ${problem}. ${remedy}`
+    const install = `Install it (npm install -g ${this.traits.packageName}) so that it is on the PATH`
+    const orPath = 'or, for the agent that AGENT_BACKEND names, set BACKEND_CLI_PATH to where it is'
+    return `${this.traits.label} CLI "${cliPath}" ${problem}. ${install}, ${orPath}.`
   }
 
   #agentEnvironment(): Record<string, string> {
@@ -333,8 +337,7 @@ export abstract class CliBackend implements AgentBackend {
   }
 
   #warnAboutIgnoredOptions(turn: Turn): void {
-    // Nobody asked for the default: that it cannot be kept is nothing to tell at every start.
-    if (!this.traits.supportsMaxTurns && turn.maxTurns !== DEFAULT_MAX_TURNS) this.#warnOnce('maxTurns', turn.maxTurns)
+    if (!this.traits.supportsMaxTurns) this.#warnOnce('maxTurns', turn.maxTurns)
     if (!this.traits.supportsToolControl && turn.allowedTools.length > 0) {
       this.#warnOnce('allowedTools', turn.allowedTools)
     }
@@ -366,6 +369,11 @@ function countCharacters(text: string): number {
   let surrogatePairs = 0
   for (const _ of text.matchAll(/[\uD800-\uDBFF][\uDC00-\uDFFF]/g)) surrogatePairs += 1
   return text.length - surrogatePairs
+}
+
+function wholeNumber(name: string, value: number): number {
+  if (Number.isInteger(value) && value >= 0) return value
+  throw new GatewayError('request_invalid', `${name} must be a whole number, not ${value}`)
 }
 
 function milliseconds(name: string, value: number, atLeast: number): number {

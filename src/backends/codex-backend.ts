@@ -236,6 +236,6 @@ function outcomeOf({ aggregated_output, changes, result, error }: CodexItem): st
 }
 
 /** What is not a tool's input in its item. */
-const NOT_INPUT = new Set(['id', 'type', 'status', 'aggregated_output', 'exit_code', 'result', 'error'])
+const NOT_INPUT = new Set(['id', 'type', 'status', 'aggregated_output', 'exit_code', 'result', 'error', '__proto__'])
 
 const NO_TOOLS = new Set(['agent_message', 'reasoning', 'error', 'todo_list'])

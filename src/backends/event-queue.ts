@@ -30,7 +30,8 @@ export class EventQueue implements AsyncIterable<AgentEvent> {
         else this.#held.push(body)
         return
       case 'tool_use':
-        if (this.#openTools.has(body.toolId) || this.#closedTools.has(body.toolId)) return
+        if (this.#openTools.has(body.toolId)) return
+        this.#closedTools.delete(body.toolId)
         this.#openTools.set(body.toolId, body.toolName)
         break
       case 'tool_result': {

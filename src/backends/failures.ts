@@ -5,7 +5,7 @@ export type FailureSign = readonly [sign: RegExp, reason: FailureReason, advice?
 
 /** What the CLIs and the model servers behind them say, whichever agent it is. A backend's own signs come first. */
 const COMMON_SIGNS: readonly FailureSign[] = [
-  [/\b429\b|rate.?limit|too many requests|quota|usage limit|hit your limit|resource.?exhausted/i, 'rate_limit'],
+  [/\b429\b|rate.?limit|too many requests|\bquota\b|usage limit|hit your limit|resource.?exhausted/i, 'rate_limit'],
   [/\b40[13]\b|unauthori[sz]ed|forbidden|api.?key|not logged in|authenticat|please (?:log|sign) ?in/i, 'auth'],
 ]
 

@@ -16,7 +16,7 @@ type PiLine =
   | { type: 'message_update'; assistantMessageEvent: { type: string; delta?: string } }
   | { type: 'message_end' | 'turn_end'; message: PiMessage }
   | { type: 'tool_execution_start'; toolCallId: string; toolName: string; args: Record<string, unknown> }
-  | { type: 'tool_execution_end'; toolCallId: string; toolName: string; result: PiContent; isError: boolean }
+  | { type: 'tool_execution_end'; toolCallId: string; toolName: string; result: PiContent; isError?: boolean }
   | { type: 'auto_retry_start'; attempt: number; maxAttempts: number; errorMessage: string }
   | { type: 'compaction_start'; reason?: string }
   | { type: (typeof IGNORED)[number] }
@@ -136,7 +136,11 @@ class PiTranslation extends Translation {
       case 'tool_execution_start':
         return this.toolUse(line.toolCallId, line.toolName, line.args)
       case 'tool_execution_end':
-        return this.toolResult({ toolId: line.toolCallId, content: textOf(line.result), isError: line.isError })
+        return this.toolResult({
+          toolId: line.toolCallId,
+          content: textOf(line.result),
+          isError: line.isError === true,
+        })
       case 'auto_retry_start':
         return this.notice(`${line.errorMessage} (retry ${line.attempt} of ${line.maxAttempts})`)
       case 'compaction_start':

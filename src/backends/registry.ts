@@ -27,7 +27,7 @@ export function createBackend(
 }
 
 export function resolveBackendName(raw: string | undefined): BackendName {
-  const name = BACKEND_NAMES.find((known) => known === (raw ?? 'claude'))
+  const name = raw === undefined ? 'claude' : BACKEND_NAMES.find((known) => known === raw)
   if (name) return name
   throw new GatewayError('backend_unknown', `Unknown backend "${raw}". Known: ${BACKEND_NAMES.join(', ')}`)
 }
@@ -89,10 +89,18 @@ export class BackendRegistry {
     if (cached && cached.until > this.now()) return cached.isAvailable
     const timeLimit = new AbortController()
     const isAvailable = Promise.race([
-      backend.validate().catch(() => false),
+      validateSafely(backend),
       sleep(AVAILABILITY_TIMEOUT_MS, false, { signal: timeLimit.signal }).catch(() => false),
     ]).finally(() => timeLimit.abort())
     this.#availability.set(backend.name(), { until: this.now() + AVAILABILITY_CACHE_MS, isAvailable })
     return isAvailable
+  }
+}
+
+async function validateSafely(backend: AgentBackend): Promise<boolean> {
+  try {
+    return await backend.validate()
+  } catch {
+    return false // One that cannot even say whether it is available is not.
   }
 }

@@ -76,9 +76,13 @@ export abstract class Translation {
     if (typeof sessionId === 'string') this.sessionId = sessionId
   }
 
-  protected started(sessionId: unknown, model?: string): void {
+  protected started(sessionId: unknown, model?: unknown): void {
     this.inSession(sessionId)
-    this.emit({ type: 'started', ...(this.sessionId && { sessionId: this.sessionId }), ...(model && { model }) })
+    this.emit({
+      type: 'started',
+      ...(this.sessionId && { sessionId: this.sessionId }),
+      ...(typeof model === 'string' && { model }),
+    })
   }
 
   /** The answer is also what streams, if nothing did. */
@@ -152,7 +156,7 @@ export abstract class Translation {
 
   /** Adds to what the turn has cost so far. */
   protected spent(dollars: unknown): void {
-    if (typeof dollars === 'number') this.costUsd = (this.costUsd ?? 0) + dollars
+    if (Number.isFinite(dollars)) this.costUsd = (this.costUsd ?? 0) + Number(dollars)
   }
 
   protected notice(content: string): void {

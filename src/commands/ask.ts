@@ -53,17 +53,18 @@ const INPUT_CHARACTERS = 120
 function describeActivity(event: AgentEvent): string | undefined {
   switch (event.type) {
     case 'tool_use':
-      return `→ ${event.toolName} ${oneLine(JSON.stringify(event.toolInput))}`
+      return oneLine(`→ ${event.toolName} ${JSON.stringify(event.toolInput)}`)
     case 'tool_result':
-      return `${event.isError ? '✗' : '✓'} ${event.toolName} ${oneLine(event.content)}`
+      return oneLine(`${event.isError ? '✗' : '✓'} ${event.toolName} ${event.content}`)
     case 'notice':
-      return `! ${oneLine(event.content)}`
+      return oneLine(`! ${event.content}`)
     default:
       return undefined
   }
 }
 
 function oneLine(text: string): string {
-  const line = text.replaceAll(/\s+/g, ' ').trim()
+  // Control characters would act on the terminal.
+  const line = text.replaceAll(/[\s\p{Cc}]+/gu, ' ').trim()
   return line.length <= INPUT_CHARACTERS ? line : `${line.slice(0, INPUT_CHARACTERS)}…`
 }

@@ -10,6 +10,7 @@ import { endLeftovers, endTree, type RunRoot } from './process-tree.js'
 const MARKER_NAME = 'AETHEEL_RUN_ID'
 
 const CLOSE_AFTER_EXIT_MS = 5_000
+const LONG_WORK_MS = 20
 
 export interface ProcessOptions {
   /** Absolute: with `cwd` set, a relative one would be looked up there. */
@@ -59,7 +60,14 @@ export function startProcess(options: ProcessOptions): LocalProcess {
     hasExited: () => child.exitCode !== null || child.signalCode !== null,
   }
 
-  child.stdout.on('data', options.onStdout)
+  child.stdout.on('data', (chunk: Buffer) => {
+    const startedAt = performance.now()
+    options.onStdout(chunk)
+    if (performance.now() - startedAt < LONG_WORK_MS) return
+    // A flood. Others get their turn before the next chunk; nothing is lost in that time.
+    child.stdout.pause()
+    setImmediate(() => child.stdout.resume())
+  })
   child.stderr.on('data', options.onStderr)
   // A CLI that exits without reading its input breaks the pipe; how it exited says all there is to say.
   child.stdin.on('error', () => {})

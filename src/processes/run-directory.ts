@@ -1,6 +1,6 @@
 import { chmodSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 
 /** A private directory for the files of one run: readable by us alone, gone with `remove`. */
 export interface RunDirectory {
@@ -11,7 +11,7 @@ export interface RunDirectory {
 }
 
 export function createRunDirectory(): RunDirectory {
-  const path = mkdtempSync(join(tmpdir(), 'aetheel-run-'))
+  const path = mkdtempSync(resolve(tmpdir(), 'aetheel-run-'))
   return {
     path,
     write(name, content) {

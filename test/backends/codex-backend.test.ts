@@ -60,12 +60,6 @@ describe('Codex is started', () => {
     expect(await recordDelicatePrompts('codex')).toEqual(DELICATE_PROMPTS)
   })
 
-  it('without a warning about a turn limit that nobody set', async () => {
-    const { log, warnings } = recordingLog()
-    await recordStart('codex', {}, { dependencies: { log } })
-    expect(warnings).toEqual([])
-  })
-
   it('without what it cannot honour, of which one warning tells each', async () => {
     const { log, warnings } = recordingLog()
     const { argv } = await recordStart('codex', { allowedTools: ['shell'], maxTurns: 3 }, { dependencies: { log } })

@@ -34,7 +34,7 @@ describe.concurrent('aetheel doctor', () => {
     const terminal = new Terminal(test)
     const { exitCode, stdout } = await terminal.run(['doctor'])
     const advice = (label: string, name: string, packageName: string) =>
-      `    ${label} CLI "${name}" was not found. Install it (npm install -g ${packageName}) or set BACKEND_CLI_PATH to where it is.`
+      `    ${label} CLI "${name}" was not found. Install it (npm install -g ${packageName}) so that it is on the PATH, or, for the agent that AGENT_BACKEND names, set BACKEND_CLI_PATH to where it is.`
     expect([exitCode, stdout.trimEnd().split('\n')]).toEqual([
       1,
       [

@@ -155,7 +155,6 @@ export function describeCalls({ it, setup }: ContractPart): void {
     it.for([
       { model: '--help' },
       { model: '-x' },
-      { model: '' },
       { model: 'a\0b' },
       { model: 'a\nb' },
       { allowedTools: ['read', '--dangerous'] },
