@@ -1,6 +1,6 @@
 // The environment of an agent is built on purpose: what a CLI needs passes, everything else stays with us.
 
-/** Names, or the beginning or the end of names with a `*` for the rest. */
+/** Names, or the beginning of names with a `*` for the rest. */
 const COMMON_VARIABLES = [
   ...['PATH', 'HOME', 'USER', 'LOGNAME', 'SHELL', 'TERM', 'TMPDIR', 'SSH_AUTH_SOCK', 'XDG_*'],
   ...['LANG', 'LANGUAGE', 'LC_*', 'TZ'],
@@ -18,14 +18,6 @@ const GATEWAY_VARIABLES = [
   ...['OPENCODE_URL', 'OPENCODE_USERNAME', 'OPENCODE_PASSWORD', 'OPENCODE_ENABLED'],
 ]
 
-/** The variables of every model provider, for the agents that can use any of them. There are hundreds. */
-export const PROVIDER_VARIABLES = [
-  '*_API_KEY',
-  ...['ANTHROPIC_*', 'OPENAI_*', 'AZURE_*', 'GEMINI_*', 'GOOGLE_*', 'GCLOUD_*', 'VERTEX_*', 'AWS_*', 'CLOUDFLARE_*'],
-  ...['OLLAMA_*', 'LMSTUDIO_*', 'HF_*', 'HUGGINGFACE_*', 'COPILOT_*', 'DATABRICKS_*', 'SNOWFLAKE_*', 'WATSONX_*'],
-  ...['FRIENDLI_*', 'CLARIFAI_*', 'NEON_AI_GATEWAY_*', 'INFOMANIAK_*', 'PRIVATEMODE_*', 'BAILING_*', 'MODAL_*'],
-]
-
 export function agentEnvironment(operator: NodeJS.ProcessEnv, ownVariables: readonly string[]): Record<string, string> {
   const passed = [...COMMON_VARIABLES, ...ownVariables]
   const environment: Record<string, string> = {}
@@ -36,8 +28,5 @@ export function agentEnvironment(operator: NodeJS.ProcessEnv, ownVariables: read
 }
 
 function matches(name: string, patterns: readonly string[]): boolean {
-  return patterns.some((pattern) => {
-    if (pattern.endsWith('*')) return name.startsWith(pattern.slice(0, -1))
-    return pattern.startsWith('*') ? name.endsWith(pattern.slice(1)) : name === pattern
-  })
+  return patterns.some((pattern) => (pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern))
 }

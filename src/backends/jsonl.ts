@@ -17,8 +17,8 @@ export function stripAnsi(text: string): string {
   return text.includes('\u001B') ? text.replace(ANSI_CODES, '') : text
 }
 
-/** Of a value over many lines. What is longer is none, and must not be kept for ever. */
-const MOST_LINES = 50_000
+/** What a kept line costs beside its characters. */
+const LINE_OVERHEAD = 64
 
 export class JsonReader {
   /** The lines of a value that is not closed yet. */
@@ -61,10 +61,10 @@ export class JsonReader {
     return value !== undefined
   }
 
-  #continue(line: string): void {
+  #continue(raw: string): void {
+    const line = clean(raw)
     const state = this.#prefix.feed(line)
-    const isTooMuch = this.#open.length >= MOST_LINES || this.#openCharacters + line.length > this.maxCharacters
-    if (state === 'invalid' || isTooMuch) {
+    if (state === 'invalid' || this.#openCharacters + line.length > this.maxCharacters) {
       this.#giveUp()
       this.line(line)
       return
@@ -89,7 +89,7 @@ export class JsonReader {
 
   #keep(line: string): void {
     this.#open.push(line)
-    this.#openCharacters += line.length
+    this.#openCharacters += line.length + LINE_OVERHEAD
   }
 
   #forget(): void {

@@ -2,10 +2,10 @@
 // docs/backends/opencode.md.
 
 import type { RunDirectory } from '../processes/run-directory.js'
-import { PROVIDER_VARIABLES } from './agent-environment.js'
 import { CliBackend, type CliTraits, type Invocation } from './cli-backend.js'
 import { reasonOfStatus } from './failures.js'
 import { isObject, type JsonObject } from './jsonl.js'
+import { PROVIDER_VARIABLES } from './provider-variables.js'
 import { mergeSettings, parseSettings } from './settings.js'
 import { combineUsage, tokenUsage, Translation } from './translation.js'
 import type { Turn } from './turn.js'
@@ -104,8 +104,8 @@ export class OpenCodeBackend extends CliBackend {
 /** The rules of an agent come after all others, so what the operator's settings allow does not undo ours. */
 const RESTRICTED_AGENT = 'aetheel'
 
-/** Tools that go under another tool's permission. */
-const PERMISSION_OF_TOOL: Record<string, string> = { write: 'edit', patch: 'edit', apply_patch: 'edit' }
+/** They all go under the permission of `edit`. */
+const EDITING_TOOLS = ['write', 'patch', 'apply_patch']
 
 /** Only the listed tools; `bash(git log*)` lists only such calls. The last entry that matches decides. */
 function permissionOf(allowedTools: string[]): JsonObject {
@@ -113,7 +113,7 @@ function permissionOf(allowedTools: string[]): JsonObject {
   const permission: JsonObject = { '*': 'deny', external_directory: 'allow' }
   for (const tool of allowedTools) {
     const [, name = tool, pattern] = /^([^(]+)\((.*)\)$/s.exec(tool) ?? []
-    const key = PERMISSION_OF_TOOL[name] ?? name
+    const key = EDITING_TOOLS.includes(name) ? 'edit' : name
     const before = permission[key] ?? { '*': 'deny' }
     permission[key] = pattern === undefined || !isObject(before) ? 'allow' : { ...before, [pattern]: 'allow' }
   }

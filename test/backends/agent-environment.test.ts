@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { agentEnvironment, PROVIDER_VARIABLES } from '../../src/backends/agent-environment.js'
+import { agentEnvironment } from '../../src/backends/agent-environment.js'
+import { PROVIDER_VARIABLES } from '../../src/backends/provider-variables.js'
 
 const OWN = ['ANTHROPIC_*', 'CLAUDE_*', 'IS_SANDBOX']
 
@@ -34,8 +35,13 @@ describe('an agent', () => {
     ...['AWS_PROFILE', 'GROQ_API_KEY', 'CEREBRAS_API_KEY', 'XAI_API_KEY', 'OPENROUTER_API_KEY', 'MISTRAL_API_KEY'],
     ...['DEEPSEEK_API_KEY', 'ZAI_API_KEY', 'MINIMAX_API_KEY', 'MOONSHOT_API_KEY', 'KIMI_API_KEY', 'HF_TOKEN'],
     ...['FIREWORKS_API_KEY', 'AI_GATEWAY_API_KEY', 'CLOUDFLARE_API_KEY', 'XIAOMI_API_KEY', 'COPILOT_GITHUB_TOKEN'],
+    ...['DEEPINFRA_API_KEY', 'DATABRICKS_HOST', 'CLARIFAI_PAT'],
   ])('of any provider gets %s', (name) => {
     expect(agentEnvironment({ [name]: 'value' }, PROVIDER_VARIABLES)).toEqual({ [name]: 'value' })
+  })
+
+  it.each(['STRIPE_API_KEY', 'GITHUB_TOKEN', 'GH_TOKEN', 'NPM_TOKEN'])('of any provider does not get %s', (name) => {
+    expect(agentEnvironment({ [name]: 'value' }, PROVIDER_VARIABLES)).toEqual({})
   })
 
   it('does not get a variable that has no value', () => {
