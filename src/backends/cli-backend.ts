@@ -84,6 +84,8 @@ export abstract class CliBackend implements AgentBackend {
   protected abstract readonly traits: CliTraits
   protected readonly dependencies: BackendDependencies
   #warned = new Set<string>()
+  /** Where the sessions of this backend are at home, by id. */
+  #directories = new Map<string, string>()
   #version: { path: string; mtimeMs: number; text: string | undefined } | undefined
 
   constructor(
@@ -182,7 +184,10 @@ export abstract class CliBackend implements AgentBackend {
       watch.timeoutMs -= Math.min(this.dependencies.now() - startedAt, watch.timeoutMs)
       run = this.#start(turn, invocation, watch)
       if (signal.aborted) cancel()
-      yield* run.events
+      for await (const event of run.events) {
+        if (event.type === 'complete') this.#remember(event.result.sessionId, turn.workingDir)
+        yield event
+      }
     } catch (error) {
       if (run) throw error
       const message = `${this.traits.label} CLI could not be prepared: ${messageOf(error)}`
@@ -240,6 +245,14 @@ export abstract class CliBackend implements AgentBackend {
     return []
   }
 
+  /** Most CLIs find a session only in the directory where it began. */
+  #remember(sessionId: string | undefined, directory: string): void {
+    if (sessionId === undefined) return
+    this.#directories.set(sessionId, directory)
+    const [oldest] = this.#directories.keys()
+    if (this.#directories.size > MOST_DIRECTORIES && oldest !== undefined) this.#directories.delete(oldest)
+  }
+
   #turn(request: AgentRequest): Turn {
     const model = (request.model ?? this.config.model) || undefined
     return {
@@ -251,7 +264,9 @@ export abstract class CliBackend implements AgentBackend {
       ...(model !== undefined && { model }),
       allowedTools: request.allowedTools ?? this.config.allowedTools,
       // Absolute: a CLI that is both started there and told the path would go down twice.
-      workingDir: resolve(request.workingDir ?? this.config.workingDir),
+      workingDir: resolve(
+        request.workingDir ?? this.#directories.get(request.sessionId ?? '') ?? this.config.workingDir,
+      ),
       maxTurns: wholeNumber('maxTurns', request.maxTurns ?? this.config.maxTurns),
     }
   }
@@ -349,6 +364,8 @@ export abstract class CliBackend implements AgentBackend {
     this.dependencies.log.warn('backend.option-ignored', { backend: this.name(), option, value })
   }
 }
+
+const MOST_DIRECTORIES = 10_000
 
 const CANCELLED: Failed = { reason: 'cancelled', message: 'Cancelled' }
 

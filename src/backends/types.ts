@@ -68,6 +68,7 @@ export interface AgentRequest {
   /** The rest overrides the backend's configuration for this one turn. */
   model?: string
   allowedTools?: string[]
+  /** Left out, a session this backend has seen is continued where it began. */
   workingDir?: string
   timeoutMs?: number
   /** Longest silence of the agent; 0 switches the watchdog off. */

@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect } from 'vitest'
 import { START, type Step } from './agent-script.js'
 import type { ContractPart } from './backend-contract.js'
@@ -8,6 +10,16 @@ export function describeSessions({ it, setup }: ContractPart): void {
       const prompt = stage.prompt({ start: setup.knownSession }, { answer: 'Hello again' })
       const result = await stage.backend().execute(prompt, '', setup.knownSession)
       expect(result).toEqual({ isError: false, responseText: 'Hello again', sessionId: setup.knownSession })
+    })
+
+    it('is continued in the directory where it began', async ({ stage }) => {
+      const backend = stage.backend()
+      const workingDir = stage.makeDirectory('elsewhere')
+      const start: Step = { start: setup.knownSession }
+      await stage.see({ prompt: stage.prompt(start, { answer: 'Hello' }), workingDir }, { backend })
+      const prompt = stage.prompt(start, { touch: 'continued' }, { answer: 'Hello again' })
+      await stage.see({ prompt, sessionId: setup.knownSession }, { backend })
+      expect(existsSync(join(workingDir, 'continued'))).toEqual(true)
     })
 
     it('that the CLI does not know is lost, and has no id', async ({ stage }) => {
