@@ -1,14 +1,20 @@
-import { readFileSync } from 'node:fs'
-import { resolve } from 'node:path'
-import JSON5 from 'json5'
-import { z } from 'zod'
-import { DEFAULT_IDLE_TIMEOUT_MS } from './backends/cli-backend.js'
-import { isObject } from './backends/jsonl.js'
-import { resolveBackendName } from './backends/registry.js'
+import { homedir } from 'node:os'
+import { dirname, join, resolve, sep } from 'node:path'
 import type { BackendAdapterConfig, BackendName } from './backends/types.js'
+import { fileExists, readConfigFile } from './config-file.js'
+import { describeProblems, dotted, quote, sentenceOf } from './config-problems.js'
+import {
+  DEFAULT_MAX_TURNS,
+  type HookConfig,
+  maxTurnsSchema,
+  type SettingName,
+  type Settings,
+  settingsSchema,
+  VARIABLES,
+} from './config-schema.js'
 import { operatorEnvironment } from './environment.js'
-import { GatewayError, messageOf } from './errors.js'
-import { LOG_LEVELS, type LogLevel } from './log.js'
+import { GatewayError } from './errors.js'
+import type { LogLevel } from './log.js'
 
 export interface GatewayConfig {
   agentBackend: BackendName
@@ -25,43 +31,54 @@ export interface GatewayConfig {
   agentEnvPass: string[]
   /** Left out, each command has its own. */
   logLevel?: LogLevel
+  /** Left out, an SQLite file under `home`. */
+  databaseUrl?: string
+  maxConcurrentQueries: number
+  /** Of one conversation. */
+  maxQueueDepth: number
+  replyExpiryMs: number
+  /** 0 for never. */
+  sessionIdleMs: number
+  leaseMs: number
+  /** 0 for at once. */
+  drainTimeoutMs: number
+  promptDir: string
+  hooks: HookConfig[]
+  projects: ProjectConfig[]
+  /** The data directory, as an absolute path. It need not exist yet. */
+  home: string
+  /** The file that was read, as an absolute path. */
+  configFile?: string
   /** What was wrong but could be put right, one sentence each. */
   warnings: string[]
 }
 
-const DEFAULT_MAX_TURNS = 25
-const DEFAULT_QUERY_TIMEOUT_MS = 1_800_000
+export interface ProjectConfig {
+  id: string
+  directory: string
+  backend?: BackendName
+  model?: string
+  allowedTools?: string[]
+  queryTimeoutMs?: number
+  maxTurns?: number
+}
 
-/** A file has numbers, the environment has digits. */
-const whole = z.union([z.number(), z.string().regex(/^\d+$/).transform(Number)], 'must be a whole number').pipe(z.int())
-const positive = whole.pipe(z.number().positive())
-const list = z.union([z.array(z.string()), z.string().transform(splitList)])
+export type SettingSource = 'default' | 'file' | 'environment'
 
-/** What the configuration file may hold. The environment speaks the same values under the names of `VARIABLES`. */
-const settingsSchema = z.strictObject({
-  agentBackend: z.string().optional().transform(toBackendName),
-  backendCliPath: z.string().min(1).optional(),
-  backendModel: z.string().min(1).optional(),
-  backendMaxTurns: z.unknown().optional(),
-  allowedTools: list.optional(),
-  queryTimeoutMs: positive.optional(),
-  idleTimeoutMs: whole.pipe(z.number().nonnegative()).optional(),
-  workingDir: z.string().min(1).optional(),
-  agentEnvPass: list.optional(),
-  logLevel: z.enum(LOG_LEVELS).optional(),
-})
+const CONFIG_FILE_NAME = 'aetheel.json5'
 
-const VARIABLES: Record<keyof z.input<typeof settingsSchema>, string> = {
-  agentBackend: 'AGENT_BACKEND',
-  backendCliPath: 'BACKEND_CLI_PATH',
-  backendModel: 'BACKEND_MODEL',
-  backendMaxTurns: 'BACKEND_MAX_TURNS',
-  allowedTools: 'ALLOWED_TOOLS',
-  queryTimeoutMs: 'QUERY_TIMEOUT_MS',
-  idleTimeoutMs: 'IDLE_TIMEOUT_MS',
-  workingDir: 'WORKING_DIR',
-  agentEnvPass: 'AGENT_ENV_PASS',
-  logLevel: 'LOG_LEVEL',
+/**
+ * The configuration file to use: the one that is named, else `aetheel.json5` in the current directory, else the one in
+ * the data directory, else none. One that is named need not exist: `loadConfig` then says so.
+ */
+export function findConfigFile(env: NodeJS.ProcessEnv, cwd: string, explicit?: string): string | undefined {
+  if (explicit !== undefined) return resolve(cwd, explicit)
+  return configFilePlaces(env, cwd).find(fileExists)
+}
+
+/** Where a configuration file is looked for when none is named, first place first. */
+export function configFilePlaces(env: NodeJS.ProcessEnv, cwd: string): string[] {
+  return [resolve(cwd, CONFIG_FILE_NAME), join(dataDirectory(env), CONFIG_FILE_NAME)]
 }
 
 /**
@@ -70,85 +87,98 @@ const VARIABLES: Record<keyof z.input<typeof settingsSchema>, string> = {
  * Contract: throws one `config_invalid` that names every problem.
  */
 export function loadConfig(env: NodeJS.ProcessEnv = operatorEnvironment(), file?: string): GatewayConfig {
+  return loadConfigWithSources(env, file).config
+}
+
+/** As `loadConfig`, and where each setting comes from. */
+export function loadConfigWithSources(
+  env: NodeJS.ProcessEnv,
+  file?: string,
+): { config: GatewayConfig; sourceOf: (name: SettingName) => SettingSource } {
+  const configFile = file === undefined ? undefined : resolve(file)
+  const fromFile = configFile === undefined ? {} : readConfigFile(configFile)
   const fromEnvironment = readEnvironment(env)
-  const parsed = settingsSchema.safeParse({ ...readFile(file), ...fromEnvironment })
-  if (!parsed.success) {
-    const problems = parsed.error.issues.map((issue) => describeIssue(issue, fromEnvironment, file))
-    throw new GatewayError('config_invalid', problems.join('\n'))
+  const given: Record<string, unknown> = { ...fromFile, ...fromEnvironment }
+  const placeOf = (path: PropertyKey[]): string => variableOf(path, fromEnvironment) ?? `${configFile}: ${dotted(path)}`
+
+  const warnings: string[] = []
+  if ('backendMaxTurns' in given && !maxTurnsSchema.safeParse(given['backendMaxTurns']).success) {
+    const value = quote('backendMaxTurns' in fromEnvironment ? env['BACKEND_MAX_TURNS'] : given['backendMaxTurns'])
+    const place = placeOf(['backendMaxTurns'])
+    warnings.push(`${place} must be a positive whole number, not ${value}; using ${DEFAULT_MAX_TURNS}.`)
+    delete given['backendMaxTurns']
   }
 
-  const settings = parsed.data
-  const agentBackend = settings.agentBackend
-  const warnings: string[] = []
-  return {
-    agentBackend,
-    backendCliPath: settings.backendCliPath ?? agentBackend,
-    ...(settings.backendModel !== undefined && { backendModel: settings.backendModel }),
-    backendMaxTurns: maxTurns(settings.backendMaxTurns, warnings),
-    allowedTools: settings.allowedTools ?? [],
-    queryTimeoutMs: settings.queryTimeoutMs ?? DEFAULT_QUERY_TIMEOUT_MS,
-    idleTimeoutMs: settings.idleTimeoutMs ?? DEFAULT_IDLE_TIMEOUT_MS,
-    workingDir: resolve(settings.workingDir ?? '.'),
-    agentEnvPass: settings.agentEnvPass ?? [],
-    ...(settings.logLevel && { logLevel: settings.logLevel }),
+  const parsed = settingsSchema.safeParse(given, { error: sentenceOf })
+  if (!parsed.success) {
+    const problems = describeProblems(settingsSchema, parsed.error.issues, placeOf)
+    throw new GatewayError('config_invalid', problems.join('\n'))
+  }
+  const { $schema: _, ...settings } = parsed.data
+  const sourceOf = (name: SettingName): SettingSource =>
+    !(name in given) ? 'default' : name in fromEnvironment ? 'environment' : 'file'
+  const config = {
+    ...settings,
+    ...resolvePaths(settings, env, (name) => (configFile && sourceOf(name) === 'file' ? dirname(configFile) : '.')),
+    home: dataDirectory(env),
+    ...(configFile !== undefined && { configFile }),
     warnings,
+  }
+  return { config, sourceOf }
+}
+
+/** `baseOf` says where a relative path of a setting begins. */
+function resolvePaths(
+  settings: Settings,
+  env: NodeJS.ProcessEnv,
+  baseOf: (name: SettingName) => string,
+): Pick<GatewayConfig, 'backendCliPath' | 'workingDir' | 'promptDir' | 'hooks' | 'projects'> {
+  const pathOf = (name: SettingName, path: string): string => resolve(baseOf(name), expandHome(path, env))
+  // A name without a slash is looked up in PATH.
+  const executableOf = (name: SettingName, command: string): string =>
+    command.includes(sep) ? pathOf(name, command) : command
+  return {
+    backendCliPath: executableOf('backendCliPath', settings.backendCliPath ?? settings.agentBackend),
+    workingDir: pathOf('workingDir', settings.workingDir ?? '.'),
+    promptDir: pathOf('promptDir', settings.promptDir ?? join(dataDirectory(env), 'prompt')),
+    hooks: settings.hooks.map((hook) => {
+      const [executable, ...rest] = hook.command ?? []
+      return executable === undefined ? hook : { ...hook, command: [executableOf('hooks', executable), ...rest] }
+    }),
+    projects: Object.entries(settings.projects).map(([id, project]) => ({
+      id,
+      ...project,
+      directory: pathOf('projects', project.directory),
+    })),
   }
 }
 
-function readFile(file: string | undefined): object {
-  if (file === undefined) return {}
-  try {
-    const settings: unknown = JSON5.parse(readFileSync(file, 'utf8'))
-    if (isObject(settings)) return settings
-  } catch (error) {
-    throw new GatewayError('config_invalid', `${file}: ${messageOf(error)}`, { cause: error })
-  }
-  throw new GatewayError('config_invalid', `${file}: must hold one object, as in { agentBackend: 'claude' }`)
+/** Where the gateway keeps its data: `AETHEEL_HOME`, else `.aetheel` in the person's own directory. */
+function dataDirectory(env: NodeJS.ProcessEnv): string {
+  const home = env['AETHEEL_HOME']
+  return home ? resolve(expandHome(home, env)) : join(personalDirectory(env), '.aetheel')
+}
+
+/** Only a shell knows `~`; files and service definitions do not go through one. */
+function expandHome(path: string, env: NodeJS.ProcessEnv): string {
+  return path === '~' || path.startsWith(`~${sep}`) ? join(personalDirectory(env), path.slice(1)) : path
+}
+
+function personalDirectory(env: NodeJS.ProcessEnv): string {
+  return resolve(env['HOME'] || homedir())
 }
 
 /** An empty variable counts as not set, except for the backend: who empties that one should be told. */
-function readEnvironment(env: NodeJS.ProcessEnv): Record<string, string> {
-  const entries = Object.entries(VARIABLES).flatMap(([key, variable]) => {
-    const value = env[variable]
-    return value === undefined || (value === '' && key !== 'agentBackend') ? [] : [[key, value] as const]
+function readEnvironment(env: NodeJS.ProcessEnv): Record<string, unknown> {
+  const entries = Object.entries(VARIABLES).flatMap(([key, { name, read }]) => {
+    const value = env[name]
+    return value === undefined || (value === '' && key !== 'agentBackend') ? [] : [[key, read(value)] as const]
   })
   return Object.fromEntries(entries)
 }
 
-function describeIssue(issue: z.core.$ZodIssue, fromEnvironment: object, file: string | undefined): string {
-  if (issue.code === 'unrecognized_keys') {
-    const keys = issue.keys.map((key) => `"${key}"`).join(', ')
-    return `${file}: unknown key ${keys}. Known: ${Object.keys(VARIABLES).join(', ')}`
-  }
-  const [key = ''] = issue.path
-  const name = key in fromEnvironment ? VARIABLES[key as keyof typeof VARIABLES] : `${file}: ${issue.path.join('.')}`
-  return `${name}: ${issue.message}`
-}
-
-function toBackendName(raw: string | undefined, context: z.RefinementCtx): BackendName {
-  try {
-    return resolveBackendName(raw)
-  } catch (error) {
-    context.addIssue({ code: 'custom', message: messageOf(error) })
-    return z.NEVER
-  }
-}
-
-function maxTurns(raw: unknown, warnings: string[]): number {
-  const parsed = positive.default(DEFAULT_MAX_TURNS).safeParse(raw)
-  if (parsed.success) return parsed.data
-  warnings.push(
-    `BACKEND_MAX_TURNS must be a positive whole number, not ${JSON.stringify(raw)}; using ${DEFAULT_MAX_TURNS}.`,
-  )
-  return DEFAULT_MAX_TURNS
-}
-
-/** At commas, but not at those inside a rule such as `Bash(git log,git show)`. */
-function splitList(text: string): string[] {
-  return text
-    .split(/,(?![^(]*\))/)
-    .map((item) => item.trim())
-    .filter((item) => item !== '')
+function variableOf([key = '']: PropertyKey[], fromEnvironment: object): string | undefined {
+  return Object.hasOwn(fromEnvironment, key) ? VARIABLES[key as keyof typeof VARIABLES].name : undefined
 }
 
 /** What a backend is built with. `BACKEND_CLI_PATH` and `BACKEND_MODEL` are meant for the chosen agent alone. */

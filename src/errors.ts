@@ -1,8 +1,14 @@
 /** Every mistake a caller can make. `status` is the HTTP answer; docs/errors.md explains each code. */
 export const ERROR_CODES = {
+  backend_missing: { status: 503 },
   backend_unknown: { status: 404 },
   config_invalid: { status: 500 },
+  gateway_running: { status: 409 },
+  not_found: { status: 404 },
   request_invalid: { status: 400 },
+  store_corrupt: { status: 500 },
+  store_full: { status: 507 },
+  store_unavailable: { status: 503 },
 } as const satisfies Record<string, { status: number }>
 
 export type ErrorCode = keyof typeof ERROR_CODES

@@ -1,9 +1,13 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { homedir, tmpdir } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
+import fc from 'fast-check'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { backendConfig, loadConfig } from '../src/config.js'
+import { backendConfig, findConfigFile, loadConfig } from '../src/config.js'
+import { settingsSchema } from '../src/config-schema.js'
 import { GatewayError } from '../src/errors.js'
+
+const HOME = { HOME: '/home/ada' }
 
 const DEFAULTS = {
   agentBackend: 'claude',
@@ -14,30 +18,54 @@ const DEFAULTS = {
   idleTimeoutMs: 600_000,
   workingDir: process.cwd(),
   agentEnvPass: [],
+  maxConcurrentQueries: 5,
+  maxQueueDepth: 100,
+  replyExpiryMs: 900_000,
+  sessionIdleMs: 604_800_000,
+  leaseMs: 30_000,
+  drainTimeoutMs: 30_000,
+  promptDir: '/home/ada/.aetheel/prompt',
+  hooks: [],
+  projects: [],
+  home: '/home/ada/.aetheel',
   warnings: [],
+}
+
+const ALL_VARIABLES = {
+  AGENT_BACKEND: 'opencode',
+  BACKEND_CLI_PATH: '/opt/opencode',
+  BACKEND_MODEL: 'anthropic/some-model',
+  BACKEND_MAX_TURNS: '7',
+  ALLOWED_TOOLS: ' read, Bash(git log,git show) ,,edit ',
+  QUERY_TIMEOUT_MS: '1000',
+  IDLE_TIMEOUT_MS: '0',
+  WORKING_DIR: 'some/where',
+  AGENT_ENV_PASS: 'GITHUB_TOKEN,NPM_*',
+  LOG_LEVEL: 'debug',
+  DATABASE_URL: 'postgresql://ada:secret@db.example/aetheel',
+  MAX_CONCURRENT_QUERIES: '8',
+  MAX_QUEUE_DEPTH: '3',
+  REPLY_EXPIRY_MS: '60000',
+  SESSION_IDLE_MS: '0',
+  LEASE_MS: '1000',
+  DRAIN_TIMEOUT_MS: '0',
+  PROMPT_DIR: 'prompts',
+  AETHEEL_HOME: 'data',
 }
 
 const KNOWN = 'claude, codex, gemini, opencode, pi'
 
 describe('loadConfig from the environment', () => {
   it('has a default for everything', () => {
-    expect(loadConfig({})).toEqual(DEFAULTS)
+    expect(loadConfig(HOME)).toEqual(DEFAULTS)
+  })
+
+  it('keeps its data in the home directory of the user when the environment has none', () => {
+    expect(loadConfig({}).home).toBe(join(homedir(), '.aetheel'))
   })
 
   it('reads every variable', () => {
-    const config = loadConfig({
-      AGENT_BACKEND: 'opencode',
-      BACKEND_CLI_PATH: '/opt/opencode',
-      BACKEND_MODEL: 'anthropic/some-model',
-      BACKEND_MAX_TURNS: '7',
-      ALLOWED_TOOLS: ' read, Bash(git log,git show) ,,edit ',
-      QUERY_TIMEOUT_MS: '1000',
-      IDLE_TIMEOUT_MS: '0',
-      WORKING_DIR: 'some/where',
-      AGENT_ENV_PASS: 'GITHUB_TOKEN,NPM_*',
-      LOG_LEVEL: 'debug',
-    })
-    expect(config).toEqual({
+    expect(loadConfig(ALL_VARIABLES)).toEqual({
       agentBackend: 'opencode',
       backendCliPath: '/opt/opencode',
       backendModel: 'anthropic/some-model',
@@ -48,18 +76,45 @@ describe('loadConfig from the environment', () => {
       workingDir: resolve('some/where'),
       agentEnvPass: ['GITHUB_TOKEN', 'NPM_*'],
       logLevel: 'debug',
+      databaseUrl: 'postgresql://ada:secret@db.example/aetheel',
+      maxConcurrentQueries: 8,
+      maxQueueDepth: 3,
+      replyExpiryMs: 60_000,
+      sessionIdleMs: 0,
+      leaseMs: 1000,
+      drainTimeoutMs: 0,
+      promptDir: resolve('prompts'),
+      hooks: [],
+      projects: [],
+      home: resolve('data'),
       warnings: [],
     })
   })
 
   it('takes an empty variable as not set', () => {
-    const names = ['BACKEND_CLI_PATH', 'BACKEND_MODEL', 'BACKEND_MAX_TURNS', 'ALLOWED_TOOLS', 'QUERY_TIMEOUT_MS']
-    const others = ['IDLE_TIMEOUT_MS', 'WORKING_DIR', 'AGENT_ENV_PASS', 'LOG_LEVEL']
-    expect(loadConfig(Object.fromEntries([...names, ...others].map((name) => [name, ''])))).toEqual(DEFAULTS)
+    const { AGENT_BACKEND: _, ...others } = ALL_VARIABLES
+    const empty = Object.fromEntries(Object.keys(others).map((name) => [name, '']))
+    expect(loadConfig({ ...empty, ...HOME })).toEqual(DEFAULTS)
+  })
+
+  it('knows the tilde, which no shell has replaced', () => {
+    const paths = {
+      AETHEEL_HOME: '~/data',
+      WORKING_DIR: '~',
+      PROMPT_DIR: '~/prompts',
+      BACKEND_CLI_PATH: '~/bin/claude',
+    }
+    expect(loadConfig({ ...HOME, ...paths })).toEqual({
+      ...DEFAULTS,
+      home: '/home/ada/data',
+      workingDir: '/home/ada',
+      promptDir: '/home/ada/prompts',
+      backendCliPath: '/home/ada/bin/claude',
+    })
   })
 
   it('calls the agent by its own name unless told where it is', () => {
-    expect(loadConfig({ AGENT_BACKEND: 'gemini' })).toEqual({
+    expect(loadConfig({ ...HOME, AGENT_BACKEND: 'gemini' })).toEqual({
       ...DEFAULTS,
       agentBackend: 'gemini',
       backendCliPath: 'gemini',
@@ -70,7 +125,7 @@ describe('loadConfig from the environment', () => {
     'replaces BACKEND_MAX_TURNS=%j by 25 and warns',
     (value) => {
       const warning = `BACKEND_MAX_TURNS must be a positive whole number, not ${JSON.stringify(value)}; using 25.`
-      expect(loadConfig({ BACKEND_MAX_TURNS: value })).toEqual({ ...DEFAULTS, warnings: [warning] })
+      expect(loadConfig({ ...HOME, BACKEND_MAX_TURNS: value })).toEqual({ ...DEFAULTS, warnings: [warning] })
     },
   )
 
@@ -84,15 +139,42 @@ describe('loadConfig from the environment', () => {
   it('tells every problem at once', () => {
     const environment = { AGENT_BACKEND: 'nope', QUERY_TIMEOUT_MS: 'soon', IDLE_TIMEOUT_MS: '-5', LOG_LEVEL: 'loud' }
     expect(problemsOf(environment)).toEqual([
-      expect.stringMatching(/^AGENT_BACKEND: /),
-      expect.stringMatching(/^QUERY_TIMEOUT_MS: /),
-      expect.stringMatching(/^IDLE_TIMEOUT_MS: /),
-      expect.stringMatching(/^LOG_LEVEL: /),
+      `AGENT_BACKEND: Unknown backend "nope". Known: ${KNOWN}`,
+      'QUERY_TIMEOUT_MS: must be a whole number, 1 or more',
+      'IDLE_TIMEOUT_MS: must be a whole number, 0 or more',
+      'LOG_LEVEL: must be one of debug, info, warn, error, silent',
     ])
   })
 
-  it.each(['0', '-1', '1.5', 'Infinity', '0x', '12h'])('refuses QUERY_TIMEOUT_MS=%j', (value) => {
-    expect(problemsOf({ QUERY_TIMEOUT_MS: value })).toEqual([expect.stringMatching(/^QUERY_TIMEOUT_MS: /)])
+  it.each([
+    ['QUERY_TIMEOUT_MS', ['0', '-1', '1.5', 'Infinity', '0x', '12h', '99999999999999999999']],
+    ['MAX_CONCURRENT_QUERIES', ['0', '1001', 'all']],
+    ['MAX_QUEUE_DEPTH', ['0', '-1']],
+    ['REPLY_EXPIRY_MS', ['0', '99999999999999999999']],
+    ['SESSION_IDLE_MS', ['-1', 'never']],
+    ['LEASE_MS', ['999', '2147483648']],
+    ['DRAIN_TIMEOUT_MS', ['-1', '2147483648']],
+  ])('refuses a %s out of its range', (name, values) => {
+    expect(values.map((value) => problemsOf({ [name]: value }))).toEqual(
+      values.map(() => [expect.stringMatching(new RegExp(`^${name}: must be a whole number`))]),
+    )
+  })
+
+  it.each(['mysql://ada:hunter2@db/x', 'hunter2', 'postgres://', 'postgres://ada:hunter2@db:port/x', '/run/hunter2'])(
+    'refuses DATABASE_URL=%s without repeating it',
+    (url) => {
+      expect(problemsOf({ DATABASE_URL: url })).toEqual([
+        'DATABASE_URL: must be a URL such as postgres://user:password@host:5432/name',
+      ])
+    },
+  )
+
+  it.each([
+    'postgres:///aetheel',
+    'postgres://ada:secret@/aetheel?host=/run/postgresql',
+    'postgresql://%2Frun/aetheel',
+  ])('takes DATABASE_URL=%s', (url) => {
+    expect(loadConfig({ ...HOME, DATABASE_URL: url })).toEqual({ ...DEFAULTS, databaseUrl: url })
   })
 })
 
@@ -101,9 +183,9 @@ describe('loadConfig from a file', () => {
     const path = file(`{
       // which agent
       agentBackend: 'pi', backendMaxTurns: 3, allowedTools: ['read', 'bash'],
-      queryTimeoutMs: 5000, logLevel: 'silent',
+      queryTimeoutMs: 5000, logLevel: 'silent', $schema: './aetheel.schema.json',
     }`)
-    expect(loadConfig({}, path)).toEqual({
+    expect(loadConfig(HOME, path)).toEqual({
       ...DEFAULTS,
       agentBackend: 'pi',
       backendCliPath: 'pi',
@@ -111,56 +193,267 @@ describe('loadConfig from a file', () => {
       allowedTools: ['read', 'bash'],
       queryTimeoutMs: 5000,
       logLevel: 'silent',
+      configFile: path,
+    })
+  })
+
+  it('begins its relative paths at the directory of the file', () => {
+    const path = file(`{
+      workingDir: '../web', promptDir: 'prompts', backendCliPath: './bin/claude',
+      hooks: [{ on: 'error', command: ['./tell.sh', './x'] }, { on: 'error', command: ['tell'] }],
+      projects: { web: { directory: '.' }, api: { directory: '~/api' } },
+    }`)
+    const directory = dirname(path)
+    expect(loadConfig(HOME, path)).toEqual({
+      ...DEFAULTS,
+      workingDir: resolve(directory, '../web'),
+      promptDir: join(directory, 'prompts'),
+      backendCliPath: join(directory, 'bin/claude'),
+      hooks: [
+        { on: ['error'], command: [join(directory, 'tell.sh'), './x'], timeoutMs: 10_000 },
+        { on: ['error'], command: ['tell'], timeoutMs: 10_000 },
+      ],
+      projects: [
+        { id: 'web', directory },
+        { id: 'api', directory: '/home/ada/api' },
+      ],
+      configFile: path,
+    })
+  })
+
+  it('begins the relative paths of the environment at the current directory all the same', () => {
+    const path = file(`{ workingDir: 'a', promptDir: 'b' }`)
+    expect(loadConfig({ ...HOME, WORKING_DIR: 'c', PROMPT_DIR: 'd' }, path)).toEqual({
+      ...DEFAULTS,
+      workingDir: resolve('c'),
+      promptDir: resolve('d'),
+      configFile: path,
+    })
+  })
+
+  it('reads hooks and projects with everything they may have', () => {
+    const path = file(`{
+      hooks: [{ on: ['run-started', 'run-finished'], url: 'https://hooks.example/x', timeoutMs: 500 }],
+      projects: {
+        Web_1: {
+          directory: '/srv/web', backend: 'codex', model: 'some-model', allowedTools: 'read,edit',
+          queryTimeoutMs: 1000, maxTurns: 2,
+        },
+      },
+    }`)
+    expect(loadConfig(HOME, path)).toEqual({
+      ...DEFAULTS,
+      hooks: [{ on: ['run-started', 'run-finished'], url: 'https://hooks.example/x', timeoutMs: 500 }],
+      projects: [
+        {
+          id: 'Web_1',
+          directory: '/srv/web',
+          backend: 'codex',
+          model: 'some-model',
+          allowedTools: ['read', 'edit'],
+          queryTimeoutMs: 1000,
+          maxTurns: 2,
+        },
+      ],
+      configFile: path,
     })
   })
 
   it('stands back behind the environment', () => {
     const path = file(`{ agentBackend: 'pi', backendModel: 'from-file', logLevel: 'nonsense' }`)
-    expect(loadConfig({ AGENT_BACKEND: 'codex', LOG_LEVEL: 'warn' }, path)).toEqual({
+    expect(loadConfig({ ...HOME, AGENT_BACKEND: 'codex', LOG_LEVEL: 'warn' }, path)).toEqual({
       ...DEFAULTS,
       agentBackend: 'codex',
       backendCliPath: 'codex',
       backendModel: 'from-file',
       logLevel: 'warn',
+      configFile: path,
     })
   })
 
-  it('names unknown keys together with every other problem', () => {
-    const path = file(`{ agentBackend: 'nope', agentbackend: 'pi', toString: 1, queryTimeoutMs: 0 }`)
-    expect(problemsOf({ LOG_LEVEL: 'loud' }, path)).toEqual([
-      `${path}: agentBackend: Unknown backend "nope". Known: ${KNOWN}`,
-      expect.stringContaining(`${path}: queryTimeoutMs: `),
-      expect.stringMatching(/^LOG_LEVEL: /),
-      expect.stringContaining(`${path}: unknown key "agentbackend", "toString". Known: agentBackend, backendCliPath`),
+  it('tells every problem at every depth at once, with its path', () => {
+    const path = file(`{
+      agentBackend: 'nope', agentbackend: 'pi', DATABASE_URL: 'x', toString: 1, __proto__: 2, 'a b': 3, '\\u001b[1m': 4,
+      workingDir: '', allowedTools: ['read', 5], backendModel: 6, agentEnvPass: {}, databaseUrl: 'hunter2',
+      hooks: [
+        { on: [] },
+        { on: ['error', 'eror'], comand: ['x'], command: [''], url: 'ftp://ada:hunter2@x', timeoutMs: 300001 },
+        { on: 7, command: [] },
+        'error',
+      ],
+      projects: { web: { directry: '.', backend: 'nope', maxTurns: 1.5 }, '-web': { directory: '.' }, toString: 8 },
+    }`)
+    const names = 'message-received, run-started, run-finished, reply-sent, error'
+    expect(problemsOf({ LOG_LEVEL: 'loud' }, path).map((problem) => problem.replace(`${path}: `, ''))).toEqual([
+      `agentBackend: Unknown backend "nope". Known: ${KNOWN}`,
+      'backendModel: must be text',
+      'allowedTools[1]: must be text',
+      'workingDir: must not be empty',
+      'agentEnvPass: must be a list of texts, or one text',
+      'LOG_LEVEL: must be one of debug, info, warn, error, silent',
+      'databaseUrl: must be a URL such as postgres://user:password@host:5432/name',
+      'hooks[0].on: must have at least one entry',
+      'hooks[0]: needs either "command" or "url", and not both',
+      `hooks[1].on[1]: must be one of ${names}`,
+      'hooks[1].command[0]: must name an executable',
+      'hooks[1].url: must be a URL that begins with http:// or https://',
+      'hooks[1].timeoutMs: must be a whole number from 1 to 300000',
+      'hooks[1].comand: unknown key; did you mean "command"?',
+      'hooks[1]: needs either "command" or "url", and not both',
+      `hooks[2].on: must be one of ${names}, or a list of them`,
+      'hooks[2].command: must have at least one entry',
+      'hooks[3]: must be an object',
+      'projects.web.directory: is missing',
+      `projects.web.backend: Unknown backend "nope". Known: ${KNOWN}`,
+      'projects.web.maxTurns: must be a whole number, 1 or more',
+      'projects.web.directry: unknown key; did you mean "directory"?',
+      'projects.-web: a project id has 1 to 64 letters, digits, "-" and "_", and begins with a letter or a digit',
+      'projects.toString: must be an object',
+      'agentbackend: unknown key; did you mean "agentBackend"?',
+      'DATABASE_URL: unknown key; did you mean "databaseUrl"?',
+      expect.stringContaining('toString: unknown key. Known: $schema, agentBackend, backendCliPath'),
+      expect.stringContaining('__proto__: unknown key. Known: '),
+      expect.stringContaining('["a b"]: unknown key. Known: '),
+      expect.stringContaining('["\\u001b[1m"]: unknown key. Known: '),
     ])
   })
 
-  it.each(['true', '[]', 'null', '""', '"soon"', '{}'])('refuses queryTimeoutMs: %s', (value) => {
-    const path = file(`{ queryTimeoutMs: ${value} }`)
-    expect(problemsOf({}, path)).toEqual([expect.stringContaining(`${path}: queryTimeoutMs`)])
+  it('stops counting where nobody reads on', () => {
+    const path = file(`{ ${Array.from({ length: 150 }, (_, index) => `key${index}: 1`).join(', ')} }`)
+    const problems = problemsOf({}, path)
+    expect([problems.length, problems.at(-1)]).toEqual([101, '… and 50 more problems'])
   })
 
-  it.each(['true', '[]', '"x"', '0', '{}'])('replaces backendMaxTurns: %s by 25 and warns', (value) => {
-    expect(loadConfig({}, file(`{ backendMaxTurns: ${value} }`))).toEqual({
-      ...DEFAULTS,
-      warnings: [expect.stringMatching(/must be a positive whole number.*using 25\.$/)],
-    })
+  it.each(['true', '[]', 'null', '""', '"soon"', '"5"', '{}'])('refuses queryTimeoutMs: %s', (value) => {
+    const path = file(`{ queryTimeoutMs: ${value} }`)
+    expect(problemsOf({}, path)).toEqual([`${path}: queryTimeoutMs: must be a whole number, 1 or more`])
   })
 
   it.each([
-    ['that is broken', '{ agentBackend: '],
-    ['that is empty', ''],
-    ['that holds a list', '[]'],
-    ['that holds a word', '"claude"'],
-  ])('refuses one %s and names it', (_, content) => {
+    ['true', 'true'],
+    ['[]', 'a list'],
+    ['"x"', '"x"'],
+    ['0', '0'],
+    ['Infinity', 'Infinity'],
+    ['{}', 'an object'],
+    [`${'['.repeat(100_000)}${']'.repeat(100_000)}`, 'a list'],
+  ])('replaces backendMaxTurns: %.10s by 25 and warns', (value, quoted) => {
+    const path = file(`{ backendMaxTurns: ${value} }`)
+    expect(loadConfig(HOME, path)).toEqual({
+      ...DEFAULTS,
+      configFile: path,
+      warnings: [`${path}: backendMaxTurns must be a positive whole number, not ${quoted}; using 25.`],
+    })
+  })
+
+  it('does not mind a byte order mark', () => {
+    const path = file(`\uFEFF{ agentBackend: 'claude' }`)
+    expect(loadConfig(HOME, path)).toEqual({ ...DEFAULTS, configFile: path })
+  })
+
+  it.each([
+    ['that breaks off', '{\n  agentBackend: ', ':2:17: invalid end of input'],
+    ['with text that is not quoted', '{\n  agentBackend: claude\n}', ":2:17: invalid character 'c'"],
+    ['that is empty', ' \n', ": is empty; write an object such as { agentBackend: 'claude' } into it, or remove it"],
+    ['that holds a list', '[]', ": must hold one object, such as { agentBackend: 'claude' }"],
+    ['that holds a word', '"claude"', ": must hold one object, such as { agentBackend: 'claude' }"],
+    ['of 10 MB', ' '.repeat(10_000_000), ': is larger than 1 MB; is this the configuration file?'],
+    ['in another encoding', Buffer.from('{}', 'utf16le').fill(0xff, 0, 1), ': is not UTF-8 text; save it as UTF-8'],
+  ])('refuses one %s', (_, content, problem) => {
     const path = file(content)
-    expect(problemsOf({}, path)).toEqual([expect.stringContaining(`${path}: `)])
+    expect(problemsOf({}, path)).toEqual([`${path}${problem}`])
   })
 
   it('refuses one that is not there', () => {
     expect(problemsOf({}, '/nowhere/aetheel.json5')).toEqual([
-      expect.stringContaining('/nowhere/aetheel.json5: ENOENT'),
+      '/nowhere/aetheel.json5: does not exist; create it, or name another file with --config',
     ])
+  })
+
+  it('refuses a directory', () => {
+    const path = directory()
+    expect(problemsOf({}, path)).toEqual([`${path}: is a directory; name the file in it with --config`])
+  })
+
+  it.skipIf(process.getuid?.() === 0)('refuses one that it may not read', () => {
+    const path = file('{}')
+    chmodSync(path, 0)
+    expect(problemsOf({}, path)).toEqual([
+      `${path}: may not be read; give the gateway's user permission, or name another file with --config`,
+    ])
+  })
+
+  it('either takes a file or says what is wrong with it, whatever it holds', () => {
+    const path = file('{}')
+    const keys = fc.constantFrom(...Object.keys(settingsSchema.shape), 'hooky', '__proto__')
+    const hook = fc.dictionary(fc.constantFrom('on', 'command', 'url', 'timeoutMs', 'x'), fc.jsonValue())
+    const values = fc.oneof(fc.jsonValue(), fc.array(hook), fc.dictionary(fc.string(), hook))
+    fc.assert(
+      fc.property(fc.oneof(fc.jsonValue(), fc.dictionary(keys, values)), (settings) => {
+        writeFileSync(path, JSON.stringify(settings))
+        for (const problem of problemsOf({}, path)) expect(problem).toMatch(/: \S/)
+      }),
+      { numRuns: 200 },
+    )
+  })
+
+  it('names the key that was meant when one letter is wrong', () => {
+    const path = file('{}')
+    const known = Object.keys(settingsSchema.shape)
+    const mistakes = fc
+      .tuple(fc.constantFrom(...known), fc.nat(), fc.constantFrom('x', 'Q', '_', ''), fc.constantFrom(0, 1))
+      .map(([key, position, letter, removed]) => {
+        const index = position % key.length
+        return { key, wrong: key.slice(0, index) + letter + key.slice(index + removed) }
+      })
+      .filter(({ wrong }) => !known.includes(wrong))
+    fc.assert(
+      fc.property(mistakes, ({ key, wrong }) => {
+        writeFileSync(path, JSON.stringify({ [wrong]: 1 }))
+        expect(problemsOf({}, path)).toEqual([`${path}: ${wrong}: unknown key; did you mean "${key}"?`])
+      }),
+      { numRuns: 200 },
+    )
+  })
+})
+
+describe('findConfigFile', () => {
+  it('takes the one in the current directory before the one in the data directory', () => {
+    const { cwd, home } = places({ isInCwd: true, isInHome: true })
+    expect(findConfigFile({ AETHEEL_HOME: home }, cwd)).toBe(join(cwd, 'aetheel.json5'))
+  })
+
+  it('takes the one in the data directory when the current one has none', () => {
+    const { cwd, home } = places({ isInCwd: false, isInHome: true })
+    expect(findConfigFile({ AETHEEL_HOME: home }, cwd)).toBe(join(home, 'aetheel.json5'))
+  })
+
+  it('takes .aetheel in the home directory as data directory by default', () => {
+    const { cwd, home } = places({ isInCwd: false, isInHome: false })
+    mkdirSync(join(home, '.aetheel'))
+    writeFileSync(join(home, '.aetheel/aetheel.json5'), '{}')
+    expect(findConfigFile({ HOME: home }, cwd)).toBe(join(home, '.aetheel/aetheel.json5'))
+  })
+
+  it('finds none where there is none', () => {
+    const { cwd, home } = places({ isInCwd: false, isInHome: false })
+    expect(findConfigFile({ AETHEEL_HOME: home }, cwd)).toBeUndefined()
+  })
+
+  it('finds none when the data directory is a file', () => {
+    const { cwd } = places({ isInCwd: false, isInHome: false })
+    expect(findConfigFile({ AETHEEL_HOME: file('') }, cwd)).toBeUndefined()
+  })
+
+  it('takes the one that is named before any other, there or not', () => {
+    const { cwd, home } = places({ isInCwd: true, isInHome: true })
+    expect(findConfigFile({ AETHEEL_HOME: home }, cwd, 'other.json5')).toBe(join(cwd, 'other.json5'))
+  })
+
+  it('does not pass over one that leads nowhere', () => {
+    const { cwd, home } = places({ isInCwd: false, isInHome: true })
+    symlinkSync('gone.json5', join(cwd, 'aetheel.json5'))
+    expect(findConfigFile({ AETHEEL_HOME: home }, cwd)).toBe(join(cwd, 'aetheel.json5'))
   })
 })
 
@@ -195,10 +488,21 @@ function problemsOf(environment: NodeJS.ProcessEnv, path?: string): string[] {
   return []
 }
 
-function file(content: string): string {
-  const directory = mkdtempSync(join(tmpdir(), 'aetheel-config-'))
-  onTestFinished(() => rmSync(directory, { recursive: true }))
-  const path = join(directory, 'aetheel.json5')
+function file(content: string | Buffer): string {
+  const path = join(directory(), 'aetheel.json5')
   writeFileSync(path, content)
+  return path
+}
+
+function places({ isInCwd, isInHome }: { isInCwd: boolean; isInHome: boolean }): { cwd: string; home: string } {
+  const [cwd, home] = [directory(), directory()]
+  if (isInCwd) writeFileSync(join(cwd, 'aetheel.json5'), '{}')
+  if (isInHome) writeFileSync(join(home, 'aetheel.json5'), '{}')
+  return { cwd, home }
+}
+
+function directory(): string {
+  const path = mkdtempSync(join(tmpdir(), 'aetheel-config-'))
+  onTestFinished(() => rmSync(path, { recursive: true }))
   return path
 }

@@ -1,6 +1,7 @@
 // Everything about driving a command line that is the same for all five agents. A subclass says how its CLI is
 // started (`invocation`) and what its output means (`translation`).
 
+import { randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import { existsSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
@@ -9,6 +10,7 @@ import { GatewayError, messageOf } from '../errors.js'
 import { createLog, type Log } from '../log.js'
 import { findExecutable } from '../processes/find-executable.js'
 import { OUTPUT_LIMITS, type OutputLimits } from '../processes/line-splitter.js'
+import { OWNER_MARKER, type ProcessOwner } from '../processes/process-owner.js'
 import { createRunDirectory, type RunDirectory } from '../processes/run-directory.js'
 import { agentEnvironment } from './agent-environment.js'
 import { type Run, type RunPlan, startRun } from './cli-run.js'
@@ -46,6 +48,8 @@ export interface BackendDependencies {
   log: Log
   now: () => number
   limits: OutputLimits
+  /** Without one, nobody ends the agents of a gateway that was itself killed. */
+  owner?: ProcessOwner
 }
 
 /** What is fixed about one CLI. */
@@ -98,6 +102,7 @@ export abstract class CliBackend implements AgentBackend {
       log: dependencies.log ?? createLog(),
       now: dependencies.now ?? Date.now,
       limits: dependencies.limits ?? OUTPUT_LIMITS,
+      ...(dependencies.owner && { owner: dependencies.owner }),
     }
   }
 
@@ -182,7 +187,7 @@ export abstract class CliBackend implements AgentBackend {
       const startedAt = this.dependencies.now()
       const invocation = await this.invocation(turn, files, preparing.signal)
       watch.timeoutMs -= Math.min(this.dependencies.now() - startedAt, watch.timeoutMs)
-      run = this.#start(turn, invocation, watch)
+      run = this.#start(request.runId ?? randomUUID(), turn, invocation, watch)
       if (signal.aborted) cancel()
       for await (const event of run.events) {
         if (event.type === 'complete') this.#remember(event.result.sessionId, turn.workingDir)
@@ -235,7 +240,9 @@ export abstract class CliBackend implements AgentBackend {
     if (path === undefined) return undefined
     const { mtimeMs } = statSync(path)
     if (this.#version?.path === path && this.#version.mtimeMs === mtimeMs) return this.#version.text
-    const text = await readVersion(path, this.#agentEnvironment(), signal)
+    const { owner } = this.dependencies
+    const environment = { ...this.#agentEnvironment(), ...(owner && { [OWNER_MARKER]: owner.id }) }
+    const text = await readVersion(path, environment, signal)
     if (!signal.aborted) this.#version = { path, mtimeMs, text }
     return text
   }
@@ -296,9 +303,9 @@ export abstract class CliBackend implements AgentBackend {
     return undefined
   }
 
-  #start(turn: Turn, invocation: Invocation, watch: Pick<RunPlan, 'timeoutMs' | 'idleTimeoutMs'>): Run {
+  #start(runId: string, turn: Turn, invocation: Invocation, watch: Pick<RunPlan, 'timeoutMs' | 'idleTimeoutMs'>): Run {
     const { label, failureSigns, stopSignal } = this.traits
-    const { now, limits } = this.dependencies
+    const { now, limits, owner } = this.dependencies
     const { args, check, defaults, environment } = invocation
     return startRun({
       label,
@@ -310,6 +317,8 @@ export abstract class CliBackend implements AgentBackend {
         cwd: turn.workingDir,
         // PWD: OpenCode trusts it more than its real working directory.
         environment: { ...defaults, ...this.#agentEnvironment(), PWD: turn.workingDir, ...environment },
+        runId,
+        ...(owner && { owner }),
         stopSignal,
       },
       translation: (emit) => this.translation(emit, turn),

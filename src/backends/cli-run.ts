@@ -5,7 +5,6 @@
 // - Success is the CLI's own final word, never the exit code alone: several exit with 0 after a failure or a kill.
 // - What we did ourselves (time-out, cancel) decides over anything the CLI still managed to say.
 
-import { randomUUID } from 'node:crypto'
 import { StringDecoder } from 'node:string_decoder'
 import { BoundedText } from '../processes/bounded-text.js'
 import { LineSplitter, type OutputLimits } from '../processes/line-splitter.js'
@@ -19,7 +18,7 @@ import type { AgentEvent, AgentEventBody, AgentFailure, AgentResult } from './ty
 export interface RunPlan {
   label: string
   failureSigns: readonly FailureSign[]
-  process: Omit<ProcessOptions, 'runId' | 'onStdout' | 'onStderr'>
+  process: Omit<ProcessOptions, 'onStdout' | 'onStderr'>
   translation: (emit: (event: AgentEventBody) => void) => Translation
   timeoutMs: number
   /** 0 is for ever. */
@@ -63,7 +62,6 @@ export function startRun(plan: RunPlan): Run {
 
   const child = startProcess({
     ...plan.process,
-    runId: randomUUID(),
     onStdout(chunk) {
       lastSignOfLife = plan.now()
       // Not left to the timer alone, which a flood of output holds up.

@@ -60,6 +60,8 @@ export interface AgentBackend extends BackendAdapter {
 
 export interface AgentRequest {
   prompt: string
+  /** Marks the processes of this run; made up when left out. */
+  runId?: string
   systemPrompt?: string
   /** The CLI's own id of the conversation to continue. */
   sessionId?: string

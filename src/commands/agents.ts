@@ -1,4 +1,5 @@
 import type { AgentBackend, AgentProbe } from '../backends/types.js'
+import { table } from './table.js'
 
 export interface ProbedAgent {
   backend: AgentBackend
@@ -36,16 +37,4 @@ export function doctorReport(agents: ProbedAgent[], chosen: string): { text: str
   })
   const isHealthy = agents.some(({ backend, probe }) => backend.name() === chosen && probe.isFound)
   return { text: lines.join('\n'), isHealthy }
-}
-
-function table(rows: string[][]): string {
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
-  return rows
-    .map((row) =>
-      row
-        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n')
 }

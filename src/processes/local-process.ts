@@ -1,15 +1,15 @@
 // Starts one process of a run and guarantees that nothing of it outlives the run.
 
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { constants } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { OWNER_MARKER, type ProcessOwner, RUN_MARKER } from './process-owner.js'
 import { startTimeOf } from './process-table.js'
 import { endLeftovers, endTree, type RunRoot } from './process-tree.js'
 
-/** The name of the variable that marks every process of a run. */
-const MARKER_NAME = 'AETHEEL_RUN_ID'
-
 const CLOSE_AFTER_EXIT_MS = 5_000
+const RECORD_AFTER_EXIT_MS = 1_000
 const LONG_WORK_MS = 20
 
 export interface ProcessOptions {
@@ -21,6 +21,8 @@ export interface ProcessOptions {
   /** Written whole, then closed: every CLI waits for the end of its input. */
   stdin: string
   runId: string
+  /** Hears of the process before it gets its input, and when nothing of it is alive. */
+  owner?: ProcessOwner
   /** The signal this CLI cleans up best on. */
   stopSignal: NodeJS.Signals
   /** Contract: returns at once. Reading never waits, since Claude Code drops output nobody takes. */
@@ -38,11 +40,12 @@ export interface LocalProcess {
 }
 
 export function startProcess(options: ProcessOptions): LocalProcess {
+  const { owner, runId } = options
   let child
   try {
     child = spawn(options.executable, options.args, {
       cwd: options.cwd,
-      env: { ...options.environment, [MARKER_NAME]: options.runId },
+      env: { ...options.environment, [RUN_MARKER]: runId, ...(owner && { [OWNER_MARKER]: owner.id }) },
       stdio: ['pipe', 'pipe', 'pipe'],
       // Its own process group, so that a signal reaches wrapper and agent alike and Ctrl-C in our terminal only us.
       detached: true,
@@ -53,10 +56,15 @@ export function startProcess(options: ProcessOptions): LocalProcess {
   }
 
   const { pid } = child
+  if (pid === undefined) {
+    // Nothing more may be asked of it: with too many open files, not even its pipes are there.
+    const failed = once(child, 'error').then(([spawnError]: Error[]) => ({ spawnError: spawnError as Error }))
+    return { ended: failed, stop: () => {} }
+  }
   const root: RunRoot = {
-    pid: pid ?? 0,
-    startTime: pid === undefined ? 0 : startTimeOf(pid),
-    marker: `${MARKER_NAME}=${options.runId}`,
+    pid,
+    startTime: startTimeOf(pid),
+    marker: `${RUN_MARKER}=${runId}`,
     hasExited: () => child.exitCode !== null || child.signalCode !== null,
   }
 
@@ -71,34 +79,46 @@ export function startProcess(options: ProcessOptions): LocalProcess {
   child.stderr.on('data', options.onStderr)
   // A CLI that exits without reading its input breaks the pipe; how it exited says all there is to say.
   child.stdin.on('error', () => {})
-  child.stdin.end(options.stdin)
 
   const closed = new Promise<void>((resolve) => {
     child.once('close', () => resolve())
   })
   const exited = new Promise<ProcessExit>((resolve) => {
-    child.once('error', (spawnError) => {
-      if (pid === undefined) resolve({ spawnError })
-    })
     child.once('exit', (code, signal) => resolve({ exitCode: code ?? 128 + constants.signals[signal ?? 'SIGKILL'] }))
   })
 
   let hasEnded = false
   let stopping: Promise<void> | undefined
   const stop = (): void => {
-    if (pid !== undefined && !hasEnded) stopping ??= endTree(root, options.stopSignal)
+    if (!hasEnded) stopping ??= endTree(root, options.stopSignal)
   }
+
+  let recordError: Error | undefined
+  const record = async (owner: ProcessOwner): Promise<void> => {
+    try {
+      await owner.started({ runId, pid, startTime: root.startTime })
+      // An agent that is being stopped must not begin to work.
+      if (!stopping) child.stdin.end(options.stdin)
+    } catch (error) {
+      if (stopping) return
+      recordError = error instanceof Error ? error : new Error(String(error))
+      stop()
+    }
+  }
+  const recorded = owner && record(owner)
+  if (!recorded) child.stdin.end(options.stdin)
 
   const finish = async (): Promise<ProcessExit> => {
     const exit = await exited
-    if ('spawnError' in exit) return exit
     // Leftovers first: one of them may hold the output open.
     await (stopping ?? endLeftovers(root))
     await Promise.race([closed, sleep(CLOSE_AFTER_EXIT_MS, undefined, { ref: false })])
     child.stdout.destroy()
     child.stderr.destroy()
     hasEnded = true
-    return exit
+    if (recorded) await Promise.race([recorded, sleep(RECORD_AFTER_EXIT_MS, undefined, { ref: false })])
+    await owner?.ended(runId)
+    return recordError ? { spawnError: recordError } : exit
   }
 
   return { ended: finish(), stop }

@@ -19,6 +19,14 @@ export function readProcessTable(platform: NodeJS.Platform = process.platform): 
   return platform === 'linux' ? readProc() : parsePs(runPs(platform))
 }
 
+/** Undefined when no such process is alive. */
+export function findProcess(pid: number, platform: NodeJS.Platform = process.platform): ProcessEntry | undefined {
+  if (platform !== 'linux') return readProcessTable(platform).find((entry) => entry.pid === pid && !entry.isZombie)
+  const stat = readOrUndefined(`/proc/${pid}/stat`)
+  const entry = stat === undefined ? undefined : parseStat(pid, stat)
+  return entry?.isZombie ? undefined : entry
+}
+
 /** 0 where finding out would take a process of its own. */
 export function startTimeOf(pid: number, platform: NodeJS.Platform = process.platform): number {
   const stat = platform === 'linux' ? readOrUndefined(`/proc/${pid}/stat`) : undefined
@@ -57,8 +65,8 @@ function readOrUndefined(path: string): string | undefined {
 function runPs(platform: NodeJS.Platform): string {
   const showEnvironment = platform === 'darwin' ? '-axEww' : 'axeww'
   const columns = 'pid=,ppid=,pgid=,stat=,lstart=,command='
-  // A fixed locale: `lstart` is five words in it.
-  const env = { PATH: '/usr/bin:/bin', LC_ALL: 'C' }
+  // A fixed locale: `lstart` is five words in it. A fixed zone: the same time must read the same on a machine that moves.
+  const env = { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' }
   return execFileSync('ps', [showEnvironment, '-o', columns], { encoding: 'latin1', maxBuffer: 256 * 1024 * 1024, env })
 }
 
@@ -74,7 +82,7 @@ function parsePs(output: string): ProcessEntry[] {
         pid: Number(pid),
         parentPid: Number(parentPid),
         groupId: Number(groupId),
-        startTime: Date.parse(startTime),
+        startTime: Date.parse(`${startTime} UTC`),
         isZombie: state.startsWith('Z'),
         hasVariable: (assignment: string) => ` ${command} `.includes(` ${assignment} `),
       },

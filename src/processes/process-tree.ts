@@ -10,6 +10,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type ProcessEntry, readProcessTable } from './process-table.js'
 
 export interface RunRoot {
+  /** Also the id of its group. `NO_PID` where only the marker is to tell what belongs to the run. */
   pid: number
   /** Nothing of the run is older. */
   startTime: number
@@ -17,6 +18,9 @@ export interface RunRoot {
   marker: string
   hasExited(): boolean
 }
+
+/** Of no process and no group. */
+export const NO_PID = -1
 
 const TERM_AFTER_MS = 2_000
 const KILL_AFTER_MS = 1_000
@@ -55,7 +59,9 @@ export async function endLeftovers(root: RunRoot, collected: ProcessEntry[] = []
 
 export function collectTree(root: RunRoot, table: ProcessEntry[]): ProcessEntry[] {
   const candidates = table.filter(({ pid, startTime }) => pid !== process.pid && startTime >= root.startTime)
-  const marked = candidates.filter((entry) => entry.groupId === root.pid || entry.hasVariable(root.marker))
+  const marked = candidates.filter(
+    (entry) => (root.pid > 0 && entry.groupId === root.pid) || entry.hasVariable(root.marker),
+  )
   const members = new Set(marked.map(({ pid }) => pid))
   // Children may stand before their parents in the table: go on until a pass finds nothing new.
   for (let size = -1; size !== members.size;) {

@@ -1,12 +1,35 @@
-import type { AgentBackend, AgentResult, BackendEventResult } from '../backends/types.js'
+import { resolve } from 'node:path'
+import type {
+  AgentBackend,
+  AgentEvent,
+  AgentFailure,
+  AgentRequest,
+  AgentResult,
+  BackendAdapter,
+  BackendEventResult,
+} from '../backends/types.js'
 import type { GatewayConfig } from '../config.js'
+import type { MarkdownConfig } from '../prompt/markdown-config-loader.js'
+import type { PromptContext } from '../prompt/system-prompt-assembler.js'
+import type { Session } from '../store/sessions.js'
+import type { HookManager } from './hook-manager.js'
+import { liftAdapter, type TurnBackend } from './lift-adapter.js'
 import type { SessionManager } from './session-manager.js'
 
-/** One message for an agent. */
+/** One message for an agent. What is left out comes from the configuration. */
 export interface GatewayEvent {
   /** The conversation it belongs to, and where the answer goes. */
   channelId: string
   prompt: string
+  kind?: PromptContext['kind']
+  runId?: string
+  /** Whether an earlier attempt was cut off when the agent had already begun. */
+  wasInterrupted?: boolean
+  workingDir?: string
+  model?: string
+  allowedTools?: string[]
+  timeoutMs?: number
+  maxTurns?: number
 }
 
 export interface EventResult {
@@ -16,50 +39,133 @@ export interface EventResult {
   error?: string
 }
 
-export type RuntimeConfig = Pick<GatewayConfig, 'idleTimeoutMs'>
-
-/** Reads the operator's markdown files; fresh for each event. */
-export interface MarkdownConfigLoader<MarkdownConfig> {
-  load(): Promise<MarkdownConfig>
+/** What a turn came to. */
+export interface TurnOutcome {
+  result: AgentResult
+  /** To tell the person beside the answer, a sentence each. */
+  notes: string[]
+  /** Where the conversation goes on. Absent when the agent named none. */
+  session?: Session
 }
 
-export interface SystemPromptAssembler<MarkdownConfig> {
-  assemble(markdown: MarkdownConfig): string
-}
+type RuntimeConfig = Pick<GatewayConfig, 'idleTimeoutMs' | 'workingDir'>
 
-export interface HookManager {
-  /** Contract: never rejects; a failing hook is its own matter. */
-  fire(hook: 'run-started' | 'run-finished' | 'error', payload: Record<string, unknown>): Promise<void>
-}
+const FRESH_SESSION_NOTE = 'The earlier session was lost; this answer begins a fresh one and knows nothing from before.'
+const MOVED_NOTE = 'The working directory has changed; this answer begins a fresh session there.'
+
+const INTERRUPTED = `[The gateway was restarted while you worked on this message, and your answer was not delivered. \
+Parts of the work may be done already: look before you repeat them. The message was:]
+
+`
 
 /** Takes an event through one turn of an agent: session, system prompt, hooks, run, session again. */
-export class AgentRuntime<MarkdownConfig> {
+export class AgentRuntime {
+  readonly #backend: TurnBackend
+
   constructor(
     private readonly config: RuntimeConfig,
-    private readonly backend: Pick<AgentBackend, 'name' | 'run'>,
-    private readonly sessionManager: SessionManager,
-    private readonly markdownConfigLoader: MarkdownConfigLoader<MarkdownConfig>,
-    private readonly systemPromptAssembler: SystemPromptAssembler<MarkdownConfig>,
-    private readonly hookManager: HookManager,
-  ) {}
+    backend: BackendAdapter | AgentBackend,
+    private readonly sessionManager: Pick<SessionManager, 'get' | 'set' | 'reset'>,
+    private readonly markdownConfigLoader: { load(): Promise<MarkdownConfig> },
+    private readonly systemPromptAssembler: { assemble(markdown: MarkdownConfig, context: PromptContext): string },
+    private readonly hookManager: Pick<HookManager, 'fire'>,
+  ) {
+    this.#backend = liftAdapter(backend)
+  }
 
-  /** Contract: failures of the agent are an `EventResult` with `error`. */
-  async process({ channelId, prompt }: GatewayEvent, signal: AbortSignal): Promise<EventResult> {
-    const backend = this.backend.name()
-    const sessionId = this.sessionManager.get(channelId, backend)
-    const systemPrompt = this.systemPromptAssembler.assemble(await this.markdownConfigLoader.load())
-    const { idleTimeoutMs } = this.config
-    await this.hookManager.fire('run-started', { channelId, backend })
+  /** One turn whole. Contract: failures of the agent are an `EventResult` with `error`. */
+  async process(event: GatewayEvent, signal: AbortSignal): Promise<EventResult> {
+    const { result, session } = await this.runTurn(event, signal)
+    if (session) await this.sessionManager.set(session)
+    return toEventResult(toBackendResult(result), event.channelId)
+  }
+
+  /**
+   * As `process`, for a caller that keeps the session itself, together with what else it has to keep.
+   *
+   * Contract: `onEvent` gets the events in the order of the contract of `run`, also over a second attempt.
+   */
+  async runTurn(
+    event: GatewayEvent,
+    signal: AbortSignal,
+    onEvent: (event: AgentEvent) => void = () => {},
+  ): Promise<TurnOutcome> {
+    const backend = this.#backend.name()
+    const about = { conversationId: event.channelId, backend, ...(event.runId !== undefined && { runId: event.runId }) }
+    this.hookManager.fire('run-started', about)
+    const outcome = await this.#runWithSession(event, signal, onEvent)
+    const { failure, durationMs } = outcome.result
+    if (failure) this.hookManager.fire('error', { ...about, reason: failure.reason, message: failure.message })
+    else this.hookManager.fire('run-finished', { ...about, durationMs })
+    return outcome
+  }
+
+  async #runWithSession(
+    event: GatewayEvent,
+    signal: AbortSignal,
+    onEvent: (event: AgentEvent) => void,
+  ): Promise<TurnOutcome> {
+    const { channelId } = event
+    const workingDir = resolve(event.workingDir ?? this.config.workingDir)
+    const known = await this.sessionManager.get(channelId, this.#backend.name())
+    // Most agents find a session only where it began, and some hang when it is not there.
+    const isHere = known?.directory === workingDir
+    const notes = known && !isHere ? [MOVED_NOTE] : []
+    const session = isHere ? known : undefined
+
+    if (!session) return { ...(await this.#attempt(event, workingDir, undefined, signal, onEvent)), notes }
+
+    const events = new TwoAttempts(onEvent)
+    const first = await this.#attempt(event, workingDir, session, signal, (agentEvent) => events.first(agentEvent))
+    if (!isSessionFailure(first.result.failure)) return { ...first, notes }
+    await this.sessionManager.reset(channelId)
+    const second = await this.#attempt(event, workingDir, undefined, signal, (agentEvent) => events.second(agentEvent))
+    return { ...second, notes: [FRESH_SESSION_NOTE] }
+  }
+
+  async #attempt(
+    event: GatewayEvent,
+    workingDir: string,
+    session: Session | undefined,
+    signal: AbortSignal,
+    onEvent: (event: AgentEvent) => void,
+  ): Promise<Omit<TurnOutcome, 'notes'>> {
+    const { channelId, kind = 'message', wasInterrupted, runId, model, allowedTools, timeoutMs, maxTurns } = event
+    const systemPrompt = this.systemPromptAssembler.assemble(await this.markdownConfigLoader.load(), { kind })
+    const isResumedWork = wasInterrupted === true && session !== undefined
+    const request: AgentRequest = {
+      prompt: isResumedWork ? INTERRUPTED + event.prompt : event.prompt,
+      systemPrompt,
+      workingDir,
+      idleTimeoutMs: this.config.idleTimeoutMs,
+      ...(session && { sessionId: session.sessionId }),
+      ...(session?.usage && { sessionUsage: session.usage }),
+      ...(runId !== undefined && { runId }),
+      ...(model !== undefined && { model }),
+      ...(allowedTools && { allowedTools }),
+      ...(timeoutMs !== undefined && { timeoutMs }),
+      ...(maxTurns !== undefined && { maxTurns }),
+    }
+    const sessionOf = (sessionId: string): Session => ({
+      conversationId: channelId,
+      backend: this.#backend.name(),
+      sessionId,
+      directory: workingDir,
+    })
 
     let result: AgentResult | undefined
-    const request = { prompt, systemPrompt, idleTimeoutMs, ...(sessionId !== undefined && { sessionId }) }
-    for await (const event of this.backend.run(request, signal)) if (event.type === 'complete') result = event.result
+    for await (const agentEvent of this.#backend.run(request, signal)) {
+      if (agentEvent.type === 'complete') result = agentEvent.result
+      // At once: should we be killed in mid-turn, the next attempt goes on where this one was.
+      if (agentEvent.type === 'started' && agentEvent.sessionId !== undefined && !session) {
+        await this.sessionManager.set(sessionOf(agentEvent.sessionId))
+      }
+      onEvent(agentEvent)
+    }
     if (result === undefined) throw new Error('A run ended without its complete event')
-
-    if (result.sessionId !== undefined) this.sessionManager.set(channelId, backend, result.sessionId)
-    else if (result.failure?.reason === 'session_lost') this.sessionManager.delete(channelId)
-    await this.hookManager.fire(result.isError ? 'error' : 'run-finished', { channelId, backend })
-    return toEventResult(toBackendResult(result), channelId)
+    const { sessionId, sessionUsage } = result
+    if (sessionId === undefined) return { result }
+    return { result, session: { ...sessionOf(sessionId), ...(sessionUsage && { usage: sessionUsage }) } }
   }
 }
 
@@ -80,5 +186,37 @@ function toBackendResult({ isError, finalOutput, failure, sessionId }: AgentResu
     isError,
     ...(responseText !== undefined && { responseText }),
     ...(sessionId !== undefined && { sessionId }),
+  }
+}
+
+/** An adapter that has only `execute` tells the reason in its text alone. */
+const SESSION_COMPLAINT =
+  /\b(?:session|conversation)\b.*\b(?:corrupt\w*|invalid|not found|unknown|expired|does not exist|could not be (?:read|loaded))\b|\bno (?:session|conversation) found\b/is
+
+function isSessionFailure(failure: AgentFailure | undefined): boolean {
+  if (!failure) return false
+  return failure.reason === 'session_lost' || (failure.reason === 'exit' && SESSION_COMPLAINT.test(failure.message))
+}
+
+/** Makes one stream of two attempts: of a first one that finds its session lost, nobody should see the end. */
+class TwoAttempts {
+  #hasStarted = false
+  #heldError: AgentEvent | undefined
+
+  constructor(private readonly onEvent: (event: AgentEvent) => void) {}
+
+  first(event: AgentEvent): void {
+    if (event.type === 'complete' && isSessionFailure(event.result.failure)) {
+      this.onEvent({ type: 'notice', content: FRESH_SESSION_NOTE, timestamp: event.timestamp })
+      return
+    }
+    if (this.#heldError) this.onEvent(this.#heldError)
+    this.#heldError = event.type === 'error' ? event : undefined
+    if (event.type === 'started') this.#hasStarted = true
+    if (event.type !== 'error') this.onEvent(event)
+  }
+
+  second(event: AgentEvent): void {
+    if (event.type !== 'started' || !this.#hasStarted) this.onEvent(event)
   }
 }

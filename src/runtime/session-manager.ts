@@ -1,19 +1,34 @@
-import type { BackendName } from '../backends/types.js'
+import type { Session, Sessions } from '../store/sessions.js'
+
+interface SessionOptions {
+  /** A session that nobody used for so long is not continued; 0 keeps it for ever. */
+  idleMs: number
+  now: () => number
+}
 
 /** Which session of its agent each conversation goes on in. A session of one agent means nothing to another. */
 export class SessionManager {
-  readonly #sessions = new Map<string, { backend: BackendName; sessionId: string }>()
+  constructor(
+    private readonly sessions: Pick<Sessions, 'get' | 'set' | 'delete'>,
+    private readonly options: SessionOptions,
+  ) {}
 
-  get(conversationId: string, backend: BackendName): string | undefined {
-    const session = this.#sessions.get(conversationId)
-    return session?.backend === backend ? session.sessionId : undefined
+  async get(conversationId: string, backend: string): Promise<Session | undefined> {
+    const { idleMs, now } = this.options
+    const session = await this.sessions.get(conversationId)
+    if (!session) return undefined
+    const isIdle = idleMs > 0 && now() - session.usedAt >= idleMs
+    if (!isIdle && session.backend === backend) return session
+    await this.sessions.delete(conversationId)
+    return undefined
   }
 
-  set(conversationId: string, backend: BackendName, sessionId: string): void {
-    this.#sessions.set(conversationId, { backend, sessionId })
+  async set(session: Session): Promise<void> {
+    await this.sessions.set(session, this.options.now())
   }
 
-  delete(conversationId: string): void {
-    this.#sessions.delete(conversationId)
+  /** The next turn begins a fresh session. Whether there was one. */
+  async reset(conversationId: string): Promise<boolean> {
+    return this.sessions.delete(conversationId)
   }
 }

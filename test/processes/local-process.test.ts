@@ -1,10 +1,13 @@
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { chmodSync, chownSync, copyFileSync, existsSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { type ProcessOptions, startProcess } from '../../src/processes/local-process.js'
+import type { ProcessOwner } from '../../src/processes/process-owner.js'
 import { endLivingProcesses, livingProcesses } from './living-processes.js'
 
 describe('startProcess', () => {
@@ -90,6 +93,31 @@ describe('startProcess', () => {
     expect({ exit, alive: alive() }).toEqual({ exit: { exitCode: 143 }, alive: 0 })
   })
 
+  it('gives back why nothing was started where too many files are open', async () => {
+    const code = `
+      import { openSync } from 'node:fs'
+      import { startProcess } from ${JSON.stringify(new URL('../../src/processes/local-process.ts', import.meta.url).href)}
+      try {
+        for (;;) openSync('/dev/null')
+      } catch {}
+      const { ended } = startProcess({
+        executable: '/bin/true',
+        args: [],
+        cwd: '/',
+        environment: {},
+        stdin: '',
+        runId: 'files',
+        stopSignal: 'SIGTERM',
+        onStdout() {},
+        onStderr() {},
+      })
+      process.exitCode = (await ended).spawnError.code === 'EMFILE' ? 7 : 8
+    `
+    const args = ['-c', 'ulimit -n 64; exec "$@"', 'sh', process.execPath, '--import', import.meta.resolve('tsx')]
+    const child = spawn('/bin/sh', [...args, '--input-type=module', '-e', code], { stdio: 'ignore' })
+    expect(await once(child, 'exit')).toEqual([7, null])
+  })
+
   const canBecomeRoot = process.getuid?.() === 0 && existsSync('/usr/bin/setpriv')
   it.runIf(canBecomeRoot)('ends, though a tool with more rights than ours cannot be ended', async () => {
     const { directory } = setup()
@@ -122,6 +150,115 @@ describe('startProcess', () => {
     expect(await text(child.stdout)).toEqual('{"exitCode":143}\n')
   })
 })
+
+describe('startProcess with an owner', () => {
+  it('marks the process, and gives it its input only when it is on record', async () => {
+    const { run } = setup()
+    const { owner, calls } = createOwner()
+    owner.started = async (started) => {
+      calls.push(['started', started])
+      // Long enough for an input that came too early to be answered.
+      await sleep(200)
+      calls.push('recorded')
+    }
+    const out: string[] = []
+    const { exit } = await run('echo up $$; cat; env', {
+      owner,
+      runId: 'run-1',
+      stdin: 'input\n',
+      onStdout: (chunk) => {
+        const [first = ''] = chunk.toString().split('\n')
+        out.push(chunk.toString())
+        calls.push(first.replace(/\d+/, 'pid'))
+      },
+    })
+    const [, pid] = /^up (\d+)/.exec(out.join('')) ?? []
+    expect([exit, calls.filter((call) => !String(call).includes('='))]).toEqual([
+      { exitCode: 0 },
+      [
+        ['started', { runId: 'run-1', pid: Number(pid), startTime: expect.any(Number) }],
+        'up pid',
+        'recorded',
+        'input',
+        ['ended', 'run-1'],
+      ],
+    ])
+    expect(out.join('').split('\n')).toEqual(
+      expect.arrayContaining(['AETHEEL_OWNER_ID=owner-1', 'AETHEEL_RUN_ID=run-1']),
+    )
+  })
+
+  it('tells the end when nothing is alive any more', async () => {
+    const { run, alive } = setup()
+    const { owner, calls } = createOwner()
+    owner.ended = async () => void calls.push(alive())
+    await run('(trap "" TERM; exec sleep 1000) & exit 0', { owner })
+    expect(calls).toEqual([['started', expect.anything()], 0])
+  })
+
+  it('is a process that was not started where it cannot be put on record', async () => {
+    const { run, alive, directory } = setup()
+    const { owner, calls } = createOwner()
+    const error = new Error('disk full')
+    owner.started = () => Promise.reject(error)
+    const { exit, stdout } = await run('(trap "" TERM; exec sleep 1000) & cat; echo worked', { owner, stdin: 'input' })
+    expect([exit, stdout, alive(), calls]).toEqual([{ spawnError: error }, '', 0, [['ended', `test-${directory}`]]])
+  })
+
+  it.each([
+    ['settles', (settle: () => void) => setTimeout(settle, 300)],
+    ['never settles', () => {}],
+  ])('can be stopped before it is on record, and gets no input: the record %s', async (_, later) => {
+    const { start, alive, directory } = setup()
+    const { owner, calls } = createOwner()
+    owner.started = () => new Promise<void>(later)
+    let stdout = ''
+    const running = start('trap "" TERM; echo up; cat; echo worked', {
+      owner,
+      stdin: 'input',
+      onStdout(chunk) {
+        stdout += chunk.toString()
+        running.stop()
+      },
+    })
+    const exit = await running.ended
+    expect([exit, stdout, alive(), calls]).toEqual([{ exitCode: 137 }, 'up\n', 0, [['ended', `test-${directory}`]]])
+  })
+
+  it('is told by what stopped it, though it could not be put on record either', async () => {
+    const { owner } = createOwner()
+    owner.started = () => sleep(300).then(() => Promise.reject(new Error('disk full')))
+    const running = setup().start('echo up; cat', { owner, onStdout: () => running.stop() })
+    expect(await running.ended).toEqual({ exitCode: 143 })
+  })
+
+  it('tells the end after the record of a process that ended at once', async () => {
+    const { owner, calls } = createOwner()
+    owner.started = async () => {
+      await sleep(200)
+      calls.push('recorded')
+    }
+    const { exit } = await setup().run('exit 4', { owner, runId: 'run-1', stdin: 'x'.repeat(1_000_000) })
+    expect([exit, calls]).toEqual([{ exitCode: 4 }, ['recorded', ['ended', 'run-1']]])
+  })
+
+  it('tells nothing of a process that was never started', async () => {
+    const { owner, calls } = createOwner()
+    await setup().run('true', { owner, executable: '/nowhere/agent' })
+    await setup().run('true', { owner, args: ['a\0b'] })
+    expect(calls).toEqual([])
+  })
+})
+
+function createOwner(): { owner: ProcessOwner; calls: unknown[] } {
+  const calls: unknown[] = []
+  const owner: ProcessOwner = {
+    id: 'owner-1',
+    started: async (started) => void calls.push(['started', started]),
+    ended: async (runId) => void calls.push(['ended', runId]),
+  }
+  return { owner, calls }
+}
 
 function setup() {
   const directory = realpathSync(mkdtempSync(join(tmpdir(), 'aetheel-process-')))

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { type ProcessEntry, readProcessTable, startTimeOf } from '../../src/processes/process-table.js'
+import { findProcess, type ProcessEntry, readProcessTable, startTimeOf } from '../../src/processes/process-table.js'
 
 // Anything but Linux asks `ps`, which answers on Linux too.
 const sources = ['linux', 'freebsd'] as const
@@ -51,6 +51,24 @@ describe.each(sources)('readProcessTable on %s', (platform) => {
     child.kill('SIGKILL')
     await ended
     expect(find(child.pid)).toEqual(undefined)
+  })
+})
+
+describe.each(sources)('findProcess on %s', (platform) => {
+  it('shows what the table shows of a process, and nothing of one that is not there', () => {
+    const listed = readProcessTable(platform).find((entry) => entry.pid === process.pid)
+    const found = [process.pid, 2 ** 22 + 1].map((pid) => findProcess(pid, platform))
+    expect(found.map((entry) => entry && { ...entry, hasVariable: undefined })).toEqual([
+      { ...listed, hasVariable: undefined },
+      undefined,
+    ])
+  })
+
+  it('shows nothing of who has ended and waits to be collected', async () => {
+    const shell = await start('sh', ['-c', 'sleep 0 & exec sleep 1000'])
+    const child = () => readProcessTable('linux').find((entry) => entry.parentPid === shell.pid)
+    await expect.poll(() => child()?.isZombie).toEqual(true)
+    expect(findProcess(child()?.pid ?? 0, platform)).toEqual(undefined)
   })
 })
 

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, type TestContext } from 'vitest'
 import { type ProcessEntry, startTimeOf } from '../../src/processes/process-table.js'
-import { collectTree, endLeftovers, endTree, type RunRoot } from '../../src/processes/process-tree.js'
+import { collectTree, endLeftovers, endTree, NO_PID, type RunRoot } from '../../src/processes/process-tree.js'
 import { AgentScript, type Step } from '../contract/agent-script.js'
 import { agentPath } from '../contract/stage.js'
 import { endLivingProcesses, livingProcesses } from './living-processes.js'
@@ -110,6 +110,13 @@ describe('collectTree', () => {
     expect(collect([entry(100), entry(200, { startTime: 6, isMarked: true }), entry(201, { parentPid: 200 })])).toEqual(
       [100],
     )
+  })
+
+  it('takes the marker alone for a run without a process of its own, whatever groups there are', () => {
+    const table = [entry(2, { groupId: 0 }), entry(3, { groupId: -1 }), entry(200, { isMarked: true })]
+    const root = { startTime: 0, marker, hasExited: () => true }
+    const found = [NO_PID, 0].map((pid) => collectTree({ ...root, pid }, table).map((entry) => entry.pid))
+    expect(found).toEqual([[200], [200]])
   })
 
   it('never names this process', () => {

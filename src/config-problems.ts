@@ -1,0 +1,95 @@
+// Turns what zod found wrong with a configuration into sentences, one for each problem.
+
+import { z } from 'zod'
+import { nearestKey } from './nearest-key.js'
+
+type Issue = z.core.$ZodIssue
+type Path = PropertyKey[]
+
+/** More than this nobody reads; the wrong file was named. */
+const MAX_PROBLEMS = 100
+const MAX_QUOTE_CHARACTERS = 80
+
+/** `placeOf` says in which file or variable a path stands. */
+export function describeProblems(schema: z.ZodType, issues: Issue[], placeOf: (path: Path) => string): string[] {
+  const single = issues.flatMap((issue) => separate(issue))
+  const shown = single.slice(0, MAX_PROBLEMS).map((issue) => `${placeOf(issue.path)}: ${describe(issue, schema)}`)
+  const more = single.length - shown.length
+  return [...new Set(shown), ...(more > 0 ? [`… and ${more} more problems`] : [])]
+}
+
+/** The sentences of problems for which the schema has none of its own. */
+export function sentenceOf(issue: z.core.$ZodRawIssue): string | undefined {
+  switch (issue.code) {
+    case 'invalid_type':
+      return issue.input === undefined ? 'is missing' : `must be ${KINDS[issue.expected] ?? issue.expected}`
+    case 'invalid_value':
+      return `must be one of ${issue.values.join(', ')}`
+    case 'too_small':
+      return issue.origin === 'array' ? 'must have at least one entry' : 'must not be empty'
+    case 'invalid_key':
+      return issue.issues[0]?.message
+    default:
+      return undefined
+  }
+}
+
+const KINDS: Partial<Record<string, string>> = {
+  string: 'text',
+  array: 'a list',
+  object: 'an object',
+  record: 'an object',
+}
+
+/** As it would be written in code: `hooks[1].on[0]`. */
+export function dotted(path: Path): string {
+  return path
+    .map((segment, index) => {
+      if (typeof segment === 'number') return `[${segment}]`
+      const key = String(segment)
+      if (!/^[\w$-]{1,80}$/.test(key)) return `[${quote(key)}]`
+      return index === 0 ? key : `.${key}`
+    })
+    .join('')
+}
+
+/** The value as it stands in a sentence. */
+export function quote(value: unknown): string {
+  if (Array.isArray(value)) return 'a list'
+  if (typeof value === 'object' && value !== null) return 'an object'
+  if (typeof value !== 'string') return String(value)
+  return JSON.stringify(value.length <= MAX_QUOTE_CHARACTERS ? value : `${value.slice(0, MAX_QUOTE_CHARACTERS)}…`)
+}
+
+/** One issue for each thing that is wrong, with its whole path. */
+function separate(issue: Issue, parent: Path = []): Issue[] {
+  const path = [...parent, ...issue.path]
+  if (issue.code === 'unrecognized_keys') {
+    return issue.keys.map((key) => ({ ...issue, path: [...path, key], keys: [key] }))
+  }
+  // Of the forms that a value may have, the one is meant of which most is right.
+  const meant = issue.code === 'invalid_union' && issue.errors.find((errors) => errors.some((e) => e.path.length > 0))
+  if (meant) return meant.flatMap((inner) => separate(inner, path))
+  return [{ ...issue, path }]
+}
+
+function describe(issue: Issue, schema: z.ZodType): string {
+  if (issue.code !== 'unrecognized_keys') return issue.message
+  const known = keysAt(schema, issue.path.slice(0, -1))
+  const meant = nearestKey(String(issue.path.at(-1)), known)
+  return meant === undefined ? `unknown key. Known: ${known.join(', ')}` : `unknown key; did you mean "${meant}"?`
+}
+
+/** The keys of the object that stands at a path. */
+function keysAt(schema: z.core.$ZodType, path: Path): string[] {
+  if (schema instanceof z.ZodOptional || schema instanceof z.ZodExactOptional || schema instanceof z.ZodDefault) {
+    return keysAt(schema.def.innerType, path)
+  }
+  const [segment, ...rest] = path
+  if (schema instanceof z.ZodArray) return keysAt(schema.def.element, rest)
+  if (schema instanceof z.ZodRecord) return keysAt(schema.def.valueType, rest)
+  if (!(schema instanceof z.ZodObject)) return []
+  if (segment === undefined) return Object.keys(schema.shape)
+  const inner = (schema.shape as Record<PropertyKey, z.core.$ZodType>)[segment]
+  return inner === undefined ? [] : keysAt(inner, rest)
+}

@@ -1,0 +1,203 @@
+import { z } from 'zod'
+import { DEFAULT_IDLE_TIMEOUT_MS } from './backends/cli-backend.js'
+import { BACKEND_NAMES } from './backends/types.js'
+import { quote } from './config-problems.js'
+import { LOG_LEVELS } from './log.js'
+
+export const DEFAULT_MAX_TURNS = 25
+
+export const HOOK_NAMES = ['message-received', 'run-started', 'run-finished', 'reply-sent', 'error'] as const
+
+const DAY_MS = 86_400_000
+/** A timer of Node that is set for longer fires at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1
+/** Added to the time of day this is still a date. */
+const LONGEST_AGE_MS = 3650 * DAY_MS
+
+const text = () => z.string().min(1)
+const backend = () =>
+  z.enum(BACKEND_NAMES, {
+    error: ({ input }) =>
+      typeof input === 'string' ? `Unknown backend ${quote(input)}. Known: ${BACKEND_NAMES.join(', ')}` : undefined,
+  })
+const list = () =>
+  z.union([z.array(z.string()), z.string().transform(splitList)], { error: 'must be a list of texts, or one text' })
+
+/** One sentence for all bounds: a value that breaks two of them is one problem. */
+function whole(minimum: number, maximum?: number) {
+  const range = maximum === undefined ? `, ${minimum} or more` : ` from ${minimum} to ${maximum}`
+  const options = { error: `must be a whole number${range}` }
+  return z
+    .int(options)
+    .min(minimum, options)
+    .max(maximum ?? Number.MAX_SAFE_INTEGER, options)
+}
+
+export const maxTurnsSchema = whole(1)
+
+const hookName = z.enum(HOOK_NAMES)
+
+const hookSchema = z
+  .strictObject({
+    on: z
+      .union([z.array(hookName).min(1), hookName.transform((name) => [name])], {
+        error: `must be one of ${HOOK_NAMES.join(', ')}, or a list of them`,
+      })
+      .describe('What calls the hook: one name, or a list of them.'),
+    command: z
+      .array(z.string())
+      .min(1)
+      .refine(([executable]) => executable !== '', { path: [0], error: 'must name an executable' })
+      .exactOptional()
+      .describe('An executable and its arguments, started without a shell. It gets JSON on stdin.'),
+    url: text()
+      .refine((url) => /^https?:\/\//i.test(url) && URL.canParse(url), {
+        error: 'must be a URL that begins with http:// or https://',
+      })
+      .exactOptional()
+      .describe('A URL that is called by POST with JSON.'),
+    timeoutMs: whole(1, 300_000).default(10_000).describe('The longest that one call may take, in milliseconds.'),
+  })
+  .refine((hook) => (hook.command === undefined) !== (hook.url === undefined), {
+    error: 'needs either "command" or "url", and not both',
+    // Also beside other mistakes: all are told at once.
+    when: ({ value }) => typeof value === 'object' && value !== null && !Array.isArray(value),
+  })
+  .meta({ oneOf: [{ required: ['command'] }, { required: ['url'] }] })
+
+const projectSchema = z.strictObject({
+  directory: text().describe("Where the agent works. A relative path begins at this file's directory."),
+  backend: backend().exactOptional().describe('The agent of this project; left out, that of agentBackend.'),
+  model: text().exactOptional().describe("The model, by the agent's own name for it."),
+  allowedTools: list().exactOptional().describe('The tools that the agent may use; left out, those of allowedTools.'),
+  queryTimeoutMs: whole(1).exactOptional().describe('The longest that one turn may take, in milliseconds.'),
+  maxTurns: maxTurnsSchema
+    .exactOptional()
+    .describe('How many times the agent may go back to its model within one turn.'),
+})
+
+/** What the configuration file may hold; the environment has the same values under the names of `VARIABLES`. */
+export const settingsSchema = z.strictObject({
+  $schema: z.string().exactOptional().describe('Where the JSON Schema of this file is, for editors.'),
+  agentBackend: backend().default('claude').describe('The agent that answers.'),
+  backendCliPath: text()
+    .exactOptional()
+    .describe('The executable of that agent: a name looked up in PATH, or a path. Left out, the name of the agent.'),
+  backendModel: text().exactOptional().describe("The model, by the agent's own name for it."),
+  backendMaxTurns: maxTurnsSchema
+    .default(DEFAULT_MAX_TURNS)
+    .describe('How many times the agent may go back to its model within one turn.'),
+  allowedTools: list().prefault([]).describe('The tools that the agent may use. Empty: every tool.'),
+  queryTimeoutMs: whole(1).default(1_800_000).describe('The longest that one turn may take, in milliseconds.'),
+  idleTimeoutMs: whole(0)
+    .default(DEFAULT_IDLE_TIMEOUT_MS)
+    .describe('An agent that prints nothing for so many milliseconds is ended. 0: never.'),
+  workingDir: text()
+    .exactOptional()
+    .describe(
+      "Where the agent works. A relative path begins at this file's directory. Left out, the current directory.",
+    ),
+  agentEnvPass: list()
+    .prefault([])
+    .describe('Further variables of the environment that agents may see, as names or PREFIX_*.'),
+  logLevel: z
+    .enum(LOG_LEVELS)
+    .exactOptional()
+    .describe('What is logged, on stderr. Left out, each command has its own.'),
+  databaseUrl: text()
+    .refine(isPostgresUrl, { error: 'must be a URL such as postgres://user:password@host:5432/name' })
+    .exactOptional()
+    .describe('A PostgreSQL database, as postgres://user:password@host:5432/name. Left out, an SQLite file.'),
+  maxConcurrentQueries: whole(1, 1000).default(5).describe('How many conversations are answered at the same time.'),
+  maxQueueDepth: whole(1, 1_000_000)
+    .default(100)
+    .describe('How many messages of one conversation may wait; further ones are refused.'),
+  replyExpiryMs: whole(1, LONGEST_AGE_MS)
+    .default(900_000)
+    .describe('A reply that could not be delivered for so many milliseconds is kept as undelivered.'),
+  sessionIdleMs: whole(0, LONGEST_AGE_MS)
+    .default(7 * DAY_MS)
+    .describe('A conversation that was silent for so many milliseconds begins a new session. 0: never.'),
+  leaseMs: whole(1000, LONGEST_TIMER_MS)
+    .default(30_000)
+    .describe('How long the work of a gateway that gives no sign stays its own, in milliseconds.'),
+  drainTimeoutMs: whole(0, LONGEST_TIMER_MS)
+    .default(30_000)
+    .describe('How long running turns may go on when the gateway is stopped, in milliseconds. 0: not at all.'),
+  promptDir: text()
+    .exactOptional()
+    .describe(
+      "The directory of the prompt files. A relative path begins at this file's directory. Left out, prompt in the data directory.",
+    ),
+  hooks: z.array(hookSchema).default([]).describe('Commands or URLs that are called when something happens.'),
+  projects: z
+    .record(
+      z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/, {
+        error: 'a project id has 1 to 64 letters, digits, "-" and "_", and begins with a letter or a digit',
+      }),
+      projectSchema,
+    )
+    .default({})
+    .describe('Directories that conversations can work in, by their ids.'),
+})
+
+export type HookConfig = z.output<typeof hookSchema>
+export type Settings = Omit<z.output<typeof settingsSchema>, '$schema'>
+export type SettingName = keyof Settings
+
+export const SETTING_NAMES = Object.keys(settingsSchema.shape).filter((key): key is SettingName => key !== '$schema')
+
+/** The settings that the environment may hold, and how their text is read. Hooks and projects stand in the file only. */
+export const VARIABLES: Record<
+  Exclude<SettingName, 'hooks' | 'projects'>,
+  { name: string; read: (text: string) => unknown }
+> = {
+  agentBackend: { name: 'AGENT_BACKEND', read: asText },
+  backendCliPath: { name: 'BACKEND_CLI_PATH', read: asText },
+  backendModel: { name: 'BACKEND_MODEL', read: asText },
+  backendMaxTurns: { name: 'BACKEND_MAX_TURNS', read: asNumber },
+  allowedTools: { name: 'ALLOWED_TOOLS', read: splitList },
+  queryTimeoutMs: { name: 'QUERY_TIMEOUT_MS', read: asNumber },
+  idleTimeoutMs: { name: 'IDLE_TIMEOUT_MS', read: asNumber },
+  workingDir: { name: 'WORKING_DIR', read: asText },
+  agentEnvPass: { name: 'AGENT_ENV_PASS', read: splitList },
+  logLevel: { name: 'LOG_LEVEL', read: asText },
+  databaseUrl: { name: 'DATABASE_URL', read: asText },
+  maxConcurrentQueries: { name: 'MAX_CONCURRENT_QUERIES', read: asNumber },
+  maxQueueDepth: { name: 'MAX_QUEUE_DEPTH', read: asNumber },
+  replyExpiryMs: { name: 'REPLY_EXPIRY_MS', read: asNumber },
+  sessionIdleMs: { name: 'SESSION_IDLE_MS', read: asNumber },
+  leaseMs: { name: 'LEASE_MS', read: asNumber },
+  drainTimeoutMs: { name: 'DRAIN_TIMEOUT_MS', read: asNumber },
+  promptDir: { name: 'PROMPT_DIR', read: asText },
+}
+
+/** The JSON Schema of the configuration file, as `aetheel.schema.json` holds it. */
+export function configJsonSchema(): object {
+  return {
+    ...z.toJSONSchema(settingsSchema, { io: 'input', target: 'draft-7' }),
+    title: 'The configuration file of Aetheel, aetheel.json5',
+  }
+}
+
+function asText(text: string): string {
+  return text
+}
+
+/** What is no number stays text, and is then refused as such. */
+function asNumber(text: string): number | string {
+  return /^\d+$/.test(text) ? Number(text) : text
+}
+
+/** At commas, but not at those inside a rule such as `Bash(git log,git show)`. */
+function splitList(text: string): string[] {
+  return text
+    .split(/,(?![^(]*\))/)
+    .map((item) => item.trim())
+    .filter((item) => item !== '')
+}
+
+function isPostgresUrl(url: string): boolean {
+  // A URL may leave out the host for the local socket, which `URL` refuses when there is a user.
+  return /^postgres(ql)?:\/\/./i.test(url) && URL.canParse(url.replace('@/', '@localhost/'))
+}

@@ -1,0 +1,254 @@
+// The composition root of a running gateway: what it is made of, and in which order that starts and stops.
+
+import { randomUUID } from 'node:crypto'
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Archive } from './archive/archive.js'
+import { createBackend, resolveBackendName } from './backends/registry.js'
+import { BACKEND_NAMES, type BackendName } from './backends/types.js'
+import type { Acceptance, Channel, ChannelHost, ChannelMessage } from './channels/types.js'
+import { backendConfig, type GatewayConfig } from './config.js'
+import { ConversationCommands } from './conversation-commands.js'
+import { GatewayError, messageOf } from './errors.js'
+import type { Log } from './log.js'
+import { startGuardian } from './processes/guardian.js'
+import type { ProcessOwner } from './processes/process-owner.js'
+import { endOrphans, isProcessAlive, thisProcess } from './processes/reaper.js'
+import { MarkdownConfigLoader } from './prompt/markdown-config-loader.js'
+import { SystemPromptAssembler } from './prompt/system-prompt-assembler.js'
+import { Queue, type Work } from './queue/queue.js'
+import { Sender } from './queue/sender.js'
+import { type Step, type TurnPlan, Worker } from './queue/worker.js'
+import { AgentRuntime } from './runtime/agent-runtime.js'
+import { HookManager } from './runtime/hook-manager.js'
+import { SessionManager } from './runtime/session-manager.js'
+import { openStore, type Store } from './store/store.js'
+
+export interface GatewayDependencies {
+  environment: NodeJS.ProcessEnv
+  log: Log
+  channels: Channel[]
+  /** Hears of each step of each message. */
+  onStep?(step: Step): void
+}
+
+export interface Gateway {
+  id: string
+  store: Store
+  queue: Queue
+  /** Looks for work and replies now; for whoever changed the queue from outside. */
+  wake(): void
+  /** As a channel would: for a channel's messages that come another way. */
+  hostOf(channel: string): ChannelHost
+  /** Drains, gives back what is not finished, ends everything it started. */
+  stop(): Promise<void>
+}
+
+const HOUSEKEEPING_MS = 60_000
+/** A gateway on another machine that said nothing for so long does not come back under its id. */
+const FORGET_GATEWAY_MS = 24 * 3_600_000
+
+/** Where SQLite keeps its file. */
+export function databaseFile(config: Pick<GatewayConfig, 'home'>): string {
+  return join(config.home, 'aetheel.db')
+}
+
+export async function startGateway(
+  config: GatewayConfig,
+  { environment, log, channels, onStep = () => {} }: GatewayDependencies,
+): Promise<Gateway> {
+  const now = Date.now
+  const newId = randomUUID
+  const id = newId()
+  const store = await openStore({ file: databaseFile(config), databaseUrl: config.databaseUrl }, log)
+  const self = thisProcess()
+  const owner: ProcessOwner = {
+    id,
+    started: (process) => store.ledger.add({ ...self, ...process, ownerId: id }),
+    ended: (runId) =>
+      store.ledger.remove([runId]).catch((error: unknown) => {
+        log.warn('ledger.not-written', { runId, error: messageOf(error) })
+      }),
+  }
+  await store.ledger.addGateway({ ...self, id, startedAt: now() })
+  for (const project of config.projects) await store.projects.put(project)
+  const guardian = startGuardian(id, log)
+
+  const queue = new Queue(store, { ...config, gatewayId: id, now, newId })
+  const sessions = new SessionManager(store.sessions, { idleMs: config.sessionIdleMs, now })
+  const { agentEnvPass: passVariables, workingDir } = config
+  const hooks = new HookManager(config.hooks, { log, environment, passVariables, workingDir, now, owner })
+  const archive = new Archive(join(config.home, 'archive'), store, log)
+  const markdown = new MarkdownConfigLoader(config.promptDir, log)
+  const assembler = new SystemPromptAssembler()
+  const runtimes = new Map(
+    BACKEND_NAMES.map((name) => {
+      const backend = createBackend(name, backendConfig(config, name), { environment, passVariables, log, owner })
+      return [name, new AgentRuntime(config, backend, sessions, markdown, assembler, hooks)] as const
+    }),
+  )
+
+  const sender = new Sender({
+    channels,
+    store,
+    onSent: ({ id: replyId, conversationId, channel, messageId }) => {
+      hooks.fire('reply-sent', { replyId, conversationId, channel, messageId })
+    },
+    onUndelivered: ({ id: replyId, conversationId, channel, problem }) => {
+      log.error('reply.undelivered', { replyId, conversationId, channel, problem })
+      hooks.fire('error', { replyId, conversationId, channel, reason: 'undelivered', message: problem })
+    },
+    onStep,
+    log,
+    now,
+  })
+  const worker = new Worker({
+    ...config,
+    gatewayId: id,
+    channels: channels.map(({ name }) => name),
+    queue,
+    store,
+    plan: (work) => planTurn(work, config, runtimes),
+    onSettled: ({ conversation }) => {
+      sender.wake()
+      archive.update(conversation)
+    },
+    onEvents: ({ conversation, message }, runId, events) => {
+      const channel = channels.find(({ name }) => name === conversation.channel)
+      for (const { seq, event } of events) {
+        channel?.show?.({ address: conversation.address, messageId: message.id, runId, seq, event })
+      }
+    },
+    onStep,
+    log,
+    now,
+    newId,
+  })
+  const commands = new ConversationCommands({ config, store, queue, worker, sessions, now, newId })
+
+  const wake = (): void => {
+    worker.wake()
+    sender.wake()
+  }
+
+  const hostOf = (channel: string): ChannelHost => ({
+    onMessage: async (message: ChannelMessage): Promise<Acceptance> => {
+      const acceptance = await queue.accept({ ...message, channel })
+      onStep('accepted')
+      wake()
+      const { status, messageId, conversationId } = acceptance
+      if (status !== 'duplicate') hooks.fire('message-received', { messageId, conversationId, channel, status })
+      return acceptance
+    },
+    onCommand: async (address, author, line) => {
+      const answer = await commands.run(channel, address, author, line)
+      wake()
+      return answer
+    },
+  })
+
+  /** Ends what dead gateways of this machine have left, and takes over their messages. */
+  const keepHouse = async (): Promise<void> => {
+    await store.ledger.touchGateway(id, now())
+    for (const gateway of await store.ledger.gateways()) {
+      if (gateway.id === id) continue
+      const state = isProcessAlive(gateway)
+      const isForgotten = state === 'elsewhere' && now() - gateway.seenAt > FORGET_GATEWAY_MS
+      if (state === 'dead') {
+        const entries = await store.ledger.processesOf(gateway.id)
+        const settled = await endOrphans(entries, log)
+        await store.ledger.remove(settled.map(({ runId }) => runId))
+        // Its agents first: the same message must not be worked on twice at once.
+        if (settled.length < entries.length) continue
+        const messages = await store.inbox.expireLeases(gateway.id, now())
+        log.info('gateway.taken-over', { gatewayId: gateway.id, messages })
+      }
+      if (state === 'dead' || isForgotten) await store.ledger.removeGateway(gateway.id)
+    }
+    wake()
+  }
+
+  await keepHouse()
+  const housekeeping = setInterval(() => {
+    keepHouse().catch((error: unknown) => log.warn('housekeeping.failed', { error: messageOf(error) }))
+  }, HOUSEKEEPING_MS)
+  const unlisten = await store.listen(wake)
+  for (const channel of channels) await channel.start(hostOf(channel.name))
+  log.info('gateway.started', { id, store: store.engine, channels: channels.map(({ name }) => name) })
+
+  const stop = async (): Promise<void> => {
+    for (const channel of channels) await channel.stop()
+    clearInterval(housekeeping)
+    await worker.stop(config.drainTimeoutMs)
+    await sender.stop()
+    await unlisten()
+    await Promise.race([hooks.drained(), sleep(config.drainTimeoutMs, undefined, { ref: false })])
+    await hooks.stop()
+    for (const channel of channels) await channel.close()
+    await archive.written()
+    await store.ledger.removeGateway(id)
+    await store.close()
+    await guardian.stop()
+    log.info('gateway.stopped', { id })
+  }
+
+  return { id, store, queue, wake, hostOf, stop }
+}
+
+/**
+ * Looks whether the chosen agent is there, before anything else.
+ *
+ * Contract: throws `backend_missing` with the agent's name and path.
+ */
+export async function requireBackend(config: GatewayConfig, environment: NodeJS.ProcessEnv, log: Log): Promise<void> {
+  const name = config.agentBackend
+  const backend = createBackend(name, backendConfig(config, name), { environment, log })
+  if (await backend.validate()) return
+  const [problem = ''] = (await backend.probe()).problems
+  log.error('backend.missing', { backend: name, path: config.backendCliPath })
+  throw new GatewayError('backend_missing', `The agent ${name} cannot be used. ${problem}`)
+}
+
+function planTurn(work: Work, config: GatewayConfig, runtimes: ReadonlyMap<BackendName, AgentRuntime>): TurnPlan {
+  const { conversation, message, project, wasInterrupted } = work
+  const { projectId } = conversation
+  if (projectId !== undefined && !project) {
+    throw new GatewayError('not_found', `The project ${projectId} of this conversation is not configured any more.`)
+  }
+  const backend = resolveBackendName(conversation.backend ?? project?.backend ?? config.agentBackend)
+  const runtime = runtimes.get(backend)
+  if (!runtime) throw new GatewayError('backend_unknown', `The agent ${backend} is not there.`)
+  const model = conversation.model ?? project?.model
+  return {
+    backend,
+    ...(model !== undefined && { model }),
+    run: (runId, signal, onEvent) =>
+      runtime.runTurn(
+        {
+          channelId: conversation.id,
+          prompt: message.text,
+          kind: message.kind,
+          runId,
+          wasInterrupted,
+          ...(model !== undefined && { model }),
+          ...(project && { workingDir: project.directory }),
+          ...(project?.allowedTools && { allowedTools: project.allowedTools }),
+          ...(project?.queryTimeoutMs !== undefined && { timeoutMs: project.queryTimeoutMs }),
+          ...(project?.maxTurns !== undefined && { maxTurns: project.maxTurns }),
+        },
+        signal,
+        onEvent,
+      ),
+  }
+}
+
+/** Makes the data directory, readable by its owner alone. */
+export function makeHome(config: Pick<GatewayConfig, 'home'>): void {
+  try {
+    mkdirSync(config.home, { recursive: true, mode: 0o700 })
+  } catch (error) {
+    const message = `The data directory ${config.home} cannot be made: ${messageOf(error)}. Set AETHEEL_HOME to another.`
+    throw new GatewayError('store_unavailable', message, { cause: error })
+  }
+}

@@ -1,0 +1,109 @@
+// A gateway that is killed by SIGKILL can end nothing any more. The guardian is a shell beside it that waits for that.
+//
+// Traps that a careless edit would fall into:
+// - It learns of the death by the end of its input, which nobody but the gateway may hold open: Node.js keeps the
+//   writing end from every process that it starts.
+// - It holds none of the gateway's files, so that whoever reads the gateway's output sees its end.
+// - It is in a session of its own and ignores the signals that end a terminal or a service: they come to all at once.
+// - The id of the owner goes to it without the name of the variable: `ps` shows arguments and environment alike, and
+//   the guardian must not be taken for one of those it is to end.
+
+import { type ChildProcessByStdio, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import type { Socket } from 'node:net'
+import type { Writable } from 'node:stream'
+import { fileURLToPath } from 'node:url'
+import { messageOf } from '../errors.js'
+import type { Log } from '../log.js'
+
+export interface Guardian {
+  /** For an orderly end: settles when the guardian is gone. What still runs is not ended by it. */
+  stop(): Promise<void>
+}
+
+// A line is the orderly end, no line the death of the gateway. Node.js stops ignoring signals when it starts: a sweep
+// that was hit by one is started again.
+const SCRIPT = `
+trap '' HUP INT QUIT TERM
+read -r line && exit
+for attempt in 1 2 3; do "$@" && exit; done
+`
+
+const FIRST_PAUSE_MS = 100
+const LONGEST_PAUSE_MS = 30_000
+const LONG_LIFE_MS = 60_000
+const KILL_AFTER_MS = 2_000
+
+/** Watches over the processes of this owner until `stop`, and ends them should this process die before. */
+export function startGuardian(ownerId: string, log: Log): Guardian {
+  let shell: Shell | undefined
+  let pauseMs = 0
+  let timer: NodeJS.Timeout | undefined
+  let stopped: Promise<void> | undefined
+  start()
+
+  function start(): void {
+    const startedAt = performance.now()
+    const restart = (fields: Record<string, unknown>): void => {
+      shell = undefined
+      if (stopped) return
+      if (performance.now() - startedAt > LONG_LIFE_MS) pauseMs = 0
+      log.warn('guardian.died', { ...fields, restartInMs: pauseMs })
+      timer = setTimeout(start, pauseMs).unref()
+      // One that cannot live must not be started all the time.
+      pauseMs = Math.min(Math.max(pauseMs * 2, FIRST_PAUSE_MS), LONGEST_PAUSE_MS)
+    }
+    try {
+      shell = startShell(ownerId, restart)
+    } catch (error) {
+      restart({ error: messageOf(error) })
+    }
+  }
+
+  async function stop(): Promise<void> {
+    clearTimeout(timer)
+    if (!shell) return
+    const { stdin } = shell
+    const exited = once(shell, 'exit')
+    shell.ref()
+    stdin.end('\n')
+    const killTimer = setTimeout(() => shell?.kill('SIGKILL'), KILL_AFTER_MS)
+    await exited
+    clearTimeout(killTimer)
+  }
+
+  return { stop: () => (stopped ??= stop()) }
+}
+
+type Shell = ChildProcessByStdio<Writable, null, null>
+
+function startShell(ownerId: string, onDeath: (fields: Record<string, unknown>) => void): Shell | undefined {
+  const isSource = import.meta.url.endsWith('.ts')
+  const entry = fileURLToPath(new URL(isSource ? 'sweep.ts' : 'sweep.js', import.meta.url))
+  const sweep = [process.execPath, ...(isSource ? loaders(process.execArgv) : []), entry, ownerId]
+  const shell = spawn('/bin/sh', ['-c', SCRIPT, 'aetheel-guardian', ...sweep], {
+    cwd: '/',
+    env: { PATH: '/usr/bin:/bin' },
+    stdio: ['pipe', 'ignore', 'ignore'],
+    detached: true,
+  })
+  if (shell.pid === undefined) {
+    shell.once('error', (error) => onDeath({ error: error.message }))
+    return undefined
+  }
+  shell.once('exit', (code, signal) => onDeath({ pid: shell.pid, code, signal }))
+  // Told by `exit`.
+  shell.stdin.on('error', () => {})
+  shell.unref()
+  const pipe = shell.stdin as Socket
+  pipe.unref()
+  return shell
+}
+
+/** What lets Node.js read TypeScript. Other options are not for a second process: `-e` would run the first one again. */
+function loaders(execArgv: string[]): string[] {
+  return execArgv.flatMap((argument, index) => {
+    if (/^(?:--require|--import|--loader)=/.test(argument)) return [argument]
+    return /^(?:-r|--require|--import|--loader)$/.test(argument) ? execArgv.slice(index, index + 2) : []
+  })
+}

@@ -1,0 +1,191 @@
+// Reads the operator's prompt files, fresh each time. Nothing found there is a reason to fail a run: what cannot be used
+// is left out or cut, and the log says so.
+
+import { isUtf8 } from 'node:buffer'
+import { constants } from 'node:fs'
+import { type FileHandle, open, readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { messageOf } from '../errors.js'
+import type { Log } from '../log.js'
+
+/** In the order in which they use up `TOTAL_LIMIT_BYTES`; skills come after them. */
+const FILE_NAMES = ['identity', 'soul', 'user', 'memory', 'tools', 'agents', 'heartbeat'] as const
+
+export type MarkdownFileName = (typeof FILE_NAMES)[number]
+
+export interface Skill {
+  name: string
+  text: string
+}
+
+export interface MarkdownConfig extends Partial<Record<MarkdownFileName, string>> {
+  skills: Skill[]
+}
+
+/** The model reads all of it on every turn: a file that outgrew this is more likely a mistake than a wish. */
+export const FILE_LIMIT_BYTES = 64 * 1024
+export const TOTAL_LIMIT_BYTES = 256 * 1024
+
+/** A pipe or a device that took a file's name must neither make us wait nor become our terminal. */
+const READ_WITHOUT_WAITING = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY
+
+export class MarkdownConfigLoader {
+  /** What was wrong with each file at the last load, so that a problem is told once and not with every message. */
+  #told: ReadonlyMap<string, string> = new Map()
+
+  constructor(
+    private readonly directory: string,
+    private readonly log: Log,
+  ) {}
+
+  /** Contract: never rejects. Missing files, and a missing directory, are not a problem. */
+  async load(): Promise<MarkdownConfig> {
+    const reading = new Reading(this.directory)
+    const markdown = await reading.markdown()
+    for (const [file, problem] of reading.problems) {
+      if (this.#told.get(file) !== problem) this.log.warn('prompt.file-problem', { file, problem })
+    }
+    this.#told = reading.problems
+    return markdown
+  }
+}
+
+/** One pass over the directory. */
+class Reading {
+  readonly problems = new Map<string, string>()
+  #bytesLeft = TOTAL_LIMIT_BYTES
+
+  constructor(private readonly directory: string) {}
+
+  async markdown(): Promise<MarkdownConfig> {
+    const names = await this.#list(this.directory, 'ENOENT')
+    const markdown: MarkdownConfig = { skills: [] }
+    for (const name of FILE_NAMES) {
+      const file = this.#pick(this.directory, names, `${name}.md`)
+      const text = file && (await this.#read(file))
+      if (text !== undefined) markdown[name] = text
+    }
+    const skills = this.#pick(this.directory, names, 'skills')
+    if (skills !== undefined) markdown.skills = await this.#skills(skills)
+    return markdown
+  }
+
+  async #skills(directory: string): Promise<Skill[]> {
+    const files = await this.#skillFiles(directory)
+    const skills: Skill[] = []
+    for (const [index, { name, file }] of files.entries()) {
+      if (this.#bytesLeft === 0) {
+        this.#note(directory, `${files.length - index} skills are left out, since ${TOTAL_RULE}`)
+        break
+      }
+      const text = await this.#read(file)
+      if (text !== undefined) skills.push({ name, text })
+    }
+    return skills
+  }
+
+  async #skillFiles(directory: string): Promise<Array<{ name: string; file: string }>> {
+    const files: Array<{ name: string; file: string }> = []
+    for (const entry of await this.#list(directory)) {
+      // Editors and version control keep things of their own under such names.
+      if (entry.startsWith('.')) continue
+      const path = join(directory, entry)
+      if (/\.md$/i.test(entry)) {
+        files.push({ name: entry.slice(0, -'.md'.length), file: path })
+      } else {
+        const file = this.#pick(path, await this.#list(path, 'ENOTDIR'), 'SKILL.md')
+        if (file !== undefined) files.push({ name: entry, file })
+      }
+    }
+    return files.toSorted((a, b) => (a.name === b.name ? 0 : a.name < b.name ? -1 : 1))
+  }
+
+  /** Sorted, since the order a file system gives is its own affair. */
+  async #list(directory: string, harmlessCode?: string): Promise<string[]> {
+    try {
+      return (await readdir(directory)).toSorted()
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== harmlessCode) this.#note(directory, messageOf(error))
+      return []
+    }
+  }
+
+  /** The path of the entry with that name in any case; the usual spelling wins over all others. */
+  #pick(directory: string, names: string[], usual: string): string | undefined {
+    const matching = names.filter((name) => name.toLowerCase() === usual.toLowerCase())
+    const picked = matching.includes(usual) ? usual : matching[0]
+    if (picked === undefined) return undefined
+    for (const name of matching) {
+      if (name !== picked) this.#note(join(directory, name), `not read, since ${picked} stands beside it`)
+    }
+    return join(directory, picked)
+  }
+
+  async #read(file: string): Promise<string | undefined> {
+    try {
+      const handle = await open(file, READ_WITHOUT_WAITING)
+      try {
+        return await this.#readOpen(file, handle)
+      } finally {
+        await handle.close()
+      }
+    } catch (error) {
+      this.#note(file, messageOf(error))
+      return undefined
+    }
+  }
+
+  async #readOpen(file: string, handle: FileHandle): Promise<string | undefined> {
+    const stat = await handle.stat()
+    if (!stat.isFile()) {
+      this.#note(file, 'not read, since it is not a regular file')
+      return undefined
+    }
+    const limit = Math.min(FILE_LIMIT_BYTES, this.#bytesLeft)
+    const bytes = await readUpTo(handle, limit + 1)
+    this.#bytesLeft -= Math.min(bytes.length, limit)
+    if (bytes.length <= limit) return this.#decode(file, bytes)
+
+    const kept = bytes.subarray(0, characterBoundary(bytes, limit))
+    const rule = limit === FILE_LIMIT_BYTES ? `a file may have ${FILE_LIMIT_BYTES} bytes` : TOTAL_RULE
+    // What is not known to be larger may be a file that grows, or one that does not tell its size.
+    const size = Math.max(stat.size, bytes.length)
+    const problem = `only the first ${kept.length} of ${size} bytes are used, since ${rule}`
+    this.#note(file, problem)
+    return `${this.#decode(file, kept)}\n[… cut: ${problem} …]`
+  }
+
+  #decode(file: string, bytes: Buffer): string {
+    if (!isUtf8(bytes)) this.#note(file, 'not valid UTF-8; save it as UTF-8, since unreadable characters were replaced')
+    // A TextDecoder takes away the byte order mark.
+    return new TextDecoder().decode(bytes).replaceAll(/\r\n?/g, '\n')
+  }
+
+  #note(file: string, problem: string): void {
+    const earlier = this.problems.get(file)
+    this.problems.set(file, earlier === undefined ? problem : `${earlier}; ${problem}`)
+  }
+}
+
+const TOTAL_RULE = `all files together may have ${TOTAL_LIMIT_BYTES} bytes`
+
+/** Does not go by the file's size: it may grow while it is read. */
+async function readUpTo(handle: FileHandle, limit: number): Promise<Buffer> {
+  const buffer = Buffer.allocUnsafe(limit)
+  let length = 0
+  while (length < limit) {
+    const { bytesRead } = await handle.read(buffer, length, limit - length)
+    if (bytesRead === 0) break
+    length += bytesRead
+  }
+  return buffer.subarray(0, length)
+}
+
+/** The last place at or before `end` where a character of UTF-8 begins. */
+function characterBoundary(bytes: Buffer, end: number): number {
+  // A character has at most three bytes after its first; more of them are no UTF-8 and may be cut anywhere.
+  for (let start = end; start > Math.max(0, end - 4); start -= 1) {
+    if (((bytes[start] ?? 0) & 0b1100_0000) !== 0b1000_0000) return start
+  }
+  return end
+}

@@ -1,0 +1,87 @@
+import type { AgentEvent } from '../backends/types.js'
+import { messageOf } from '../errors.js'
+import type { Log } from '../log.js'
+import type { RecordedEvent, Runs } from '../store/runs.js'
+
+const PAUSE_MS = 50
+
+/**
+ * Writes the events of one run down and passes them on, numbered without gaps, once they are safe.
+ *
+ * The first event goes at once; what comes within the pause after it goes together, and text that belongs together
+ * becomes one event. The agent is never made to wait.
+ */
+export class EventRecorder {
+  #waiting: AgentEvent[] = []
+  #seq = 0
+  #timer: NodeJS.Timeout | undefined
+  #writing: Promise<void> = Promise.resolve()
+  #hasFailed = false
+
+  constructor(
+    private readonly runId: string,
+    private readonly runs: Pick<Runs, 'record'>,
+    private readonly onRecorded: (events: RecordedEvent[]) => void,
+    private readonly log: Log,
+  ) {}
+
+  push(event: AgentEvent): void {
+    const last = this.#waiting.at(-1)
+    const joined = last && join(last, event)
+    if (joined) this.#waiting[this.#waiting.length - 1] = joined
+    else this.#waiting.push(event)
+    if (this.#timer) return
+    void this.flush().catch((error: unknown) => this.#tellOnce(error))
+    this.#timer = setInterval(() => {
+      if (this.#waiting.length > 0) void this.flush().catch((error: unknown) => this.#tellOnce(error))
+      else this.#pause()
+    }, PAUSE_MS)
+  }
+
+  /** Contract: when it settles, everything pushed before is written; a rejection has lost nothing. */
+  flush(): Promise<void> {
+    const written = this.#writing.then(() => this.#write())
+    this.#writing = written.catch(() => {})
+    return written
+  }
+
+  /** Nothing is pushed after it. */
+  close(): void {
+    this.#pause()
+  }
+
+  async #write(): Promise<void> {
+    const events = this.#waiting.map((event, index) => ({ seq: this.#seq + index + 1, event }))
+    if (events.length === 0) return
+    this.#waiting = []
+    try {
+      await this.runs.record(this.runId, events)
+    } catch (error) {
+      this.#waiting = [...events.map(({ event }) => event), ...this.#waiting]
+      throw error
+    }
+    this.#seq += events.length
+    this.onRecorded(events)
+  }
+
+  #pause(): void {
+    clearInterval(this.#timer)
+    this.#timer = undefined
+  }
+
+  #tellOnce(error: unknown): void {
+    if (!this.#hasFailed) this.log.warn('events.not-written', { runId: this.runId, error: messageOf(error) })
+    this.#hasFailed = true
+  }
+}
+
+function join(earlier: AgentEvent, later: AgentEvent): AgentEvent | undefined {
+  if (earlier.metadata || later.metadata) return undefined
+  if (earlier.type === 'output' && later.type === 'output') {
+    return { ...earlier, content: earlier.content + later.content }
+  }
+  if (earlier.type === 'thinking' && later.type === 'thinking') {
+    return { ...earlier, content: earlier.content + later.content }
+  }
+  return undefined
+}

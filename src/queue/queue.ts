@@ -1,0 +1,280 @@
+// The rules of the queue: inbox → run → outbox. docs/queue-states.md draws the states.
+//
+// Every step is one transaction, and no transaction is open while an agent works. A step that cannot be made, because
+// the claim has gone to somebody else, changes nothing.
+
+import type { AgentResult } from '../backends/types.js'
+import type { Acceptance, ChannelMessage, Reply } from '../channels/types.js'
+import { GatewayError } from '../errors.js'
+import type { Conversation } from '../store/conversations.js'
+import type { Claim, Message } from '../store/inbox.js'
+import type { Project } from '../store/projects.js'
+import type { RunState } from '../store/schema.js'
+import type { Session } from '../store/sessions.js'
+import type { Store, Tables } from '../store/store.js'
+
+export interface IncomingMessage extends ChannelMessage {
+  channel: string
+}
+
+/** A message with all that its turn needs. */
+export interface Work {
+  claim: Claim
+  message: Message
+  conversation: Conversation
+  project?: Project
+  /** Whether an earlier attempt was cut off when its agent had begun. */
+  wasInterrupted: boolean
+}
+
+export interface EndedRun {
+  id: string
+  result: AgentResult
+}
+
+/** What a worker did with its work. */
+export type Settlement =
+  | { kind: 'answered'; run: EndedRun; reply: Reply; session?: Session }
+  | { kind: 'failed'; problem: string; reply: Reply; run?: EndedRun; session?: Session }
+  /** `note` tells the person why they wait. */
+  | { kind: 'retry'; at: number; isAttempt: boolean; run: EndedRun; note?: Reply; session?: Session }
+  | { kind: 'cancelled'; run: EndedRun; session?: Session }
+  /** Given back unfinished, for another gateway or the next start. */
+  | { kind: 'handed-back'; runId?: string }
+
+export interface QueueOptions {
+  gatewayId: string
+  maxQueueDepth: number
+  leaseMs: number
+  replyExpiryMs: number
+  now: () => number
+  newId: () => string
+}
+
+/** No agent takes more in one message, and a chat has no longer ones. */
+export const MAX_MESSAGE_CHARACTERS = 1_000_000
+/** Of a refused message, enough to recognise it. */
+const KEPT_OF_REFUSED = 1_000
+
+export class Queue {
+  constructor(
+    private readonly store: Store,
+    private readonly options: QueueOptions,
+  ) {}
+
+  /** Contract: when this settles, the message is on disk, or the person is going to be told why not. */
+  async accept(incoming: IncomingMessage): Promise<Acceptance> {
+    const { newId, now, maxQueueDepth } = this.options
+    const { channel, address, platformId, author, text } = cleaned(incoming)
+    const invalid = problemOf(text)
+    return this.store.transaction(async (tables) => {
+      const at = now()
+      const { id: conversationId, seq } = await tables.conversations.enter(channel, address, newId(), at)
+      const ahead = await tables.inbox.countOpen(conversationId)
+      const problem = invalid ?? (ahead >= maxQueueDepth ? fullProblem(ahead) : undefined)
+      const message = {
+        id: newId(),
+        conversationId,
+        channel,
+        platformId,
+        seq,
+        kind: incoming.kind ?? 'message',
+        author,
+        text: problem === undefined ? text : text.slice(0, KEPT_OF_REFUSED),
+      }
+      const isNew = await tables.inbox.add(message, problem === undefined ? 'open' : 'refused', problem ?? null, at)
+      if (!isNew) return duplicate(tables, channel, platformId)
+      const messageId = message.id
+      if (problem === undefined) {
+        await tables.inbox.enqueue(message, ahead, at)
+        return { status: 'accepted', messageId, conversationId, position: ahead }
+      }
+      const reply = { text: problem, notes: [], isError: true }
+      await this.#reply(tables, { conversationId, channel, address, messageId }, reply, at)
+      return { status: 'refused', messageId, conversationId, reason: problem }
+    })
+  }
+
+  /** Takes the message that has waited longest, of those that may run now. */
+  async claim(channels: string[]): Promise<Work | undefined> {
+    const { gatewayId, leaseMs, now } = this.options
+    return this.store.transaction(async (tables) => {
+      const at = now()
+      const claim = await tables.inbox.claim(gatewayId, channels, at, leaseMs)
+      if (!claim) return undefined
+      await tables.runs.interrupt(claim.messageId, at)
+      const message = await tables.inbox.get(claim.messageId)
+      const conversation = await tables.conversations.get(claim.conversationId)
+      if (!message || !conversation) throw new Error(`The job ${claim.messageId} has no message`)
+      const project = conversation.projectId === undefined ? undefined : await tables.projects.get(conversation.projectId)
+      const wasInterrupted = claim.fence > 1 && (await tables.runs.wasInterrupted(claim.messageId))
+      return { claim, message, conversation, ...(project && { project }), wasInterrupted }
+    })
+  }
+
+  async renew({ claim }: Work): Promise<'held' | 'cancelled' | 'lost'> {
+    return this.store.inbox.renew(claim, this.options.now(), this.options.leaseMs)
+  }
+
+  /** Contract: all of it or, when the claim is `lost`, nothing. */
+  async settle({ claim, conversation }: Work, settlement: Settlement): Promise<'settled' | 'lost'> {
+    const at = this.options.now()
+    const { messageId, conversationId } = claim
+    const target = { conversationId, channel: conversation.channel, address: conversation.address, messageId }
+    try {
+      await this.store.transaction(async (tables) => {
+        // Locks the conversation, so that nobody adds to it while the next message is looked for.
+        await tables.conversations.nextSeq(conversationId, at)
+        if (!(await settleClaim(tables, claim, settlement, at))) throw new ClaimLost()
+        if (settlement.kind === 'handed-back') {
+          if (settlement.runId !== undefined) await tables.runs.end(settlement.runId, 'interrupted', undefined, at)
+          return
+        }
+        const { run } = settlement
+        if (run) await tables.runs.end(run.id, RUN_STATES[settlement.kind], run.result, at)
+        if (settlement.session) await tables.sessions.set(settlement.session, at)
+        const about = { ...target, ...(run && { runId: run.id }) }
+        if (settlement.kind === 'answered' || settlement.kind === 'failed') {
+          await this.#reply(tables, about, settlement.reply, at)
+        } else if (settlement.kind === 'retry' && settlement.note) {
+          await this.#reply(tables, about, settlement.note, at)
+        }
+      })
+      return 'settled'
+    } catch (error) {
+      if (error instanceof ClaimLost) return 'lost'
+      throw error
+    }
+  }
+
+  /** Takes a message out that nobody works on yet; `active` when somebody does. */
+  async drop(messageId: string): Promise<'dropped' | 'active' | 'finished'> {
+    const { now } = this.options
+    return this.store.transaction(async (tables) => {
+      const at = now()
+      const message = await this.#message(tables, messageId)
+      await tables.conversations.nextSeq(message.conversationId, at)
+      if (message.state === 'failed') {
+        await tables.inbox.discard(messageId, at)
+        return 'dropped'
+      }
+      const job = await tables.inbox.job(messageId)
+      if (!job) return 'finished'
+      if (job.state === 'active') return 'active'
+      const claim = { messageId, conversationId: message.conversationId, fence: job.fence }
+      return (await tables.inbox.finish(claim, 'dropped', null, at)) ? 'dropped' : 'active'
+    })
+  }
+
+  /** Takes up a dead letter, or sends a reply again that could not be delivered. */
+  async retry(id: string): Promise<'message' | 'reply'> {
+    const { now, replyExpiryMs } = this.options
+    return this.store.transaction(async (tables) => {
+      const at = now()
+      const delivery = await tables.outbox.get(id)
+      if (delivery) {
+        if (delivery.state !== 'undelivered') throw notWaiting(id, `its reply is ${delivery.state}`)
+        await tables.outbox.reopen(id, at, at + replyExpiryMs)
+        return 'reply'
+      }
+      const message = await this.#message(tables, id)
+      if (message.state !== 'failed') throw notWaiting(id, `it is ${message.state}`)
+      const seq = await tables.conversations.nextSeq(message.conversationId, at)
+      await tables.inbox.reopen(message, seq, at)
+      return 'message'
+    })
+  }
+
+  /** Changes a message that nobody works on yet. */
+  async edit(messageId: string, text: string): Promise<'changed' | 'active' | 'finished'> {
+    const problem = problemOf(text)
+    if (problem !== undefined) throw new GatewayError('request_invalid', problem)
+    return this.store.transaction(async (tables) => {
+      const message = await this.#message(tables, messageId)
+      await tables.conversations.nextSeq(message.conversationId, this.options.now())
+      const job = await tables.inbox.job(messageId)
+      if (!job) return 'finished'
+      if (job.state === 'active') return 'active'
+      await tables.inbox.changeText(messageId, withoutNul(text))
+      return 'changed'
+    })
+  }
+
+  async #message(tables: Tables, id: string): Promise<Message> {
+    const message = await tables.inbox.get(id)
+    if (message) return message
+    throw new GatewayError('not_found', `There is no message ${id}. "aetheel queue list" shows those there are.`)
+  }
+
+  async #reply(
+    tables: Tables,
+    target: { conversationId: string; channel: string; address: string; messageId: string; runId?: string },
+    reply: Reply,
+    at: number,
+  ): Promise<void> {
+    const { newId, replyExpiryMs } = this.options
+    const seq = await tables.conversations.nextSeq(target.conversationId, at)
+    await tables.outbox.add({ ...target, id: newId(), seq, reply, expiresAt: at + replyExpiryMs }, at)
+  }
+}
+
+class ClaimLost extends Error {}
+
+const RUN_STATES = {
+  answered: 'answered',
+  failed: 'failed',
+  retry: 'failed',
+  cancelled: 'cancelled',
+} as const satisfies Record<string, RunState>
+
+async function settleClaim(tables: Tables, claim: Claim, settlement: Settlement, at: number): Promise<boolean> {
+  switch (settlement.kind) {
+    case 'answered':
+      return tables.inbox.finish(claim, 'answered', null, at)
+    case 'failed':
+      return tables.inbox.finish(claim, 'failed', settlement.problem, at)
+    case 'cancelled':
+      return tables.inbox.finish(claim, 'cancelled', null, at)
+    case 'retry':
+      return tables.inbox.release(claim, settlement.at, settlement.isAttempt)
+    case 'handed-back':
+      return tables.inbox.release(claim, at, false)
+  }
+}
+
+async function duplicate(tables: Tables, channel: string, platformId: string): Promise<Acceptance> {
+  const message = await tables.inbox.findByPlatformId(channel, platformId)
+  if (!message) throw new Error(`The message ${platformId} of ${channel} is neither new nor there`)
+  return { status: 'duplicate', messageId: message.id, conversationId: message.conversationId }
+}
+
+function problemOf(text: string): string | undefined {
+  if (text.trim() === '') return 'The message is empty. Write what the agent should do.'
+  if (text.length <= MAX_MESSAGE_CHARACTERS) return undefined
+  const size = `${text.length} characters, of at most ${MAX_MESSAGE_CHARACTERS}`
+  return `The message is too long: ${size}. Put it in a file and name the file.`
+}
+
+function fullProblem(ahead: number): string {
+  return `${ahead} messages wait in this conversation already, so this one was not taken. Send it again later.`
+}
+
+function notWaiting(id: string, state: string): GatewayError {
+  return new GatewayError('request_invalid', `${id} cannot be tried again: ${state}, not failed.`)
+}
+
+function cleaned(incoming: IncomingMessage): IncomingMessage {
+  const { channel, address, platformId, author, text } = incoming
+  return {
+    channel,
+    address: withoutNul(address),
+    platformId: withoutNul(platformId),
+    author: withoutNul(author),
+    text: withoutNul(text),
+  }
+}
+
+/** PostgreSQL has no place for it, and no agent a use. */
+function withoutNul(text: string): string {
+  return text.replaceAll('\0', '')
+}

@@ -1,0 +1,139 @@
+// Brings replies from the outbox to their channels. A reply may be sent twice, when we end between sending it and
+// noting that; it goes under the same key, by which the channel shows it once.
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Channel } from '../channels/types.js'
+import { messageOf } from '../errors.js'
+import type { Log } from '../log.js'
+import type { Delivery } from '../store/outbox.js'
+import type { Store } from '../store/store.js'
+import type { Step } from './worker.js'
+
+export interface SenderOptions {
+  channels: Channel[]
+  store: Pick<Store, 'outbox'>
+  onSent(delivery: Delivery): void
+  /** Nobody will read it now: tell the operator. */
+  onUndelivered(delivery: Delivery): void
+  onStep(step: Step): void
+  log: Log
+  now: () => number
+}
+
+const POLL_MS = 1_000
+const SEND_TIMEOUT_MS = 30_000
+/** Longer than a send may take, so that no two gateways send the same at once. */
+const LEASE_MS = SEND_TIMEOUT_MS + 15_000
+const FIRST_BACKOFF_MS = 1_000
+const LONGEST_BACKOFF_MS = 60_000
+const AT_ONCE = 10
+const EXPIRE_EVERY_MS = 10_000
+
+export class Sender {
+  readonly #poll: NodeJS.Timeout
+  readonly #sending = new Set<Promise<void>>()
+  #expiredAt = 0
+  #isClaiming = false
+  #mayBeMore = false
+  #isStopped = false
+  #hasFailed = false
+
+  constructor(private readonly options: SenderOptions) {
+    this.#poll = setInterval(() => this.wake(), POLL_MS)
+  }
+
+  /** Looks for replies now. */
+  wake(): void {
+    this.#mayBeMore = true
+    if (!this.#isClaiming) void this.#claimAll()
+  }
+
+  /** Takes nothing more; settles when what is under way has been sent or given up. */
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    clearInterval(this.#poll)
+    while (this.#isClaiming || this.#sending.size > 0) {
+      await Promise.all(this.#sending)
+      if (this.#isClaiming) await sleep(1)
+    }
+  }
+
+  async #claimAll(): Promise<void> {
+    const { channels, store, log, now } = this.options
+    const names = channels.map(({ name }) => name)
+    this.#isClaiming = true
+    try {
+      if (now() - this.#expiredAt >= EXPIRE_EVERY_MS) await this.#expire()
+      while (this.#mayBeMore && !this.#isStopped && this.#sending.size < AT_ONCE) {
+        this.#mayBeMore = false
+        const delivery = await store.outbox.claim(names, now(), LEASE_MS)
+        if (!delivery) continue
+        this.#mayBeMore = true
+        this.#hasFailed = false
+        this.#begin(delivery)
+      }
+    } catch (error) {
+      if (!this.#hasFailed) log.error('outbox.claim-failed', { error: messageOf(error) })
+      this.#hasFailed = true
+    } finally {
+      this.#isClaiming = false
+    }
+  }
+
+  async #expire(): Promise<void> {
+    const { store, now, onUndelivered } = this.options
+    for (const delivery of await store.outbox.expire(now())) onUndelivered(delivery)
+    this.#expiredAt = now()
+  }
+
+  #begin(delivery: Delivery): void {
+    const { log } = this.options
+    const sending = this.#send(delivery)
+      // Not noted: the same reply is sent again under its key when the lease ends.
+      .catch((error: unknown) => log.error('outbox.not-written', { id: delivery.id, error: messageOf(error) }))
+      .finally(() => {
+        this.#sending.delete(sending)
+        this.wake()
+      })
+    this.#sending.add(sending)
+  }
+
+  async #send(delivery: Delivery): Promise<void> {
+    const { channels, store, now, log, onSent, onUndelivered, onStep } = this.options
+    const { id, address, messageId, reply, attempts, expiresAt } = delivery
+    try {
+      const channel = channels.find(({ name }) => name === delivery.channel)
+      if (!channel) throw new Error(`There is no channel ${delivery.channel}`)
+      const outgoing = { ...reply, idempotencyKey: id, address, ...(messageId !== undefined && { messageId }) }
+      await within(SEND_TIMEOUT_MS, (signal) => channel.send(outgoing, signal))
+    } catch (error) {
+      const problem = messageOf(error)
+      const dueAt = now() + Math.min(FIRST_BACKOFF_MS * 2 ** (attempts - 1), LONGEST_BACKOFF_MS)
+      log.warn('reply.not-sent', { id, channel: delivery.channel, attempts, problem })
+      if (dueAt < expiresAt) await store.outbox.retry(delivery, problem, dueAt)
+      else if (await store.outbox.settle(delivery, 'undelivered', problem, now())) {
+        onUndelivered({ ...delivery, problem })
+      }
+      return
+    }
+    onStep('sent')
+    if (await store.outbox.settle(delivery, 'delivered', null, now())) onSent(delivery)
+  }
+}
+
+async function within(timeoutMs: number, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
+  const limit = new AbortController()
+  const done = new AbortController()
+  const late = sleep(timeoutMs, undefined, { signal: done.signal }).then(
+    () => {
+      limit.abort()
+      throw new Error(`The channel did not take it within ${timeoutMs / 1000} s`)
+    },
+    () => {},
+  )
+  try {
+    await Promise.race([work(limit.signal), late])
+  } finally {
+    done.abort()
+  }
+}

@@ -1,0 +1,275 @@
+// Takes messages from the queue through their turns, several conversations at once.
+//
+// What must stay true:
+// - A turn whose lease cannot be kept is stopped: by its end somebody else may have begun the same message.
+// - A result is written until it is written. The agent has done its work; a full disk must not undo it.
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { AgentEvent } from '../backends/types.js'
+import { messageOf } from '../errors.js'
+import type { Log } from '../log.js'
+import type { TurnOutcome } from '../runtime/agent-runtime.js'
+import { planRetry } from '../runtime/retry.js'
+import type { RecordedEvent } from '../store/runs.js'
+import type { Store } from '../store/store.js'
+import { EventRecorder } from './event-recorder.js'
+import type { Queue, Settlement, Work } from './queue.js'
+
+/** The steps of a message's walk, in order. */
+export type Step = 'accepted' | 'claimed' | 'streaming' | 'finished' | 'committed' | 'sent'
+
+/** Where and with what a turn runs. */
+export interface TurnPlan {
+  backend: string
+  model?: string
+  run(runId: string, signal: AbortSignal, onEvent: (event: AgentEvent) => void): Promise<TurnOutcome>
+}
+
+export interface WorkerOptions {
+  gatewayId: string
+  /** Those this gateway serves; others are left to gateways that do. */
+  channels: string[]
+  maxConcurrentQueries: number
+  leaseMs: number
+  queue: Queue
+  store: Pick<Store, 'runs'>
+  /** Contract: throws only for what the person or the operator must put right; the message says what. */
+  plan(work: Work): TurnPlan
+  /** There may be something to send. */
+  onSettled(work: Work): void
+  onEvents(work: Work, runId: string, events: RecordedEvent[]): void
+  onStep(step: Step): void
+  log: Log
+  now: () => number
+  newId: () => string
+}
+
+export interface StoppedTurn {
+  messageId: string
+  backend: string
+  durationMs: number
+}
+
+interface Turn {
+  work: Work
+  backend: string
+  startedAt: number
+  /** Why it ends before its time. */
+  ending?: 'cancelled' | 'lost' | 'handed-back'
+  abort: AbortController
+  done: Promise<void>
+}
+
+const POLL_MS = 1_000
+const WRITE_AGAIN_MS = 1_000
+const MAX_INTERRUPTIONS = 10
+
+export class Worker {
+  readonly #turns = new Map<string, Turn>()
+  readonly #poll: NodeJS.Timeout
+  #isClaiming = false
+  #mayBeMore = false
+  #isStopped = false
+  #hasFailed = false
+
+  constructor(private readonly options: WorkerOptions) {
+    this.#poll = setInterval(() => this.wake(), POLL_MS)
+  }
+
+  /** Looks for work now. */
+  wake(): void {
+    this.#mayBeMore = true
+    if (!this.#isClaiming) void this.#claimAll()
+  }
+
+  /** Ends the turn of a conversation; settles when nothing of it is alive. */
+  async cancel(conversationId: string): Promise<StoppedTurn | undefined> {
+    const turn = this.#turns.get(conversationId)
+    if (!turn) return undefined
+    this.#end(turn, 'cancelled')
+    await turn.done
+    const { work, backend, startedAt } = turn
+    return { messageId: work.message.id, backend, durationMs: this.options.now() - startedAt }
+  }
+
+  /** What is worked on, by conversation. */
+  active(): string[] {
+    return [...this.#turns.keys()]
+  }
+
+  /** Takes nothing more, waits for the turns, and at the deadline stops them and gives their messages back. */
+  async stop(deadlineMs: number): Promise<void> {
+    this.#isStopped = true
+    clearInterval(this.#poll)
+    const deadline = new AbortController()
+    const late = sleep(deadlineMs, undefined, { signal: deadline.signal }).catch(() => {})
+    await Promise.race([this.#allDone(), late])
+    deadline.abort()
+    for (const turn of this.#turns.values()) this.#end(turn, 'handed-back')
+    await this.#allDone()
+  }
+
+  async #allDone(): Promise<void> {
+    while (this.#isClaiming || this.#turns.size > 0) {
+      await Promise.all([...this.#turns.values()].map(({ done }) => done))
+      if (this.#isClaiming) await sleep(1)
+    }
+  }
+
+  async #claimAll(): Promise<void> {
+    const { queue, channels, maxConcurrentQueries, log, onStep } = this.options
+    this.#isClaiming = true
+    try {
+      while (this.#mayBeMore && !this.#isStopped && this.#turns.size < maxConcurrentQueries) {
+        this.#mayBeMore = false
+        const work = await queue.claim(channels)
+        if (!work) continue
+        this.#mayBeMore = true
+        this.#hasFailed = false
+        onStep('claimed')
+        this.#begin(work)
+      }
+    } catch (error) {
+      if (!this.#hasFailed) log.error('queue.claim-failed', { error: messageOf(error) })
+      this.#hasFailed = true
+    } finally {
+      this.#isClaiming = false
+    }
+  }
+
+  #begin(work: Work): void {
+    const { conversationId } = work.claim
+    const turn: Turn = {
+      work,
+      backend: '',
+      startedAt: this.options.now(),
+      abort: new AbortController(),
+      done: Promise.resolve(),
+    }
+    this.#turns.set(conversationId, turn)
+    turn.done = this.#work(turn)
+      .catch((error: unknown) => {
+        this.options.log.error('turn.failed', { messageId: work.message.id, error: messageOf(error) })
+      })
+      .finally(() => {
+        this.#turns.delete(conversationId)
+        this.options.onSettled(work)
+        this.wake()
+      })
+  }
+
+  #end(turn: Turn, why: NonNullable<Turn['ending']>): void {
+    turn.ending ??= why
+    turn.abort.abort()
+  }
+
+  async #work(turn: Turn): Promise<void> {
+    const stopRenewing = this.#keepLease(turn)
+    try {
+      await this.#settle(turn, ...(await this.#run(turn)))
+    } finally {
+      stopRenewing()
+    }
+  }
+
+  /** One attempt. Returns what it came to, and what must be written before that. */
+  async #run(turn: Turn): Promise<[Settlement, () => Promise<void>]> {
+    const { plan, store, gatewayId, newId, now, onEvents, onStep, log } = this.options
+    const { work } = turn
+    const nothing = async (): Promise<void> => {}
+    if (work.claim.interruptions > MAX_INTERRUPTIONS) {
+      return [failed(`The gateway ended ${work.claim.interruptions} times while this was worked on.`), nothing]
+    }
+    let turnPlan: TurnPlan
+    try {
+      turnPlan = plan(work)
+    } catch (error) {
+      return [failed(messageOf(error)), nothing]
+    }
+    const { backend, model } = turnPlan
+    const runId = newId()
+    const run = { id: runId, messageId: work.message.id, conversationId: work.claim.conversationId, gatewayId, backend }
+    turn.backend = backend
+    await store.runs.begin({ ...run, ...(model !== undefined && { model }) }, now())
+
+    let isStreaming = false
+    const recorder = new EventRecorder(runId, store.runs, (events) => onEvents(work, runId, events), log)
+    try {
+      const outcome = await turnPlan.run(runId, turn.abort.signal, (event) => {
+        recorder.push(event)
+        if (isStreaming || event.type !== 'output') return
+        isStreaming = true
+        onStep('streaming')
+      })
+      onStep('finished')
+      return [this.#judge(turn, runId, outcome), () => recorder.flush()]
+    } finally {
+      recorder.close()
+    }
+  }
+
+  #judge({ work, ending, backend }: Turn, runId: string, { result, notes, session }: TurnOutcome): Settlement {
+    const run = { id: runId, result }
+    const keep = session && { session }
+    const { failure, finalOutput = '' } = result
+    if (!failure) return { kind: 'answered', run, reply: { text: finalOutput, notes, isError: false }, ...keep }
+    if (ending === 'handed-back' || ending === 'lost') return { kind: 'handed-back', runId }
+    if (ending === 'cancelled') return { kind: 'cancelled', run, ...keep }
+    const { now } = this.options
+    const retry = planRetry(failure, work.claim.failures, now())
+    if (!retry) {
+      const reply = { text: failure.message, notes, isError: true }
+      return { kind: 'failed', problem: `${failure.reason}: ${failure.message}`, reply, run, ...keep }
+    }
+    const note = retry.isAttempt ? undefined : { text: waitingText(backend, retry.at), notes: [], isError: false }
+    return { kind: 'retry', ...retry, run, ...(note && { note }), ...keep }
+  }
+
+  async #settle(turn: Turn, settlement: Settlement, before: () => Promise<void>): Promise<void> {
+    const { queue, log, onStep } = this.options
+    const { work } = turn
+    for (let hasFailed = false; turn.ending !== 'lost'; ) {
+      try {
+        await before()
+        const outcome = await queue.settle(work, settlement)
+        if (outcome === 'lost') log.warn('turn.lost', { messageId: work.message.id })
+        else onStep('committed')
+        return
+      } catch (error) {
+        if (!hasFailed) log.error('turn.not-written', { messageId: work.message.id, error: messageOf(error) })
+        hasFailed = true
+        // At a stop the message is left to its lease; the next gateway does it again.
+        if (this.#isStopped) return
+        await sleep(WRITE_AGAIN_MS)
+      }
+    }
+  }
+
+  #keepLease(turn: Turn): () => void {
+    const { queue, leaseMs, log, now } = this.options
+    let heldUntil = now() + leaseMs
+    const renew = async (): Promise<void> => {
+      const askedAt = now()
+      try {
+        const state = await queue.renew(turn.work)
+        if (state === 'held') heldUntil = askedAt + leaseMs
+        else this.#end(turn, state)
+      } catch (error) {
+        log.warn('lease.not-renewed', { messageId: turn.work.message.id, error: messageOf(error) })
+        if (now() >= heldUntil) this.#end(turn, 'lost')
+      }
+    }
+    const timer = setInterval(() => void renew(), leaseMs / 3)
+    return () => clearInterval(timer)
+  }
+}
+
+function failed(problem: string): Settlement {
+  return { kind: 'failed', problem, reply: { text: problem, notes: [], isError: true } }
+}
+
+function waitingText(backend: string, until: number): string {
+  const time = new Date(until).toISOString().replace('T', ' ').slice(0, 16)
+  return `The limit of ${backend} is reached. Your message waits and is answered after ${time} UTC.`
+}
+

@@ -1,0 +1,14 @@
+import type { Dialect, Kysely } from 'kysely'
+import type { Schema } from './schema.js'
+
+/** What differs between the two databases. */
+export interface Engine {
+  name: 'sqlite' | 'postgres'
+  dialect: Dialect
+  /** Whether several gateways may write at once, so that rows must be locked one by one. */
+  locksRows: boolean
+  /** Tells the other gateways on this database, when the transaction commits, that there is work. */
+  announce(db: Kysely<Schema>): Promise<void>
+  /** Calls back when another gateway announced work. Contract: a lost connection is taken up again. */
+  listen(onWork: () => void): Promise<() => Promise<void>>
+}

@@ -1,0 +1,402 @@
+// Messages, and the jobs that answer them.
+//
+// What must stay true, whatever runs at once:
+// - A job gets its place while its conversation's row is locked (`Conversations.enter`), so numbers become visible in
+//   order.
+// - Only the first job of a conversation is `ready` or `active`; a unique index holds it.
+// - A worker writes only under the fence of its claim. A claim by anybody else makes that fence stale.
+
+import { type Kysely, sql } from 'kysely'
+import type { MessageKind } from '../channels/types.js'
+import type { Engine } from './engine.js'
+import type { JobState, MessageState, Schema } from './schema.js'
+
+export interface NewMessage {
+  id: string
+  conversationId: string
+  channel: string
+  /** The platform's own id: the same message delivered again is recognised by it. */
+  platformId: string
+  seq: number
+  kind: MessageKind
+  author: string
+  text: string
+}
+
+export interface Message extends NewMessage {
+  state: MessageState
+  problem?: string
+  receivedAt: number
+  finishedAt?: number
+}
+
+/** What a worker holds while it works. */
+export interface Claim {
+  messageId: string
+  conversationId: string
+  fence: number
+  failures: number
+  interruptions: number
+}
+
+export interface QueuedMessage {
+  id: string
+  conversationId: string
+  channel: string
+  address: string
+  author: string
+  text: string
+  receivedAt: number
+  state: JobState
+  /** Of `ready`: when it may run; of `active`: when the lease ends. */
+  dueAt: number
+  failures: number
+  /** How many of its conversation come before it. */
+  position: number
+}
+
+export class Inbox {
+  constructor(
+    private readonly db: Kysely<Schema>,
+    private readonly engine: Engine,
+  ) {}
+
+  /** Whether it was new. */
+  async add(message: NewMessage, state: 'open' | 'refused', problem: string | null, now: number): Promise<boolean> {
+    const { numInsertedOrUpdatedRows } = await this.db
+      .insertInto('messages')
+      .values({
+        id: message.id,
+        conversation_id: message.conversationId,
+        channel: message.channel,
+        platform_id: message.platformId,
+        seq: message.seq,
+        kind: message.kind,
+        author: message.author,
+        text: message.text,
+        state,
+        problem,
+        received_at: now,
+        finished_at: state === 'refused' ? now : null,
+      })
+      .onConflict((conflict) => conflict.columns(['channel', 'platform_id']).doNothing())
+      .executeTakeFirstOrThrow()
+    return numInsertedOrUpdatedRows === 1n
+  }
+
+  /**
+   * Puts a message behind the `ahead` others of its conversation.
+   *
+   * Contract: they were counted while the conversation's row is locked.
+   */
+  async enqueue(
+    message: Pick<Message, 'id' | 'conversationId' | 'channel' | 'seq'>,
+    ahead: number,
+    now: number,
+  ): Promise<void> {
+    await this.db
+      .insertInto('jobs')
+      .values({
+        message_id: message.id,
+        conversation_id: message.conversationId,
+        channel: message.channel,
+        seq: message.seq,
+        state: ahead === 0 ? 'ready' : 'queued',
+        due_at: now,
+        fence: 0,
+        failures: 0,
+        interruptions: 0,
+        gateway_id: null,
+        is_cancelled: 0,
+      })
+      .execute()
+    await this.engine.announce(this.db)
+  }
+
+  /** How many of a conversation are not finished. */
+  async countOpen(conversationId: string): Promise<number> {
+    const { count } = await this.db
+      .selectFrom('jobs')
+      .select(({ fn }) => fn.countAll<number>().as('count'))
+      .where('conversation_id', '=', conversationId)
+      .executeTakeFirstOrThrow()
+    return count
+  }
+
+  /**
+   * Takes what has been due longest: a first job that may run, or one whose lease has ended.
+   *
+   * Contract: whoever held it before can no longer write.
+   */
+  async claim(gatewayId: string, channels: string[], now: number, leaseMs: number): Promise<Claim | undefined> {
+    let due = this.db
+      .selectFrom('jobs')
+      .select('message_id')
+      .where('state', '<>', 'queued')
+      .where('due_at', '<=', now)
+      .where('channel', 'in', channels)
+      .orderBy('due_at')
+      .limit(1)
+    if (this.engine.locksRows) due = due.forUpdate().skipLocked()
+    const row = await this.db
+      .updateTable('jobs')
+      .set(({ eb, case: when }) => ({
+        state: 'active',
+        gateway_id: gatewayId,
+        due_at: now + leaseMs,
+        fence: eb('fence', '+', 1),
+        interruptions: eb('interruptions', '+', when().when('state', '=', 'active').then(1).else(0).end()),
+      }))
+      .where('message_id', '=', due)
+      .returning(['message_id', 'conversation_id', 'fence', 'failures', 'interruptions'])
+      .executeTakeFirst()
+    return (
+      row && {
+        messageId: row.message_id,
+        conversationId: row.conversation_id,
+        fence: row.fence,
+        failures: row.failures,
+        interruptions: row.interruptions,
+      }
+    )
+  }
+
+  /** Keeps a claim. `lost` when somebody else has it now. */
+  async renew({ messageId, fence }: Claim, now: number, leaseMs: number): Promise<'held' | 'cancelled' | 'lost'> {
+    const row = await this.db
+      .updateTable('jobs')
+      .set({ due_at: now + leaseMs })
+      .where('message_id', '=', messageId)
+      .where('fence', '=', fence)
+      .where('state', '=', 'active')
+      .returning('is_cancelled')
+      .executeTakeFirst()
+    if (!row) return 'lost'
+    return row.is_cancelled === 1 ? 'cancelled' : 'held'
+  }
+
+  /** Gives a claim back, to be taken up at `dueAt`; it stays the first of its conversation. Whether it still was ours. */
+  async release({ messageId, fence }: Claim, dueAt: number, hasFailed: boolean): Promise<boolean> {
+    const { numUpdatedRows } = await this.db
+      .updateTable('jobs')
+      .set(({ eb }) => ({
+        state: 'ready',
+        due_at: dueAt,
+        gateway_id: null,
+        failures: eb('failures', '+', hasFailed ? 1 : 0),
+      }))
+      .where('message_id', '=', messageId)
+      .where('fence', '=', fence)
+      .where('state', '=', 'active')
+      .executeTakeFirstOrThrow()
+    return numUpdatedRows === 1n
+  }
+
+  /**
+   * Ends a message and lets the next of its conversation come. Whether the claim still was ours.
+   *
+   * Contract: the conversation's row is locked.
+   */
+  async finish(
+    { messageId, conversationId, fence }: Pick<Claim, 'messageId' | 'conversationId' | 'fence'>,
+    state: MessageState,
+    problem: string | null,
+    now: number,
+  ): Promise<boolean> {
+    const { numDeletedRows } = await this.db
+      .deleteFrom('jobs')
+      .where('message_id', '=', messageId)
+      .where('fence', '=', fence)
+      .executeTakeFirstOrThrow()
+    if (numDeletedRows !== 1n) return false
+    await this.db
+      .updateTable('messages')
+      .set({ state, problem, finished_at: now })
+      .where('id', '=', messageId)
+      .execute()
+    await this.#promote(conversationId, now)
+    return true
+  }
+
+  async #promote(conversationId: string, now: number): Promise<void> {
+    const { numUpdatedRows } = await this.db
+      .updateTable('jobs')
+      .set({ state: 'ready', due_at: now })
+      .where('state', '=', 'queued')
+      .where('message_id', '=', (eb) =>
+        eb
+          .selectFrom('jobs')
+          .select('message_id')
+          .where('conversation_id', '=', conversationId)
+          .orderBy('seq')
+          .limit(1),
+      )
+      .executeTakeFirstOrThrow()
+    if (numUpdatedRows > 0n) await this.engine.announce(this.db)
+  }
+
+  /** The job of a message, if it has one: its message is open. */
+  async job(messageId: string): Promise<{ state: JobState; fence: number } | undefined> {
+    return this.db.selectFrom('jobs').select(['state', 'fence']).where('message_id', '=', messageId).executeTakeFirst()
+  }
+
+  /** The job of a conversation that is worked on, or comes next. */
+  async first(conversationId: string): Promise<{ messageId: string; state: JobState; dueAt: number } | undefined> {
+    const row = await this.db
+      .selectFrom('jobs')
+      .select(['message_id', 'state', 'due_at'])
+      .where('conversation_id', '=', conversationId)
+      .where('state', '<>', 'queued')
+      .executeTakeFirst()
+    return row && { messageId: row.message_id, state: row.state, dueAt: row.due_at }
+  }
+
+  /** Asks whoever works on it to stop; they see it when they renew. */
+  async requestCancel(messageId: string): Promise<void> {
+    await this.db.updateTable('jobs').set({ is_cancelled: 1 }).where('message_id', '=', messageId).execute()
+  }
+
+  /** Ends the leases of a gateway that is known to be dead. How many there were. */
+  async expireLeases(gatewayId: string, now: number): Promise<number> {
+    const { numUpdatedRows } = await this.db
+      .updateTable('jobs')
+      .set({ due_at: now })
+      .where('gateway_id', '=', gatewayId)
+      .where('state', '=', 'active')
+      .executeTakeFirstOrThrow()
+    return Number(numUpdatedRows)
+  }
+
+  /** Takes up a dead letter again, as if it had come now. Contract: the conversation's row is locked. */
+  async reopen(message: Message, seq: number, now: number): Promise<void> {
+    await this.db
+      .updateTable('messages')
+      .set({ state: 'open', problem: null, finished_at: null, seq })
+      .where('id', '=', message.id)
+      .execute()
+    await this.enqueue({ ...message, seq }, await this.countOpen(message.conversationId), now)
+  }
+
+  /** Lets go of a dead letter. */
+  async discard(messageId: string, now: number): Promise<void> {
+    await this.db
+      .updateTable('messages')
+      .set({ state: 'dropped', finished_at: now })
+      .where('id', '=', messageId)
+      .where('state', '=', 'failed')
+      .execute()
+  }
+
+  async changeText(messageId: string, text: string): Promise<void> {
+    await this.db.updateTable('messages').set({ text }).where('id', '=', messageId).execute()
+  }
+
+  async get(id: string): Promise<Message | undefined> {
+    const row = await this.db.selectFrom('messages').selectAll().where('id', '=', id).executeTakeFirst()
+    return row && toMessage(row)
+  }
+
+  async findByPlatformId(channel: string, platformId: string): Promise<Message | undefined> {
+    const row = await this.db
+      .selectFrom('messages')
+      .selectAll()
+      .where('channel', '=', channel)
+      .where('platform_id', '=', platformId)
+      .executeTakeFirst()
+    return row && toMessage(row)
+  }
+
+  /** The last ones of a conversation, oldest first. */
+  async history(conversationId: string, limit: number): Promise<Message[]> {
+    const rows = await this.db
+      .selectFrom('messages')
+      .selectAll()
+      .where('conversation_id', '=', conversationId)
+      .orderBy('seq', 'desc')
+      .limit(limit)
+      .execute()
+    return rows.map(toMessage).toReversed()
+  }
+
+  /** What waits or is worked on, conversation by conversation in order. */
+  async listOpen(limit: number): Promise<QueuedMessage[]> {
+    const rows = await this.db
+      .selectFrom('jobs')
+      .innerJoin('messages', 'messages.id', 'jobs.message_id')
+      .innerJoin('conversations', 'conversations.id', 'jobs.conversation_id')
+      .select([
+        'messages.id',
+        'messages.conversation_id',
+        'messages.channel',
+        'conversations.address',
+        'messages.author',
+        'messages.text',
+        'messages.received_at',
+        'jobs.state',
+        'jobs.due_at',
+        'jobs.failures',
+        sql<number>`row_number() over (partition by jobs.conversation_id order by jobs.seq) - 1`.as('position'),
+      ])
+      .orderBy('messages.received_at')
+      .orderBy('messages.id')
+      .limit(limit)
+      .execute()
+    return rows.map((row) => ({
+      id: row.id,
+      conversationId: row.conversation_id,
+      channel: row.channel,
+      address: row.address,
+      author: row.author,
+      text: row.text,
+      receivedAt: row.received_at,
+      state: row.state,
+      dueAt: row.due_at,
+      failures: row.failures,
+      position: row.position,
+    }))
+  }
+
+  /** Dead letters, newest first. */
+  async listFailed(limit: number): Promise<Message[]> {
+    const rows = await this.db
+      .selectFrom('messages')
+      .selectAll()
+      .where('state', '=', 'failed')
+      .orderBy('finished_at', 'desc')
+      .limit(limit)
+      .execute()
+    return rows.map(toMessage)
+  }
+}
+
+interface Row {
+  id: string
+  conversation_id: string
+  channel: string
+  platform_id: string
+  seq: number
+  kind: MessageKind
+  author: string
+  text: string
+  state: MessageState
+  problem: string | null
+  received_at: number
+  finished_at: number | null
+}
+
+function toMessage(row: Row): Message {
+  return {
+    id: row.id,
+    conversationId: row.conversation_id,
+    channel: row.channel,
+    platformId: row.platform_id,
+    seq: row.seq,
+    kind: row.kind,
+    author: row.author,
+    text: row.text,
+    state: row.state,
+    ...(row.problem !== null && { problem: row.problem }),
+    receivedAt: row.received_at,
+    ...(row.finished_at !== null && { finishedAt: row.finished_at }),
+  }
+}

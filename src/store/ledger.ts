@@ -1,0 +1,68 @@
+// Who runs what where: the gateways on this database, and the processes they have started.
+
+import type { Kysely } from 'kysely'
+import type { LedgerEntry, ProcessIdentity } from '../processes/reaper.js'
+import type { Schema } from './schema.js'
+
+export interface GatewayRecord extends ProcessIdentity {
+  id: string
+  startedAt: number
+  /** When it last said that it is there. */
+  seenAt: number
+}
+
+export class Ledger {
+  constructor(private readonly db: Kysely<Schema>) {}
+
+  async addGateway({ id, host, bootId, pid, startTime, startedAt }: Omit<GatewayRecord, 'seenAt'>): Promise<void> {
+    await this.db
+      .insertInto('gateways')
+      .values({ id, host, boot_id: bootId, pid, start_time: startTime, started_at: startedAt, seen_at: startedAt })
+      .execute()
+  }
+
+  async touchGateway(id: string, now: number): Promise<void> {
+    await this.db.updateTable('gateways').set({ seen_at: now }).where('id', '=', id).execute()
+  }
+
+  async removeGateway(id: string): Promise<void> {
+    await this.db.deleteFrom('processes').where('gateway_id', '=', id).execute()
+    await this.db.deleteFrom('gateways').where('id', '=', id).execute()
+  }
+
+  async gateways(): Promise<GatewayRecord[]> {
+    const rows = await this.db.selectFrom('gateways').selectAll().orderBy('started_at').execute()
+    return rows.map((row) => ({
+      id: row.id,
+      host: row.host,
+      bootId: row.boot_id,
+      pid: row.pid,
+      startTime: row.start_time,
+      startedAt: row.started_at,
+      seenAt: row.seen_at,
+    }))
+  }
+
+  async add({ runId, ownerId, host, bootId, pid, startTime }: LedgerEntry): Promise<void> {
+    await this.db
+      .insertInto('processes')
+      .values({ run_id: runId, gateway_id: ownerId, host, boot_id: bootId, pid, start_time: startTime })
+      .execute()
+  }
+
+  async remove(runIds: string[]): Promise<void> {
+    if (runIds.length > 0) await this.db.deleteFrom('processes').where('run_id', 'in', runIds).execute()
+  }
+
+  async processesOf(gatewayId: string): Promise<LedgerEntry[]> {
+    const rows = await this.db.selectFrom('processes').selectAll().where('gateway_id', '=', gatewayId).execute()
+    return rows.map((row) => ({
+      runId: row.run_id,
+      ownerId: row.gateway_id,
+      host: row.host,
+      bootId: row.boot_id,
+      pid: row.pid,
+      startTime: row.start_time,
+    }))
+  }
+}

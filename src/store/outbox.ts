@@ -1,0 +1,211 @@
+// Replies on their way to a channel. Those of one conversation go out in order: only its oldest pending one is taken.
+
+import type { Kysely } from 'kysely'
+import type { Reply } from '../channels/types.js'
+import type { Engine } from './engine.js'
+import type { DeliveryState, Schema } from './schema.js'
+
+export interface NewDelivery {
+  /** The idempotency key: the same for every attempt, so that a channel can tell a repetition. */
+  id: string
+  conversationId: string
+  channel: string
+  address: string
+  seq: number
+  messageId?: string
+  runId?: string
+  reply: Reply
+  expiresAt: number
+}
+
+export interface Delivery extends NewDelivery {
+  state: DeliveryState
+  attempts: number
+  fence: number
+  createdAt: number
+  settledAt?: number
+  problem?: string
+}
+
+export class Outbox {
+  constructor(
+    private readonly db: Kysely<Schema>,
+    private readonly engine: Engine,
+  ) {}
+
+  async add(delivery: NewDelivery, now: number): Promise<void> {
+    await this.db
+      .insertInto('outbox')
+      .values({
+        id: delivery.id,
+        conversation_id: delivery.conversationId,
+        channel: delivery.channel,
+        address: delivery.address,
+        seq: delivery.seq,
+        message_id: delivery.messageId ?? null,
+        run_id: delivery.runId ?? null,
+        body: JSON.stringify(delivery.reply),
+        state: 'pending',
+        attempts: 0,
+        due_at: now,
+        fence: 0,
+        created_at: now,
+        expires_at: delivery.expiresAt,
+      })
+      .execute()
+    await this.engine.announce(this.db)
+  }
+
+  /** Takes a reply to send; nobody else gets it until `now + leaseMs`. */
+  async claim(channels: string[], now: number, leaseMs: number): Promise<Delivery | undefined> {
+    let due = this.db
+      .selectFrom('outbox as candidate')
+      .select('candidate.id')
+      .where('candidate.state', '=', 'pending')
+      .where('candidate.due_at', '<=', now)
+      .where('candidate.channel', 'in', channels)
+      .where(({ not, exists, selectFrom }) =>
+        not(
+          exists(
+            selectFrom('outbox as earlier')
+              .select('earlier.id')
+              .where('earlier.state', '=', 'pending')
+              .whereRef('earlier.conversation_id', '=', 'candidate.conversation_id')
+              .whereRef('earlier.seq', '<', 'candidate.seq'),
+          ),
+        ),
+      )
+      .orderBy('candidate.due_at')
+      .limit(1)
+    if (this.engine.locksRows) due = due.forUpdate().skipLocked()
+    const row = await this.db
+      .updateTable('outbox')
+      .set(({ eb }) => ({ due_at: now + leaseMs, fence: eb('fence', '+', 1), attempts: eb('attempts', '+', 1) }))
+      .where('id', '=', due)
+      .returningAll()
+      .executeTakeFirst()
+    return row && toDelivery(row)
+  }
+
+  /** Whether it still was ours. */
+  async settle(
+    { id, fence }: Pick<Delivery, 'id' | 'fence'>,
+    state: DeliveryState,
+    problem: string | null,
+    now: number,
+  ): Promise<boolean> {
+    const { numUpdatedRows } = await this.db
+      .updateTable('outbox')
+      .set({ state, problem, settled_at: now })
+      .where('id', '=', id)
+      .where('fence', '=', fence)
+      .where('state', '=', 'pending')
+      .executeTakeFirstOrThrow()
+    return numUpdatedRows === 1n
+  }
+
+  /** Tries again at `dueAt`. */
+  async retry({ id, fence }: Delivery, problem: string, dueAt: number): Promise<void> {
+    await this.db
+      .updateTable('outbox')
+      .set({ due_at: dueAt, problem })
+      .where('id', '=', id)
+      .where('fence', '=', fence)
+      .where('state', '=', 'pending')
+      .execute()
+  }
+
+  /** Gives up what has not been delivered in time, also of channels that nobody serves any more. */
+  async expire(now: number): Promise<Delivery[]> {
+    const rows = await this.db
+      .updateTable('outbox')
+      .set(({ fn, ref, val }) => ({
+        state: 'undelivered',
+        settled_at: now,
+        problem: fn.coalesce(ref('problem'), val('It was not sent in time.')),
+      }))
+      .where('state', '=', 'pending')
+      .where('due_at', '<=', now)
+      .where('expires_at', '<=', now)
+      .returningAll()
+      .execute()
+    return rows.map(toDelivery)
+  }
+
+  /** Sends again what could not be delivered. */
+  async reopen(id: string, now: number, expiresAt: number): Promise<void> {
+    await this.db
+      .updateTable('outbox')
+      .set({ state: 'pending', due_at: now, expires_at: expiresAt, settled_at: null, problem: null })
+      .where('id', '=', id)
+      .where('state', '=', 'undelivered')
+      .execute()
+    await this.engine.announce(this.db)
+  }
+
+  async get(id: string): Promise<Delivery | undefined> {
+    const row = await this.db.selectFrom('outbox').selectAll().where('id', '=', id).executeTakeFirst()
+    return row && toDelivery(row)
+  }
+
+  async list(state: 'pending' | 'undelivered', limit: number): Promise<Delivery[]> {
+    const rows = await this.db
+      .selectFrom('outbox')
+      .selectAll()
+      .where('state', '=', state)
+      .orderBy('created_at')
+      .limit(limit)
+      .execute()
+    return rows.map(toDelivery)
+  }
+
+  /** The last replies of a conversation, oldest first. */
+  async history(conversationId: string, limit: number): Promise<Delivery[]> {
+    const rows = await this.db
+      .selectFrom('outbox')
+      .selectAll()
+      .where('conversation_id', '=', conversationId)
+      .orderBy('seq', 'desc')
+      .limit(limit)
+      .execute()
+    return rows.map(toDelivery).toReversed()
+  }
+}
+
+interface Row {
+  id: string
+  conversation_id: string
+  channel: string
+  address: string
+  seq: number
+  message_id: string | null
+  run_id: string | null
+  body: string
+  state: DeliveryState
+  attempts: number
+  fence: number
+  created_at: number
+  expires_at: number
+  settled_at: number | null
+  problem: string | null
+}
+
+function toDelivery(row: Row): Delivery {
+  return {
+    id: row.id,
+    conversationId: row.conversation_id,
+    channel: row.channel,
+    address: row.address,
+    seq: row.seq,
+    ...(row.message_id !== null && { messageId: row.message_id }),
+    ...(row.run_id !== null && { runId: row.run_id }),
+    reply: JSON.parse(row.body) as Reply,
+    state: row.state,
+    attempts: row.attempts,
+    fence: row.fence,
+    createdAt: row.created_at,
+    expiresAt: row.expires_at,
+    ...(row.settled_at !== null && { settledAt: row.settled_at }),
+    ...(row.problem !== null && { problem: row.problem }),
+  }
+}

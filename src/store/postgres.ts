@@ -1,0 +1,85 @@
+// PostgreSQL: several gateways may share one database.
+
+import { PostgresDialect, sql } from 'kysely'
+import { GatewayError, messageOf } from '../errors.js'
+import type { Log } from '../log.js'
+import type { Engine } from './engine.js'
+
+const CHANNEL = 'aetheel_work'
+const CONNECT_TIMEOUT_MS = 10_000
+const LISTEN_AGAIN_MS = 1_000
+const INT8 = 20
+
+export async function openPostgres(url: string, log: Log): Promise<Engine> {
+  const { default: pg } = await import('pg')
+  // Times and counters are int8, which pg gives as text since it may be larger than a number; ours never are.
+  const types = new pg.TypeOverrides()
+  types.setTypeParser(INT8, Number)
+  const pool = new pg.Pool({ connectionString: url, types, max: 10, connectionTimeoutMillis: CONNECT_TIMEOUT_MS })
+  // An idle connection that breaks is replaced; without a listener it would end the process.
+  pool.on('error', (error) => log.warn('store.connection-lost', { error: error.message }))
+  try {
+    const { rows } = await pool.query<{ version: string }>(`select current_setting('server_version_num') as version`)
+    if (Number(rows[0]?.version) < 150_000) {
+      throw new GatewayError('store_unavailable', 'PostgreSQL 15 or newer is needed. Upgrade the server.')
+    }
+  } catch (error) {
+    await pool.end()
+    if (error instanceof GatewayError) throw error
+    const problem = `PostgreSQL at ${describe(url)} cannot be used: ${messageOf(error) || (error as { code?: string }).code}.`
+    throw new GatewayError('store_unavailable', `${problem} Check DATABASE_URL and that the server runs.`, {
+      cause: error,
+    })
+  }
+
+  return {
+    name: 'postgres',
+    dialect: new PostgresDialect({ pool }),
+    locksRows: true,
+    announce: async (db) => {
+      await sql`select pg_notify(${CHANNEL}, '')`.execute(db)
+    },
+    listen: async (onWork) => {
+      let isClosed = false
+      let client: import('pg').Client | undefined
+      let timer: NodeJS.Timeout | undefined
+      const again = (): void => {
+        if (isClosed) return
+        clearTimeout(timer)
+        timer = setTimeout(() => void connect(), LISTEN_AGAIN_MS)
+      }
+      const connect = async (): Promise<void> => {
+        const candidate = new pg.Client({ connectionString: url, connectionTimeoutMillis: CONNECT_TIMEOUT_MS })
+        client = candidate
+        candidate.on('error', (error) => {
+          log.warn('store.connection-lost', { error: error.message })
+          again()
+        })
+        candidate.on('notification', onWork)
+        try {
+          await candidate.connect()
+          await candidate.query(`listen ${CHANNEL}`)
+        } catch (error) {
+          log.warn('store.connection-lost', { error: messageOf(error) })
+          again()
+        }
+      }
+      await connect()
+      return async () => {
+        isClosed = true
+        clearTimeout(timer)
+        await client?.end()
+      }
+    },
+  }
+}
+
+/** Without the password. */
+function describe(url: string): string {
+  try {
+    const { host, pathname } = new URL(url)
+    return `${host}${pathname}`
+  } catch {
+    return 'the address in DATABASE_URL' // Not to be read, so not to be shown either.
+  }
+}

@@ -1,0 +1,176 @@
+// The tables as the code sees them. Times are milliseconds since the epoch; JSON stands in text columns, so that both
+// engines keep it byte for byte.
+
+import type { MessageKind } from '../channels/types.js'
+
+export interface Schema {
+  projects: ProjectRow
+  conversations: ConversationRow
+  messages: MessageRow
+  jobs: JobRow
+  runs: RunRow
+  events: EventRow
+  outbox: OutboxRow
+  sessions: SessionRow
+  gateways: GatewayRow
+  processes: ProcessRow
+  audit: AuditRow
+}
+
+interface ProjectRow {
+  id: string
+  directory: string
+  backend: string | null
+  model: string | null
+  allowed_tools: string | null
+  query_timeout_ms: number | null
+  max_turns: number | null
+}
+
+interface ConversationRow {
+  id: string
+  channel: string
+  /** The platform's own name of the conversation: a thread, a chat, a number. */
+  address: string
+  project_id: string | null
+  backend: string | null
+  model: string | null
+  /** The last number given to a message or a reply of this conversation. */
+  last_seq: number
+  created_at: number
+  updated_at: number
+}
+
+/** - `refused`: not taken, and the person was told why
+ *  - `failed`: a dead letter; `queue retry` takes it up again */
+export type MessageState = 'open' | 'answered' | 'failed' | 'cancelled' | 'dropped' | 'refused'
+
+interface MessageRow {
+  id: string
+  conversation_id: string
+  channel: string
+  platform_id: string
+  seq: number
+  kind: MessageKind
+  author: string
+  text: string
+  state: MessageState
+  /** Why it failed or was refused. */
+  problem: string | null
+  received_at: number
+  finished_at: number | null
+}
+
+/** The hot table: what still has to be done. A job leaves it when its message is finished.
+ *
+ *  - `queued`: behind another message of its conversation
+ *  - `ready`: the first of its conversation; may be claimed from `due_at` on
+ *  - `active`: claimed; `due_at` is the end of the lease, after which anybody may claim it again */
+export type JobState = 'queued' | 'ready' | 'active'
+
+interface JobRow {
+  message_id: string
+  conversation_id: string
+  channel: string
+  seq: number
+  state: JobState
+  due_at: number
+  /** Goes up with every claim; every write of a worker carries it. */
+  fence: number
+  /** Attempts that failed. */
+  failures: number
+  /** Attempts that were cut off by the end of their gateway. */
+  interruptions: number
+  gateway_id: string | null
+  is_cancelled: number
+}
+
+export type RunState = 'running' | 'answered' | 'failed' | 'cancelled' | 'interrupted'
+
+interface RunRow {
+  id: string
+  message_id: string
+  conversation_id: string
+  gateway_id: string
+  backend: string
+  model: string | null
+  session_id: string | null
+  state: RunState
+  started_at: number
+  ended_at: number | null
+  /** The `AgentResult` as JSON. */
+  result: string | null
+}
+
+interface EventRow {
+  run_id: string
+  /** From 1, without gaps. */
+  seq: number
+  type: string
+  /** The `AgentEvent` as JSON. */
+  body: string
+}
+
+export type DeliveryState = 'pending' | 'delivered' | 'undelivered'
+
+interface OutboxRow {
+  /** The same for every attempt, so that a channel can tell a repetition. */
+  id: string
+  conversation_id: string
+  channel: string
+  address: string
+  seq: number
+  message_id: string | null
+  run_id: string | null
+  /** The `Reply` as JSON. */
+  body: string
+  state: DeliveryState
+  attempts: number
+  due_at: number
+  fence: number
+  created_at: number
+  expires_at: number
+  settled_at: number | null
+  problem: string | null
+}
+
+interface SessionRow {
+  conversation_id: string
+  backend: string
+  session_id: string
+  /** Where the session began; most agents find it only there. */
+  directory: string
+  /** `AgentResult.sessionUsage` as JSON. */
+  usage: string | null
+  created_at: number
+  used_at: number
+}
+
+interface GatewayRow {
+  id: string
+  host: string
+  boot_id: string
+  pid: number
+  start_time: number
+  started_at: number
+  /** When it last said that it is there. */
+  seen_at: number
+}
+
+interface ProcessRow {
+  run_id: string
+  gateway_id: string
+  host: string
+  boot_id: string
+  pid: number
+  start_time: number
+}
+
+interface AuditRow {
+  id: string
+  at: number
+  actor: string
+  action: string
+  subject: string
+  detail: string | null
+}

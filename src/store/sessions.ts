@@ -1,0 +1,92 @@
+import type { Kysely } from 'kysely'
+import type { TokenUsage } from '../backends/types.js'
+import type { Schema } from './schema.js'
+
+/** The agent's own memory of a conversation. */
+export interface Session {
+  conversationId: string
+  backend: string
+  sessionId: string
+  /** Where it began; most agents find it only there. */
+  directory: string
+  /** What it has used in all, of an agent that counts that way. */
+  usage?: TokenUsage
+}
+
+export interface SessionRecord extends Session {
+  createdAt: number
+  usedAt: number
+}
+
+/** One session per conversation: that of another agent takes its place. */
+export class Sessions {
+  constructor(private readonly db: Kysely<Schema>) {}
+
+  async get(conversationId: string): Promise<SessionRecord | undefined> {
+    const row = await this.db
+      .selectFrom('sessions')
+      .selectAll()
+      .where('conversation_id', '=', conversationId)
+      .executeTakeFirst()
+    return row && toSession(row)
+  }
+
+  async set(session: Session, now: number): Promise<void> {
+    const values = {
+      backend: session.backend,
+      session_id: session.sessionId,
+      directory: session.directory,
+      usage: session.usage === undefined ? null : JSON.stringify(session.usage),
+      used_at: now,
+    }
+    await this.db
+      .insertInto('sessions')
+      .values({ conversation_id: session.conversationId, created_at: now, ...values })
+      .onConflict((conflict) => conflict.column('conversation_id').doUpdateSet(values))
+      .execute()
+  }
+
+  /** Whether there was one. */
+  async delete(conversationId: string): Promise<boolean> {
+    const { numDeletedRows } = await this.db
+      .deleteFrom('sessions')
+      .where('conversation_id', '=', conversationId)
+      .executeTakeFirstOrThrow()
+    return numDeletedRows === 1n
+  }
+
+  /** Last used first. */
+  async list(limit: number): Promise<(SessionRecord & { channel: string; address: string })[]> {
+    const rows = await this.db
+      .selectFrom('sessions')
+      .innerJoin('conversations', 'conversations.id', 'sessions.conversation_id')
+      .selectAll('sessions')
+      .select(['conversations.channel', 'conversations.address'])
+      .orderBy('sessions.used_at', 'desc')
+      .limit(limit)
+      .execute()
+    return rows.map((row) => ({ ...toSession(row), channel: row.channel, address: row.address }))
+  }
+}
+
+interface Row {
+  conversation_id: string
+  backend: string
+  session_id: string
+  directory: string
+  usage: string | null
+  created_at: number
+  used_at: number
+}
+
+function toSession(row: Row): SessionRecord {
+  return {
+    conversationId: row.conversation_id,
+    backend: row.backend,
+    sessionId: row.session_id,
+    directory: row.directory,
+    ...(row.usage !== null && { usage: JSON.parse(row.usage) as TokenUsage }),
+    createdAt: row.created_at,
+    usedAt: row.used_at,
+  }
+}

@@ -1,0 +1,155 @@
+// SQLite inside the process: one connection, used by one transaction at a time.
+
+import { existsSync, mkdirSync } from 'node:fs'
+import { dirname } from 'node:path'
+import {
+  CompiledQuery,
+  type DatabaseConnection,
+  type Dialect,
+  type QueryResult,
+  SqliteAdapter,
+  SqliteDriver,
+  SqliteIntrospector,
+  SqliteQueryCompiler,
+} from 'kysely'
+import { GatewayError, messageOf } from '../errors.js'
+import type { Engine } from './engine.js'
+
+type SqliteDatabase = import('libsql').Database
+
+const BUSY_TIMEOUT_MS = 5_000
+
+export interface SqliteOptions {
+  /** Other processes may write meanwhile; we never do. */
+  isReadOnly?: boolean
+  /** The size at which the database counts as full. */
+  maxPages?: number
+}
+
+export async function openSqlite(file: string, { isReadOnly = false, maxPages }: SqliteOptions = {}): Promise<Engine> {
+  if (isReadOnly && !existsSync(file)) {
+    throw new GatewayError('store_unavailable', `There is no database at ${file} yet. "aetheel start" makes one.`)
+  }
+  const { default: Database } = await import('libsql')
+  let database: SqliteDatabase
+  try {
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+    database = new Database(file)
+    database.pragma(`busy_timeout = ${BUSY_TIMEOUT_MS}`)
+    database.pragma('journal_mode = WAL')
+    // Without FULL a commit may be lost with the power, after the person was told that the message is safe.
+    database.pragma('synchronous = FULL')
+    database.pragma('foreign_keys = ON')
+    if (maxPages !== undefined) database.pragma(`max_page_count = ${maxPages}`)
+    if (isReadOnly) database.pragma('query_only = ON')
+  } catch (error) {
+    throw explainSqlite(error, file)
+  }
+  return {
+    name: 'sqlite',
+    dialect: sqliteDialect(database, file),
+    locksRows: false,
+    announce: async () => {},
+    listen: async () => async () => {},
+  }
+}
+
+/**
+ * Holds the directory for one gateway. The kernel lets go of the lock when the process ends, however it ends.
+ *
+ * Contract: throws `gateway_running` when another process holds it.
+ */
+export async function lockDirectory(file: string): Promise<() => void> {
+  const { default: Database } = await import('libsql')
+  let database: SqliteDatabase | undefined
+  try {
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+    database = new Database(file)
+    database.exec('begin exclusive')
+  } catch (error) {
+    database?.close()
+    if ((error as { code?: string }).code !== 'SQLITE_BUSY') throw explainSqlite(error, file)
+    const advice = 'Stop that one first, or give this one a directory of its own by AETHEEL_HOME.'
+    throw new GatewayError('gateway_running', `Another gateway uses ${dirname(file)}. ${advice}`, { cause: error })
+  }
+  const held = database
+  return () => {
+    held.close()
+  }
+}
+
+function sqliteDialect(database: SqliteDatabase, file: string): Dialect {
+  return {
+    createAdapter: () => new SqliteAdapter(),
+    createDriver: () => new EmbeddedDriver(database, file),
+    createIntrospector: (db) => new SqliteIntrospector(db),
+    createQueryCompiler: () => new SqliteQueryCompiler(),
+  }
+}
+
+class EmbeddedDriver extends SqliteDriver {
+  constructor(
+    private readonly database: SqliteDatabase,
+    private readonly file: string,
+  ) {
+    super({ database })
+  }
+
+  override async acquireConnection(): Promise<DatabaseConnection> {
+    return new ExplainingConnection(await super.acquireConnection(), this.file)
+  }
+
+  /** Immediate: a transaction that becomes a writer half-way fails at once when another process has written. */
+  override async beginTransaction(connection: DatabaseConnection): Promise<void> {
+    await connection.executeQuery(CompiledQuery.raw('begin immediate'))
+  }
+
+  /** A full disk has rolled back already; a second attempt would hide why. */
+  override async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
+    if (this.database.inTransaction) await super.rollbackTransaction(connection)
+  }
+}
+
+class ExplainingConnection implements DatabaseConnection {
+  constructor(
+    private readonly connection: DatabaseConnection,
+    private readonly file: string,
+  ) {}
+
+  async executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
+    try {
+      return await this.connection.executeQuery<Row>(query)
+    } catch (error) {
+      throw explainSqlite(error, this.file)
+    }
+  }
+
+  streamQuery<Row>(query: CompiledQuery, chunkSize: number): AsyncIterableIterator<QueryResult<Row>> {
+    return this.connection.streamQuery<Row>(query, chunkSize)
+  }
+}
+
+/** From what SQLite says to what an operator can do. */
+function explainSqlite(error: unknown, file: string): unknown {
+  const code = (error as { code?: string }).code ?? ''
+  const cause = { cause: error }
+  if (code === 'SQLITE_FULL') {
+    const advice = 'Nothing was changed. Make room on the disk; waiting work goes on by itself.'
+    return new GatewayError('store_full', `The database ${file} cannot grow: the disk is full. ${advice}`, cause)
+  }
+  if (code === 'SQLITE_NOTADB' || code.startsWith('SQLITE_CORRUPT')) {
+    const advice = 'It was not touched. Put a backup in its place, or move it away to begin with an empty one.'
+    return new GatewayError('store_corrupt', `${file} is not a database, or it is damaged. ${advice}`, cause)
+  }
+  if (/^SQLITE_(?:READONLY|CANTOPEN|PERM|IOERR|BUSY|LOCKED)/.test(code) || isOpenFailure(error)) {
+    const advice = `Check that ${dirname(file)} exists and that this user may write there.`
+    const reason = messageOf(error)
+    return new GatewayError('store_unavailable', `The database ${file} cannot be used: ${reason}. ${advice}`, cause)
+  }
+  return error
+}
+
+function isOpenFailure(error: unknown): boolean {
+  const { code } = error as NodeJS.ErrnoException
+  return /ConnectionFailed/.test(messageOf(error)) || /^E(?:ACCES|PERM|ROFS|NOENT|NOTDIR|EXIST|NOSPC)$/.test(code ?? '')
+}

@@ -1,0 +1,104 @@
+import { Kysely, Migrator } from 'kysely'
+import { GatewayError, messageOf } from '../errors.js'
+import type { Log } from '../log.js'
+import { Audit } from './audit.js'
+import { Conversations } from './conversations.js'
+import type { Engine } from './engine.js'
+import { Inbox } from './inbox.js'
+import { Ledger } from './ledger.js'
+import { core } from './migrations/0001-core.js'
+import { Outbox } from './outbox.js'
+import { Projects } from './projects.js'
+import { Runs } from './runs.js'
+import type { Schema } from './schema.js'
+import { Sessions } from './sessions.js'
+
+const MIGRATIONS = { '0001-core': core }
+
+/** The tables, alone or within one transaction. */
+export interface Tables {
+  projects: Projects
+  conversations: Conversations
+  inbox: Inbox
+  runs: Runs
+  outbox: Outbox
+  sessions: Sessions
+  ledger: Ledger
+  audit: Audit
+}
+
+export interface Store extends Tables {
+  engine: Engine['name']
+  /** Contract: `work` uses the tables it is given and no others; SQLite has one connection, which it holds. */
+  transaction<T>(work: (tables: Tables) => Promise<T>): Promise<T>
+  /** Calls back when another gateway on the same database has left work. */
+  listen: Engine['listen']
+  close(): Promise<void>
+}
+
+export interface StoreLocation {
+  /** Where SQLite keeps its file, unless there is a `databaseUrl`. */
+  file: string
+  databaseUrl?: string | undefined
+}
+
+/** Opens the database and brings its tables up to date. */
+export async function openStore({ file, databaseUrl }: StoreLocation, log: Log): Promise<Store> {
+  const engine = await openEngine({ file, databaseUrl }, log)
+  const store = storeOn(engine)
+  try {
+    await migrate(store.db)
+  } catch (error) {
+    await store.close()
+    throw error
+  }
+  return store
+}
+
+/** For commands that only look: the tables stay as they are. */
+export async function openStoreReadOnly({ file, databaseUrl }: StoreLocation, log: Log): Promise<Store> {
+  if (databaseUrl !== undefined) return storeOn(await openEngine({ file, databaseUrl }, log))
+  const { openSqlite } = await import('./sqlite.js')
+  return storeOn(await openSqlite(file, { isReadOnly: true }))
+}
+
+export function storeOn(engine: Engine): Store & { db: Kysely<Schema> } {
+  const db = new Kysely<Schema>({ dialect: engine.dialect })
+  return {
+    db,
+    engine: engine.name,
+    ...tablesOn(db, engine),
+    transaction: (work) => db.transaction().execute((tx) => work(tablesOn(tx, engine))),
+    listen: engine.listen,
+    close: () => db.destroy(),
+  }
+}
+
+function tablesOn(db: Kysely<Schema>, engine: Engine): Tables {
+  return {
+    projects: new Projects(db),
+    conversations: new Conversations(db),
+    inbox: new Inbox(db, engine),
+    runs: new Runs(db),
+    outbox: new Outbox(db, engine),
+    sessions: new Sessions(db),
+    ledger: new Ledger(db),
+    audit: new Audit(db),
+  }
+}
+
+async function openEngine({ file, databaseUrl }: StoreLocation, log: Log): Promise<Engine> {
+  // Loaded when needed: a gateway on SQLite has no use for pg, nor the other way round.
+  if (databaseUrl !== undefined) return (await import('./postgres.js')).openPostgres(databaseUrl, log)
+  return (await import('./sqlite.js')).openSqlite(file)
+}
+
+export async function migrate(db: Kysely<Schema>): Promise<void> {
+  const migrator = new Migrator({ db, provider: { getMigrations: async () => MIGRATIONS } })
+  const { error } = await migrator.migrateToLatest()
+  if (error === undefined) return
+  if (error instanceof GatewayError) throw error
+  const advice = 'Was it made by a newer Aetheel? Then use that version, or another database.'
+  const message = `The database's tables could not be brought up to date: ${messageOf(error)}. ${advice}`
+  throw new GatewayError('store_unavailable', message, { cause: error })
+}

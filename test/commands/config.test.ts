@@ -1,0 +1,158 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { configCheck, configShow } from '../../src/commands/config.js'
+import { maskDatabaseUrl, maskHookUrl, secretsOfConfig } from '../../src/config-secrets.js'
+
+describe('configCheck', () => {
+  it('names the file it found and has nothing to say against it', () => {
+    const { file, ...options } = setup(`{ agentBackend: 'codex' }`)
+    expect(configCheck(options)).toEqual({ text: `${file}: no problems`, exitCode: 0 })
+  })
+
+  it('says where it looked when there is no file', () => {
+    const { cwd, environment } = setup()
+    expect(configCheck({ cwd, environment })).toEqual({
+      text: `There is no ${cwd}/aetheel.json5 and no /home/ada/.aetheel/aetheel.json5: defaults and environment hold, no problems`,
+      exitCode: 0,
+    })
+  })
+
+  it('tells every problem of file and environment', () => {
+    const { file, cwd } = setup(`{ maxQueueDeph: 5, leaseMs: 1 }`)
+    expect(configCheck({ cwd, environment: { HOME: '/home/ada', MAX_CONCURRENT_QUERIES: '0' } })).toEqual({
+      text: [
+        'MAX_CONCURRENT_QUERIES: must be a whole number from 1 to 1000',
+        `${file}: leaseMs: must be a whole number from 1000 to 2147483647`,
+        `${file}: maxQueueDeph: unknown key; did you mean "maxQueueDepth"?`,
+      ].join('\n'),
+      exitCode: 1,
+    })
+  })
+
+  it('fails when the file that was named is not there', () => {
+    const { cwd, environment } = setup(`{}`)
+    expect(configCheck({ cwd, environment, explicit: 'other.json5' })).toEqual({
+      text: `${cwd}/other.json5: does not exist; create it, or name another file with --config`,
+      exitCode: 1,
+    })
+  })
+
+  it('warns of what was put right', () => {
+    const { file, ...options } = setup(`{ backendMaxTurns: 0 }`)
+    expect(configCheck(options)).toEqual({
+      text: `${file}: no problems\nWarning: ${file}: backendMaxTurns must be a positive whole number, not 0; using 25.`,
+      exitCode: 0,
+    })
+  })
+})
+
+describe('configShow', () => {
+  it('shows every setting and where it comes from, without secrets', () => {
+    const { file, cwd } = setup(`{
+      agentBackend: 'pi',
+      workingDir: '/srv',
+      hooks: [{ on: 'error', url: 'https://hooks.example/secret' }, { on: ['reply-sent'], command: ['tell', 'me'] }],
+      projects: { web: { directory: '/srv/web' } },
+    }`)
+    const environment = { HOME: '/home/ada', AETHEEL_HOME: '/data', DATABASE_URL: 'postgres://ada:secret@db/aetheel' }
+    expect(configShow({ cwd, environment, isJson: false })).toEqual({
+      text: `Configuration file: ${file}
+SETTING               VALUE                                                                 FROM
+home                  "/data"                                                               environment (AETHEEL_HOME)
+agentBackend          "pi"                                                                  file
+backendCliPath        "pi"                                                                  default
+backendModel          -                                                                     default
+backendMaxTurns       25                                                                    default
+allowedTools          []                                                                    default
+queryTimeoutMs        1800000                                                               default
+idleTimeoutMs         600000                                                                default
+workingDir            "/srv"                                                                file
+agentEnvPass          []                                                                    default
+logLevel              -                                                                     default
+databaseUrl           "postgres://ada:***@db/aetheel"                                       environment (DATABASE_URL)
+maxConcurrentQueries  5                                                                     default
+maxQueueDepth         100                                                                   default
+replyExpiryMs         900000                                                                default
+sessionIdleMs         604800000                                                             default
+leaseMs               30000                                                                 default
+drainTimeoutMs        30000                                                                 default
+promptDir             "/data/prompt"                                                        default
+hooks[0]              {"on":["error"],"url":"https://hooks.example/***","timeoutMs":10000}  file
+hooks[1]              {"on":["reply-sent"],"command":["tell","me"],"timeoutMs":10000}       file
+projects[0]           {"id":"web","directory":"/srv/web"}                                   file`,
+      exitCode: 0,
+    })
+  })
+
+  it('shows the same as JSON', () => {
+    const { file, cwd } = setup(`{ databaseUrl: 'postgres://ada:secret@db/aetheel' }`)
+    const { text, exitCode } = configShow({ cwd, environment: { HOME: '/home/ada', LEASE_MS: '2000' }, isJson: true })
+    const shown = JSON.parse(text) as { settings: Record<string, unknown> }
+    const { home, databaseUrl, leaseMs, logLevel, hooks } = shown.settings
+    expect([exitCode, { ...shown, settings: { home, databaseUrl, leaseMs, logLevel, hooks } }]).toEqual([
+      0,
+      {
+        configFile: file,
+        settings: {
+          home: { value: '/home/ada/.aetheel', from: 'default' },
+          databaseUrl: { value: 'postgres://ada:***@db/aetheel', from: 'file' },
+          leaseMs: { value: 2000, from: 'environment', variable: 'LEASE_MS' },
+          logLevel: { value: null, from: 'default' },
+          hooks: { value: [], from: 'default' },
+        },
+        warnings: [],
+      },
+    ])
+  })
+
+  it('tells the problems when there are any', () => {
+    const { file, ...options } = setup(`{ hook: [] }`)
+    expect(configShow({ ...options, isJson: true })).toEqual({
+      text: `${file}: hook: unknown key; did you mean "hooks"?`,
+      exitCode: 1,
+    })
+  })
+})
+
+describe('masks', () => {
+  it.each([
+    ['postgres://db/aetheel', 'postgres://db/aetheel'],
+    ['postgres://ada@db:5432/aetheel', 'postgres://ada@db:5432/aetheel'],
+    ['postgres://ada:secret@db:5432/aetheel?sslmode=require', 'postgres://ada:***@db:5432/aetheel?sslmode=require'],
+    ['postgres://ada:sec@r/e:t@db/aetheel', 'postgres://ada:***@db/aetheel'],
+    ['postgres://:secret@db/aetheel', 'postgres://:***@db/aetheel'],
+    ['postgres:///aetheel?host=/run&password=secret&user=ada', 'postgres:///aetheel?host=/run&password=***&user=ada'],
+  ])('shows %s as %s', (url, shown) => {
+    expect(maskDatabaseUrl(url)).toBe(shown)
+  })
+
+  it.each([
+    ['http://127.0.0.1:8080', 'http://127.0.0.1:8080/'],
+    ['https://ada:secret@hooks.example/', 'https://hooks.example/***'],
+    ['https://hooks.example/services/secret', 'https://hooks.example/***'],
+    ['https://hooks.example?token=secret', 'https://hooks.example/***'],
+  ])('shows the hook %s as %s', (url, shown) => {
+    expect(maskHookUrl(url)).toBe(shown)
+  })
+
+  it('knows what a log must not show', () => {
+    const hooks = [
+      { on: ['error' as const], url: 'https://hooks.example/secret', timeoutMs: 1 },
+      { on: ['error' as const], command: ['tell'], timeoutMs: 1 },
+    ]
+    expect(secretsOfConfig({ databaseUrl: 'postgres://ada:secret@db/aetheel', hooks })).toEqual([
+      'postgres://ada:secret@db/aetheel',
+      'https://hooks.example/secret',
+    ])
+  })
+})
+
+function setup(content?: string): { cwd: string; file: string; environment: NodeJS.ProcessEnv } {
+  const cwd = mkdtempSync(join(tmpdir(), 'aetheel-config-'))
+  onTestFinished(() => rmSync(cwd, { recursive: true }))
+  const file = join(cwd, 'aetheel.json5')
+  if (content !== undefined) writeFileSync(file, content)
+  return { cwd, file, environment: { HOME: '/home/ada' } }
+}
