@@ -1,5 +1,5 @@
 /**
- * Runs the benchmarks: `tsx bench/run.ts [--pairs 20] [--only cold-turn,translation,stream-memory]`.
+ * Runs the benchmarks: `tsx bench/run.ts [--pairs 20] [--only cold-turn,translation,stream-memory,queue,gateway]`.
  *
  * A whole run writes `bench/results.json`; a shortened one only prints. It is a report: a goal that does not hold is
  * told, not failed on.
@@ -10,6 +10,8 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { measureColdTurns } from './cold-turn.js'
 import { type BenchOptions, type Measurement, renderTable } from './measurement.js'
+import { measureGatewayCost } from './gateway-cost.js'
+import { measureQueueSpeed } from './queue-speed.js'
 import { measureStreamMemory } from './stream-memory.js'
 import { measureTranslationSpeed } from './translation-speed.js'
 
@@ -19,6 +21,8 @@ const DEADLINE_MS = 15 * 60_000
 const benchmarks: Record<string, (options: BenchOptions) => Promise<Measurement[]>> = {
   translation: measureTranslationSpeed,
   'stream-memory': measureStreamMemory,
+  queue: measureQueueSpeed,
+  gateway: measureGatewayCost,
   'cold-turn': measureColdTurns,
 }
 

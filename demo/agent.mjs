@@ -33,12 +33,16 @@ if (name) memory.name = name
 writeFileSync(sessionFile, JSON.stringify(memory))
 
 let answer = memory.name ? `Your name is ${memory.name}; you told me earlier in this session.` : 'I do not know it yet.'
-if (/file/i.test(prompt)) {
-  await say(`${name ? `Hello ${name}. ` : ''}Let me look.`)
-  const files = runTool('ls').split('\n')
-  answer = `There are ${files.length} files here, ${files.join(' and ')}. I asked a real shell.`
+if (/count to ten/i.test(prompt)) {
+  answer = await count()
+} else {
+  if (/file/i.test(prompt)) {
+    await say(`${name ? `Hello ${name}. ` : ''}Let me look.`)
+    const files = runTool('ls').split('\n')
+    answer = `There are ${files.length} files here, ${files.join(' and ')}. I asked a real shell.`
+  }
+  await say(answer)
 }
-await say(answer)
 print({
   type: 'result',
   subtype: 'success',
@@ -49,12 +53,28 @@ print({
   usage: { input_tokens: prompt.length, output_tokens: answer.length },
 })
 
-async function say(sentence) {
+/** Slow work that can be cut off: how far it came stands in the session. */
+async function count() {
+  const numbers = 'one two three four five six seven eight nine ten'.split(' ')
+  const counted = memory.counted ?? 0
+  const beginning = counted > 0 ? `I was cut off at ${numbers[counted - 1]}, so I go on:` : 'I count:'
+  const sentence = `${beginning} ${numbers.slice(counted).join(', ')}.`
+  await say(sentence, 150, (word) => {
+    const index = numbers.indexOf(word.replaceAll(/\W/g, ''))
+    if (index < counted) return
+    memory.counted = (index + 1) % numbers.length
+    writeFileSync(sessionFile, JSON.stringify(memory))
+  })
+  return sentence
+}
+
+async function say(sentence, pauseMs = 40, onWord = () => {}) {
   const id = `msg_${randomUUID()}`
   print({ type: 'stream_event', event: { type: 'message_start', message: { id } } })
   for (const word of sentence.match(/\S+\s*/g)) {
     print({ type: 'stream_event', event: { type: 'content_block_delta', delta: { type: 'text_delta', text: word } } })
-    await sleep(40)
+    onWord(word)
+    await sleep(pauseMs)
   }
   print({ type: 'assistant', message: { id, content: [{ type: 'text', text: sentence }] } })
 }

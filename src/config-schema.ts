@@ -6,7 +6,9 @@ import { LOG_LEVELS } from './log.js'
 
 export const DEFAULT_MAX_TURNS = 25
 
-export const HOOK_NAMES = ['message-received', 'run-started', 'run-finished', 'reply-sent', 'error'] as const
+const HOOK_NAMES = ['message-received', 'run-started', 'run-finished', 'reply-sent', 'error'] as const
+
+export type HookName = (typeof HOOK_NAMES)[number]
 
 const DAY_MS = 86_400_000
 /** A timer of Node that is set for longer fires at once. */

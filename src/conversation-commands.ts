@@ -29,6 +29,10 @@ const HELP = {
 
 type CommandName = keyof typeof HELP
 
+const HELP_TEXT = Object.entries(HELP)
+  .map(([command, meaning]) => `/${command}: ${meaning}`)
+  .join('\n')
+
 /** Whether a line is meant for the gateway and not for the agent: `/stop`, but not `/etc/hosts is empty`. */
 export function isCommand(line: string): boolean {
   return /^\/[a-z]+(?:\s|$)/i.test(line)
@@ -36,6 +40,15 @@ export function isCommand(line: string): boolean {
 
 /** What people can tell the gateway from any channel. Each command answers with a sentence for the person. */
 export class ConversationCommands {
+  readonly #handlers: Record<CommandName, (conversation: Conversation, argument: string) => Promise<string>> = {
+    new: (conversation) => this.#new(conversation),
+    stop: (conversation) => this.#stop(conversation),
+    status: (conversation) => this.#status(conversation),
+    model: (conversation, argument) => this.#model(conversation, argument),
+    backend: (conversation, argument) => this.#backend(conversation, argument),
+    help: async () => HELP_TEXT,
+  }
+
   constructor(private readonly dependencies: CommandDependencies) {}
 
   async run(channel: string, address: string, author: string, line: string): Promise<string> {
@@ -44,7 +57,7 @@ export class ConversationCommands {
     if (!Object.hasOwn(HELP, name)) return `There is no command /${word}. /help lists those there are.`
     try {
       const conversation = await this.#conversation(channel, address)
-      const answer = await this.#run(name as CommandName, argument.trim(), conversation)
+      const answer = await this.#handlers[name as CommandName](conversation, argument.trim())
       await this.#note(author, name, conversation.id, argument)
       return answer
     } catch (error) {
@@ -53,28 +66,11 @@ export class ConversationCommands {
     }
   }
 
-  #run(name: CommandName, argument: string, conversation: Conversation): Promise<string> | string {
-    switch (name) {
-      case 'new':
-        return this.#new(conversation)
-      case 'stop':
-        return this.#stop(conversation)
-      case 'status':
-        return this.#status(conversation)
-      case 'model':
-        return this.#model(conversation, argument)
-      case 'backend':
-        return this.#backend(conversation, argument)
-      case 'help':
-        return Object.entries(HELP)
-          .map(([command, meaning]) => `/${command}: ${meaning}`)
-          .join('\n')
-    }
-  }
-
   async #new({ id }: Conversation): Promise<string> {
     const hadSession = await this.dependencies.sessions.reset(id)
-    return hadSession ? 'The next message begins a fresh session.' : 'There is no session yet; the next message begins one.'
+    return hadSession
+      ? 'The next message begins a fresh session.'
+      : 'There is no session yet; the next message begins one.'
   }
 
   async #stop({ id }: Conversation): Promise<string> {

@@ -4,6 +4,7 @@ export const ERROR_CODES = {
   backend_unknown: { status: 404 },
   config_invalid: { status: 500 },
   gateway_running: { status: 409 },
+  gateway_unavailable: { status: 503 },
   not_found: { status: 404 },
   request_invalid: { status: 400 },
   store_corrupt: { status: 500 },

@@ -54,14 +54,31 @@ export function databaseFile(config: Pick<GatewayConfig, 'home'>): string {
   return join(config.home, 'aetheel.db')
 }
 
-export async function startGateway(
+export async function startGateway(config: GatewayConfig, dependencies: GatewayDependencies): Promise<Gateway> {
+  // What is opened is closed in the reverse order, also when the start fails half-way.
+  const closers: Array<() => Promise<void>> = []
+  const close = async (): Promise<void> => {
+    for (const closer of closers.splice(0).toReversed()) await closer()
+  }
+  try {
+    const gateway = await compose(config, dependencies, (closer) => closers.push(closer))
+    return { ...gateway, stop: close }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+async function compose(
   config: GatewayConfig,
   { environment, log, channels, onStep = () => {} }: GatewayDependencies,
-): Promise<Gateway> {
+  onClose: (closer: () => Promise<void>) => void,
+): Promise<Omit<Gateway, 'stop'>> {
   const now = Date.now
   const newId = randomUUID
   const id = newId()
   const store = await openStore({ file: databaseFile(config), databaseUrl: config.databaseUrl }, log)
+  onClose(() => store.close())
   const self = thisProcess()
   const owner: ProcessOwner = {
     id,
@@ -72,14 +89,21 @@ export async function startGateway(
       }),
   }
   await store.ledger.addGateway({ ...self, id, startedAt: now() })
+  onClose(() => store.ledger.removeGateway(id))
   for (const project of config.projects) await store.projects.put(project)
   const guardian = startGuardian(id, log)
+  onClose(() => guardian.stop())
 
   const queue = new Queue(store, { ...config, gatewayId: id, now, newId })
   const sessions = new SessionManager(store.sessions, { idleMs: config.sessionIdleMs, now })
   const { agentEnvPass: passVariables, workingDir } = config
   const hooks = new HookManager(config.hooks, { log, environment, passVariables, workingDir, now, owner })
+  onClose(async () => {
+    await Promise.race([hooks.drained(), sleep(config.drainTimeoutMs, undefined, { ref: false })])
+    await hooks.stop()
+  })
   const archive = new Archive(join(config.home, 'archive'), store, log)
+  onClose(() => archive.written())
   const markdown = new MarkdownConfigLoader(config.promptDir, log)
   const assembler = new SystemPromptAssembler()
   const runtimes = new Map(
@@ -89,7 +113,9 @@ export async function startGateway(
     }),
   )
 
+  for (const channel of channels) onClose(() => channel.close())
   const sender = new Sender({
+    gatewayId: id,
     channels,
     store,
     onSent: ({ id: replyId, conversationId, channel, messageId }) => {
@@ -98,14 +124,15 @@ export async function startGateway(
     onUndelivered: ({ id: replyId, conversationId, channel, problem }) => {
       log.error('reply.undelivered', { replyId, conversationId, channel, problem })
       hooks.fire('error', { replyId, conversationId, channel, reason: 'undelivered', message: problem })
+      archive.update({ id: conversationId })
     },
     onStep,
     log,
     now,
   })
+  onClose(() => sender.stop(config.drainTimeoutMs))
   const worker = new Worker({
     ...config,
-    gatewayId: id,
     channels: channels.map(({ name }) => name),
     queue,
     store,
@@ -125,6 +152,7 @@ export async function startGateway(
     now,
     newId,
   })
+  onClose(() => worker.stop(config.drainTimeoutMs))
   const commands = new ConversationCommands({ config, store, queue, worker, sessions, now, newId })
 
   const wake = (): void => {
@@ -139,6 +167,7 @@ export async function startGateway(
       wake()
       const { status, messageId, conversationId } = acceptance
       if (status !== 'duplicate') hooks.fire('message-received', { messageId, conversationId, channel, status })
+      if (status === 'refused') archive.update({ id: conversationId })
       return acceptance
     },
     onCommand: async (address, author, line) => {
@@ -148,52 +177,43 @@ export async function startGateway(
     },
   })
 
-  /** Ends what dead gateways of this machine have left, and takes over their messages. */
-  const keepHouse = async (): Promise<void> => {
-    await store.ledger.touchGateway(id, now())
-    for (const gateway of await store.ledger.gateways()) {
-      if (gateway.id === id) continue
-      const state = isProcessAlive(gateway)
-      const isForgotten = state === 'elsewhere' && now() - gateway.seenAt > FORGET_GATEWAY_MS
-      if (state === 'dead') {
-        const entries = await store.ledger.processesOf(gateway.id)
-        const settled = await endOrphans(entries, log)
-        await store.ledger.remove(settled.map(({ runId }) => runId))
-        // Its agents first: the same message must not be worked on twice at once.
-        if (settled.length < entries.length) continue
-        const messages = await store.inbox.expireLeases(gateway.id, now())
-        log.info('gateway.taken-over', { gatewayId: gateway.id, messages })
-      }
-      if (state === 'dead' || isForgotten) await store.ledger.removeGateway(gateway.id)
-    }
-    wake()
-  }
-
-  await keepHouse()
+  await keepHouse(id, store, log, now)
   const housekeeping = setInterval(() => {
-    keepHouse().catch((error: unknown) => log.warn('housekeeping.failed', { error: messageOf(error) }))
+    keepHouse(id, store, log, now).then(wake, (error: unknown) => {
+      log.warn('housekeeping.failed', { error: messageOf(error) })
+    })
   }, HOUSEKEEPING_MS)
-  const unlisten = await store.listen(wake)
-  for (const channel of channels) await channel.start(hostOf(channel.name))
-  log.info('gateway.started', { id, store: store.engine, channels: channels.map(({ name }) => name) })
-
-  const stop = async (): Promise<void> => {
-    for (const channel of channels) await channel.stop()
-    clearInterval(housekeeping)
-    await worker.stop(config.drainTimeoutMs)
-    await sender.stop()
-    await unlisten()
-    await Promise.race([hooks.drained(), sleep(config.drainTimeoutMs, undefined, { ref: false })])
-    await hooks.stop()
-    for (const channel of channels) await channel.close()
-    await archive.written()
-    await store.ledger.removeGateway(id)
-    await store.close()
-    await guardian.stop()
-    log.info('gateway.stopped', { id })
+  onClose(async () => clearInterval(housekeeping))
+  onClose(await store.listen(wake))
+  for (const channel of channels) {
+    onClose(() => channel.stop())
+    await channel.start(hostOf(channel.name))
   }
+  wake()
+  log.info('gateway.started', { id, store: store.engine, channels: channels.map(({ name }) => name) })
+  onClose(async () => log.info('gateway.stopping', { id }))
+  return { id, store, queue, wake, hostOf }
+}
 
-  return { id, store, queue, wake, hostOf, stop }
+/** Ends what dead gateways of this machine have left, and lets go of their messages and replies. */
+async function keepHouse(id: string, store: Store, log: Log, now: () => number): Promise<void> {
+  await store.ledger.touchGateway(id, now())
+  for (const gateway of await store.ledger.gateways()) {
+    if (gateway.id === id) continue
+    const state = isProcessAlive(gateway)
+    const isForgotten = state === 'elsewhere' && now() - gateway.seenAt > FORGET_GATEWAY_MS
+    if (state === 'dead') {
+      const entries = await store.ledger.processesOf(gateway.id)
+      const settled = await endOrphans(entries, log)
+      await store.ledger.remove(settled.map(({ runId }) => runId))
+      // Its agents first: the same message must not be worked on twice at once.
+      if (settled.length < entries.length) continue
+      const messages = await store.inbox.expireLeases(gateway.id, now())
+      await store.outbox.expireLeases(gateway.id, now())
+      log.info('gateway.taken-over', { gatewayId: gateway.id, messages })
+    }
+    if (state === 'dead' || isForgotten) await store.ledger.removeGateway(gateway.id)
+  }
 }
 
 /**
@@ -223,7 +243,7 @@ function planTurn(work: Work, config: GatewayConfig, runtimes: ReadonlyMap<Backe
   return {
     backend,
     ...(model !== undefined && { model }),
-    run: (runId, signal, onEvent) =>
+    run: (runId, signal, listener) =>
       runtime.runTurn(
         {
           channelId: conversation.id,
@@ -238,7 +258,7 @@ function planTurn(work: Work, config: GatewayConfig, runtimes: ReadonlyMap<Backe
           ...(project?.maxTurns !== undefined && { maxTurns: project.maxTurns }),
         },
         signal,
-        onEvent,
+        listener,
       ),
   }
 }

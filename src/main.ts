@@ -5,12 +5,25 @@ import { Command, InvalidArgumentError } from 'commander'
 import { createBackend, resolveBackendName } from './backends/registry.js'
 import { type AgentBackend, BACKEND_NAMES, type BackendName } from './backends/types.js'
 import { agentsTable, doctorReport, probeAll } from './commands/agents.js'
+import { rebuildArchive } from './commands/archive.js'
 import { ask } from './commands/ask.js'
+import { chat } from './commands/chat.js'
+import { configCheck, configShow } from './commands/config.js'
 import { demo } from './commands/demo.js'
-import { backendConfig, type GatewayConfig, loadConfig } from './config.js'
+import { withControl } from './commands/operate.js'
+import { queueDrop, queueList, queueRetry } from './commands/queue.js'
+import { runsList, runsShow } from './commands/runs.js'
+import { search } from './commands/search.js'
+import { sessionsList, sessionsReset } from './commands/sessions.js'
+import { start } from './commands/start.js'
+import { backendConfig, findConfigFile, type GatewayConfig, loadConfig } from './config.js'
+import { secretsOfConfig } from './config-secrets.js'
+import type { Control } from './control/protocol.js'
 import { operatorEnvironment } from './environment.js'
 import { GatewayError } from './errors.js'
-import { createLog, secretsOf } from './log.js'
+import { databaseFile } from './gateway.js'
+import { createLog, type Log, type LogLevel, secretsOf } from './log.js'
+import { openStoreReadOnly, type Store } from './store/store.js'
 
 interface AskFlags {
   backend?: BackendName
@@ -22,6 +35,18 @@ interface AskFlags {
   timeout?: number
 }
 
+interface ListFlags {
+  limit: number
+  json?: true
+}
+
+interface SearchFlags extends ListFlags {
+  conversation?: string
+  channel?: string
+  since?: string
+}
+
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 const environment = operatorEnvironment()
 
 /** Aborted when the reader has left, as in `aetheel ask … 2>&1 | head`. */
@@ -33,6 +58,46 @@ const program = new Command('aetheel')
   .version(readVersion())
   .option('--config <file>', 'configuration file (JSON5)')
   .showHelpAfterError()
+
+program
+  .command('start')
+  .description('Run the gateway until it is stopped.')
+  .action(async () => {
+    const config = readConfig()
+    const stop = new AbortController()
+    for (const signal of SIGNALS) {
+      process.on(signal, () => {
+        // The second time at once, as after a kill: the guardian ends the agents, the next start goes on.
+        if (stop.signal.aborted) process.exit(1)
+        stop.abort()
+      })
+    }
+    const log = openLog(config, 'info')
+    await start({ config, environment, log, stdout: process.stdout, signal: stop.signal })
+  })
+
+program
+  .command('chat')
+  .description('Talk to the gateway that runs, or without one.')
+  .option('-c, --conversation <name>', 'which conversation', 'default')
+  .option('-p, --project <id>', 'the project to work in from now on')
+  .option('--no-history', 'do not show what was said last')
+  .action(async (flags: { conversation: string; project?: string; history: boolean }) => {
+    const config = readConfig()
+    process.exitCode = await chat({
+      config,
+      environment,
+      log: openLog(config),
+      conversation: flags.conversation,
+      ...(flags.project !== undefined && { projectId: flags.project }),
+      showsHistory: flags.history,
+      stdin: process.stdin,
+      stdout: process.stdout,
+      stderr: process.stderr,
+      onInterrupt: (listener) => process.on('SIGINT', listener),
+      signal: abortOn(['SIGTERM', 'SIGHUP']),
+    })
+  })
 
 program
   .command('ask')
@@ -62,10 +127,71 @@ program
       isJson: flags.json === true,
       stdout: process.stdout,
       stderr: process.stderr,
-      signal: abortOnSignals(),
+      signal: abortOn(SIGNALS),
     })
     process.exitCode = isError ? 1 : 0
   })
+
+const queue = program.command('queue').description('Messages that wait or failed, and replies that were not delivered.')
+listOptions(queue.command('list', { isDefault: true }))
+  .description('List them.')
+  .action((flags: ListFlags) => look((store) => queueList(store, { ...listed(flags), now: Date.now() })))
+queue
+  .command('retry')
+  .description('Take up a message again that failed, or send a reply again.')
+  .argument('<id>', 'its id, or the beginning of it')
+  .action((id: string) => operate((control) => queueRetry(control, id)))
+queue
+  .command('drop')
+  .description('Let go of a message that waits or failed.')
+  .argument('<id>', 'its id, or the beginning of it')
+  .action((id: string) => operate((control) => queueDrop(control, id)))
+
+const sessions = program.command('sessions').description('What the agents remember, by conversation.')
+listOptions(sessions.command('list', { isDefault: true }))
+  .description('List the conversations that have a session.')
+  .action((flags: ListFlags) => look((store) => sessionsList(store, { ...listed(flags), now: Date.now() })))
+sessions
+  .command('reset')
+  .description('Let the next message of a conversation begin a fresh session.')
+  .argument('<conversation>', 'as "aetheel sessions" shows it')
+  .action((conversation: string) => operate((control) => sessionsReset(control, conversation)))
+
+const runs = program.command('runs').description('What the agents did, turn by turn.')
+listOptions(runs.command('list', { isDefault: true }))
+  .description('List the latest.')
+  .action((flags: ListFlags) => look((store) => runsList(store, { ...listed(flags), now: Date.now() })))
+runs
+  .command('show')
+  .description('Show one, event by event.')
+  .argument('<id>', 'its id, or the beginning of it')
+  .option('--json', 'print JSON')
+  .action((id: string, flags: { json?: true }) =>
+    look((store) => runsShow(store, id, { isJson: flags.json === true, width: terminalWidth() })),
+  )
+
+listOptions(program.command('search'))
+  .description('Find messages and replies.')
+  .argument('<words...>', 'all of them must occur')
+  .option('-c, --conversation <address>', 'only in this conversation')
+  .option('--channel <name>', 'only in conversations of this channel')
+  .option('--since <date>', 'only from this day on, as 2025-12-31, in UTC')
+  .action((words: string[], flags: SearchFlags) =>
+    look((store) =>
+      search(store, {
+        words,
+        ...listed(flags),
+        ...(flags.conversation !== undefined && { address: flags.conversation }),
+        ...(flags.channel !== undefined && { channel: flags.channel }),
+        ...(flags.since !== undefined && { since: flags.since }),
+      }),
+    ),
+  )
+
+program
+  .command('archive')
+  .description('Write every conversation as Markdown again, and say where.')
+  .action(() => look((store, config, log) => rebuildArchive(config.home, store, log)))
 
 program
   .command('agents')
@@ -86,28 +212,85 @@ program
     process.exitCode = isHealthy ? 0 : 1
   })
 
+const configuration = program.command('config').description('The configuration: what is wrong with it, and what holds.')
+configuration
+  .command('check')
+  .description('Say every problem, or that there is none.')
+  .action(() => printReport(configCheck(configPlace())))
+configuration
+  .command('show')
+  .description('Show every setting and where it comes from; secrets are masked.')
+  .option('--json', 'print JSON')
+  .action((flags: { json?: true }) => printReport(configShow({ ...configPlace(), isJson: flags.json === true })))
+
 program
   .command('demo')
   .description('Show the main job with a built-in demonstration agent: nothing to install, no account.')
   .action(async () => {
-    process.exitCode = await demo(environment, process.stdout, abortOnSignals())
+    process.exitCode = await demo(environment, process.stdout, abortOn(SIGNALS))
   })
 
+function configPlace(): { environment: NodeJS.ProcessEnv; cwd: string; explicit?: string } {
+  const { config } = program.opts<{ config?: string }>()
+  return { environment, cwd: process.cwd(), ...(config !== undefined && { explicit: config }) }
+}
+
 function readConfig(): GatewayConfig {
-  const config = loadConfig(environment, program.opts<{ config?: string }>().config)
+  const { cwd, explicit } = configPlace()
+  const config = loadConfig(environment, findConfigFile(environment, cwd, explicit))
   for (const warning of config.warnings) console.error(`Warning: ${warning}`)
   return config
 }
 
-function openBackend(config: GatewayConfig, name: BackendName): AgentBackend {
-  // A person reads what these commands print: the log speaks only when something is broken, or when asked to.
-  const log = createLog({ level: config.logLevel ?? 'error', secrets: secretsOf(environment) })
-  return createBackend(name, backendConfig(config, name), { environment, passVariables: config.agentEnvPass, log })
+/** Where a person reads what is printed, the log speaks only when something is broken, or when asked to. */
+function openLog(config: GatewayConfig, level: LogLevel = 'error'): Log {
+  const secrets = [...secretsOf(environment), ...secretsOfConfig(config)]
+  return createLog({ level: config.logLevel ?? level, secrets })
 }
 
-/** Aborts on Ctrl-C and its like, too. */
-function abortOnSignals(): AbortSignal {
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => unwanted.abort())
+function openBackend(config: GatewayConfig, name: BackendName): AgentBackend {
+  const dependencies = { environment, passVariables: config.agentEnvPass, log: openLog(config) }
+  return createBackend(name, backendConfig(config, name), dependencies)
+}
+
+/** Prints what a command finds in the store. */
+async function look(describe: (store: Store, config: GatewayConfig, log: Log) => Promise<string>): Promise<void> {
+  const config = readConfig()
+  const log = openLog(config)
+  const store = await openStoreReadOnly({ file: databaseFile(config), databaseUrl: config.databaseUrl }, log)
+  try {
+    console.log(await describe(store, config, log))
+  } finally {
+    await store.close()
+  }
+}
+
+/** Prints what a command has changed. */
+async function operate(change: (control: Control) => Promise<string>): Promise<void> {
+  const config = readConfig()
+  console.log(await withControl(config, openLog(config), change))
+}
+
+function printReport({ text: report, exitCode }: { text: string; exitCode: number }): void {
+  console.log(report)
+  process.exitCode = exitCode
+}
+
+function listOptions(command: Command): Command {
+  return command.option('-n, --limit <number>', 'how many at most', countArgument, 50).option('--json', 'print JSON')
+}
+
+function listed({ limit, json }: ListFlags): { limit: number; isJson: boolean; width: number } {
+  return { limit, isJson: json === true, width: terminalWidth() }
+}
+
+function terminalWidth(): number {
+  return process.stdout.columns ?? 120
+}
+
+/** Aborts when nobody reads any more, too. */
+function abortOn(signals: readonly NodeJS.Signals[]): AbortSignal {
+  for (const signal of signals) process.on(signal, () => unwanted.abort())
   return unwanted.signal
 }
 
@@ -125,6 +308,12 @@ function secondsArgument(value: string): number {
   throw new InvalidArgumentError('It must be a number of seconds.')
 }
 
+function countArgument(value: string): number {
+  const count = Number(value)
+  if (Number.isInteger(count) && count > 0 && count <= 10_000) return count
+  throw new InvalidArgumentError('It must be a whole number from 1 to 10000.')
+}
+
 function readVersion(): string {
   const manifest = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
   return manifest.version
@@ -135,5 +324,6 @@ try {
 } catch (error) {
   if (!(error instanceof GatewayError)) throw error
   console.error(error.message)
-  process.exitCode = 1
+  // Not `exitCode`: what had been opened before the error must not keep us here.
+  process.exit(1)
 }

@@ -1,17 +1,37 @@
-import type { AgentBackend, AgentEvent, AgentEventBody, AgentRequest } from '../src/backends/types.js'
+import type { AgentEvent, AgentEventBody, AgentRequest, AgentResult, FailureReason } from '../src/backends/types.js'
+import type { TurnBackend } from '../src/runtime/lift-adapter.js'
 
-/** A backend without a process: yields the events it was given and remembers what it was asked. */
-export class ScriptedBackend implements Pick<AgentBackend, 'name' | 'run'> {
+/** What happens in one run; an error is thrown, as if the gateway had ended there. */
+export type Script = Array<AgentEventBody | Error>
+
+/** A backend without a process: plays one script per run, the last one again and again, and keeps what it was asked. */
+export class ScriptedBackend implements TurnBackend {
   readonly requests: AgentRequest[] = []
 
-  constructor(private readonly script: AgentEventBody[]) {}
+  constructor(
+    private readonly scripts: Script[],
+    private readonly backendName = 'claude',
+  ) {}
 
   name() {
-    return 'claude' as const
+    return this.backendName
   }
 
   async *run(request: AgentRequest): AsyncGenerator<AgentEvent, void, undefined> {
     this.requests.push(request)
-    for (const event of this.script) yield { ...event, timestamp: 0 }
+    const script = this.scripts[Math.min(this.requests.length, this.scripts.length) - 1] ?? []
+    for (const event of script) {
+      if (event instanceof Error) throw event
+      yield { ...event, timestamp: 0 }
+    }
   }
+}
+
+export function succeeded(finalOutput: string, more: Partial<AgentResult> = {}): AgentResult {
+  return { isError: false, durationMs: 1, finalOutput, ...more }
+}
+
+export function failed(reason: FailureReason, message = 'It failed', retryAt?: number): AgentResult {
+  const failure = { reason, message, report: `Claude CLI error: ${message}`, ...(retryAt !== undefined && { retryAt }) }
+  return { isError: true, durationMs: 1, failure }
 }

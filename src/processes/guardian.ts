@@ -12,9 +12,9 @@ import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import type { Writable } from 'node:stream'
-import { fileURLToPath } from 'node:url'
 import { messageOf } from '../errors.js'
 import type { Log } from '../log.js'
+import { ownCommand } from './own-program.js'
 
 export interface Guardian {
   /** For an orderly end: settles when the guardian is gone. What still runs is not ended by it. */
@@ -78,9 +78,7 @@ export function startGuardian(ownerId: string, log: Log): Guardian {
 type Shell = ChildProcessByStdio<Writable, null, null>
 
 function startShell(ownerId: string, onDeath: (fields: Record<string, unknown>) => void): Shell | undefined {
-  const isSource = import.meta.url.endsWith('.ts')
-  const entry = fileURLToPath(new URL(isSource ? 'sweep.ts' : 'sweep.js', import.meta.url))
-  const sweep = [process.execPath, ...(isSource ? loaders(process.execArgv) : []), entry, ownerId]
+  const sweep = [...ownCommand('./sweep', import.meta.url), ownerId]
   const shell = spawn('/bin/sh', ['-c', SCRIPT, 'aetheel-guardian', ...sweep], {
     cwd: '/',
     env: { PATH: '/usr/bin:/bin' },
@@ -98,12 +96,4 @@ function startShell(ownerId: string, onDeath: (fields: Record<string, unknown>) 
   const pipe = shell.stdin as Socket
   pipe.unref()
   return shell
-}
-
-/** What lets Node.js read TypeScript. Other options are not for a second process: `-e` would run the first one again. */
-function loaders(execArgv: string[]): string[] {
-  return execArgv.flatMap((argument, index) => {
-    if (/^(?:--require|--import|--loader)=/.test(argument)) return [argument]
-    return /^(?:-r|--require|--import|--loader)$/.test(argument) ? execArgv.slice(index, index + 2) : []
-  })
 }

@@ -9,6 +9,7 @@ import { GatewayError } from '../errors.js'
 import type { Conversation } from '../store/conversations.js'
 import type { Claim, Message } from '../store/inbox.js'
 import type { Project } from '../store/projects.js'
+import type { NewRun } from '../store/runs.js'
 import type { RunState } from '../store/schema.js'
 import type { Session } from '../store/sessions.js'
 import type { Store, Tables } from '../store/store.js'
@@ -20,10 +21,11 @@ export interface IncomingMessage extends ChannelMessage {
 /** A message with all that its turn needs. */
 export interface Work {
   claim: Claim
+  claimedAt: number
   message: Message
   conversation: Conversation
   project?: Project
-  /** Whether an earlier attempt was cut off when its agent had begun. */
+  /** Whether the last attempt was cut off. */
   wasInterrupted: boolean
 }
 
@@ -65,7 +67,8 @@ export class Queue {
   /** Contract: when this settles, the message is on disk, or the person is going to be told why not. */
   async accept(incoming: IncomingMessage): Promise<Acceptance> {
     const { newId, now, maxQueueDepth } = this.options
-    const { channel, address, platformId, author, text } = cleaned(incoming)
+    const { channel, address, platformId, author } = incoming
+    const text = withoutNul(incoming.text)
     const invalid = problemOf(text)
     return this.store.transaction(async (tables) => {
       const at = now()
@@ -106,9 +109,33 @@ export class Queue {
       const message = await tables.inbox.get(claim.messageId)
       const conversation = await tables.conversations.get(claim.conversationId)
       if (!message || !conversation) throw new Error(`The job ${claim.messageId} has no message`)
-      const project = conversation.projectId === undefined ? undefined : await tables.projects.get(conversation.projectId)
+      const project =
+        conversation.projectId === undefined ? undefined : await tables.projects.get(conversation.projectId)
       const wasInterrupted = claim.fence > 1 && (await tables.runs.wasInterrupted(claim.messageId))
-      return { claim, message, conversation, ...(project && { project }), wasInterrupted }
+      return { claim, claimedAt: at, message, conversation, ...(project && { project }), wasInterrupted }
+    })
+  }
+
+  /** Puts a run on record. Contract: nothing happens when the claim is `lost`. */
+  async beginRun(
+    { claim }: Work,
+    run: Pick<NewRun, 'id' | 'backend' | 'model'>,
+  ): Promise<'held' | 'cancelled' | 'lost'> {
+    const { gatewayId, leaseMs, now } = this.options
+    const { messageId, conversationId } = claim
+    return this.store.transaction(async (tables) => {
+      const state = await tables.inbox.renew(claim, now(), leaseMs)
+      if (state === 'held') await tables.runs.begin({ ...run, messageId, conversationId, gatewayId }, now())
+      return state
+    })
+  }
+
+  /** Keeps the session of a turn that goes on, for the case that it is cut off. Nothing happens without the claim. */
+  async keepSession({ claim, claimedAt }: Work, session: Session): Promise<void> {
+    const { leaseMs, now } = this.options
+    await this.store.transaction(async (tables) => {
+      const state = await tables.inbox.renew(claim, now(), leaseMs)
+      if (state !== 'lost') await tables.sessions.set(session, now(), claimedAt)
     })
   }
 
@@ -117,7 +144,7 @@ export class Queue {
   }
 
   /** Contract: all of it or, when the claim is `lost`, nothing. */
-  async settle({ claim, conversation }: Work, settlement: Settlement): Promise<'settled' | 'lost'> {
+  async settle({ claim, claimedAt, conversation }: Work, settlement: Settlement): Promise<'settled' | 'lost'> {
     const at = this.options.now()
     const { messageId, conversationId } = claim
     const target = { conversationId, channel: conversation.channel, address: conversation.address, messageId }
@@ -132,7 +159,7 @@ export class Queue {
         }
         const { run } = settlement
         if (run) await tables.runs.end(run.id, RUN_STATES[settlement.kind], run.result, at)
-        if (settlement.session) await tables.sessions.set(settlement.session, at)
+        if (settlement.session) await tables.sessions.set(settlement.session, at, claimedAt)
         const about = { ...target, ...(run && { runId: run.id }) }
         if (settlement.kind === 'answered' || settlement.kind === 'failed') {
           await this.#reply(tables, about, settlement.reply, at)
@@ -152,8 +179,7 @@ export class Queue {
     const { now } = this.options
     return this.store.transaction(async (tables) => {
       const at = now()
-      const message = await this.#message(tables, messageId)
-      await tables.conversations.nextSeq(message.conversationId, at)
+      const { message } = await this.#lockMessage(tables, messageId, at)
       if (message.state === 'failed') {
         await tables.inbox.discard(messageId, at)
         return 'dropped'
@@ -177,9 +203,8 @@ export class Queue {
         await tables.outbox.reopen(id, at, at + replyExpiryMs)
         return 'reply'
       }
-      const message = await this.#message(tables, id)
+      const { message, seq } = await this.#lockMessage(tables, id, at)
       if (message.state !== 'failed') throw notWaiting(id, `it is ${message.state}`)
-      const seq = await tables.conversations.nextSeq(message.conversationId, at)
       await tables.inbox.reopen(message, seq, at)
       return 'message'
     })
@@ -187,22 +212,25 @@ export class Queue {
 
   /** Changes a message that nobody works on yet. */
   async edit(messageId: string, text: string): Promise<'changed' | 'active' | 'finished'> {
-    const problem = problemOf(text)
+    const cleanText = withoutNul(text)
+    const problem = problemOf(cleanText)
     if (problem !== undefined) throw new GatewayError('request_invalid', problem)
     return this.store.transaction(async (tables) => {
-      const message = await this.#message(tables, messageId)
-      await tables.conversations.nextSeq(message.conversationId, this.options.now())
+      await this.#lockMessage(tables, messageId, this.options.now())
       const job = await tables.inbox.job(messageId)
       if (!job) return 'finished'
       if (job.state === 'active') return 'active'
-      await tables.inbox.changeText(messageId, withoutNul(text))
+      await tables.inbox.changeText(messageId, cleanText)
       return 'changed'
     })
   }
 
-  async #message(tables: Tables, id: string): Promise<Message> {
+  /** Reads a message while nobody else changes its conversation. */
+  async #lockMessage(tables: Tables, id: string, at: number): Promise<{ message: Message; seq: number }> {
+    const found = await tables.inbox.get(id)
+    const seq = found && (await tables.conversations.nextSeq(found.conversationId, at))
     const message = await tables.inbox.get(id)
-    if (message) return message
+    if (message && seq !== undefined) return { message, seq }
     throw new GatewayError('not_found', `There is no message ${id}. "aetheel queue list" shows those there are.`)
   }
 
@@ -228,18 +256,10 @@ const RUN_STATES = {
 } as const satisfies Record<string, RunState>
 
 async function settleClaim(tables: Tables, claim: Claim, settlement: Settlement, at: number): Promise<boolean> {
-  switch (settlement.kind) {
-    case 'answered':
-      return tables.inbox.finish(claim, 'answered', null, at)
-    case 'failed':
-      return tables.inbox.finish(claim, 'failed', settlement.problem, at)
-    case 'cancelled':
-      return tables.inbox.finish(claim, 'cancelled', null, at)
-    case 'retry':
-      return tables.inbox.release(claim, settlement.at, settlement.isAttempt)
-    case 'handed-back':
-      return tables.inbox.release(claim, at, false)
-  }
+  const { kind } = settlement
+  if (kind === 'retry') return tables.inbox.release(claim, settlement.at, settlement.isAttempt)
+  if (kind === 'handed-back') return tables.inbox.release(claim, at, false)
+  return tables.inbox.finish(claim, kind, kind === 'failed' ? settlement.problem : null, at)
 }
 
 async function duplicate(tables: Tables, channel: string, platformId: string): Promise<Acceptance> {
@@ -263,18 +283,7 @@ function notWaiting(id: string, state: string): GatewayError {
   return new GatewayError('request_invalid', `${id} cannot be tried again: ${state}, not failed.`)
 }
 
-function cleaned(incoming: IncomingMessage): IncomingMessage {
-  const { channel, address, platformId, author, text } = incoming
-  return {
-    channel,
-    address: withoutNul(address),
-    platformId: withoutNul(platformId),
-    author: withoutNul(author),
-    text: withoutNul(text),
-  }
-}
-
-/** PostgreSQL has no place for it, and no agent a use. */
+/** Before it is judged: the store has no place for it. */
 function withoutNul(text: string): string {
   return text.replaceAll('\0', '')
 }

@@ -10,6 +10,7 @@ import type { Store } from '../store/store.js'
 import type { Step } from './worker.js'
 
 export interface SenderOptions {
+  gatewayId: string
   channels: Channel[]
   store: Pick<Store, 'outbox'>
   onSent(delivery: Delivery): void
@@ -18,6 +19,8 @@ export interface SenderOptions {
   onStep(step: Step): void
   log: Log
   now: () => number
+  /** How long a channel may take for one reply. */
+  sendTimeoutMs?: number
 }
 
 const POLL_MS = 1_000
@@ -48,25 +51,30 @@ export class Sender {
     if (!this.#isClaiming) void this.#claimAll()
   }
 
-  /** Takes nothing more; settles when what is under way has been sent or given up. */
-  async stop(): Promise<void> {
-    this.#isStopped = true
+  /** Sends what can be sent now, until the deadline; settles when nothing is under way. */
+  async stop(deadlineMs: number): Promise<void> {
     clearInterval(this.#poll)
+    const deadline = setTimeout(() => {
+      this.#isStopped = true
+    }, deadlineMs)
+    this.wake()
     while (this.#isClaiming || this.#sending.size > 0) {
       await Promise.all(this.#sending)
-      if (this.#isClaiming) await sleep(1)
+      await sleep(1)
     }
+    clearTimeout(deadline)
+    this.#isStopped = true
   }
 
   async #claimAll(): Promise<void> {
-    const { channels, store, log, now } = this.options
+    const { gatewayId, channels, store, log, now } = this.options
     const names = channels.map(({ name }) => name)
     this.#isClaiming = true
     try {
       if (now() - this.#expiredAt >= EXPIRE_EVERY_MS) await this.#expire()
       while (this.#mayBeMore && !this.#isStopped && this.#sending.size < AT_ONCE) {
         this.#mayBeMore = false
-        const delivery = await store.outbox.claim(names, now(), LEASE_MS)
+        const delivery = await store.outbox.claim(gatewayId, names, now(), LEASE_MS)
         if (!delivery) continue
         this.#mayBeMore = true
         this.#hasFailed = false
@@ -99,13 +107,13 @@ export class Sender {
   }
 
   async #send(delivery: Delivery): Promise<void> {
-    const { channels, store, now, log, onSent, onUndelivered, onStep } = this.options
+    const { channels, store, now, log, onSent, onUndelivered, onStep, sendTimeoutMs = SEND_TIMEOUT_MS } = this.options
     const { id, address, messageId, reply, attempts, expiresAt } = delivery
     try {
       const channel = channels.find(({ name }) => name === delivery.channel)
       if (!channel) throw new Error(`There is no channel ${delivery.channel}`)
       const outgoing = { ...reply, idempotencyKey: id, address, ...(messageId !== undefined && { messageId }) }
-      await within(SEND_TIMEOUT_MS, (signal) => channel.send(outgoing, signal))
+      await within(sendTimeoutMs, (signal) => channel.send(outgoing, signal))
     } catch (error) {
       const problem = messageOf(error)
       const dueAt = now() + Math.min(FIRST_BACKOFF_MS * 2 ** (attempts - 1), LONGEST_BACKOFF_MS)

@@ -5,10 +5,9 @@
 // - A result is written until it is written. The agent has done its work; a full disk must not undo it.
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { AgentEvent } from '../backends/types.js'
 import { messageOf } from '../errors.js'
 import type { Log } from '../log.js'
-import type { TurnOutcome } from '../runtime/agent-runtime.js'
+import type { TurnListener, TurnOutcome } from '../runtime/agent-runtime.js'
 import { planRetry } from '../runtime/retry.js'
 import type { RecordedEvent } from '../store/runs.js'
 import type { Store } from '../store/store.js'
@@ -22,11 +21,10 @@ export type Step = 'accepted' | 'claimed' | 'streaming' | 'finished' | 'committe
 export interface TurnPlan {
   backend: string
   model?: string
-  run(runId: string, signal: AbortSignal, onEvent: (event: AgentEvent) => void): Promise<TurnOutcome>
+  run(runId: string, signal: AbortSignal, listener: TurnListener): Promise<TurnOutcome>
 }
 
 export interface WorkerOptions {
-  gatewayId: string
   /** Those this gateway serves; others are left to gateways that do. */
   channels: string[]
   maxConcurrentQueries: number
@@ -174,7 +172,7 @@ export class Worker {
 
   /** One attempt. Returns what it came to, and what must be written before that. */
   async #run(turn: Turn): Promise<[Settlement, () => Promise<void>]> {
-    const { plan, store, gatewayId, newId, now, onEvents, onStep, log } = this.options
+    const { plan, queue, store, newId, onEvents, onStep, log } = this.options
     const { work } = turn
     const nothing = async (): Promise<void> => {}
     if (work.claim.interruptions > MAX_INTERRUPTIONS) {
@@ -188,18 +186,25 @@ export class Worker {
     }
     const { backend, model } = turnPlan
     const runId = newId()
-    const run = { id: runId, messageId: work.message.id, conversationId: work.claim.conversationId, gatewayId, backend }
     turn.backend = backend
-    await store.runs.begin({ ...run, ...(model !== undefined && { model }) }, now())
+    const state = await queue.beginRun(work, { id: runId, backend, ...(model !== undefined && { model }) })
+    if (state !== 'held') this.#end(turn, state)
+    if (state === 'lost') return [{ kind: 'handed-back' }, nothing]
 
     let isStreaming = false
     const recorder = new EventRecorder(runId, store.runs, (events) => onEvents(work, runId, events), log)
     try {
-      const outcome = await turnPlan.run(runId, turn.abort.signal, (event) => {
-        recorder.push(event)
-        if (isStreaming || event.type !== 'output') return
-        isStreaming = true
-        onStep('streaming')
+      const outcome = await turnPlan.run(runId, turn.abort.signal, {
+        onEvent: (event) => {
+          recorder.push(event)
+          if (isStreaming || event.type !== 'output') return
+          isStreaming = true
+          onStep('streaming')
+        },
+        keepSession: (session) =>
+          queue.keepSession(work, session).catch((error: unknown) => {
+            log.warn('session.not-kept', { runId, error: messageOf(error) })
+          }),
       })
       onStep('finished')
       return [this.#judge(turn, runId, outcome), () => recorder.flush()]
@@ -228,7 +233,7 @@ export class Worker {
   async #settle(turn: Turn, settlement: Settlement, before: () => Promise<void>): Promise<void> {
     const { queue, log, onStep } = this.options
     const { work } = turn
-    for (let hasFailed = false; turn.ending !== 'lost'; ) {
+    for (let hasFailed = false; turn.ending !== 'lost';) {
       try {
         await before()
         const outcome = await queue.settle(work, settlement)
@@ -272,4 +277,3 @@ function waitingText(backend: string, until: number): string {
   const time = new Date(until).toISOString().replace('T', ' ').slice(0, 16)
   return `The limit of ${backend} is reached. Your message waits and is answered after ${time} UTC.`
 }
-

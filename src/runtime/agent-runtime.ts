@@ -1,13 +1,5 @@
 import { resolve } from 'node:path'
-import type {
-  AgentBackend,
-  AgentEvent,
-  AgentFailure,
-  AgentRequest,
-  AgentResult,
-  BackendAdapter,
-  BackendEventResult,
-} from '../backends/types.js'
+import type { AgentEvent, AgentRequest, AgentResult, BackendAdapter, BackendEventResult } from '../backends/types.js'
 import type { GatewayConfig } from '../config.js'
 import type { MarkdownConfig } from '../prompt/markdown-config-loader.js'
 import type { PromptContext } from '../prompt/system-prompt-assembler.js'
@@ -23,7 +15,7 @@ export interface GatewayEvent {
   prompt: string
   kind?: PromptContext['kind']
   runId?: string
-  /** Whether an earlier attempt was cut off when the agent had already begun. */
+  /** Whether an earlier attempt was cut off, perhaps after the agent had begun. */
   wasInterrupted?: boolean
   workingDir?: string
   model?: string
@@ -37,6 +29,14 @@ export interface EventResult {
   targetChannelId?: string
   sessionId?: string
   error?: string
+}
+
+/** Who follows a turn while it runs. */
+export interface TurnListener {
+  /** Contract: gets the events in the order of the contract of `run`, also over a second attempt. */
+  onEvent(event: AgentEvent): void
+  /** Gets a new session as soon as it has an id: should we be killed in mid-turn, the next attempt goes on in it. */
+  keepSession(session: Session): Promise<void>
 }
 
 /** What a turn came to. */
@@ -64,8 +64,8 @@ export class AgentRuntime {
 
   constructor(
     private readonly config: RuntimeConfig,
-    backend: BackendAdapter | AgentBackend,
-    private readonly sessionManager: Pick<SessionManager, 'get' | 'set' | 'reset'>,
+    backend: BackendAdapter | TurnBackend,
+    private readonly sessionManager: Pick<SessionManager, 'get' | 'set' | 'forget'>,
     private readonly markdownConfigLoader: { load(): Promise<MarkdownConfig> },
     private readonly systemPromptAssembler: { assemble(markdown: MarkdownConfig, context: PromptContext): string },
     private readonly hookManager: Pick<HookManager, 'fire'>,
@@ -75,36 +75,25 @@ export class AgentRuntime {
 
   /** One turn whole. Contract: failures of the agent are an `EventResult` with `error`. */
   async process(event: GatewayEvent, signal: AbortSignal): Promise<EventResult> {
-    const { result, session } = await this.runTurn(event, signal)
+    const keepSession = (session: Session): Promise<void> => this.sessionManager.set(session)
+    const { result, session } = await this.runTurn(event, signal, { onEvent: () => {}, keepSession })
     if (session) await this.sessionManager.set(session)
     return toEventResult(toBackendResult(result), event.channelId)
   }
 
-  /**
-   * As `process`, for a caller that keeps the session itself, together with what else it has to keep.
-   *
-   * Contract: `onEvent` gets the events in the order of the contract of `run`, also over a second attempt.
-   */
-  async runTurn(
-    event: GatewayEvent,
-    signal: AbortSignal,
-    onEvent: (event: AgentEvent) => void = () => {},
-  ): Promise<TurnOutcome> {
+  /** As `process`, for a caller that keeps the session itself, together with what else it has to keep. */
+  async runTurn(event: GatewayEvent, signal: AbortSignal, listener: TurnListener): Promise<TurnOutcome> {
     const backend = this.#backend.name()
     const about = { conversationId: event.channelId, backend, ...(event.runId !== undefined && { runId: event.runId }) }
     this.hookManager.fire('run-started', about)
-    const outcome = await this.#runWithSession(event, signal, onEvent)
+    const outcome = await this.#runWithSession(event, signal, listener)
     const { failure, durationMs } = outcome.result
     if (failure) this.hookManager.fire('error', { ...about, reason: failure.reason, message: failure.message })
     else this.hookManager.fire('run-finished', { ...about, durationMs })
     return outcome
   }
 
-  async #runWithSession(
-    event: GatewayEvent,
-    signal: AbortSignal,
-    onEvent: (event: AgentEvent) => void,
-  ): Promise<TurnOutcome> {
+  async #runWithSession(event: GatewayEvent, signal: AbortSignal, listener: TurnListener): Promise<TurnOutcome> {
     const { channelId } = event
     const workingDir = resolve(event.workingDir ?? this.config.workingDir)
     const known = await this.sessionManager.get(channelId, this.#backend.name())
@@ -113,13 +102,13 @@ export class AgentRuntime {
     const notes = known && !isHere ? [MOVED_NOTE] : []
     const session = isHere ? known : undefined
 
-    if (!session) return { ...(await this.#attempt(event, workingDir, undefined, signal, onEvent)), notes }
+    if (!session) return { ...(await this.#attempt(event, workingDir, undefined, signal, listener)), notes }
 
-    const events = new TwoAttempts(onEvent)
-    const first = await this.#attempt(event, workingDir, session, signal, (agentEvent) => events.first(agentEvent))
-    if (!isSessionFailure(first.result.failure)) return { ...first, notes }
-    await this.sessionManager.reset(channelId)
-    const second = await this.#attempt(event, workingDir, undefined, signal, (agentEvent) => events.second(agentEvent))
+    const events = new TwoAttempts(listener)
+    const first = await this.#attempt(event, workingDir, session, signal, events.first)
+    if (first.result.failure?.reason !== 'session_lost') return { ...first, notes }
+    await this.sessionManager.forget(channelId)
+    const second = await this.#attempt(event, workingDir, undefined, signal, events.second)
     return { ...second, notes: [FRESH_SESSION_NOTE] }
   }
 
@@ -128,7 +117,7 @@ export class AgentRuntime {
     workingDir: string,
     session: Session | undefined,
     signal: AbortSignal,
-    onEvent: (event: AgentEvent) => void,
+    listener: TurnListener,
   ): Promise<Omit<TurnOutcome, 'notes'>> {
     const { channelId, kind = 'message', wasInterrupted, runId, model, allowedTools, timeoutMs, maxTurns } = event
     const systemPrompt = this.systemPromptAssembler.assemble(await this.markdownConfigLoader.load(), { kind })
@@ -156,11 +145,10 @@ export class AgentRuntime {
     let result: AgentResult | undefined
     for await (const agentEvent of this.#backend.run(request, signal)) {
       if (agentEvent.type === 'complete') result = agentEvent.result
-      // At once: should we be killed in mid-turn, the next attempt goes on where this one was.
       if (agentEvent.type === 'started' && agentEvent.sessionId !== undefined && !session) {
-        await this.sessionManager.set(sessionOf(agentEvent.sessionId))
+        await listener.keepSession(sessionOf(agentEvent.sessionId))
       }
-      onEvent(agentEvent)
+      listener.onEvent(agentEvent)
     }
     if (result === undefined) throw new Error('A run ended without its complete event')
     const { sessionId, sessionUsage } = result
@@ -189,34 +177,39 @@ function toBackendResult({ isError, finalOutput, failure, sessionId }: AgentResu
   }
 }
 
-/** An adapter that has only `execute` tells the reason in its text alone. */
-const SESSION_COMPLAINT =
-  /\b(?:session|conversation)\b.*\b(?:corrupt\w*|invalid|not found|unknown|expired|does not exist|could not be (?:read|loaded))\b|\bno (?:session|conversation) found\b/is
-
-function isSessionFailure(failure: AgentFailure | undefined): boolean {
-  if (!failure) return false
-  return failure.reason === 'session_lost' || (failure.reason === 'exit' && SESSION_COMPLAINT.test(failure.message))
-}
-
 /** Makes one stream of two attempts: of a first one that finds its session lost, nobody should see the end. */
 class TwoAttempts {
   #hasStarted = false
-  #heldError: AgentEvent | undefined
+  #held: AgentEvent[] = []
+  readonly first: TurnListener
+  readonly second: TurnListener
 
-  constructor(private readonly onEvent: (event: AgentEvent) => void) {}
-
-  first(event: AgentEvent): void {
-    if (event.type === 'complete' && isSessionFailure(event.result.failure)) {
-      this.onEvent({ type: 'notice', content: FRESH_SESSION_NOTE, timestamp: event.timestamp })
-      return
-    }
-    if (this.#heldError) this.onEvent(this.#heldError)
-    this.#heldError = event.type === 'error' ? event : undefined
-    if (event.type === 'started') this.#hasStarted = true
-    if (event.type !== 'error') this.onEvent(event)
+  constructor({ onEvent, keepSession }: TurnListener) {
+    this.first = { keepSession, onEvent: (event) => this.#passFirst(event, onEvent) }
+    this.second = { keepSession, onEvent: (event) => this.#passSecond(event, onEvent) }
   }
 
-  second(event: AgentEvent): void {
-    if (event.type !== 'started' || !this.#hasStarted) this.onEvent(event)
+  #passFirst(event: AgentEvent, onEvent: TurnListener['onEvent']): void {
+    if (event.type === 'complete' && event.result.failure?.reason === 'session_lost') {
+      const note: AgentEvent = { type: 'notice', content: FRESH_SESSION_NOTE, timestamp: event.timestamp }
+      this.#held = [...this.#held.filter(({ type }) => type !== 'error'), note]
+      return
+    }
+    this.#held.push(event)
+    // An error may be that end; and nothing must stand before `started`, which may yet come from the second attempt.
+    if (event.type === 'error' || (event.type === 'notice' && !this.#hasStarted)) return
+    if (event.type === 'started') this.#hasStarted = true
+    this.#release(onEvent)
+  }
+
+  #passSecond(event: AgentEvent, onEvent: TurnListener['onEvent']): void {
+    if (event.type === 'started' && !this.#hasStarted) onEvent(event)
+    this.#release(onEvent)
+    if (event.type !== 'started') onEvent(event)
+  }
+
+  #release(onEvent: TurnListener['onEvent']): void {
+    for (const event of this.#held) onEvent(event)
+    this.#held = []
   }
 }

@@ -7,8 +7,12 @@ export interface TurnBackend {
   run: AgentBackend['run']
 }
 
+/** Such an adapter tells the reason in its text alone. */
+const SESSION_COMPLAINT =
+  /\b(?:session|conversation)\b[^.\n]*\b(?:corrupt\w*|invalid|not found|unknown|expired|does not exist|could not be (?:read|loaded))\b|\bno (?:session|conversation) found\b/i
+
 /** Gives an adapter that has only `execute` the method that everything is built on. It cannot be stopped half-way. */
-export function liftAdapter(adapter: BackendAdapter | AgentBackend, now: () => number = Date.now): TurnBackend {
+export function liftAdapter(adapter: BackendAdapter | TurnBackend, now: () => number = Date.now): TurnBackend {
   if ('run' in adapter) return adapter
   return {
     name: () => adapter.name(),
@@ -22,7 +26,8 @@ export function liftAdapter(adapter: BackendAdapter | AgentBackend, now: () => n
         const outcome = await adapter.execute(prompt, systemPrompt, sessionId, onStream)
         const durationMs = now() - startedAt
         const said = outcome.responseText ?? ''
-        const failure: AgentFailure = { reason: 'exit', message: said || 'The agent failed.', report: said }
+        const reason = sessionId !== undefined && SESSION_COMPLAINT.test(said) ? 'session_lost' : 'exit'
+        const failure: AgentFailure = { reason, message: said || 'The agent failed.', report: said }
         const result: AgentResult = outcome.isError
           ? { isError: true, durationMs, failure }
           : { isError: false, durationMs, finalOutput: said }

@@ -1,39 +1,37 @@
-import type { AgentFailure } from '../backends/types.js'
+import type { AgentFailure, FailureReason } from '../backends/types.js'
 
 /** Three retries, each after twice the time. */
 const RETRY_DELAYS_MS = [5_000, 10_000, 20_000]
 
-/** Whose clock is right to the second? A little later, and not all at once. */
+/** Whose clock is right to the second? */
 const AFTER_LIMIT_MS = 5_000
+const LONG_LIMIT_MS = 60_000
+
+/** Whether the same turn may go better the next time. */
+const IS_TRANSIENT: Record<FailureReason, boolean> = {
+  timeout: true,
+  spawn: true,
+  exit: true,
+  no_result: true,
+  rate_limit: true,
+  auth: false,
+  cancelled: false,
+  session_lost: false,
+  max_turns: false,
+  refused: false,
+}
 
 export interface Retry {
   at: number
-  /** Whether it counts as one of the attempts. Waiting for the end of a limit does not. */
+  /** Whether it counts as one of the attempts. A long wait for the end of a limit does not. */
   isAttempt: boolean
 }
 
 /** When a failed turn is tried again, or undefined when that would not help or was done often enough. */
 export function planRetry(failure: AgentFailure, failures: number, now: number): Retry | undefined {
-  if (failure.reason === 'rate_limit' && failure.retryAt !== undefined) {
-    return { at: Math.max(failure.retryAt, now) + AFTER_LIMIT_MS, isAttempt: false }
-  }
-  const delayMs = isTransient(failure) ? RETRY_DELAYS_MS[failures] : undefined
-  return delayMs === undefined ? undefined : { at: now + delayMs, isAttempt: true }
-}
-
-function isTransient({ reason }: AgentFailure): boolean {
-  switch (reason) {
-    case 'timeout':
-    case 'spawn':
-    case 'exit':
-    case 'no_result':
-    case 'rate_limit':
-      return true
-    case 'auth':
-    case 'cancelled':
-    case 'session_lost':
-    case 'max_turns':
-    case 'refused':
-      return false
-  }
+  const limitEnd = failure.reason === 'rate_limit' ? (failure.retryAt ?? 0) : 0
+  // Short ones count as attempts: a limit that is always about to end would be waited for without end.
+  if (limitEnd - now >= LONG_LIMIT_MS) return { at: limitEnd + AFTER_LIMIT_MS, isAttempt: false }
+  const delayMs = IS_TRANSIENT[failure.reason] ? RETRY_DELAYS_MS[failures] : undefined
+  return delayMs === undefined ? undefined : { at: Math.max(now + delayMs, limitEnd), isAttempt: true }
 }

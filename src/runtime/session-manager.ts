@@ -9,7 +9,7 @@ interface SessionOptions {
 /** Which session of its agent each conversation goes on in. A session of one agent means nothing to another. */
 export class SessionManager {
   constructor(
-    private readonly sessions: Pick<Sessions, 'get' | 'set' | 'delete'>,
+    private readonly sessions: Pick<Sessions, 'get' | 'set' | 'delete' | 'reset'>,
     private readonly options: SessionOptions,
   ) {}
 
@@ -27,8 +27,13 @@ export class SessionManager {
     await this.sessions.set(session, this.options.now())
   }
 
-  /** The next turn begins a fresh session. Whether there was one. */
+  /** The agent has lost it. */
+  async forget(conversationId: string): Promise<void> {
+    await this.sessions.delete(conversationId)
+  }
+
+  /** The next turn begins a fresh session, also after one that runs now. Whether there was one. */
   async reset(conversationId: string): Promise<boolean> {
-    return this.sessions.delete(conversationId)
+    return this.sessions.reset(conversationId, this.options.now())
   }
 }

@@ -12,3 +12,8 @@ export interface Engine {
   /** Calls back when another gateway announced work. Contract: a lost connection is taken up again. */
   listen(onWork: () => void): Promise<() => Promise<void>>
 }
+
+/** PostgreSQL refuses a text with NUL in it, and SQLite cuts it off there. Nobody has a use for one. */
+export function withoutNul(value: unknown): unknown {
+  return typeof value === 'string' ? value.replaceAll('\0', '') : value
+}

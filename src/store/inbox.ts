@@ -129,6 +129,7 @@ export class Inbox {
    * Contract: whoever held it before can no longer write.
    */
   async claim(gatewayId: string, channels: string[], now: number, leaseMs: number): Promise<Claim | undefined> {
+    if (channels.length === 0) return undefined
     let due = this.db
       .selectFrom('jobs')
       .select('message_id')
@@ -183,6 +184,7 @@ export class Inbox {
         state: 'ready',
         due_at: dueAt,
         gateway_id: null,
+        fence: eb('fence', '+', 1),
         failures: eb('failures', '+', hasFailed ? 1 : 0),
       }))
       .where('message_id', '=', messageId)

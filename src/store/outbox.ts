@@ -57,7 +57,8 @@ export class Outbox {
   }
 
   /** Takes a reply to send; nobody else gets it until `now + leaseMs`. */
-  async claim(channels: string[], now: number, leaseMs: number): Promise<Delivery | undefined> {
+  async claim(gatewayId: string, channels: string[], now: number, leaseMs: number): Promise<Delivery | undefined> {
+    if (channels.length === 0) return undefined
     let due = this.db
       .selectFrom('outbox as candidate')
       .select('candidate.id')
@@ -80,7 +81,12 @@ export class Outbox {
     if (this.engine.locksRows) due = due.forUpdate().skipLocked()
     const row = await this.db
       .updateTable('outbox')
-      .set(({ eb }) => ({ due_at: now + leaseMs, fence: eb('fence', '+', 1), attempts: eb('attempts', '+', 1) }))
+      .set(({ eb }) => ({
+        gateway_id: gatewayId,
+        due_at: now + leaseMs,
+        fence: eb('fence', '+', 1),
+        attempts: eb('attempts', '+', 1),
+      }))
       .where('id', '=', due)
       .returningAll()
       .executeTakeFirst()
@@ -108,9 +114,19 @@ export class Outbox {
   async retry({ id, fence }: Delivery, problem: string, dueAt: number): Promise<void> {
     await this.db
       .updateTable('outbox')
-      .set({ due_at: dueAt, problem })
+      .set({ due_at: dueAt, problem, gateway_id: null })
       .where('id', '=', id)
       .where('fence', '=', fence)
+      .where('state', '=', 'pending')
+      .execute()
+  }
+
+  /** Lets others send what a gateway that is known to be dead had taken. */
+  async expireLeases(gatewayId: string, now: number): Promise<void> {
+    await this.db
+      .updateTable('outbox')
+      .set({ due_at: now, gateway_id: null })
+      .where('gateway_id', '=', gatewayId)
       .where('state', '=', 'pending')
       .execute()
   }

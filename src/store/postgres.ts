@@ -1,9 +1,9 @@
 // PostgreSQL: several gateways may share one database.
 
-import { PostgresDialect, sql } from 'kysely'
+import { PostgresDialect, PostgresQueryCompiler, type QueryCompiler, sql } from 'kysely'
 import { GatewayError, messageOf } from '../errors.js'
 import type { Log } from '../log.js'
-import type { Engine } from './engine.js'
+import { type Engine, withoutNul } from './engine.js'
 
 const CHANNEL = 'aetheel_work'
 const CONNECT_TIMEOUT_MS = 10_000
@@ -34,7 +34,7 @@ export async function openPostgres(url: string, log: Log): Promise<Engine> {
 
   return {
     name: 'postgres',
-    dialect: new PostgresDialect({ pool }),
+    dialect: new SharedDialect({ pool }),
     locksRows: true,
     announce: async (db) => {
       await sql`select pg_notify(${CHANNEL}, '')`.execute(db)
@@ -71,6 +71,18 @@ export async function openPostgres(url: string, log: Log): Promise<Engine> {
         await client?.end()
       }
     },
+  }
+}
+
+class SharedDialect extends PostgresDialect {
+  override createQueryCompiler(): QueryCompiler {
+    return new SharedQueryCompiler()
+  }
+}
+
+class SharedQueryCompiler extends PostgresQueryCompiler {
+  protected override appendValue(value: unknown): void {
+    super.appendValue(withoutNul(value))
   }
 }
 

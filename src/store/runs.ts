@@ -71,24 +71,33 @@ export class Runs {
       .execute()
   }
 
-  /** Whether the latest run of a message was cut off after its agent had begun to speak. */
+  /** Whether the latest run of a message was cut off. */
   async wasInterrupted(messageId: string): Promise<boolean> {
     const row = await this.db
       .selectFrom('runs')
-      .select(['state', ({ selectFrom }) =>
-        selectFrom('events').select('seq').whereRef('events.run_id', '=', 'runs.id').limit(1).as('seq')])
+      .select('state')
       .where('message_id', '=', messageId)
       .orderBy('started_at', 'desc')
+      .limit(1)
       .executeTakeFirst()
-    return row?.state === 'interrupted' && row.seq !== null
+    return row?.state === 'interrupted'
   }
 
+  /** May be repeated when it is not known whether it was written. */
   async record(runId: string, events: RecordedEvent[]): Promise<void> {
     for (let start = 0; start < events.length; start += ROWS_AT_ONCE) {
       const rows = events
         .slice(start, start + ROWS_AT_ONCE)
         .map(({ seq, event }) => ({ run_id: runId, seq, type: event.type, body: JSON.stringify(event) }))
-      await this.db.insertInto('events').values(rows).execute()
+      await this.db
+        .insertInto('events')
+        .values(rows)
+        .onConflict((conflict) =>
+          conflict
+            .columns(['run_id', 'seq'])
+            .doUpdateSet(({ ref }) => ({ type: ref('excluded.type'), body: ref('excluded.body') })),
+        )
+        .execute()
     }
   }
 

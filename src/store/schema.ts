@@ -128,6 +128,8 @@ interface OutboxRow {
   attempts: number
   due_at: number
   fence: number
+  /** Who is sending it. */
+  gateway_id: string | null
   created_at: number
   expires_at: number
   settled_at: number | null
@@ -137,13 +139,15 @@ interface OutboxRow {
 interface SessionRow {
   conversation_id: string
   backend: string
-  session_id: string
+  /** None since the conversation was reset. */
+  session_id: string | null
   /** Where the session began; most agents find it only there. */
   directory: string
   /** `AgentResult.sessionUsage` as JSON. */
   usage: string | null
   created_at: number
   used_at: number
+  reset_at: number
 }
 
 interface GatewayRow {

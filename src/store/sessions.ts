@@ -27,11 +27,14 @@ export class Sessions {
       .selectFrom('sessions')
       .selectAll()
       .where('conversation_id', '=', conversationId)
+      .where('session_id', 'is not', null)
+      .$narrowType<{ session_id: string }>()
       .executeTakeFirst()
     return row && toSession(row)
   }
 
-  async set(session: Session, now: number): Promise<void> {
+  /** Nothing happens when the conversation was reset after `begunAt`: the person wants to be rid of that session. */
+  async set(session: Session, now: number, begunAt: number = now): Promise<void> {
     const values = {
       backend: session.backend,
       session_id: session.sessionId,
@@ -41,18 +44,27 @@ export class Sessions {
     }
     await this.db
       .insertInto('sessions')
-      .values({ conversation_id: session.conversationId, created_at: now, ...values })
-      .onConflict((conflict) => conflict.column('conversation_id').doUpdateSet(values))
+      .values({ conversation_id: session.conversationId, created_at: now, reset_at: 0, ...values })
+      .onConflict((conflict) =>
+        conflict.column('conversation_id').doUpdateSet(values).where('sessions.reset_at', '<=', begunAt),
+      )
       .execute()
   }
 
-  /** Whether there was one. */
-  async delete(conversationId: string): Promise<boolean> {
-    const { numDeletedRows } = await this.db
-      .deleteFrom('sessions')
-      .where('conversation_id', '=', conversationId)
-      .executeTakeFirstOrThrow()
-    return numDeletedRows === 1n
+  async delete(conversationId: string): Promise<void> {
+    await this.db.deleteFrom('sessions').where('conversation_id', '=', conversationId).execute()
+  }
+
+  /** Keeps the time, for turns that began before. Whether there was a session. */
+  async reset(conversationId: string, now: number): Promise<boolean> {
+    const hadSession = (await this.get(conversationId)) !== undefined
+    const values = { session_id: null, reset_at: now }
+    await this.db
+      .insertInto('sessions')
+      .values({ conversation_id: conversationId, backend: '', directory: '', created_at: now, used_at: now, ...values })
+      .onConflict((conflict) => conflict.column('conversation_id').doUpdateSet(values))
+      .execute()
+    return hadSession
   }
 
   /** Last used first. */
@@ -62,6 +74,8 @@ export class Sessions {
       .innerJoin('conversations', 'conversations.id', 'sessions.conversation_id')
       .selectAll('sessions')
       .select(['conversations.channel', 'conversations.address'])
+      .where('sessions.session_id', 'is not', null)
+      .$narrowType<{ session_id: string }>()
       .orderBy('sessions.used_at', 'desc')
       .limit(limit)
       .execute()

@@ -13,7 +13,7 @@ import {
   SqliteQueryCompiler,
 } from 'kysely'
 import { GatewayError, messageOf } from '../errors.js'
-import type { Engine } from './engine.js'
+import { type Engine, withoutNul } from './engine.js'
 
 type SqliteDatabase = import('libsql').Database
 
@@ -80,10 +80,23 @@ export async function lockDirectory(file: string): Promise<() => void> {
 
 function sqliteDialect(database: SqliteDatabase, file: string): Dialect {
   return {
-    createAdapter: () => new SqliteAdapter(),
+    createAdapter: () => new EmbeddedAdapter(),
     createDriver: () => new EmbeddedDriver(database, file),
     createIntrospector: (db) => new SqliteIntrospector(db),
-    createQueryCompiler: () => new SqliteQueryCompiler(),
+    createQueryCompiler: () => new EmbeddedQueryCompiler(),
+  }
+}
+
+/** All tables or none: two gateways may begin on one file at once, or one be killed half-way. */
+class EmbeddedAdapter extends SqliteAdapter {
+  override get supportsTransactionalDdl(): boolean {
+    return true
+  }
+}
+
+class EmbeddedQueryCompiler extends SqliteQueryCompiler {
+  protected override appendValue(value: unknown): void {
+    super.appendValue(withoutNul(value))
   }
 }
 

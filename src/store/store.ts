@@ -1,6 +1,7 @@
 import { Kysely, Migrator } from 'kysely'
 import { GatewayError, messageOf } from '../errors.js'
 import type { Log } from '../log.js'
+import { ArchiveQueries } from './archive-queries.js'
 import { Audit } from './audit.js'
 import { Conversations } from './conversations.js'
 import type { Engine } from './engine.js'
@@ -25,6 +26,7 @@ export interface Tables {
   sessions: Sessions
   ledger: Ledger
   audit: Audit
+  archive: ArchiveQueries
 }
 
 export interface Store extends Tables {
@@ -84,6 +86,7 @@ function tablesOn(db: Kysely<Schema>, engine: Engine): Tables {
     sessions: new Sessions(db),
     ledger: new Ledger(db),
     audit: new Audit(db),
+    archive: new ArchiveQueries(db),
   }
 }
 

@@ -29,7 +29,14 @@ describe.concurrent('aetheel', () => {
     const terminal = new Terminal(test)
     const { exitCode, stdout, stderr } = await terminal.run(['--help'])
     const commands = [...stdout.matchAll(/^ {2}(\w+) /gm)].map(([, name]) => name)
-    expect([exitCode, commands, stderr]).toEqual([0, ['ask', 'agents', 'doctor', 'demo', 'help'], ''])
+    expect([exitCode, commands, stderr]).toEqual([
+      0,
+      [
+        ...['start', 'chat', 'ask', 'queue', 'sessions', 'runs', 'search', 'archive'],
+        ...['agents', 'doctor', 'config', 'demo', 'help'],
+      ],
+      '',
+    ])
   })
 
   it('explains each option of ask', async (test) => {

@@ -27,13 +27,73 @@ interface Ended {
   stderr: string
 }
 
+type Child = ChildProcessByStdio<Writable, Readable, Readable>
+
+/** A command that goes on; what it has printed can be waited for. */
+export class RunningCommand {
+  stdout = ''
+  stderr = ''
+  readonly exited: Promise<number | NodeJS.Signals | null>
+  #onOutput = (): void => {}
+
+  constructor(private readonly child: Child) {
+    this.exited = new Promise((resolve) => {
+      child.once('close', (code, signal) => resolve(code ?? signal))
+    })
+    child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+      this.stdout += chunk
+      this.#onOutput()
+    })
+    child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
+      this.stderr += chunk
+      this.#onOutput()
+    })
+    // It may have ended before it read what it was told.
+    child.stdin.on('error', () => {})
+  }
+
+  /** Settles when it has printed this on stdout or stderr. */
+  async printed(expected: string | RegExp): Promise<void> {
+    const isThere = (): boolean =>
+      [this.stdout, this.stderr].some((text) =>
+        typeof expected === 'string' ? text.includes(expected) : expected.test(text),
+      )
+    if (isThere()) return
+    await new Promise<void>((resolve, reject) => {
+      const tell = (): string => `${String(expected)} was not printed, but: ${this.stdout}\n---\n${this.stderr}`
+      const late = setTimeout(() => reject(new Error(tell())), 20_000)
+      this.child.once('close', () => {
+        clearTimeout(late)
+        reject(new Error(tell()))
+      })
+      this.#onOutput = () => {
+        if (!isThere()) return
+        clearTimeout(late)
+        resolve()
+      }
+    })
+  }
+
+  type(line: string): void {
+    this.child.stdin.write(`${line}\n`)
+  }
+
+  endInput(): void {
+    this.child.stdin.end()
+  }
+
+  kill(signal: NodeJS.Signals): void {
+    this.child.kill(signal)
+  }
+}
+
 /** A person's machine: a home, a project, programs and a temporary directory of its own. */
 export class Terminal {
   readonly directory = realpathSync(mkdtempSync(join(tmpdir(), 'aetheel-terminal-')))
   readonly project = this.#makeDirectory('project')
   readonly #programs = this.#makeDirectory('bin')
   readonly #temporary = this.#makeDirectory('tmp')
-  readonly #home = this.#makeDirectory('home')
+  readonly home = this.#makeDirectory('home')
 
   constructor({ onTestFinished }: Pick<TestContext, 'onTestFinished'>) {
     // What agents are written in, and what they call.
@@ -52,12 +112,24 @@ export class Terminal {
     return this.ended(child)
   }
 
-  start(args: string[], env: NodeJS.ProcessEnv = {}): ChildProcessByStdio<Writable, Readable, Readable> {
+  /** Runs `aetheel …` beside the test. */
+  open(args: string[], env: NodeJS.ProcessEnv = {}): RunningCommand {
+    return new RunningCommand(this.start(args, env))
+  }
+
+  /** Starts a gateway, and settles when it is there. */
+  async startGateway(env: NodeJS.ProcessEnv): Promise<RunningCommand> {
+    const gateway = this.open(['start'], env)
+    await gateway.printed('Aetheel is running.')
+    return gateway
+  }
+
+  start(args: string[], env: NodeJS.ProcessEnv = {}): Child {
     return spawn(process.execPath, ['--import', import.meta.resolve('tsx'), MAIN, ...args], {
       cwd: this.project,
       env: {
         PATH: this.#programs,
-        HOME: this.#home,
+        HOME: this.home,
         TMPDIR: this.#temporary,
         TSX_DISABLE_CACHE: '1',
         IS_SANDBOX: '1',
@@ -67,7 +139,7 @@ export class Terminal {
     })
   }
 
-  async ended(child: ChildProcessByStdio<Writable, Readable, Readable>): Promise<Ended> {
+  async ended(child: Child): Promise<Ended> {
     const exited = new Promise<number | null>((resolve) => {
       child.once('exit', resolve)
     })

@@ -1,9 +1,26 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { AgentResult, BackendEventResult } from '../../src/backends/types.js'
-import { AgentRuntime, toEventResult } from '../../src/runtime/agent-runtime.js'
+import type { AgentEvent, BackendAdapter, BackendEventResult } from '../../src/backends/types.js'
+import { AgentRuntime, type GatewayEvent, toEventResult } from '../../src/runtime/agent-runtime.js'
+import type { TurnBackend } from '../../src/runtime/lift-adapter.js'
 import { SessionManager } from '../../src/runtime/session-manager.js'
-import { ScriptedBackend } from '../scripted-backend.js'
+import type { Session } from '../../src/store/sessions.js'
+import { brokenInvariants } from '../contract/invariants.js'
+import { openTestStore } from '../engines.js'
+import { failed, type Script, ScriptedBackend, succeeded } from '../scripted-backend.js'
+
+const FRESH_NOTE = 'The earlier session was lost; this answer begins a fresh one and knows nothing from before.'
+const MOVED_NOTE = 'The working directory has changed; this answer begins a fresh session there.'
+const DIRECTORY = '/projects/here'
+
+const usage = {
+  inputTokens: 1,
+  outputTokens: 2,
+  cacheReadTokens: 3,
+  cacheWriteTokens: 4,
+  reasoningTokens: 0,
+  totalTokens: 10,
+}
 
 const anyId = fc.string({ minLength: 1 })
 
@@ -12,38 +29,63 @@ const anyResult: fc.Arbitrary<BackendEventResult> = fc.record(
   { requiredKeys: ['isError'] },
 )
 
-function setup(result: AgentResult) {
-  const backend = new ScriptedBackend([{ type: 'complete', result }])
-  const sessions = new SessionManager()
-  const hooks: string[] = []
+async function setup(backend: BackendAdapter | TurnBackend) {
+  const store = await openTestStore({ file: ':memory:' })
+  const sessions = new SessionManager(store.sessions, { idleMs: 0, now: () => 0 })
+  const hooks: Array<[string, Record<string, unknown>]> = []
+  const events: AgentEvent[] = []
+  const kept: Array<[session: Session, eventsBefore: number]> = []
   const runtime = new AgentRuntime(
-    { idleTimeoutMs: 0 },
+    { idleTimeoutMs: 0, workingDir: DIRECTORY },
     backend,
     sessions,
-    { load: async () => 'be brief' },
-    { assemble: (markdown) => `# Identity\n${markdown}` },
-    {
-      fire: async (hook) => {
-        hooks.push(hook)
-      },
-    },
+    { load: async () => ({ identity: 'be brief', skills: [] }) },
+    { assemble: ({ identity }, { kind }) => `${kind}: ${identity}` },
+    { fire: (hook, payload) => hooks.push([hook, payload]) },
   )
-  const process = (channelId: string) => runtime.process({ channelId, prompt: 'hello' }, new AbortController().signal)
-  return { backend, sessions, hooks, process }
+  const { signal } = new AbortController()
+  const event = { channelId: 'thread-1', prompt: 'hello' }
+  return {
+    sessions,
+    hooks,
+    events,
+    remember: (session: Partial<Session> = {}) => sessions.set({ ...sessionOf('old'), ...session }),
+    remembered: async () => (await sessions.get('thread-1', backend.name()))?.sessionId,
+    process: (more: Partial<GatewayEvent> = {}) => runtime.process({ ...event, ...more }, signal),
+    kept,
+    runTurn: (more: Partial<GatewayEvent> = {}) =>
+      runtime.runTurn({ ...event, ...more }, signal, {
+        onEvent: (agentEvent) => events.push(agentEvent),
+        keepSession: async (session) => {
+          kept.push([session, events.length])
+        },
+      }),
+  }
 }
 
-const ok = (sessionId?: string): AgentResult => ({
-  isError: false,
-  durationMs: 1,
-  finalOutput: 'hi',
-  ...(sessionId !== undefined && { sessionId }),
-})
+async function setupScripts(...scripts: Script[]) {
+  const backend = new ScriptedBackend(scripts)
+  return { requests: backend.requests, ...(await setup(backend)) }
+}
 
-const failed = (reason: 'session_lost' | 'exit'): AgentResult => ({
-  isError: true,
-  durationMs: 1,
-  failure: { reason, message: 'It failed', report: 'Claude CLI error (exit 1): it failed' },
-})
+function sessionOf(sessionId: string, directory = DIRECTORY): Session {
+  return { conversationId: 'thread-1', backend: 'claude', sessionId, directory }
+}
+
+const answered = (sessionId?: string): Script => [
+  { type: 'complete', result: succeeded('hi', sessionId === undefined ? {} : { sessionId }) },
+]
+
+const lost: Script = [
+  { type: 'error', content: 'It failed', reason: 'session_lost' },
+  { type: 'complete', result: failed('session_lost') },
+]
+
+const startedAndAnswered: Script = [
+  { type: 'started', sessionId: 'new' },
+  { type: 'output', content: 'hi', stream: 'stdout' },
+  { type: 'complete', result: succeeded('hi', { sessionId: 'new' }) },
+]
 
 describe('EventResult mapping', () => {
   // Feature: multi-cli-backend, Property 9: EventResult mapping preserves semantics
@@ -65,46 +107,242 @@ describe('AgentRuntime', () => {
   it('stores the session id of a result for its channel, and leaves the stored one alone without one', async () => {
     await fc.assert(
       fc.asyncProperty(anyId, anyId, fc.option(anyId, { nil: undefined }), async (channelId, before, sessionId) => {
-        const { sessions, process } = setup(ok(sessionId))
-        sessions.set(channelId, 'claude', before)
-        await process(channelId)
-        expect(sessions.get(channelId, 'claude')).toBe(sessionId ?? before)
+        const { sessions, process } = await setupScripts(answered(sessionId))
+        await sessions.set({ ...sessionOf(before), conversationId: channelId })
+        await process({ channelId })
+        expect((await sessions.get(channelId, 'claude'))?.sessionId).toBe(sessionId ?? before)
       }),
       { numRuns: 200 },
     )
   })
 
-  it('goes on in the session of the conversation, with the assembled system prompt', async () => {
-    const { backend, sessions, process } = setup(ok('new'))
-    sessions.set('thread-1', 'claude', 'old')
-    await process('thread-1')
-    expect(backend.requests).toEqual([
-      { prompt: 'hello', systemPrompt: '# Identity\nbe brief', sessionId: 'old', idleTimeoutMs: 0 },
+  it('goes on in the session of the conversation, with the assembled system prompt and what the session used', async () => {
+    const { requests, remember, process } = await setupScripts(answered('old'))
+    await remember({ usage })
+    await process()
+    expect(requests).toEqual([
+      {
+        prompt: 'hello',
+        systemPrompt: 'message: be brief',
+        workingDir: DIRECTORY,
+        idleTimeoutMs: 0,
+        sessionId: 'old',
+        sessionUsage: usage,
+      },
     ])
   })
 
-  it('does not offer the session of one agent to another', () => {
-    const sessions = new SessionManager()
-    sessions.set('thread-1', 'claude', 'a')
-    expect(sessions.get('thread-1', 'codex')).toBeUndefined()
+  it('asks for what the event says, and takes the rest from the configuration', async () => {
+    const { requests, process } = await setupScripts(answered())
+    const wishes = { runId: 'r1', model: 'small', allowedTools: ['Read'], timeoutMs: 5, maxTurns: 2 }
+    await process({ ...wishes, kind: 'cron', workingDir: '/projects/other/' })
+    expect(requests).toEqual([
+      {
+        prompt: 'hello',
+        systemPrompt: 'cron: be brief',
+        workingDir: '/projects/other',
+        idleTimeoutMs: 0,
+        ...wishes,
+      },
+    ])
   })
 
-  it('forgets a session the agent has lost, and tells the reason in the words of the agent', async () => {
-    const { sessions, process } = setup(failed('session_lost'))
-    sessions.set('thread-1', 'claude', 'gone')
-    const result = await process('thread-1')
-    expect([result, sessions.get('thread-1', 'claude')]).toEqual([
-      { targetChannelId: 'thread-1', error: 'It failed' },
+  it('leaves it to the caller of runTurn to keep the session, with what it has used', async () => {
+    const result = succeeded('hi', { sessionId: 'next', sessionUsage: usage })
+    const { remember, remembered, runTurn } = await setupScripts([{ type: 'complete', result }])
+    await remember()
+    const outcome = await runTurn()
+    expect([outcome, await remembered()]).toEqual([
+      { result, notes: [], session: { ...sessionOf('next'), usage } },
+      'old',
+    ])
+  })
+
+  it('hands a new session over as soon as it has begun, for should we be killed in mid-turn', async () => {
+    const { kept, runTurn } = await setupScripts([{ type: 'started', sessionId: 'new' }, new Error('killed')])
+    await expect(runTurn()).rejects.toThrow('killed')
+    expect(kept).toEqual([[sessionOf('new'), 0]])
+  })
+
+  it('keeps a new session as soon as it has begun, when it is kept here', async () => {
+    const { remembered, process } = await setupScripts([{ type: 'started', sessionId: 'new' }, new Error('killed')])
+    await expect(process()).rejects.toThrow('killed')
+    expect(await remembered()).toEqual('new')
+  })
+
+  it.each([
+    ['run-finished', succeeded('hi'), { durationMs: 1 }],
+    ['error', failed('exit'), { reason: 'exit', message: 'It failed' }],
+  ])('tells the hooks that a run started and how it ended: %s', async (hook, result, how) => {
+    const { hooks, process } = await setupScripts([{ type: 'complete', result }])
+    await process({ runId: 'r1' })
+    const about = { conversationId: 'thread-1', backend: 'claude', runId: 'r1' }
+    expect(hooks).toEqual([
+      ['run-started', about],
+      [hook, { ...about, ...how }],
+    ])
+  })
+
+  it('rejects when a backend breaks its contract and never completes', async () => {
+    const { runTurn } = await setupScripts([{ type: 'output', content: 'hi', stream: 'stdout' }])
+    await expect(runTurn()).rejects.toThrow('A run ended without its complete event')
+  })
+})
+
+describe('a session that the agent has lost', () => {
+  it('is cleared, and the turn is tried once more in a fresh one, with a note to the person', async () => {
+    const { requests, kept, remember, remembered, runTurn } = await setupScripts(lost, startedAndAnswered)
+    await remember()
+    const outcome = await runTurn()
+    expect([outcome, requests.map(({ sessionId }) => sessionId), kept, await remembered()]).toEqual([
+      { result: succeeded('hi', { sessionId: 'new' }), notes: [FRESH_NOTE], session: sessionOf('new') },
+      ['old', undefined],
+      [[sessionOf('new'), 0]],
       undefined,
     ])
   })
 
+  it.each<[string, Script, string]>([
+    ['before it began', lost, 'started notice output complete'],
+    ['after a notice', [{ type: 'notice', content: 'looking' }, ...lost], 'started notice notice output complete'],
+    [
+      'after it began',
+      [{ type: 'started', sessionId: 'old' }, { type: 'notice', content: 'looking' }, ...lost],
+      'started notice notice output complete',
+    ],
+  ])('makes one stream of both attempts when it was found out %s', async (_, first, types) => {
+    const { events, remember, runTurn } = await setupScripts(first, startedAndAnswered)
+    await remember()
+    await runTurn()
+    expect([events.map(({ type }) => type).join(' '), brokenInvariants(events)]).toEqual([types, []])
+  })
+
+  it('is not tried a third time', async () => {
+    const { requests, events, remember, remembered, runTurn } = await setupScripts(lost)
+    await remember()
+    const outcome = await runTurn()
+    expect([outcome, requests.length, events.map(({ type }) => type).join(' '), await remembered()]).toEqual([
+      { result: failed('session_lost'), notes: [FRESH_NOTE] },
+      2,
+      'notice error complete',
+      undefined,
+    ])
+  })
+
+  it('is a failure like any other when none was to be continued', async () => {
+    const { requests, process } = await setupScripts(lost)
+    expect([await process(), requests.length]).toEqual([{ targetChannelId: 'thread-1', error: 'It failed' }, 1])
+  })
+
+  it('is not made of any other failure', async () => {
+    const exit: Script = [
+      { type: 'error', content: 'It failed', reason: 'exit' },
+      { type: 'complete', result: failed('exit') },
+    ]
+    const { requests, events, remember, remembered, runTurn } = await setupScripts(exit)
+    await remember()
+    const { notes } = await runTurn()
+    expect([notes, requests.length, events.map(({ type }) => type), await remembered()]).toEqual([
+      [],
+      1,
+      ['error', 'complete'],
+      'old',
+    ])
+  })
+
   it.each([
-    ['run-finished', ok()],
-    ['error', failed('exit')],
-  ])('tells the hooks that a run started and how it ended: %s', async (hook, result) => {
-    const { hooks, process } = setup(result)
-    await process('thread-1')
-    expect(hooks).toEqual(['run-started', hook])
+    'Session 1234 not found',
+    'The session file is corrupted',
+    'Error: invalid session: unknown session id',
+    'No conversation found with session ID: 1234',
+    'conversation 12 does not exist',
+    'The session has expired',
+  ])('is told by its words alone by an adapter that has only execute: %s', async (complaint) => {
+    const asked: Array<string | undefined> = []
+    const { remember, remembered, process } = await setup({
+      name: () => 'claude',
+      validate: async () => true,
+      execute: async (_prompt, _systemPrompt, sessionId) => {
+        asked.push(sessionId)
+        if (sessionId !== undefined) return { isError: true, responseText: complaint }
+        return { isError: false, responseText: 'hi', sessionId: 'new' }
+      },
+    })
+    await remember()
+    expect([await process(), asked, await remembered()]).toEqual([
+      { targetChannelId: 'thread-1', responseText: 'hi', sessionId: 'new' },
+      ['old', undefined],
+      'new',
+    ])
+  })
+
+  it.each(['The model is not found', 'Overloaded', 'npm: invalid option', 'My sessions are fine, my disk is full'])(
+    'is not read into other words: %s',
+    async (complaint) => {
+      let calls = 0
+      const { remember, remembered, process } = await setup({
+        name: () => 'claude',
+        validate: async () => true,
+        execute: async () => {
+          calls += 1
+          return { isError: true, responseText: complaint }
+        },
+      })
+      await remember()
+      expect([await process(), calls, await remembered()]).toEqual([
+        { targetChannelId: 'thread-1', error: complaint },
+        1,
+        'old',
+      ])
+    },
+  )
+})
+
+describe('a turn that was cut off', () => {
+  it('goes on in the same session, and the agent is told that it was interrupted', async () => {
+    const { requests, remember, process } = await setupScripts(answered('old'))
+    await remember()
+    await process({ wasInterrupted: true })
+    expect(requests.map(({ prompt, sessionId }) => ({ prompt, sessionId }))).toEqual([
+      {
+        prompt: expect.stringMatching(/^\[The gateway was restarted .* The message was:\]\n\nhello$/),
+        sessionId: 'old',
+      },
+    ])
+  })
+
+  it('is simply done again without a session: a fresh agent knows of nothing', async () => {
+    const { requests, process } = await setupScripts(answered('new'))
+    await process({ wasInterrupted: true })
+    expect(requests.map(({ prompt, sessionId }) => ({ prompt, sessionId }))).toEqual([
+      { prompt: 'hello', sessionId: undefined },
+    ])
+  })
+
+  it('is simply done again when its session is lost', async () => {
+    const { requests, remember, process } = await setupScripts(lost, startedAndAnswered)
+    await remember()
+    await process({ wasInterrupted: true })
+    expect(requests[1]?.prompt).toEqual('hello')
+  })
+})
+
+describe('a session that began in another directory', () => {
+  it('is not continued, and the person is told', async () => {
+    const { requests, remember, runTurn } = await setupScripts(startedAndAnswered)
+    await remember({ directory: '/projects/elsewhere' })
+    const { notes, session } = await runTurn()
+    expect([notes, session, requests.map(({ sessionId }) => sessionId)]).toEqual([
+      [MOVED_NOTE],
+      sessionOf('new'),
+      [undefined],
+    ])
+  })
+
+  it('is continued where it began', async () => {
+    const { requests, remember, runTurn } = await setupScripts(answered('old'))
+    await remember({ directory: '/projects/elsewhere' })
+    const { notes } = await runTurn({ workingDir: '/projects/elsewhere' })
+    expect([notes, requests.map(({ sessionId }) => sessionId)]).toEqual([[], ['old']])
   })
 })

@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { type HookDefinition, HookManager, MOST_WAITING_CALLS } from '../../src/runtime/hook-manager.js'
+import type { HookConfig } from '../../src/config-schema.js'
+import { HookManager, MOST_WAITING_CALLS } from '../../src/runtime/hook-manager.js'
 import { endLivingProcesses, livingProcesses } from '../processes/living-processes.js'
 
 const AT = '2026-01-02T03:04:05.000Z'
@@ -75,7 +76,7 @@ describe('a hook that is a command', () => {
     await hooks.stop()
   })
 
-  it.each<[string, HookDefinition, string]>([
+  it.each<[string, HookConfig, string]>([
     ['fails', shell('echo no such host >&2; exit 4'), 'sh ended with exit code 4: no such host'],
     ['takes too long', shell('sleep 1000', { timeoutMs: 300 }), 'sh did not finish within 300 ms'],
     [
@@ -257,11 +258,11 @@ describe('fire', () => {
   })
 })
 
-function shell(script: string, options: Partial<HookDefinition> = {}): HookDefinition {
+function shell(script: string, options: Partial<HookConfig> = {}): HookConfig {
   return { on: ['run-finished'], command: ['sh', '-c', script], timeoutMs: 30_000, ...options }
 }
 
-function post(url: string, timeoutMs = 30_000): HookDefinition {
+function post(url: string, timeoutMs = 30_000): HookConfig {
   return { on: ['reply-sent'], url, timeoutMs }
 }
 
@@ -295,7 +296,7 @@ function setup() {
     exists: (file: string) => existsSync(join(directory, file)),
     alive: () => livingProcesses(directory),
     create(
-      definitions: HookDefinition[],
+      definitions: HookConfig[],
       { environment = { PATH: '/usr/bin:/bin' }, passVariables = [] as string[] } = {},
     ) {
       const warnings: unknown[] = []

@@ -40,6 +40,8 @@ const STATEMENTS = [
     unique (channel, platform_id)
   )`,
   'create index messages_of_conversation on messages (conversation_id, seq)',
+  // For the archive: which days have changed is read from the index alone.
+  'create index messages_by_day on messages (conversation_id, received_at, finished_at)',
   `create index messages_failed on messages (finished_at) where state = 'failed'`,
 
   `create table jobs (
@@ -97,12 +99,14 @@ const STATEMENTS = [
     attempts integer not null,
     due_at bigint not null,
     fence integer not null,
+    gateway_id text,
     created_at bigint not null,
     expires_at bigint not null,
     settled_at bigint,
     problem text
   )`,
   'create index outbox_of_conversation on outbox (conversation_id, seq)',
+  'create index outbox_by_day on outbox (conversation_id, created_at, settled_at)',
   `create index outbox_pending on outbox (conversation_id, seq) where state = 'pending'`,
   `create index outbox_due on outbox (due_at) where state = 'pending'`,
   `create index outbox_undelivered on outbox (settled_at) where state = 'undelivered'`,
@@ -110,11 +114,12 @@ const STATEMENTS = [
   `create table sessions (
     conversation_id text primary key,
     backend text not null,
-    session_id text not null,
+    session_id text,
     directory text not null,
     usage text,
     created_at bigint not null,
-    used_at bigint not null
+    used_at bigint not null,
+    reset_at bigint not null
   )`,
 
   `create table gateways (

@@ -1,0 +1,47 @@
+import { oneLine } from './one-line.js'
+import { table } from './table.js'
+
+export interface ListOptions {
+  limit: number
+  isJson: boolean
+  /** Of the terminal, in characters. */
+  width: number
+  now: number
+}
+
+const WIDEST_CELL = 40
+const NARROWEST_TEXT = 20
+
+/**
+ * A table under a heading, or nothing without rows. Cells may hold anybody's text: the last one gets the rest of the
+ * line, the others what is usual.
+ */
+export function section(heading: string, columns: string[], rows: string[][], width: number): string {
+  if (rows.length === 0) return ''
+  const heads = [columns, ...rows].map((row) => row.slice(0, -1).map((cell) => oneLine(cell, WIDEST_CELL) || '-'))
+  const taken = Math.max(
+    ...table(heads)
+      .split('\n')
+      .map(({ length }) => length),
+  )
+  const room = Math.max(width - taken - 2, NARROWEST_TEXT)
+  const lines = [columns, ...rows].map((row, index) => [
+    ...(heads[index] ?? []),
+    oneLine(row.at(-1) ?? '', room) || '-',
+  ])
+  return [...(heading === '' ? [] : [heading]), table(lines)].join('\n')
+}
+
+/** Enough to name it by. */
+export function shortId(id: string): string {
+  return id.slice(0, 8)
+}
+
+/** How long ago, in the largest unit that fits. */
+export function age(then: number, now: number): string {
+  const seconds = Math.max(0, Math.round((now - then) / 1000))
+  if (seconds < 120) return `${seconds} s`
+  if (seconds < 7200) return `${Math.floor(seconds / 60)} min`
+  if (seconds < 172_800) return `${Math.floor(seconds / 3600)} h`
+  return `${Math.floor(seconds / 86_400)} d`
+}

@@ -1,0 +1,60 @@
+import type { AgentEvent } from '../backends/types.js'
+import { oneLine } from './one-line.js'
+
+export type Output = Pick<NodeJS.WritableStream, 'write'>
+
+const ACTIVITY_CHARACTERS = 121
+
+/** Prints one turn of an agent: what it says to stdout, what it does to stderr. */
+export class TurnPrinter {
+  #streamed = ''
+  #isMidLine = false
+
+  constructor(
+    private readonly stdout: Output,
+    private readonly stderr: Output,
+  ) {}
+
+  show(event: AgentEvent): void {
+    if (event.type === 'output') {
+      this.#streamed += event.content
+      this.#isMidLine = !event.content.endsWith('\n')
+      this.stdout.write(event.content)
+      return
+    }
+    const activity = describeActivity(event)
+    if (activity !== undefined) this.note(activity)
+  }
+
+  /** A line beside what the agent says. */
+  note(line: string): void {
+    this.stderr.write(`${this.#isMidLine ? '\n' : ''}${line}\n`)
+    this.#isMidLine = false
+  }
+
+  /** Ends the line, when there will be no answer. */
+  break(): void {
+    if (this.#isMidLine) this.stdout.write('\n')
+    this.#isMidLine = false
+  }
+
+  /** The answer of record. What streamed may fall short of it, as when the connection broke on the way. */
+  answer(text: string): void {
+    if (!this.#streamed.endsWith(text)) this.stdout.write(`${this.#streamed === '' ? '' : '\n\n'}${text}`)
+    if (this.#streamed !== '' || text !== '') this.stdout.write('\n')
+    this.#isMidLine = false
+  }
+}
+
+function describeActivity(event: AgentEvent): string | undefined {
+  switch (event.type) {
+    case 'tool_use':
+      return oneLine(`→ ${event.toolName} ${JSON.stringify(event.toolInput)}`, ACTIVITY_CHARACTERS)
+    case 'tool_result':
+      return oneLine(`${event.isError ? '✗' : '✓'} ${event.toolName} ${event.content}`, ACTIVITY_CHARACTERS)
+    case 'notice':
+      return oneLine(`! ${event.content}`, ACTIVITY_CHARACTERS)
+    default:
+      return undefined
+  }
+}

@@ -1,0 +1,81 @@
+import { randomUUID } from 'node:crypto'
+import type { TerminalChannel } from '../channels/terminal.js'
+import type { GatewayConfig } from '../config.js'
+import { GatewayError } from '../errors.js'
+import type { Gateway } from '../gateway.js'
+import type { Message } from '../store/inbox.js'
+import type { Delivery } from '../store/outbox.js'
+import { operations } from './operations.js'
+import type { Handlers, HistoryEntry } from './protocol.js'
+
+/** Of a message that stands in a history; its author knows the rest. */
+const MESSAGE_CHARACTERS = 2_000
+
+/** What a running gateway does for whoever may open its socket. */
+export function gatewayHandlers(
+  gateway: Gateway,
+  terminal: TerminalChannel,
+  config: Pick<GatewayConfig, 'agentBackend'>,
+  now: () => number,
+): Handlers {
+  const { store } = gateway
+  const host = gateway.hostOf(terminal.name)
+  const startedAt = now()
+
+  return {
+    ...operations({ ...gateway, now }),
+
+    status: async () => ({ id: gateway.id, pid: process.pid, startedAt, backend: config.agentBackend }),
+
+    'chat.attach': async ({ address, projectId }, peer) => {
+      if (projectId !== undefined) await chooseProject(gateway, terminal.name, address, projectId, now)
+      const detach = terminal.attach(address, {
+        onEvent: (event) => peer.push({ kind: 'event', ...event }),
+        onReply: (reply) => peer.push({ kind: 'reply', ...reply }),
+      })
+      peer.onClose(detach)
+      return {}
+    },
+
+    'chat.history': async ({ address, afterSeq, limit }) => {
+      const conversation = await store.conversations.find(terminal.name, address)
+      if (!conversation) return { entries: [] }
+      // Messages first: a reply that comes meanwhile is then there for a message that is seen as answered.
+      const messages = await store.inbox.history(conversation.id, limit)
+      const replies = await store.outbox.history(conversation.id, limit)
+      const entries = [...messages.map(messageEntry), ...replies.map(replyEntry)]
+        .filter(({ seq }) => seq > afterSeq)
+        .toSorted((a, b) => a.seq - b.seq)
+      return { entries: entries.slice(-limit) }
+    },
+
+    'chat.send': (message) => host.onMessage(message),
+
+    'chat.command': async ({ address, author, line }) => ({ answer: await host.onCommand(address, author, line) }),
+  }
+}
+
+async function chooseProject(
+  { store }: Gateway,
+  channel: string,
+  address: string,
+  projectId: string,
+  now: () => number,
+): Promise<void> {
+  if (!(await store.projects.get(projectId))) {
+    const known = (await store.projects.list()).map(({ id }) => id).join(', ') || 'none yet'
+    const advice = `Add it to "projects" of the configuration file. Known: ${known}.`
+    throw new GatewayError('not_found', `There is no project ${projectId}. ${advice}`)
+  }
+  const conversation = await store.conversations.find(channel, address)
+  const id = conversation?.id ?? (await store.conversations.enter(channel, address, randomUUID(), now())).id
+  await store.conversations.configure(id, { projectId })
+}
+
+function messageEntry({ seq, id, receivedAt, author, text, state }: Message): HistoryEntry {
+  return { kind: 'message', seq, id, at: receivedAt, author, text: text.slice(0, MESSAGE_CHARACTERS), state }
+}
+
+function replyEntry({ seq, id, createdAt, messageId, reply }: Delivery): HistoryEntry {
+  return { kind: 'reply', seq, id, at: createdAt, ...(messageId !== undefined && { messageId }), ...reply }
+}

@@ -1,0 +1,232 @@
+import { mkdirSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { expect, it } from 'vitest'
+import { rebuildArchive } from '../../src/commands/archive.js'
+import { createLog } from '../../src/log.js'
+import { openStoreReadOnly } from '../../src/store/store.js'
+import { describeEngines } from '../engines.js'
+import { createStage } from './stage.js'
+
+const LOG = createLog({ level: 'silent' })
+
+describeEngines('archive', (engine) => {
+  it('writes a day with everything that was said and what became of it', async () => {
+    const { store, queue, say, answer, work, write, read } = await createStage(engine)
+    await say('2025-03-01T10:00:00Z', 'Add a test.\n\n```ts\nexpect(1)\n```')
+    await answer('2025-03-01T10:00:05Z', '# Done\n\nSee `a.ts`.', { notes: ['The session was lost.'] })
+    await say('2025-03-01T11:00:00Z', 'Never mind')
+    await work('2025-03-01T11:00:01Z', (id) => ({
+      kind: 'cancelled',
+      run: { id, result: { isError: true, durationMs: 1 } },
+    }))
+    await say('2025-03-01T12:00:00Z', 'Break')
+    await work('2025-03-01T12:00:01Z', (id) => ({
+      kind: 'failed',
+      problem: 'exit: It broke.',
+      reply: { text: 'It broke.', notes: [], isError: true },
+      run: { id, result: { isError: true, durationMs: 1 } },
+    }))
+    await queue.drop(await say('2025-03-01T13:00:00Z', 'Forget this'))
+    await say('2025-03-01T14:00:00Z', ' ')
+    await say('2025-03-01T15:00:00Z', 'Are you there?', { author: 'bob' })
+    const [reply] = await store.outbox.list('pending', 1)
+    await store.outbox.settle(
+      { id: reply?.id ?? '', fence: 0 },
+      'undelivered',
+      'Gone.',
+      Date.parse('2025-03-01T16:00Z'),
+    )
+
+    await write('id-2')
+
+    expect(read('2025-03-01.md')).toBe(`# 2025-03-01 \`chat\` \`room\`
+
+Conversation \`id-2\`. Times are UTC.
+
+## 10:00:00 \`ann\`
+
+> Add a test.
+>
+> \`\`\`ts
+> expect(1)
+> \`\`\`
+
+## 10:00:05 \`claude\`
+
+run \`id-4\`, model \`opus\`
+
+**Not delivered**
+
+> # Done
+>
+> See \`a.ts\`.
+
+Note:
+
+> The session was lost.
+
+## 11:00:00 \`ann\`
+
+**Cancelled**
+
+\`claude\`: run \`id-9\`, model \`opus\`
+
+> Never mind
+
+## 12:00:00 \`ann\`
+
+**Failed**
+
+> Break
+
+## 12:00:01 \`claude\`
+
+run \`id-13\`, model \`opus\`
+
+**Error**
+
+> It broke.
+
+## 13:00:00 \`ann\`
+
+**Dropped**
+
+> Forget this
+
+## 14:00:00 \`ann\`
+
+**Refused**
+
+>  
+
+## 14:00:00 Aetheel
+
+**Error**
+
+> The message is empty. Write what the agent should do.
+
+## 15:00:00 \`bob\`
+
+**Waiting**
+
+> Are you there?
+`)
+  })
+
+  it('lets nobody but its owner read', async () => {
+    const { say, answer, write, fileOf, directory } = await createStage(engine)
+    await say('2025-03-01T10:00:00Z', 'Hello')
+    await write(await answer('2025-03-01T10:00:05Z', 'Hi'))
+    const file = fileOf('2025-03-01.md')
+    const modes = [directory, dirname(dirname(file)), dirname(file), file].map((path) => statSync(path).mode & 0o777)
+    expect(modes).toEqual([0o700, 0o700, 0o700, 0o600])
+  })
+
+  it('writes the day of a message again when it is answered on another', async () => {
+    const { say, answer, write, read } = await createStage(engine)
+    await say('2025-03-01T23:59:59Z', 'First')
+    await say('2025-03-01T23:59:59.999Z', 'Second')
+    const id = await answer('2025-03-02T00:00:00Z', 'One')
+    await write(id)
+    await answer('2025-03-05T10:00:00Z', 'Two')
+    await write(id)
+    const days = ['2025-03-01.md', '2025-03-02.md', '2025-03-05.md'].map((name) => read(name).match(/^(?:>|\*).*/gm))
+    expect(days).toEqual([['> First', '> Second'], ['> One'], ['> Two']])
+  })
+
+  it('leaves days alone that have not changed', async () => {
+    const { say, answer, write, fileOf, read } = await createStage(engine)
+    await say('2025-03-01T10:00:00Z', 'Hello')
+    const id = await answer('2025-03-01T10:00:05Z', 'Hi')
+    await write(id)
+    await say('2025-03-03T10:00:00Z', 'Hello again')
+    await write(await answer('2025-03-03T10:00:05Z', 'Hi'))
+    // Were it looked at, it would be put right.
+    writeFileSync(fileOf('2025-03-01.md'), 'Not looked at')
+    await say('2025-03-05T10:00:00Z', 'Hello again')
+    await write(await answer('2025-03-05T10:00:05Z', 'Hi'))
+    expect([read('2025-03-01.md'), readdirSync(dirname(fileOf('x'))).toSorted()]).toEqual([
+      'Not looked at',
+      ['.written-until', '2025-03-01.md', '2025-03-03.md', '2025-03-05.md'],
+    ])
+  })
+
+  it('changes nothing when it writes the same again', async () => {
+    const { say, answer, write, fileOf, archive } = await createStage(engine)
+    await say('2025-03-01T10:00:00Z', 'Hello')
+    const id = await answer('2025-03-01T10:00:05Z', 'Hi')
+    await write(id)
+    const files = () => ['2025-03-01.md', '.written-until'].map((name) => statSync(fileOf(name)).ino)
+    const before = files()
+    await write(id)
+    await archive.rebuild()
+    expect(files()).toEqual(before)
+  })
+
+  it('makes good with the next turn what was not written before', async () => {
+    const { say, answer, write, fileOf } = await createStage(engine)
+    await say('2025-03-01T10:00:00Z', 'Hello')
+    const id = await answer('2025-03-01T10:00:05Z', 'Hi')
+    await write(id)
+    for (const day of ['03', '05', '07']) {
+      await say(`2025-03-${day}T10:00:00Z`, 'Hello')
+      await answer(`2025-03-${day}T10:00:05Z`, 'Hi')
+    }
+    await write(id)
+    const days = readdirSync(dirname(fileOf('x'))).filter((name) => name.endsWith('.md'))
+    expect(days.toSorted()).toEqual(['2025-03-01.md', '2025-03-03.md', '2025-03-05.md', '2025-03-07.md'])
+  })
+
+  it('warns when it cannot write, and writes it the next time', async () => {
+    const { say, answer, write, read, logged, directory } = await createStage(engine)
+    writeFileSync(directory, 'In the way')
+    await say('2025-03-01T10:00:00Z', 'Hello')
+    const id = await answer('2025-03-01T10:00:05Z', 'Hi')
+    await write(id)
+    const warnings = logged.map(({ msg, conversationId }) => ({ msg, conversationId }))
+    rmSync(directory)
+    await write(id)
+    expect([warnings, read('2025-03-01.md').includes('> Hello')]).toEqual([
+      [{ msg: 'archive.not-written', conversationId: id }],
+      true,
+    ])
+  })
+
+  it('has written everything that was asked for, however often and for how many', async () => {
+    const { say, answer, archive, read } = await createStage(engine)
+    const addresses = Array.from({ length: 20 }, (_, index) => `room ${index}`)
+    for (const address of addresses) {
+      await say('2025-03-01T10:00:00Z', `I am in ${address}`, { address })
+      const id = await answer('2025-03-01T10:00:05Z', 'So am I')
+      for (let time = 0; time < 5; time += 1) archive.update({ id })
+    }
+    await archive.written()
+    const said = addresses.map((address) => read('2025-03-01.md', address).match(/^>.*/gm))
+    expect(said).toEqual(addresses.map((address) => [`> I am in ${address}`, '> So am I']))
+  })
+
+  it('is made again from a database that is only read', async () => {
+    const { say, answer, read, home, location, fileOf } = await createStage(engine)
+    await say('2025-03-01T10:00:00Z', 'Hello')
+    await answer('2025-03-02T10:00:05Z', 'Hi')
+    await say('2025-03-01T10:00:00Z', 'Hello', { address: '../..' })
+    const leftover = fileOf('.2025-03-01.md.1.tmp')
+    mkdirSync(dirname(leftover), { recursive: true })
+    writeFileSync(leftover, 'Half a f')
+    utimesSync(leftover, 0, 0)
+    const store = await openStoreReadOnly(location, LOG)
+    const text = await rebuildArchive(home, store, LOG)
+    await store.close()
+    const names = readdirSync(dirname(leftover)).toSorted()
+    expect([text, names, read('2025-03-01.md', '../..').match(/^>.*/gm)]).toEqual([
+      `Wrote 3 days of 2 conversations to ${join(home, 'archive')}`,
+      ['.written-until', '2025-03-01.md', '2025-03-02.md'],
+      ['> Hello'],
+    ])
+  })
+
+  it('says so when there is nothing to archive', async () => {
+    const { store, home } = await createStage(engine)
+    expect(await rebuildArchive(home, store, LOG)).toBe('There is nothing to archive yet.')
+  })
+})

@@ -1,0 +1,96 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { onTestFinished } from 'vitest'
+import { Archive } from '../../src/archive/archive.js'
+import { conversationPath } from '../../src/archive/conversation-path.js'
+import type { Reply } from '../../src/channels/types.js'
+import { createLog } from '../../src/log.js'
+import { Queue, type Settlement } from '../../src/queue/queue.js'
+import type { Store, StoreLocation } from '../../src/store/store.js'
+import { openTestStore, type TestEngine } from '../engines.js'
+
+export const CHANNEL = 'chat'
+
+export interface Stage {
+  store: Store
+  location: StoreLocation
+  queue: Queue
+  home: string
+  directory: string
+  archive: Archive
+  /** What was logged. */
+  logged: Record<string, unknown>[]
+  /** Takes a message in; `at` is an ISO time. */
+  say(at: string, text: string, options?: { address?: string; author?: string }): Promise<string>
+  /** Works on the message that comes next. The conversation's id. */
+  work(at: string, settle: (runId: string) => Settlement): Promise<string>
+  answer(at: string, text: string, reply?: Partial<Reply>): Promise<string>
+  fileOf(name: string, address?: string): string
+  read(name: string, address?: string): string
+  /** Writes what has changed. */
+  write(conversationId: string): Promise<void>
+}
+
+const RESULT = { isError: false, durationMs: 1 }
+
+/** A queue whose clock and ids are known: `id-1`, `id-2` and so on. */
+export async function createStage(engine: TestEngine): Promise<Stage> {
+  const location = await engine.createLocation()
+  const store = await openTestStore(location)
+  const home = mkdtempSync(join(tmpdir(), 'aetheel-archive-'))
+  onTestFinished(() => rmSync(home, { recursive: true, force: true }))
+  const directory = join(home, 'archive')
+  const logged: Record<string, unknown>[] = []
+  const log = createLog({ destination: { write: (line) => logged.push(JSON.parse(String(line)) as never) > 0 } })
+  const archive = new Archive(directory, store, log)
+
+  let now = 0
+  let lastId = 0
+  const newId = () => `id-${(lastId += 1)}`
+  const queue = new Queue(store, {
+    gatewayId: 'one',
+    maxQueueDepth: 2,
+    leaseMs: 1_000,
+    replyExpiryMs: 1_000,
+    now: () => now,
+    newId,
+  })
+  const work: Stage['work'] = async (at, settle) => {
+    now = Date.parse(at)
+    const claimed = await queue.claim([CHANNEL])
+    if (!claimed) throw new Error(`There is nothing to work on at ${at}`)
+    const runId = newId()
+    await queue.beginRun(claimed, { id: runId, backend: 'claude', model: 'opus' })
+    await queue.settle(claimed, settle(runId))
+    return claimed.conversation.id
+  }
+  const fileOf: Stage['fileOf'] = (name, address = 'room') => join(directory, conversationPath(CHANNEL, address), name)
+  return {
+    store,
+    location,
+    queue,
+    home,
+    directory,
+    archive,
+    logged,
+    say: async (at, text, { address = 'room', author = 'ann' } = {}) => {
+      now = Date.parse(at)
+      const platformId = newId()
+      return (await queue.accept({ channel: CHANNEL, address, platformId, author, text })).messageId
+    },
+    work,
+    answer: (at, text, reply) =>
+      work(at, (id) => ({
+        kind: 'answered',
+        run: { id, result: RESULT },
+        reply: { text, notes: [], isError: false, ...reply },
+      })),
+    fileOf,
+    read: (name, address) => readFileSync(fileOf(name, address), 'utf8'),
+    write: async (id) => {
+      archive.update({ id })
+      await archive.written()
+    },
+  }
+}

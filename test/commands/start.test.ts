@@ -1,0 +1,124 @@
+import { existsSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { START } from '../contract/agent-script.js'
+import { agentPath } from '../contract/stage.js'
+import { DEMO_AGENT, Terminal } from './terminal.js'
+
+const DEMO = { BACKEND_CLI_PATH: DEMO_AGENT }
+const FAKE = { BACKEND_CLI_PATH: agentPath('fake-agent.sh') }
+
+describe.concurrent('aetheel start', () => {
+  it.for(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)('runs until %s, and then ends well', async (signal, test) => {
+    const terminal = new Terminal(test)
+    const gateway = await terminal.startGateway(DEMO)
+    gateway.kill(signal)
+    expect([await gateway.exited, gateway.stdout.split('\n').slice(0, 5), terminal.leftovers()]).toEqual([
+      0,
+      [
+        'Configuration: no file, environment and defaults',
+        `Data: ${join(terminal.home, '.aetheel')}`,
+        'Agent: claude',
+        'Channels: terminal',
+        'Aetheel is running. Talk to it: aetheel chat',
+      ],
+      [],
+    ])
+  })
+
+  it('lets its owner alone talk to it, and takes the socket away at the end', async (test) => {
+    const terminal = new Terminal(test)
+    const gateway = await terminal.startGateway(DEMO)
+    const home = join(terminal.home, '.aetheel')
+    const modes = [home, join(home, 'gateway.sock')].map((path) => (statSync(path).mode & 0o777).toString(8))
+    gateway.kill('SIGTERM')
+    await gateway.exited
+    expect([modes, existsSync(join(home, 'gateway.sock'))]).toEqual([['700', '600'], false])
+  })
+
+  it('names the configuration file', async (test) => {
+    const terminal = new Terminal(test)
+    const file = terminal.write('aetheel.json5', `{ backendCliPath: '${DEMO_AGENT}' }`)
+    const gateway = await terminal.startGateway({})
+    gateway.kill('SIGTERM')
+    await gateway.exited
+    expect(gateway.stdout).toContain(`Configuration: ${file}\n`)
+  })
+
+  it('is refused where another gateway runs', async (test) => {
+    const terminal = new Terminal(test)
+    const gateway = await terminal.startGateway(DEMO)
+    const { exitCode, stderr } = await terminal.run(['start'], { env: DEMO })
+    gateway.kill('SIGTERM')
+    await gateway.exited
+    expect([exitCode, stderr]).toEqual([
+      1,
+      `Another gateway uses ${join(terminal.home, '.aetheel')}. Stop that one first, or give this one a directory of its own by AETHEEL_HOME.\n`,
+    ])
+  })
+
+  it('takes the place of one that was killed', async (test) => {
+    const terminal = new Terminal(test)
+    const killed = await terminal.startGateway(DEMO)
+    killed.kill('SIGKILL')
+    await killed.exited
+    const next = await terminal.startGateway(DEMO)
+    next.kill('SIGTERM')
+    expect([await killed.exited, await next.exited]).toEqual(['SIGKILL', 0])
+  })
+
+  it('ends with 1 and logs name and path when the agent is not there', async (test) => {
+    const terminal = new Terminal(test)
+    const env = { AGENT_BACKEND: 'codex', BACKEND_CLI_PATH: '/nowhere/codex' }
+    const { exitCode, stdout, stderr } = await terminal.run(['start'], { env })
+    const [logLine = '', ...said] = stderr.trimEnd().split('\n')
+    expect([exitCode, stdout, JSON.parse(logLine), said]).toEqual([
+      1,
+      '',
+      expect.objectContaining({ msg: 'backend.missing', backend: 'codex', path: '/nowhere/codex' }),
+      [expect.stringMatching(/^The agent codex cannot be used\. .*BACKEND_CLI_PATH/)],
+    ])
+  })
+
+  it.for<[string, NodeJS.ProcessEnv, RegExp]>([
+    ['the path of its socket is too long', { AETHEEL_HOME: `/tmp/${'a'.repeat(120)}` }, /Choose a shorter AETHEEL_HOME/],
+    ['its directory cannot be made', { AETHEEL_HOME: '/dev/null/home' }, /\/dev\/null\/home cannot be made: .*AETHEEL_HOME/],
+    ['the database is not there', { DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none' }, /Check DATABASE_URL/],
+  ])('ends with 1 and says what to do when %s', async ([, env, expected], test) => {
+    const terminal = new Terminal(test)
+    const { exitCode, stdout, stderr } = await terminal.run(['start'], { env: { ...DEMO, ...env } })
+    expect([exitCode, stdout, stderr]).toEqual([1, '', expect.stringMatching(expected)])
+    expect(stderr).not.toMatch(/^\s+at /m)
+  })
+
+  it('waits for the turn that runs, and delivers its answer, before it ends', async (test) => {
+    const terminal = new Terminal(test)
+    const gateway = await terminal.startGateway(FAKE)
+    const chat = terminal.open(['chat'])
+    const prompt = terminal.prompt(START, { say: 'Working' }, { waitFor: 'go' }, { answer: 'Done' })
+    chat.type(prompt.replaceAll('\n', '; '))
+    chat.endInput()
+    await chat.printed('Working')
+    gateway.kill('SIGTERM')
+    await gateway.printed('Stopping')
+    terminal.write('go', '')
+    expect([await gateway.exited, await chat.exited, chat.stdout]).toEqual([0, 0, 'Working\n\nDone\n'])
+  })
+
+  it('ends at once on the second signal, and leaves no agent', async (test) => {
+    const terminal = new Terminal(test)
+    const gateway = await terminal.startGateway(FAKE)
+    const chat = terminal.open(['chat'])
+    chat.type(terminal.prompt(START, { say: 'Working' }, { hang: true }).replaceAll('\n', '; '))
+    await chat.printed('Working')
+    gateway.kill('SIGTERM')
+    await gateway.printed('Stopping')
+    gateway.kill('SIGTERM')
+    const exitCode = await gateway.exited
+    await chat.printed('The gateway has gone.')
+    chat.kill('SIGTERM')
+    await chat.exited
+    await expect.poll(() => terminal.leftovers(), { timeout: 15_000 }).toEqual([])
+    expect(exitCode).toBe(1)
+  })
+})

@@ -1,0 +1,78 @@
+#!/usr/bin/env node
+// An agent in the wire format of Claude Code. It speaks in steps, remembers its session in a file, starts a tool in a
+// session of its own that never ends by itself, and keeps a journal of what it was asked and how.
+// A message that ends in `hold` it answers to the end only when the file `go` is there.
+
+import { spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { text } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+const STEP_MS = 20
+
+const args = process.argv.slice(2)
+if (args.includes('--version')) {
+  console.log('2.1.197 (crash test)')
+  process.exit()
+}
+// When nobody reads any more it works on, as agents do: somebody has to end it.
+process.stdout.on('error', () => {})
+
+const prompt = await text(process.stdin)
+// A gateway that died before it said what to do.
+if (prompt === '') process.exit(1)
+const [message = '', name = '', hold] = /(\S+)( hold)?$/.exec(prompt) ?? []
+const go = hold ? 'go' : '.'
+
+const resumed = args.includes('--resume') ? args[args.indexOf('--resume') + 1] : undefined
+const sessionId = resumed ?? randomUUID()
+const sessionFile = `session-${sessionId}`
+const print = (line) => process.stdout.write(`${JSON.stringify({ ...line, session_id: sessionId })}\n`)
+
+if (resumed && !existsSync(sessionFile)) {
+  const errors = [`No conversation found with session ID: ${resumed}`]
+  print({ type: 'result', subtype: 'error_during_execution', is_error: true, errors })
+  process.exit(1)
+}
+
+const isAlone = !isAlive(readIfThere(`${sessionFile}.pid`))
+writeFileSync(`${sessionFile}.pid`, String(process.pid))
+const heard = readIfThere(sessionFile).split('\n').filter(Boolean)
+appendFileSync(sessionFile, `${name}\n`)
+
+const tool = spawn('sleep', ['1000'], { detached: true, stdio: 'ignore' })
+tool.unref()
+
+const entry = {
+  name,
+  sessionId,
+  isResumed: resumed !== undefined,
+  isTold: prompt !== message,
+  isAlone,
+  heard,
+  ownerId: process.env.AETHEEL_OWNER_ID,
+  pids: [process.pid, tool.pid],
+}
+appendFileSync('journal', `${JSON.stringify(entry)}\n`)
+
+print({ type: 'system', subtype: 'init', cwd: process.cwd(), model: 'none', tools: ['Bash'] })
+const id = `msg_${randomUUID()}`
+print({ type: 'stream_event', event: { type: 'message_start', message: { id } } })
+const words = ['This ', 'answers ', name]
+for (const word of words) {
+  print({ type: 'stream_event', event: { type: 'content_block_delta', delta: { type: 'text_delta', text: word } } })
+  while (!existsSync(go)) await sleep(STEP_MS)
+  await sleep(STEP_MS)
+}
+print({ type: 'assistant', message: { id, content: [{ type: 'text', text: words.join('') }] } })
+print({ type: 'result', subtype: 'success', is_error: false, result: words.join(''), num_turns: 1 })
+
+function readIfThere(file) {
+  return existsSync(file) ? readFileSync(file, 'utf8') : ''
+}
+
+/** One that only waits to be collected has no command line any more. */
+function isAlive(pid) {
+  return pid !== '' && readIfThere(`/proc/${pid}/cmdline`).includes('agent.mjs')
+}

@@ -1,0 +1,52 @@
+import { it } from 'vitest'
+import { describeOnEngines, IN_TIME, nothingLeft, WITHIN_10_SECONDS } from './crash-stage.js'
+
+describeOnEngines('that is told to stop in mid-turn', (setUp, engine) => {
+  it('lets the turns come to their end, and sends their answers', async (context) => {
+    const { expect } = context
+    const stage = await setUp(context)
+    const { child, ended } = stage.start()
+    for (const address of ['north', 'south', 'west']) stage.server.say(address, `${address} hold`)
+    await expect.poll(() => stage.streaming(), IN_TIME).toEqual(['north', 'south', 'west'])
+
+    child.kill('SIGTERM')
+    stage.go()
+    expect({
+      end: await ended,
+      alive: stage.alive(),
+      answers: stage.answers(),
+      leftovers: await stage.leftovers(),
+    }).toEqual({ end: 0, alive: [], answers: stage.expectedAnswers(), leftovers: nothingLeft(engine) })
+  })
+
+  it('ends it at the deadline and hands the message back; the next gateway goes on at once', async (context) => {
+    const { expect } = context
+    const stage = await setUp(context)
+    const drainTimeoutMs = 400
+    const { child, ended } = stage.start({ environment: { DRAIN_TIMEOUT_MS: String(drainTimeoutMs) } })
+    stage.server.say('north', 'first hold')
+    await expect.poll(() => stage.streaming(), IN_TIME).toEqual(['north'])
+
+    const toldAt = performance.now()
+    child.kill('SIGTERM')
+    const end = await ended
+    const hasWaited = performance.now() - toldAt >= drainTimeoutMs
+    const [alive, answers] = [stage.alive(), stage.answers()]
+    stage.go()
+    stage.start()
+    // Long before the lease of 30 s would have ended.
+    await expect.poll(() => stage.answers(), WITHIN_10_SECONDS).toEqual(stage.expectedAnswers())
+
+    const [{ sessionId } = { sessionId: '' }] = stage.journal()
+    expect({ end, hasWaited, alive, answers, journal: stage.journal() }).toMatchObject({
+      end: 0,
+      hasWaited: true,
+      alive: [],
+      answers: {},
+      journal: [
+        { sessionId, isResumed: false, isTold: false },
+        { sessionId, isResumed: true, isTold: true },
+      ],
+    })
+  })
+})

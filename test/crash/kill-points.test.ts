@@ -1,0 +1,66 @@
+// The gateway is killed at every step of a message's walk. The channel's own log tells what people saw of it: nothing
+// but the answers, each once and in order.
+
+import { it } from 'vitest'
+import type { Step } from '../../src/queue/worker.js'
+import { describeOnEngines, IN_TIME, nothingLeft, WITHIN_10_SECONDS } from './crash-stage.js'
+
+const CONVERSATIONS = ['north', 'south']
+const STEPS: Step[] = ['accepted', 'claimed', 'streaming', 'finished', 'committed', 'sent']
+
+describeOnEngines('that is killed', (setUp, engine) => {
+  it.for(STEPS)('when a message is %s leaves no process, and every message is answered once', async (step, context) => {
+    const { expect } = context
+    const stage = await setUp(context)
+    const { server } = stage
+    for (const number of [1, 2, 3]) for (const address of CONVERSATIONS) server.say(address, `${address}-${number}`)
+
+    const killed = stage.start({ signalAt: ['SIGKILL', step, 1] })
+    expect(await killed.ended).toEqual('SIGKILL')
+    const hadAgents = stage.journal().length > 0
+    await expect.poll(() => stage.alive(), WITHIN_10_SECONDS).toEqual([])
+
+    const next = stage.start()
+    await expect.poll(() => stage.answers(), IN_TIME).toEqual(stage.expectedAnswers())
+    expect({
+      end: await stage.stop(next),
+      alive: stage.alive(),
+      answers: stage.answers(),
+      hasRepeated: server.repeated().length > 0,
+      hadAgents,
+      atOnceInOneSession: stage.journal().filter(({ isAlone }) => !isAlone),
+      leftovers: await stage.leftovers(),
+    }).toEqual({
+      end: 0,
+      alive: [],
+      answers: stage.expectedAnswers(),
+      // Between sending and noting that, nobody can know; the key tells the channel.
+      hasRepeated: step === 'sent',
+      hadAgents: !['accepted', 'claimed'].includes(step),
+      atOnceInOneSession: [],
+      leftovers: nothingLeft(engine),
+    })
+  })
+
+  it('in mid-stream goes on in the same session, and tells the agent', async (context) => {
+    const { expect } = context
+    const stage = await setUp(context)
+    for (const text of ['first', 'second', 'third']) stage.server.say('north', text)
+
+    // In the turn that begins the session, then in one that continues it.
+    await stage.start({ signalAt: ['SIGKILL', 'streaming', 1] }).ended
+    await stage.start({ signalAt: ['SIGKILL', 'streaming', 2] }).ended
+    stage.start()
+    await expect.poll(() => stage.answers(), IN_TIME).toEqual(stage.expectedAnswers())
+
+    const [{ sessionId } = { sessionId: '' }] = stage.journal()
+    const turn = { sessionId, isResumed: true, isTold: false, isAlone: true }
+    expect(stage.journal()).toMatchObject([
+      { ...turn, name: 'first', isResumed: false, heard: [] },
+      { ...turn, name: 'first', isTold: true, heard: ['first'] },
+      { ...turn, name: 'second', heard: ['first', 'first'] },
+      { ...turn, name: 'second', isTold: true, heard: ['first', 'first', 'second'] },
+      { ...turn, name: 'third', heard: ['first', 'first', 'second', 'second'] },
+    ])
+  })
+})

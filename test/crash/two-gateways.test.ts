@@ -1,0 +1,91 @@
+// Two gateways work on one database. What one of them lets lie is taken up by the other when its lease ends.
+
+import { it } from 'vitest'
+import { type CrashStage, describeOnEngines, type GatewayProcess, IN_TIME, WITHIN_10_SECONDS } from './crash-stage.js'
+
+const environment = { LEASE_MS: '2000' }
+
+describeOnEngines(
+  'beside another one',
+  (setUp) => {
+    it('takes over the turn of the one that is killed', async (context) => {
+      const { expect } = context
+      const stage = await setUp(context)
+      const { worker, other } = await holdTurn(stage, context)
+
+      worker.child.kill('SIGKILL')
+      await expect.poll(() => stage.journal().length, WITHIN_10_SECONDS).toEqual(2)
+      stage.go()
+      await expect.poll(() => stage.answers(), IN_TIME).toEqual(stage.expectedAnswers())
+
+      const [{ sessionId } = { sessionId: '' }] = stage.journal()
+      expect({ repeated: stage.server.repeated(), journal: stage.journal() }).toMatchObject({
+        repeated: [],
+        journal: [
+          { sessionId, ownerId: await worker.started, isTold: false },
+          { sessionId, ownerId: await other.started, isTold: true },
+        ],
+      })
+    })
+
+    it('takes over from the one that is frozen, whose late result then changes nothing', async (context) => {
+      const { expect } = context
+      const stage = await setUp(context)
+      const { worker, other } = await holdTurn(stage, context)
+
+      worker.child.kill('SIGSTOP')
+      await expect.poll(() => stage.journal().length, WITHIN_10_SECONDS).toEqual(2)
+      stage.go()
+      await expect.poll(() => stage.answers(), IN_TIME).toEqual(stage.expectedAnswers())
+      worker.child.kill('SIGCONT')
+      worker.child.kill('SIGTERM')
+      const end = await worker.ended
+      stage.server.say('north', 'second')
+      await expect.poll(() => stage.answers(), IN_TIME).toEqual(stage.expectedAnswers())
+
+      const [{ sessionId } = { sessionId: '' }] = stage.journal()
+      expect({ end, received: stage.server.received.length, journal: stage.journal() }).toMatchObject({
+        end: 0,
+        received: 2,
+        journal: [
+          { name: 'first', sessionId, ownerId: await worker.started },
+          { name: 'first', sessionId, ownerId: await other.started },
+          { name: 'second', sessionId, ownerId: await other.started },
+        ],
+      })
+    })
+
+    it('answers what the one had claimed that is frozen, which then starts no agent for it', async (context) => {
+      const { expect } = context
+      const stage = await setUp(context)
+      const frozen = stage.start({ environment, signalAt: ['SIGSTOP', 'claimed', 1] })
+      await frozen.started
+      stage.server.say('north', 'first')
+      await expect.poll(() => stage.isFrozen(frozen), IN_TIME).toEqual(true)
+
+      const other = stage.start({ environment })
+      await expect.poll(() => stage.answers(), IN_TIME).toEqual(stage.expectedAnswers())
+      frozen.child.kill('SIGCONT')
+      frozen.child.kill('SIGTERM')
+      expect({
+        end: await frozen.ended,
+        received: stage.server.received.length,
+        journal: stage.journal(),
+      }).toMatchObject({ end: 0, received: 1, journal: [{ name: 'first', ownerId: await other.started }] })
+    })
+  },
+  ['postgres'],
+)
+
+/** Two gateways, of which one works on a turn that does not end. */
+async function holdTurn(
+  stage: CrashStage,
+  { expect }: { expect: typeof import('vitest').expect },
+): Promise<{ worker: GatewayProcess; other: GatewayProcess }> {
+  const gateways = [stage.start({ environment }), stage.start({ environment })] as const
+  const [firstId] = await Promise.all(gateways.map(({ started }) => started))
+  stage.server.say('north', 'first hold')
+  await expect.poll(() => stage.streaming(), IN_TIME).toEqual(['north'])
+  const [one, two] = gateways
+  return stage.journal()[0]?.ownerId === firstId ? { worker: one, other: two } : { worker: two, other: one }
+}

@@ -1,0 +1,87 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { sql } from 'kysely'
+import { afterAll, describe, onTestFinished } from 'vitest'
+import { createLog } from '../src/log.js'
+import { openPostgres } from '../src/store/postgres.js'
+import { migrate, openStore, type Store, type StoreLocation, storeOn } from '../src/store/store.js'
+import { createDatabase, postgresUrl } from './postgres.js'
+
+export interface TestEngine {
+  name: Store['engine']
+  /** An empty database without tables for the test that asks; it is gone when that test has ended. */
+  createLocation(): Promise<StoreLocation>
+  /** An open store with nothing in it, for one test at a time. */
+  createStore(): Promise<Store>
+}
+
+const log = createLog({ level: 'silent' })
+
+/** Runs a suite on both engines; that of PostgreSQL is skipped where there is none. */
+export function describeEngines(title: string, suite: (engine: TestEngine) => void): void {
+  describe(`${title} (sqlite)`, () => suite(sqlite))
+  describe.skipIf(postgresUrl() === undefined)(`${title} (postgres)`, () => suite(createPostgres()))
+}
+
+/** A store that is closed when the test has ended. */
+export async function openTestStore(location: StoreLocation): Promise<Store> {
+  const store = await openStore(location, log)
+  onTestFinished(() => store.close())
+  return store
+}
+
+const sqlite: TestEngine = {
+  name: 'sqlite',
+  createLocation: async () => ({ file: createFile() }),
+  createStore: () => openTestStore({ file: createFile() }),
+}
+
+/** Making a database takes longer than most tests, so one is emptied again and again. */
+function createPostgres(): TestEngine {
+  let shared: ReturnType<typeof openShared> | undefined
+  afterAll(async () => {
+    await (await shared)?.close()
+  })
+  return {
+    name: 'postgres',
+    createLocation: async () => {
+      const { url, drop } = await createDatabase()
+      onTestFinished(drop)
+      return { file: createFile(), databaseUrl: url }
+    },
+    createStore: async () => {
+      shared ??= openShared()
+      const { store } = await shared
+      await sql.raw(EMPTY_ALL_TABLES).execute(store.db)
+      return store
+    },
+  }
+}
+
+async function openShared() {
+  const { url, drop } = await createDatabase()
+  const store = storeOn(await openPostgres(url, log))
+  await migrate(store.db)
+  const close = async (): Promise<void> => {
+    await store.close()
+    await drop()
+  }
+  return { store, close }
+}
+
+// As a replica the server looks at no references, so that any order will do.
+const EMPTY_ALL_TABLES = `do $$
+  declare name text;
+  begin
+    set local session_replication_role = replica;
+    for name in select tablename from pg_tables where schemaname = 'public' and tablename not like 'kysely%' loop
+      execute format('delete from %I', name);
+    end loop;
+  end $$`
+
+function createFile(): string {
+  const directory = mkdtempSync(join(tmpdir(), 'aetheel-store-'))
+  onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
+  return join(directory, 'aetheel.db')
+}

@@ -1,0 +1,280 @@
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { databaseFile, requireBackend } from '../../src/gateway.js'
+import { openStore } from '../../src/store/store.js'
+import { AgentScript } from '../contract/agent-script.js'
+import { brokenInvariants } from '../contract/invariants.js'
+import { agentPath } from '../contract/stage.js'
+import { printedAnswer } from '../contract/wire-formats.js'
+import { guardiansOf, Stage } from './stage.js'
+
+const SOON = { timeout: 20_000, interval: 20 }
+
+/** Says where it works and how it was called. */
+const CALL_AGENT = `#!/bin/sh
+cat > /dev/null
+printf '{"type":"result","subtype":"success","is_error":false,"session_id":"s1","result":"%s"}\\n' "$PWD $*"
+`
+
+describe('a gateway', () => {
+  it('answers a message, shows what the agent does, and has nothing on record as running after it', async () => {
+    const { gateway, channel, steps } = await new Stage().start()
+    const acceptance = await channel.say('a', 'What is my name?')
+    await expect.poll(() => channel.replies.length, SOON).toEqual(1)
+    const { messageId } = acceptance
+    const events = channel.shown.map(({ event }) => event)
+    expect({
+      acceptance,
+      replies: channel.replies,
+      steps,
+      numbers: channel.shown.map(({ seq }) => seq),
+      broken: brokenInvariants(events),
+      streamed: events.map((event) => (event.type === 'output' ? event.content : '')).join(''),
+      processes: await gateway.store.ledger.processesOf(gateway.id),
+    }).toEqual({
+      acceptance: { status: 'accepted', messageId, conversationId: expect.any(String), position: 0 },
+      replies: [
+        {
+          text: 'I do not know it yet.',
+          notes: [],
+          isError: false,
+          idempotencyKey: expect.any(String),
+          address: 'a',
+          messageId,
+        },
+      ],
+      steps: ['accepted', 'claimed', 'streaming', 'finished', 'committed', 'sent'],
+      numbers: channel.shown.map((_, index) => index + 1),
+      broken: [],
+      streamed: 'I do not know it yet.',
+      processes: [],
+    })
+  })
+
+  it('answers a message that is delivered again once', async () => {
+    const { channel } = await new Stage().start()
+    const first = await channel.say('a', 'hello', 'p1')
+    const again = await channel.say('a', 'hello', 'p1')
+    await channel.say('b', 'hello', 'p2')
+    await expect.poll(() => channel.replies.length, SOON).toEqual(2)
+    const late = await channel.say('a', 'hello', 'p1')
+    expect([again, late].map(({ status, messageId }) => ({ status, messageId }))).toEqual([
+      { status: 'duplicate', messageId: first.messageId },
+      { status: 'duplicate', messageId: first.messageId },
+    ])
+  })
+
+  it('goes on in the same session after a restart', async () => {
+    const stage = new Stage()
+    const before = await stage.start()
+    await before.channel.say('a', 'my name is Ada')
+    await expect.poll(() => before.channel.replies.length, SOON).toEqual(1)
+    await before.stop()
+    const after = await stage.start()
+    await after.channel.say('a', 'What is my name?')
+    await expect
+      .poll(() => after.channel.texts(), SOON)
+      .toEqual(['Your name is Ada; you told me earlier in this session.'])
+  })
+
+  it('tells the person when the agent has lost the session, and answers all the same', async () => {
+    const stage = new Stage()
+    const { gateway, channel } = await stage.start()
+    const { conversationId } = await channel.say('a', 'my name is Ada')
+    await expect.poll(() => channel.replies.length, SOON).toEqual(1)
+    const session = { conversationId, backend: 'claude', sessionId: 'gone', directory: stage.workingDir }
+    await gateway.store.sessions.set(session, Date.now())
+    await channel.say('a', 'What is my name?')
+    await expect.poll(() => channel.replies.length, SOON).toEqual(2)
+    const { text, notes, isError } = channel.replies[1] ?? {}
+    expect({ text, notes, isError }).toEqual({
+      text: 'I do not know it yet.',
+      notes: ['The earlier session was lost; this answer begins a fresh one and knows nothing from before.'],
+      isError: false,
+    })
+  })
+
+  it('works where and with what the project of a conversation says', async () => {
+    const stage = new Stage()
+    const directory = stage.makeDirectory('project')
+    const project = { directory, model: 'small', allowedTools: ['Read'], maxTurns: 3 }
+    const BACKEND_CLI_PATH = stage.executable('call-agent', CALL_AGENT)
+    const { gateway, channel } = await stage.start({ BACKEND_CLI_PATH }, { projects: { one: project } })
+    const { conversationId } = await channel.say('a', 'Where are you?')
+    await expect.poll(() => channel.replies.length, SOON).toEqual(1)
+    await gateway.store.conversations.configure(conversationId, { projectId: 'one' })
+    await channel.say('a', 'Where are you?')
+    await expect.poll(() => channel.replies.length, SOON).toEqual(2)
+    const [usual, inProject] = channel.replies.map(({ text, notes }) => ({
+      directory: text.split(' ')[0],
+      model: / --model (\S+)/.exec(text)?.[1],
+      tools: / --allowed-?[tT]ools (\S+)/.exec(text)?.[1],
+      maxTurns: / --max-turns (\S+)/.exec(text)?.[1],
+      notes,
+    }))
+    expect([usual, inProject]).toEqual([
+      { directory: stage.workingDir, model: undefined, tools: undefined, maxTurns: '25', notes: [] },
+      {
+        directory,
+        model: 'small',
+        tools: 'Read',
+        maxTurns: '3',
+        notes: ['The working directory has changed; this answer begins a fresh session there.'],
+      },
+    ])
+  })
+
+  it('tells the person what is wrong when the project is not there any more', async () => {
+    const { gateway, channel } = await new Stage().start()
+    const { conversationId } = await channel.say('a', 'hello')
+    await expect.poll(() => channel.replies.length, SOON).toEqual(1)
+    await gateway.store.conversations.configure(conversationId, { projectId: 'gone' })
+    await channel.say('a', 'hello')
+    await expect.poll(() => channel.replies.length, SOON).toEqual(2)
+    const { text, isError } = channel.replies[1] ?? {}
+    expect([text, isError]).toEqual(['The project gone of this conversation is not configured any more.', true])
+  })
+
+  it('ends the whole tree of an agent by /stop and is free for the next message', async () => {
+    const stage = new Stage()
+    const { gateway, channel } = await stage.start({ BACKEND_CLI_PATH: agentPath('fake-agent.sh') })
+    const script = new AgentScript('claude', stage.directory)
+    const steps = [
+      { start: true },
+      { ignoreSignals: ['SIGINT', 'SIGTERM'] },
+      { descendant: 'own-session' },
+      { descendant: 'orphan' },
+      { touch: 'ready' },
+      { hang: true },
+    ] as const
+    await channel.say('a', script.prompt(steps.map((step) => structuredClone(step) as never)))
+    await expect.poll(() => existsSync(join(stage.workingDir, 'ready')), SOON).toEqual(true)
+    const during = { alive: stage.alive().length, processes: await gateway.store.ledger.processesOf(gateway.id) }
+    const answer = await channel.command('a', '/stop')
+    const after = { alive: stage.alive(), processes: await gateway.store.ledger.processesOf(gateway.id) }
+    await channel.say('a', script.prompt([{ answer: 'free' }]))
+    await expect.poll(() => channel.texts(), SOON).toEqual(['free'])
+    expect([during.alive, during.processes.length, answer, after]).toEqual([
+      3,
+      1,
+      expect.stringMatching(/^Stopped claude after \d+ s\.$/),
+      { alive: [], processes: [] },
+    ])
+  })
+
+  it('changes the agent by /backend, and no session goes with it', async () => {
+    const stage = new Stage()
+    writeFileSync(join(stage.workingDir, 'answer'), printedAnswer('codex', 'Codex here.'))
+    stage.executable('codex', '#!/bin/sh\ncat > /dev/null\ncat answer\n')
+    const { channel } = await stage.start()
+    const lines = ['my name is Ada', '/backend codex', 'What is my name?', '/backend default', 'What is my name?']
+    const answers: string[] = []
+    for (const line of lines) {
+      if (line.startsWith('/')) answers.push(await channel.command('a', line))
+      else {
+        const count = channel.replies.length
+        await channel.say('a', line)
+        await expect.poll(() => channel.replies.length, SOON).toEqual(count + 1)
+        answers.push(channel.texts().at(-1) ?? '')
+      }
+    }
+    expect(answers).toEqual([
+      'Your name is Ada; you told me earlier in this session.',
+      'The next message goes to codex, in a fresh session.',
+      'Codex here.',
+      'The next message goes to the configured agent, in a fresh session.',
+      'I do not know it yet.',
+    ])
+  })
+
+  it('tells the hooks what happens, in order', async () => {
+    const stage = new Stage()
+    const on = ['message-received', 'run-started', 'run-finished', 'reply-sent', 'error']
+    const hooks = [{ on, command: ['/bin/sh', '-c', 'cat >> told; echo >> told'] }]
+    stage.executable('codex', '#!/bin/sh\ncat > /dev/null\necho Not logged in >&2\nexit 1\n')
+    const { channel, stop } = await stage.start({}, { hooks })
+    const { messageId, conversationId } = await channel.say('a', 'hello')
+    await expect.poll(() => channel.replies.length, SOON).toEqual(1)
+    await stop()
+    const lines = readFileSync(join(stage.workingDir, 'told'), 'utf8').trim().split('\n')
+    const told = lines.map((line) => JSON.parse(line) as Record<string, unknown>)
+    const about = { at: expect.any(String), conversationId }
+    expect(told).toEqual([
+      { hook: 'message-received', ...about, messageId, channel: 'test', status: 'accepted' },
+      { hook: 'run-started', ...about, backend: 'claude', runId: expect.any(String) },
+      { hook: 'run-finished', ...about, backend: 'claude', runId: told[1]?.['runId'], durationMs: expect.any(Number) },
+      { hook: 'reply-sent', ...about, replyId: expect.any(String), channel: 'test', messageId },
+    ])
+  })
+
+  it('keeps its data readable by its owner alone', async () => {
+    const { config } = await new Stage().start()
+    expect(statSync(config.home).mode & 0o777).toEqual(0o700)
+  })
+})
+
+describe('a gateway that stops', () => {
+  it('leaves nothing: no guardian, no agent, no record of itself', async () => {
+    const stage = new Stage()
+    const { gateway, config, channel, stop } = await stage.start()
+    await channel.say('a', 'hello')
+    await expect.poll(() => channel.replies.length, SOON).toEqual(1)
+    const during = [guardiansOf(gateway), (await gateway.store.ledger.gateways()).map(({ id }) => id)]
+    await stop()
+    const store = await openStore({ file: databaseFile(config) }, stage.log)
+    const after = [guardiansOf(gateway), stage.alive(), await store.ledger.gateways()]
+    await store.close()
+    expect([during, after]).toEqual([
+      [1, [gateway.id]],
+      [0, [], []],
+    ])
+  })
+
+  it('lets the agents finish, and their answers go out', async () => {
+    const stage = new Stage()
+    const { channel, steps, stop } = await stage.start({ MAX_CONCURRENT_QUERIES: '3' })
+    for (const address of ['a', 'b', 'c']) await channel.say(address, 'What is my name?')
+    await expect.poll(() => steps.filter((step) => step === 'claimed').length, SOON).toEqual(3)
+    await stop()
+    expect(channel.texts()).toEqual(Array.from({ length: 3 }, () => 'I do not know it yet.'))
+  })
+
+  it('hands back at once what is not finished when it may not drain, and the next one answers, once', async () => {
+    const stage = new Stage()
+    const before = await stage.start({ DRAIN_TIMEOUT_MS: '0' })
+    await before.channel.say('a', 'my name is Ada, which files are there?')
+    await expect.poll(() => before.steps, SOON).toContain('streaming')
+    await before.stop()
+    const left = stage.alive()
+    const after = await stage.start()
+    await expect.poll(() => after.channel.replies.length, SOON).toEqual(1)
+    await after.stop()
+    expect([left, before.channel.replies, after.channel.texts()]).toEqual([
+      [],
+      [],
+      [expect.stringContaining('I asked a real shell.')],
+    ])
+  })
+})
+
+describe('the agent that is chosen', () => {
+  it('is found before the gateway starts', async () => {
+    const stage = new Stage()
+    await expect(requireBackend(stage.config(), stage.environment, stage.log)).resolves.toBeUndefined()
+  })
+
+  it('is missed by name and path, in the error and in the log', async () => {
+    const stage = new Stage()
+    const BACKEND_CLI_PATH = join(stage.directory, 'nowhere')
+    const missing = requireBackend(stage.config({ BACKEND_CLI_PATH }), stage.environment, stage.log)
+    await expect(missing).rejects.toMatchObject({
+      code: 'backend_missing',
+      message: expect.stringMatching(/^The agent claude cannot be used\. .*nowhere/),
+    })
+    const lines = stage.logged.map((line) => JSON.parse(line) as Record<string, unknown>)
+    expect(lines.filter(({ msg }) => msg === 'backend.missing')).toMatchObject([
+      { backend: 'claude', path: BACKEND_CLI_PATH },
+    ])
+  })
+})

@@ -1,0 +1,163 @@
+import fc from 'fast-check'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import type { AgentEvent, AgentEventBody } from '../../src/backends/types.js'
+import { EventRecorder } from '../../src/queue/event-recorder.js'
+import type { RecordedEvent, Runs } from '../../src/store/runs.js'
+import type { Store } from '../../src/store/store.js'
+import { describeEngines, openTestStore } from '../engines.js'
+
+const output = (content: string): AgentEvent => ({ type: 'output', content, stream: 'stdout', timestamp: 1 })
+const notice = (content: string): AgentEvent => ({ type: 'notice', content, timestamp: 1 })
+
+/** Keeps what is recorded, and fails as often as it is told. */
+class Writer implements Pick<Runs, 'record'> {
+  readonly writes: RecordedEvent[][] = []
+  failures = 0
+
+  async record(_runId: string, events: RecordedEvent[]): Promise<void> {
+    await Promise.resolve()
+    if (this.failures > 0) {
+      this.failures -= 1
+      throw new Error('The disk is full')
+    }
+    this.writes.push(events)
+  }
+}
+
+function setup() {
+  const writer = new Writer()
+  const passedOn: RecordedEvent[] = []
+  const warnings: string[] = []
+  const log = { debug() {}, info() {}, warn: (message: string) => warnings.push(message), error() {} }
+  const recorder = new EventRecorder('r1', writer, (events) => passedOn.push(...events), log)
+  onTestFinished(() => recorder.close())
+  return { writer, passedOn, warnings, recorder }
+}
+
+describe('EventRecorder', () => {
+  it('writes the first event at once and what comes soon after it together, with text in one piece', async () => {
+    const { writer, passedOn, recorder } = setup()
+    for (const event of [output('a'), output('b'), output('c'), notice('n'), output('d')]) recorder.push(event)
+    await expect.poll(() => passedOn.length).toEqual(3)
+    recorder.push(output('e'))
+    recorder.push(output('f'))
+    await expect.poll(() => passedOn.length).toEqual(4)
+    expect([writer.writes.flat(), passedOn]).toEqual([
+      passedOn,
+      [
+        { seq: 1, event: output('abc') },
+        { seq: 2, event: notice('n') },
+        { seq: 3, event: output('d') },
+        { seq: 4, event: output('ef') },
+      ],
+    ])
+  })
+
+  it('does not join what has more to say than its text', async () => {
+    const { passedOn, recorder } = setup()
+    const marked: AgentEvent = { ...output('b'), metadata: { agent: 'helper' } }
+    for (const event of [output('a'), marked, output('c')]) recorder.push(event)
+    await recorder.flush()
+    expect(passedOn.map(({ event }) => event)).toEqual([output('a'), marked, output('c')])
+  })
+
+  it('has written everything when a flush settles, also after it was closed', async () => {
+    const { passedOn, recorder } = setup()
+    recorder.push(notice('one'))
+    recorder.push(notice('two'))
+    recorder.close()
+    await recorder.flush()
+    expect(passedOn).toEqual([
+      { seq: 1, event: notice('one') },
+      { seq: 2, event: notice('two') },
+    ])
+  })
+
+  it('tries again by itself, loses nothing and complains once', async () => {
+    const { writer, passedOn, warnings, recorder } = setup()
+    writer.failures = 3
+    recorder.push(notice('one'))
+    recorder.push(notice('two'))
+    await expect.poll(() => passedOn.length).toEqual(2)
+    expect([passedOn.map(({ seq }) => seq), warnings]).toEqual([[1, 2], ['events.not-written']])
+  })
+
+  it('rejects a flush that could not write, and passes nothing on that is not safe', async () => {
+    const { writer, passedOn, recorder } = setup()
+    writer.failures = 2
+    recorder.push(notice('one'))
+    await expect(recorder.flush()).rejects.toThrow('The disk is full')
+    expect(passedOn).toEqual([])
+  })
+
+  it('numbers without gaps and loses no text, whatever fails when', async () => {
+    const anyEvent: fc.Arbitrary<AgentEventBody> = fc.oneof(
+      fc.record({ type: fc.constant('output'), content: fc.string(), stream: fc.constant('stdout') }),
+      fc.record({ type: fc.constant('thinking'), content: fc.string() }),
+      fc.record({ type: fc.constant('notice'), content: fc.string() }),
+    )
+    const anyStep = fc.oneof(anyEvent, fc.constant('flush' as const), fc.constant('fail' as const))
+    await fc.assert(
+      fc.asyncProperty(fc.array(anyStep, { maxLength: 30 }), async (steps) => {
+        const { writer, passedOn, recorder } = setup()
+        for (const step of steps) {
+          if (step === 'fail') writer.failures = 1
+          else if (step === 'flush') await recorder.flush().catch(() => {})
+          else recorder.push({ ...step, timestamp: 1 })
+        }
+        recorder.close()
+        writer.failures = 0
+        await recorder.flush()
+        const pushed = steps.flatMap((step) => (typeof step === 'string' ? [] : [step]))
+        expect({
+          stored: writer.writes.flat(),
+          numbers: passedOn.map(({ seq }) => seq),
+          text: textOf(passedOn.map(({ event }) => event)),
+        }).toEqual({ stored: passedOn, numbers: passedOn.map((_, index) => index + 1), text: textOf(pushed) })
+      }),
+      { numRuns: 200 },
+    )
+  })
+})
+
+/** The text of each kind; where one event ends and the next begins does not matter. */
+function textOf(events: AgentEventBody[]): Record<string, string> {
+  const text: Record<string, string> = { output: '', thinking: '', notice: '' }
+  for (const event of events) if ('content' in event) text[event.type] += event.content
+  return text
+}
+
+describeEngines('Events', ({ createLocation }) => {
+  it('are there once when it could not be told that they had been written', async () => {
+    const store = await openTestStore(await createLocation())
+    const runId = await beginRun(store)
+    let failures = 1
+    const runs: Pick<Runs, 'record'> = {
+      record: async (id, events) => {
+        await store.runs.record(id, events)
+        if (failures > 0) throw new Error(`The connection was lost, ${(failures -= 1)} more times`)
+      },
+    }
+    const log = { debug() {}, info() {}, warn() {}, error() {} }
+    const recorder = new EventRecorder(runId, runs, () => {}, log)
+    recorder.push(notice('one'))
+    recorder.push(output('a'))
+    await expect(recorder.flush().catch(() => recorder.flush())).resolves.toBeUndefined()
+    recorder.push(output('b'))
+    recorder.close()
+    await recorder.flush()
+    expect(await store.runs.events(runId)).toEqual([
+      { seq: 1, event: notice('one') },
+      { seq: 2, event: output('a') },
+      { seq: 3, event: output('b') },
+    ])
+  })
+})
+
+async function beginRun(store: Store): Promise<string> {
+  const { id: conversationId, seq } = await store.conversations.enter('test', 'a', 'c1', 1)
+  const message = { id: 'm1', conversationId, channel: 'test', platformId: 'p1', seq, author: 'ann', text: 'hello' }
+  await store.inbox.add({ ...message, kind: 'message' }, 'open', null, 1)
+  await store.runs.begin({ id: 'r1', messageId: 'm1', conversationId, gatewayId: 'g1', backend: 'claude' }, 1)
+  return 'r1'
+}

@@ -1,0 +1,632 @@
+import { describe, expect, it, onTestFinished } from 'vitest'
+import type { AgentEvent, AgentResult } from '../../src/backends/types.js'
+import { GatewayError } from '../../src/errors.js'
+import { Queue, type Work } from '../../src/queue/queue.js'
+import { Worker, type WorkerOptions } from '../../src/queue/worker.js'
+import type { TurnListener, TurnOutcome } from '../../src/runtime/agent-runtime.js'
+import type { Outbox } from '../../src/store/outbox.js'
+import type { Store } from '../../src/store/store.js'
+import { openTestStore } from '../engines.js'
+import { failed, succeeded } from '../scripted-backend.js'
+
+const CHANNEL = 'test'
+const START = Date.UTC(2026, 0, 2, 3, 4, 5)
+
+/** A turn that runs until the test ends it, or it is told to stop. */
+interface OpenTurn {
+  work: Work
+  runId: string
+  signal: AbortSignal
+  listener: TurnListener
+  finish(result: AgentResult, more?: Partial<TurnOutcome>): void
+}
+
+interface SetupOptions extends Partial<WorkerOptions> {
+  /** Whether turns go on although they are told to stop. */
+  isDeaf?: boolean
+  wrapStore?: (store: Store) => Store
+  wrapQueue?: (queue: Queue) => Queue
+}
+
+async function setup({ isDeaf = false, wrapStore = same, wrapQueue = same, ...options }: SetupOptions = {}) {
+  const plainStore = await openTestStore({ file: ':memory:' })
+  const store = wrapStore(plainStore)
+  const clock = { now: START }
+  let ids = 0
+  const now = () => clock.now
+  const newId = () => `id-${(ids += 1)}`
+  const { leaseMs = 30_000 } = options
+  const queueOf = (gatewayId: string) =>
+    new Queue(store, { gatewayId, maxQueueDepth: 100, leaseMs, replyExpiryMs: 900_000, now, newId })
+  const queue = queueOf('g1')
+  const turns: OpenTurn[] = []
+  const logged: string[] = []
+  const steps: string[] = []
+
+  const createWorker = (gatewayId = 'g1') => {
+    const worker = new Worker({
+      gatewayId,
+      channels: [CHANNEL],
+      maxConcurrentQueries: 5,
+      leaseMs,
+      queue: gatewayId === 'g1' ? wrapQueue(queue) : queueOf(gatewayId),
+      store,
+      plan: (work) => ({
+        backend: 'claude',
+        run: (runId, signal, listener) =>
+          new Promise((resolve) => {
+            const finish: OpenTurn['finish'] = (result, more) => resolve({ result, notes: [], ...more })
+            if (!isDeaf) signal.addEventListener('abort', () => finish(failed('cancelled', 'It was stopped.')))
+            turns.push({ work, runId, signal, listener, finish })
+          }),
+      }),
+      onSettled: () => {},
+      onEvents: () => {},
+      onStep: (step) => steps.push(step),
+      log: {
+        debug() {},
+        info() {},
+        warn: (message) => logged.push(message),
+        error: (message) => logged.push(message),
+      },
+      now,
+      newId,
+      ...options,
+    })
+    onTestFinished(() => worker.stop(0))
+    return worker
+  }
+  const worker = createWorker()
+
+  return {
+    store: plainStore,
+    clock,
+    queue,
+    queueOf,
+    worker,
+    createWorker,
+    turns,
+    logged,
+    steps,
+    say: async (address: string, text: string) => {
+      const author = 'ann'
+      const { messageId } = await queue.accept({ channel: CHANNEL, address, platformId: newId(), author, text })
+      worker.wake()
+      return messageId
+    },
+    /** The turn with this number, from 1, once it has begun. */
+    turn: async (number: number): Promise<OpenTurn> => {
+      await expect.poll(() => turns.length).toBeGreaterThanOrEqual(number)
+      const turn = turns[number - 1]
+      if (!turn) throw new Error(`There is no turn ${number}`)
+      return turn
+    },
+    idle: async () => {
+      await expect.poll(() => worker.active(), { timeout: 10_000 }).toEqual([])
+    },
+    replies: async () => (await plainStore.outbox.list('pending', 100)).map(({ reply }) => reply),
+    waiting: async () =>
+      (await plainStore.inbox.listOpen(100)).map(({ state, dueAt, failures }) => ({
+        state,
+        inMs: dueAt - clock.now,
+        failures,
+      })),
+    stateOf: async (messageId: string) => (await plainStore.inbox.get(messageId))?.state,
+  }
+}
+
+function same<T>(value: T): T {
+  return value
+}
+
+const answer = (text: string, notes: string[] = []) => ({ text, notes, isError: false })
+
+describe('a turn', () => {
+  it('becomes a reply with its notes, keeps the session and goes through the steps in order', async () => {
+    const { store, say, turn, idle, replies, stateOf, steps } = await setup()
+    const messageId = await say('a', 'hello')
+    const { runId, work, listener, finish } = await turn(1)
+    const { conversationId } = work.claim
+    listener.onEvent({ type: 'output', content: 'hi', stream: 'stdout', timestamp: 1 })
+    const session = { conversationId, backend: 'claude', sessionId: 's1', directory: '/projects/here' }
+    finish(succeeded('hi'), { notes: ['A note.'], session })
+    await idle()
+    const run = await store.runs.get(runId)
+    expect([await replies(), await stateOf(messageId), run?.state, steps]).toEqual([
+      [answer('hi', ['A note.'])],
+      'answered',
+      'answered',
+      ['claimed', 'streaming', 'finished', 'committed'],
+    ])
+    expect(await store.sessions.get(conversationId)).toMatchObject(session)
+  })
+
+  it('has its events on record, and passed on with their numbers', async () => {
+    const passedOn: unknown[] = []
+    const onEvents: WorkerOptions['onEvents'] = (work, runId, events) =>
+      passedOn.push([work.message.text, runId, events])
+    const { store, say, turn, idle } = await setup({ onEvents })
+    await say('a', 'hello')
+    const { runId, listener, finish } = await turn(1)
+    const events: AgentEvent[] = [
+      { type: 'started', sessionId: 's1', timestamp: 1 },
+      { type: 'output', content: 'hi', stream: 'stdout', timestamp: 2 },
+      { type: 'complete', result: succeeded('hi'), timestamp: 3 },
+    ]
+    for (const event of events) listener.onEvent(event)
+    finish(succeeded('hi'))
+    await idle()
+    const recorded = events.map((event, index) => ({ seq: index + 1, event }))
+    expect([await store.runs.events(runId), passedOn]).toEqual([recorded, [['hello', runId, recorded]]])
+  })
+
+  it('keeps a new session before it has ended', async () => {
+    const { store, say, turn } = await setup()
+    await say('a', 'hello')
+    const { work, listener } = await turn(1)
+    const { conversationId } = work.claim
+    await listener.keepSession({ conversationId, backend: 'claude', sessionId: 's1', directory: '/projects/here' })
+    expect((await store.sessions.get(conversationId))?.sessionId).toEqual('s1')
+  })
+
+  it('that cannot be planned is a dead letter, and the person reads why', async () => {
+    const problem = 'The project x of this conversation is not configured any more.'
+    const plan = () => {
+      throw new GatewayError('not_found', problem)
+    }
+    const { store, say, replies } = await setup({ plan })
+    const messageId = await say('a', 'hello')
+    await expect.poll(async () => (await store.inbox.get(messageId))?.state).toEqual('failed')
+    expect([await replies(), (await store.inbox.get(messageId))?.problem]).toEqual([
+      [{ text: problem, notes: [], isError: true }],
+      problem,
+    ])
+  })
+
+  it('that breaks is not lost: it is done again when its lease has ended', async () => {
+    let calls = 0
+    const plan: WorkerOptions['plan'] = () => ({
+      backend: 'claude',
+      run: async () => {
+        calls += 1
+        if (calls === 1) throw new Error('A bug')
+        return { result: succeeded('hi'), notes: [] }
+      },
+    })
+    const { clock, worker, say, idle, replies, logged } = await setup({ plan })
+    await say('a', 'hello')
+    await expect.poll(() => logged).toEqual(['turn.failed'])
+    await idle()
+    clock.now += 30_000
+    worker.wake()
+    await expect.poll(replies).toEqual([answer('hi')])
+  })
+})
+
+describe('several turns', () => {
+  it('run at once in different conversations, up to the limit', async () => {
+    const { worker, queue, say, turn, turns, idle, replies } = await setup({ maxConcurrentQueries: 3 })
+    for (const address of ['a', 'b', 'c', 'd', 'e', 'f', 'g']) await say(address, address)
+    await turn(3)
+    const most: number[] = []
+    for (let number = 1; number <= 7; number += 1) {
+      const { work, finish } = await turn(number)
+      most.push(worker.active().length)
+      finish(succeeded(work.message.text))
+    }
+    await idle()
+    expect([Math.max(...most), turns.length, (await replies()).length, await queue.claim([CHANNEL])]).toEqual([
+      3,
+      7,
+      7,
+      undefined,
+    ])
+  })
+
+  it('run one after the other and in order within a conversation, whoever ends first elsewhere', async () => {
+    const { say, turn, turns, idle, replies } = await setup()
+    for (const [address, text] of [
+      ['a', 'a1'],
+      ['a', 'a2'],
+      ['b', 'b1'],
+      ['a', 'a3'],
+    ] as const)
+      await say(address, text)
+    const seen: string[][] = []
+    const begun = () => turns.map(({ work }) => work.message.text)
+    const end = async (number: number) => {
+      const { work, finish } = await turn(number)
+      seen.push(begun())
+      finish(succeeded(`to ${work.message.text}`))
+    }
+    await turn(2)
+    await end(2)
+    await end(1)
+    await end(3)
+    await end(4)
+    await idle()
+    expect([seen, await replies()]).toEqual([
+      [
+        ['a1', 'b1'],
+        ['a1', 'b1'],
+        ['a1', 'b1', 'a2'],
+        ['a1', 'b1', 'a2', 'a3'],
+      ],
+      expect.arrayContaining([answer('to b1'), answer('to a1'), answer('to a2'), answer('to a3')]),
+    ])
+  })
+})
+
+describe('a turn that fails', () => {
+  it('for a while is tried again after 5, 10 and 20 s, and is then a dead letter with a reply', async () => {
+    const { store, clock, worker, queue, say, turn, idle, replies, waiting, stateOf } = await setup()
+    const messageId = await say('a', 'hello')
+    const waits = []
+    const replyCounts = []
+    for (let attempt = 1; attempt <= 3; attempt += 1) {
+      const { finish } = await turn(attempt)
+      finish(failed('exit', 'Overloaded'))
+      await idle()
+      const [job] = await waiting()
+      waits.push(job)
+      replyCounts.push((await replies()).length)
+      clock.now += (job?.inMs ?? 0) - 1
+      expect(await queue.claim([CHANNEL])).toBeUndefined()
+      clock.now += 1
+      worker.wake()
+    }
+    const last = await turn(4)
+    last.finish(failed('exit', 'Overloaded'))
+    await idle()
+    expect({
+      waits,
+      replyCounts,
+      replies: await replies(),
+      waiting: await waiting(),
+      state: await stateOf(messageId),
+      deadLetters: (await store.inbox.listFailed(10)).map(({ id, problem }) => ({ id, problem })),
+    }).toEqual({
+      waits: [
+        { state: 'ready', inMs: 5_000, failures: 1 },
+        { state: 'ready', inMs: 10_000, failures: 2 },
+        { state: 'ready', inMs: 20_000, failures: 3 },
+      ],
+      replyCounts: [0, 0, 0],
+      replies: [{ text: 'Overloaded', notes: [], isError: true }],
+      waiting: [],
+      state: 'failed',
+      deadLetters: [{ id: messageId, problem: 'exit: Overloaded' }],
+    })
+  })
+
+  it('for good is a dead letter at once, and the next message comes', async () => {
+    const { say, turn, idle, replies, stateOf } = await setup()
+    const messageId = await say('a', 'hello')
+    await say('a', 'again')
+    const first = await turn(1)
+    first.finish(failed('auth', 'Not logged in'), { notes: ['A note.'] })
+    const second = await turn(2)
+    second.finish(succeeded('hi'))
+    await idle()
+    expect([await stateOf(messageId), await replies()]).toEqual([
+      'failed',
+      [{ text: 'Not logged in', notes: ['A note.'], isError: true }, answer('hi')],
+    ])
+  })
+
+  it('keeps the next message of its conversation waiting while it waits itself', async () => {
+    const { queue, say, turn, idle, waiting } = await setup()
+    await say('a', 'one')
+    await say('a', 'two')
+    const { finish } = await turn(1)
+    finish(failed('exit'))
+    await idle()
+    expect([(await waiting()).map(({ state }) => state), await queue.claim([CHANNEL])]).toEqual([
+      ['ready', 'queued'],
+      undefined,
+    ])
+  })
+
+  it('by a limit with a time waits for that, says so once and counts no attempt', async () => {
+    const { clock, worker, say, turn, idle, replies, waiting } = await setup()
+    await say('a', 'hello')
+    const limited = await turn(1)
+    limited.finish(failed('rate_limit', 'Limit reached', START + 3_600_000))
+    await idle()
+    const wait = await waiting()
+    worker.wake()
+    clock.now += 3_605_000
+    worker.wake()
+    const answered = await turn(2)
+    answered.finish(succeeded('hi'))
+    await idle()
+    const note = 'The limit of claude is reached. Your message waits and is answered after 2026-01-02 04:04 UTC.'
+    expect([wait, answered.work.claim.failures, await replies()]).toEqual([
+      [{ state: 'ready', inMs: 3_605_000, failures: 0 }],
+      0,
+      [answer(note), answer('hi')],
+    ])
+  })
+})
+
+describe('a lease', () => {
+  it('is kept while the turn runs', async () => {
+    const { clock, queueOf, say, turn, waiting } = await setup({ leaseMs: 60 })
+    await say('a', 'hello')
+    await turn(1)
+    const other = queueOf('g2')
+    const theirs: unknown[] = []
+    for (let round = 0; round < 3; round += 1) {
+      clock.now += 59
+      theirs.push(await other.claim([CHANNEL]))
+      await expect.poll(waiting).toEqual([{ state: 'active', inMs: 60, failures: 0 }])
+    }
+    expect(theirs).toEqual([undefined, undefined, undefined])
+  })
+
+  it.each([
+    ['stops', false],
+    ['answers all the same', true],
+  ])('that went to another gateway ends the turn, which writes nothing even if it %s', async (_, isDeaf) => {
+    const { store, clock, queueOf, say, turn, idle, replies, stateOf } = await setup({ leaseMs: 60, isDeaf })
+    const messageId = await say('a', 'hello')
+    const { signal, runId, work, finish } = await turn(1)
+    const other = queueOf('g2')
+    let theirs: Work | undefined
+    await expect
+      .poll(async () => {
+        clock.now += 61
+        return (theirs = await other.claim([CHANNEL]))
+      })
+      .toBeDefined()
+    await expect.poll(() => signal.aborted).toEqual(true)
+    const { conversationId } = work.claim
+    const session = { conversationId, backend: 'claude', sessionId: 's1', directory: '/projects/here' }
+    finish(succeeded('too late'), { session })
+    await idle()
+    expect({
+      replies: await replies(),
+      message: await stateOf(messageId),
+      run: (await store.runs.get(runId))?.state,
+      session: await store.sessions.get(conversationId),
+      theirs: theirs && (await other.renew(theirs)),
+      wasInterrupted: theirs?.wasInterrupted,
+    }).toEqual({
+      replies: [],
+      message: 'open',
+      run: 'interrupted',
+      session: undefined,
+      theirs: 'held',
+      wasInterrupted: true,
+    })
+  })
+
+  it('that cannot be renewed before it ends stops the turn, which is then done again', async () => {
+    const wrapQueue = (queue: Queue) =>
+      Object.assign(queue, { renew: async () => Promise.reject(new Error('No connection')) })
+    const { store, clock, say, turn, logged, replies } = await setup({ leaseMs: 60, wrapQueue })
+    await say('a', 'hello')
+    const { runId, signal } = await turn(1)
+    await expect.poll(() => logged.length).toBeGreaterThan(1)
+    const wasStoppedEarly = signal.aborted
+    clock.now += 60
+    const again = await turn(2)
+    expect({
+      wasStoppedEarly,
+      isStopped: signal.aborted,
+      run: (await store.runs.get(runId))?.state,
+      replies: await replies(),
+      isAgain: again.work.wasInterrupted,
+      logged: new Set(logged),
+    }).toEqual({
+      wasStoppedEarly: false,
+      isStopped: true,
+      run: 'interrupted',
+      replies: [],
+      isAgain: true,
+      logged: new Set(['lease.not-renewed']),
+    })
+  })
+
+  it('that ended more than 10 times with its gateway is a dead letter with a reply', async () => {
+    const { clock, queue, queueOf, worker, turns, replies } = await setup()
+    const message = { channel: CHANNEL, address: 'a', platformId: 'p1', author: 'ann', text: 'crash me' }
+    await queue.accept(message)
+    const crashing = queueOf('g2')
+    for (let death = 1; death <= 11; death += 1) {
+      expect(await crashing.claim([CHANNEL])).toBeDefined()
+      clock.now += 30_000
+    }
+    worker.wake()
+    const text = 'The gateway ended 11 times while this was worked on.'
+    await expect.poll(replies).toEqual([{ text, notes: [], isError: true }])
+    expect(turns).toEqual([])
+  })
+})
+
+describe('cancelling', () => {
+  it('ends the turn of its conversation without a reply, says what was stopped and lets the next message come', async () => {
+    const { clock, worker, say, turn, idle, replies, stateOf } = await setup()
+    const messageId = await say('a', 'hello')
+    await say('a', 'again')
+    await say('b', 'elsewhere')
+    await turn(2)
+    clock.now += 1_500
+    const stopped = await worker.cancel((await turn(1)).work.claim.conversationId)
+    const [next, elsewhere] = [await turn(3), await turn(2)]
+    next.finish(succeeded('hi'))
+    const wasLeftAlone = !elsewhere.signal.aborted
+    elsewhere.finish(succeeded('ho'))
+    await idle()
+    expect([stopped, await stateOf(messageId), wasLeftAlone, await replies()]).toEqual([
+      { messageId, backend: 'claude', durationMs: 1_500 },
+      'cancelled',
+      true,
+      [answer('hi'), answer('ho')],
+    ])
+  })
+
+  it('keeps an answer that came first', async () => {
+    const { worker, say, turn, replies } = await setup({ isDeaf: true })
+    await say('a', 'hello')
+    const { work, finish } = await turn(1)
+    const cancelled = worker.cancel(work.claim.conversationId)
+    finish(succeeded('hi'))
+    await cancelled
+    expect(await replies()).toEqual([answer('hi')])
+  })
+
+  it('has nothing to say where nothing runs', async () => {
+    const { worker } = await setup()
+    expect(await worker.cancel('nowhere')).toBeUndefined()
+  })
+
+  it('may be asked for by another gateway', async () => {
+    const { store, say, turn, idle, replies, stateOf } = await setup({ leaseMs: 60 })
+    const messageId = await say('a', 'hello')
+    await turn(1)
+    await store.inbox.requestCancel(messageId)
+    await idle()
+    expect([await stateOf(messageId), await replies()]).toEqual(['cancelled', []])
+  })
+})
+
+describe('stopping', () => {
+  it('lets the turns finish and takes nothing more', async () => {
+    const { worker, say, turn, turns, replies, waiting } = await setup()
+    await say('a', 'one')
+    await say('a', 'two')
+    const { finish } = await turn(1)
+    const stopped = worker.stop(60_000)
+    finish(succeeded('hi'))
+    await stopped
+    expect([turns.length, await replies(), await waiting()]).toEqual([
+      1,
+      [answer('hi')],
+      [{ state: 'ready', inMs: 0, failures: 0 }],
+    ])
+  })
+
+  it('hands back at the deadline what is not finished, for the next gateway to go on with', async () => {
+    const { store, worker, createWorker, say, turn, turns, waiting, replies } = await setup()
+    await say('a', 'hello')
+    const { runId, listener } = await turn(1)
+    listener.onEvent({ type: 'started', sessionId: 's1', timestamp: 1 })
+    await worker.stop(0)
+    const state = [await waiting(), (await store.runs.get(runId))?.state, await replies()]
+    createWorker('g2').wake()
+    const { work, finish } = await turn(2)
+    finish(succeeded('hi'))
+    await expect.poll(replies).toEqual([answer('hi')])
+    expect([state, turns.length, work.wasInterrupted, work.claim.interruptions, work.claim.failures]).toEqual([
+      [[{ state: 'ready', inMs: 0, failures: 0 }], 'interrupted', []],
+      2,
+      true,
+      0,
+      0,
+    ])
+  })
+})
+
+describe('a store that fails', () => {
+  function breakable() {
+    const trouble = { failures: 0 }
+    const wrapStore = (store: Store): Store => ({
+      ...store,
+      transaction: async (work) => {
+        if (trouble.failures === 0) return store.transaction(work)
+        trouble.failures -= 1
+        throw new GatewayError('store_full', 'The disk is full.')
+      },
+    })
+    return { trouble, wrapStore }
+  }
+
+  it('when a result is to be written gets it again until it has taken it whole, and it is told once', async () => {
+    let failures = 0
+    const wrapStore = (store: Store): Store => ({
+      ...store,
+      transaction: (work) =>
+        store.transaction((tables) => {
+          const add: Outbox['add'] = async (delivery, now) => {
+            if (failures === 0) return tables.outbox.add(delivery, now)
+            failures -= 1
+            throw new GatewayError('store_full', 'The disk is full.')
+          }
+          return work({ ...tables, outbox: Object.assign(Object.create(tables.outbox) as Outbox, { add }) })
+        }),
+    })
+    const { store, say, turn, turns, idle, replies, stateOf, logged } = await setup({ wrapStore })
+    const messageId = await say('a', 'hello')
+    const { runId, finish } = await turn(1)
+    failures = 2
+    finish(succeeded('hi'))
+    await expect.poll(() => logged).toEqual(['turn.not-written'])
+    const meanwhile = [await stateOf(messageId), (await store.runs.get(runId))?.state]
+    await idle()
+    expect([meanwhile, await replies(), await stateOf(messageId), turns.length, logged]).toEqual([
+      ['open', 'running'],
+      [answer('hi')],
+      'answered',
+      1,
+      ['turn.not-written'],
+    ])
+  })
+
+  it('until the gateway stops leaves the message to its lease, and the next gateway does it again', async () => {
+    const { trouble, wrapStore } = breakable()
+    const { clock, worker, createWorker, say, turn, replies } = await setup({ wrapStore })
+    await say('a', 'hello')
+    const { finish } = await turn(1)
+    trouble.failures = Infinity
+    finish(succeeded('hi'))
+    await worker.stop(0)
+    trouble.failures = 0
+    clock.now += 30_000
+    createWorker('g2').wake()
+    const again = await turn(2)
+    again.finish(succeeded('hi again'))
+    await expect.poll(replies).toEqual([answer('hi again')])
+    expect([again.work.claim.interruptions, again.work.wasInterrupted]).toEqual([1, true])
+  })
+
+  it('when a message is to be taken is asked again, and it is told once', async () => {
+    const { trouble, wrapStore } = breakable()
+    const { worker, say, turn, logged } = await setup({ wrapStore })
+    await say('a', 'one')
+    await turn(1)
+    await say('b', 'two')
+    await turn(2)
+    trouble.failures = 3
+    for (let round = 0; round < 3; round += 1) {
+      worker.wake()
+      await expect.poll(() => trouble.failures).toEqual(2 - round)
+    }
+    await say('c', 'three')
+    await turn(3)
+    expect(logged).toEqual(['queue.claim-failed'])
+  })
+
+  it('before the agent was started loses nothing', async () => {
+    let failures = 1
+    const wrapQueue = (queue: Queue) => {
+      const beginForReal = queue.beginRun.bind(queue)
+      const beginRun: Queue['beginRun'] = async (work, run) => {
+        if (failures === 0) return beginForReal(work, run)
+        failures -= 1
+        throw new GatewayError('store_full', 'The disk is full.')
+      }
+      return Object.assign(queue, { beginRun })
+    }
+    const { clock, worker, say, turn, turns, idle, replies, logged } = await setup({ wrapQueue })
+    await say('a', 'hello')
+    await expect.poll(() => logged).toEqual(['turn.failed'])
+    await idle()
+    clock.now += 30_000
+    worker.wake()
+    const { finish } = await turn(1)
+    finish(succeeded('hi'))
+    await idle()
+    expect([turns.length, await replies()]).toEqual([1, [answer('hi')]])
+  })
+})

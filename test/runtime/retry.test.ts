@@ -1,0 +1,45 @@
+import { describe, expect, it } from 'vitest'
+import type { FailureReason } from '../../src/backends/types.js'
+import { planRetry } from '../../src/runtime/retry.js'
+
+const NOW = 1_000_000
+
+function plan(reason: FailureReason, failures: number, retryAt?: number) {
+  const failure = { reason, message: 'no', report: 'no', ...(retryAt !== undefined && { retryAt }) }
+  return planRetry(failure, failures, NOW)
+}
+
+describe('a retry', () => {
+  it.each<[FailureReason, boolean]>([
+    ['exit', true],
+    ['timeout', true],
+    ['spawn', true],
+    ['no_result', true],
+    ['rate_limit', true],
+    ['auth', false],
+    ['cancelled', false],
+    ['session_lost', false],
+    ['max_turns', false],
+    ['refused', false],
+  ])('after %s would help: %s', (reason, helps) => {
+    expect(plan(reason, 0)).toEqual(helps ? { at: NOW + 5_000, isAttempt: true } : undefined)
+  })
+
+  it.each([
+    [0, 5_000],
+    [1, 10_000],
+    [2, 20_000],
+    [3, undefined],
+    [4, undefined],
+  ])('after %i failures before this one comes in %s ms', (failures, delayMs) => {
+    expect(plan('exit', failures)).toEqual(delayMs && { at: NOW + delayMs, isAttempt: true })
+  })
+
+  it.each([0, 3])('waits for the end of a limit that is named, as no attempt, after %i failures', (failures) => {
+    expect(plan('rate_limit', failures, NOW + 3_600_000)).toEqual({ at: NOW + 3_605_000, isAttempt: false })
+  })
+
+  it('takes no notice of a time that other failures name', () => {
+    expect(plan('exit', 0, NOW + 3_600_000)).toEqual({ at: NOW + 5_000, isAttempt: true })
+  })
+})

@@ -1,0 +1,4 @@
+import { describeEngines } from '../engines.js'
+import { describeStoreContract } from './store-contract.js'
+
+describeEngines('the store', describeStoreContract)

@@ -1,0 +1,214 @@
+// What every store does, whichever database is below. Callers of the tables notice each of these.
+
+import { spawn } from 'node:child_process'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { sql } from 'kysely'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { createLog } from '../../src/log.js'
+import { openPostgres } from '../../src/store/postgres.js'
+import { openSqlite } from '../../src/store/sqlite.js'
+import { openStore, type StoreLocation, storeOn } from '../../src/store/store.js'
+import { openTestStore, type TestEngine } from '../engines.js'
+import type { GatewayProcessOptions, Turn } from './gateway-process.js'
+import { describeInboxContract } from './inbox-contract.js'
+import { describeOutboxContract } from './outbox-contract.js'
+import { describeRecordsContract } from './records-contract.js'
+import { CHANNEL, createStage, newMessage } from './stage.js'
+
+const PROCESS = fileURLToPath(new URL('gateway-process.ts', import.meta.url))
+const log = createLog({ level: 'silent' })
+
+export function describeStoreContract(engine: TestEngine): void {
+  describeInboxContract(engine)
+  describeOutboxContract(engine)
+  describeRecordsContract(engine)
+
+  describe('a transaction', () => {
+    it('that fails has changed nothing, in any table', async () => {
+      const { store } = await createStage(engine)
+      const failure = new Error('half-way')
+      const thrown = await store
+        .transaction(async (tables) => {
+          const { id: conversationId, seq } = await tables.conversations.enter(CHANNEL, 'a', 'a', 1)
+          const message = newMessage({ id: 'one', conversationId, seq })
+          await tables.inbox.add(message, 'open', null, 1)
+          await tables.inbox.enqueue(message, 0, 1)
+          await tables.sessions.set({ conversationId, backend: 'pi', sessionId: 's', directory: '/srv' }, 1)
+          await tables.audit.add({ at: 1, actor: 'ann', action: 'a', subject: 's' })
+          throw failure
+        })
+        .catch((error: unknown) => error)
+      const { conversations, inbox, sessions, audit } = store
+      expect([
+        thrown,
+        await conversations.get('a'),
+        await inbox.get('one'),
+        await inbox.listOpen(1),
+        await sessions.get('a'),
+        await audit.list(1),
+      ]).toEqual([failure, undefined, undefined, [], undefined, []])
+    })
+
+    it('gives its value, and leaves the store usable after one that failed', async () => {
+      const { store } = await createStage(engine)
+      await store.transaction(() => Promise.reject(new Error('no'))).catch(() => {})
+      expect(await store.transaction(async () => 'done')).toBe('done')
+    })
+
+    it('numbers without gaps and doubles when many come in at once', async () => {
+      const { store } = await createStage(engine)
+      const numbers = await Promise.all(
+        Array.from({ length: 30 }, () => store.transaction((tables) => tables.conversations.enter(CHANNEL, 'a', 'a', 1))),
+      )
+      expect(numbers.map(({ seq }) => seq).toSorted((a, b) => a - b)).toEqual(numbers.map((_, index) => index + 1))
+    })
+
+    it('is kept when the store is closed and opened again', async () => {
+      const location = await engine.createLocation()
+      const first = await openStore(location, log)
+      await first.conversations.enter(CHANNEL, 'a', 'a', 1)
+      await first.close()
+      const second = await openTestStore(location)
+      expect(await second.conversations.get('a')).toEqual({ id: 'a', channel: CHANNEL, address: 'a' })
+    })
+  })
+
+  describe('two gateways on one database', () => {
+    it('never work on one conversation at once, answer everything once and keep its order', async () => {
+      const location = await engine.createLocation()
+      const store = await openTestStore(location)
+      const addresses = ['a', 'b', 'c']
+      const turns = (await runGateways(location, { addresses, messagesEach: 12 })).flat()
+      const byAddress = addresses.map((address) => {
+        const ofAddress = turns.filter((turn) => turn.address === address).toSorted((a, b) => a.from - b.from)
+        return ofAddress.every(({ from }, index) => from >= (ofAddress[index - 1]?.to ?? 0))
+      })
+      const orders: string[][] = []
+      const replies: string[][] = []
+      for (const address of addresses) {
+        const id = (await store.conversations.find('chat', address))?.id ?? ''
+        orders.push((await store.inbox.history(id, 100)).map(({ text }) => text))
+        replies.push((await store.outbox.history(id, 100)).map(({ reply }) => reply.text))
+      }
+      expect({
+        claims: turns.map(({ platformId, fence }) => `${platformId} ${fence}`).toSorted(),
+        byAddress,
+        replies,
+        open: await store.inbox.listOpen(1),
+      }).toEqual({
+        claims: orders.flatMap((texts) => texts.map((text) => `${text} 1`)).toSorted(),
+        byAddress: [true, true, true],
+        replies: orders,
+        open: [],
+      })
+      expect(turns).toHaveLength(2 * 3 * 12)
+    })
+
+    it('make the tables once when they start at once', async () => {
+      const location = await engine.createLocation()
+      expect(await runGateways(location, { addresses: ['a'], messagesEach: 0 })).toEqual([[], []])
+    })
+
+    it.skipIf(engine.name === 'sqlite')('wake each other when there is work, once it is committed', async () => {
+      const location = await engine.createLocation()
+      const [one, other] = [await openTestStore(location), await openTestStore(location)]
+      const onWork = vi.fn<() => void>()
+      const unlisten = await other.listen(onWork)
+      onTestFinished(unlisten)
+      const before = await one.transaction(async (tables) => {
+        await tables.conversations.enter(CHANNEL, 'a', 'a', 1)
+        const message = newMessage({ id: 'one', conversationId: 'a', seq: 1 })
+        await tables.inbox.add(message, 'open', null, 1)
+        await tables.inbox.enqueue(message, 0, 1)
+        // A round trip, by which a notification sent too early would have come.
+        await other.conversations.get('a')
+        return onWork.mock.calls.length
+      })
+      await vi.waitFor(() => expect(onWork).toHaveBeenCalled(), { timeout: 20_000, interval: 10 })
+      expect(before).toBe(0)
+    })
+
+    it.skipIf(engine.name === 'sqlite')('hear of work again after the connection was lost', async () => {
+      const location = await engine.createLocation()
+      const stage = storeOn(await openEngine(location))
+      onTestFinished(() => stage.close())
+      const other = await openTestStore(location)
+      const onWork = vi.fn<() => void>()
+      const unlisten = await other.listen(onWork)
+      onTestFinished(unlisten)
+      const listener = sql`from pg_stat_activity where datname = current_database() and query like 'listen %'`
+      await sql`select pg_terminate_backend(pid) ${listener}`.execute(stage.db)
+      const isListening = async () => (await sql`select 1 ${listener}`.execute(stage.db)).rows.length
+      await vi.waitFor(async () => expect(await isListening()).toBe(1), { timeout: 20_000, interval: 50 })
+      await sql`select pg_notify('aetheel_work', '')`.execute(stage.db)
+      await vi.waitFor(() => expect(onWork).toHaveBeenCalled(), { timeout: 20_000, interval: 10 })
+    })
+  })
+
+  describe('the tables', () => {
+    it('are made once: what is there stays when the database is opened again', async () => {
+      const location = await engine.createLocation()
+      const first = await openTestStore(location)
+      await first.projects.put({ id: 'site', directory: '/srv/site' })
+      const second = await openTestStore(location)
+      expect(await second.projects.list()).toEqual([{ id: 'site', directory: '/srv/site' }])
+    })
+
+    it('of a newer Aetheel are refused, and stay as they are', async () => {
+      const location = await engine.createLocation()
+      await (await openTestStore(location)).projects.put({ id: 'site', directory: '/srv/site' })
+      const raw = storeOn(await openEngine(location))
+      onTestFinished(() => raw.close())
+      await sql`insert into kysely_migration (name, timestamp) values ('9999-later', '2999-01-01')`.execute(raw.db)
+      const error = await openStore(location, log).catch((error: unknown) => error)
+      expect([error, await raw.projects.list()]).toEqual([
+        expect.objectContaining({
+          code: 'store_unavailable',
+          message: expect.stringMatching(/9999-later.*newer Aetheel.*use that version, or another database/),
+        }),
+        [{ id: 'site', directory: '/srv/site' }],
+      ])
+    })
+
+    it('are made whole or not at all', async () => {
+      const location = await engine.createLocation()
+      const raw = storeOn(await openEngine(location))
+      onTestFinished(() => raw.close())
+      await sql`create table audit (id text)`.execute(raw.db)
+      const error = await openStore(location, log).catch((error: unknown) => error)
+      await sql`drop table audit`.execute(raw.db)
+      const store = await openTestStore(location)
+      expect([error, await store.audit.list(1)]).toEqual([expect.objectContaining({ code: 'store_unavailable' }), []])
+    })
+  })
+}
+
+async function openEngine({ file, databaseUrl }: StoreLocation) {
+  return databaseUrl === undefined ? openSqlite(file) : openPostgres(databaseUrl, log)
+}
+
+/** Two at once; what each of them had in hand. */
+async function runGateways(
+  location: StoreLocation,
+  work: Pick<GatewayProcessOptions, 'addresses' | 'messagesEach'>,
+): Promise<Turn[][]> {
+  const gateways = await Promise.all(['one', 'two'].map((gatewayId) => startGateway({ ...work, gatewayId, location })))
+  return Promise.all(gateways.map(({ go }) => go()))
+}
+
+async function startGateway(options: GatewayProcessOptions): Promise<{ go(): Promise<Turn[]> }> {
+  const gateway = spawn(process.execPath, ['--import', 'tsx', PROCESS, JSON.stringify(options)], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
+  onTestFinished(() => void gateway.kill('SIGKILL'))
+  const lines = createInterface({ input: gateway.stdout })[Symbol.asyncIterator]()
+  await lines.next()
+  return {
+    go: async () => {
+      gateway.stdin.write('go\n')
+      const { value } = await lines.next()
+      return JSON.parse(String(value)) as Turn[]
+    },
+  }
+}
