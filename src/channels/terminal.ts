@@ -1,9 +1,11 @@
 import type { Channel, LiveEvent, OutgoingReply } from './types.js'
 
-/** Somebody who looks at a conversation now. Contract: neither throws. */
+/** Somebody who looks at a conversation now. */
 export interface Onlooker {
+  /** Contract: returns at once and never throws. */
   onEvent(event: LiveEvent): void
-  onReply(reply: OutgoingReply): void
+  /** A reply that could not be shown comes again. */
+  onReply(reply: OutgoingReply): Promise<void>
 }
 
 /**
@@ -31,7 +33,7 @@ export class TerminalChannel implements Channel {
   async start(): Promise<void> {}
 
   async send(reply: OutgoingReply): Promise<void> {
-    for (const onlooker of this.#onlookers.get(reply.address) ?? []) onlooker.onReply(reply)
+    await Promise.all([...(this.#onlookers.get(reply.address) ?? [])].map((onlooker) => onlooker.onReply(reply)))
   }
 
   show(event: LiveEvent): void {

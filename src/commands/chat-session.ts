@@ -40,8 +40,11 @@ interface ShownRun {
   seq: number
   /** Whether all of it was seen from its beginning. */
   isWhole: boolean
+  isOver: boolean
   printer: TurnPrinter
 }
+
+type EventPush = Extract<Push, { kind: 'event' }>
 
 const POLL_MS = 1_000
 const RECONNECT_MS = 300
@@ -57,8 +60,11 @@ export class ChatSession {
   readonly #shownReplies = new Set<string>()
   #afterSeq = 0
   #run: ShownRun | undefined
+  /** Of the next turn, while the reply of the last one is on its way. */
+  #held: EventPush[] = []
   #failedTurn: { messageId: string; problem: string; at: number } | undefined
-  #isPolling = false
+  #polling: Promise<void> | undefined
+  #mayBeMore = false
   #lastProblem = ''
   #isClosed = false
   #poll: NodeJS.Timeout | undefined
@@ -90,11 +96,11 @@ export class ChatSession {
   onPush(push: Push): void {
     switch (push.kind) {
       case 'event':
-        return this.#showEvent(push)
+        return this.#take(push)
       case 'reply':
         this.#showReply({ ...push, id: push.idempotencyKey })
-        void this.#catchUp()
-        return
+        if (push.isLast && push.messageId !== undefined) this.#finished.add(push.messageId)
+        return this.#settleFinished()
       default: // Of a newer gateway: what matters of it is on record.
     }
   }
@@ -214,25 +220,33 @@ export class ChatSession {
   }
 
   /** Reads from the record what was not pushed. */
-  async #catchUp(): Promise<void> {
-    if (!this.#control || this.#isPolling) return
-    this.#isPolling = true
+  #catchUp(): Promise<void> {
+    this.#mayBeMore = true
+    this.#polling ??= this.#readRecord().finally(() => {
+      this.#polling = undefined
+    })
+    return this.#polling
+  }
+
+  async #readRecord(): Promise<void> {
     const { address } = this.options
     try {
-      const request = { address, afterSeq: this.#afterSeq, limit: POLLED_ENTRIES }
-      const { entries } = await this.#control.call('chat.history', request)
-      for (const entry of entries) {
-        if (entry.kind === 'reply') this.#showReply(entry)
-        else if (entry.state !== 'open') this.#finished.add(entry.id)
+      while (this.#control && this.#mayBeMore) {
+        this.#mayBeMore = false
+        const request = { address, afterSeq: this.#afterSeq, limit: POLLED_ENTRIES }
+        const { entries } = await this.#control.call('chat.history', request)
+        for (const entry of entries) {
+          if (entry.kind === 'reply') this.#showReply(entry)
+          else if (entry.state !== 'open') this.#finished.add(entry.id)
+        }
+        this.#tellOfRetry(entries)
+        this.#advance(entries)
+        this.#settleFinished()
+        this.#release()
+        this.#lastProblem = ''
       }
-      this.#tellOfRetry(entries)
-      this.#advance(entries)
-      this.#settleFinished()
-      this.#lastProblem = ''
     } catch (error) {
       if (!isGone(error)) this.#tell(error)
-    } finally {
-      this.#isPolling = false
     }
   }
 
@@ -256,17 +270,30 @@ export class ChatSession {
     this.options.onQuiet()
   }
 
-  #showEvent({ runId, messageId, seq, event }: Extract<Push, { kind: 'event' }>): void {
+  #take(push: EventPush): void {
+    const isNext = this.#run !== undefined && this.#run.isOver && this.#run.id !== push.runId
+    if (isNext || this.#held.length > 0) this.#held.push(push)
+    else this.#showEvent(push)
+  }
+
+  /** The last turn has its reply, or gets none. */
+  #release(): void {
+    for (const push of this.#held.splice(0)) this.#showEvent(push)
+  }
+
+  #showEvent({ runId, messageId, seq, event }: EventPush): void {
     if (this.#run?.id !== runId) {
       this.#run?.printer.break()
-      this.#run = { id: runId, messageId, seq: 0, isWhole: true, printer: this.#newPrinter() }
+      this.#run = { id: runId, messageId, seq: 0, isWhole: true, isOver: false, printer: this.#newPrinter() }
     }
     const run = this.#run
     if (seq !== run.seq + 1) run.isWhole = false
     run.seq = seq
     if (run.isWhole) run.printer.show(event)
-    if (event.type !== 'complete' || !event.result.failure) return
-    this.#failedTurn = { messageId, problem: event.result.failure.message, at: Date.now() }
+    if (event.type !== 'complete') return
+    run.isOver = true
+    const { failure } = event.result
+    if (failure) this.#failedTurn = { messageId, problem: failure.message, at: Date.now() }
   }
 
   #showReply({ id, messageId, text, notes, isError }: ShownReply): void {
@@ -284,6 +311,7 @@ export class ChatSession {
       printer.answer(text)
     }
     for (const note of notes) printer.note(`! ${note}`)
+    this.#release()
     if (!this.isBusy) this.options.onQuiet()
   }
 

@@ -31,7 +31,10 @@ export function gatewayHandlers(
       if (projectId !== undefined) await chooseProject(gateway, terminal.name, address, projectId, now)
       const detach = terminal.attach(address, {
         onEvent: (event) => peer.push({ kind: 'event', ...event }),
-        onReply: (reply) => peer.push({ kind: 'reply', ...reply }),
+        onReply: async (reply) => {
+          const message = reply.messageId === undefined ? undefined : await store.inbox.get(reply.messageId)
+          peer.push({ kind: 'reply', ...reply, isLast: message?.state !== 'open' })
+        },
       })
       peer.onClose(detach)
       return {}

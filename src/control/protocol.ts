@@ -68,8 +68,10 @@ export interface ShownReply {
   isError: boolean
 }
 
-/** `messageId` of an event is the message it belongs to. */
-export type Push = ({ kind: 'event' } & LiveEvent) | ({ kind: 'reply' } & OutgoingReply)
+export type Push =
+  | ({ kind: 'event' } & LiveEvent)
+  /** `isLast`: its message gets no other. */
+  | ({ kind: 'reply'; isLast: boolean } & OutgoingReply)
 
 /** Whoever called, for as long as they are there. */
 export interface Peer {

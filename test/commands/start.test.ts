@@ -118,7 +118,7 @@ describe.concurrent('aetheel start', () => {
     await chat.printed('The gateway has gone.')
     chat.kill('SIGTERM')
     await chat.exited
-    await expect.poll(() => terminal.leftovers(), { timeout: 15_000 }).toEqual([])
+    await test.expect.poll(() => terminal.leftovers(), { timeout: 15_000 }).toEqual([])
     expect(exitCode).toBe(1)
   })
 })

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { describe, it } from 'vitest'
+import type { AgentEvent } from '../../src/backends/types.js'
 import { databaseFile, requireBackend } from '../../src/gateway.js'
 import { openStore } from '../../src/store/store.js'
 import { AgentScript } from '../contract/agent-script.js'
@@ -17,9 +18,12 @@ cat > /dev/null
 printf '{"type":"result","subtype":"success","is_error":false,"session_id":"s1","result":"%s"}\\n' "$PWD $*"
 `
 
-describe('a gateway', () => {
-  it('answers a message, shows what the agent does, and has nothing on record as running after it', async () => {
-    const { gateway, channel, steps } = await new Stage().start()
+describe.concurrent('a gateway', () => {
+  it('answers a message, shows what the agent does, and has nothing on record as running after it', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const { gateway, channel, steps } = await new Stage(onTestFinished).start()
     const acceptance = await channel.say('a', 'What is my name?')
     await expect.poll(() => channel.replies.length, SOON).toEqual(1)
     const { messageId } = acceptance
@@ -52,8 +56,8 @@ describe('a gateway', () => {
     })
   })
 
-  it('answers a message that is delivered again once', async () => {
-    const { channel } = await new Stage().start()
+  it('answers a message that is delivered again once', async ({ expect, onTestFinished }) => {
+    const { channel } = await new Stage(onTestFinished).start()
     const first = await channel.say('a', 'hello', 'p1')
     const again = await channel.say('a', 'hello', 'p1')
     await channel.say('b', 'hello', 'p2')
@@ -65,8 +69,8 @@ describe('a gateway', () => {
     ])
   })
 
-  it('goes on in the same session after a restart', async () => {
-    const stage = new Stage()
+  it('goes on in the same session after a restart', async ({ expect, onTestFinished }) => {
+    const stage = new Stage(onTestFinished)
     const before = await stage.start()
     await before.channel.say('a', 'my name is Ada')
     await expect.poll(() => before.channel.replies.length, SOON).toEqual(1)
@@ -78,8 +82,11 @@ describe('a gateway', () => {
       .toEqual(['Your name is Ada; you told me earlier in this session.'])
   })
 
-  it('tells the person when the agent has lost the session, and answers all the same', async () => {
-    const stage = new Stage()
+  it('tells the person when the agent has lost the session, and answers all the same', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const stage = new Stage(onTestFinished)
     const { gateway, channel } = await stage.start()
     const { conversationId } = await channel.say('a', 'my name is Ada')
     await expect.poll(() => channel.replies.length, SOON).toEqual(1)
@@ -95,8 +102,8 @@ describe('a gateway', () => {
     })
   })
 
-  it('works where and with what the project of a conversation says', async () => {
-    const stage = new Stage()
+  it('works where and with what the project of a conversation says', async ({ expect, onTestFinished }) => {
+    const stage = new Stage(onTestFinished)
     const directory = stage.makeDirectory('project')
     const project = { directory, model: 'small', allowedTools: ['Read'], maxTurns: 3 }
     const BACKEND_CLI_PATH = stage.executable('call-agent', CALL_AGENT)
@@ -125,8 +132,8 @@ describe('a gateway', () => {
     ])
   })
 
-  it('tells the person what is wrong when the project is not there any more', async () => {
-    const { gateway, channel } = await new Stage().start()
+  it('tells the person what is wrong when the project is not there any more', async ({ expect, onTestFinished }) => {
+    const { gateway, channel } = await new Stage(onTestFinished).start()
     const { conversationId } = await channel.say('a', 'hello')
     await expect.poll(() => channel.replies.length, SOON).toEqual(1)
     await gateway.store.conversations.configure(conversationId, { projectId: 'gone' })
@@ -136,19 +143,22 @@ describe('a gateway', () => {
     expect([text, isError]).toEqual(['The project gone of this conversation is not configured any more.', true])
   })
 
-  it('ends the whole tree of an agent by /stop and is free for the next message', async () => {
-    const stage = new Stage()
+  it('ends the whole tree of an agent by /stop and is free for the next message', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const stage = new Stage(onTestFinished)
     const { gateway, channel } = await stage.start({ BACKEND_CLI_PATH: agentPath('fake-agent.sh') })
     const script = new AgentScript('claude', stage.directory)
-    const steps = [
+    const hidingTools = script.prompt([
       { start: true },
       { ignoreSignals: ['SIGINT', 'SIGTERM'] },
       { descendant: 'own-session' },
       { descendant: 'orphan' },
       { touch: 'ready' },
       { hang: true },
-    ] as const
-    await channel.say('a', script.prompt(steps.map((step) => structuredClone(step) as never)))
+    ])
+    await channel.say('a', hidingTools)
     await expect.poll(() => existsSync(join(stage.workingDir, 'ready')), SOON).toEqual(true)
     const during = { alive: stage.alive().length, processes: await gateway.store.ledger.processesOf(gateway.id) }
     const answer = await channel.command('a', '/stop')
@@ -163,8 +173,8 @@ describe('a gateway', () => {
     ])
   })
 
-  it('changes the agent by /backend, and no session goes with it', async () => {
-    const stage = new Stage()
+  it('changes the agent by /backend, and no session goes with it', async ({ expect, onTestFinished }) => {
+    const stage = new Stage(onTestFinished)
     writeFileSync(join(stage.workingDir, 'answer'), printedAnswer('codex', 'Codex here.'))
     stage.executable('codex', '#!/bin/sh\ncat > /dev/null\ncat answer\n')
     const { channel } = await stage.start()
@@ -188,11 +198,10 @@ describe('a gateway', () => {
     ])
   })
 
-  it('tells the hooks what happens, in order', async () => {
-    const stage = new Stage()
+  it('tells the hooks what happens, in order', async ({ expect, onTestFinished }) => {
+    const stage = new Stage(onTestFinished)
     const on = ['message-received', 'run-started', 'run-finished', 'reply-sent', 'error']
     const hooks = [{ on, command: ['/bin/sh', '-c', 'cat >> told; echo >> told'] }]
-    stage.executable('codex', '#!/bin/sh\ncat > /dev/null\necho Not logged in >&2\nexit 1\n')
     const { channel, stop } = await stage.start({}, { hooks })
     const { messageId, conversationId } = await channel.say('a', 'hello')
     await expect.poll(() => channel.replies.length, SOON).toEqual(1)
@@ -208,15 +217,32 @@ describe('a gateway', () => {
     ])
   })
 
-  it('keeps its data readable by its owner alone', async () => {
-    const { config } = await new Stage().start()
+  it('tells the hooks of an agent that fails', async ({ expect, onTestFinished }) => {
+    const stage = new Stage(onTestFinished)
+    const hooks = [{ on: ['error'], command: ['/bin/sh', '-c', 'cat > part; mv part told'] }]
+    const { channel } = await stage.start({ BACKEND_CLI_PATH: agentPath('fake-agent.sh') }, { hooks })
+    const script = new AgentScript('claude', stage.directory)
+    const { conversationId } = await channel.say('a', script.prompt([{ fail: 'Out of order' }, { exit: 1 }]))
+    const told = join(stage.workingDir, 'told')
+    await expect.poll(() => existsSync(told), SOON).toEqual(true)
+    expect(JSON.parse(readFileSync(told, 'utf8'))).toMatchObject({
+      hook: 'error',
+      conversationId,
+      backend: 'claude',
+      reason: 'exit',
+      message: expect.stringContaining('Out of order'),
+    })
+  })
+
+  it('keeps its data readable by its owner alone', async ({ expect, onTestFinished }) => {
+    const { config } = await new Stage(onTestFinished).start()
     expect(statSync(config.home).mode & 0o777).toEqual(0o700)
   })
 })
 
-describe('a gateway that stops', () => {
-  it('leaves nothing: no guardian, no agent, no record of itself', async () => {
-    const stage = new Stage()
+describe.concurrent('a gateway that stops', () => {
+  it('leaves nothing: no guardian, no agent, no record of itself', async ({ expect, onTestFinished }) => {
+    const stage = new Stage(onTestFinished)
     const { gateway, config, channel, stop } = await stage.start()
     await channel.say('a', 'hello')
     await expect.poll(() => channel.replies.length, SOON).toEqual(1)
@@ -231,8 +257,8 @@ describe('a gateway that stops', () => {
     ])
   })
 
-  it('lets the agents finish, and their answers go out', async () => {
-    const stage = new Stage()
+  it('lets the agents finish, and their answers go out', async ({ expect, onTestFinished }) => {
+    const stage = new Stage(onTestFinished)
     const { channel, steps, stop } = await stage.start({ MAX_CONCURRENT_QUERIES: '3' })
     for (const address of ['a', 'b', 'c']) await channel.say(address, 'What is my name?')
     await expect.poll(() => steps.filter((step) => step === 'claimed').length, SOON).toEqual(3)
@@ -240,11 +266,14 @@ describe('a gateway that stops', () => {
     expect(channel.texts()).toEqual(Array.from({ length: 3 }, () => 'I do not know it yet.'))
   })
 
-  it('hands back at once what is not finished when it may not drain, and the next one answers, once', async () => {
-    const stage = new Stage()
+  it('hands back at once what is not finished when it may not drain, and the next one goes on with it', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const stage = new Stage(onTestFinished)
     const before = await stage.start({ DRAIN_TIMEOUT_MS: '0' })
-    await before.channel.say('a', 'my name is Ada, which files are there?')
-    await expect.poll(() => before.steps, SOON).toContain('streaming')
+    await before.channel.say('a', 'Please count to ten.')
+    await expect.poll(() => before.channel.shown.some(({ event }) => isAfterOne(event)), SOON).toEqual(true)
     await before.stop()
     const left = stage.alive()
     const after = await stage.start()
@@ -253,19 +282,23 @@ describe('a gateway that stops', () => {
     expect([left, before.channel.replies, after.channel.texts()]).toEqual([
       [],
       [],
-      [expect.stringContaining('I asked a real shell.')],
+      [expect.stringMatching(/^I was cut off at \w+, so I go on: .*ten\.$/)],
     ])
   })
 })
 
-describe('the agent that is chosen', () => {
-  it('is found before the gateway starts', async () => {
-    const stage = new Stage()
+function isAfterOne(event: AgentEvent): boolean {
+  return event.type === 'output' && event.content.includes('two')
+}
+
+describe.concurrent('the agent that is chosen', () => {
+  it('is found before the gateway starts', async ({ expect, onTestFinished }) => {
+    const stage = new Stage(onTestFinished)
     await expect(requireBackend(stage.config(), stage.environment, stage.log)).resolves.toBeUndefined()
   })
 
-  it('is missed by name and path, in the error and in the log', async () => {
-    const stage = new Stage()
+  it('is missed by name and path, in the error and in the log', async ({ expect, onTestFinished }) => {
+    const stage = new Stage(onTestFinished)
     const BACKEND_CLI_PATH = join(stage.directory, 'nowhere')
     const missing = requireBackend(stage.config({ BACKEND_CLI_PATH }), stage.environment, stage.log)
     await expect(missing).rejects.toMatchObject({

@@ -5,7 +5,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { onTestFinished } from 'vitest'
+import type { TestContext } from 'vitest'
 import type { Acceptance, Channel, ChannelHost, LiveEvent, OutgoingReply } from '../../src/channels/types.js'
 import { type GatewayConfig, loadConfig } from '../../src/config.js'
 import { type Gateway, makeHome, startGateway } from '../../src/gateway.js'
@@ -88,7 +88,8 @@ export class Stage {
   })
   readonly #running = new Set<RunningGateway>()
 
-  constructor() {
+  /** Everything is stopped and removed when the test is over. */
+  constructor(onTestFinished: TestContext['onTestFinished']) {
     onTestFinished(async () => {
       for (const { stop } of this.#running) await stop()
       endLivingProcesses(this.directory)

@@ -1,0 +1,253 @@
+import { randomBytes } from 'node:crypto'
+import { existsSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { inspect } from 'node:util'
+import { type Kysely, sql } from 'kysely'
+import { describe, expect, it } from 'vitest'
+import { GatewayError } from '../../src/errors.js'
+import { databaseFile, type Gateway } from '../../src/gateway.js'
+import { MAX_MESSAGE_CHARACTERS } from '../../src/queue/queue.js'
+import { lockDirectory } from '../../src/store/sqlite.js'
+import { AgentScript } from '../contract/agent-script.js'
+import { agentPath } from '../contract/stage.js'
+import { postgresUrl } from '../postgres.js'
+import { ECHO_AGENT, Stage } from './stage.js'
+
+const SOON = { timeout: 20_000, interval: 20 }
+
+async function codeAndMessage(work: Promise<unknown>): Promise<{ code: string; message: string }> {
+  const error: unknown = await work.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  )
+  if (!(error instanceof GatewayError)) throw new Error(`Not refused, or not with a clear word: ${inspect(error)}`)
+  return { code: error.code, message: error.message }
+}
+
+describe('a database file', () => {
+  it('that is none is refused, and left as it is', async ({ onTestFinished }) => {
+    const stage = new Stage(onTestFinished)
+    const file = databaseFile(stage.config())
+    stage.makeDirectory('data')
+    const garbage = randomBytes(20_000)
+    writeFileSync(file, garbage)
+    const { code, message } = await codeAndMessage(stage.start())
+    expect([code, message, readFileSync(file).equals(garbage)]).toEqual([
+      'store_corrupt',
+      `${file} is not a database, or it is damaged. It was not touched. Put a backup in its place, or move it away to begin with an empty one.`,
+      true,
+    ])
+  })
+
+  it('that was cut off in the middle is refused, and not cut further', async ({ onTestFinished }) => {
+    const stage = new Stage(onTestFinished)
+    const { config, channel, stop } = await stage.start({
+      BACKEND_CLI_PATH: stage.executable('echo-agent', ECHO_AGENT),
+    })
+    for (let index = 0; index < 5; index += 1) await channel.say('a', `${index} ${'long '.repeat(10_000)}`)
+    await expect.poll(() => channel.replies.length, SOON).toEqual(5)
+    await stop()
+    const file = databaseFile(config)
+    const half = Math.floor(statSync(file).size / 2)
+    truncateSync(file, half)
+    const { code } = await codeAndMessage(stage.start())
+    expect([code, statSync(file).size]).toEqual(['store_corrupt', half])
+  })
+})
+
+describe('a data directory', () => {
+  it('that cannot be made is refused with what to do', async ({ onTestFinished }) => {
+    const stage = new Stage(onTestFinished)
+    writeFileSync(join(stage.directory, 'file'), '')
+    const places = [join(stage.directory, 'file', 'data'), '/proc/aetheel']
+    const refusals = []
+    for (const AETHEEL_HOME of places) refusals.push(await codeAndMessage(stage.start({ AETHEEL_HOME })))
+    expect(refusals).toEqual(
+      places.map((place) => ({
+        code: 'store_unavailable',
+        message: expect.stringMatching(
+          new RegExp(`^The data directory ${place} cannot be made: .* Set AETHEEL_HOME to another\\.$`),
+        ),
+      })),
+    )
+  })
+
+  it('that is in use by a gateway is refused until that has let go of it', async ({ onTestFinished }) => {
+    const stage = new Stage(onTestFinished)
+    const file = join(stage.directory, 'data', 'gateway.lock')
+    const release = await lockDirectory(file)
+    const refusal = await codeAndMessage(lockDirectory(file))
+    release()
+    const releaseAgain = await lockDirectory(file)
+    releaseAgain()
+    expect(refusal).toEqual({
+      code: 'gateway_running',
+      message: `Another gateway uses ${join(stage.directory, 'data')}. Stop that one first, or give this one a directory of its own by AETHEEL_HOME.`,
+    })
+  })
+})
+
+describe('a full disk', () => {
+  /** As large as it is now, or as large as it likes. */
+  async function limit({ store }: Gateway, isFull: boolean): Promise<void> {
+    const { db } = store as unknown as { db: Kysely<unknown> }
+    await sql.raw(`pragma max_page_count = ${isFull ? 1 : 1_000_000_000}`).execute(db)
+  }
+
+  const LONG = 'long '.repeat(40_000)
+
+  it('refuses a message, so that the platform sends it again, and takes it when there is room', async ({
+    onTestFinished,
+  }) => {
+    const stage = new Stage(onTestFinished)
+    const { gateway, channel } = await stage.start({ BACKEND_CLI_PATH: stage.executable('echo-agent', ECHO_AGENT) })
+    await channel.say('a', 'before')
+    await expect.poll(() => channel.texts(), SOON).toEqual(['before'])
+    await limit(gateway, true)
+    const refusal = await codeAndMessage(channel.say('a', LONG, 'p1'))
+    await limit(gateway, false)
+    const acceptance = await channel.say('a', LONG, 'p1')
+    await expect.poll(() => channel.replies.length, SOON).toEqual(2)
+    expect([refusal, acceptance, channel.texts()[1] === LONG]).toEqual([
+      {
+        code: 'store_full',
+        message: expect.stringContaining('the disk is full. Nothing was changed. Make room on the disk'),
+      },
+      expect.objectContaining({ status: 'accepted', position: 0 }),
+      true,
+    ])
+  })
+
+  it('while an agent works does not lose its answer, which goes out when there is room', async ({ onTestFinished }) => {
+    const stage = new Stage(onTestFinished)
+    const { gateway, channel } = await stage.start({ BACKEND_CLI_PATH: agentPath('fake-agent.sh') })
+    const script = new AgentScript('claude', stage.directory)
+    const steps = [{ start: true }, { touch: 'begun' }, { waitFor: 'full' }, { answer: LONG }] as const
+    await channel.say('a', script.prompt([...steps]))
+    await expect.poll(() => existsSync(join(stage.workingDir, 'begun')), SOON).toEqual(true)
+    await limit(gateway, true)
+    writeFileSync(join(stage.workingDir, 'full'), '')
+    await expect.poll(() => stage.messages(), SOON).toContain('turn.not-written')
+    const meanwhile = channel.replies.length
+    await limit(gateway, false)
+    await expect.poll(() => channel.replies.length, SOON).toEqual(1)
+    const [run, ...others] = await gateway.store.runs.list(10)
+    const events = run ? await gateway.store.runs.events(run.id) : []
+    expect([meanwhile, channel.texts()[0] === LONG, run?.state, others, events.at(-1)?.event.type]).toEqual([
+      0,
+      true,
+      'answered',
+      [],
+      'complete',
+    ])
+  })
+})
+
+describe('a DATABASE_URL', () => {
+  const PASSWORD = 'correct-horse'
+
+  /** Whatever is said anywhere, with causes and all. */
+  async function refused(stage: Stage, DATABASE_URL: string) {
+    const error: unknown = await stage.start({ DATABASE_URL }).then(
+      () => undefined,
+      (reason: unknown) => reason,
+    )
+    if (!(error instanceof GatewayError)) throw new Error(`Not refused with a clear word: ${inspect(error)}`)
+    const said = inspect(error, { depth: 10 }) + stage.logged.join('')
+    return { code: error.code, message: error.message, isPasswordTold: said.includes(PASSWORD) }
+  }
+
+  it('at which nobody listens is refused, without its password', async ({ onTestFinished }) => {
+    expect(await refused(new Stage(onTestFinished), `postgres://ann:${PASSWORD}@127.0.0.1:1/chats`)).toEqual({
+      code: 'store_unavailable',
+      message: expect.stringMatching(
+        /^PostgreSQL at 127\.0\.0\.1:1\/chats cannot be used: .*ECONNREFUSED.*Check DATABASE_URL and that the server runs\.$/,
+      ),
+      isPasswordTold: false,
+    })
+  })
+
+  it.each([
+    ['is of something else', `mysql://ann:${PASSWORD}@localhost/chats`],
+    ['is no URL', `postgres://ann:${PASSWORD}@local host:x/chats`],
+    ['has no host', `ann:${PASSWORD}`],
+  ])('that %s is refused before anything is done, without its password', async (_, url) => {
+    const finished: Array<() => unknown> = []
+    const stage = new Stage((work) => finished.push(work as () => unknown))
+    const refusal = await refused(stage, url)
+    for (const work of finished) await work()
+    expect(refusal).toEqual({
+      code: 'config_invalid',
+      message: 'DATABASE_URL must be a URL such as postgres://user:password@host:5432/name.',
+      isPasswordTold: false,
+    })
+  })
+
+  it.skipIf(postgresUrl() === undefined)(
+    'of a database that is not there is refused, without its password',
+    async ({ onTestFinished }) => {
+      const url = new URL(postgresUrl() ?? '')
+      url.pathname = '/nowhere'
+      url.password = PASSWORD
+      expect(await refused(new Stage(onTestFinished), url.href)).toEqual({
+        code: 'store_unavailable',
+        message: expect.stringContaining('cannot be used: database "nowhere" does not exist. Check DATABASE_URL'),
+        isPasswordTold: false,
+      })
+    },
+  )
+})
+
+describe('a message', () => {
+  async function setup(onTestFinished: ConstructorParameters<typeof Stage>[0]) {
+    const stage = new Stage(onTestFinished)
+    return stage.start({ BACKEND_CLI_PATH: stage.executable('echo-agent', ECHO_AGENT) })
+  }
+
+  it.each([
+    [
+      'of 5 MB',
+      'x'.repeat(5_000_000),
+      'The message is too long: 5000000 characters, of at most 1000000. Put it in a file and name the file.',
+    ],
+    ['of only spaces', ' \n\t\u00A0 ', 'The message is empty. Write what the agent should do.'],
+    ['of nothing', '', 'The message is empty. Write what the agent should do.'],
+    ['of only NUL', '\0\0', 'The message is empty. Write what the agent should do.'],
+  ])('%s is refused, the person reads why, and the next one is answered', async (_, text, reason) => {
+    const finished: Array<() => unknown> = []
+    const { gateway, channel } = await setup((work) => finished.push(work as () => unknown))
+    const acceptance = await channel.say('a', text, 'p1')
+    const again = await channel.say('a', text, 'p1')
+    await channel.say('a', 'hello')
+    await expect.poll(() => channel.replies.length, SOON).toEqual(2)
+    const kept = await gateway.store.inbox.get(acceptance.messageId)
+    const replies = channel.replies.map(({ text, isError }) => ({ text, isError }))
+    for (const work of finished) await work()
+    expect([acceptance, again.status, replies, kept?.state, (kept?.text.length ?? 0) <= 1_000]).toEqual([
+      expect.objectContaining({ status: 'refused', reason }),
+      'duplicate',
+      [
+        { text: reason, isError: true },
+        { text: 'hello', isError: false },
+      ],
+      'refused',
+      true,
+    ])
+  })
+
+  it.each([
+    ['with NUL', 'a\0b', 'ab'],
+    ['with half characters', 'a\uD83Db\uDE00', 'a\uFFFDb\uFFFD'],
+    ['of 10,000 emoji', '👩‍👩‍👧🦆'.repeat(5_000), '👩‍👩‍👧🦆'.repeat(5_000)],
+    ['with quotes and escapes', `'"\\ \u001B[31m %s $1 ; drop table messages --`, undefined],
+    ['as long as one may be', 'ä'.repeat(MAX_MESSAGE_CHARACTERS), undefined],
+  ])('%s reaches the agent and comes back', async (_, text, expected = text) => {
+    const finished: Array<() => unknown> = []
+    const { channel } = await setup((work) => finished.push(work as () => unknown))
+    await channel.say('a', text)
+    await expect.poll(() => channel.replies.length, SOON).toEqual(1)
+    const [reply] = channel.texts()
+    for (const work of finished) await work()
+    expect(reply === expected ? 'the same' : reply).toEqual('the same')
+  })
+})

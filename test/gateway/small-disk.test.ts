@@ -1,0 +1,71 @@
+// On a disk that is really full. AETHEEL_SMALL_DISK names a directory on one of a few megabytes; .ci/run mounts it.
+
+import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, it } from 'vitest'
+import { Stage } from './stage.js'
+
+const SMALL_DISK = process.env['AETHEEL_SMALL_DISK']
+const SOON = { timeout: 20_000, interval: 20 }
+const LONG_TEXT = 'long '.repeat(60_000)
+
+/** Begins to speak, and ends with what it was asked once the file named `go` is there. */
+const PATIENT_AGENT = `#!/usr/bin/env node
+import { existsSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { text } from 'node:stream/consumers'
+const result = await text(process.stdin)
+const delta = { type: 'content_block_delta', delta: { type: 'text_delta', text: 'Well, ' } }
+console.log(JSON.stringify({ type: 'stream_event', session_id: 's1', event: delta }))
+while (!existsSync('go')) await sleep(20)
+console.log(JSON.stringify({ type: 'result', subtype: 'success', is_error: false, session_id: 's1', result }))
+`
+
+describe.skipIf(SMALL_DISK === undefined)('a gateway on a full disk', () => {
+  it('says that it takes no more, and delivers what an agent had done once there is room', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const disk = mkdtempSync(join(SMALL_DISK ?? '', 'disk-'))
+    onTestFinished(() => rmSync(disk, { recursive: true, force: true }))
+    const stage = new Stage(onTestFinished)
+    const agent = stage.executable('patient-agent.mjs', PATIENT_AGENT)
+    const home = join(disk, 'home')
+    mkdirSync(home)
+    const { channel, steps } = await stage.start({ AETHEEL_HOME: home, BACKEND_CLI_PATH: agent })
+
+    await channel.say('a', LONG_TEXT, 'first')
+    await expect.poll(() => steps, SOON).toContain('streaming')
+    const removeFiller = fillDisk(disk)
+    const refused = await channel.say('a', `second ${LONG_TEXT}`, 'second').catch((error: unknown) => error)
+    writeFileSync(join(stage.workingDir, 'go'), '')
+    await expect.poll(() => stage.messages(), SOON).toContain('turn.not-written')
+    const repliesWhileFull = channel.replies.length
+    removeFiller()
+    await expect.poll(() => channel.texts(), SOON).toEqual([LONG_TEXT])
+    await channel.say('a', `second ${LONG_TEXT}`, 'second')
+    await expect.poll(() => channel.texts(), SOON).toEqual([LONG_TEXT, `second ${LONG_TEXT}`])
+    expect({ refused, repliesWhileFull }).toEqual({
+      refused: expect.objectContaining({ code: 'store_full', message: expect.stringContaining('the disk is full') }),
+      repliesWhileFull: 0,
+    })
+  })
+})
+
+function fillDisk(directory: string): () => void {
+  const filler = join(directory, 'filler')
+  const file = openSync(filler, 'w')
+  try {
+    for (let size = 65_536; size >= 512;) {
+      try {
+        writeSync(file, Buffer.alloc(size))
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error
+        size /= 2
+      }
+    }
+  } finally {
+    closeSync(file)
+  }
+  return () => rmSync(filler)
+}

@@ -1,0 +1,333 @@
+// The queue as one would explain it: lines of messages, of which the first may be in somebody's hands. No fences, no
+// tables. What the queue does with two gateways is compared with it after every step.
+
+import { randomUUID } from 'node:crypto'
+import { expect } from 'vitest'
+import { Queue, type Settlement, type Work } from '../../src/queue/queue.js'
+import type { MessageState } from '../../src/store/schema.js'
+import type { Store } from '../../src/store/store.js'
+
+export const ADDRESSES = ['a', 'b', 'c']
+export const LEASE_MS = 1_000
+export const MAX_QUEUE_DEPTH = 4
+const FAR_FUTURE_MS = 1_000_000
+
+interface ModelMessage {
+  id: string
+  platformId: string
+  address: string
+  state: MessageState
+  /** Who has it, also when the lease has ended and nobody else took it. */
+  holder: Hold | undefined
+  /** When it may be taken. Only that of the first in a line counts. */
+  dueAt: number
+  failures: number
+  interruptions: number
+  isCancelled: boolean
+  lastRun: 'none' | 'running' | 'ended' | 'interrupted'
+}
+
+/** What a worker believes to have. */
+interface Hold {
+  message: ModelMessage
+  worker: number
+  work: Work
+  runId: string
+  hasBegun: boolean
+}
+
+export type SettlementKind = Settlement['kind']
+
+export class QueueModel {
+  #now = 1_000
+  readonly #messages: ModelMessage[] = []
+  /** What is open, in the order in which it must be answered. */
+  readonly #lines = new Map<string, ModelMessage[]>(ADDRESSES.map((address) => [address, []]))
+  readonly #replies = new Map<string, string[]>(ADDRESSES.map((address) => [address, []]))
+  readonly #sessions = new Map<string, string>()
+  readonly #conversations = new Map<string, string>()
+  readonly #queues: Queue[]
+  readonly #holds: Hold[][] = [[], []]
+
+  /** `channel` is of this model alone, so that others may share the database. */
+  constructor(
+    private readonly store: Store,
+    private readonly channel: string,
+  ) {
+    this.#queues = [0, 1].map((worker) => {
+      const limits = { maxQueueDepth: MAX_QUEUE_DEPTH, leaseMs: LEASE_MS, replyExpiryMs: FAR_FUTURE_MS }
+      return new Queue(store, { ...limits, gatewayId: this.#gatewayId(worker), now: () => this.#now, newId: randomUUID })
+    })
+  }
+
+  /** Time never stands still between two steps. */
+  pass(ms: number): void {
+    this.#now += ms
+  }
+
+  async enqueue(address: string): Promise<void> {
+    const platformId = `${this.channel} ${this.#messages.length}`
+    const line = this.#line(address)
+    const ahead = line.length
+    const acceptance = await this.#accept(address, platformId)
+    const { messageId: id, conversationId } = acceptance
+    this.#conversations.set(address, conversationId)
+    const isFull = ahead >= MAX_QUEUE_DEPTH
+    const expected = isFull
+      ? { status: 'refused', messageId: id, conversationId, reason: expect.stringContaining(`${ahead} messages wait`) }
+      : { status: 'accepted', messageId: id, conversationId, position: ahead }
+    expect(acceptance).toEqual(expected)
+    const message: ModelMessage = {
+      id,
+      platformId,
+      address,
+      state: isFull ? 'refused' : 'open',
+      holder: undefined,
+      dueAt: this.#now,
+      failures: 0,
+      interruptions: 0,
+      isCancelled: false,
+      lastRun: 'none',
+    }
+    this.#messages.push(message)
+    if (isFull) this.#reply(message, 'refused')
+    else line.push(message)
+  }
+
+  async redeliver(pick: number, address: string): Promise<void> {
+    const message = at(this.#messages, pick)
+    if (!message) return
+    const conversationId = this.#conversations.get(message.address)
+    const duplicate = { status: 'duplicate', messageId: message.id, conversationId }
+    expect(await this.#accept(address, message.platformId)).toEqual(duplicate)
+    this.#conversations.set(address, await this.#conversationId(address))
+  }
+
+  /** Whether there was anything. */
+  async claim(worker: number, beginsRun: boolean): Promise<boolean> {
+    const due = [...this.#lines.values()].flatMap(([first]) => (first && first.dueAt <= this.#now ? [first] : []))
+    const longest = due.filter(({ dueAt }) => dueAt === Math.min(...due.map((message) => message.dueAt)))
+    const work = await this.#queue(worker).claim([this.channel])
+    if (due.length === 0) {
+      expect(work).toBeUndefined()
+      return false
+    }
+    // The first of its conversation, in nobody's hands by right, and due longest.
+    expect(longest.map(({ id }) => id)).toContain(work?.message.id)
+    const message = longest.find(({ id }) => id === work?.message.id)
+    if (!message || !work) throw new Error('Nothing was claimed')
+    if (message.holder) message.interruptions++
+    if (message.lastRun === 'running') message.lastRun = 'interrupted'
+    const hold = { message, worker, work, runId: randomUUID(), hasBegun: false }
+    message.holder = hold
+    message.dueAt = this.#now + LEASE_MS
+    this.#holds[worker]?.push(hold)
+    const { failures, interruptions } = work.claim
+    expect({ failures, interruptions, wasInterrupted: work.wasInterrupted }).toEqual({
+      failures: message.failures,
+      interruptions: message.interruptions,
+      wasInterrupted: message.lastRun === 'interrupted',
+    })
+    if (beginsRun) await this.#begin(hold)
+    return true
+  }
+
+  async renew(worker: number, pick: number): Promise<void> {
+    const hold = at(this.#holds[worker], pick)
+    if (!hold) return
+    expect(await this.#queue(worker).renew(hold.work)).toBe(this.#renewed(hold))
+  }
+
+  /** An agent that starts late, maybe too late. */
+  async begin(worker: number, pick: number): Promise<void> {
+    const hold = at(this.#holds[worker], pick)
+    if (hold && !hold.hasBegun) await this.#begin(hold)
+  }
+
+  async settle(worker: number, pick: number, kind: SettlementKind, delayMs = 0): Promise<void> {
+    const hold = at(this.#holds[worker], pick)
+    if (!hold) return
+    const { message, work } = hold
+    const isOurs = message.holder === hold
+    const sessionId = randomUUID()
+    const outcome = await this.#queue(worker).settle(work, this.#settlement(hold, kind, delayMs, sessionId))
+    expect(outcome).toBe(isOurs ? 'settled' : 'lost')
+    if (!isOurs) return
+    message.holder = undefined
+    if (message.lastRun === 'running') message.lastRun = kind === 'handed-back' ? 'interrupted' : 'ended'
+    if (kind === 'handed-back') {
+      message.dueAt = this.#now
+      return
+    }
+    this.#sessions.set(message.address, sessionId)
+    if (kind === 'retry') {
+      message.dueAt = this.#now + delayMs
+      message.failures++
+      this.#reply(message, kind)
+      return
+    }
+    this.#leave(message, kind)
+    if (kind !== 'cancelled') this.#reply(message, kind)
+  }
+
+  /** Its gateway is gone; `isNoticed` when another one knows. */
+  async crash(worker: number, isNoticed: boolean): Promise<void> {
+    this.#holds[worker] = []
+    if (!isNoticed) return
+    await this.store.inbox.expireLeases(this.#gatewayId(worker), this.#now)
+    for (const [first] of this.#lines.values()) if (first?.holder?.worker === worker) first.dueAt = this.#now
+  }
+
+  async drop(pick: number): Promise<void> {
+    const message = at(this.#messages, pick)
+    if (!message) return
+    const outcome = await this.#queue(0).drop(message.id)
+    if (message.holder) {
+      expect(outcome).toBe('active')
+    } else if (message.state === 'open' || message.state === 'failed') {
+      expect(outcome).toBe('dropped')
+      this.#leave(message, 'dropped')
+    } else {
+      expect(outcome).toBe('finished')
+    }
+  }
+
+  async retryDeadLetter(pick: number): Promise<void> {
+    const message = at(
+      this.#messages.filter(({ state }) => state === 'failed'),
+      pick,
+    )
+    if (!message) return
+    expect(await this.#queue(1).retry(message.id)).toBe('message')
+    const fresh = { dueAt: this.#now, failures: 0, interruptions: 0, isCancelled: false, holder: undefined }
+    Object.assign(message, { state: 'open', ...fresh })
+    this.#line(message.address).push(message)
+  }
+
+  async requestCancel(address: string): Promise<void> {
+    const [first] = this.#line(address)
+    if (!first) return
+    await this.store.inbox.requestCancel(first.id)
+    first.isCancelled = true
+  }
+
+  /** Both workers die, and one comes back and answers everything. */
+  async drain(): Promise<void> {
+    await this.crash(0, false)
+    await this.crash(1, false)
+    this.pass(FAR_FUTURE_MS)
+    while (await this.claim(0, true)) {
+      await this.settle(0, (this.#holds[0]?.length ?? 0) - 1, 'answered')
+      this.pass(1)
+    }
+    await this.compare()
+    expect(this.#messages.filter(({ state }) => state === 'open')).toEqual([])
+  }
+
+  /** Nothing lost, nothing twice, everything in its place. */
+  async compare(): Promise<void> {
+    const open = (await this.store.inbox.listOpen(1_000)).filter(({ channel }) => channel === this.channel)
+    for (const address of ADDRESSES) {
+      const conversationId = this.#conversations.get(address) ?? ''
+      const line = open.filter((message) => message.address === address).toSorted((a, b) => a.position - b.position)
+      const messages = await this.store.inbox.history(conversationId, 1_000)
+      const replies = await this.store.outbox.history(conversationId, 1_000)
+      expect({
+        line: line.map(({ id, state, failures, dueAt }, place) => ({
+          ...{ id, state, failures, place },
+          ...(place === 0 && { dueAt }),
+        })),
+        states: Object.fromEntries(messages.map(({ id, state }) => [id, state])),
+        replies: replies.map(({ messageId, reply }) => `${messageId} ${reply.text.split(' ', 1)[0]}`),
+        session: (await this.store.sessions.get(conversationId))?.sessionId,
+      }).toEqual({
+        line: this.#line(address).map(({ id, holder, failures, dueAt }, place) => ({
+          ...{ id, state: place > 0 ? 'queued' : holder ? 'active' : 'ready', failures, place },
+          ...(place === 0 && { dueAt }),
+        })),
+        states: Object.fromEntries(
+          this.#messages.filter((message) => message.address === address).map(({ id, state }) => [id, state]),
+        ),
+        replies: this.#replies.get(address),
+        session: this.#sessions.get(address),
+      })
+    }
+  }
+
+  #accept(address: string, platformId: string) {
+    return this.#queue(0).accept({ channel: this.channel, address, platformId, author: 'ann', text: 'Hello' })
+  }
+
+  async #begin(hold: Hold): Promise<void> {
+    const state = await this.#queue(hold.worker).beginRun(hold.work, { id: hold.runId, backend: 'pi' })
+    expect(state).toBe(this.#renewed(hold))
+    if (state !== 'held') return
+    hold.hasBegun = true
+    hold.message.lastRun = 'running'
+  }
+
+  #renewed(hold: Hold): 'held' | 'cancelled' | 'lost' {
+    const { message } = hold
+    if (message.holder !== hold) return 'lost'
+    message.dueAt = this.#now + LEASE_MS
+    return message.isCancelled ? 'cancelled' : 'held'
+  }
+
+  #settlement({ message, runId }: Hold, kind: SettlementKind, delayMs: number, sessionId: string): Settlement {
+    const run = { id: runId, result: { isError: false, durationMs: 0 } }
+    const reply = { text: kind, notes: [], isError: false }
+    const conversationId = this.#conversations.get(message.address) ?? ''
+    const session = { conversationId, backend: 'pi', sessionId, directory: '/srv' }
+    switch (kind) {
+      case 'answered':
+        return { kind, run, reply, session }
+      case 'failed':
+        return { kind, problem: 'It broke', run, reply, session }
+      case 'cancelled':
+        return { kind, run, session }
+      case 'retry':
+        return { kind, at: this.#now + delayMs, isAttempt: true, run, note: reply, session }
+      case 'handed-back':
+        return { kind, runId }
+    }
+  }
+
+  #leave(message: ModelMessage, state: MessageState): void {
+    const line = this.#line(message.address)
+    const place = line.indexOf(message)
+    message.state = state
+    if (place < 0) return
+    line.splice(place, 1)
+    const [first] = line
+    if (place === 0 && first) first.dueAt = this.#now
+  }
+
+  #reply({ id, address }: ModelMessage, kind: SettlementKind | 'refused'): void {
+    // A refusal begins with how many wait.
+    this.#replies.get(address)?.push(`${id} ${kind === 'refused' ? MAX_QUEUE_DEPTH : kind}`)
+  }
+
+  #line(address: string): ModelMessage[] {
+    const line = this.#lines.get(address)
+    if (!line) throw new Error(`There is no conversation ${address}`)
+    return line
+  }
+
+  #queue(worker: number): Queue {
+    const queue = this.#queues[worker]
+    if (!queue) throw new Error(`There is no worker ${worker}`)
+    return queue
+  }
+
+  #gatewayId(worker: number): string {
+    return `${this.channel} ${worker}`
+  }
+
+  async #conversationId(address: string): Promise<string> {
+    return (await this.store.conversations.find(this.channel, address))?.id ?? ''
+  }
+}
+
+function at<T>(items: T[] | undefined, pick: number): T | undefined {
+  return items && items[pick % Math.max(items.length, 1)]
+}

@@ -1,0 +1,76 @@
+// The queue against its model, by random steps of two gateways that renew, lose, crash and come back too late.
+
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { describeEngines } from '../engines.js'
+import { ADDRESSES, LEASE_MS, QueueModel, type SettlementKind } from './queue-model.js'
+
+/** Each query of PostgreSQL is a round trip. */
+const RUNS = { sqlite: 150, postgres: 30 }
+const MAX_COMMANDS = 40
+
+type Step = (model: QueueModel) => Promise<void> | void
+
+const worker = fc.nat({ max: 1 })
+const address = fc.constantFrom(...ADDRESSES)
+const pick = fc.nat({ max: 20 })
+const kind = fc.constantFrom<SettlementKind>('answered', 'failed', 'retry', 'cancelled', 'handed-back')
+const delayMs = fc.constantFrom(0, 10, 5_000)
+
+const commands = [
+  fc.tuple(address).map(([address]) => command(`enqueue ${address}`, (model) => model.enqueue(address))),
+  fc.tuple(pick, address).map(([pick, address]) =>
+    command(`redeliver ${pick} to ${address}`, (model) => model.redeliver(pick, address)),
+  ),
+  fc.tuple(worker, fc.boolean()).map(([worker, beginsRun]) =>
+    command(`claim by ${worker}${beginsRun ? ', run' : ''}`, async (model) => {
+      await model.claim(worker, beginsRun)
+    }),
+  ),
+  fc.tuple(worker, pick).map(([worker, pick]) =>
+    command(`begin by ${worker}: ${pick}`, (model) => model.begin(worker, pick)),
+  ),
+  fc.tuple(worker, pick).map(([worker, pick]) =>
+    command(`renew by ${worker}: ${pick}`, (model) => model.renew(worker, pick)),
+  ),
+  fc.tuple(worker, pick, kind, delayMs).map(([worker, pick, kind, delayMs]) =>
+    command(`settle by ${worker}: ${pick} ${kind} ${delayMs}`, (model) => model.settle(worker, pick, kind, delayMs)),
+  ),
+  fc.constantFrom(1, LEASE_MS / 2, LEASE_MS + 1, 5_000).map((ms) =>
+    command(`pass ${ms} ms`, (model) => model.pass(ms)),
+  ),
+  fc.tuple(worker, fc.boolean()).map(([worker, isNoticed]) =>
+    command(`crash of ${worker}${isNoticed ? ', noticed' : ''}`, (model) => model.crash(worker, isNoticed)),
+  ),
+  fc.tuple(pick).map(([pick]) => command(`drop ${pick}`, (model) => model.drop(pick))),
+  fc.tuple(pick).map(([pick]) => command(`retry dead letter ${pick}`, (model) => model.retryDeadLetter(pick))),
+  fc.tuple(address).map(([address]) => command(`cancel in ${address}`, (model) => model.requestCancel(address))),
+]
+
+describeEngines('the queue as a state machine', (engine) => {
+  it('keeps order, never has two workers on one conversation, and loses nothing', async () => {
+    const store = await engine.createStore()
+    let count = 0
+    await fc.assert(
+      fc.asyncProperty(fc.commands(commands, { maxCommands: MAX_COMMANDS, size: 'max' }), async (steps) => {
+        const model = new QueueModel(store, `channel ${count++}`)
+        await fc.asyncModelRun(() => ({ model, real: undefined }), steps)
+        await model.drain()
+      }),
+      { numRuns: RUNS[engine.name] },
+    )
+    expect(count).toBeGreaterThanOrEqual(RUNS[engine.name])
+  })
+})
+
+function command(name: string, step: Step): fc.AsyncCommand<QueueModel, undefined> {
+  return {
+    check: () => true,
+    run: async (model) => {
+      model.pass(1)
+      await step(model)
+      await model.compare()
+    },
+    toString: () => name,
+  }
+}
