@@ -1,7 +1,6 @@
 // The composition root of a running gateway: what it is made of, and in which order that starts and stops.
 
 import { randomUUID } from 'node:crypto'
-import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Archive } from './archive/archive.js'
@@ -12,6 +11,7 @@ import { backendConfig, type GatewayConfig } from './config.js'
 import { ConversationCommands } from './conversation-commands.js'
 import { GatewayError, messageOf } from './errors.js'
 import type { Log } from './log.js'
+import { makePrivateDirectory } from './private-directory.js'
 import { startGuardian } from './processes/guardian.js'
 import type { ProcessOwner } from './processes/process-owner.js'
 import { endOrphans, isProcessAlive, thisProcess } from './processes/reaper.js'
@@ -266,7 +266,7 @@ function planTurn(work: Work, config: GatewayConfig, runtimes: ReadonlyMap<Backe
 /** Makes the data directory, readable by its owner alone. */
 export function makeHome(config: Pick<GatewayConfig, 'home'>): void {
   try {
-    mkdirSync(config.home, { recursive: true, mode: 0o700 })
+    makePrivateDirectory(config.home)
   } catch (error) {
     const message = `The data directory ${config.home} cannot be made: ${messageOf(error)}. Set AETHEEL_HOME to another.`
     throw new GatewayError('store_unavailable', message, { cause: error })

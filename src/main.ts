@@ -285,7 +285,8 @@ function listed({ limit, json }: ListFlags): { limit: number; isJson: boolean; w
 }
 
 function terminalWidth(): number {
-  return process.stdout.columns ?? 120
+  // 0 where a terminal does not know.
+  return process.stdout.columns || 120
 }
 
 /** Aborts when nobody reads any more, too. */

@@ -20,8 +20,12 @@ const log = createLog({ level: 'silent' })
 
 /** Runs a suite on both engines; that of PostgreSQL is skipped where there is none. */
 export function describeEngines(title: string, suite: (engine: TestEngine) => void): void {
-  describe(`${title} (sqlite)`, () => suite(sqlite))
-  describe.skipIf(postgresUrl() === undefined)(`${title} (postgres)`, () => suite(createPostgres()))
+  describe(`${title} (sqlite)`, () => {
+    suite(sqlite)
+  })
+  describe.skipIf(postgresUrl() === undefined)(`${title} (postgres)`, () => {
+    suite(createPostgres())
+  })
 }
 
 /** A store that is closed when the test has ended. */

@@ -53,10 +53,12 @@ const POLLED_ENTRIES = 400
 const HISTORY_ENTRIES = 50
 
 export class ChatSession {
+  /** Whether a message was not answered. */
   hasFailed = false
   #control: Control | undefined
   #unanswered: SentMessage[] = []
-  readonly #finished = new Set<string>()
+  /** Whether they were answered, by id. */
+  readonly #finished = new Map<string, boolean>()
   readonly #shownReplies = new Set<string>()
   #afterSeq = 0
   #run: ShownRun | undefined
@@ -99,7 +101,7 @@ export class ChatSession {
         return this.#take(push)
       case 'reply':
         this.#showReply({ ...push, id: push.idempotencyKey })
-        if (push.isLast && push.messageId !== undefined) this.#finished.add(push.messageId)
+        if (push.isLast && push.messageId !== undefined) this.#finished.set(push.messageId, !push.isError)
         return this.#settleFinished()
       default: // Of a newer gateway: what matters of it is on record.
     }
@@ -188,7 +190,7 @@ export class ChatSession {
       } catch (error) {
         if (isGone(error)) return
         this.#note(`Error: ${messageOf(error)}`)
-        this.#settle([message], true)
+        this.#settle(message, false)
       }
     }
     this.#settleFinished()
@@ -237,7 +239,7 @@ export class ChatSession {
         const { entries } = await this.#control.call('chat.history', request)
         for (const entry of entries) {
           if (entry.kind === 'reply') this.#showReply(entry)
-          else if (entry.state !== 'open') this.#finished.add(entry.id)
+          else if (entry.state !== 'open') this.#finished.set(entry.id, entry.state === 'answered')
         }
         this.#tellOfRetry(entries)
         this.#advance(entries)
@@ -257,21 +259,23 @@ export class ChatSession {
   }
 
   #settleFinished(): void {
-    const isFinished = ({ messageId = '' }: SentMessage): boolean => this.#finished.has(messageId)
-    const finished = this.#unanswered.filter(isFinished)
-    if (finished.length > 0) this.#settle(finished, false)
+    for (const message of this.#unanswered) {
+      const isAnswered = this.#finished.get(message.messageId ?? '')
+      if (isAnswered !== undefined) this.#settle(message, isAnswered)
+    }
   }
 
-  #settle(messages: SentMessage[], isFailure: boolean): void {
-    if (isFailure) this.hasFailed = true
-    this.#unanswered = this.#unanswered.filter((message) => !messages.includes(message))
+  #settle(message: SentMessage, isAnswered: boolean): void {
+    if (!isAnswered) this.hasFailed = true
+    this.#unanswered = this.#unanswered.filter((other) => other !== message)
     if (this.isBusy) return
     for (const resolve of this.#onSettled.splice(0)) resolve()
     this.options.onQuiet()
   }
 
   #take(push: EventPush): void {
-    const isNext = this.#run !== undefined && this.#run.isOver && this.#run.id !== push.runId
+    // Of the same message: the earlier turn failed and has no reply.
+    const isNext = this.#run !== undefined && this.#run.isOver && this.#run.messageId !== push.messageId
     if (isNext || this.#held.length > 0) this.#held.push(push)
     else this.#showEvent(push)
   }
@@ -299,17 +303,13 @@ export class ChatSession {
   #showReply({ id, messageId, text, notes, isError }: ShownReply): void {
     if (this.#shownReplies.has(id)) return
     this.#shownReplies.add(id)
+    if (this.#held[0]?.messageId === messageId) this.#release()
     const isOfRun = this.#run !== undefined && this.#run.messageId === messageId
     if (!isOfRun) this.#run?.printer.break()
     const printer = (isOfRun ? this.#run?.printer : undefined) ?? this.#newPrinter()
     this.#run = undefined
-    if (isError) {
-      printer.note(`Error: ${text}`)
-      const isOurs = this.#unanswered.some((message) => message.messageId === messageId)
-      if (isOurs) this.hasFailed = true
-    } else {
-      printer.answer(text)
-    }
+    if (isError) printer.note(`Error: ${text}`)
+    else printer.answer(text)
     for (const note of notes) printer.note(`! ${note}`)
     this.#release()
     if (!this.isBusy) this.options.onQuiet()

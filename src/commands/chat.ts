@@ -48,7 +48,7 @@ export async function chat(options: ChatOptions): Promise<number> {
     ...(projectId !== undefined && { projectId }),
     stdout: { write: (text) => (screen ?? stdout).write(String(text)) },
     stderr: { write: (text) => (screen ? screen.write(String(text), stderr) : stderr.write(String(text))) },
-    width: stdout.columns ?? 120,
+    width: stdout.columns || 120,
     connect: (onPush) => ControlClient.connect(path, onPush),
     onQuiet: () => screen?.prompt(),
   })
@@ -102,8 +102,7 @@ async function untilLeft(session: ChatSession, screen: Screen, { signal, onInter
       isStopping = false
     }
     screen.onLine((line) => {
-      if (line.trim() === '/quit') resolve()
-      else taking = taking.then(() => session.take(line))
+      taking = taking.then(() => (line.trim() === '/quit' ? resolve() : session.take(line)))
     })
     screen.onInterrupt(() => void interrupt())
     onInterrupt(() => void interrupt())

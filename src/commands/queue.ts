@@ -74,13 +74,9 @@ export async function queueDrop(control: Control, id: string): Promise<string> {
 }
 
 function describeState({ state, dueAt, failures, position }: QueuedMessage, now: number): string {
-  switch (state) {
-    case 'queued':
-      return `behind ${position} ${position === 1 ? 'other' : 'others'}`
-    case 'active':
-      return dueAt > now ? 'worked on' : 'left by a dead gateway'
-    case 'ready':
-      if (dueAt <= now) return 'next'
-      return `tried again in ${Math.ceil((dueAt - now) / 1000)} s${failures > 0 ? `, failed ${failures} of 4` : ''}`
-  }
+  if (state === 'queued') return `behind ${position} ${position === 1 ? 'other' : 'others'}`
+  if (state === 'active') return dueAt > now ? 'worked on' : 'left by a dead gateway'
+  if (dueAt <= now) return 'next'
+  const failed = failures === 0 ? '' : `, failed ${failures} ${failures === 1 ? 'time' : 'times'}`
+  return `tried again in ${Math.ceil((dueAt - now) / 1000)} s${failed}`
 }

@@ -92,9 +92,7 @@ function describe(event: AgentEvent): string {
         : (event.result.finalOutput ?? '')
     case 'error':
       return `${event.reason}: ${event.content}`
-    case 'output':
-    case 'thinking':
-    case 'notice':
+    default:
       return event.content
   }
 }

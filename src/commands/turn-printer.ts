@@ -8,6 +8,7 @@ const ACTIVITY_CHARACTERS = 121
 /** Prints one turn of an agent: what it says to stdout, what it does to stderr. */
 export class TurnPrinter {
   #streamed = ''
+  /** Of a terminal, which shows both. */
   #isMidLine = false
 
   constructor(
@@ -32,9 +33,10 @@ export class TurnPrinter {
     this.#isMidLine = false
   }
 
-  /** Ends the line, when there will be no answer. */
+  /** Ends what was said, when there will be no answer: also for who reads stdout alone. */
   break(): void {
-    if (this.#isMidLine) this.stdout.write('\n')
+    if (this.#streamed !== '' && !this.#streamed.endsWith('\n')) this.stdout.write('\n')
+    this.#streamed = ''
     this.#isMidLine = false
   }
 

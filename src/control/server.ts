@@ -38,7 +38,8 @@ export function requireSocketPath(path: string): void {
 export async function startControlServer(path: string, handlers: Partial<Handlers>, log: Log): Promise<ControlServer> {
   requireSocketPath(path)
   const connections = new Set<Connection>()
-  const server = createServer((socket) => {
+  // Half open: who says no more still gets its answers.
+  const server = createServer({ allowHalfOpen: true }, (socket) => {
     const connection = new Connection(socket, handlers, log)
     connections.add(connection)
     socket.once('close', () => connections.delete(connection))
@@ -94,6 +95,7 @@ class Connection {
       },
     )
     socket.on('data', (chunk) => splitter.push(chunk))
+    socket.on('end', () => void this.end())
     // Told by `close`.
     socket.on('error', () => {})
   }

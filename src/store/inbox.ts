@@ -76,6 +76,7 @@ export class Inbox {
         text: message.text,
         state,
         problem,
+        fence: 0,
         received_at: now,
         finished_at: state === 'refused' ? now : null,
       })
@@ -93,6 +94,7 @@ export class Inbox {
     message: Pick<Message, 'id' | 'conversationId' | 'channel' | 'seq'>,
     ahead: number,
     now: number,
+    fence = 0,
   ): Promise<void> {
     await this.db
       .insertInto('jobs')
@@ -103,7 +105,7 @@ export class Inbox {
         seq: message.seq,
         state: ahead === 0 ? 'ready' : 'queued',
         due_at: now,
-        fence: 0,
+        fence,
         failures: 0,
         interruptions: 0,
         gateway_id: null,
@@ -213,7 +215,7 @@ export class Inbox {
     if (numDeletedRows !== 1n) return false
     await this.db
       .updateTable('messages')
-      .set({ state, problem, finished_at: now })
+      .set({ state, problem, fence, finished_at: now })
       .where('id', '=', messageId)
       .execute()
     await this.#promote(conversationId, now)
@@ -271,12 +273,13 @@ export class Inbox {
 
   /** Takes up a dead letter again, as if it had come now. Contract: the conversation's row is locked. */
   async reopen(message: Message, seq: number, now: number): Promise<void> {
-    await this.db
+    const { fence } = await this.db
       .updateTable('messages')
       .set({ state: 'open', problem: null, finished_at: null, seq })
       .where('id', '=', message.id)
-      .execute()
-    await this.enqueue({ ...message, seq }, await this.countOpen(message.conversationId), now)
+      .returning('fence')
+      .executeTakeFirstOrThrow()
+    await this.enqueue({ ...message, seq }, await this.countOpen(message.conversationId), now, fence + 1)
   }
 
   /** Lets go of a dead letter. */

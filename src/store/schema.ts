@@ -57,6 +57,8 @@ interface MessageRow {
   state: MessageState
   /** Why it failed or was refused. */
   problem: string | null
+  /** Of its last claim. A dead letter that is taken up again goes on from there, so that no earlier claim fits. */
+  fence: number
   received_at: number
   finished_at: number | null
 }

@@ -1,6 +1,6 @@
 // SQLite inside the process: one connection, used by one transaction at a time.
 
-import { existsSync, mkdirSync } from 'node:fs'
+import { closeSync, existsSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
 import {
   CompiledQuery,
@@ -13,6 +13,7 @@ import {
   SqliteQueryCompiler,
 } from 'kysely'
 import { GatewayError, messageOf } from '../errors.js'
+import { makePrivateDirectory } from '../private-directory.js'
 import { type Engine, withoutNul } from './engine.js'
 
 type SqliteDatabase = import('libsql').Database
@@ -33,7 +34,9 @@ export async function openSqlite(file: string, { isReadOnly = false, maxPages }:
   const { default: Database } = await import('libsql')
   let database: SqliteDatabase
   try {
-    mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+    makePrivateDirectory(dirname(file))
+    // What people wrote is nobody else's business; the files beside it get the same mode.
+    if (file !== ':memory:') closeSync(openSync(file, 'a', 0o600))
     database = new Database(file)
     database.pragma(`busy_timeout = ${BUSY_TIMEOUT_MS}`)
     database.pragma('journal_mode = WAL')
@@ -42,6 +45,7 @@ export async function openSqlite(file: string, { isReadOnly = false, maxPages }:
     database.pragma('foreign_keys = ON')
     if (maxPages !== undefined) database.pragma(`max_page_count = ${maxPages}`)
     if (isReadOnly) database.pragma('query_only = ON')
+    else requireSound(database, file)
   } catch (error) {
     throw explainSqlite(error, file)
   }
@@ -63,7 +67,7 @@ export async function lockDirectory(file: string): Promise<() => void> {
   const { default: Database } = await import('libsql')
   let database: SqliteDatabase | undefined
   try {
-    mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+    makePrivateDirectory(dirname(file))
     database = new Database(file)
     database.exec('begin exclusive')
   } catch (error) {
@@ -142,6 +146,17 @@ class ExplainingConnection implements DatabaseConnection {
   }
 }
 
+/** A file that was cut off opens well and fails only at what is missing, when more has been written to it. */
+function requireSound(database: SqliteDatabase, file: string): void {
+  const rows = database.prepare('pragma quick_check(1)').all() as Array<{ quick_check: string }>
+  if (rows[0]?.quick_check !== 'ok') throw corruptError(file, new Error(rows[0]?.quick_check))
+}
+
+function corruptError(file: string, cause: unknown): GatewayError {
+  const advice = 'It was not touched. Put a backup in its place, or move it away to begin with an empty one.'
+  return new GatewayError('store_corrupt', `${file} is not a database, or it is damaged. ${advice}`, { cause })
+}
+
 /** From what SQLite says to what an operator can do. */
 function explainSqlite(error: unknown, file: string): unknown {
   const code = (error as { code?: string }).code ?? ''
@@ -151,8 +166,7 @@ function explainSqlite(error: unknown, file: string): unknown {
     return new GatewayError('store_full', `The database ${file} cannot grow: the disk is full. ${advice}`, cause)
   }
   if (code === 'SQLITE_NOTADB' || code.startsWith('SQLITE_CORRUPT')) {
-    const advice = 'It was not touched. Put a backup in its place, or move it away to begin with an empty one.'
-    return new GatewayError('store_corrupt', `${file} is not a database, or it is damaged. ${advice}`, cause)
+    return corruptError(file, error)
   }
   if (/^SQLITE_(?:READONLY|CANTOPEN|PERM|IOERR|BUSY|LOCKED)/.test(code) || isOpenFailure(error)) {
     const advice = `Check that ${dirname(file)} exists and that this user may write there.`

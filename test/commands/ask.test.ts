@@ -132,7 +132,12 @@ describe.concurrent('aetheel ask', () => {
     ['an unknown AGENT_BACKEND', ['ask', 'Hello'], { AGENT_BACKEND: 'toString' }, `"toString". Known: ${KNOWN}`],
     ['a time-out that is no time', ['ask', '-t', 'soon', 'Hello'], {}, 'It must be a number of seconds.'],
     ['an empty prompt', ['ask'], DEMO, 'Error (refused): The prompt is empty.'],
-    ['a configuration that is not there', ['--config', 'nowhere.json5', 'ask', 'Hello'], {}, 'nowhere.json5: does not exist'],
+    [
+      'a configuration that is not there',
+      ['--config', 'nowhere.json5', 'ask', 'Hello'],
+      {},
+      'nowhere.json5: does not exist',
+    ],
   ])('ends with 1 and tells of %s', async ([, args, env, expected], test) => {
     const terminal = new Terminal(test)
     const { exitCode, stdout, stderr } = await terminal.run(args, { env })

@@ -1,7 +1,9 @@
+import { existsSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { START } from '../contract/agent-script.js'
 import { agentPath } from '../contract/stage.js'
-import { DEMO_AGENT, Terminal } from './terminal.js'
+import { DEMO_AGENT, SCRIPT, Terminal } from './terminal.js'
 
 const DEMO = { BACKEND_CLI_PATH: DEMO_AGENT, USER: 'ada' }
 const FAKE = { BACKEND_CLI_PATH: agentPath('fake-agent.sh') }
@@ -97,7 +99,7 @@ describe.concurrent('aetheel chat, with a gateway', () => {
     await chat.printed(/Stopped claude after \d+ s\./)
     chat.kill('SIGINT')
     gateway.kill('SIGTERM')
-    expect([await chat.exited, await gateway.exited, terminal.leftovers()]).toEqual([0, 0, []])
+    expect([await chat.exited, await gateway.exited, terminal.leftovers()]).toEqual([1, 0, []])
   })
 
   it('answers what was asked before the gateway was killed, when it is back', async (test) => {
@@ -116,11 +118,29 @@ describe.concurrent('aetheel chat, with a gateway', () => {
     next.kill('SIGTERM')
     await next.exited
     const answers = chat.stdout.split('\n').filter((line) => /^There|^Your/.test(line))
-    expect([exitCode, answers, terminal.leftovers()]).toEqual([
+    expect([exitCode, answers, terminal.processes()]).toEqual([
       0,
-      ['There are 1 files here, poem.txt. I asked a real shell.', 'Your name is Ada; you told me earlier in this session.'],
+      [
+        'There are 1 files here, poem.txt. I asked a real shell.',
+        'Your name is Ada; you told me earlier in this session.',
+      ],
       [],
     ])
+  })
+
+  it('tells why it takes long when a turn is tried again', async (test) => {
+    const terminal = new Terminal(test)
+    const gateway = await terminal.startGateway(FAKE)
+    const answer = terminal.prompt(START, { answer: 'Done' }).replaceAll('\n', '; ')
+    const stdin = `[ -e tried ] || { : > tried; echo 'Out of luck' >&2; exit 1; }; ${answer}\n`
+    const chat = await terminal.run(['chat'], { stdin })
+    gateway.kill('SIGTERM')
+    await gateway.exited
+    expect(chat).toEqual({
+      exitCode: 0,
+      stdout: 'Done\n',
+      stderr: '! It failed and is tried again: Out of luck\n',
+    })
   })
 
   it('ends with 1 when the answer is an error', async (test) => {
@@ -173,5 +193,42 @@ describe.concurrent('aetheel chat, without a gateway', () => {
     const terminal = new Terminal(test)
     const { exitCode, stderr } = await terminal.run(['chat'], { stdin: 'Hello\n', env: { LOG_LEVEL: 'silent' } })
     expect([exitCode, stderr]).toEqual([1, expect.stringMatching(/^The agent claude cannot be used\. .*npm install/)])
+  })
+})
+
+describe.concurrent('aetheel chat, at a terminal', () => {
+  it.runIf(existsSync(SCRIPT))(
+    'shows what was said, asks for lines, and keeps them for the person alone',
+    async (test) => {
+      const terminal = new Terminal(test)
+      await terminal.run(['chat'], { stdin: 'My name is Ada.\n', env: DEMO })
+      const chat = terminal.openAtTerminal(['chat'], DEMO)
+      await chat.printed('> ')
+      chat.type('What is my name?')
+      await chat.printed(/session\.[^]*session\.\s[^]*> /)
+      chat.type('/quit')
+      const exitCode = await chat.exited
+      const kept = join(terminal.home, '.aetheel/chat-history')
+      expect([exitCode, chat.stdout, readFileSync(kept, 'utf8'), statSync(kept).mode & 0o777]).toEqual([
+        0,
+        expect.stringMatching(
+          /^Conversation default with claude: [^]* {2}ada: My name is Ada\.\r\n[^]* {2}agent: Your name/,
+        ),
+        'What is my name?\n/quit\n',
+        0o600,
+      ])
+    },
+  )
+
+  it.runIf(existsSync(SCRIPT))('stops the turn on Ctrl-C, and leaves on the next', async (test) => {
+    const terminal = new Terminal(test)
+    const chat = terminal.openAtTerminal(['chat', '--no-history'], FAKE)
+    await chat.printed('> ')
+    chat.type(terminal.prompt(START, { say: 'Working' }, { hang: true }).replaceAll('\n', '; '))
+    await chat.printed('Working')
+    chat.press('\u0003')
+    await chat.printed(/Stopped claude after \d+ s\.\r\n[^]*> /)
+    chat.press('\u0003')
+    expect([await chat.exited, terminal.leftovers()]).toEqual([0, []])
   })
 })

@@ -2,23 +2,22 @@ import { describe, expect, it } from 'vitest'
 import { Terminal } from './terminal.js'
 
 describe.concurrent('aetheel demo', () => {
-  it('shows two turns of one conversation and leaves nothing behind', async (test) => {
+  it('shows two conversations and the answer after a kill, and leaves nothing behind', async (test) => {
     const terminal = new Terminal(test)
     const { exitCode, stdout, stderr } = await terminal.run(['demo'])
-    const told = [
-      'you    My name is Ada. Which files are here?',
-      'agent  Hello Ada. Let me look.',
-      '→ Bash {"command":"ls"}',
-      '✓ Bash hello.txt notes.md',
-      'There are 2 files here, hello.txt and notes.md. I asked a real shell.',
-      'you    What is my name?',
-      'agent  Your name is Ada; you told me earlier in this session.',
-    ]
-    const lines = stdout.split('\n').filter((line) => line !== '' && !line.startsWith('Session: '))
-    expect({ exitCode, stderr, lines, left: terminal.leftovers() }).toEqual({
+    const lines = stdout.trimEnd().split('\n')
+    const answers = lines.flatMap((line) => /^ +(ada|grace) +answer +(.*)$/.exec(line)?.slice(1, 3).join(': ') ?? [])
+    expect({ exitCode, stderr, answers: answers.toSorted(), last: lines.at(-1), left: terminal.processes() }).toEqual({
       exitCode: 0,
       stderr: '',
-      lines: told,
+      answers: [
+        expect.stringMatching(/^ada: I was cut off at \w+, so I go on: .* ten\.$/),
+        'ada: There are 2 files here, hello.txt and notes.md. I asked a real shell.',
+        'ada: Your name is Ada; you told me earlier in this session.',
+        'grace: There are 2 files here, hello.txt and notes.md. I asked a real shell.',
+        'grace: Your name is Grace; you told me earlier in this session.',
+      ],
+      last: '5 messages, 5 answers: none was lost, none was given twice.',
       left: [],
     })
   })

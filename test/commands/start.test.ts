@@ -81,8 +81,16 @@ describe.concurrent('aetheel start', () => {
   })
 
   it.for<[string, NodeJS.ProcessEnv, RegExp]>([
-    ['the path of its socket is too long', { AETHEEL_HOME: `/tmp/${'a'.repeat(120)}` }, /Choose a shorter AETHEEL_HOME/],
-    ['its directory cannot be made', { AETHEEL_HOME: '/dev/null/home' }, /\/dev\/null\/home cannot be made: .*AETHEEL_HOME/],
+    [
+      'the path of its socket is too long',
+      { AETHEEL_HOME: `/tmp/${'a'.repeat(120)}` },
+      /Choose a shorter AETHEEL_HOME/,
+    ],
+    [
+      'its directory cannot be made',
+      { AETHEEL_HOME: '/dev/null/home' },
+      /\/dev\/null\/home cannot be made: .*AETHEEL_HOME/,
+    ],
     ['the database is not there', { DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none' }, /Check DATABASE_URL/],
   ])('ends with 1 and says what to do when %s', async ([, env, expected], test) => {
     const terminal = new Terminal(test)
@@ -118,7 +126,7 @@ describe.concurrent('aetheel start', () => {
     await chat.printed('The gateway has gone.')
     chat.kill('SIGTERM')
     await chat.exited
-    await test.expect.poll(() => terminal.leftovers(), { timeout: 15_000 }).toEqual([])
+    await test.expect.poll(() => terminal.processes(), { timeout: 15_000 }).toEqual([])
     expect(exitCode).toBe(1)
   })
 })

@@ -1,5 +1,6 @@
-import { type ChildProcessByStdio, spawn } from 'node:child_process'
+import { type ChildProcessByStdio, execFile, spawn } from 'node:child_process'
 import {
+  cpSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -14,12 +15,37 @@ import { join } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
-import type { TestContext } from 'vitest'
+import { promisify } from 'node:util'
+import { afterAll, type TestContext } from 'vitest'
 import { AgentScript, type Step } from '../contract/agent-script.js'
 import { endLivingProcesses, livingProcesses } from '../processes/living-processes.js'
 
-const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
-export const DEMO_AGENT = fileURLToPath(new URL('../../demo/agent.mjs', import.meta.url))
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+export const DEMO_AGENT = join(ROOT, 'demo/agent.mjs')
+
+/** Gives a command a terminal of its own. */
+export const SCRIPT = '/usr/bin/script'
+
+/** As it is installed, and in a third of the time that it takes from its sources: these tests start it often. */
+const PACKAGE = await build()
+afterAll(() => rmSync(PACKAGE, { recursive: true }))
+
+async function build(): Promise<string> {
+  const directory = realpathSync(mkdtempSync(join(tmpdir(), 'aetheel-package-')))
+  const options = [
+    '-p',
+    'tsconfig.build.json',
+    '--noCheck',
+    '--declaration',
+    'false',
+    '--outDir',
+    join(directory, 'dist'),
+  ]
+  await promisify(execFile)(join(ROOT, 'node_modules/.bin/tsc'), options, { cwd: ROOT })
+  cpSync(join(ROOT, 'package.json'), join(directory, 'package.json'))
+  for (const name of ['node_modules', 'demo']) symlinkSync(join(ROOT, name), join(directory, name))
+  return directory
+}
 
 interface Ended {
   exitCode: number | null
@@ -75,7 +101,11 @@ export class RunningCommand {
   }
 
   type(line: string): void {
-    this.child.stdin.write(`${line}\n`)
+    this.press(`${line}\n`)
+  }
+
+  press(keys: string): void {
+    this.child.stdin.write(keys)
   }
 
   endInput(): void {
@@ -125,13 +155,22 @@ export class Terminal {
   }
 
   start(args: string[], env: NodeJS.ProcessEnv = {}): Child {
-    return spawn(process.execPath, ['--import', import.meta.resolve('tsx'), MAIN, ...args], {
+    return this.#spawn(process.execPath, [join(PACKAGE, 'dist/main.js'), ...args], env)
+  }
+
+  /** As `open`, with a terminal for what is typed and printed. */
+  openAtTerminal(args: string[], env: NodeJS.ProcessEnv = {}): RunningCommand {
+    const command = [process.execPath, join(PACKAGE, 'dist/main.js'), ...args].map((word) => `'${word}'`).join(' ')
+    return new RunningCommand(this.#spawn(SCRIPT, ['-qec', command, '/dev/null'], { ...env, SHELL: '/bin/sh' }))
+  }
+
+  #spawn(executable: string, args: string[], env: NodeJS.ProcessEnv): Child {
+    return spawn(executable, args, {
       cwd: this.project,
       env: {
         PATH: this.#programs,
         HOME: this.home,
         TMPDIR: this.#temporary,
-        TSX_DISABLE_CACHE: '1',
         IS_SANDBOX: '1',
         ...env,
       },
@@ -174,9 +213,13 @@ export class Terminal {
     return path
   }
 
+  processes(): string[] {
+    return livingProcesses(this.directory).map(({ command }) => command)
+  }
+
   /** Files in the temporary directory and processes that should not be there any more. */
   leftovers(): string[] {
-    return [...readdirSync(this.#temporary), ...livingProcesses(this.directory).map(({ command }) => command)]
+    return [...readdirSync(this.#temporary), ...this.processes()]
   }
 
   #makeDirectory(name: string): string {

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // An agent in the wire format of Claude Code. It speaks in steps, remembers its session in a file, starts a tool in a
 // session of its own that never ends by itself, and keeps a journal of what it was asked and how.
-// A message that ends in `hold` it answers to the end only when the file `go` is there.
+// A message that ends in `hold` it answers to the end only when the file `go-all` or `go-<its owner>` is there.
 
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
@@ -23,7 +23,7 @@ const prompt = await text(process.stdin)
 // A gateway that died before it said what to do.
 if (prompt === '') process.exit(1)
 const [message = '', name = '', hold] = /(\S+)( hold)?$/.exec(prompt) ?? []
-const go = hold ? 'go' : '.'
+const ownerId = process.env.AETHEEL_OWNER_ID
 
 const resumed = args.includes('--resume') ? args[args.indexOf('--resume') + 1] : undefined
 const sessionId = resumed ?? randomUUID()
@@ -41,8 +41,7 @@ writeFileSync(`${sessionFile}.pid`, String(process.pid))
 const heard = readIfThere(sessionFile).split('\n').filter(Boolean)
 appendFileSync(sessionFile, `${name}\n`)
 
-const tool = spawn('sleep', ['1000'], { detached: true, stdio: 'ignore' })
-tool.unref()
+spawn('sleep', ['1000'], { detached: true, stdio: 'ignore' }).unref()
 
 const entry = {
   name,
@@ -51,8 +50,7 @@ const entry = {
   isTold: prompt !== message,
   isAlone,
   heard,
-  ownerId: process.env.AETHEEL_OWNER_ID,
-  pids: [process.pid, tool.pid],
+  ownerId,
 }
 appendFileSync('journal', `${JSON.stringify(entry)}\n`)
 
@@ -62,11 +60,15 @@ print({ type: 'stream_event', event: { type: 'message_start', message: { id } } 
 const words = ['This ', 'answers ', name]
 for (const word of words) {
   print({ type: 'stream_event', event: { type: 'content_block_delta', delta: { type: 'text_delta', text: word } } })
-  while (!existsSync(go)) await sleep(STEP_MS)
+  while (mustHold()) await sleep(STEP_MS)
   await sleep(STEP_MS)
 }
 print({ type: 'assistant', message: { id, content: [{ type: 'text', text: words.join('') }] } })
 print({ type: 'result', subtype: 'success', is_error: false, result: words.join(''), num_turns: 1 })
+
+function mustHold() {
+  return hold && !existsSync('go-all') && !existsSync(`go-${ownerId}`)
+}
 
 function readIfThere(file) {
   return existsSync(file) ? readFileSync(file, 'utf8') : ''

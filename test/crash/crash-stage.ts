@@ -16,18 +16,20 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import Database from 'libsql'
 import { Client } from 'pg'
 import { afterAll, beforeAll, describe, type TestContext } from 'vitest'
+import { readProcessTable } from '../../src/processes/process-table.js'
 import type { Step } from '../../src/queue/worker.js'
 import { createDatabase, postgresUrl } from '../postgres.js'
 import { endLivingProcesses, livingProcesses } from '../processes/living-processes.js'
 import { ChannelServer } from './channel-server.js'
 
 export const WITHIN_10_SECONDS = { timeout: 10_000, interval: 100 }
-export const IN_TIME = { timeout: 45_000, interval: 20 }
+/** A lease is 30 s where nothing else is said: what takes so long did not wait for its end. */
+export const BEFORE_A_LEASE_ENDS = { timeout: 20_000, interval: 20 }
+export const IN_TIME = { timeout: 30_000, interval: 20 }
 
 const PROJECT = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -106,6 +108,7 @@ export class CrashStage {
   readonly directory = realpathSync(mkdtempSync(join(tmpdir(), 'aetheel-crash-')))
   readonly workingDir = join(this.directory, 'work')
   readonly server = new ChannelServer(join(this.directory, 'channel'))
+  readonly #gateways: GatewayProcess[] = []
 
   constructor(
     private readonly entry: string,
@@ -136,7 +139,9 @@ export class CrashStage {
     const ended = new Promise<NodeJS.Signals | number | null>((resolve) => {
       child.once('exit', (code, signal) => resolve(signal ?? code))
     })
-    return { child, started, ended }
+    const gateway = { child, started, ended }
+    this.#gateways.push(gateway)
+    return gateway
   }
 
   /** Tells it to end in order. Before it has started it would not understand. */
@@ -146,13 +151,26 @@ export class CrashStage {
     return ended
   }
 
+  /** Kills it in a way that its guardian cannot do anything about. */
+  async killWithGuardian({ child, ended }: GatewayProcess): Promise<void> {
+    const guardian = readProcessTable().find(
+      ({ pid, parentPid }) => parentPid === child.pid && commandOf(pid).includes('aetheel-guardian'),
+    )
+    if (!guardian) throw new Error('The gateway has no guardian')
+    // It must not start another one.
+    child.kill('SIGSTOP')
+    process.kill(guardian.pid, 'SIGKILL')
+    child.kill('SIGKILL')
+    await ended
+  }
+
   isFrozen({ child }: GatewayProcess): boolean {
     return /^State:\tT/m.test(readFileSync(`/proc/${child.pid}/status`, 'utf8'))
   }
 
-  /** Lets the agents go on that hold. */
-  go(): void {
-    writeFileSync(join(this.workingDir, 'go'), '')
+  /** Lets the agents go on that hold: all of them, or those of one gateway. */
+  go(ownerId = 'all'): void {
+    writeFileSync(join(this.workingDir, `go-${ownerId}`), '')
   }
 
   journal(): JournalEntry[] {
@@ -184,6 +202,10 @@ export class CrashStage {
     return livingProcesses(this.directory).map(({ command }) => command)
   }
 
+  agents(): string[] {
+    return this.alive().filter((command) => command.includes('agent.mjs'))
+  }
+
   /** What is left of the work in the database, by table. */
   async leftovers(): Promise<Record<string, unknown>> {
     return {
@@ -202,12 +224,11 @@ export class CrashStage {
   }
 
   async remove(): Promise<void> {
+    for (const { child } of this.#gateways) child.kill('SIGKILL')
+    await Promise.all(this.#gateways.map(({ ended }) => ended))
+    endLivingProcesses(this.directory)
     await this.server.close()
-    // The guardian of a gateway that was just ended may still be busy, and an agent just started.
-    for (let round = 0; round < 2; round += 1) {
-      endLivingProcesses(this.directory)
-      await sleep(20)
-    }
+    // Whoever was killed may have held a file open a moment ago.
     rmSync(this.directory, { recursive: true, maxRetries: 5 })
   }
 
@@ -246,6 +267,10 @@ export function nothingLeft(engine: EngineName): Record<string, unknown> {
     messages: 0,
     ...(engine === 'sqlite' && { damage: [{ integrity_check: 'ok' }] }),
   }
+}
+
+function commandOf(pid: number): string {
+  return readFileSync(`/proc/${pid}/cmdline`, 'utf8')
 }
 
 function byAddress(texts: { address: string; text: string }[]): Record<string, string[]> {

@@ -63,4 +63,31 @@ describeOnEngines('that is killed', (setUp, engine) => {
       { ...turn, name: 'third', heard: ['first', 'first', 'second', 'second'] },
     ])
   })
+
+  it('together with its guardian leaves its agents to the next one, which ends them before it goes on', async (context) => {
+    const { expect } = context
+    const stage = await setUp(context)
+    stage.server.say('north', 'first hold')
+    const killed = stage.start()
+    await expect.poll(() => stage.streaming(), IN_TIME).toEqual(['north'])
+    await stage.killWithGuardian(killed)
+    const left = stage.alive()
+
+    const next = stage.start()
+    await expect.poll(() => stage.journal().length, IN_TIME).toEqual(2)
+    stage.go()
+    await expect.poll(() => stage.answers(), IN_TIME).toEqual(stage.expectedAnswers())
+    expect({
+      left: left.length,
+      journal: stage.journal(),
+      end: await stage.stop(next),
+      alive: stage.alive(),
+    }).toMatchObject({
+      // The agent and its tool.
+      left: 2,
+      journal: [{ isTold: false }, { isTold: true, isAlone: true }],
+      end: 0,
+      alive: [],
+    })
+  })
 })

@@ -44,6 +44,8 @@ describeOnEngines('that is killed at random', (setUp, engine) => {
     await expect.poll(() => stage.answers(), IN_TIME).toEqual(stage.expectedAnswers())
     expect(await stage.stop(last)).toEqual(0)
     await expect.poll(() => stage.alive(), WITHIN_10_SECONDS).toEqual([])
+    const counts = `${server.said.length} messages, ${stage.journal().length} turns begun`
+    console.info(`${engine}: ${counts}, ${server.repeated().length} replies sent again`)
     expect({
       answers: stage.answers(),
       atOnceInOneSession: stage.journal().filter(({ isAlone }) => !isAlone),

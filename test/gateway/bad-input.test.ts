@@ -3,7 +3,7 @@ import { existsSync, readFileSync, statSync, truncateSync, writeFileSync } from 
 import { join } from 'node:path'
 import { inspect } from 'node:util'
 import { type Kysely, sql } from 'kysely'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { GatewayError } from '../../src/errors.js'
 import { databaseFile, type Gateway } from '../../src/gateway.js'
 import { MAX_MESSAGE_CHARACTERS } from '../../src/queue/queue.js'
@@ -24,8 +24,13 @@ async function codeAndMessage(work: Promise<unknown>): Promise<{ code: string; m
   return { code: error.code, message: error.message }
 }
 
+async function pragma({ store }: Gateway, text: string): Promise<void> {
+  const { db } = store as unknown as { db: Kysely<unknown> }
+  await sql.raw(`pragma ${text}`).execute(db)
+}
+
 describe('a database file', () => {
-  it('that is none is refused, and left as it is', async ({ onTestFinished }) => {
+  it('that is none is refused, and left as it is', async () => {
     const stage = new Stage(onTestFinished)
     const file = databaseFile(stage.config())
     stage.makeDirectory('data')
@@ -39,13 +44,15 @@ describe('a database file', () => {
     ])
   })
 
-  it('that was cut off in the middle is refused, and not cut further', async ({ onTestFinished }) => {
+  it('that was cut off in the middle is refused, and not cut further', async () => {
     const stage = new Stage(onTestFinished)
-    const { config, channel, stop } = await stage.start({
+    const { gateway, config, channel, stop } = await stage.start({
       BACKEND_CLI_PATH: stage.executable('echo-agent', ECHO_AGENT),
     })
     for (let index = 0; index < 5; index += 1) await channel.say('a', `${index} ${'long '.repeat(10_000)}`)
     await expect.poll(() => channel.replies.length, SOON).toEqual(5)
+    // So that all of it stands in the file itself and not in the log beside it.
+    await pragma(gateway, 'wal_checkpoint(TRUNCATE)')
     await stop()
     const file = databaseFile(config)
     const half = Math.floor(statSync(file).size / 2)
@@ -56,7 +63,7 @@ describe('a database file', () => {
 })
 
 describe('a data directory', () => {
-  it('that cannot be made is refused with what to do', async ({ onTestFinished }) => {
+  it('that cannot be made is refused with what to do', async () => {
     const stage = new Stage(onTestFinished)
     writeFileSync(join(stage.directory, 'file'), '')
     const places = [join(stage.directory, 'file', 'data'), '/proc/aetheel']
@@ -72,7 +79,7 @@ describe('a data directory', () => {
     )
   })
 
-  it('that is in use by a gateway is refused until that has let go of it', async ({ onTestFinished }) => {
+  it('that is in use by a gateway is refused until that has let go of it', async () => {
     const stage = new Stage(onTestFinished)
     const file = join(stage.directory, 'data', 'gateway.lock')
     const release = await lockDirectory(file)
@@ -89,16 +96,13 @@ describe('a data directory', () => {
 
 describe('a full disk', () => {
   /** As large as it is now, or as large as it likes. */
-  async function limit({ store }: Gateway, isFull: boolean): Promise<void> {
-    const { db } = store as unknown as { db: Kysely<unknown> }
-    await sql.raw(`pragma max_page_count = ${isFull ? 1 : 1_000_000_000}`).execute(db)
+  async function limit(gateway: Gateway, isFull: boolean): Promise<void> {
+    await pragma(gateway, `max_page_count = ${isFull ? 1 : 1_000_000_000}`)
   }
 
   const LONG = 'long '.repeat(40_000)
 
-  it('refuses a message, so that the platform sends it again, and takes it when there is room', async ({
-    onTestFinished,
-  }) => {
+  it('refuses a message, so that the platform sends it again, and takes it when there is room', async () => {
     const stage = new Stage(onTestFinished)
     const { gateway, channel } = await stage.start({ BACKEND_CLI_PATH: stage.executable('echo-agent', ECHO_AGENT) })
     await channel.say('a', 'before')
@@ -118,7 +122,7 @@ describe('a full disk', () => {
     ])
   })
 
-  it('while an agent works does not lose its answer, which goes out when there is room', async ({ onTestFinished }) => {
+  it('while an agent works does not lose its answer, which goes out when there is room', async () => {
     const stage = new Stage(onTestFinished)
     const { gateway, channel } = await stage.start({ BACKEND_CLI_PATH: agentPath('fake-agent.sh') })
     const script = new AgentScript('claude', stage.directory)
@@ -157,7 +161,7 @@ describe('a DATABASE_URL', () => {
     return { code: error.code, message: error.message, isPasswordTold: said.includes(PASSWORD) }
   }
 
-  it('at which nobody listens is refused, without its password', async ({ onTestFinished }) => {
+  it('at which nobody listens is refused, without its password', async () => {
     expect(await refused(new Stage(onTestFinished), `postgres://ann:${PASSWORD}@127.0.0.1:1/chats`)).toEqual({
       code: 'store_unavailable',
       message: expect.stringMatching(
@@ -172,20 +176,16 @@ describe('a DATABASE_URL', () => {
     ['is no URL', `postgres://ann:${PASSWORD}@local host:x/chats`],
     ['has no host', `ann:${PASSWORD}`],
   ])('that %s is refused before anything is done, without its password', async (_, url) => {
-    const finished: Array<() => unknown> = []
-    const stage = new Stage((work) => finished.push(work as () => unknown))
-    const refusal = await refused(stage, url)
-    for (const work of finished) await work()
-    expect(refusal).toEqual({
+    expect(await refused(new Stage(onTestFinished), url)).toEqual({
       code: 'config_invalid',
-      message: 'DATABASE_URL must be a URL such as postgres://user:password@host:5432/name.',
+      message: 'DATABASE_URL: must be a URL such as postgres://user:password@host:5432/name',
       isPasswordTold: false,
     })
   })
 
   it.skipIf(postgresUrl() === undefined)(
     'of a database that is not there is refused, without its password',
-    async ({ onTestFinished }) => {
+    async () => {
       const url = new URL(postgresUrl() ?? '')
       url.pathname = '/nowhere'
       url.password = PASSWORD
@@ -199,7 +199,7 @@ describe('a DATABASE_URL', () => {
 })
 
 describe('a message', () => {
-  async function setup(onTestFinished: ConstructorParameters<typeof Stage>[0]) {
+  async function setup() {
     const stage = new Stage(onTestFinished)
     return stage.start({ BACKEND_CLI_PATH: stage.executable('echo-agent', ECHO_AGENT) })
   }
@@ -214,15 +214,13 @@ describe('a message', () => {
     ['of nothing', '', 'The message is empty. Write what the agent should do.'],
     ['of only NUL', '\0\0', 'The message is empty. Write what the agent should do.'],
   ])('%s is refused, the person reads why, and the next one is answered', async (_, text, reason) => {
-    const finished: Array<() => unknown> = []
-    const { gateway, channel } = await setup((work) => finished.push(work as () => unknown))
+    const { gateway, channel } = await setup()
     const acceptance = await channel.say('a', text, 'p1')
     const again = await channel.say('a', text, 'p1')
     await channel.say('a', 'hello')
     await expect.poll(() => channel.replies.length, SOON).toEqual(2)
     const kept = await gateway.store.inbox.get(acceptance.messageId)
     const replies = channel.replies.map(({ text, isError }) => ({ text, isError }))
-    for (const work of finished) await work()
     expect([acceptance, again.status, replies, kept?.state, (kept?.text.length ?? 0) <= 1_000]).toEqual([
       expect.objectContaining({ status: 'refused', reason }),
       'duplicate',
@@ -242,12 +240,11 @@ describe('a message', () => {
     ['with quotes and escapes', `'"\\ \u001B[31m %s $1 ; drop table messages --`, undefined],
     ['as long as one may be', 'ä'.repeat(MAX_MESSAGE_CHARACTERS), undefined],
   ])('%s reaches the agent and comes back', async (_, text, expected = text) => {
-    const finished: Array<() => unknown> = []
-    const { channel } = await setup((work) => finished.push(work as () => unknown))
+    const { channel } = await setup()
     await channel.say('a', text)
     await expect.poll(() => channel.replies.length, SOON).toEqual(1)
     const [reply] = channel.texts()
-    for (const work of finished) await work()
-    expect(reply === expected ? 'the same' : reply).toEqual('the same')
+    // Not compared by `toEqual`, which would print a megabyte.
+    expect(reply === expected ? 'the same' : reply?.slice(0, 100)).toEqual('the same')
   })
 })

@@ -56,7 +56,12 @@ export class QueueModel {
   ) {
     this.#queues = [0, 1].map((worker) => {
       const limits = { maxQueueDepth: MAX_QUEUE_DEPTH, leaseMs: LEASE_MS, replyExpiryMs: FAR_FUTURE_MS }
-      return new Queue(store, { ...limits, gatewayId: this.#gatewayId(worker), now: () => this.#now, newId: randomUUID })
+      return new Queue(store, {
+        ...limits,
+        gatewayId: this.#gatewayId(worker),
+        now: () => this.#now,
+        newId: randomUUID,
+      })
     })
   }
 
@@ -76,7 +81,7 @@ export class QueueModel {
     const expected = isFull
       ? { status: 'refused', messageId: id, conversationId, reason: expect.stringContaining(`${ahead} messages wait`) }
       : { status: 'accepted', messageId: id, conversationId, position: ahead }
-    expect(acceptance).toEqual(expected)
+    mustBe(acceptance, expected)
     const message: ModelMessage = {
       id,
       platformId,
@@ -99,7 +104,7 @@ export class QueueModel {
     if (!message) return
     const conversationId = this.#conversations.get(message.address)
     const duplicate = { status: 'duplicate', messageId: message.id, conversationId }
-    expect(await this.#accept(address, message.platformId)).toEqual(duplicate)
+    mustBe(await this.#accept(address, message.platformId), duplicate)
     this.#conversations.set(address, await this.#conversationId(address))
   }
 
@@ -109,13 +114,14 @@ export class QueueModel {
     const longest = due.filter(({ dueAt }) => dueAt === Math.min(...due.map((message) => message.dueAt)))
     const work = await this.#queue(worker).claim([this.channel])
     if (due.length === 0) {
-      expect(work).toBeUndefined()
+      mustBe(work, undefined)
       return false
     }
     // The first of its conversation, in nobody's hands by right, and due longest.
-    expect(longest.map(({ id }) => id)).toContain(work?.message.id)
     const message = longest.find(({ id }) => id === work?.message.id)
-    if (!message || !work) throw new Error('Nothing was claimed')
+    if (!message || !work) {
+      throw new Error(`Claimed was ${work?.message.id}, not one of ${longest.map(({ id }) => id).join(', ')}`)
+    }
     if (message.holder) message.interruptions++
     if (message.lastRun === 'running') message.lastRun = 'interrupted'
     const hold = { message, worker, work, runId: randomUUID(), hasBegun: false }
@@ -123,11 +129,14 @@ export class QueueModel {
     message.dueAt = this.#now + LEASE_MS
     this.#holds[worker]?.push(hold)
     const { failures, interruptions } = work.claim
-    expect({ failures, interruptions, wasInterrupted: work.wasInterrupted }).toEqual({
-      failures: message.failures,
-      interruptions: message.interruptions,
-      wasInterrupted: message.lastRun === 'interrupted',
-    })
+    mustBe(
+      { failures, interruptions, wasInterrupted: work.wasInterrupted },
+      {
+        failures: message.failures,
+        interruptions: message.interruptions,
+        wasInterrupted: message.lastRun === 'interrupted',
+      },
+    )
     if (beginsRun) await this.#begin(hold)
     return true
   }
@@ -135,7 +144,7 @@ export class QueueModel {
   async renew(worker: number, pick: number): Promise<void> {
     const hold = at(this.#holds[worker], pick)
     if (!hold) return
-    expect(await this.#queue(worker).renew(hold.work)).toBe(this.#renewed(hold))
+    mustBe(await this.#queue(worker).renew(hold.work), this.#renewed(hold))
   }
 
   /** An agent that starts late, maybe too late. */
@@ -151,7 +160,7 @@ export class QueueModel {
     const isOurs = message.holder === hold
     const sessionId = randomUUID()
     const outcome = await this.#queue(worker).settle(work, this.#settlement(hold, kind, delayMs, sessionId))
-    expect(outcome).toBe(isOurs ? 'settled' : 'lost')
+    mustBe(outcome, isOurs ? 'settled' : 'lost')
     if (!isOurs) return
     message.holder = undefined
     if (message.lastRun === 'running') message.lastRun = kind === 'handed-back' ? 'interrupted' : 'ended'
@@ -183,12 +192,12 @@ export class QueueModel {
     if (!message) return
     const outcome = await this.#queue(0).drop(message.id)
     if (message.holder) {
-      expect(outcome).toBe('active')
+      mustBe(outcome, 'active')
     } else if (message.state === 'open' || message.state === 'failed') {
-      expect(outcome).toBe('dropped')
+      mustBe(outcome, 'dropped')
       this.#leave(message, 'dropped')
     } else {
-      expect(outcome).toBe('finished')
+      mustBe(outcome, 'finished')
     }
   }
 
@@ -198,7 +207,7 @@ export class QueueModel {
       pick,
     )
     if (!message) return
-    expect(await this.#queue(1).retry(message.id)).toBe('message')
+    mustBe(await this.#queue(1).retry(message.id), 'message')
     const fresh = { dueAt: this.#now, failures: 0, interruptions: 0, isCancelled: false, holder: undefined }
     Object.assign(message, { state: 'open', ...fresh })
     this.#line(message.address).push(message)
@@ -221,7 +230,10 @@ export class QueueModel {
       this.pass(1)
     }
     await this.compare()
-    expect(this.#messages.filter(({ state }) => state === 'open')).toEqual([])
+    mustBe(
+      this.#messages.filter(({ state }) => state === 'open'),
+      [],
+    )
   }
 
   /** Nothing lost, nothing twice, everything in its place. */
@@ -232,7 +244,7 @@ export class QueueModel {
       const line = open.filter((message) => message.address === address).toSorted((a, b) => a.position - b.position)
       const messages = await this.store.inbox.history(conversationId, 1_000)
       const replies = await this.store.outbox.history(conversationId, 1_000)
-      expect({
+      const real = {
         line: line.map(({ id, state, failures, dueAt }, place) => ({
           ...{ id, state, failures, place },
           ...(place === 0 && { dueAt }),
@@ -240,7 +252,8 @@ export class QueueModel {
         states: Object.fromEntries(messages.map(({ id, state }) => [id, state])),
         replies: replies.map(({ messageId, reply }) => `${messageId} ${reply.text.split(' ', 1)[0]}`),
         session: (await this.store.sessions.get(conversationId))?.sessionId,
-      }).toEqual({
+      }
+      mustBe(real, {
         line: this.#line(address).map(({ id, holder, failures, dueAt }, place) => ({
           ...{ id, state: place > 0 ? 'queued' : holder ? 'active' : 'ready', failures, place },
           ...(place === 0 && { dueAt }),
@@ -260,7 +273,7 @@ export class QueueModel {
 
   async #begin(hold: Hold): Promise<void> {
     const state = await this.#queue(hold.worker).beginRun(hold.work, { id: hold.runId, backend: 'pi' })
-    expect(state).toBe(this.#renewed(hold))
+    mustBe(state, this.#renewed(hold))
     if (state !== 'held') return
     hold.hasBegun = true
     hold.message.lastRun = 'running'
@@ -278,18 +291,14 @@ export class QueueModel {
     const reply = { text: kind, notes: [], isError: false }
     const conversationId = this.#conversations.get(message.address) ?? ''
     const session = { conversationId, backend: 'pi', sessionId, directory: '/srv' }
-    switch (kind) {
-      case 'answered':
-        return { kind, run, reply, session }
-      case 'failed':
-        return { kind, problem: 'It broke', run, reply, session }
-      case 'cancelled':
-        return { kind, run, session }
-      case 'retry':
-        return { kind, at: this.#now + delayMs, isAttempt: true, run, note: reply, session }
-      case 'handed-back':
-        return { kind, runId }
+    const settlements: Record<SettlementKind, Settlement> = {
+      answered: { kind: 'answered', run, reply, session },
+      failed: { kind: 'failed', problem: 'It broke', run, reply, session },
+      cancelled: { kind: 'cancelled', run, session },
+      retry: { kind: 'retry', at: this.#now + delayMs, isAttempt: true, run, note: reply, session },
+      'handed-back': { kind: 'handed-back', runId },
     }
+    return settlements[kind]
   }
 
   #leave(message: ModelMessage, state: MessageState): void {
@@ -330,4 +339,8 @@ export class QueueModel {
 
 function at<T>(items: T[] | undefined, pick: number): T | undefined {
   return items && items[pick % Math.max(items.length, 1)]
+}
+
+function mustBe(actual: unknown, expected: unknown): void {
+  expect(actual).toEqual(expected)
 }

@@ -45,7 +45,6 @@ async function setup({ isDeaf = false, wrapStore = same, wrapQueue = same, ...op
 
   const createWorker = (gatewayId = 'g1') => {
     const worker = new Worker({
-      gatewayId,
       channels: [CHANNEL],
       maxConcurrentQueries: 5,
       leaseMs,

@@ -38,7 +38,12 @@ export function describeInboxContract(engine: TestEngine): void {
       await store.conversations.enter(CHANNEL, 'a', 'a', 0)
       const changed: string[] = []
       for (const [id, text] of Object.entries(TEXTS)) {
-        await store.inbox.add({ ...newMessage({ id, conversationId: 'a', seq: 1 }), author: text, text }, 'open', null, 0)
+        await store.inbox.add(
+          { ...newMessage({ id, conversationId: 'a', seq: 1 }), author: text, text },
+          'open',
+          null,
+          0,
+        )
         const kept = await store.inbox.get(id)
         if (kept?.text !== text || kept.author !== text) changed.push(id)
       }
@@ -124,7 +129,10 @@ export function describeInboxContract(engine: TestEngine): void {
     it('takes only messages of channels that are served', async () => {
       const { store, add } = await createStage(engine)
       await add('a', 'one')
-      const claims = [await store.inbox.claim('g', ['mail'], 1, LEASE_MS), await store.inbox.claim('g', [], 1, LEASE_MS)]
+      const claims = [
+        await store.inbox.claim('g', ['mail'], 1, LEASE_MS),
+        await store.inbox.claim('g', [], 1, LEASE_MS),
+      ]
       const served = await store.inbox.claim('g', ['mail', CHANNEL], 1, LEASE_MS)
       expect([...claims, served?.messageId]).toEqual([undefined, undefined, 'one'])
     })
@@ -301,8 +309,8 @@ export function describeInboxContract(engine: TestEngine): void {
     await store.inbox.release(await claim(5, 'dead'), 500, false)
     await claim(5, 'dead')
     const count = await store.inbox.expireLeases('dead', 6)
-    const taken = [await claimId(6), await claimId(6), await claimId(6)].toSorted()
-    expect([count, taken]).toEqual([2, ['four', 'one', undefined]])
+    const taken = [await claimId(6), await claimId(6)]
+    expect([count, new Set(taken), await claimId(6)]).toEqual([2, new Set(['one', 'four']), undefined])
   })
 
   it('takes a dead letter up again behind what waits', async () => {

@@ -94,11 +94,7 @@ export function describeOutboxContract(engine: TestEngine): void {
       const { store, reply } = await createStage(engine)
       await reply('a', 'one')
       const taken = [await send(store, 1, ['mail']), await send(store, 1, [])]
-      expect([...taken, (await send(store, 1, ['mail', CHANNEL]))?.id]).toEqual([
-        undefined,
-        undefined,
-        'one',
-      ])
+      expect([...taken, (await send(store, 1, ['mail', CHANNEL]))?.id]).toEqual([undefined, undefined, 'one'])
     })
 
     it('is free again when the gateway that took it is known to be dead; one that waits goes on waiting', async () => {

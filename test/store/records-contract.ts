@@ -58,7 +58,12 @@ export function describeRecordsContract(engine: TestEngine): void {
   it('keeps projects by id; the last word about one counts, as a whole', async () => {
     const { projects } = (await createStage(engine)).store
     await projects.put({ id: 'site', directory: '/srv/site', backend: 'codex', model: 'large', maxTurns: 3 })
-    await projects.put({ id: 'app', directory: '/srv/app', allowedTools: ['Read', 'Bash'], queryTimeoutMs: 5_000_000_000 })
+    await projects.put({
+      id: 'app',
+      directory: '/srv/app',
+      allowedTools: ['Read', 'Bash'],
+      queryTimeoutMs: 5_000_000_000,
+    })
     await projects.put({ id: 'site', directory: '/srv/new', allowedTools: [] })
     const app = { id: 'app', directory: '/srv/app', allowedTools: ['Read', 'Bash'], queryTimeoutMs: 5_000_000_000 }
     const site = { id: 'site', directory: '/srv/new', allowedTools: [] }
@@ -100,12 +105,33 @@ export function describeRecordsContract(engine: TestEngine): void {
 
     it('are forgotten when told to', async () => {
       const { sessions } = (await createStage(engine)).store
-      await sessions.set({ conversationId: 'a', backend: 'pi', sessionId: 's', directory: '/srv' }, NOW)
-      expect([await sessions.delete('a'), await sessions.delete('a'), await sessions.get('a')]).toEqual([
-        true,
-        false,
+      const session = { conversationId: 'a', backend: 'pi', sessionId: 's', directory: '/srv' }
+      await sessions.set(session, NOW)
+      await sessions.set({ ...session, conversationId: 'b' }, NOW)
+      await sessions.delete('a')
+      expect([await sessions.get('a'), (await sessions.get('b'))?.sessionId]).toEqual([undefined, 's'])
+    })
+
+    it('that were reset are gone, and tell whether they were there', async () => {
+      const { store } = await createStage(engine)
+      await store.conversations.enter(CHANNEL, 'a', 'a', 0)
+      await store.sessions.set({ conversationId: 'a', backend: 'pi', sessionId: 's', directory: '/srv' }, NOW)
+      const outcomes = [await store.sessions.reset('a', NOW + 1), await store.sessions.reset('a', NOW + 2)]
+      expect([outcomes, await store.sessions.get('a'), await store.sessions.list(9)]).toEqual([
+        [true, false],
         undefined,
+        [],
       ])
+    })
+
+    it('that were reset do not come back by a turn that began before', async () => {
+      const { sessions } = (await createStage(engine)).store
+      const session = { conversationId: 'a', backend: 'pi', sessionId: 's', directory: '/srv' }
+      await sessions.reset('a', NOW + 5)
+      await sessions.set(session, NOW + 9, NOW + 4)
+      const early = await sessions.get('a')
+      await sessions.set(session, NOW + 9, NOW + 6)
+      expect([early, (await sessions.get('a'))?.sessionId]).toEqual([undefined, 's'])
     })
 
     it('are listed with their place, last used first', async () => {
@@ -243,11 +269,9 @@ export function describeRecordsContract(engine: TestEngine): void {
       await ledger.add({ ...process, runId: 'r4', ownerId: 'two' })
       await ledger.remove(['r1', 'r3', 'unknown'])
       await ledger.remove([])
-      expect([await ledger.processesOf('one'), await ledger.processesOf('two'), await ledger.processesOf('x')]).toEqual([
-        [{ ...process, runId: 'r2', ownerId: 'one' }],
-        [{ ...process, runId: 'r4', ownerId: 'two' }],
-        [],
-      ])
+      expect([await ledger.processesOf('one'), await ledger.processesOf('two'), await ledger.processesOf('x')]).toEqual(
+        [[{ ...process, runId: 'r2', ownerId: 'one' }], [{ ...process, runId: 'r4', ownerId: 'two' }], []],
+      )
     })
 
     it('forgets a gateway with its processes', async () => {
@@ -258,7 +282,11 @@ export function describeRecordsContract(engine: TestEngine): void {
       }
       await ledger.removeGateway('one')
       const left = (await ledger.gateways()).map(({ id }) => id)
-      expect([left, await ledger.processesOf('one'), (await ledger.processesOf('two')).length]).toEqual([['two'], [], 1])
+      expect([left, await ledger.processesOf('one'), (await ledger.processesOf('two')).length]).toEqual([
+        ['two'],
+        [],
+        1,
+      ])
     })
   })
 

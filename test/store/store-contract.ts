@@ -59,7 +59,9 @@ export function describeStoreContract(engine: TestEngine): void {
     it('numbers without gaps and doubles when many come in at once', async () => {
       const { store } = await createStage(engine)
       const numbers = await Promise.all(
-        Array.from({ length: 30 }, () => store.transaction((tables) => tables.conversations.enter(CHANNEL, 'a', 'a', 1))),
+        Array.from({ length: 30 }, () =>
+          store.transaction((tables) => tables.conversations.enter(CHANNEL, 'a', 'a', 1)),
+        ),
       )
       expect(numbers.map(({ seq }) => seq).toSorted((a, b) => a - b)).toEqual(numbers.map((_, index) => index + 1))
     })

@@ -35,6 +35,7 @@ const STATEMENTS = [
     text text not null,
     state text not null,
     problem text,
+    fence integer not null,
     received_at bigint not null,
     finished_at bigint,
     unique (channel, platform_id)

@@ -1,0 +1,59 @@
+import { expect, it } from 'vitest'
+import { TerminalChannel } from '../../src/channels/terminal.js'
+import type { LiveEvent, OutgoingReply } from '../../src/channels/types.js'
+
+const REPLY: OutgoingReply = { idempotencyKey: 'k', address: 'here', text: 'Hi', notes: [], isError: false }
+const EVENT: LiveEvent = {
+  address: 'here',
+  messageId: 'm',
+  runId: 'r',
+  seq: 1,
+  event: { type: 'output', content: 'Hi', stream: 'stdout', timestamp: 0 },
+}
+
+it('takes a reply when nobody looks: it is on record', async () => {
+  await expect(new TerminalChannel().send(REPLY)).resolves.toBeUndefined()
+})
+
+it('shows events and replies to all who look at their conversation, and to nobody else', async () => {
+  const channel = new TerminalChannel()
+  const [first, second, elsewhere] = [onlooker(channel, 'here'), onlooker(channel, 'here'), onlooker(channel, 'there')]
+  channel.show(EVENT)
+  await channel.send(REPLY)
+  expect([first.seen, second.seen, elsewhere.seen]).toEqual([[EVENT, REPLY], [EVENT, REPLY], []])
+})
+
+it('forgets who has left', async () => {
+  const channel = new TerminalChannel()
+  const { seen, leave } = onlooker(channel, 'here')
+  leave()
+  channel.show(EVENT)
+  await channel.send(REPLY)
+  expect(seen).toEqual([])
+})
+
+it('is sent again a reply that could not be shown', async () => {
+  const channel = new TerminalChannel()
+  channel.attach('here', { onEvent: () => {}, onReply: () => Promise.reject(new Error('The disk is full')) })
+  await expect(channel.send(REPLY)).rejects.toThrow('The disk is full')
+})
+
+it('closes its door when nothing more is shown', async () => {
+  let isOpen = true
+  const channel = new TerminalChannel(async () => {
+    isOpen = false
+  })
+  await channel.stop()
+  const wasOpen = isOpen
+  await channel.close()
+  expect([wasOpen, isOpen]).toEqual([true, false])
+})
+
+function onlooker(channel: TerminalChannel, address: string) {
+  const seen: unknown[] = []
+  const leave = channel.attach(address, {
+    onEvent: (event) => seen.push(event),
+    onReply: async (reply) => void seen.push(reply),
+  })
+  return { seen, leave }
+}

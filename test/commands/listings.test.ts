@@ -1,0 +1,323 @@
+import { randomUUID } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import type { AgentEventBody, AgentResult } from '../../src/backends/types.js'
+import { queueDrop, queueList, queueRetry } from '../../src/commands/queue.js'
+import { runsList, runsShow } from '../../src/commands/runs.js'
+import { sessionsList, sessionsReset } from '../../src/commands/sessions.js'
+import { LocalControl } from '../../src/control/local-control.js'
+import { operations } from '../../src/control/operations.js'
+import { createLog } from '../../src/log.js'
+import { Queue, type Work } from '../../src/queue/queue.js'
+import { openStore } from '../../src/store/store.js'
+
+const START_AT = Date.UTC(2026, 0, 2, 3, 4, 5)
+const RESULT: AgentResult = { isError: false, finalOutput: 'Four.', sessionId: 's-1', durationMs: 5 }
+const FAILURE = { reason: 'exit', message: 'It\nbroke', report: '' } as const
+const FAILED: AgentResult = { isError: true, durationMs: 5, failure: FAILURE }
+
+describe('queue list', () => {
+  it('says so when there is nothing', async () => {
+    const { list } = await setup()
+    expect(await list(queueList)).toBe('Nothing waits, and nothing has failed.')
+  })
+
+  it('shows what waits with its place and why, without what would act on the terminal', async () => {
+    const { list, say, claim, queue, after } = await setup()
+    await say('first', 'Two\n\u001B[31mlines')
+    after(0.1)
+    await say('first', 'The second', '\u202Eada')
+    after(0.2)
+    await say('first', 'The third')
+    after(0.3)
+    await say('second', 'Elsewhere')
+    after(0.4)
+    await say('third', 'Limited')
+    await claim()
+    await claim()
+    const limited = await claim()
+    await queue.settle(limited, { kind: 'retry', at: after(90), isAttempt: true, run: await limited.begin(FAILED) })
+    after(60)
+    expect(rows(await list(queueList))).toEqual([
+      ['Waiting'],
+      ['ID', 'CONVERSATION', 'FROM', 'AGE', 'PLACE', 'STATE', 'MESSAGE'],
+      [expect.any(String), 'terminal/first', 'ada', '60 s', '0', 'left by a dead gateway', 'Two [31mlines'],
+      [expect.any(String), 'terminal/first', 'ada', '60 s', '1', 'behind 1 other', 'The second'],
+      [expect.any(String), 'terminal/first', 'ada', '60 s', '2', 'behind 2 others', 'The third'],
+      [expect.any(String), 'terminal/second', 'ada', '60 s', '0', 'left by a dead gateway', 'Elsewhere'],
+      [expect.any(String), 'terminal/third', 'ada', '60 s', '0', 'tried again in 30 s, failed 1 time', 'Limited'],
+    ])
+  })
+
+  it('shows what failed and what could not be delivered', async () => {
+    const { list, say, fail, store, now } = await setup()
+    await say('first', 'Please break')
+    await fail()
+    const delivery = await store.outbox.claim('g', ['terminal'], now(), 1000)
+    if (delivery) await store.outbox.settle(delivery, 'undelivered', 'Nobody is there', now())
+    expect(rows(await list(queueList))).toEqual([
+      ['Failed; "aetheel queue retry <id>" takes one up again'],
+      ['ID', 'CONVERSATION', 'FROM', 'AGE', 'PROBLEM', 'MESSAGE'],
+      [expect.any(String), 'terminal/first', 'ada', '0 s', 'exit: It broke', 'Please break'],
+      [''],
+      ['Replies that could not be delivered; "aetheel queue retry <id>" sends one again'],
+      ['ID', 'CONVERSATION', 'AGE', 'PROBLEM', 'REPLY'],
+      [expect.any(String), 'terminal/first', '0 s', 'Nobody is there', 'It broke'],
+    ])
+  })
+
+  it('cuts to the width of the terminal', async () => {
+    const { list, say } = await setup()
+    await say('first', 'word '.repeat(1000))
+    const lines = (await list(queueList, 100)).split('\n')
+    expect([Math.max(...lines.map(({ length }) => length)), lines[2]]).toEqual([100, expect.stringMatching(/…$/)])
+  })
+
+  it('prints JSON', async () => {
+    const { list, say } = await setup()
+    await say('first', 'Hello')
+    expect(JSON.parse(await list(queueList, 80, true))).toEqual({
+      waiting: [expect.objectContaining({ text: 'Hello', position: 0, state: 'ready' })],
+      failed: [],
+      undelivered: [],
+    })
+  })
+})
+
+describe('queue retry and drop', () => {
+  it('takes up a message by the beginning of its id, and notes who did', async () => {
+    const { say, fail, control, store, woken } = await setup()
+    const id = await say('first', 'Please break')
+    await fail()
+    const answer = await queueRetry(control, id.slice(0, 8))
+    const [waiting] = await store.inbox.listOpen(10)
+    const [audit] = await store.audit.list(1)
+    expect([answer, waiting?.id, audit, woken()]).toEqual([
+      `The message ${id} waits again.`,
+      id,
+      { at: START_AT, actor: 'terminal', action: 'queue.retry', subject: id },
+      1,
+    ])
+  })
+
+  it('sends a reply again', async () => {
+    const { say, fail, control, store, now } = await setup()
+    await say('first', 'Please break')
+    await fail()
+    const delivery = await store.outbox.claim('g', ['terminal'], now(), 1000)
+    if (delivery) await store.outbox.settle(delivery, 'undelivered', 'Nobody is there', now())
+    const id = delivery?.id ?? ''
+    expect([await queueRetry(control, id), (await store.outbox.get(id))?.state]).toEqual([
+      `The reply ${id} is sent again.`,
+      'pending',
+    ])
+  })
+
+  it('drops what waits and what has failed', async () => {
+    const { say, fail, control, store } = await setup()
+    const failed = await say('first', 'Please break')
+    await fail()
+    const waiting = await say('first', 'Hello')
+    const answers = [await queueDrop(control, failed.slice(0, 8)), await queueDrop(control, waiting.slice(0, 8))]
+    const states = [await store.inbox.get(failed), await store.inbox.get(waiting)].map((message) => message?.state)
+    expect([answers, states]).toEqual([
+      [`Dropped the message ${failed}.`, `Dropped the message ${waiting}.`],
+      ['dropped', 'dropped'],
+    ])
+  })
+
+  it('does not drop what is worked on', async () => {
+    const { say, claim, control } = await setup()
+    const id = await say('first', 'Hello')
+    await claim()
+    await expect(queueDrop(control, id)).rejects.toThrow(`${id} is worked on. Stop it with /stop in its conversation.`)
+  })
+
+  it.for(['nope', '%', '', 'ffffffff-ffff-4fff-8fff-ffffffffffff'])('knows no message "%s"', async (id) => {
+    const { control } = await setup()
+    const error = await queueDrop(control, id).catch((thrown: unknown) => thrown)
+    expect(error).toMatchObject({ name: 'GatewayError' })
+  })
+
+  it('asks for more of an id that is not the only one', async () => {
+    const { say, control } = await setup((count) => `aaaaaaaa-0000-4000-8000-${String(count).padStart(12, '0')}`)
+    await say('first', 'Hello')
+    await say('second', 'Hello')
+    await expect(queueDrop(control, 'aaaaaaaa')).rejects.toThrow(/^More than one id begins with aaaaaaaa: aaaaaaaa-/)
+  })
+})
+
+describe('sessions', () => {
+  it('says so when there are none', async () => {
+    const { list } = await setup()
+    expect(await list(sessionsList)).toBe('There are no sessions.')
+  })
+
+  it('shows them and resets one', async () => {
+    const { list, say, answer, control } = await setup()
+    await say('first', 'Hello')
+    await answer()
+    const before = rows(await list(sessionsList))
+    const said = await sessionsReset(control, 'first')
+    expect([before, said, await list(sessionsList)]).toEqual([
+      [
+        ['CONVERSATION', 'AGENT', 'SESSION', 'USED', 'DIRECTORY'],
+        ['terminal/first', 'claude', 's-1', '0 s', '/work'],
+      ],
+      'The next message of terminal/first begins a fresh session.',
+      'There are no sessions.',
+    ])
+  })
+
+  it('asks which one is meant', async () => {
+    const { say, answer, control } = await setup()
+    await say('first', 'Hello')
+    await say('first', 'Hello', 'ada', 'loopback')
+    await answer()
+    await answer()
+    const error = await sessionsReset(control, 'first').catch((thrown: Error) => thrown.message)
+    const said = await sessionsReset(control, 'loopback/first')
+    expect([error, said]).toEqual([
+      expect.stringMatching(/^Which one is meant: (?:terminal|loopback)\/first, (?:terminal|loopback)\/first\?$/),
+      'The next message of loopback/first begins a fresh session.',
+    ])
+  })
+
+  it('knows no other', async () => {
+    const { control } = await setup()
+    await expect(sessionsReset(control, 'first')).rejects.toThrow(
+      'The conversation first has no session. "aetheel sessions" shows the conversations that have one.',
+    )
+  })
+})
+
+describe('runs', () => {
+  it('says so when there are none', async () => {
+    const { list } = await setup()
+    expect(await list(runsList)).toBe('No agent has run yet.')
+  })
+
+  it('shows the latest first', async () => {
+    const { list, say, answer, fail, after } = await setup()
+    await say('first', 'Two and two?')
+    await answer()
+    after(10)
+    await say('first', 'Please break')
+    await fail()
+    expect(rows(await list(runsList))).toEqual([
+      ['ID', 'AGE', 'TOOK', 'CONVERSATION', 'AGENT', 'STATE', 'ANSWER'],
+      [expect.any(String), '0 s', '0.0 s', 'terminal/first', 'claude', 'failed', 'It broke'],
+      [expect.any(String), '10 s', '0.0 s', 'terminal/first', 'claude', 'answered', 'Four.'],
+    ])
+  })
+
+  it('shows one event by event', async () => {
+    const { store, say, answer, now } = await setup()
+    await say('first', 'Two and two?')
+    const id = await answer()
+    const events: AgentEventBody[] = [
+      { type: 'started', sessionId: 's-1', model: 'small' },
+      { type: 'thinking', content: 'Hm' },
+      { type: 'tool_use', toolId: 't', toolName: 'Bash', toolInput: { command: 'bc' } },
+      { type: 'tool_result', toolId: 't', toolName: 'Bash', content: '4\n', isError: false },
+      { type: 'output', content: 'Four.', stream: 'stdout' },
+      { type: 'complete', result: RESULT },
+    ]
+    const recorded = events.map((event, index) => ({
+      seq: index + 1,
+      event: { ...event, timestamp: now() + index * 100 },
+    }))
+    await store.runs.record(id, recorded)
+    const shown = await runsShow(store, id.slice(0, 8), { isJson: false, width: 120 })
+    const json = JSON.parse(await runsShow(store, id, { isJson: true, width: 120 })) as unknown
+    expect([rows(shown), json]).toEqual([
+      [
+        ['run', id],
+        ['conversation', 'terminal/first'],
+        ['message', expect.stringMatching(/: Two and two\?$/)],
+        ['agent', 'claude'],
+        ['session', 's-1'],
+        ['state', 'answered'],
+        ['started', '2026-01-02T03:04:05.000Z'],
+        ['took', '0.0 s'],
+        [''],
+        ['SEQ', 'TIME', 'EVENT', 'WHAT'],
+        ['1', '+0.0 s', 'started', 'small, session s-1'],
+        ['2', '+0.1 s', 'thinking', 'Hm'],
+        ['3', '+0.2 s', 'tool_use', 'Bash {"command":"bc"}'],
+        ['4', '+0.3 s', 'tool_result', '4'],
+        ['5', '+0.4 s', 'output', 'Four.'],
+        ['6', '+0.5 s', 'complete', 'Four.'],
+      ],
+      expect.objectContaining({ id, state: 'answered', result: RESULT, events: recorded }),
+    ])
+  })
+
+  it.for(['zzzz', '%', '', '12345678'])('knows no run "%s"', async (id) => {
+    const { store } = await setup()
+    const error = await runsShow(store, id, { isJson: false, width: 80 }).catch((thrown: unknown) => thrown)
+    expect(error).toMatchObject({ name: 'GatewayError', code: 'not_found' })
+  })
+})
+
+/** A store with a queue whose clock stands still until it is told to go on. */
+async function setup(newId: (count: number) => string = () => randomUUID()) {
+  const directory = mkdtempSync(join(tmpdir(), 'aetheel-listings-'))
+  const store = await openStore({ file: join(directory, 'aetheel.db') }, createLog({ level: 'silent' }))
+  onTestFinished(async () => {
+    await store.close()
+    rmSync(directory, { recursive: true })
+  })
+  let time = START_AT
+  let ids = 0
+  let wakes = 0
+  const now = (): number => time
+  const queue = new Queue(store, {
+    gatewayId: 'g',
+    maxQueueDepth: 100,
+    leaseMs: 30_000,
+    replyExpiryMs: 900_000,
+    now,
+    newId: () => newId((ids += 1)),
+  })
+  const wake = (): void => void (wakes += 1)
+  const control = new LocalControl(operations({ store, queue, wake, now }), async () => {})
+
+  const say = async (address: string, text: string, author = 'ada', channel = 'terminal'): Promise<string> => {
+    const { messageId } = await queue.accept({ channel, address, platformId: randomUUID(), author, text })
+    return messageId
+  }
+  const claim = async () => {
+    const work = await queue.claim(['terminal', 'loopback'])
+    if (!work) throw new Error('Nothing waits')
+    return { ...work, begin: (result: AgentResult) => begin(work, result) }
+  }
+  const begin = async (work: Work, result: AgentResult) => {
+    const id = randomUUID()
+    await queue.beginRun(work, { id, backend: 'claude' })
+    return { id, result }
+  }
+  const answer = async (): Promise<string> => {
+    const work = await claim()
+    const run = await work.begin(RESULT)
+    const session = { conversationId: work.conversation.id, backend: 'claude', sessionId: 's-1', directory: '/work' }
+    await queue.settle(work, { kind: 'answered', run, reply: { text: 'Four.', notes: [], isError: false }, session })
+    return run.id
+  }
+  const fail = async (): Promise<void> => {
+    const work = await claim()
+    const reply = { text: FAILURE.message, notes: [], isError: true }
+    await queue.settle(work, { kind: 'failed', problem: 'exit: It broke', reply, run: await work.begin(FAILED) })
+  }
+  const list = (command: typeof queueList | typeof sessionsList | typeof runsList, width = 120, isJson = false) =>
+    command(store, { limit: 50, isJson, width, now: time })
+  /** The time in so many seconds, which it then is. */
+  const after = (seconds: number): number => (time = START_AT + seconds * 1000)
+  return { store, queue, control, now, say, claim, answer, fail, list, after, woken: () => wakes }
+}
+
+function rows(text: string): string[][] {
+  return text.split('\n').map((line) => line.split(/ {2,}/))
+}

@@ -1,0 +1,74 @@
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { DEMO_AGENT, Terminal } from './terminal.js'
+
+const DEMO = { BACKEND_CLI_PATH: DEMO_AGENT, USER: 'ada' }
+
+describe.concurrent('commands that look and change', () => {
+  it('work beside a gateway that runs', async (test) => {
+    const terminal = new Terminal(test)
+    const gateway = await terminal.startGateway(DEMO)
+    await terminal.run(['chat'], { stdin: 'My name is Ada.\n', env: { USER: 'ada' } })
+    const runs = JSON.parse((await terminal.run(['runs', '--json'])).stdout) as { id: string }[]
+    const [looked, shown, found, reset, retried] = await Promise.all([
+      terminal.run(['queue', 'list']),
+      terminal.run(['runs', 'show', runs[0]?.id.slice(0, 8) ?? '']),
+      terminal.run(['search', 'ADA']),
+      terminal.run(['sessions', 'reset', 'default']),
+      terminal.run(['queue', 'retry', '12345678']),
+    ])
+    const sessions = await terminal.run(['sessions'])
+    gateway.kill('SIGTERM')
+    await gateway.exited
+    expect([looked, shown.stdout, found.stdout, reset, retried, sessions.stdout]).toEqual([
+      { exitCode: 0, stdout: 'Nothing waits, and nothing has failed.\n', stderr: '' },
+      expect.stringMatching(/^run +[0-9a-f-]{36}\n[^]*\n\d+ +\+\d\.\d s +complete +Your name is Ada; /),
+      expect.stringMatching(
+        /terminal default {2}claude {2}Your name is Ada;[^]*terminal default {2}ada +My name is Ada\./,
+      ),
+      { exitCode: 0, stdout: 'The next message of terminal/default begins a fresh session.\n', stderr: '' },
+      {
+        exitCode: 1,
+        stdout: '',
+        stderr: 'There is no message 12345678. "aetheel queue list" shows those there are.\n',
+      },
+      'There are no sessions.\n',
+    ])
+  })
+
+  it('do the work themselves when none runs', async (test) => {
+    const terminal = new Terminal(test)
+    await terminal.run(['chat'], { stdin: 'My name is Ada.\n', env: DEMO })
+    const reset = await terminal.run(['sessions', 'reset', 'terminal/default'])
+    const archived = await terminal.run(['archive'])
+    const { stdout } = await terminal.run(['chat'], { stdin: 'What is my name?\n', env: DEMO })
+    expect([reset, archived, stdout]).toEqual([
+      { exitCode: 0, stdout: 'The next message of terminal/default begins a fresh session.\n', stderr: '' },
+      {
+        exitCode: 0,
+        stdout: `Wrote 1 day of 1 conversation to ${join(terminal.home, '.aetheel/archive')}\n`,
+        stderr: '',
+      },
+      'I do not know it yet.\n',
+    ])
+  })
+
+  it.for(['queue', 'sessions', 'runs'])('say that there is nothing yet: %s', async (name, test) => {
+    const terminal = new Terminal(test)
+    const { exitCode, stdout, stderr } = await terminal.run([name, 'list'])
+    expect([exitCode, stdout, stderr]).toEqual([1, '', expect.stringMatching(/^There is no database at .* yet\./)])
+  })
+
+  it('check and show the configuration', async (test) => {
+    const terminal = new Terminal(test)
+    const file = terminal.write('aetheel.json5', `{ agentBackend: 'nope' }`)
+    const check = await terminal.run(['config', 'check'])
+    const show = await terminal.run(['config', 'show', '--json'], { env: { AGENT_BACKEND: 'pi' } })
+    expect([check.exitCode, check.stdout, show.exitCode, JSON.parse(show.stdout)]).toEqual([
+      1,
+      `${file}: agentBackend: Unknown backend "nope". Known: claude, codex, gemini, opencode, pi\n`,
+      0,
+      expect.objectContaining({ configFile: file }),
+    ])
+  })
+})
