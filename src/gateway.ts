@@ -15,6 +15,7 @@ import { makePrivateDirectory } from './private-directory.js'
 import { startGuardian } from './processes/guardian.js'
 import type { ProcessOwner } from './processes/process-owner.js'
 import { endOrphans, isProcessAlive, thisProcess } from './processes/reaper.js'
+import { removeRunDirectories } from './processes/run-directory.js'
 import { MarkdownConfigLoader } from './prompt/markdown-config-loader.js'
 import { SystemPromptAssembler } from './prompt/system-prompt-assembler.js'
 import { Queue, type Work } from './queue/queue.js'
@@ -208,6 +209,7 @@ async function keepHouse(id: string, store: Store, log: Log, now: () => number):
       await store.ledger.remove(settled.map(({ runId }) => runId))
       // Its agents first: the same message must not be worked on twice at once.
       if (settled.length < entries.length) continue
+      removeRunDirectories(gateway.id)
       const messages = await store.inbox.expireLeases(gateway.id, now())
       await store.outbox.expireLeases(gateway.id, now())
       log.info('gateway.taken-over', { gatewayId: gateway.id, messages })

@@ -183,7 +183,7 @@ export abstract class CliBackend implements AgentBackend {
     signal.addEventListener('abort', cancel)
     const timer = setTimeout(() => preparing.abort(), Math.min(watch.timeoutMs, VERSION_BEFORE_TURN_MS))
     try {
-      files = createRunDirectory()
+      files = createRunDirectory(this.dependencies.owner?.id)
       const startedAt = this.dependencies.now()
       const invocation = await this.invocation(turn, files, preparing.signal)
       watch.timeoutMs -= Math.min(this.dependencies.now() - startedAt, watch.timeoutMs)

@@ -70,7 +70,7 @@ export async function queueRetry(control: Control, id: string): Promise<string> 
 
 export async function queueDrop(control: Control, id: string): Promise<string> {
   const dropped = await control.call('queue.drop', { id })
-  return `Dropped the message ${dropped.id}.`
+  return `Dropped ${dropped.id}.`
 }
 
 function describeState({ state, dueAt, failures, position }: QueuedMessage, now: number): string {

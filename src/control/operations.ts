@@ -42,7 +42,8 @@ export function operations({
     'queue.drop': async ({ id }) => {
       const open = await store.inbox.listOpen(LOOKED_THROUGH)
       const failed = await store.inbox.listFailed(LOOKED_THROUGH)
-      const whole = wholeId(id, [...open, ...failed])
+      const undelivered = await store.outbox.list('undelivered', LOOKED_THROUGH)
+      const whole = wholeId(id, [...open, ...failed, ...undelivered])
       const outcome = await queue.drop(whole)
       if (outcome === 'active') {
         throw new GatewayError('request_invalid', `${whole} is worked on. Stop it with /stop in its conversation.`)

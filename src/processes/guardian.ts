@@ -11,6 +11,7 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
+import { tmpdir } from 'node:os'
 import type { Writable } from 'node:stream'
 import { messageOf } from '../errors.js'
 import type { Log } from '../log.js'
@@ -81,7 +82,8 @@ function startShell(ownerId: string, onDeath: (fields: Record<string, unknown>) 
   const sweep = [...ownCommand('./sweep', import.meta.url), ownerId]
   const shell = spawn('/bin/sh', ['-c', SCRIPT, 'aetheel-guardian', ...sweep], {
     cwd: '/',
-    env: { PATH: '/usr/bin:/bin' },
+    // The temporary directory has the files of runs, which go too.
+    env: { PATH: '/usr/bin:/bin', TMPDIR: tmpdir() },
     stdio: ['pipe', 'ignore', 'ignore'],
     detached: true,
   })

@@ -10,8 +10,9 @@ export interface RunDirectory {
   remove(): void
 }
 
-export function createRunDirectory(): RunDirectory {
-  const path = mkdtempSync(resolve(tmpdir(), 'aetheel-run-'))
+/** `ownerId` stands in its name, so that it is found when the owner has died. */
+export function createRunDirectory(ownerId = 'alone'): RunDirectory {
+  const path = mkdtempSync(resolve(tmpdir(), prefixOf(ownerId)))
   return {
     path,
     write(name, content) {
@@ -19,14 +20,27 @@ export function createRunDirectory(): RunDirectory {
       writeFileSync(file, content, { mode: 0o600 })
       return file
     },
-    remove() {
-      try {
-        rmSync(path, { recursive: true, force: true })
-      } catch {
-        makeWritable(path)
-        rmSync(path, { recursive: true, force: true })
-      }
-    },
+    remove: () => removeTree(path),
+  }
+}
+
+/** Removes what the runs of a dead owner left. */
+export function removeRunDirectories(ownerId: string): void {
+  for (const name of readdirSync(tmpdir())) {
+    if (name.startsWith(prefixOf(ownerId))) removeTree(join(tmpdir(), name))
+  }
+}
+
+function prefixOf(ownerId: string): string {
+  return `aetheel-run-${ownerId}-`
+}
+
+function removeTree(path: string): void {
+  try {
+    rmSync(path, { recursive: true, force: true })
+  } catch {
+    makeWritable(path)
+    rmSync(path, { recursive: true, force: true })
   }
 }
 

@@ -1,8 +1,9 @@
-// Started by the guardian when its gateway has died: ends every process of that owner, then itself.
+// Started by the guardian when its gateway has died: ends every process of that owner, removes their files, ends itself.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { OWNER_MARKER } from './process-owner.js'
 import { endLeftovers, NO_PID } from './process-tree.js'
+import { removeRunDirectories } from './run-directory.js'
 
 const [, , ownerId = ''] = process.argv
 if (ownerId === '') throw new Error('Usage: sweep <owner id>')
@@ -22,3 +23,4 @@ for (let round = 0; round < ROUNDS; round += 1) {
   if (round > 0) await sleep(PAUSE_MS)
   await endLeftovers({ pid: NO_PID, startTime: 0, marker: `${OWNER_MARKER}=${ownerId}`, hasExited: () => true })
 }
+removeRunDirectories(ownerId)

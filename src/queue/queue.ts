@@ -174,11 +174,16 @@ export class Queue {
     }
   }
 
-  /** Takes a message out that nobody works on yet; `active` when somebody does. */
+  /** Takes a message out that nobody works on, or lets go of an undelivered reply; `active` when somebody works on it. */
   async drop(messageId: string): Promise<'dropped' | 'active' | 'finished'> {
     const { now } = this.options
     return this.store.transaction(async (tables) => {
       const at = now()
+      const delivery = await tables.outbox.get(messageId)
+      if (delivery) {
+        await tables.outbox.discard(messageId)
+        return delivery.state === 'undelivered' ? 'dropped' : 'finished'
+      }
       const { message } = await this.#lockMessage(tables, messageId, at)
       if (message.state === 'failed') {
         await tables.inbox.discard(messageId, at)

@@ -35,6 +35,7 @@ const EXPIRE_EVERY_MS = 10_000
 export class Sender {
   readonly #poll: NodeJS.Timeout
   readonly #sending = new Set<Promise<void>>()
+  readonly #deadline = new AbortController()
   #expiredAt = 0
   #isClaiming = false
   #mayBeMore = false
@@ -56,6 +57,7 @@ export class Sender {
     clearInterval(this.#poll)
     const deadline = setTimeout(() => {
       this.#isStopped = true
+      this.#deadline.abort()
     }, deadlineMs)
     this.wake()
     while (this.#isClaiming || this.#sending.size > 0) {
@@ -113,7 +115,7 @@ export class Sender {
       const channel = channels.find(({ name }) => name === delivery.channel)
       if (!channel) throw new Error(`There is no channel ${delivery.channel}`)
       const outgoing = { ...reply, idempotencyKey: id, address, ...(messageId !== undefined && { messageId }) }
-      await within(sendTimeoutMs, (signal) => channel.send(outgoing, signal))
+      await within(sendTimeoutMs, this.#deadline.signal, (signal) => channel.send(outgoing, signal))
     } catch (error) {
       const problem = messageOf(error)
       const dueAt = now() + Math.min(FIRST_BACKOFF_MS * 2 ** (attempts - 1), LONGEST_BACKOFF_MS)
@@ -129,19 +131,27 @@ export class Sender {
   }
 }
 
-async function within(timeoutMs: number, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
+// Not by AbortSignal.any and AbortSignal.timeout: Node.js 20 may collect their timer as garbage, and it never fires.
+async function within(
+  timeoutMs: number,
+  stopped: AbortSignal,
+  work: (signal: AbortSignal) => Promise<void>,
+): Promise<void> {
   const limit = new AbortController()
-  const done = new AbortController()
-  const late = sleep(timeoutMs, undefined, { signal: done.signal }).then(
-    () => {
-      limit.abort()
-      throw new Error(`The channel did not take it within ${timeoutMs / 1000} s`)
-    },
-    () => {},
-  )
+  const end = (): void => limit.abort()
+  const timer = setTimeout(end, timeoutMs)
+  stopped.addEventListener('abort', end)
+  const late = new Promise<never>((_, reject) => {
+    const problem = `The channel did not take it within ${timeoutMs / 1000} s`
+    limit.signal.addEventListener('abort', () =>
+      reject(new Error(stopped.aborted ? 'The gateway is stopping' : problem)),
+    )
+  })
+  if (stopped.aborted) end()
   try {
     await Promise.race([work(limit.signal), late])
   } finally {
-    done.abort()
+    clearTimeout(timer)
+    stopped.removeEventListener('abort', end)
   }
 }

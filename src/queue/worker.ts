@@ -5,7 +5,7 @@
 // - A result is written until it is written. The agent has done its work; a full disk must not undo it.
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import { messageOf } from '../errors.js'
+import { GatewayError, messageOf } from '../errors.js'
 import type { Log } from '../log.js'
 import type { TurnListener, TurnOutcome } from '../runtime/agent-runtime.js'
 import { planRetry } from '../runtime/retry.js'
@@ -52,8 +52,8 @@ interface Turn {
   work: Work
   backend: string
   startedAt: number
-  /** Why it ends before its time. */
-  ending?: 'cancelled' | 'lost' | 'handed-back'
+  /** Why it ends before its time; `unsure` when we cannot tell whether the claim still is ours. */
+  ending?: 'cancelled' | 'lost' | 'unsure' | 'handed-back'
   abort: AbortController
   done: Promise<void>
 }
@@ -187,14 +187,15 @@ export class Worker {
     const { backend, model } = turnPlan
     const runId = newId()
     turn.backend = backend
-    const state = await queue.beginRun(work, { id: runId, backend, ...(model !== undefined && { model }) })
+    const run = { id: runId, backend, ...(model !== undefined && { model }) }
+    const state = await this.#untilWritten(turn, () => queue.beginRun(work, run))
     if (state !== 'held') this.#end(turn, state)
     if (state === 'lost') return [{ kind: 'handed-back' }, nothing]
 
     let isStreaming = false
     const recorder = new EventRecorder(runId, store.runs, (events) => onEvents(work, runId, events), log)
     try {
-      const outcome = await turnPlan.run(runId, turn.abort.signal, {
+      const outcome = await this.#runPlan(turnPlan, runId, turn.abort.signal, {
         onEvent: (event) => {
           recorder.push(event)
           if (isStreaming || event.type !== 'output') return
@@ -213,12 +214,24 @@ export class Worker {
     }
   }
 
+  /** Contract: never rejects. What should not happen counts as a failed attempt, so that it does not happen for ever. */
+  async #runPlan(plan: TurnPlan, runId: string, signal: AbortSignal, listener: TurnListener): Promise<TurnOutcome> {
+    const startedAt = this.options.now()
+    try {
+      return await plan.run(runId, signal, listener)
+    } catch (error) {
+      const message = messageOf(error)
+      const failure = { reason: 'spawn' as const, message, report: message }
+      return { result: { isError: true, durationMs: this.options.now() - startedAt, failure }, notes: [] }
+    }
+  }
+
   #judge({ work, ending, backend }: Turn, runId: string, { result, notes, session }: TurnOutcome): Settlement {
     const run = { id: runId, result }
     const keep = session && { session }
     const { failure, finalOutput = '' } = result
     if (!failure) return { kind: 'answered', run, reply: { text: finalOutput, notes, isError: false }, ...keep }
-    if (ending === 'handed-back' || ending === 'lost') return { kind: 'handed-back', runId }
+    if (ending !== undefined && ending !== 'cancelled') return { kind: 'handed-back', runId }
     if (ending === 'cancelled') return { kind: 'cancelled', run, ...keep }
     const { now } = this.options
     const retry = planRetry(failure, work.claim.failures, now())
@@ -232,22 +245,28 @@ export class Worker {
 
   async #settle(turn: Turn, settlement: Settlement, before: () => Promise<void>): Promise<void> {
     const { queue, log, onStep } = this.options
-    const { work } = turn
+    const outcome = await this.#untilWritten(turn, async () => {
+      await before()
+      return queue.settle(turn.work, settlement)
+    })
+    if (outcome === 'settled') onStep('committed')
+    else log.warn('turn.lost', { messageId: turn.work.message.id })
+  }
+
+  /** Tries until it is written, or known to be somebody else's. At a stop the message is left to its lease. */
+  async #untilWritten<T>(turn: Turn, write: () => Promise<T>): Promise<T | 'lost'> {
     for (let hasFailed = false; turn.ending !== 'lost';) {
       try {
-        await before()
-        const outcome = await queue.settle(work, settlement)
-        if (outcome === 'lost') log.warn('turn.lost', { messageId: work.message.id })
-        else onStep('committed')
-        return
+        return await write()
       } catch (error) {
-        if (!hasFailed) log.error('turn.not-written', { messageId: work.message.id, error: messageOf(error) })
+        const messageId = turn.work.message.id
+        if (!hasFailed) this.options.log.error('turn.not-written', { messageId, error: messageOf(error) })
         hasFailed = true
-        // At a stop the message is left to its lease; the next gateway does it again.
-        if (this.#isStopped) return
+        if (this.#isStopped) break
         await sleep(WRITE_AGAIN_MS)
       }
     }
+    return 'lost'
   }
 
   #keepLease(turn: Turn): () => void {
@@ -261,7 +280,9 @@ export class Worker {
         else this.#end(turn, state)
       } catch (error) {
         log.warn('lease.not-renewed', { messageId: turn.work.message.id, error: messageOf(error) })
-        if (now() >= heldUntil) this.#end(turn, 'lost')
+        // On a full disk nobody else can claim it either, and the agent may go on.
+        const isFull = error instanceof GatewayError && error.code === 'store_full'
+        if (now() >= heldUntil && !isFull) this.#end(turn, 'unsure')
       }
     }
     const timer = setInterval(() => void renew(), leaseMs / 3)

@@ -159,6 +159,16 @@ export class Outbox {
     await this.engine.announce(this.db)
   }
 
+  /** Lets go of what could not be delivered. */
+  async discard(id: string): Promise<void> {
+    await this.db
+      .updateTable('outbox')
+      .set({ state: 'dropped' })
+      .where('id', '=', id)
+      .where('state', '=', 'undelivered')
+      .execute()
+  }
+
   async get(id: string): Promise<Delivery | undefined> {
     const row = await this.db.selectFrom('outbox').selectAll().where('id', '=', id).executeTakeFirst()
     return row && toDelivery(row)

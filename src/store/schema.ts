@@ -113,7 +113,8 @@ interface EventRow {
   body: string
 }
 
-export type DeliveryState = 'pending' | 'delivered' | 'undelivered'
+/** `dropped`: given up by hand, after it could not be delivered. */
+export type DeliveryState = 'pending' | 'delivered' | 'undelivered' | 'dropped'
 
 interface OutboxRow {
   /** The same for every attempt, so that a channel can tell a repetition. */

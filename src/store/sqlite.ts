@@ -51,7 +51,7 @@ export async function openSqlite(file: string, { isReadOnly = false, maxPages }:
   }
   return {
     name: 'sqlite',
-    dialect: sqliteDialect(database, file),
+    dialect: sqliteDialect(database, file, isReadOnly),
     locksRows: false,
     announce: async () => {},
     listen: async () => async () => {},
@@ -82,10 +82,10 @@ export async function lockDirectory(file: string): Promise<() => void> {
   }
 }
 
-function sqliteDialect(database: SqliteDatabase, file: string): Dialect {
+function sqliteDialect(database: SqliteDatabase, file: string, isReadOnly: boolean): Dialect {
   return {
     createAdapter: () => new EmbeddedAdapter(),
-    createDriver: () => new EmbeddedDriver(database, file),
+    createDriver: () => new EmbeddedDriver(database, file, isReadOnly),
     createIntrospector: (db) => new SqliteIntrospector(db),
     createQueryCompiler: () => new EmbeddedQueryCompiler(),
   }
@@ -108,8 +108,15 @@ class EmbeddedDriver extends SqliteDriver {
   constructor(
     private readonly database: SqliteDatabase,
     private readonly file: string,
+    private readonly isReadOnly: boolean,
   ) {
     super({ database })
+  }
+
+  /** Leaves one whole file, for whoever copies it. Another process that still reads keeps the rest where it is. */
+  override async destroy(): Promise<void> {
+    if (!this.isReadOnly) this.database.pragma('wal_checkpoint(TRUNCATE)')
+    await super.destroy()
   }
 
   override async acquireConnection(): Promise<DatabaseConnection> {

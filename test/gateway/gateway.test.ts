@@ -8,7 +8,7 @@ import { AgentScript } from '../contract/agent-script.js'
 import { brokenInvariants } from '../contract/invariants.js'
 import { agentPath } from '../contract/stage.js'
 import { printedAnswer } from '../contract/wire-formats.js'
-import { guardiansOf, Stage } from './stage.js'
+import { guardiansOf, Stage, TestChannel } from './stage.js'
 
 const SOON = { timeout: 20_000, interval: 20 }
 
@@ -290,6 +290,23 @@ describe.concurrent('a gateway that stops', () => {
 function isAfterOne(event: AgentEvent): boolean {
   return event.type === 'output' && event.content.includes('two')
 }
+
+class FailingChannel extends TestChannel {
+  override async start(): Promise<void> {
+    throw new Error('The token was refused.')
+  }
+}
+
+describe.concurrent('a gateway that cannot start', () => {
+  it('says why and leaves nothing behind', async ({ expect, onTestFinished }) => {
+    const stage = new Stage(onTestFinished)
+    await expect(stage.start({}, {}, new FailingChannel())).rejects.toThrow('The token was refused.')
+    const store = await openStore({ file: databaseFile(stage.config()) }, stage.log)
+    const gateways = await store.ledger.gateways()
+    await store.close()
+    expect([gateways, stage.alive()]).toEqual([[], []])
+  })
+})
 
 describe.concurrent('the agent that is chosen', () => {
   it('is found before the gateway starts', async ({ expect, onTestFinished }) => {

@@ -104,10 +104,13 @@ export class Stage {
   }
 
   /** `variables` and `file` are the configuration, beside what every test needs. */
-  async start(variables: NodeJS.ProcessEnv = {}, file: object = {}): Promise<RunningGateway> {
+  async start(
+    variables: NodeJS.ProcessEnv = {},
+    file: object = {},
+    channel: TestChannel = new TestChannel(),
+  ): Promise<RunningGateway> {
     const config = this.config(variables, file)
     makeHome(config)
-    const channel = new TestChannel()
     const steps: string[] = []
     const { environment, log } = this
     const onStep = (step: string) => steps.push(step)

@@ -120,7 +120,7 @@ describe.concurrent('a guardian', () => {
       isLeaderOfSession: readFileSync(`/proc/${pid}/stat`, 'utf8').split(' ')[5] === String(pid),
     }
     expect(seen).toEqual({
-      environment: [expect.stringMatching(/^PATH=/)],
+      environment: [expect.stringMatching(/^PATH=/), expect.stringMatching(/^TMPDIR=/)],
       directory: '/',
       isLeaderOfSession: true,
     })

@@ -8,6 +8,8 @@ import { ADDRESSES, LEASE_MS, QueueModel, type SettlementKind } from './queue-mo
 /** Each query of PostgreSQL is a round trip. */
 const RUNS = { sqlite: 150, postgres: 30 }
 const MAX_COMMANDS = 40
+/** Long enough to make a failure small before it is shown. */
+const TIMEOUT_MS = 300_000
 
 type Step = (model: QueueModel) => Promise<void> | void
 
@@ -70,7 +72,7 @@ describeEngines('the queue as a state machine', (engine) => {
       { numRuns: RUNS[engine.name] },
     )
     expect(count).toBeGreaterThanOrEqual(RUNS[engine.name])
-  })
+  }, TIMEOUT_MS)
 })
 
 function command(name: string, step: Step): fc.AsyncCommand<QueueModel, undefined> {

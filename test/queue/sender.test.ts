@@ -249,4 +249,13 @@ describe('stopping', () => {
     await stopped
     expect(await stateOf('r1')).toEqual('delivered')
   })
+  it('does not wait longer than it may for a channel that hangs, and keeps the reply for the next start', async () => {
+    const { sender, outbox, add, look, attempts, told } = await setup(() => new Promise(() => {}))
+    await add('r1')
+    await look()
+    await expect.poll(() => attempts.length).toEqual(1)
+    await sender.stop(0)
+    const { state, problem } = (await outbox.get('r1')) ?? {}
+    expect([state, problem, told]).toEqual(['pending', 'The gateway is stopping', []])
+  })
 })

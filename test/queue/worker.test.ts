@@ -168,6 +168,20 @@ describe('a turn', () => {
     expect((await store.sessions.get(conversationId))?.sessionId).toEqual('s1')
   })
 
+  it('does not bring back a session that the person gave up meanwhile', async () => {
+    const { store, clock, say, turn, idle } = await setup()
+    await say('a', 'hello')
+    const { work, finish } = await turn(1)
+    const { conversationId } = work.claim
+    clock.now += 1
+    await store.sessions.reset(conversationId, clock.now)
+    clock.now += 1
+    const session = { conversationId, backend: 'claude', sessionId: 's1', directory: '/projects/here' }
+    finish(succeeded('hi'), { session })
+    await idle()
+    expect(await store.sessions.get(conversationId)).toBeUndefined()
+  })
+
   it('that cannot be planned is a dead letter, and the person reads why', async () => {
     const problem = 'The project x of this conversation is not configured any more.'
     const plan = () => {
@@ -182,7 +196,7 @@ describe('a turn', () => {
     ])
   })
 
-  it('that breaks is not lost: it is done again when its lease has ended', async () => {
+  it('that breaks counts as a failed attempt, and is tried again', async () => {
     let calls = 0
     const plan: WorkerOptions['plan'] = () => ({
       backend: 'claude',
@@ -192,11 +206,11 @@ describe('a turn', () => {
         return { result: succeeded('hi'), notes: [] }
       },
     })
-    const { clock, worker, say, idle, replies, logged } = await setup({ plan })
+    const { clock, worker, say, idle, replies, waiting } = await setup({ plan })
     await say('a', 'hello')
-    await expect.poll(() => logged).toEqual(['turn.failed'])
+    await expect.poll(waiting).toEqual([{ state: 'ready', inMs: 5_000, failures: 1 }])
     await idle()
-    clock.now += 30_000
+    clock.now += 5_000
     worker.wake()
     await expect.poll(replies).toEqual([answer('hi')])
   })
@@ -606,7 +620,7 @@ describe('a store that fails', () => {
     expect(logged).toEqual(['queue.claim-failed'])
   })
 
-  it('before the agent was started loses nothing', async () => {
+  it('before the agent was started is asked again until it has taken it', async () => {
     let failures = 1
     const wrapQueue = (queue: Queue) => {
       const beginForReal = queue.beginRun.bind(queue)
@@ -617,15 +631,12 @@ describe('a store that fails', () => {
       }
       return Object.assign(queue, { beginRun })
     }
-    const { clock, worker, say, turn, turns, idle, replies, logged } = await setup({ wrapQueue })
+    const { say, turn, turns, idle, replies, logged } = await setup({ wrapQueue })
     await say('a', 'hello')
-    await expect.poll(() => logged).toEqual(['turn.failed'])
-    await idle()
-    clock.now += 30_000
-    worker.wake()
-    const { finish } = await turn(1)
+    await expect.poll(() => turns.length, { timeout: 10_000 }).toEqual(1)
+    const { work, finish } = await turn(1)
     finish(succeeded('hi'))
     await idle()
-    expect([turns.length, await replies()]).toEqual([1, [answer('hi')]])
+    expect([work.claim.interruptions, await replies(), logged]).toEqual([0, [answer('hi')], ['turn.not-written']])
   })
 })

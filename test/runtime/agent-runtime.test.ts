@@ -276,26 +276,29 @@ describe('a session that the agent has lost', () => {
     ])
   })
 
-  it.each(['The model is not found', 'Overloaded', 'npm: invalid option', 'My sessions are fine, my disk is full'])(
-    'is not read into other words: %s',
-    async (complaint) => {
-      let calls = 0
-      const { remember, remembered, process } = await setup({
-        name: () => 'claude',
-        validate: async () => true,
-        execute: async () => {
-          calls += 1
-          return { isError: true, responseText: complaint }
-        },
-      })
-      await remember()
-      expect([await process(), calls, await remembered()]).toEqual([
-        { targetChannelId: 'thread-1', error: complaint },
-        1,
-        'old',
-      ])
-    },
-  )
+  it.each([
+    'The model is not found',
+    'Overloaded',
+    'npm: invalid option',
+    'My sessions are fine, my disk is full',
+    'The session is fine.\nThe file was not found.',
+  ])('is not read into other words: %s', async (complaint) => {
+    let calls = 0
+    const { remember, remembered, process } = await setup({
+      name: () => 'claude',
+      validate: async () => true,
+      execute: async () => {
+        calls += 1
+        return { isError: true, responseText: complaint }
+      },
+    })
+    await remember()
+    expect([await process(), calls, await remembered()]).toEqual([
+      { targetChannelId: 'thread-1', error: complaint },
+      1,
+      'old',
+    ])
+  })
 })
 
 describe('a turn that was cut off', () => {

@@ -39,6 +39,16 @@ describe('a retry', () => {
     expect(plan('rate_limit', failures, NOW + 3_600_000)).toEqual({ at: NOW + 3_605_000, isAttempt: false })
   })
 
+  it.each([
+    ['is over', -3_600_000, 0, 5_000],
+    ['ends before the next attempt', 4_000, 0, 5_000],
+    ['ends after it', 30_000, 1, 30_000],
+    ['would have been the last', 30_000, 3, undefined],
+  ])('counts as an attempt when the limit %s', (_, endsInMs, failures, delayMs) => {
+    const expected = delayMs === undefined ? undefined : { at: NOW + delayMs, isAttempt: true }
+    expect(plan('rate_limit', failures, NOW + endsInMs)).toEqual(expected)
+  })
+
   it('takes no notice of a time that other failures name', () => {
     expect(plan('exit', 0, NOW + 3_600_000)).toEqual({ at: NOW + 5_000, isAttempt: true })
   })

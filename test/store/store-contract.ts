@@ -2,6 +2,7 @@
 
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { sql } from 'kysely'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
@@ -73,6 +74,26 @@ export function describeStoreContract(engine: TestEngine): void {
       await first.close()
       const second = await openTestStore(location)
       expect(await second.conversations.get('a')).toEqual({ id: 'a', channel: CHANNEL, address: 'a' })
+    })
+  })
+
+  describe('a store that is closed', () => {
+    it('finishes what is under way and refuses what comes after', async () => {
+      const location = await engine.createLocation()
+      const store = await openStore(location, log)
+      const rest: Promise<unknown>[] = []
+      await store.transaction(async (tables) => {
+        rest.push(store.projects.put({ id: 'site', directory: '/srv/site' }), store.close())
+        await sleep(1)
+        await tables.conversations.enter(CHANNEL, 'a', 'a', 1)
+      })
+      await Promise.all(rest)
+      const reopened = await openTestStore(location)
+      expect([
+        await store.projects.list().catch((error: unknown) => error),
+        (await reopened.conversations.get('a'))?.id,
+        (await reopened.projects.list()).length,
+      ]).toEqual([expect.any(Error), 'a', 1])
     })
   })
 
@@ -209,8 +230,9 @@ async function startGateway(options: GatewayProcessOptions): Promise<{ go(): Pro
   return {
     go: async () => {
       gateway.stdin.write('go\n')
-      const { value } = await lines.next()
-      return JSON.parse(String(value)) as Turn[]
+      const { value, done } = await lines.next()
+      if (done) throw new Error(`The gateway ${options.gatewayId} ended before its work was done`)
+      return JSON.parse(value) as Turn[]
     },
   }
 }
