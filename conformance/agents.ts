@@ -29,12 +29,19 @@ const dummyKey = 'not-a-real-key'
 export const neverForTheModel = 'never-for-the-model-8153'
 const command = `---\ndescription: A command of the operator\n---\n${neverForTheModel}\n`
 
+/** A server for every agent that knows such, so that each cell shows that it goes with its agent. */
+const mcpExecutable = process.execPath
+const mcpArguments = [join(import.meta.dirname, 'mcp-server.mjs')]
+
 const claude: Agent = {
   name: 'claude',
   packageName: '@anthropic-ai/claude-code',
   binary: 'claude',
   model: 'claude-sonnet-4-5',
-  homeFiles: () => ({ '.claude/commands/help.md': command }),
+  homeFiles: () => ({
+    '.claude/commands/help.md': command,
+    '.claude.json': JSON.stringify({ mcpServers: { idle: { command: mcpExecutable, args: mcpArguments } } }),
+  }),
   environment: (modelUrl) => ({
     ANTHROPIC_BASE_URL: modelUrl,
     ANTHROPIC_API_KEY: dummyKey,
@@ -66,6 +73,9 @@ const codex: Agent = {
       'enabled = false',
       '[features]',
       'plugins = false',
+      '[mcp_servers.idle]',
+      `command = ${JSON.stringify(mcpExecutable)}`,
+      `args = ${JSON.stringify(mcpArguments)}`,
       '',
     ].join('\n'),
   }),
@@ -87,6 +97,7 @@ const gemini: Agent = {
       security: { auth: { selectedType: 'gemini-api-key' } },
       privacy: { usageStatisticsEnabled: false },
       telemetry: { enabled: false },
+      mcpServers: { idle: { command: mcpExecutable, args: mcpArguments } },
     }),
   }),
   environment: (modelUrl) => ({ GEMINI_API_KEY: dummyKey, GOOGLE_GEMINI_BASE_URL: modelUrl }),
@@ -103,6 +114,7 @@ const opencode: Agent = {
   homeFiles: (modelUrl) => ({
     'opencode.json': JSON.stringify({
       share: 'disabled',
+      mcp: { idle: { type: 'local', command: [mcpExecutable, ...mcpArguments] } },
       provider: {
         scripted: {
           npm: '@ai-sdk/openai-compatible',

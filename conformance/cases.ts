@@ -22,6 +22,7 @@ import {
 } from './checks.js'
 import type { Expectation, Failure } from './expectations.js'
 import type { ModelReply } from './protocols/types.js'
+import { gatewayCases } from './gateway-cases.js'
 import { countProcesses } from './sandbox.js'
 import { cannot } from './results.js'
 import type { Script } from './scripted-model.js'
@@ -320,6 +321,7 @@ const maxTurns: Case = {
 export const cases: Case[] = [
   ...[plain, streaming, toolCall, resume, unknownSession, ...modelErrors, timeout, cancel, longPrompt, ...prompts],
   ...[systemPrompt, changedSystemPrompt, unlistedTool, maxTurns],
+  ...gatewayCases,
 ]
 
 async function untilRunning(command: string[], signal: AbortSignal): Promise<void> {

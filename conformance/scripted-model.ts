@@ -41,7 +41,7 @@ export async function startScriptedModel(script: Script): Promise<ScriptedModel>
     }
     const modelRequest = protocol.read(path, body)
     requests.push(modelRequest)
-    const reply = script(modelRequest, requests.length - 1)
+    const reply = refusalOf(modelRequest) ?? script(modelRequest, requests.length - 1)
     if (reply.type === 'silence') return
     if (reply.type === 'error') {
       response.writeHead(reply.status, { 'content-type': 'application/json', ...reply.headers })
@@ -63,6 +63,15 @@ export async function startScriptedModel(script: Script): Promise<ScriptedModel>
         server.closeAllConnections()
       }),
   }
+}
+
+/** The real servers take no history in which a call has no result, or a result no call. */
+function refusalOf({ toolCalls, toolResults }: ModelRequest): ModelReply | undefined {
+  const without = (some: string[], others: string[]) => some.filter((id) => !others.includes(id)).join(', ')
+  const open = without(toolCalls, toolResults)
+  const stray = without(toolResults, toolCalls)
+  if (open === '' && stray === '') return undefined
+  return { type: 'error', status: 400, message: `Calls without a result: ${open}; results without a call: ${stray}.` }
 }
 
 async function readBody(request: IncomingMessage): Promise<string> {

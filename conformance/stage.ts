@@ -4,6 +4,7 @@ import type { AgentBackend, AgentEvent, AgentRequest, AgentResult } from '../src
 import { createBackend } from '../src/backends/registry.js'
 import type { Log } from '../src/log.js'
 import type { Agent } from './agents.js'
+import { GatewayRunner } from './gateway-runner.js'
 import { createSandbox, type Sandbox } from './sandbox.js'
 import { type ScriptedModel, type Script, startScriptedModel } from './scripted-model.js'
 
@@ -25,6 +26,8 @@ export interface Stage {
   ignoredOptions: unknown[]
   /** Runs one turn to its end and checks the order of its events. */
   ask(request: AgentRequest, observer?: Observer): Promise<Turn>
+  /** For turns that go through a whole gateway. */
+  gateway: GatewayRunner
   close(): Promise<void>
 }
 
@@ -73,6 +76,16 @@ export async function openStage(
     model,
     sandbox,
     ignoredOptions,
+    gateway: new GatewayRunner(
+      {
+        ...sandbox.environment,
+        AGENT_BACKEND: agent.name,
+        BACKEND_CLI_PATH: installation.cliPath,
+        BACKEND_MODEL: agent.model,
+        WORKING_DIR: sandbox.workspace,
+      },
+      signal,
+    ),
     async ask(request, observer = {}) {
       const signals = observer.signal ? [signal, observer.signal] : [signal]
       const turn = await play(backend, request, AbortSignal.any(signals), observer.onEvent)

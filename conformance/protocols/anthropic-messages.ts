@@ -3,6 +3,8 @@ import { replyUsage, serverSentEvent, type ModelMessage, type ModelRequest, type
 
 interface Block {
   type: string
+  id?: string
+  tool_use_id?: string
   text?: string
   content?: string | Block[]
 }
@@ -54,10 +56,13 @@ const errorTypes: Record<number, string> = { 401: 'authentication_error', 429: '
 
 function readRequest(_path: string, text: string): ModelRequest {
   const body = JSON.parse(text) as MessagesBody
+  const blocks = body.messages.flatMap(({ content }) => (typeof content === 'string' ? [] : content))
   return {
     system: texts(body.system ?? '').join('\n'),
     messages: body.messages.flatMap(({ role, content }) => readMessage(role, content)),
     body: text,
+    toolCalls: blocks.flatMap(({ type, id }) => (type === 'tool_use' && id ? [id] : [])),
+    toolResults: blocks.flatMap(({ tool_use_id }) => tool_use_id ?? []),
   }
 }
 

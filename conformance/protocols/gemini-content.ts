@@ -3,7 +3,8 @@ import { replyUsage, serverSentEvent, type ModelMessage, type ModelRequest, type
 
 interface Part {
   text?: string
-  functionResponse?: { response?: { output?: string; error?: string } }
+  functionCall?: { name: string }
+  functionResponse?: { name: string; response?: { output?: string; error?: string } }
 }
 
 interface Content {
@@ -57,10 +58,13 @@ const usageMetadata = {
 
 function readRequest(_path: string, text: string): ModelRequest {
   const body = JSON.parse(text) as GenerateBody
+  const parts = body.contents.flatMap((content) => content.parts ?? [])
   return {
     system: (body.systemInstruction?.parts ?? []).map((part) => part.text ?? '').join('\n'),
     messages: body.contents.flatMap(readContent),
     body: text,
+    toolCalls: parts.flatMap(({ functionCall }) => functionCall?.name ?? []),
+    toolResults: parts.flatMap(({ functionResponse }) => functionResponse?.name ?? []),
   }
 }
 

@@ -2,7 +2,12 @@
 import { replyUsage, serverSentEvent, type ModelMessage, type ModelRequest, type WireProtocol } from './types.js'
 
 interface ChatBody {
-  messages: { role: 'system' | 'user' | 'assistant' | 'tool'; content?: string | { text?: string }[] | null }[]
+  messages: {
+    role: 'system' | 'user' | 'assistant' | 'tool'
+    content?: string | { text?: string }[] | null
+    tool_calls?: { id: string }[]
+    tool_call_id?: string
+  }[]
 }
 
 export const openaiChat: WireProtocol = {
@@ -40,7 +45,8 @@ const usage = {
 }
 
 function readRequest(_path: string, text: string): ModelRequest {
-  const all = (JSON.parse(text) as ChatBody).messages.flatMap(({ role, content }) =>
+  const { messages } = JSON.parse(text) as ChatBody
+  const all = messages.flatMap(({ role, content }) =>
     (typeof content === 'string' ? [content] : (content ?? []).map((part) => part.text ?? '')).map((piece) => ({
       role,
       text: piece,
@@ -53,5 +59,7 @@ function readRequest(_path: string, text: string): ModelRequest {
       .join('\n'),
     messages: all.filter((message): message is ModelMessage => message.role !== 'system'),
     body: text,
+    toolCalls: messages.flatMap(({ tool_calls }) => (tool_calls ?? []).map(({ id }) => id)),
+    toolResults: messages.flatMap(({ tool_call_id }) => tool_call_id ?? []),
   }
 }

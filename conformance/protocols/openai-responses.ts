@@ -4,6 +4,7 @@ import { replyUsage, serverSentEvent, type ModelMessage, type ModelRequest, type
 interface InputItem {
   type?: string
   role?: 'user' | 'assistant' | 'developer' | 'system'
+  call_id?: string
   content?: string | { text?: string }[]
   output?: string | { text?: string }[]
 }
@@ -54,11 +55,14 @@ const usage = {
 
 function readRequest(_path: string, text: string): ModelRequest {
   const body = JSON.parse(text) as ResponsesBody
+  const callIds = (isMeant: (item: InputItem) => boolean) => body.input.filter(isMeant).flatMap((item) => item.call_id ?? [])
   const isSystem = (item: InputItem) => item.role === 'developer' || item.role === 'system'
   return {
     system: [body.instructions ?? '', ...body.input.filter(isSystem).flatMap((item) => texts(item.content))].join('\n'),
     messages: body.input.filter((item) => !isSystem(item)).flatMap(readItem),
     body: text,
+    toolCalls: callIds(({ type }) => type === 'function_call'),
+    toolResults: callIds(({ type }) => type === 'function_call_output'),
   }
 }
 

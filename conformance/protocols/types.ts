@@ -5,6 +5,9 @@ export interface ModelRequest {
   messages: ModelMessage[]
   /** The body as received: for checks that something is nowhere in it. */
   body: string
+  /** The tools that the history says were called, and those it has results of; by id where there are ids. */
+  toolCalls: string[]
+  toolResults: string[]
 }
 
 export interface ModelMessage {

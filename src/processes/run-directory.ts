@@ -11,7 +11,7 @@ export interface RunDirectory {
 }
 
 /** `ownerId` stands in its name, so that it is found when the owner has died. */
-export function createRunDirectory(ownerId = 'alone'): RunDirectory {
+export function createRunDirectory(ownerId?: string): RunDirectory {
   const path = mkdtempSync(resolve(tmpdir(), prefixOf(ownerId)))
   return {
     path,
@@ -31,8 +31,8 @@ export function removeRunDirectories(ownerId: string): void {
   }
 }
 
-function prefixOf(ownerId: string): string {
-  return `aetheel-run-${ownerId}-`
+function prefixOf(ownerId: string | undefined): string {
+  return ownerId === undefined ? 'aetheel-run-' : `aetheel-run-${ownerId}-`
 }
 
 function removeTree(path: string): void {

@@ -55,6 +55,8 @@ export interface QueueOptions {
 
 /** No agent takes more in one message, and a chat has no longer ones. */
 export const MAX_MESSAGE_CHARACTERS = 1_000_000
+/** An index of PostgreSQL takes no longer ones. */
+const MAX_NAME_CHARACTERS = 500
 /** Of a refused message, enough to recognise it. */
 const KEPT_OF_REFUSED = 1_000
 
@@ -68,6 +70,10 @@ export class Queue {
   async accept(incoming: IncomingMessage): Promise<Acceptance> {
     const { newId, now, maxQueueDepth } = this.options
     const { channel, address, platformId, author } = incoming
+    if (![address, platformId, author].every((name) => name !== '' && name.length <= MAX_NAME_CHARACTERS)) {
+      const rule = `must have 1 to ${MAX_NAME_CHARACTERS} characters each`
+      throw new GatewayError('request_invalid', `The address, the id and the author of a message ${rule}.`)
+    }
     const text = withoutNul(incoming.text)
     const invalid = problemOf(text)
     return this.store.transaction(async (tables) => {

@@ -138,20 +138,18 @@ async function within(
   work: (signal: AbortSignal) => Promise<void>,
 ): Promise<void> {
   const limit = new AbortController()
-  const end = (): void => limit.abort()
-  const timer = setTimeout(end, timeoutMs)
-  stopped.addEventListener('abort', end)
-  const late = new Promise<never>((_, reject) => {
-    const problem = `The channel did not take it within ${timeoutMs / 1000} s`
-    limit.signal.addEventListener('abort', () =>
-      reject(new Error(stopped.aborted ? 'The gateway is stopping' : problem)),
-    )
+  const aborted = new Promise<never>((_, reject) => {
+    limit.signal.addEventListener('abort', () => reject(limit.signal.reason as Error), { once: true })
   })
-  if (stopped.aborted) end()
+  const stop = (): void => limit.abort(new Error('The gateway is stopping'))
+  const tooLate = new Error(`The channel did not take it within ${timeoutMs / 1000} s`)
+  const timer = setTimeout(() => limit.abort(tooLate), timeoutMs)
+  stopped.addEventListener('abort', stop)
+  if (stopped.aborted) stop()
   try {
-    await Promise.race([work(limit.signal), late])
+    await Promise.race([aborted, work(limit.signal)])
   } finally {
     clearTimeout(timer)
-    stopped.removeEventListener('abort', end)
+    stopped.removeEventListener('abort', stop)
   }
 }

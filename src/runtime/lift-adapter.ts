@@ -1,5 +1,6 @@
 import { EventQueue } from '../backends/event-queue.js'
-import type { AgentBackend, AgentFailure, AgentResult, BackendAdapter } from '../backends/types.js'
+import type { AgentBackend, AgentResult, BackendAdapter, BackendEventResult, FailureReason } from '../backends/types.js'
+import { messageOf } from '../errors.js'
 
 /** What the runtime asks of a backend. */
 export interface TurnBackend {
@@ -11,37 +12,55 @@ export interface TurnBackend {
 const SESSION_COMPLAINT =
   /\b(?:session|conversation)\b[^.\n]*\b(?:corrupt\w*|invalid|not found|unknown|expired|does not exist|could not be (?:read|loaded))\b|\bno (?:session|conversation) found\b/i
 
-/** Gives an adapter that has only `execute` the method that everything is built on. It cannot be stopped half-way. */
+/**
+ * Gives an adapter that has only `execute` the method that everything is built on.
+ *
+ * Such an adapter cannot be stopped: after a cancel its turn is over for us, and what it still says is not heard.
+ */
 export function liftAdapter(adapter: BackendAdapter | TurnBackend, now: () => number = Date.now): TurnBackend {
   if ('run' in adapter) return adapter
   return {
     name: () => adapter.name(),
-    async *run({ prompt, systemPrompt = '', sessionId }) {
+    async *run({ prompt, systemPrompt = '', sessionId }, signal) {
       const startedAt = now()
       const queue = new EventQueue(now)
+      let isOver = false
+      const complete = (result: Omit<AgentResult, 'durationMs'>): void => {
+        if (isOver) return
+        isOver = true
+        queue.complete({ ...result, durationMs: now() - startedAt })
+      }
       const onStream = async (content: string): Promise<void> => {
-        queue.push({ type: 'output', content, stream: 'stdout' })
+        if (!isOver) queue.push({ type: 'output', content, stream: 'stdout' })
       }
-      const finish = async (): Promise<void> => {
-        const outcome = await adapter.execute(prompt, systemPrompt, sessionId, onStream)
-        const durationMs = now() - startedAt
-        const said = outcome.responseText ?? ''
-        const reason = sessionId !== undefined && SESSION_COMPLAINT.test(said) ? 'session_lost' : 'exit'
-        const failure: AgentFailure = { reason, message: said || 'The agent failed.', report: said }
-        const result: AgentResult = outcome.isError
-          ? { isError: true, durationMs, failure }
-          : { isError: false, durationMs, finalOutput: said }
-        queue.complete({ ...result, ...(outcome.sessionId !== undefined && { sessionId: outcome.sessionId }) })
+      const cancel = (): void => complete(failed('cancelled', 'Cancelled'))
+      signal.addEventListener('abort', cancel)
+      if (signal.aborted) cancel()
+      else {
+        const execute = async (): Promise<BackendEventResult> =>
+          adapter.execute(prompt, systemPrompt, sessionId, onStream)
+        execute().then(
+          (outcome) => complete(toResult(outcome, sessionId)),
+          (error: unknown) => complete(failed('exit', messageOf(error))),
+        )
       }
-      const finished = finish()
-      // A rejection is told below; until then it must not count as unhandled.
-      finished.catch((error: unknown) => queue.complete(thrown(error, now() - startedAt)))
-      yield* queue
+      try {
+        yield* queue
+      } finally {
+        signal.removeEventListener('abort', cancel)
+      }
     },
   }
 }
 
-function thrown(error: unknown, durationMs: number): AgentResult {
-  const message = error instanceof Error ? error.message : String(error)
-  return { isError: true, durationMs, failure: { reason: 'exit', message, report: message } }
+function toResult(outcome: BackendEventResult, resumed: string | undefined): Omit<AgentResult, 'durationMs'> {
+  const { isError, responseText = '', sessionId } = outcome
+  const session = sessionId === undefined ? {} : { sessionId }
+  if (!isError) return { isError, finalOutput: responseText, ...session }
+  const reason = resumed !== undefined && SESSION_COMPLAINT.test(responseText) ? 'session_lost' : 'exit'
+  return { ...failed(reason, responseText || 'The agent failed.'), ...session }
+}
+
+function failed(reason: FailureReason, message: string): Omit<AgentResult, 'durationMs'> {
+  return { isError: true, failure: { reason, message, report: message } }
 }

@@ -148,7 +148,6 @@ interface SessionRow {
   directory: string
   /** `AgentResult.sessionUsage` as JSON. */
   usage: string | null
-  created_at: number
   used_at: number
   reset_at: number
 }

@@ -14,7 +14,6 @@ export interface Session {
 }
 
 export interface SessionRecord extends Session {
-  createdAt: number
   usedAt: number
 }
 
@@ -44,7 +43,7 @@ export class Sessions {
     }
     await this.db
       .insertInto('sessions')
-      .values({ conversation_id: session.conversationId, created_at: now, reset_at: 0, ...values })
+      .values({ conversation_id: session.conversationId, reset_at: 0, ...values })
       .onConflict((conflict) =>
         conflict.column('conversation_id').doUpdateSet(values).where('sessions.reset_at', '<=', begunAt),
       )
@@ -61,7 +60,7 @@ export class Sessions {
     const values = { session_id: null, reset_at: now }
     await this.db
       .insertInto('sessions')
-      .values({ conversation_id: conversationId, backend: '', directory: '', created_at: now, used_at: now, ...values })
+      .values({ conversation_id: conversationId, backend: '', directory: '', used_at: now, ...values })
       .onConflict((conflict) => conflict.column('conversation_id').doUpdateSet(values))
       .execute()
     return hadSession
@@ -89,7 +88,6 @@ interface Row {
   session_id: string
   directory: string
   usage: string | null
-  created_at: number
   used_at: number
 }
 
@@ -100,7 +98,6 @@ function toSession(row: Row): SessionRecord {
     sessionId: row.session_id,
     directory: row.directory,
     ...(row.usage !== null && { usage: JSON.parse(row.usage) as TokenUsage }),
-    createdAt: row.created_at,
     usedAt: row.used_at,
   }
 }

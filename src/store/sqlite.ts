@@ -105,6 +105,8 @@ class EmbeddedQueryCompiler extends SqliteQueryCompiler {
 }
 
 class EmbeddedDriver extends SqliteDriver {
+  #isClosed = false
+
   constructor(
     private readonly database: SqliteDatabase,
     private readonly file: string,
@@ -115,12 +117,22 @@ class EmbeddedDriver extends SqliteDriver {
 
   /** Leaves one whole file, for whoever copies it. Another process that still reads keeps the rest where it is. */
   override async destroy(): Promise<void> {
-    if (!this.isReadOnly) this.database.pragma('wal_checkpoint(TRUNCATE)')
-    await super.destroy()
+    // After what is under way: libsql ends the whole process when a closed database is used.
+    await super.acquireConnection()
+    try {
+      if (!this.isReadOnly) this.database.pragma('wal_checkpoint(TRUNCATE)')
+      await super.destroy()
+    } finally {
+      this.#isClosed = true
+      await super.releaseConnection()
+    }
   }
 
   override async acquireConnection(): Promise<DatabaseConnection> {
-    return new ExplainingConnection(await super.acquireConnection(), this.file)
+    const connection = await super.acquireConnection()
+    if (!this.#isClosed) return new ExplainingConnection(connection, this.file)
+    await super.releaseConnection()
+    throw new GatewayError('store_unavailable', `The database ${this.file} is closed. Start the gateway again.`)
   }
 
   /** Immediate: a transaction that becomes a writer half-way fails at once when another process has written. */

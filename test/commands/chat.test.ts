@@ -117,7 +117,8 @@ describe.concurrent('aetheel chat, with a gateway', () => {
     const exitCode = await chat.exited
     next.kill('SIGTERM')
     await next.exited
-    const answers = chat.stdout.split('\n').filter((line) => /^There|^Your/.test(line))
+    // Of the turn that was cut off, the beginning may have been seen.
+    const answers = chat.stdout.split('\n').filter((line) => /^(?:There|Your).*\.$/.test(line))
     expect([exitCode, answers, terminal.processes()]).toEqual([
       0,
       [

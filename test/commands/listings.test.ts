@@ -123,7 +123,7 @@ describe('queue retry and drop', () => {
     const answers = [await queueDrop(control, failed.slice(0, 8)), await queueDrop(control, waiting.slice(0, 8))]
     const states = [await store.inbox.get(failed), await store.inbox.get(waiting)].map((message) => message?.state)
     expect([answers, states]).toEqual([
-      [`Dropped the message ${failed}.`, `Dropped the message ${waiting}.`],
+      [`Dropped ${failed}.`, `Dropped ${waiting}.`],
       ['dropped', 'dropped'],
     ])
   })

@@ -60,19 +60,23 @@ const commands = [
 ]
 
 describeEngines('the queue as a state machine', (engine) => {
-  it('keeps order, never has two workers on one conversation, and loses nothing', async () => {
-    const store = engine.name === 'sqlite' ? await openTestStore({ file: ':memory:' }) : await engine.createStore()
-    let count = 0
-    await fc.assert(
-      fc.asyncProperty(fc.commands(commands, { maxCommands: MAX_COMMANDS, size: 'max' }), async (steps) => {
-        const model = new QueueModel(store, `channel ${count++}`)
-        await fc.asyncModelRun(() => ({ model, real: undefined }), steps)
-        await model.drain()
-      }),
-      { numRuns: RUNS[engine.name] },
-    )
-    expect(count).toBeGreaterThanOrEqual(RUNS[engine.name])
-  }, TIMEOUT_MS)
+  it(
+    'keeps order, never has two workers on one conversation, and loses nothing',
+    async () => {
+      const store = engine.name === 'sqlite' ? await openTestStore({ file: ':memory:' }) : await engine.createStore()
+      let count = 0
+      await fc.assert(
+        fc.asyncProperty(fc.commands(commands, { maxCommands: MAX_COMMANDS, size: 'max' }), async (steps) => {
+          const model = new QueueModel(store, `channel ${count++}`)
+          await fc.asyncModelRun(() => ({ model, real: undefined }), steps)
+          await model.drain()
+        }),
+        { numRuns: RUNS[engine.name] },
+      )
+      expect(count).toBeGreaterThanOrEqual(RUNS[engine.name])
+    },
+    TIMEOUT_MS,
+  )
 })
 
 function command(name: string, step: Step): fc.AsyncCommand<QueueModel, undefined> {

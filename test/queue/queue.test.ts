@@ -273,7 +273,7 @@ describeEngines('the queue', (engine) => {
       const { conversationId } = await say('one')
       const session = { conversationId, backend: 'pi', sessionId: 's', directory: '/srv' }
       await queue.keepSession(await take(), session)
-      expect(await store.sessions.get(conversationId)).toEqual({ ...session, createdAt: 1_000, usedAt: 1_000 })
+      expect(await store.sessions.get(conversationId)).toEqual({ ...session, usedAt: 1_000 })
     })
   })
 
@@ -312,7 +312,7 @@ describeEngines('the queue', (engine) => {
           expiresAt: 2_000 + REPLY_EXPIRY_MS,
         },
         expect.objectContaining({ state: 'answered', endedAt: 2_000, sessionId: 's', result: RESULT }),
-        { ...session(conversationId), createdAt: 2_000, usedAt: 2_000 },
+        { ...session(conversationId), usedAt: 2_000 },
       ])
     })
 

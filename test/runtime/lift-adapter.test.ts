@@ -43,24 +43,39 @@ describe('an adapter that has only execute', () => {
     ])
   })
 
-  it.each<[string, BackendAdapter['execute'], string, string]>([
-    ['fails', async () => ({ isError: true, responseText: 'No credit' }), 'No credit', 'No credit'],
-    ['fails without a word', async () => ({ isError: true }), 'The agent failed.', ''],
-    ['rejects', async () => Promise.reject(new Error('Broken pipe')), 'Broken pipe', 'Broken pipe'],
+  it.each<[string, BackendAdapter['execute'], string]>([
+    ['fails', async () => ({ isError: true, responseText: 'No credit' }), 'No credit'],
+    ['fails without a word', async () => ({ isError: true }), 'The agent failed.'],
+    ['rejects', async () => Promise.reject(new Error('Broken pipe')), 'Broken pipe'],
     [
       'throws',
       () => {
         throw new Error('Broken pipe')
       },
       'Broken pipe',
-      'Broken pipe',
     ],
-  ])('gives a failure as a value when it %s', async (_, execute, message, report) => {
-    const failure = { reason: 'exit', message, report }
+  ])('gives a failure as a value when it %s', async (_, execute, message) => {
+    const failure = { reason: 'exit', message, report: message }
     expect(await see(execute)).toEqual([
       { type: 'error', content: message, reason: 'exit', timestamp: 3 },
       { type: 'complete', result: { isError: true, durationMs: 1, failure }, timestamp: 4 },
     ])
+  })
+
+  it('is over for us when it is cancelled, whatever it still says', async () => {
+    const cancel = new AbortController()
+    const execute: BackendAdapter['execute'] = async (_prompt, _systemPrompt, _sessionId, onStream) => {
+      await onStream?.('h')
+      cancel.abort()
+      await onStream?.('i')
+      return { isError: false, responseText: 'hi' }
+    }
+    const { run } = liftAdapter({ name: () => 'own', validate: async () => true, execute })
+    const seen: unknown[] = []
+    for await (const event of run({ prompt: 'hello' }, cancel.signal)) {
+      seen.push(event.type === 'complete' ? event.result.failure?.reason : event.type)
+    }
+    expect(seen).toEqual(['output', 'error', 'cancelled'])
   })
 })
 

@@ -20,7 +20,7 @@ describe('SessionManager', () => {
     await sessions.set(session)
     await sessions.set({ ...session, conversationId: 'thread-2', sessionId: 's2' })
     await sessions.set({ ...session, sessionId: 's3' })
-    const times = { createdAt: 1_000, usedAt: 1_000 }
+    const times = { usedAt: 1_000 }
     expect([await sessions.get('thread-1', 'claude'), await sessions.get('thread-2', 'claude')]).toEqual([
       { ...session, sessionId: 's3', ...times },
       { ...session, conversationId: 'thread-2', sessionId: 's2', ...times },
@@ -76,6 +76,6 @@ describeEngines('A session', ({ createLocation }) => {
     await before.close()
     const after = await openTestStore(location)
     const sessions = new SessionManager(after.sessions, { idleMs: HOUR_MS, now: () => 2_000 })
-    expect(await sessions.get('thread-1', 'claude')).toEqual({ ...session, createdAt: 1_000, usedAt: 1_000 })
+    expect(await sessions.get('thread-1', 'claude')).toEqual({ ...session, usedAt: 1_000 })
   })
 })

@@ -83,24 +83,23 @@ export function describeRecordsContract(engine: TestEngine): void {
       await sessions.set({ conversationId: 'a', backend: 'claude', sessionId: 's2', directory: '/srv/b' }, NOW + 5)
       await sessions.set({ conversationId: 'b', backend: 'pi', sessionId: 's3', directory: '/srv' }, NOW)
       expect([before, await sessions.get('a')]).toEqual([
-        { ...old, createdAt: NOW, usedAt: NOW },
+        { ...old, usedAt: NOW },
         {
           conversationId: 'a',
           backend: 'claude',
           sessionId: 's2',
           directory: '/srv/b',
-          createdAt: expect.any(Number),
           usedAt: NOW + 5,
         },
       ])
     })
 
-    it('keep when they began as they go on', async () => {
+    it('tell when they were last used', async () => {
       const { sessions } = (await createStage(engine)).store
       const session = { conversationId: 'a', backend: 'codex', sessionId: 's1', directory: '/srv' }
       await sessions.set(session, NOW)
       await sessions.set(session, NOW + 5)
-      expect(await sessions.get('a')).toEqual({ ...session, createdAt: NOW, usedAt: NOW + 5 })
+      expect(await sessions.get('a')).toEqual({ ...session, usedAt: NOW + 5 })
     })
 
     it('are forgotten when told to', async () => {

@@ -118,7 +118,6 @@ const STATEMENTS = [
     session_id text,
     directory text not null,
     usage text,
-    created_at bigint not null,
     used_at bigint not null,
     reset_at bigint not null
   )`,
