@@ -5,6 +5,11 @@
 import { join } from 'node:path'
 import type { BackendName } from '../src/backends/types.js'
 
+export interface McpServer {
+  command: string
+  args: string[]
+}
+
 export interface Agent {
   name: BackendName
   /** The npm package, and the one that carries on its version line where that is another. */
@@ -12,8 +17,8 @@ export interface Agent {
   successor?: string
   binary: string
   model: string
-  /** Configuration files below the home directory. */
-  homeFiles(modelUrl: string): Record<string, string>
+  /** Configuration files below the home directory. The MCP server is started where the agent knows such. */
+  homeFiles(modelUrl: string, mcpServer?: McpServer): Record<string, string>
   environment(modelUrl: string, home: string): Record<string, string>
   /** The tool that runs a shell command, as the model calls it. */
   shellTool: { name: string; input(command: string): Record<string, unknown> }
@@ -29,18 +34,14 @@ const dummyKey = 'not-a-real-key'
 export const neverForTheModel = 'never-for-the-model-8153'
 const command = `---\ndescription: A command of the operator\n---\n${neverForTheModel}\n`
 
-/** A server for every agent that knows such, so that each cell shows that it goes with its agent. */
-const mcpExecutable = process.execPath
-const mcpArguments = [join(import.meta.dirname, 'mcp-server.mjs')]
-
 const claude: Agent = {
   name: 'claude',
   packageName: '@anthropic-ai/claude-code',
   binary: 'claude',
   model: 'claude-sonnet-4-5',
-  homeFiles: () => ({
+  homeFiles: (_modelUrl, mcpServer) => ({
     '.claude/commands/help.md': command,
-    '.claude.json': JSON.stringify({ mcpServers: { idle: { command: mcpExecutable, args: mcpArguments } } }),
+    ...(mcpServer && { '.claude.json': JSON.stringify({ mcpServers: { idle: mcpServer } }) }),
   }),
   environment: (modelUrl) => ({
     ANTHROPIC_BASE_URL: modelUrl,
@@ -60,7 +61,7 @@ const codex: Agent = {
   binary: 'codex',
   // A model of the family that gets its tools in the classic way, as functions.
   model: 'gpt-5.5',
-  homeFiles: (modelUrl) => ({
+  homeFiles: (modelUrl, mcpServer) => ({
     '.codex/prompts/help.md': command,
     '.codex/config.toml': [
       'model_provider = "scripted"',
@@ -73,9 +74,13 @@ const codex: Agent = {
       'enabled = false',
       '[features]',
       'plugins = false',
-      '[mcp_servers.idle]',
-      `command = ${JSON.stringify(mcpExecutable)}`,
-      `args = ${JSON.stringify(mcpArguments)}`,
+      ...(mcpServer
+        ? [
+            '[mcp_servers.idle]',
+            `command = ${JSON.stringify(mcpServer.command)}`,
+            `args = ${JSON.stringify(mcpServer.args)}`,
+          ]
+        : []),
       '',
     ].join('\n'),
   }),
@@ -91,13 +96,13 @@ const gemini: Agent = {
   binary: 'gemini',
   // Named, because the automatic choice asks a second model which one to take.
   model: 'gemini-2.5-flash',
-  homeFiles: () => ({
+  homeFiles: (_modelUrl, mcpServer) => ({
     '.gemini/commands/help.toml': `description = "A command of the operator"\nprompt = "${neverForTheModel}"\n`,
     '.gemini/settings.json': JSON.stringify({
       security: { auth: { selectedType: 'gemini-api-key' } },
       privacy: { usageStatisticsEnabled: false },
       telemetry: { enabled: false },
-      mcpServers: { idle: { command: mcpExecutable, args: mcpArguments } },
+      ...(mcpServer && { mcpServers: { idle: mcpServer } }),
     }),
   }),
   environment: (modelUrl) => ({ GEMINI_API_KEY: dummyKey, GOOGLE_GEMINI_BASE_URL: modelUrl }),
@@ -111,10 +116,10 @@ const opencode: Agent = {
   packageName: 'opencode-ai',
   binary: 'opencode',
   model: 'scripted/model',
-  homeFiles: (modelUrl) => ({
+  homeFiles: (modelUrl, mcpServer) => ({
     'opencode.json': JSON.stringify({
       share: 'disabled',
-      mcp: { idle: { type: 'local', command: [mcpExecutable, ...mcpArguments] } },
+      ...(mcpServer && { mcp: { idle: { type: 'local', command: [mcpServer.command, ...mcpServer.args] } } }),
       provider: {
         scripted: {
           npm: '@ai-sdk/openai-compatible',

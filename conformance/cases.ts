@@ -1,12 +1,13 @@
 /**
- * What is asked of every agent. A case that holds returns, in one line, what was seen; one that does not throws.
- * Where it holds only in that the agent is known not to be able to, the line says so with `cannot`.
+ * What is asked of every agent. Where a case holds only in that the agent is known not to be able to, what it returns
+ * says so with `cannot`.
  */
 import assert from 'node:assert/strict'
 import { access, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Agent, neverForTheModel } from './agents.js'
+import { neverForTheModel } from './agents.js'
+import type { Case } from './case.js'
 import {
   assertAnswer,
   assertFailure,
@@ -21,36 +22,14 @@ import {
   toolEvents,
 } from './checks.js'
 import type { Expectation, Failure } from './expectations.js'
-import type { ModelReply } from './protocols/types.js'
 import { gatewayCases } from './gateway-cases.js'
-import { countProcesses } from './sandbox.js'
+import { callShell, refuse, say } from './model-replies.js'
+import type { ModelReply } from './protocols/types.js'
 import { cannot } from './results.js'
-import type { Script } from './scripted-model.js'
-import type { Stage } from './stage.js'
-
-export interface Scene {
-  agent: Agent
-  expected: Expectation
-  open(script: Script): Promise<Stage>
-}
-
-export interface Case {
-  name: string
-  title: string
-  run(scene: Scene): Promise<string>
-}
+import { Sleeper } from './sleeper.js'
 
 const prompt = 'Please say something.'
 const answer = 'Something, said by the scripted model.'
-
-const say = (...deltas: string[]): ModelReply => ({ type: 'text', deltas })
-const refuse = (status: number, message: string): ModelReply => ({
-  type: 'error',
-  status,
-  message,
-  // Read by the agents that try again by themselves, so that the cell need not wait for their own pauses.
-  headers: { 'retry-after': '1' },
-})
 
 const plain: Case = {
   name: 'plain',
@@ -187,19 +166,16 @@ const cancel: Case = {
   name: 'cancel',
   title: 'Cancel during a tool',
   async run({ agent, open }) {
-    // Nothing else on the machine sleeps that long.
-    const sleepCommand = ['sleep', String(70_000_000 + Math.floor(Math.random() * 10_000_000))]
-    const stage = await open((_request, index) =>
-      index === 0 ? callShell(agent, sleepCommand.join(' ')) : say(answer),
-    )
+    const sleeper = new Sleeper()
+    const stage = await open((_request, index) => (index === 0 ? callShell(agent, sleeper.command) : say(answer)))
     const controller = new AbortController()
     const asked = stage.ask({ prompt }, { signal: controller.signal })
-    await Promise.race([asked, untilRunning(sleepCommand, controller.signal)])
+    await Promise.race([asked, untilRunning(sleeper, controller.signal)])
     controller.abort()
     const { result } = await asked
     const failure: Failure = { reason: 'cancelled', message: 'Cancelled', report: 'Cancelled' }
     assertFailure(stage, result, failure)
-    assert.equal(await countProcesses(sleepCommand), 0, 'the tool is gone')
+    assert.equal(await sleeper.isRunning(), false, 'the tool is gone')
     return `${describe(failure)}; no process left`
   },
 }
@@ -324,12 +300,8 @@ export const cases: Case[] = [
   ...gatewayCases,
 ]
 
-async function untilRunning(command: string[], signal: AbortSignal): Promise<void> {
-  while (!signal.aborted && (await countProcesses(command)) === 0) await sleep(50)
-}
-
-function callShell(agent: Agent, command: string): ModelReply {
-  return { type: 'tool', name: agent.shellTool.name, input: agent.shellTool.input(command) }
+async function untilRunning(sleeper: Sleeper, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted && !(await sleeper.isRunning())) await sleep(50)
 }
 
 async function exists(path: string): Promise<boolean> {

@@ -29,6 +29,8 @@ export interface Expectation {
   remembersSystemPrompt: boolean
   /** Whether a tool that is not among the allowed ones runs all the same. */
   runsUnlistedTools: boolean
+  /** Whether a session goes on whose very first answer was cut off. */
+  keepsCutSession: boolean
   /** With a limit of two turns: the most requests the model gets, and how the run ends. Absent: the limit is ignored. */
   maxTurns?: Failure & { requests: number }
 }
@@ -91,6 +93,7 @@ const claude: Expectation = {
   promptChanges: { '/help': ' /help', '/memory show': ' /memory show' },
   remembersSystemPrompt: false,
   runsUnlistedTools: false,
+  keepsCutSession: true,
   maxTurns: { ...saidByCli('max_turns', 'Claude', 1, 'Reached maximum number of turns (2)'), requests: 2 },
 }
 
@@ -129,6 +132,7 @@ const codex: Expectation = {
   remembersSystemPrompt: true,
   // Its sandbox restricts what commands can reach, not which tools there are, and it counts no turns.
   runsUnlistedTools: true,
+  keepsCutSession: true,
 }
 
 /** On stderr the Gemini CLI prints warnings, stack traces and paths with the time in them before it fails. */
@@ -166,6 +170,7 @@ const gemini: Expectation = {
   },
   remembersSystemPrompt: false,
   runsUnlistedTools: false,
+  keepsCutSession: true,
   maxTurns: {
     ...saidByGemini(
       'max_turns',
@@ -196,6 +201,7 @@ const opencode: Expectation = {
   promptChanges: {},
   remembersSystemPrompt: false,
   runsUnlistedTools: false,
+  keepsCutSession: true,
   maxTurns: countedByBackend,
 }
 
@@ -226,6 +232,8 @@ const pi: Expectation = {
   promptChanges: { '/help': '\u200B/help', '/memory show': '\u200B/memory show' },
   remembersSystemPrompt: false,
   runsUnlistedTools: false,
+  // It writes nothing down before the first answer is whole.
+  keepsCutSession: false,
   maxTurns: countedByBackend,
 }
 

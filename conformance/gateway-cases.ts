@@ -1,122 +1,183 @@
-/** What is asked of every agent in a whole gateway: that nothing is lost and nothing left when that ends or is killed. */
+/**
+ * What is asked of every agent in a whole gateway that is killed, restarted or told to stop: no message is lost, none is
+ * answered twice, no process is left, and the conversation goes on in its session.
+ */
 import assert from 'node:assert/strict'
-import type { Case } from './cases.js'
-import { countProcesses } from './sandbox.js'
+import { readdir } from 'node:fs/promises'
+import type { Case } from './case.js'
+import { lastUserText } from './checks.js'
+import { callShell, say } from './model-replies.js'
+import type { ModelRequest } from './protocols/types.js'
+import { Sleeper } from './sleeper.js'
+import type { Stage } from './stage.js'
 
-const log = (label: string, value: unknown) => console.log(label, JSON.stringify(value, null, 1))
-const answer = 'Here is the answer.'
+const firstQuestion = 'First question?'
+const firstAnswer = 'First answer.'
+const secondQuestion = 'Second question?'
+const secondAnswer = 'Second answer.'
 
-const crash: Case = {
-  name: 'gateway-crash',
+const lostNote = 'The earlier session was lost; this answer begins a fresh one and knows nothing from before.'
+
+/** As long as a gateway that was killed may leave something behind. */
+const orphansLiveMs = 10_000
+
+const crashDuringTool: Case = {
+  name: 'gateway-crash-tool',
   title: 'Gateway killed during a tool',
   async run({ agent, open }) {
-    const sleepCommand = ['sleep', String(70_000_000 + Math.floor(Math.random() * 10_000_000))]
-    const stage = await open((_request, index) =>
-      index === 0
-        ? { type: 'tool', name: agent.shellTool.name, input: agent.shellTool.input(sleepCommand.join(' ')) }
-        : { type: 'text', deltas: [answer] },
-    )
-    const { gateway, model, sandbox } = stage
+    const sleeper = new Sleeper()
+    const stage = await open((_request, index) => (index === 0 ? callShell(agent, sleeper.command) : say(firstAnswer)))
+    const { gateway, model } = stage
     await gateway.start()
-    gateway.say('First question?')
-    await gateway.until('the tool runs', async () => (await countProcesses(sleepCommand)) > 0)
-    log('alive', await sandbox.processes())
+    gateway.say(firstQuestion)
+    await gateway.until('the tool runs', () => sleeper.isRunning())
     await gateway.kill()
-    const killedAt = Date.now()
-    await gateway.until('gone', async () => (await sandbox.processes()).length === 0, 20000).catch((e) => console.log(String(e)))
-    log('left', [Date.now() - killedAt, await sandbox.processes(), await countProcesses(sleepCommand)])
-    const before = model.requests.length
+    await assertNothingLeft(stage, sleeper)
+
     await gateway.start()
-    await gateway.until('answered', () => gateway.replies.length > 0)
-    log('replies', gateway.replies)
-    log('sessions', gateway.sessions())
-    log('requests', model.requests.slice(before).map(({ messages, toolCalls, toolResults }) => ({ messages: messages.map(({role, text}) => [role, text.slice(0, 300)]), toolCalls, toolResults })))
+    await gateway.untilReplies(1)
+    const request = model.requests.at(-1)
+    assertAskedAgain(request, firstQuestion)
+    assert.deepEqual(heard(request), [firstQuestion, firstQuestion])
+    await assertConversation(stage, 2, [firstAnswer])
     await gateway.stop()
-    return 'x'
+    return 'no process left, answered once, same session'
   },
 }
 
-const midStream: Case = {
-  name: 'gateway-stream',
+const crashDuringAnswer: Case = {
+  name: 'gateway-crash-answer',
   title: 'Gateway killed during an answer',
   async run({ expected, open }) {
-    let isSpoken = false
-    async function* slow() {
+    let isSpeaking = false
+    async function* speakInVain() {
       yield 'Half of '
-      isSpoken = true
+      isSpeaking = true
       await new Promise(() => {})
     }
     const stage = await open((_request, index) =>
-      index === 0
-        ? { type: 'text', deltas: slow() }
-        : { type: 'text', deltas: [answer] },
+      index === 0 ? { type: 'text', deltas: speakInVain() } : say(firstAnswer),
     )
-    const { gateway, model, sandbox } = stage
+    const { gateway, model } = stage
     await gateway.start()
-    gateway.say('First question?')
-    await gateway.until('it speaks', async () => isSpoken && (!expected.streams || gateway.events.some(({type}) => type === 'output')))
-    log('alive', await sandbox.processes())
+    gateway.say(firstQuestion)
+    await gateway.until('it is being answered', () => {
+      const isHeard = gateway.hasOutput() || !expected.streams
+      return isSpeaking && isHeard && gateway.sessions().length === 1
+    })
     await gateway.kill()
-    const killedAt = Date.now()
-    await gateway.until('gone', async () => (await sandbox.processes()).length === 0, 20000).catch((e) => console.log(String(e)))
-    log('left', [Date.now() - killedAt, await sandbox.processes()])
-    const before = model.requests.length
+    await assertNothingLeft(stage)
+
     await gateway.start()
-    await gateway.until('answered', () => gateway.replies.length > 0)
-    log('replies', gateway.replies)
-    log('sessions', gateway.sessions())
-    log('requests', model.requests.slice(before).map(({ messages, toolCalls, toolResults }) => ({ messages: messages.map(({role, text}) => [role, text.slice(0, 300)]), toolCalls, toolResults })))
+    await gateway.untilReplies(1)
+    const request = model.requests.at(-1)
+    if (expected.keepsCutSession) {
+      assertAskedAgain(request, firstQuestion)
+      assert.deepEqual(heard(request), [firstQuestion, firstQuestion])
+      await assertConversation(stage, 2, [firstAnswer])
+    } else {
+      assert.equal(lastUserText(request), firstQuestion)
+      assert.deepEqual(heard(request), [firstQuestion])
+      assert.deepEqual(gateway.replies(), [{ text: firstAnswer, notes: [lostNote], isError: false }])
+      assert.equal(new Set(gateway.sessions()).size, 2, 'a fresh session')
+    }
     await gateway.stop()
-    return 'x'
+    const session = expected.keepsCutSession ? 'same session' : 'fresh session since nothing is kept of it, as is told'
+    return `no process left, answered once, ${session}`
   },
 }
 
 const restart: Case = {
   name: 'gateway-restart',
-  title: 'Gateway restarted between two turns',
-  async run({ open }) {
-    const stage = await open((_request, index) => ({ type: 'text', deltas: [['First answer.', 'Second answer.'][index] ?? ''] }))
+  title: 'Gateway restarted during a tool',
+  async run({ agent, open }) {
+    const sleeper = new Sleeper()
+    const replies = [say(firstAnswer), callShell(agent, sleeper.command)]
+    const stage = await open((_request, index) => replies[index] ?? say(secondAnswer))
     const { gateway, model } = stage
     await gateway.start()
-    gateway.say('First question?')
-    await gateway.until('answered', () => gateway.replies.length > 0)
+    gateway.say(firstQuestion)
+    await gateway.untilReplies(1)
+    gateway.say(secondQuestion)
+    await gateway.until('the tool runs', () => sleeper.isRunning())
     await gateway.stop()
+    assert.deepEqual([await stage.sandbox.processes(), await sleeper.isRunning()], [[], false], 'no process is left')
+
     await gateway.start()
-    gateway.say('Second question?')
-    await gateway.until('answered', () => gateway.replies.length > 1)
-    log('replies', gateway.replies)
-    log('sessions', gateway.sessions())
-    log('requests', model.requests.slice(1).map(({ messages, toolCalls, toolResults }) => ({ messages: messages.map(({role, text}) => [role, text.slice(0, 300)]), toolCalls, toolResults })))
+    await gateway.untilReplies(2)
+    const request = model.requests.at(-1)
+    assertAskedAgain(request, secondQuestion)
+    assert.deepEqual(heard(request), [firstQuestion, firstAnswer, secondQuestion, secondQuestion])
+    await assertConversation(stage, 3, [firstAnswer, secondAnswer])
     await gateway.stop()
-    return 'x'
+    return 'no process left, answered once, same session'
   },
 }
 
 const stop: Case = {
   name: 'gateway-stop',
-  title: '/stop during a tool',
+  title: '`/stop` during a tool',
   async run({ agent, open }) {
-    const sleepCommand = ['sleep', String(70_000_000 + Math.floor(Math.random() * 10_000_000))]
-    const stage = await open((_request, index) =>
-      index === 0
-        ? { type: 'tool', name: agent.shellTool.name, input: agent.shellTool.input(sleepCommand.join(' ')) }
-        : { type: 'text', deltas: [answer] },
-    )
+    const sleeper = new Sleeper()
+    const stage = await open((_request, index) => (index === 0 ? callShell(agent, sleeper.command) : say(secondAnswer)))
     const { gateway, model, sandbox } = stage
     await gateway.start()
-    gateway.say('First question?')
-    await gateway.until('the tool runs', async () => (await countProcesses(sleepCommand)) > 0)
-    log('stop', await gateway.command('/stop'))
-    log('left', [await sandbox.processes(), await countProcesses(sleepCommand)])
-    gateway.say('Second question?')
-    await gateway.until('answered', () => gateway.replies.length > 0)
-    log('replies', gateway.replies)
-    log('sessions', gateway.sessions())
-    log('requests', model.requests.slice(1).map(({ messages, toolCalls, toolResults }) => ({ messages: messages.map(({role, text}) => [role, text.slice(0, 300)]), toolCalls, toolResults })))
+    const idle = (await sandbox.processes()).map(({ pid }) => pid)
+    gateway.say(firstQuestion)
+    await gateway.until('the tool runs', () => sleeper.isRunning())
+    assert.match(await gateway.command('/stop'), new RegExp(`^Stopped ${agent.name} after \\d+ s\\.$`))
+    const left = (await sandbox.processes()).filter(({ pid }) => !idle.includes(pid))
+    assert.deepEqual([left, await sleeper.isRunning()], [[], false], 'no process is left')
+
+    gateway.say(secondQuestion)
+    await gateway.untilReplies(1)
+    const request = model.requests.at(-1)
+    assert.equal(lastUserText(request), secondQuestion)
+    assert.deepEqual(heard(request), [firstQuestion, secondQuestion])
+    await assertConversation(stage, 2, [secondAnswer])
     await gateway.stop()
-    assert.ok(true)
-    return 'x'
+    return 'no process left, the next message answered in the same session'
   },
 }
 
-export const gatewayCases: Case[] = [crash, midStream, restart, stop]
+export const gatewayCases: Case[] = [crashDuringTool, crashDuringAnswer, restart, stop]
+
+/** An agent that did not come to the end of its answer is asked again, and told why. */
+function assertAskedAgain(request: ModelRequest | undefined, question: string): void {
+  const [note, again] = lastUserText(request).split('\n\n')
+  assert.match(note ?? '', /^\[The gateway was restarted while you worked on this message/)
+  assert.equal(again, question)
+}
+
+/** The questions and answers in what the model was told, the last question as well. */
+function heard(request: ModelRequest | undefined): string[] {
+  const known = [firstQuestion, firstAnswer, secondQuestion, secondAnswer]
+  const texts = request?.messages.map(({ text }) => text.trim()) ?? []
+  return texts.flatMap((text) => known.find((sentence) => text.endsWith(sentence)) ?? [])
+}
+
+/** Of the agents, their tools and servers, and of their files. */
+async function assertNothingLeft({ gateway, sandbox }: Stage, sleeper?: Sleeper): Promise<void> {
+  const isAlive = async () => (await sandbox.processes()).length > 0 || (await sleeper?.isRunning())
+  await gateway.until('no process is left', async () => !(await isAlive()), orphansLiveMs)
+  const hasFiles = async () => (await readdir(sandbox.temporary)).some((name) => name.startsWith('aetheel-run-'))
+  await gateway.until('no files of the runs are left', async () => !(await hasFiles()), orphansLiveMs)
+}
+
+/** That so many turns were all in the session that is on record, and nobody waits for anything. */
+async function assertConversation({ gateway }: Stage, turns: number, answers: string[]): Promise<void> {
+  const [session = ''] = gateway.sessions()
+  const status = await gateway.command('/status')
+  assert.deepEqual(
+    {
+      sessions: gateway.sessions(),
+      replies: gateway.replies(),
+      status: status.split('\n').filter((line) => /^(?:session|queue):/.test(line)),
+    },
+    {
+      sessions: Array.from({ length: turns }, () => session),
+      replies: answers.map((text) => ({ text, notes: [], isError: false })),
+      status: [`session: ${session}`, 'queue: 0 waiting'],
+    },
+  )
+}

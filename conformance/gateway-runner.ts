@@ -1,94 +1,112 @@
-/** The gateways of one cell, one after the other, and what the people in its one conversation see of them. */
+/** The gateways of one cell, one after the other, and what somebody sees who writes to them in one conversation. */
 import assert from 'node:assert/strict'
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { AgentEvent } from '../src/backends/types.js'
-import type { OutgoingReply } from '../src/channels/types.js'
+import type { OutgoingReply, Reply } from '../src/channels/types.js'
+import type { GatewayBuild } from './gateway-build.js'
 import type { FromGateway, ToGateway } from './gateway-process.js'
 
-const pauseMs = 50
+const address = 'here'
+const pollMs = 50
+/** Far more than anything takes; what may not take long has a limit of its own. */
 const patienceMs = 60_000
+const loggedCharacters = 2_000
 
 export class GatewayRunner {
   /** Everything that came, repetitions as well. */
-  readonly replies: OutgoingReply[] = []
-  readonly events: AgentEvent[] = []
-  #child: ChildProcess | undefined
-  #answers: string[] = []
+  readonly #replies: OutgoingReply[] = []
+  readonly #events: AgentEvent[] = []
+  readonly #answers: string[] = []
+  #gateway: ChildProcess | undefined
   #log = ''
-  #said = 0
+  #messages = 0
 
+  /** `signal`: the cell has run out of time. */
   constructor(
+    private readonly build: GatewayBuild,
     private readonly environment: Record<string, string>,
     private readonly signal: AbortSignal,
   ) {}
 
   async start(): Promise<void> {
-    const child = fork(join(import.meta.dirname, 'gateway-process.ts'), {
+    const gateway = fork(await this.build.program(), {
       cwd: '/',
       env: this.environment,
+      execArgv: [],
       stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
     })
+    this.#gateway = gateway
+    gateway.stderr?.on('data', (chunk) => (this.#log += String(chunk)))
     let isStarted = false
-    child.stderr?.on('data', (chunk) => (this.#log += String(chunk)))
-    child.on('message', (line: FromGateway) => {
-      if ('reply' in line) this.replies.push(line.reply)
-      else if ('live' in line) this.events.push(line.live.event)
+    gateway.on('message', (line: FromGateway) => {
+      if ('reply' in line) this.#replies.push(line.reply)
+      else if ('live' in line) this.#events.push(line.live.event)
       else if ('answer' in line) this.#answers.push(line.answer)
       else isStarted = true
     })
-    this.#child = child
-    await this.until('the gateway has started', () => isStarted)
-  }
-
-  say(text: string, address = 'here'): void {
-    this.#said += 1
-    this.#tell({ message: { address, platformId: String(this.#said), author: 'somebody', text } })
-  }
-
-  async command(command: string, address = 'here'): Promise<string> {
-    const count = this.#answers.length
-    this.#tell({ command, address })
-    await this.until(`${command} is answered`, () => this.#answers.length > count)
-    return this.#answers.at(-1) ?? ''
+    await this.until('the gateway starts', () => isStarted)
   }
 
   async kill(): Promise<void> {
     assert.equal(await this.#end('SIGKILL'), 'SIGKILL')
   }
 
+  /** Tells it to end in order. */
   async stop(): Promise<void> {
-    assert.equal(await this.#end('SIGTERM'), 0, 'the gateway stops in order')
+    assert.equal(await this.#end('SIGTERM'), 0, 'the exit code of the gateway')
+  }
+
+  say(text: string): void {
+    this.#messages += 1
+    this.#tell({ message: { address, platformId: String(this.#messages), author: 'somebody', text } })
+  }
+
+  async command(command: string): Promise<string> {
+    const count = this.#answers.length
+    this.#tell({ command, address })
+    await this.until(`${command} is answered`, () => this.#answers.length > count)
+    return this.#answers.at(-1) ?? ''
+  }
+
+  replies(): Reply[] {
+    return this.#replies.map(({ text, notes, isError }) => ({ text, notes, isError }))
+  }
+
+  async untilReplies(count: number): Promise<void> {
+    await this.until(`${count} replies come`, () => this.#replies.length >= count)
   }
 
   /** The sessions of the turns so far, in order. */
   sessions(): string[] {
-    return this.events.flatMap((event) => (event.type === 'started' ? [event.sessionId ?? 'none'] : []))
+    return this.#events.flatMap((event) => (event.type === 'started' ? [event.sessionId ?? 'unnamed'] : []))
   }
 
-  /** Polls; what never comes true fails with the gateway's log. */
+  hasOutput(): boolean {
+    return this.#events.some(({ type }) => type === 'output')
+  }
+
+  /** Polls; what does not come true fails with the end of the gateways' log. */
   async until(claim: string, isTrue: () => boolean | Promise<boolean>, timeoutMs = patienceMs): Promise<void> {
     const deadline = Date.now() + timeoutMs
     while (!(await isTrue())) {
       const isLate = Date.now() > deadline || this.signal.aborted
-      assert.equal(isLate, false, `not true in time: ${claim}. The gateway's log:\n${this.#log}`)
-      await sleep(pauseMs)
+      assert.equal(isLate, false, `in vain: ${claim}. The log ends with: ${this.#log.slice(-loggedCharacters)}`)
+      await sleep(pollMs)
     }
   }
 
-  async #end(signal: NodeJS.Signals): Promise<unknown> {
-    const child = this.#child
-    assert.ok(child, 'a gateway runs')
-    const ended = once(child, 'exit')
-    child.kill(signal)
-    const [code, by] = (await ended) as [number | null, NodeJS.Signals | null]
-    return by ?? code
+  async #end(signal: NodeJS.Signals): Promise<NodeJS.Signals | number | null> {
+    assert.ok(this.#gateway, 'a gateway runs')
+    const ended = once(this.#gateway, 'exit')
+    this.#gateway.kill(signal)
+    const [code, endedBy] = (await ended) as [number | null, NodeJS.Signals | null]
+    return endedBy ?? code
   }
 
   #tell(line: ToGateway): void {
-    assert.ok(this.#child, 'a gateway runs')
-    this.#child.send(line)
+    assert.ok(this.#gateway, 'a gateway runs')
+    this.#gateway.send(line)
   }
 }

@@ -7,7 +7,11 @@ createInterface(process.stdin).on('line', (line) => {
   if (id === undefined) return
   const result =
     method === 'initialize'
-      ? { protocolVersion: params.protocolVersion, capabilities: { tools: {} }, serverInfo: { name: 'idle', version: '1' } }
+      ? {
+          protocolVersion: params.protocolVersion,
+          capabilities: { tools: {} },
+          serverInfo: { name: 'idle', version: '1' },
+        }
       : { tools: [] }
   process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', id, result })}\n`)
 })

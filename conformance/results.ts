@@ -1,6 +1,6 @@
 /** What came out of a conformance run, and how it is shown. */
 import type { Agent } from './agents.js'
-import type { Case } from './cases.js'
+import type { Case } from './case.js'
 
 export interface CellResult {
   agent: string
@@ -40,8 +40,11 @@ export function renderDocument(agents: Agent[], cases: Case[], results: CellResu
   return [
     '# Compatibility',
     'Written by `npm run conformance`; not edited by hand. Each cell is the real command line, driven by its backend, against',
-    'a scripted model on loopback, in a home directory of its own. Every cell also checks the order of the events and that no',
-    'process is left behind. How the cells are defined: `conformance/cases.ts` and `conformance/expectations.ts`.',
+    'a scripted model on loopback, in a home directory of its own, with an MCP server that does not end by itself where the',
+    'command line knows such. The model refuses a history with a tool call that has no result, as the real ones do. Every',
+    'cell also checks that no process is left behind and, where the backend is driven alone, the order of the events. In the',
+    'last rows a whole gateway is driven, in a process of its own; ten seconds after its SIGKILL nothing may be left. How the',
+    'cells are defined: `conformance/cases.ts`, `conformance/gateway-cases.ts` and `conformance/expectations.ts`.',
     '',
     '`cannot`: the command line has no means for it, and what it does instead is what we expect.',
     '',

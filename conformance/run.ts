@@ -11,8 +11,10 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { agents, type Agent } from './agents.js'
-import { cases, type Case } from './cases.js'
+import type { Case } from './case.js'
+import { cases } from './cases.js'
 import { expectations } from './expectations.js'
+import { GatewayBuild } from './gateway-build.js'
 import { findPinned, installLatest } from './installations.js'
 import { type CellResult, notRun, renderDocument, renderMatrix } from './results.js'
 import { type Installation, openStage, type Stage } from './stage.js'
@@ -44,8 +46,10 @@ for (const agent of chosenAgents) {
   }
 }
 
+const build = new GatewayBuild()
 const waiting = [...results]
 await Promise.all(Array.from({ length: lanes }, runLane))
+await build.remove()
 
 const matrix = renderMatrix(chosenAgents, chosenCases, results)
 const failed = results.filter(({ passed }) => !passed)
@@ -90,7 +94,7 @@ async function runCell(
         agent,
         expected: expectations[agent.name],
         async open(script) {
-          const stage = await openStage(agent, installation, script, signal)
+          const stage = await openStage(agent, installation, build, script, signal)
           stages.push(stage)
           return stage
         },

@@ -5,10 +5,12 @@
 import { mkdir, mkdtemp, readdir, readFile, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import type { Agent } from './agents.js'
+import type { Agent, McpServer } from './agents.js'
 
 export interface Sandbox {
   workspace: string
+  /** The directory for temporary files. */
+  temporary: string
   environment: Record<string, string>
   /** What was started in this sandbox and is alive. */
   processes(): Promise<SandboxProcess[]>
@@ -22,16 +24,22 @@ export interface SandboxProcess {
 }
 
 /** `path` is the value of PATH inside. */
-export async function createSandbox(agent: Agent, modelUrl: string, path: string): Promise<Sandbox> {
+export async function createSandbox(
+  agent: Agent,
+  modelUrl: string,
+  path: string,
+  mcpServer?: McpServer,
+): Promise<Sandbox> {
   const root = await realpath(await mkdtemp(join(tmpdir(), `aetheel-conformance-${agent.name}-`)))
   const [home, workspace, temporary] = [join(root, 'home'), join(root, 'workspace'), join(root, 'tmp')]
   for (const directory of [home, workspace, temporary]) await mkdir(directory)
-  for (const [name, content] of Object.entries(agent.homeFiles(modelUrl))) {
+  for (const [name, content] of Object.entries(agent.homeFiles(modelUrl, mcpServer))) {
     await mkdir(dirname(join(home, name)), { recursive: true })
     await writeFile(join(home, name), content)
   }
   return {
     workspace,
+    temporary,
     environment: {
       PATH: path,
       HOME: home,

@@ -1,15 +1,20 @@
 /** Where a case plays: the scripted model, a sandbox and the real agent between them. */
 import assert from 'node:assert/strict'
+import { join } from 'node:path'
 import type { AgentBackend, AgentEvent, AgentRequest, AgentResult } from '../src/backends/types.js'
 import { createBackend } from '../src/backends/registry.js'
 import type { Log } from '../src/log.js'
-import type { Agent } from './agents.js'
+import type { Agent, McpServer } from './agents.js'
+import type { GatewayBuild } from './gateway-build.js'
 import { GatewayRunner } from './gateway-runner.js'
 import { createSandbox, type Sandbox } from './sandbox.js'
 import { type ScriptedModel, type Script, startScriptedModel } from './scripted-model.js'
 
 /** Far more than any turn takes; what may not take long has a limit of its own. */
 const turnTimeoutMs = 100_000
+
+/** Every agent that can have one has one, so that each cell shows that it goes with its agent. */
+const idleServer: McpServer = { command: process.execPath, args: [join(import.meta.dirname, 'mcp-server.mjs')] }
 
 export interface Installation {
   version: string
@@ -45,11 +50,12 @@ export interface Turn {
 export async function openStage(
   agent: Agent,
   installation: Installation,
+  build: GatewayBuild,
   script: Script,
   signal: AbortSignal,
 ): Promise<Stage> {
   const model = await startScriptedModel(script)
-  const sandbox = await createSandbox(agent, model.url, installation.path)
+  const sandbox = await createSandbox(agent, model.url, installation.path, idleServer)
   const ignoredOptions: unknown[] = []
   const log: Log = {
     debug() {},
@@ -77,12 +83,15 @@ export async function openStage(
     sandbox,
     ignoredOptions,
     gateway: new GatewayRunner(
+      build,
       {
         ...sandbox.environment,
         AGENT_BACKEND: agent.name,
         BACKEND_CLI_PATH: installation.cliPath,
         BACKEND_MODEL: agent.model,
         WORKING_DIR: sandbox.workspace,
+        // Told to end, it shall not wait for its agents.
+        DRAIN_TIMEOUT_MS: '0',
       },
       signal,
     ),

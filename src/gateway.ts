@@ -30,6 +30,8 @@ export interface GatewayDependencies {
   environment: NodeJS.ProcessEnv
   log: Log
   channels: Channel[]
+  /** Serves this conversation alone, and leaves the others to a gateway that stays. */
+  address?: string
   /** Hears of each step of each message. */
   onStep?(step: Step): void
 }
@@ -59,7 +61,10 @@ export async function startGateway(config: GatewayConfig, dependencies: GatewayD
   // What is opened is closed in the reverse order, also when the start fails half-way.
   const closers: Array<() => Promise<void>> = []
   const close = async (): Promise<void> => {
-    for (const closer of closers.splice(0).toReversed()) await closer()
+    for (const closer of closers.splice(0).toReversed()) {
+      // What cannot be closed, as when the database is away, must not keep the rest open.
+      await closer().catch((error: unknown) => dependencies.log.warn('stop.incomplete', { error: messageOf(error) }))
+    }
   }
   try {
     const gateway = await compose(config, dependencies, (closer) => closers.push(closer))
@@ -72,7 +77,7 @@ export async function startGateway(config: GatewayConfig, dependencies: GatewayD
 
 async function compose(
   config: GatewayConfig,
-  { environment, log, channels, onStep = () => {} }: GatewayDependencies,
+  { environment, log, channels, address, onStep = () => {} }: GatewayDependencies,
   onClose: (closer: () => Promise<void>) => void,
 ): Promise<Omit<Gateway, 'stop'>> {
   const now = Date.now
@@ -115,7 +120,9 @@ async function compose(
   )
 
   for (const channel of channels) onClose(() => channel.close())
+  const only = address === undefined ? {} : { address }
   const sender = new Sender({
+    ...only,
     gatewayId: id,
     channels,
     store,
@@ -134,6 +141,7 @@ async function compose(
   onClose(() => sender.stop(config.drainTimeoutMs))
   const worker = new Worker({
     ...config,
+    ...only,
     channels: channels.map(({ name }) => name),
     queue,
     store,

@@ -16,6 +16,7 @@ import { runsList, runsShow } from './commands/runs.js'
 import { search } from './commands/search.js'
 import { sessionsList, sessionsReset } from './commands/sessions.js'
 import { start } from './commands/start.js'
+import { terminalSafe } from './commands/terminal-safe.js'
 import { backendConfig, findConfigFile, type GatewayConfig, loadConfig } from './config.js'
 import { secretsOfConfig } from './config-secrets.js'
 import type { Control } from './control/protocol.js'
@@ -51,7 +52,15 @@ const environment = operatorEnvironment()
 
 /** Aborted when the reader has left, as in `aetheel ask … 2>&1 | head`. */
 const unwanted = new AbortController()
-for (const stream of [process.stdout, process.stderr]) stream.on('error', () => unwanted.abort())
+for (const stream of [process.stdout, process.stderr]) {
+  stream.on('error', ({ code, message }: NodeJS.ErrnoException) => {
+    unwanted.abort()
+    // A reader that leaves has what it wanted. A full disk has not.
+    if (code === 'EPIPE') return
+    process.exitCode = 1
+    if (stream === process.stdout) console.error(`The output could not be written: ${message}`)
+  })
+}
 
 const program = new Command('aetheel')
   .description('Talk to coding agents (Claude Code, Codex, Gemini CLI, OpenCode, Pi) through one interface.')
@@ -79,7 +88,7 @@ program
 program
   .command('chat')
   .description('Talk to the gateway that runs, or without one.')
-  .option('-c, --conversation <name>', 'which conversation', 'default')
+  .option('-c, --conversation <name>', 'which conversation', nameArgument, 'default')
   .option('-p, --project <id>', 'the project to work in from now on')
   .option('--no-history', 'do not show what was said last')
   .action(async (flags: { conversation: string; project?: string; history: boolean }) => {
@@ -125,8 +134,8 @@ program
       backend: openBackend(config, flags.backend ?? config.agentBackend),
       request,
       isJson: flags.json === true,
-      stdout: process.stdout,
-      stderr: process.stderr,
+      stdout: terminalSafe(process.stdout),
+      stderr: terminalSafe(process.stderr),
       signal: abortOn(SIGNALS),
     })
     process.exitCode = isError ? 1 : 0
@@ -301,6 +310,11 @@ function backendArgument(value: string): BackendName {
   } catch (error) {
     throw new InvalidArgumentError((error as Error).message)
   }
+}
+
+function nameArgument(value: string): string {
+  if (/^\P{Cc}{1,500}$/u.test(value)) return value
+  throw new InvalidArgumentError('It must be a name of at most 500 characters, without control characters.')
 }
 
 function secondsArgument(value: string): number {

@@ -55,7 +55,8 @@ const usage = {
 
 function readRequest(_path: string, text: string): ModelRequest {
   const body = JSON.parse(text) as ResponsesBody
-  const callIds = (isMeant: (item: InputItem) => boolean) => body.input.filter(isMeant).flatMap((item) => item.call_id ?? [])
+  const callIds = (isMeant: (item: InputItem) => boolean) =>
+    body.input.filter(isMeant).flatMap((item) => item.call_id ?? [])
   const isSystem = (item: InputItem) => item.role === 'developer' || item.role === 'system'
   return {
     system: [body.instructions ?? '', ...body.input.filter(isSystem).flatMap((item) => texts(item.content))].join('\n'),

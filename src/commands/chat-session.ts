@@ -23,6 +23,8 @@ export interface ChatSessionOptions {
   width: number
   /** Undefined when no gateway is there. */
   connect(onPush: (push: Push) => void): Promise<Control | undefined>
+  /** How long to wait for a gateway that has gone; left out, until it is back. */
+  patienceMs?: number
   /** Nothing is being answered or printed. */
   onQuiet(): void
 }
@@ -55,6 +57,9 @@ const HISTORY_ENTRIES = 50
 export class ChatSession {
   /** Whether a message was not answered. */
   hasFailed = false
+  /** Whether there were lines, and nothing in them. */
+  hasOnlyBlanks = false
+  #hasAsked = false
   #control: Control | undefined
   #unanswered: SentMessage[] = []
   /** Whether they were answered, by id. */
@@ -109,6 +114,8 @@ export class ChatSession {
 
   /** A line as the person wrote it. */
   async take(line: string): Promise<void> {
+    this.#hasAsked ||= line.trim() !== ''
+    this.hasOnlyBlanks = !this.#hasAsked
     if (line.trim() === '') return this.options.onQuiet()
     if (line.trim() === '/history') return this.#showHistory()
     if (isCommand(line)) return this.#command(line)
@@ -148,9 +155,16 @@ export class ChatSession {
   }
 
   async #reconnect(): Promise<void> {
+    const { patienceMs = Number.POSITIVE_INFINITY } = this.options
+    const goneAt = Date.now()
     this.#note('! The gateway has gone. Waiting until it is back; Ctrl-C leaves.')
     while (!this.#isClosed) {
       await sleep(RECONNECT_MS)
+      if (Date.now() - goneAt > patienceMs) {
+        this.#note('! It did not come back. What it had taken is kept and answered by the next one.')
+        for (const message of this.#unanswered) this.#settle(message, false)
+        return
+      }
       try {
         const control = await this.options.connect((push) => this.onPush(push))
         if (!control) continue

@@ -12,6 +12,7 @@ import { messageOf } from '../errors.js'
 import { makeHome, requireBackend, startGateway } from '../gateway.js'
 import type { Log } from '../log.js'
 import { ChatSession } from './chat-session.js'
+import { terminalSafe } from './terminal-safe.js'
 import type { Output } from './turn-printer.js'
 
 interface ChatOptions {
@@ -33,6 +34,8 @@ interface ChatOptions {
 const HISTORY_AT_START = 10
 const KEPT_LINES = 500
 const LINES_FILE = 'chat-history'
+/** A script is not left waiting for a gateway that nobody starts again. */
+const SCRIPT_PATIENCE_MS = 30_000
 
 /** Talks with the gateway until the person leaves. Returns the exit code. */
 export async function chat(options: ChatOptions): Promise<number> {
@@ -46,15 +49,19 @@ export async function chat(options: ChatOptions): Promise<number> {
     address: conversation,
     author: environment['USER'] || 'terminal',
     ...(projectId !== undefined && { projectId }),
-    stdout: { write: (text) => (screen ?? stdout).write(String(text)) },
-    stderr: { write: (text) => (screen ? screen.write(String(text), stderr) : stderr.write(String(text))) },
+    stdout: terminalSafe({ isTTY: stdout.isTTY, write: (text) => (screen ?? stdout).write(String(text)) }),
+    stderr: terminalSafe({
+      isTTY: stderr.isTTY,
+      write: (text) => (screen ? screen.write(String(text), stderr) : stderr.write(String(text))),
+    }),
+    ...(!isInteractive && { patienceMs: SCRIPT_PATIENCE_MS }),
     width: stdout.columns || 120,
     connect: (onPush) => ControlClient.connect(path, onPush),
     onQuiet: () => screen?.prompt(),
   })
   const onPush = (push: Push): void => session.onPush(push)
   const running = await ControlClient.connect(path, onPush)
-  const control = running ?? (await startOwnGateway(config, environment, log, onPush))
+  const control = running ?? (await startOwnGateway(config, environment, log, conversation, onPush))
   try {
     if (isInteractive) {
       const { backend, pid } = await control.call('status', {})
@@ -64,6 +71,10 @@ export async function chat(options: ChatOptions): Promise<number> {
     await session.begin(control, isInteractive && options.showsHistory ? HISTORY_AT_START : 0)
     screen = new Screen(options, isInteractive, log)
     await untilLeft(session, screen, options)
+    if (!isInteractive && session.hasOnlyBlanks) {
+      stderr.write('The message is empty. Write what the agent should do.\n')
+      return 1
+    }
     if (!session.isBusy) return session.hasFailed && !isInteractive ? 1 : 0
     const kept = running ? 'The gateway goes on with it' : 'Your message is kept and answered by the next gateway'
     if (!signal.aborted) stderr.write(`${kept}; "aetheel chat" shows the answer.\n`)
@@ -81,12 +92,14 @@ async function startOwnGateway(
   config: GatewayConfig,
   environment: NodeJS.ProcessEnv,
   log: Log,
+  address: string,
   onPush: (push: Push) => void,
 ): Promise<Control> {
   await requireBackend(config, environment, log)
   const terminal = new TerminalChannel()
   // Who leaves before the answer does not want to wait for it.
-  const gateway = await startGateway({ ...config, drainTimeoutMs: 0 }, { environment, log, channels: [terminal] })
+  const settings = { ...config, drainTimeoutMs: 0 }
+  const gateway = await startGateway(settings, { environment, log, channels: [terminal], address })
   return new LocalControl(gatewayHandlers(gateway, terminal, config, Date.now), () => gateway.stop(), onPush)
 }
 

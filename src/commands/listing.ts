@@ -1,3 +1,5 @@
+import { isProcessAlive } from '../processes/reaper.js'
+import type { Store } from '../store/store.js'
 import { oneLine } from './one-line.js'
 import { table } from './table.js'
 
@@ -44,4 +46,11 @@ export function age(then: number, now: number): string {
   if (seconds < 7200) return `${Math.floor(seconds / 60)} min`
   if (seconds < 172_800) return `${Math.floor(seconds / 3600)} h`
   return `${Math.floor(seconds / 86_400)} d`
+}
+
+/** Tells which gateways may still be at work: those that run here, and those of other machines. */
+export async function workingGateways({ ledger }: Pick<Store, 'ledger'>): Promise<(id?: string) => boolean> {
+  const gateways = await ledger.gateways()
+  const working = new Set(gateways.filter((gateway) => isProcessAlive(gateway) !== 'dead').map(({ id }) => id))
+  return (id) => id !== undefined && working.has(id)
 }

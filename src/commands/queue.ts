@@ -1,12 +1,12 @@
 import type { Control } from '../control/protocol.js'
 import type { QueuedMessage } from '../store/inbox.js'
 import type { Store } from '../store/store.js'
-import { age, type ListOptions, section, shortId } from './listing.js'
+import { age, type ListOptions, section, shortId, workingGateways } from './listing.js'
 import { oneLine } from './one-line.js'
 
 /** What `aetheel queue list` prints. */
 export async function queueList(
-  store: Pick<Store, 'inbox' | 'outbox' | 'conversations'>,
+  store: Pick<Store, 'inbox' | 'outbox' | 'conversations' | 'ledger'>,
   { limit, isJson, width, now }: ListOptions,
 ): Promise<string> {
   const waiting = await store.inbox.listOpen(limit)
@@ -19,6 +19,7 @@ export async function queueList(
   const undelivered = await store.outbox.list('undelivered', limit)
   if (isJson) return JSON.stringify({ waiting, failed, undelivered }, null, 2)
 
+  const isWorking = await workingGateways(store)
   const sections = [
     section(
       'Waiting',
@@ -29,7 +30,7 @@ export async function queueList(
         message.author,
         age(message.receivedAt, now),
         String(message.position),
-        describeState(message, now),
+        describeState(message, isWorking(message.gatewayId), now),
         message.text,
       ]),
       width,
@@ -73,9 +74,9 @@ export async function queueDrop(control: Control, id: string): Promise<string> {
   return `Dropped ${dropped.id}.`
 }
 
-function describeState({ state, dueAt, failures, position }: QueuedMessage, now: number): string {
+function describeState({ state, dueAt, failures, position }: QueuedMessage, isWorking: boolean, now: number): string {
   if (state === 'queued') return `behind ${position} ${position === 1 ? 'other' : 'others'}`
-  if (state === 'active') return dueAt > now ? 'worked on' : 'left by a dead gateway'
+  if (state === 'active') return isWorking ? 'worked on' : 'cut off; the next gateway takes it up'
   if (dueAt <= now) return 'next'
   const failed = failures === 0 ? '' : `, failed ${failures} ${failures === 1 ? 'time' : 'times'}`
   return `tried again in ${Math.ceil((dueAt - now) / 1000)} s${failed}`

@@ -1,17 +1,23 @@
 import type { AgentEvent, TokenUsage } from '../backends/types.js'
 import { GatewayError } from '../errors.js'
 import type { RunRecord } from '../store/runs.js'
+import type { RunState } from '../store/schema.js'
 import type { Store } from '../store/store.js'
-import { age, type ListOptions, section, shortId } from './listing.js'
+import { age, type ListOptions, section, shortId, workingGateways } from './listing.js'
 import { oneLine } from './one-line.js'
 import { table } from './table.js'
 
-type Tables = Pick<Store, 'runs' | 'conversations' | 'inbox'>
+type Tables = Pick<Store, 'runs' | 'conversations' | 'inbox' | 'ledger'>
 
 /** What `aetheel runs` prints: the latest first. */
 export async function runsList(store: Tables, { limit, isJson, width, now }: ListOptions): Promise<string> {
+  const isWorking = await workingGateways(store)
   const runs = await Promise.all(
-    (await store.runs.list(limit)).map(async (run) => ({ ...run, conversation: await nameOf(store, run) })),
+    (await store.runs.list(limit)).map(async (run) => ({
+      ...run,
+      state: describeState(run, isWorking(run.gatewayId)),
+      conversation: await nameOf(store, run),
+    })),
   )
   if (isJson) return JSON.stringify(runs, null, 2)
   const rows = runs.map((run) => [
@@ -43,7 +49,7 @@ export async function runsShow(
     ['message', `${run.messageId}${message ? `: ${message.text}` : ''}`],
     ['agent', `${run.backend}${run.model === undefined ? '' : `, model ${run.model}`}`],
     ['session', run.sessionId ?? '-'],
-    ['state', run.state],
+    ['state', describeState(run, (await workingGateways(store))(run.gatewayId))],
     ['started', new Date(run.startedAt).toISOString()],
     ['took', took(run)],
     ...(run.result?.usage ? [['tokens', describeUsage(run.result.usage)]] : []),
@@ -72,6 +78,11 @@ async function findRun({ runs }: Tables, id: string): Promise<RunRecord> {
 async function nameOf({ conversations }: Tables, { conversationId }: RunRecord): Promise<string> {
   const conversation = await conversations.get(conversationId)
   return conversation ? `${conversation.channel}/${conversation.address}` : conversationId
+}
+
+/** The end of a run whose gateway died is noted when the next one takes its message up. */
+function describeState({ state }: RunRecord, isWorking: boolean): RunState {
+  return state === 'running' && !isWorking ? 'interrupted' : state
 }
 
 function took({ startedAt, endedAt }: RunRecord): string {

@@ -15,9 +15,7 @@ export interface OperationDependencies {
   now: () => number
 }
 
-/** Whoever has more of them to look through names the whole id. */
 const LOOKED_THROUGH = 1_000
-const SHORTEST_PREFIX = 4
 
 export function operations({
   store,
@@ -30,9 +28,7 @@ export function operations({
 
   return {
     'queue.retry': async ({ id }) => {
-      const failed = await store.inbox.listFailed(LOOKED_THROUGH)
-      const undelivered = await store.outbox.list('undelivered', LOOKED_THROUGH)
-      const whole = wholeId(id, [...failed, ...undelivered])
+      const whole = await wholeId(store, id)
       const kind = await queue.retry(whole)
       await note('queue.retry', whole)
       wake()
@@ -40,10 +36,7 @@ export function operations({
     },
 
     'queue.drop': async ({ id }) => {
-      const open = await store.inbox.listOpen(LOOKED_THROUGH)
-      const failed = await store.inbox.listFailed(LOOKED_THROUGH)
-      const undelivered = await store.outbox.list('undelivered', LOOKED_THROUGH)
-      const whole = wholeId(id, [...open, ...failed, ...undelivered])
+      const whole = await wholeId(store, id)
       const outcome = await queue.drop(whole)
       if (outcome === 'active') {
         throw new GatewayError('request_invalid', `${whole} is worked on. Stop it with /stop in its conversation.`)
@@ -65,12 +58,13 @@ export function operations({
   }
 }
 
-/** Contract: an id that nothing begins with is returned as it is, for who looks it up to refuse. */
-function wholeId(prefix: string, among: { id: string }[]): string {
-  if (prefix.length < SHORTEST_PREFIX) return prefix
-  const ids = [...new Set(among.map(({ id }) => id))].filter((id) => id.startsWith(prefix.toLowerCase()))
-  if (ids.length <= 1) return ids[0] ?? prefix
-  throw new GatewayError('request_invalid', `More than one id begins with ${prefix}: ${ids.slice(0, 5).join(', ')}`)
+/** The id of a message or a reply. Contract: one that nothing begins with is returned as it is, to be refused. */
+async function wholeId({ inbox, outbox }: Pick<Store, 'inbox' | 'outbox'>, id: string): Promise<string> {
+  const prefix = id.toLowerCase()
+  if (!/^[0-9a-f-]{4,36}$/.test(prefix)) return id
+  const found = [...(await inbox.findByPrefix(prefix)), ...(await outbox.findByPrefix(prefix))]
+  if (found.length <= 1) return found[0]?.id ?? id
+  throw new GatewayError('request_invalid', `More than one id begins with ${id}. Type more of it.`)
 }
 
 type ListedSession = SessionRecord & { channel: string; address: string }

@@ -7,7 +7,7 @@ import type { AgentResult } from '../backends/types.js'
 import type { Acceptance, ChannelMessage, Reply } from '../channels/types.js'
 import { GatewayError } from '../errors.js'
 import type { Conversation } from '../store/conversations.js'
-import type { Claim, Message } from '../store/inbox.js'
+import type { Claim, ClaimLimits, Message } from '../store/inbox.js'
 import type { Project } from '../store/projects.js'
 import type { NewRun } from '../store/runs.js'
 import type { RunState } from '../store/schema.js'
@@ -40,7 +40,8 @@ export type Settlement =
   | { kind: 'failed'; problem: string; reply: Reply; run?: EndedRun; session?: Session }
   /** `note` tells the person why they wait. */
   | { kind: 'retry'; at: number; isAttempt: boolean; run: EndedRun; note?: Reply; session?: Session }
-  | { kind: 'cancelled'; run: EndedRun; session?: Session }
+  /** Without a run when it was cancelled before that began. */
+  | { kind: 'cancelled'; run?: EndedRun; session?: Session }
   /** Given back unfinished, for another gateway or the next start. */
   | { kind: 'handed-back'; runId?: string }
 
@@ -105,11 +106,11 @@ export class Queue {
   }
 
   /** Takes the message that has waited longest, of those that may run now. */
-  async claim(channels: string[]): Promise<Work | undefined> {
+  async claim(channels: string[], limits: ClaimLimits = {}): Promise<Work | undefined> {
     const { gatewayId, leaseMs, now } = this.options
     return this.store.transaction(async (tables) => {
       const at = now()
-      const claim = await tables.inbox.claim(gatewayId, channels, at, leaseMs)
+      const claim = await tables.inbox.claim(gatewayId, channels, at, leaseMs, limits)
       if (!claim) return undefined
       await tables.runs.interrupt(claim.messageId, at)
       const message = await tables.inbox.get(claim.messageId)

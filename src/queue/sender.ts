@@ -12,6 +12,8 @@ import type { Step } from './worker.js'
 export interface SenderOptions {
   gatewayId: string
   channels: Channel[]
+  /** Serves this conversation alone. */
+  address?: string
   store: Pick<Store, 'outbox'>
   onSent(delivery: Delivery): void
   /** Nobody will read it now: tell the operator. */
@@ -69,14 +71,14 @@ export class Sender {
   }
 
   async #claimAll(): Promise<void> {
-    const { gatewayId, channels, store, log, now } = this.options
+    const { gatewayId, channels, address, store, log, now } = this.options
     const names = channels.map(({ name }) => name)
     this.#isClaiming = true
     try {
       if (now() - this.#expiredAt >= EXPIRE_EVERY_MS) await this.#expire()
       while (this.#mayBeMore && !this.#isStopped && this.#sending.size < AT_ONCE) {
         this.#mayBeMore = false
-        const delivery = await store.outbox.claim(gatewayId, names, now(), LEASE_MS)
+        const delivery = await store.outbox.claim(gatewayId, names, now(), LEASE_MS, address)
         if (!delivery) continue
         this.#mayBeMore = true
         this.#hasFailed = false

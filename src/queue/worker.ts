@@ -27,6 +27,8 @@ export interface TurnPlan {
 export interface WorkerOptions {
   /** Those this gateway serves; others are left to gateways that do. */
   channels: string[]
+  /** Serves this conversation alone. */
+  address?: string
   maxConcurrentQueries: number
   leaseMs: number
   queue: Queue
@@ -115,12 +117,13 @@ export class Worker {
   }
 
   async #claimAll(): Promise<void> {
-    const { queue, channels, maxConcurrentQueries, log, onStep } = this.options
+    const { queue, channels, address, maxConcurrentQueries, log, onStep } = this.options
+    const only = address === undefined ? {} : { address }
     this.#isClaiming = true
     try {
       while (this.#mayBeMore && !this.#isStopped && this.#turns.size < maxConcurrentQueries) {
         this.#mayBeMore = false
-        const work = await queue.claim(channels)
+        const work = await queue.claim(channels, { ...only, except: [...this.#turns.keys()] })
         if (!work) continue
         this.#mayBeMore = true
         this.#hasFailed = false
@@ -147,7 +150,7 @@ export class Worker {
     this.#turns.set(conversationId, turn)
     turn.done = this.#work(turn)
       .catch((error: unknown) => {
-        this.options.log.error('turn.failed', { messageId: work.message.id, error: messageOf(error) })
+        this.options.log.error('turn.broken', { messageId: work.message.id, error: messageOf(error) })
       })
       .finally(() => {
         this.#turns.delete(conversationId)
@@ -191,6 +194,7 @@ export class Worker {
     const state = await this.#untilWritten(turn, () => queue.beginRun(work, run))
     if (state !== 'held') this.#end(turn, state)
     if (state === 'lost') return [{ kind: 'handed-back' }, nothing]
+    if (state === 'cancelled') return [{ kind: 'cancelled' }, nothing]
 
     let isStreaming = false
     const recorder = new EventRecorder(runId, store.runs, (events) => onEvents(work, runId, events), log)
@@ -249,8 +253,22 @@ export class Worker {
       await before()
       return queue.settle(turn.work, settlement)
     })
-    if (outcome === 'settled') onStep('committed')
-    else log.warn('turn.lost', { messageId: turn.work.message.id })
+    if (outcome === 'lost') {
+      log.warn('turn.lost', { messageId: turn.work.message.id })
+      return
+    }
+    onStep('committed')
+    this.#tell(turn, settlement)
+  }
+
+  #tell({ work, backend }: Turn, settlement: Settlement): void {
+    const { log } = this.options
+    const run = 'run' in settlement ? settlement.run : undefined
+    const about = { messageId: work.message.id, runId: run?.id, backend, durationMs: run?.result.durationMs }
+    const reason = run?.result.failure?.reason
+    if (settlement.kind === 'failed') log.error('message.failed', { ...about, reason })
+    else if (settlement.kind === 'retry') log.warn('turn.failed', { ...about, reason, triedAgainAt: settlement.at })
+    else log.info(`turn.${settlement.kind}`, about)
   }
 
   /** Tries until it is written, or known to be somebody else's. At a stop the message is left to its lease. */

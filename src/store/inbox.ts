@@ -39,6 +39,14 @@ export interface Claim {
   interruptions: number
 }
 
+/** Which of the jobs that are due may be taken. */
+export interface ClaimLimits {
+  /** Of this conversation alone. */
+  address?: string
+  /** Conversations whose job is ours already: after a pause of the whole process, our own lease has ended too. */
+  except?: string[]
+}
+
 export interface QueuedMessage {
   id: string
   conversationId: string
@@ -50,6 +58,8 @@ export interface QueuedMessage {
   state: JobState
   /** Of `ready`: when it may run; of `active`: when the lease ends. */
   dueAt: number
+  /** Who works on it. */
+  gatewayId?: string
   failures: number
   /** How many of its conversation come before it. */
   position: number
@@ -130,7 +140,13 @@ export class Inbox {
    *
    * Contract: whoever held it before can no longer write.
    */
-  async claim(gatewayId: string, channels: string[], now: number, leaseMs: number): Promise<Claim | undefined> {
+  async claim(
+    gatewayId: string,
+    channels: string[],
+    now: number,
+    leaseMs: number,
+    { address, except = [] }: ClaimLimits = {},
+  ): Promise<Claim | undefined> {
     if (channels.length === 0) return undefined
     let due = this.db
       .selectFrom('jobs')
@@ -140,6 +156,12 @@ export class Inbox {
       .where('channel', 'in', channels)
       .orderBy('due_at')
       .limit(1)
+    if (except.length > 0) due = due.where('conversation_id', 'not in', except)
+    if (address !== undefined) {
+      due = due.where('conversation_id', 'in', ({ selectFrom }) =>
+        selectFrom('conversations').select('id').where('address', '=', address),
+      )
+    }
     if (this.engine.locksRows) due = due.forUpdate().skipLocked()
     const row = await this.db
       .updateTable('jobs')
@@ -301,6 +323,12 @@ export class Inbox {
     return row && toMessage(row)
   }
 
+  /** At most two whose id begins so, as a person would type it. Contract: `prefix` is of hex digits and dashes. */
+  async findByPrefix(prefix: string): Promise<Message[]> {
+    const rows = await this.db.selectFrom('messages').selectAll().where('id', 'like', `${prefix}%`).limit(2).execute()
+    return rows.map(toMessage)
+  }
+
   async findByPlatformId(channel: string, platformId: string): Promise<Message | undefined> {
     const row = await this.db
       .selectFrom('messages')
@@ -339,6 +367,7 @@ export class Inbox {
         'messages.received_at',
         'jobs.state',
         'jobs.due_at',
+        'jobs.gateway_id',
         'jobs.failures',
         sql<number>`row_number() over (partition by jobs.conversation_id order by jobs.seq) - 1`.as('position'),
       ])
@@ -356,6 +385,7 @@ export class Inbox {
       receivedAt: row.received_at,
       state: row.state,
       dueAt: row.due_at,
+      ...(row.gateway_id !== null && { gatewayId: row.gateway_id }),
       failures: row.failures,
       position: row.position,
     }))

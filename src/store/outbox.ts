@@ -57,7 +57,13 @@ export class Outbox {
   }
 
   /** Takes a reply to send; nobody else gets it until `now + leaseMs`. */
-  async claim(gatewayId: string, channels: string[], now: number, leaseMs: number): Promise<Delivery | undefined> {
+  async claim(
+    gatewayId: string,
+    channels: string[],
+    now: number,
+    leaseMs: number,
+    address?: string,
+  ): Promise<Delivery | undefined> {
     if (channels.length === 0) return undefined
     let due = this.db
       .selectFrom('outbox as candidate')
@@ -78,6 +84,7 @@ export class Outbox {
       )
       .orderBy('candidate.due_at')
       .limit(1)
+    if (address !== undefined) due = due.where('candidate.address', '=', address)
     if (this.engine.locksRows) due = due.forUpdate().skipLocked()
     const row = await this.db
       .updateTable('outbox')
@@ -172,6 +179,12 @@ export class Outbox {
   async get(id: string): Promise<Delivery | undefined> {
     const row = await this.db.selectFrom('outbox').selectAll().where('id', '=', id).executeTakeFirst()
     return row && toDelivery(row)
+  }
+
+  /** At most two whose id begins so, as a person would type it. Contract: `prefix` is of hex digits and dashes. */
+  async findByPrefix(prefix: string): Promise<Delivery[]> {
+    const rows = await this.db.selectFrom('outbox').selectAll().where('id', 'like', `${prefix}%`).limit(2).execute()
+    return rows.map(toDelivery)
   }
 
   async list(state: 'pending' | 'undelivered', limit: number): Promise<Delivery[]> {

@@ -45,6 +45,8 @@ export class Runs {
         state: 'running',
         started_at: now,
       })
+      // May be repeated when it is not known whether it was written.
+      .onConflict((conflict) => conflict.column('id').doNothing())
       .execute()
   }
 

@@ -1,6 +1,6 @@
 // SQLite inside the process: one connection, used by one transaction at a time.
 
-import { closeSync, existsSync, openSync } from 'node:fs'
+import { closeSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
 import {
   CompiledQuery,
@@ -28,9 +28,6 @@ export interface SqliteOptions {
 }
 
 export async function openSqlite(file: string, { isReadOnly = false, maxPages }: SqliteOptions = {}): Promise<Engine> {
-  if (isReadOnly && !existsSync(file)) {
-    throw new GatewayError('store_unavailable', `There is no database at ${file} yet. "aetheel start" makes one.`)
-  }
   const { default: Database } = await import('libsql')
   let database: SqliteDatabase
   try {

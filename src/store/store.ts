@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { Kysely, Migrator } from 'kysely'
 import { GatewayError, messageOf } from '../errors.js'
 import type { Log } from '../log.js'
@@ -60,6 +61,8 @@ export async function openStore({ file, databaseUrl }: StoreLocation, log: Log):
 /** For commands that only look: the tables stay as they are. */
 export async function openStoreReadOnly({ file, databaseUrl }: StoreLocation, log: Log): Promise<Store> {
   if (databaseUrl !== undefined) return storeOn(await openEngine({ file, databaseUrl }, log))
+  // No gateway has run yet: there is nothing to see, which is not an error.
+  if (!existsSync(file)) return openStore({ file: ':memory:' }, log)
   const { openSqlite } = await import('./sqlite.js')
   return storeOn(await openSqlite(file, { isReadOnly: true }))
 }

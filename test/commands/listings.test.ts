@@ -43,10 +43,18 @@ describe('queue list', () => {
     expect(rows(await list(queueList))).toEqual([
       ['Waiting'],
       ['ID', 'CONVERSATION', 'FROM', 'AGE', 'PLACE', 'STATE', 'MESSAGE'],
-      [expect.any(String), 'terminal/first', 'ada', '60 s', '0', 'left by a dead gateway', 'Two [31mlines'],
+      [
+        expect.any(String),
+        'terminal/first',
+        'ada',
+        '60 s',
+        '0',
+        'cut off; the next gateway takes it up',
+        'Two [31mlines',
+      ],
       [expect.any(String), 'terminal/first', 'ada', '60 s', '1', 'behind 1 other', 'The second'],
       [expect.any(String), 'terminal/first', 'ada', '60 s', '2', 'behind 2 others', 'The third'],
-      [expect.any(String), 'terminal/second', 'ada', '60 s', '0', 'left by a dead gateway', 'Elsewhere'],
+      [expect.any(String), 'terminal/second', 'ada', '60 s', '0', 'cut off; the next gateway takes it up', 'Elsewhere'],
       [expect.any(String), 'terminal/third', 'ada', '60 s', '0', 'tried again in 30 s, failed 1 time', 'Limited'],
     ])
   })
@@ -145,7 +153,7 @@ describe('queue retry and drop', () => {
     const { say, control } = await setup((count) => `aaaaaaaa-0000-4000-8000-${String(count).padStart(12, '0')}`)
     await say('first', 'Hello')
     await say('second', 'Hello')
-    await expect(queueDrop(control, 'aaaaaaaa')).rejects.toThrow(/^More than one id begins with aaaaaaaa: aaaaaaaa-/)
+    await expect(queueDrop(control, 'aaaaaaaa')).rejects.toThrow(/^More than one id begins with aaaaaaaa\./)
   })
 })
 

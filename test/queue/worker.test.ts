@@ -216,6 +216,95 @@ describe('a turn', () => {
   })
 })
 
+describe('a turn that must not begin', () => {
+  it('is over when its message was cancelled before, and the next one comes', async () => {
+    let cancel = async (_messageId: string): Promise<void> => {}
+    const wrapStore = (store: Store): Store => {
+      cancel = (messageId) => store.inbox.requestCancel(messageId)
+      return store
+    }
+    const { worker, turns, turn, idle, stateOf, say } = await setup({
+      wrapStore,
+      wrapQueue: (queue) => {
+        const claim = queue.claim.bind(queue)
+        return Object.assign(queue, {
+          claim: async (...args: Parameters<Queue['claim']>) => {
+            const work = await claim(...args)
+            if (work?.message.text === 'one') await cancel(work.message.id)
+            return work
+          },
+        })
+      },
+    })
+    const first = await say('a', 'one')
+    const second = await say('a', 'two')
+    const { work, finish } = await turn(1)
+    finish(succeeded('hi'))
+    await idle()
+    worker.wake()
+    expect([await stateOf(first), await stateOf(second), work.message.id, turns.length]).toEqual([
+      'cancelled',
+      'answered',
+      second,
+      1,
+    ])
+  })
+
+  it('does not begin a second time when the whole gateway slept past its own lease', async () => {
+    const { clock, worker, say, turn, turns, idle, replies } = await setup()
+    await say('a', 'hello')
+    const { finish } = await turn(1)
+    clock.now += 3_600_000
+    worker.wake()
+    await say('b', 'elsewhere')
+    const other = await turn(2)
+    finish(succeeded('hi'))
+    other.finish(succeeded('there'))
+    await idle()
+    expect([turns.map(({ work }) => work.message.text), await replies()]).toEqual([
+      ['hello', 'elsewhere'],
+      [answer('hi'), answer('there')],
+    ])
+  })
+
+  it('begins once when the word that it is on record was lost', async () => {
+    let isLost = true
+    const { say, turn, turns, idle, replies } = await setup({
+      wrapQueue: (queue) => {
+        const beginRun = queue.beginRun.bind(queue)
+        return Object.assign(queue, {
+          beginRun: async (...args: Parameters<Queue['beginRun']>) => {
+            const state = await beginRun(...args)
+            if (!isLost) return state
+            isLost = false
+            throw new Error('Connection terminated')
+          },
+        })
+      },
+    })
+    await say('a', 'hello')
+    const { finish } = await turn(1)
+    finish(succeeded('hi'))
+    await idle()
+    expect([turns.length, await replies()]).toEqual([1, [answer('hi')]])
+  })
+})
+
+describe('a worker for one conversation', () => {
+  it('leaves the others to a gateway that stays', async () => {
+    const { say, turn, turns, idle, waiting } = await setup({ address: 'b' })
+    await say('a', 'one')
+    await say('b', 'two')
+    const { finish } = await turn(1)
+    finish(succeeded('hi'))
+    await idle()
+    expect([turns.map(({ work }) => work.message.text), (await waiting()).map(({ state }) => state)]).toEqual([
+      ['two'],
+      ['ready'],
+    ])
+  })
+})
+
 describe('several turns', () => {
   it('run at once in different conversations, up to the limit', async () => {
     const { worker, queue, say, turn, turns, idle, replies } = await setup({ maxConcurrentQueries: 3 })

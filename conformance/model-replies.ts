@@ -1,0 +1,16 @@
+/** What the cases have the model say. */
+import type { Agent } from './agents.js'
+import type { ModelReply } from './protocols/types.js'
+
+export function say(...deltas: string[]): ModelReply {
+  return { type: 'text', deltas }
+}
+
+export function refuse(status: number, message: string): ModelReply {
+  // The header is read by the agents that try again by themselves, so that the cell need not wait for their own pauses.
+  return { type: 'error', status, message, headers: { 'retry-after': '1' } }
+}
+
+export function callShell(agent: Agent, command: string): ModelReply {
+  return { type: 'tool', name: agent.shellTool.name, input: agent.shellTool.input(command) }
+}
