@@ -29,7 +29,7 @@ class ParentChannel implements Channel {
   }
 
   async close(): Promise<void> {
-    process.disconnect()
+    if (process.connected) process.disconnect()
   }
 
   async #hear(host: ChannelHost, line: ToGateway): Promise<void> {
@@ -52,4 +52,6 @@ const gateway = await startGateway(config, {
   channels: [new ParentChannel()],
 })
 process.once('SIGTERM', () => void gateway.stop())
+// Without the one who would stop it, too.
+process.once('disconnect', () => void gateway.stop())
 await tell({ isStarted: true })

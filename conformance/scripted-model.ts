@@ -67,11 +67,19 @@ export async function startScriptedModel(script: Script): Promise<ScriptedModel>
 
 /** The real servers take no history in which a call has no result, or a result no call. */
 function refusalOf({ toolCalls, toolResults }: ModelRequest): ModelReply | undefined {
-  const without = (some: string[], others: string[]) => some.filter((id) => !others.includes(id)).join(', ')
-  const open = without(toolCalls, toolResults)
-  const stray = without(toolResults, toolCalls)
-  if (open === '' && stray === '') return undefined
-  return { type: 'error', status: 400, message: `Calls without a result: ${open}; results without a call: ${stray}.` }
+  const unpaired = [...without(toolCalls, toolResults), ...without(toolResults, toolCalls)]
+  if (unpaired.length === 0) return undefined
+  return { type: 'error', status: 400, message: `A call without a result, or a result without a call: ${unpaired[0]}.` }
+}
+
+/** What is left of `some` when each of `others` has taken away one that is the same. */
+function without(some: string[], others: string[]): string[] {
+  const rest = [...some]
+  for (const other of others) {
+    const index = rest.indexOf(other)
+    if (index !== -1) rest.splice(index, 1)
+  }
+  return rest
 }
 
 async function readBody(request: IncomingMessage): Promise<string> {

@@ -1,9 +1,10 @@
 import { resolveBackendName } from './backends/registry.js'
-import { BACKEND_NAMES } from './backends/types.js'
+import { BACKEND_NAMES, type BackendName } from './backends/types.js'
 import type { GatewayConfig } from './config.js'
 import { GatewayError } from './errors.js'
 import type { Queue } from './queue/queue.js'
 import type { Worker } from './queue/worker.js'
+import { chooseAgent } from './runtime/agent-choice.js'
 import type { SessionManager } from './runtime/session-manager.js'
 import type { Conversation } from './store/conversations.js'
 import type { Store } from './store/store.js'
@@ -14,6 +15,7 @@ interface CommandDependencies {
   queue: Queue
   worker: Worker
   sessions: SessionManager
+  isInstalled(backend: BackendName): Promise<boolean>
   now: () => number
   newId: () => string
 }
@@ -73,7 +75,7 @@ export class ConversationCommands {
       : 'There is no session yet; the next message begins one.'
   }
 
-  async #stop({ id }: Conversation): Promise<string> {
+  async #stop({ id }: Pick<Conversation, 'id'>): Promise<string> {
     const { store, queue, worker } = this.dependencies
     const stopped = await worker.cancel(id)
     if (stopped) {
@@ -86,8 +88,10 @@ export class ConversationCommands {
       await store.inbox.requestCancel(first.messageId)
       return 'Another gateway works on it and was asked to stop.'
     }
-    await queue.drop(first.messageId)
-    return `Dropped the message that waited to be tried again.${await this.#waiting(id)}`
+    const outcome = await queue.drop(first.messageId)
+    // It was taken up in this very moment.
+    if (outcome === 'active') return this.#stop({ id })
+    return `Dropped the message that waited.${await this.#waiting(id)}`
   }
 
   async #waiting(conversationId: string): Promise<string> {
@@ -128,7 +132,10 @@ export class ConversationCommands {
   async #backend(conversation: Conversation, argument: string): Promise<string> {
     if (argument === '') return `The agent is ${(await this.#choice(conversation)).backend}.`
     const backend = argument === 'default' ? null : resolveBackendName(argument)
-    const { store, sessions } = this.dependencies
+    const { store, sessions, isInstalled } = this.dependencies
+    if (backend !== null && !(await isInstalled(backend))) {
+      return `${backend} is not installed where the gateway runs. "aetheel doctor" says how to install it.`
+    }
     // A model of one agent is unknown to another, and so is its session.
     await store.conversations.configure(conversation.id, { backend, model: null })
     await sessions.reset(conversation.id)
@@ -139,9 +146,9 @@ export class ConversationCommands {
   async #choice(conversation: Conversation): Promise<{ backend: string; model: string }> {
     const { config, store } = this.dependencies
     const project = conversation.projectId === undefined ? undefined : await store.projects.get(conversation.projectId)
-    const backend = conversation.backend ?? project?.backend ?? config.agentBackend
+    const { backend, model } = chooseAgent(conversation, project, config)
     const configured = backend === config.agentBackend ? config.backendModel : undefined
-    return { backend, model: conversation.model ?? project?.model ?? configured ?? "the agent's own" }
+    return { backend, model: model ?? configured ?? "the agent's own" }
   }
 
   async #conversation(channel: string, address: string): Promise<Conversation> {

@@ -1,6 +1,7 @@
 // The composition root of a running gateway: what it is made of, and in which order that starts and stops.
 
 import { randomUUID } from 'node:crypto'
+import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Archive } from './archive/archive.js'
@@ -21,9 +22,11 @@ import { SystemPromptAssembler } from './prompt/system-prompt-assembler.js'
 import { Queue, type Work } from './queue/queue.js'
 import { Sender } from './queue/sender.js'
 import { type Step, type TurnPlan, Worker } from './queue/worker.js'
+import { chooseAgent } from './runtime/agent-choice.js'
 import { AgentRuntime } from './runtime/agent-runtime.js'
 import { HookManager } from './runtime/hook-manager.js'
 import { SessionManager } from './runtime/session-manager.js'
+import type { GatewayRecord } from './store/ledger.js'
 import { openStore, type Store } from './store/store.js'
 
 export interface GatewayDependencies {
@@ -83,8 +86,16 @@ async function compose(
   const now = Date.now
   const newId = randomUUID
   const id = newId()
+  let stoppingSince: number | undefined
+  /** What is left of the time to stop in, from the first who asks. */
+  const drainMs = (): number => {
+    stoppingSince ??= now()
+    return Math.max(0, config.drainTimeoutMs - (now() - stoppingSince))
+  }
   const store = await openStore({ file: databaseFile(config), databaseUrl: config.databaseUrl }, log)
   onClose(() => store.close())
+  // Whoever may write there may also put a configuration file there, which names executables.
+  if (isOpenToOthers(config.home)) log.warn('home.open-to-others', { home: config.home, advice: 'chmod go-w' })
   const self = thisProcess()
   const owner: ProcessOwner = {
     id,
@@ -94,7 +105,8 @@ async function compose(
         log.warn('ledger.not-written', { runId, error: messageOf(error) })
       }),
   }
-  await store.ledger.addGateway({ ...self, id, startedAt: now() })
+  const record = { ...self, id, startedAt: now(), seenAt: now() }
+  await store.ledger.announceGateway(record)
   onClose(() => store.ledger.removeGateway(id))
   for (const project of config.projects) await store.projects.put(project)
   const guardian = startGuardian(id, log)
@@ -105,17 +117,21 @@ async function compose(
   const { agentEnvPass: passVariables, workingDir } = config
   const hooks = new HookManager(config.hooks, { log, environment, passVariables, workingDir, now, owner })
   onClose(async () => {
-    await Promise.race([hooks.drained(), sleep(config.drainTimeoutMs, undefined, { ref: false })])
+    await Promise.race([hooks.drained(), sleep(drainMs(), undefined, { ref: false })])
     await hooks.stop()
   })
   const archive = new Archive(join(config.home, 'archive'), store, log)
   onClose(() => archive.written())
   const markdown = new MarkdownConfigLoader(config.promptDir, log)
   const assembler = new SystemPromptAssembler()
-  const runtimes = new Map(
+  const backends = new Map(
     BACKEND_NAMES.map((name) => {
-      const backend = createBackend(name, backendConfig(config, name), { environment, passVariables, log, owner })
-      return [name, new AgentRuntime(config, backend, sessions, markdown, assembler, hooks)] as const
+      return [name, createBackend(name, backendConfig(config, name), { environment, passVariables, log, owner })]
+    }),
+  )
+  const runtimes = new Map(
+    [...backends].map(([name, backend]) => {
+      return [name, new AgentRuntime(config, backend, sessions, markdown, assembler, hooks)]
     }),
   )
 
@@ -138,7 +154,7 @@ async function compose(
     log,
     now,
   })
-  onClose(() => sender.stop(config.drainTimeoutMs))
+  onClose(() => sender.stop(drainMs()))
   const worker = new Worker({
     ...config,
     ...only,
@@ -161,8 +177,9 @@ async function compose(
     now,
     newId,
   })
-  onClose(() => worker.stop(config.drainTimeoutMs))
-  const commands = new ConversationCommands({ config, store, queue, worker, sessions, now, newId })
+  onClose(() => worker.stop(drainMs()))
+  const isInstalled = async (name: BackendName): Promise<boolean> => (await backends.get(name)?.validate()) ?? false
+  const commands = new ConversationCommands({ config, store, queue, worker, sessions, isInstalled, now, newId })
 
   const wake = (): void => {
     worker.wake()
@@ -186,9 +203,9 @@ async function compose(
     },
   })
 
-  await keepHouse(id, store, log, now)
+  await keepHouse(record, store, log, now)
   const housekeeping = setInterval(() => {
-    keepHouse(id, store, log, now).then(wake, (error: unknown) => {
+    keepHouse(record, store, log, now).then(wake, (error: unknown) => {
       log.warn('housekeeping.failed', { error: messageOf(error) })
     })
   }, HOUSEKEEPING_MS)
@@ -205,11 +222,14 @@ async function compose(
 }
 
 /** Ends what dead gateways of this machine have left, and lets go of their messages and replies. */
-async function keepHouse(id: string, store: Store, log: Log, now: () => number): Promise<void> {
-  await store.ledger.touchGateway(id, now())
+async function keepHouse(self: GatewayRecord, store: Store, log: Log, now: () => number): Promise<void> {
+  const { id } = self
+  await store.ledger.announceGateway({ ...self, seenAt: now() })
   for (const gateway of await store.ledger.gateways()) {
     if (gateway.id === id) continue
     const state = isProcessAlive(gateway)
+    // Of another boot of this machine, or of another machine of the same name: that one would have been heard of.
+    if (gateway.bootId !== self.bootId && now() - gateway.seenAt < 2 * HOUSEKEEPING_MS) continue
     const isForgotten = state === 'elsewhere' && now() - gateway.seenAt > FORGET_GATEWAY_MS
     if (state === 'dead') {
       const entries = await store.ledger.processesOf(gateway.id)
@@ -217,7 +237,7 @@ async function keepHouse(id: string, store: Store, log: Log, now: () => number):
       await store.ledger.remove(settled.map(({ runId }) => runId))
       // Its agents first: the same message must not be worked on twice at once.
       if (settled.length < entries.length) continue
-      removeRunDirectories(gateway.id)
+      removeRunDirectories(gateway.id, (path, error) => log.warn('run.files-left', { path, error: messageOf(error) }))
       const messages = await store.inbox.expireLeases(gateway.id, now())
       await store.outbox.expireLeases(gateway.id, now())
       log.info('gateway.taken-over', { gatewayId: gateway.id, messages })
@@ -227,13 +247,17 @@ async function keepHouse(id: string, store: Store, log: Log, now: () => number):
 }
 
 /**
- * Looks whether the chosen agent is there, before anything else.
+ * Looks whether the chosen agent is there and has a directory to work in, before anything else.
  *
- * Contract: throws `backend_missing` with the agent's name and path.
+ * Contract: throws `backend_missing` with the agent's name and path, or `config_invalid`.
  */
 export async function requireBackend(config: GatewayConfig, environment: NodeJS.ProcessEnv, log: Log): Promise<void> {
   const name = config.agentBackend
   const backend = createBackend(name, backendConfig(config, name), { environment, log })
+  if (!isDirectory(config.workingDir)) {
+    const advice = 'Make it, or set WORKING_DIR to another.'
+    throw new GatewayError('config_invalid', `The working directory ${config.workingDir} does not exist. ${advice}`)
+  }
   if (await backend.validate()) return
   const [problem = ''] = (await backend.probe()).problems
   log.error('backend.missing', { backend: name, path: config.backendCliPath })
@@ -246,10 +270,10 @@ function planTurn(work: Work, config: GatewayConfig, runtimes: ReadonlyMap<Backe
   if (projectId !== undefined && !project) {
     throw new GatewayError('not_found', `The project ${projectId} of this conversation is not configured any more.`)
   }
-  const backend = resolveBackendName(conversation.backend ?? project?.backend ?? config.agentBackend)
+  const { backend: name, model } = chooseAgent(conversation, project, config)
+  const backend = resolveBackendName(name)
   const runtime = runtimes.get(backend)
   if (!runtime) throw new GatewayError('backend_unknown', `The agent ${backend} is not there.`)
-  const model = conversation.model ?? project?.model
   return {
     backend,
     ...(model !== undefined && { model }),
@@ -273,7 +297,15 @@ function planTurn(work: Work, config: GatewayConfig, runtimes: ReadonlyMap<Backe
   }
 }
 
-/** Makes the data directory, readable by its owner alone. */
+function isDirectory(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
+}
+
+function isOpenToOthers(path: string): boolean {
+  return ((statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & 0o022) !== 0
+}
+
+/** Makes the data directory, readable by its owner alone. One that is there is left as it is. */
 export function makeHome(config: Pick<GatewayConfig, 'home'>): void {
   try {
     makePrivateDirectory(config.home)

@@ -43,7 +43,8 @@ async function setup({ isFailing = false } = {}) {
   })
   onTestFinished(() => worker.stop(0))
   const config = { agentBackend: 'claude', backendModel: 'large' } as const
-  const commands = new ConversationCommands({ config, store, queue, worker, sessions, now, newId })
+  const isInstalled = async (backend: string) => backend !== 'pi'
+  const commands = new ConversationCommands({ config, store, queue, worker, sessions, isInstalled, now, newId })
   return {
     store,
     clock,
@@ -134,7 +135,7 @@ describe('/stop', () => {
     const answer = await command('/stop')
     expect([status.split('\n').at(-1), answer, (await store.inbox.get(messageId))?.state]).toEqual([
       'queue: waiting 5 s before it tries again, 1 waiting',
-      'Dropped the message that waited to be tried again.',
+      'Dropped the message that waited.',
       'dropped',
     ])
   })
@@ -225,6 +226,14 @@ describe('/backend', () => {
       { id: conversationId, channel: CHANNEL, address: 'a', backend: 'codex' },
       undefined,
       { id: conversationId, channel: CHANNEL, address: 'a' },
+    ])
+  })
+
+  it('stays with the agent there is when the other is not installed', async () => {
+    const { command, conversation } = await setup()
+    expect([await command('/backend pi'), (await conversation())?.backend]).toEqual([
+      'pi is not installed where the gateway runs. "aetheel doctor" says how to install it.',
+      undefined,
     ])
   })
 

@@ -199,7 +199,8 @@ export class ChatSession {
         const acceptance = await control.call('chat.send', { address, platformId, author, text })
         message.messageId = acceptance.messageId
         if (acceptance.status === 'accepted' && acceptance.position > 0) {
-          this.#note(`! ${acceptance.position} before it.`)
+          const { position } = acceptance
+          this.#note(`! ${position} ${position === 1 ? 'message comes' : 'messages come'} first.`)
         }
       } catch (error) {
         if (isGone(error)) return

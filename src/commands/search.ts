@@ -97,7 +97,7 @@ function toJson({ type, id, at, channel, address, author = GATEWAY, text }: Sear
 function hitTable(hits: SearchedText[], wanted: string[], width: number): string {
   const heads = hits.map(({ at, channel, address, author = GATEWAY }) => [
     `${new Date(at).toISOString().replace('T', ' ').slice(0, 19)}Z`,
-    cut(oneLine(`${channel} ${address}`), 0, WIDEST_CONVERSATION),
+    cut(oneLine(`${channel}/${address}`), 0, WIDEST_CONVERSATION),
     cut(oneLine(author), 0, WIDEST_AUTHOR),
   ])
   const [taken = 0] = table(heads)

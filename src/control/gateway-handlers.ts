@@ -44,11 +44,9 @@ export function gatewayHandlers(
       const conversation = await store.conversations.find(terminal.name, address)
       if (!conversation) return { entries: [] }
       // Messages first: a reply that comes meanwhile is then there for a message that is seen as answered.
-      const messages = await store.inbox.history(conversation.id, limit)
-      const replies = await store.outbox.history(conversation.id, limit)
-      const entries = [...messages.map(messageEntry), ...replies.map(replyEntry)]
-        .filter(({ seq }) => seq > afterSeq)
-        .toSorted((a, b) => a.seq - b.seq)
+      const messages = await store.inbox.history(conversation.id, limit, afterSeq)
+      const replies = await store.outbox.history(conversation.id, limit, afterSeq)
+      const entries = [...messages.map(messageEntry), ...replies.map(replyEntry)].toSorted((a, b) => a.seq - b.seq)
       return { entries: entries.slice(-limit) }
     },
 

@@ -1,4 +1,4 @@
-import { chmodSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, lstatSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 
@@ -24,10 +24,22 @@ export function createRunDirectory(ownerId?: string): RunDirectory {
   }
 }
 
-/** Removes what the runs of a dead owner left. */
-export function removeRunDirectories(ownerId: string): void {
+/**
+ * Removes what the runs of a dead owner left. What cannot be removed is told by `onProblem` and left.
+ *
+ * Everybody may put something under such a name into a shared directory. A link there must not lead us to remove what
+ * it points to: only what is a directory of our own is touched.
+ */
+export function removeRunDirectories(ownerId: string, onProblem: (path: string, error: unknown) => void): void {
   for (const name of readdirSync(tmpdir())) {
-    if (name.startsWith(prefixOf(ownerId))) removeTree(join(tmpdir(), name))
+    if (!name.startsWith(prefixOf(ownerId))) continue
+    const path = join(tmpdir(), name)
+    try {
+      const found = lstatSync(path)
+      if (found.isDirectory() && found.uid === process.getuid?.()) removeTree(path)
+    } catch (error) {
+      onProblem(path, error)
+    }
   }
 }
 

@@ -4,6 +4,7 @@ import type { Log } from '../log.js'
 import type { RecordedEvent, Runs } from '../store/runs.js'
 
 const PAUSE_MS = 50
+const AFTER_FAILURE_MS = 1_000
 
 /**
  * Writes the events of one run down and passes them on, numbered without gaps, once they are safe.
@@ -17,6 +18,7 @@ export class EventRecorder {
   #timer: NodeJS.Timeout | undefined
   #writing: Promise<void> = Promise.resolve()
   #hasFailed = false
+  #notBefore = 0
 
   constructor(
     private readonly runId: string,
@@ -33,6 +35,7 @@ export class EventRecorder {
     if (this.#timer) return
     void this.flush().catch((error: unknown) => this.#tellOnce(error))
     this.#timer = setInterval(() => {
+      if (performance.now() < this.#notBefore) return
       if (this.#waiting.length > 0) void this.flush().catch((error: unknown) => this.#tellOnce(error))
       else this.#pause()
     }, PAUSE_MS)
@@ -58,6 +61,7 @@ export class EventRecorder {
       await this.runs.record(this.runId, events)
     } catch (error) {
       this.#waiting = [...events.map(({ event }) => event), ...this.#waiting]
+      this.#notBefore = performance.now() + AFTER_FAILURE_MS
       throw error
     }
     this.#seq += events.length

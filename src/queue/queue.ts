@@ -7,7 +7,8 @@ import type { AgentResult } from '../backends/types.js'
 import type { Acceptance, ChannelMessage, Reply } from '../channels/types.js'
 import { GatewayError } from '../errors.js'
 import type { Conversation } from '../store/conversations.js'
-import type { Claim, ClaimLimits, Message } from '../store/inbox.js'
+import type { ClaimLimits } from '../store/engine.js'
+import type { Claim, Message } from '../store/inbox.js'
 import type { Project } from '../store/projects.js'
 import type { NewRun } from '../store/runs.js'
 import type { RunState } from '../store/schema.js'
@@ -81,7 +82,9 @@ export class Queue {
       const at = now()
       const { id: conversationId, seq } = await tables.conversations.enter(channel, address, newId(), at)
       const ahead = await tables.inbox.countOpen(conversationId)
-      const problem = invalid ?? (ahead >= maxQueueDepth ? fullProblem(ahead) : undefined)
+      const isWorking = ahead > 0 && (await tables.inbox.first(conversationId))?.state === 'active'
+      const waiting = isWorking ? ahead - 1 : ahead
+      const problem = invalid ?? (waiting >= maxQueueDepth ? fullProblem(waiting) : undefined)
       const message = {
         id: newId(),
         conversationId,
@@ -287,8 +290,8 @@ function problemOf(text: string): string | undefined {
   return `The message is too long: ${size}. Put it in a file and name the file.`
 }
 
-function fullProblem(ahead: number): string {
-  return `${ahead} messages wait in this conversation already, so this one was not taken. Send it again later.`
+function fullProblem(waiting: number): string {
+  return `${waiting} messages wait in this conversation already, so this one was not taken. Send it again later.`
 }
 
 function notWaiting(id: string, state: string): GatewayError {

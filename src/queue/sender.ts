@@ -31,12 +31,13 @@ const SEND_TIMEOUT_MS = 30_000
 const LEASE_MS = SEND_TIMEOUT_MS + 15_000
 const FIRST_BACKOFF_MS = 1_000
 const LONGEST_BACKOFF_MS = 60_000
+/** Of each channel. */
 const AT_ONCE = 10
 const EXPIRE_EVERY_MS = 10_000
 
 export class Sender {
   readonly #poll: NodeJS.Timeout
-  readonly #sending = new Set<Promise<void>>()
+  readonly #sending = new Map<Delivery, Promise<void>>()
   readonly #deadline = new AbortController()
   #expiredAt = 0
   #isClaiming = false
@@ -63,7 +64,7 @@ export class Sender {
     }, deadlineMs)
     this.wake()
     while (this.#isClaiming || this.#sending.size > 0) {
-      await Promise.all(this.#sending)
+      await Promise.all(this.#sending.values())
       await sleep(1)
     }
     clearTimeout(deadline)
@@ -72,16 +73,23 @@ export class Sender {
 
   async #claimAll(): Promise<void> {
     const { gatewayId, channels, address, store, log, now } = this.options
-    const names = channels.map(({ name }) => name)
+    const only = address === undefined ? {} : { address }
+    if (this.#isStopped) return
     this.#isClaiming = true
     try {
       if (now() - this.#expiredAt >= EXPIRE_EVERY_MS) await this.#expire()
-      while (this.#mayBeMore && !this.#isStopped && this.#sending.size < AT_ONCE) {
+      while (this.#mayBeMore && !this.#isStopped) {
         this.#mayBeMore = false
-        const delivery = await store.outbox.claim(gatewayId, names, now(), LEASE_MS, address)
+        const sending = [...this.#sending.keys()]
+        // One that hangs must not keep the others waiting.
+        const names = channels
+          .map(({ name }) => name)
+          .filter((name) => sending.filter(({ channel }) => channel === name).length < AT_ONCE)
+        const limits = { except: sending.map(({ conversationId }) => conversationId), ...only }
+        const delivery = await store.outbox.claim(gatewayId, names, now(), LEASE_MS, limits)
+        this.#hasFailed = false
         if (!delivery) continue
         this.#mayBeMore = true
-        this.#hasFailed = false
         this.#begin(delivery)
       }
     } catch (error) {
@@ -104,10 +112,10 @@ export class Sender {
       // Not noted: the same reply is sent again under its key when the lease ends.
       .catch((error: unknown) => log.error('outbox.not-written', { id: delivery.id, error: messageOf(error) }))
       .finally(() => {
-        this.#sending.delete(sending)
+        this.#sending.delete(delivery)
         this.wake()
       })
-    this.#sending.add(sending)
+    this.#sending.set(delivery, sending)
   }
 
   async #send(delivery: Delivery): Promise<void> {

@@ -70,6 +70,8 @@ export class Worker {
   #isClaiming = false
   #mayBeMore = false
   #isStopped = false
+  /** The deadline of the stop is past, also for what was just being claimed. */
+  #isOver = false
   #hasFailed = false
 
   constructor(private readonly options: WorkerOptions) {
@@ -105,6 +107,7 @@ export class Worker {
     const late = sleep(deadlineMs, undefined, { signal: deadline.signal }).catch(() => {})
     await Promise.race([this.#allDone(), late])
     deadline.abort()
+    this.#isOver = true
     for (const turn of this.#turns.values()) this.#end(turn, 'handed-back')
     await this.#allDone()
   }
@@ -124,9 +127,9 @@ export class Worker {
       while (this.#mayBeMore && !this.#isStopped && this.#turns.size < maxConcurrentQueries) {
         this.#mayBeMore = false
         const work = await queue.claim(channels, { ...only, except: [...this.#turns.keys()] })
+        this.#hasFailed = false
         if (!work) continue
         this.#mayBeMore = true
-        this.#hasFailed = false
         onStep('claimed')
         this.#begin(work)
       }
@@ -148,6 +151,7 @@ export class Worker {
       done: Promise.resolve(),
     }
     this.#turns.set(conversationId, turn)
+    if (this.#isOver) this.#end(turn, 'handed-back')
     turn.done = this.#work(turn)
       .catch((error: unknown) => {
         this.options.log.error('turn.broken', { messageId: work.message.id, error: messageOf(error) })
@@ -290,8 +294,13 @@ export class Worker {
   #keepLease(turn: Turn): () => void {
     const { queue, leaseMs, log, now } = this.options
     let heldUntil = now() + leaseMs
+    let isRenewing = false
     const renew = async (): Promise<void> => {
       const askedAt = now()
+      // The database does not answer.
+      if (isRenewing && askedAt >= heldUntil) this.#end(turn, 'unsure')
+      if (isRenewing) return
+      isRenewing = true
       try {
         const state = await queue.renew(turn.work)
         if (state === 'held') heldUntil = askedAt + leaseMs
@@ -301,6 +310,8 @@ export class Worker {
         // On a full disk nobody else can claim it either, and the agent may go on.
         const isFull = error instanceof GatewayError && error.code === 'store_full'
         if (now() >= heldUntil && !isFull) this.#end(turn, 'unsure')
+      } finally {
+        isRenewing = false
       }
     }
     const timer = setInterval(() => void renew(), leaseMs / 3)

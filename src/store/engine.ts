@@ -13,6 +13,14 @@ export interface Engine {
   listen(onWork: () => void): Promise<() => Promise<void>>
 }
 
+/** Which of what is due may be taken. */
+export interface ClaimLimits {
+  /** Of this conversation alone. */
+  address?: string
+  /** Not of these, which are ours already: after a pause of the whole process, our own leases have ended too. */
+  except?: string[]
+}
+
 /** PostgreSQL refuses a text with NUL in it, and SQLite cuts it off there. Nobody has a use for one. */
 export function withoutNul(value: unknown): unknown {
   return typeof value === 'string' ? value.replaceAll('\0', '') : value

@@ -8,7 +8,7 @@
 
 import { type Kysely, sql } from 'kysely'
 import type { MessageKind } from '../channels/types.js'
-import type { Engine } from './engine.js'
+import type { ClaimLimits, Engine } from './engine.js'
 import type { JobState, MessageState, Schema } from './schema.js'
 
 export interface NewMessage {
@@ -37,14 +37,6 @@ export interface Claim {
   fence: number
   failures: number
   interruptions: number
-}
-
-/** Which of the jobs that are due may be taken. */
-export interface ClaimLimits {
-  /** Of this conversation alone. */
-  address?: string
-  /** Conversations whose job is ours already: after a pause of the whole process, our own lease has ended too. */
-  except?: string[]
 }
 
 export interface QueuedMessage {
@@ -263,7 +255,10 @@ export class Inbox {
 
   /** The job of a message, if it has one: its message is open. */
   async job(messageId: string): Promise<{ state: JobState; fence: number } | undefined> {
-    return this.db.selectFrom('jobs').select(['state', 'fence']).where('message_id', '=', messageId).executeTakeFirst()
+    let query = this.db.selectFrom('jobs').select(['state', 'fence']).where('message_id', '=', messageId)
+    // Else a claim could come between this look and what is done about it.
+    if (this.engine.locksRows) query = query.forUpdate()
+    return query.executeTakeFirst()
   }
 
   /** The job of a conversation that is worked on, or comes next. */
@@ -339,12 +334,13 @@ export class Inbox {
     return row && toMessage(row)
   }
 
-  /** The last ones of a conversation, oldest first. */
-  async history(conversationId: string, limit: number): Promise<Message[]> {
+  /** The last ones of a conversation after a number, oldest first. */
+  async history(conversationId: string, limit: number, afterSeq = 0): Promise<Message[]> {
     const rows = await this.db
       .selectFrom('messages')
       .selectAll()
       .where('conversation_id', '=', conversationId)
+      .where('seq', '>', afterSeq)
       .orderBy('seq', 'desc')
       .limit(limit)
       .execute()

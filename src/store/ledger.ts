@@ -14,15 +14,13 @@ export interface GatewayRecord extends ProcessIdentity {
 export class Ledger {
   constructor(private readonly db: Kysely<Schema>) {}
 
-  async addGateway({ id, host, bootId, pid, startTime, startedAt }: Omit<GatewayRecord, 'seenAt'>): Promise<void> {
+  /** Says that it is there, for the first time or again. */
+  async announceGateway({ id, host, bootId, pid, startTime, startedAt, seenAt }: GatewayRecord): Promise<void> {
     await this.db
       .insertInto('gateways')
-      .values({ id, host, boot_id: bootId, pid, start_time: startTime, started_at: startedAt, seen_at: startedAt })
+      .values({ id, host, boot_id: bootId, pid, start_time: startTime, started_at: startedAt, seen_at: seenAt })
+      .onConflict((conflict) => conflict.column('id').doUpdateSet({ seen_at: seenAt }))
       .execute()
-  }
-
-  async touchGateway(id: string, now: number): Promise<void> {
-    await this.db.updateTable('gateways').set({ seen_at: now }).where('id', '=', id).execute()
   }
 
   async removeGateway(id: string): Promise<void> {
@@ -47,6 +45,8 @@ export class Ledger {
     await this.db
       .insertInto('processes')
       .values({ run_id: runId, gateway_id: ownerId, host, boot_id: bootId, pid, start_time: startTime })
+      // A second attempt of a run, should the end of the first not have been written.
+      .onConflict((conflict) => conflict.column('run_id').doUpdateSet({ pid, start_time: startTime }))
       .execute()
   }
 

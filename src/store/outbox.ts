@@ -2,7 +2,7 @@
 
 import type { Kysely } from 'kysely'
 import type { Reply } from '../channels/types.js'
-import type { Engine } from './engine.js'
+import type { ClaimLimits, Engine } from './engine.js'
 import type { DeliveryState, Schema } from './schema.js'
 
 export interface NewDelivery {
@@ -62,7 +62,7 @@ export class Outbox {
     channels: string[],
     now: number,
     leaseMs: number,
-    address?: string,
+    { address, except = [] }: ClaimLimits = {},
   ): Promise<Delivery | undefined> {
     if (channels.length === 0) return undefined
     let due = this.db
@@ -85,6 +85,7 @@ export class Outbox {
       .orderBy('candidate.due_at')
       .limit(1)
     if (address !== undefined) due = due.where('candidate.address', '=', address)
+    if (except.length > 0) due = due.where('candidate.conversation_id', 'not in', except)
     if (this.engine.locksRows) due = due.forUpdate().skipLocked()
     const row = await this.db
       .updateTable('outbox')
@@ -159,7 +160,7 @@ export class Outbox {
   async reopen(id: string, now: number, expiresAt: number): Promise<void> {
     await this.db
       .updateTable('outbox')
-      .set({ state: 'pending', due_at: now, expires_at: expiresAt, settled_at: null, problem: null })
+      .set({ state: 'pending', attempts: 0, due_at: now, expires_at: expiresAt, settled_at: null, problem: null })
       .where('id', '=', id)
       .where('state', '=', 'undelivered')
       .execute()
@@ -187,23 +188,26 @@ export class Outbox {
     return rows.map(toDelivery)
   }
 
+  /** Undelivered ones newest first, pending ones in the order in which they came. */
   async list(state: 'pending' | 'undelivered', limit: number): Promise<Delivery[]> {
     const rows = await this.db
       .selectFrom('outbox')
       .selectAll()
       .where('state', '=', state)
+      .orderBy('settled_at', 'desc')
       .orderBy('created_at')
       .limit(limit)
       .execute()
     return rows.map(toDelivery)
   }
 
-  /** The last replies of a conversation, oldest first. */
-  async history(conversationId: string, limit: number): Promise<Delivery[]> {
+  /** The last replies of a conversation after a number, oldest first. */
+  async history(conversationId: string, limit: number, afterSeq = 0): Promise<Delivery[]> {
     const rows = await this.db
       .selectFrom('outbox')
       .selectAll()
       .where('conversation_id', '=', conversationId)
+      .where('seq', '>', afterSeq)
       .orderBy('seq', 'desc')
       .limit(limit)
       .execute()

@@ -1,5 +1,6 @@
 // PostgreSQL: several gateways may share one database.
 
+import { Socket } from 'node:net'
 import { PostgresDialect, PostgresQueryCompiler, type QueryCompiler, sql } from 'kysely'
 import { GatewayError, messageOf } from '../errors.js'
 import type { Log } from '../log.js'
@@ -8,6 +9,8 @@ import { type Engine, withoutNul } from './engine.js'
 const CHANNEL = 'aetheel_work'
 const CONNECT_TIMEOUT_MS = 10_000
 const LISTEN_AGAIN_MS = 1_000
+/** Longer than the pool keeps an idle connection, shorter than a lease. */
+const SILENCE_LIMIT_MS = 20_000
 const INT8 = 20
 
 export async function openPostgres(url: string, log: Log): Promise<Engine> {
@@ -15,9 +18,18 @@ export async function openPostgres(url: string, log: Log): Promise<Engine> {
   // Times and counters are int8, which pg gives as text since it may be larger than a number; ours never are.
   const types = new pg.TypeOverrides()
   types.setTypeParser(INT8, Number)
-  const pool = new pg.Pool({ connectionString: url, types, max: 10, connectionTimeoutMillis: CONNECT_TIMEOUT_MS })
-  // An idle connection that breaks is replaced; without a listener it would end the process.
-  pool.on('error', (error) => log.warn('store.connection-lost', { error: error.message }))
+  const pool = new pg.Pool({
+    connectionString: url,
+    types,
+    max: 10,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    stream: impatientSocket,
+  })
+  // A connection that breaks is replaced. Without listeners, of idle ones and of those in use, it would end the process.
+  pool.on('error', () => {})
+  pool.on('connect', (client) => {
+    client.on('error', (error) => log.warn('store.connection-lost', { error: error.message }))
+  })
   try {
     const { rows } = await pool.query<{ version: string }>(`select current_setting('server_version_num') as version`)
     if (Number(rows[0]?.version) < 150_000) {
@@ -49,7 +61,11 @@ export async function openPostgres(url: string, log: Log): Promise<Engine> {
         timer = setTimeout(() => void connect(), LISTEN_AGAIN_MS)
       }
       const connect = async (): Promise<void> => {
-        const candidate = new pg.Client({ connectionString: url, connectionTimeoutMillis: CONNECT_TIMEOUT_MS })
+        const candidate = new pg.Client({
+          connectionString: url,
+          connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+          keepAlive: true,
+        })
         client = candidate
         candidate.on('error', (error) => {
           log.warn('store.connection-lost', { error: error.message })
@@ -72,6 +88,12 @@ export async function openPostgres(url: string, log: Log): Promise<Engine> {
       }
     },
   }
+}
+
+/** A server that has gone silent, as after a fail-over, is given up before our leases end. */
+function impatientSocket(): Socket {
+  const socket = new Socket()
+  return socket.setTimeout(SILENCE_LIMIT_MS, () => socket.destroy(new Error('The database does not answer')))
 }
 
 class SharedDialect extends PostgresDialect {

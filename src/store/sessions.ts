@@ -50,8 +50,13 @@ export class Sessions {
       .execute()
   }
 
+  /** Keeps when it was reset. */
   async delete(conversationId: string): Promise<void> {
-    await this.db.deleteFrom('sessions').where('conversation_id', '=', conversationId).execute()
+    await this.db
+      .updateTable('sessions')
+      .set({ session_id: null })
+      .where('conversation_id', '=', conversationId)
+      .execute()
   }
 
   /** Keeps the time, for turns that began before. Whether there was a session. */

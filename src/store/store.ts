@@ -58,9 +58,9 @@ export async function openStore({ file, databaseUrl }: StoreLocation, log: Log):
   return store
 }
 
-/** For commands that only look: the tables stay as they are. */
+/** For commands that only look. */
 export async function openStoreReadOnly({ file, databaseUrl }: StoreLocation, log: Log): Promise<Store> {
-  if (databaseUrl !== undefined) return storeOn(await openEngine({ file, databaseUrl }, log))
+  if (databaseUrl !== undefined) return openStore({ file, databaseUrl }, log)
   // No gateway has run yet: there is nothing to see, which is not an error.
   if (!existsSync(file)) return openStore({ file: ':memory:' }, log)
   const { openSqlite } = await import('./sqlite.js')

@@ -1,8 +1,9 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { createRunDirectory } from '../../src/processes/run-directory.js'
+import { createRunDirectory, removeRunDirectories } from '../../src/processes/run-directory.js'
 
 describe('createRunDirectory', () => {
   const open = () => {
@@ -50,5 +51,24 @@ describe('createRunDirectory', () => {
     const env = { PATH: process.env['PATH'], TMPDIR: '/tmp', TSX_DISABLE_CACHE: '1' }
     const { stdout, stderr } = spawnSync(process.execPath, args, { ...user, env, encoding: 'utf8' })
     expect([stdout, stderr]).toEqual(['false\n', ''])
+  })
+})
+
+describe('removeRunDirectories', () => {
+  it('removes those of one owner, and never what a link of that name points to', () => {
+    const [mine, other] = [createRunDirectory('owner-1'), createRunDirectory('owner-2')]
+    const precious = mkdtempSync(join(tmpdir(), 'precious-'))
+    const link = join(tmpdir(), 'aetheel-run-owner-1-link')
+    writeFileSync(join(precious, 'file'), '')
+    symlinkSync(precious, link)
+    onTestFinished(() => {
+      other.remove()
+      rmSync(link)
+      rmSync(precious, { recursive: true })
+    })
+    removeRunDirectories('owner-1', (_, error) => {
+      throw error
+    })
+    expect([mine.path, other.path, join(precious, 'file')].map((path) => existsSync(path))).toEqual([false, true, true])
   })
 })

@@ -78,7 +78,7 @@ describe('EventRecorder', () => {
     writer.failures = 3
     recorder.push(notice('one'))
     recorder.push(notice('two'))
-    await expect.poll(() => passedOn.length).toEqual(2)
+    await expect.poll(() => passedOn.length, { timeout: 20_000 }).toEqual(2)
     expect([passedOn.map(({ seq }) => seq), warnings]).toEqual([[1, 2], ['events.not-written']])
   })
 

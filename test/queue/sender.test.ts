@@ -259,3 +259,34 @@ describe('stopping', () => {
     expect([state, problem, told]).toEqual(['pending', 'The gateway is stopping', []])
   })
 })
+
+describe('a channel that hangs', () => {
+  it('does not keep the replies of another waiting', async () => {
+    const never = new Promise<void>(() => {})
+    const channelOf = (name: string, send: Channel['send']): Channel => ({
+      name,
+      start: async () => {},
+      send,
+      stop: async () => {},
+      close: async () => {},
+    })
+    const seen: string[] = []
+    const channels = [channelOf('hanging', () => never), channelOf('healthy', async ({ text }) => void seen.push(text))]
+    const { sender, add } = await setup(undefined, { channels })
+    for (let number = 1; number <= 30; number += 1) await add(`h${number}`, `h${number}`, { channel: 'hanging' })
+    await add('one', 'a', { channel: 'healthy' })
+    sender.wake()
+    await expect.poll(() => seen).toEqual(['text of one'])
+  })
+
+  it('is not sent the same reply again when the whole gateway slept past the lease', async () => {
+    const { clock, sender, attempts, add } = await setup(() => new Promise<void>(() => {}))
+    await add('one')
+    sender.wake()
+    await expect.poll(() => attempts.length).toEqual(1)
+    clock.now += 60_000
+    await add('two', 'b')
+    sender.wake()
+    await expect.poll(() => attempts.map(({ text }) => text)).toEqual(['text of one', 'text of two'])
+  })
+})

@@ -54,7 +54,7 @@ export function describeInboxContract(engine: TestEngine): void {
       const { store } = await createStage(engine)
       await store.conversations.enter(CHANNEL, 'a', 'a', 0)
       for (const [seq, kind] of MESSAGE_KINDS.entries()) {
-        await store.inbox.add({ ...newMessage({ id: kind, conversationId: 'a', seq }), kind }, 'open', null, 0)
+        await store.inbox.add({ ...newMessage({ id: kind, conversationId: 'a', seq: seq + 1 }), kind }, 'open', null, 0)
       }
       expect((await store.inbox.history('a', 10)).map(({ kind }) => kind)).toEqual(MESSAGE_KINDS)
     })

@@ -252,9 +252,9 @@ export function describeRecordsContract(engine: TestEngine): void {
 
     it('knows the gateways and when they were last seen', async () => {
       const { ledger } = (await createStage(engine)).store
-      await ledger.addGateway({ id: 'two', ...gateway, startedAt: NOW + 1 })
-      await ledger.addGateway({ id: 'one', ...gateway })
-      await ledger.touchGateway('one', NOW + 7)
+      await ledger.announceGateway({ id: 'two', ...gateway, startedAt: NOW + 1, seenAt: NOW + 1 })
+      await ledger.announceGateway({ id: 'one', ...gateway, seenAt: NOW })
+      await ledger.announceGateway({ id: 'one', ...gateway, seenAt: NOW + 7 })
       expect(await ledger.gateways()).toEqual([
         { id: 'one', ...gateway, seenAt: NOW + 7 },
         { id: 'two', ...gateway, startedAt: NOW + 1, seenAt: NOW + 1 },
@@ -276,7 +276,7 @@ export function describeRecordsContract(engine: TestEngine): void {
     it('forgets a gateway with its processes', async () => {
       const { ledger } = (await createStage(engine)).store
       for (const id of ['one', 'two']) {
-        await ledger.addGateway({ id, ...gateway })
+        await ledger.announceGateway({ id, ...gateway, seenAt: NOW })
         await ledger.add({ host: 'box', bootId: 'boot', pid: 5, startTime: 6, runId: `run of ${id}`, ownerId: id })
       }
       await ledger.removeGateway('one')

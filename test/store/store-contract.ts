@@ -151,6 +151,24 @@ export function describeStoreContract(engine: TestEngine): void {
       expect(before).toBe(0)
     })
 
+    it.skipIf(engine.name === 'sqlite')(
+      'outlive connections that are lost in the middle of a transaction',
+      async () => {
+        const location = await engine.createLocation()
+        const [store, other] = [await openTestStore(location), storeOn(await openEngine(location))]
+        onTestFinished(() => other.close())
+        const lost = store.transaction(async (tables) => {
+          await tables.projects.put({ id: 'lost', directory: '/srv' })
+          const others = sql`from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`
+          await sql`select pg_terminate_backend(pid) ${others}`.execute(other.db)
+          await tables.projects.put({ id: 'lost too', directory: '/srv' })
+        })
+        const outcome = await lost.catch(() => 'rejected')
+        await store.projects.put({ id: 'kept', directory: '/srv' })
+        expect([outcome, await store.projects.list()]).toEqual(['rejected', [{ id: 'kept', directory: '/srv' }]])
+      },
+    )
+
     it.skipIf(engine.name === 'sqlite')('hear of work again after the connection was lost', async () => {
       const location = await engine.createLocation()
       const stage = storeOn(await openEngine(location))
@@ -160,9 +178,13 @@ export function describeStoreContract(engine: TestEngine): void {
       const unlisten = await other.listen(onWork)
       onTestFinished(unlisten)
       const listener = sql`from pg_stat_activity where datname = current_database() and query like 'listen %'`
-      await sql`select pg_terminate_backend(pid) ${listener}`.execute(stage.db)
-      const isListening = async () => (await sql`select 1 ${listener}`.execute(stage.db)).rows.length
-      await vi.waitFor(async () => expect(await isListening()).toBe(1), { timeout: 20_000, interval: 50 })
+      const listening = async () => (await sql<{ pid: number }>`select pid ${listener}`.execute(stage.db)).rows[0]?.pid
+      const first = await listening()
+      await sql`select pg_terminate_backend(${first}::int)`.execute(stage.db)
+      await vi.waitFor(async () => expect([undefined, first]).not.toContain(await listening()), {
+        timeout: 20_000,
+        interval: 50,
+      })
       await sql`select pg_notify('aetheel_work', '')`.execute(stage.db)
       await vi.waitFor(() => expect(onWork).toHaveBeenCalled(), { timeout: 20_000, interval: 10 })
     })
