@@ -54,7 +54,8 @@ const FRESH_SESSION_NOTE = 'The earlier session was lost; this answer begins a f
 const MOVED_NOTE = 'The working directory has changed; this answer begins a fresh session there.'
 
 const INTERRUPTED = `[The gateway was restarted while you worked on this message, and your answer was not delivered. \
-Parts of the work may be done already: look before you repeat them. The message was:]
+Parts of the work may be done already: look before you repeat them. Nobody refused or cancelled anything; a tool that \
+seems to have been was cut off by the restart. The message was:]
 
 `
 

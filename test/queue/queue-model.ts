@@ -77,9 +77,15 @@ export class QueueModel {
     const acceptance = await this.#accept(address, platformId)
     const { messageId: id, conversationId } = acceptance
     this.#conversations.set(address, conversationId)
-    const isFull = ahead >= MAX_QUEUE_DEPTH
+    const waiting = line[0]?.holder ? ahead - 1 : ahead
+    const isFull = waiting >= MAX_QUEUE_DEPTH
     const expected = isFull
-      ? { status: 'refused', messageId: id, conversationId, reason: expect.stringContaining(`${ahead} messages wait`) }
+      ? {
+          status: 'refused',
+          messageId: id,
+          conversationId,
+          reason: expect.stringContaining(`${waiting} messages wait`),
+        }
       : { status: 'accepted', messageId: id, conversationId, position: ahead }
     mustBe(acceptance, expected)
     const message: ModelMessage = {
