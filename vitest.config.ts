@@ -3,7 +3,7 @@ import { defineConfig } from 'vitest/config'
 export default defineConfig({
   test: {
     include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
-    globalSetup: ['test/postgres-setup.ts'],
+    globalSetup: ['test/build-setup.ts', 'test/postgres-setup.ts'],
     testTimeout: 60_000,
     maxWorkers: '100%',
   },

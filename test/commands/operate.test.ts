@@ -24,7 +24,7 @@ describe.concurrent('commands that look and change', () => {
       { exitCode: 0, stdout: 'Nothing waits, and nothing has failed.\n', stderr: '' },
       expect.stringMatching(/^run +[0-9a-f-]{36}\n[^]*\n\d+ +\+\d\.\d s +complete +Your name is Ada; /),
       expect.stringMatching(
-        /terminal default {2}claude {2}Your name is Ada;[^]*terminal default {2}ada +My name is Ada\./,
+        /terminal\/default {2}claude {2}Your name is Ada;[^]*terminal\/default {2}ada +My name is Ada\./,
       ),
       { exitCode: 0, stdout: 'The next message of terminal/default begins a fresh session.\n', stderr: '' },
       {

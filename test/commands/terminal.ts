@@ -1,6 +1,5 @@
-import { type ChildProcessByStdio, execFile, spawn } from 'node:child_process'
+import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import {
-  cpSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -15,8 +14,7 @@ import { join } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
-import { afterAll, type TestContext } from 'vitest'
+import { inject, type TestContext } from 'vitest'
 import { AgentScript, type Step } from '../contract/agent-script.js'
 import { endLivingProcesses, livingProcesses } from '../processes/living-processes.js'
 
@@ -26,26 +24,7 @@ export const DEMO_AGENT = join(ROOT, 'demo/agent.mjs')
 /** Gives a command a terminal of its own. */
 export const SCRIPT = '/usr/bin/script'
 
-/** As it is installed, and in a third of the time that it takes from its sources: these tests start it often. */
-const PACKAGE = await build()
-afterAll(() => rmSync(PACKAGE, { recursive: true }))
-
-async function build(): Promise<string> {
-  const directory = realpathSync(mkdtempSync(join(tmpdir(), 'aetheel-package-')))
-  const options = [
-    '-p',
-    'tsconfig.build.json',
-    '--noCheck',
-    '--declaration',
-    'false',
-    '--outDir',
-    join(directory, 'dist'),
-  ]
-  await promisify(execFile)(join(ROOT, 'node_modules/.bin/tsc'), options, { cwd: ROOT })
-  cpSync(join(ROOT, 'package.json'), join(directory, 'package.json'))
-  for (const name of ['node_modules', 'demo']) symlinkSync(join(ROOT, name), join(directory, name))
-  return directory
-}
+const MAIN = join(inject('buildDirectory'), 'src/main.js')
 
 interface Ended {
   exitCode: number | null
@@ -155,12 +134,12 @@ export class Terminal {
   }
 
   start(args: string[], env: NodeJS.ProcessEnv = {}): Child {
-    return this.#spawn(process.execPath, [join(PACKAGE, 'dist/main.js'), ...args], env)
+    return this.#spawn(process.execPath, [MAIN, ...args], env)
   }
 
   /** As `open`, with a terminal for what is typed and printed. */
   openAtTerminal(args: string[], env: NodeJS.ProcessEnv = {}): RunningCommand {
-    const command = [process.execPath, join(PACKAGE, 'dist/main.js'), ...args].map((word) => `'${word}'`).join(' ')
+    const command = [process.execPath, MAIN, ...args].map((word) => `'${word}'`).join(' ')
     return new RunningCommand(this.#spawn(SCRIPT, ['-qec', command, '/dev/null'], { ...env, SHELL: '/bin/sh' }))
   }
 

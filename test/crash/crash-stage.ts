@@ -1,7 +1,7 @@
 // What a crash test plays on: a directory and a database of its own, a channel that outlives the gateways, and the
 // gateways, each a process.
 
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import {
   closeSync,
   existsSync,
@@ -11,7 +11,6 @@ import {
   readFileSync,
   realpathSync,
   rmSync,
-  symlinkSync,
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -19,7 +18,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import Database from 'libsql'
 import { Client } from 'pg'
-import { afterAll, beforeAll, describe, type TestContext } from 'vitest'
+import { describe, inject, type TestContext } from 'vitest'
 import { readProcessTable } from '../../src/processes/process-table.js'
 import type { Step } from '../../src/queue/worker.js'
 import { createDatabase, postgresUrl } from '../postgres.js'
@@ -30,8 +29,6 @@ export const WITHIN_10_SECONDS = { timeout: 10_000, interval: 100 }
 /** A lease is 30 s where nothing else is said: what takes so long did not wait for its end. */
 export const BEFORE_A_LEASE_ENDS = { timeout: 20_000, interval: 20 }
 export const IN_TIME = { timeout: 30_000, interval: 20 }
-
-const PROJECT = fileURLToPath(new URL('../..', import.meta.url))
 
 type EngineName = 'sqlite' | 'postgres'
 
@@ -69,33 +66,18 @@ export function describeOnEngines(
   engines: readonly EngineName[] = ['sqlite', 'postgres'],
 ): void {
   describe(`a gateway ${title}`, () => {
-    const build = realpathSync(mkdtempSync(join(tmpdir(), 'aetheel-build-')))
-    beforeAll(() => compile(build))
-    afterAll(() => rmSync(build, { recursive: true }))
     for (const engine of engines) {
       const skip = engine === 'postgres' && postgresUrl() === undefined
       describe(`on ${engine}`, { concurrent: true, skip }, () => {
-        suite((context) => setUpStage(build, engine, context), engine)
+        suite((context) => setUpStage(engine, context), engine)
       })
     }
   })
 }
 
-/** Read as TypeScript, each of the many gateways would need a second of the processor to start. */
-function compile(directory: string): void {
-  writeFileSync(join(directory, 'package.json'), '{ "type": "module" }')
-  symlinkSync(join(PROJECT, 'node_modules'), join(directory, 'node_modules'))
-  const options = ['-p', PROJECT, '--noEmit', 'false', '--noCheck', '--outDir', directory]
-  execFileSync(join(PROJECT, 'node_modules', '.bin', 'tsc'), options)
-}
-
-async function setUpStage(
-  build: string,
-  engine: EngineName,
-  { task, onTestFinished }: TestContext,
-): Promise<CrashStage> {
+async function setUpStage(engine: EngineName, { task, onTestFinished }: TestContext): Promise<CrashStage> {
   const database = engine === 'postgres' ? await createDatabase() : undefined
-  const stage = new CrashStage(join(build, 'test', 'crash', 'gateway-process.js'), database?.url)
+  const stage = new CrashStage(join(inject('buildDirectory'), 'test', 'crash', 'gateway-process.js'), database?.url)
   onTestFinished(async () => {
     if (task.result?.state === 'fail') console.error(stage.log())
     await stage.remove()
