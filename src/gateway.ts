@@ -190,10 +190,13 @@ async function compose(
     onMessage: async (message: ChannelMessage): Promise<Acceptance> => {
       const acceptance = await queue.accept({ ...message, channel })
       onStep('accepted')
-      wake()
+      worker.wake()
       const { status, messageId, conversationId } = acceptance
       if (status !== 'duplicate') hooks.fire('message-received', { messageId, conversationId, channel, status })
-      if (status === 'refused') archive.update({ id: conversationId })
+      if (status === 'refused') {
+        sender.wake()
+        archive.update({ id: conversationId })
+      }
       return acceptance
     },
     onCommand: async (address, author, line) => {

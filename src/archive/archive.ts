@@ -21,6 +21,7 @@ const MARK = '.written-until'
 /** A transaction may be seen later than the time it carries, and the clocks of two gateways differ. */
 const OVERLAP_MS = 3_600_000
 const CONVERSATIONS_AT_ONCE = 100
+const DELAY_MS = 1_000
 /** Nobody writes one file for so long: what is older was left by a process that died. */
 const LEFTOVER_MS = 3_600_000
 
@@ -32,6 +33,7 @@ export interface Rebuilt {
 export class Archive {
   readonly #waiting = new Set<string>()
   #writing: Promise<void> | undefined
+  #timer: NodeJS.Timeout | undefined
 
   constructor(
     private readonly directory: string,
@@ -40,14 +42,15 @@ export class Archive {
     private readonly now: () => number = Date.now,
   ) {}
 
-  /** Writes what has changed, soon. Contract: returns at once and never throws. */
+  /** Writes what has changed, soon, and not while the next turn begins. Contract: returns at once and never throws. */
   update({ id }: { id: string }): void {
     this.#waiting.add(id)
-    this.#writing ??= this.#writeWaiting()
+    this.#timer ??= setTimeout(() => this.#begin(), DELAY_MS)
   }
 
-  /** Settles when nothing is being written. */
+  /** Writes what waits; settles when nothing is being written. */
   async written(): Promise<void> {
+    if (this.#waiting.size > 0) this.#begin()
     await this.#writing
   }
 
@@ -67,6 +70,12 @@ export class Archive {
       }
       afterId = last.id
     }
+  }
+
+  #begin(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    this.#writing ??= this.#writeWaiting()
   }
 
   async #writeWaiting(): Promise<void> {

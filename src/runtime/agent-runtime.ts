@@ -48,6 +48,13 @@ export interface TurnOutcome {
   session?: Session
 }
 
+interface PreparedTurn {
+  event: GatewayEvent
+  workingDir: string
+  systemPrompt: string
+  signal: AbortSignal
+}
+
 type RuntimeConfig = Pick<GatewayConfig, 'idleTimeoutMs' | 'workingDir'>
 
 const FRESH_SESSION_NOTE = 'The earlier session was lost; this answer begins a fresh one and knows nothing from before.'
@@ -97,31 +104,33 @@ export class AgentRuntime {
   async #runWithSession(event: GatewayEvent, signal: AbortSignal, listener: TurnListener): Promise<TurnOutcome> {
     const { channelId } = event
     const workingDir = resolve(event.workingDir ?? this.config.workingDir)
-    const known = await this.sessionManager.get(channelId, this.#backend.name())
+    const [known, markdown] = await Promise.all([
+      this.sessionManager.get(channelId, this.#backend.name()),
+      this.markdownConfigLoader.load(),
+    ])
+    const systemPrompt = this.systemPromptAssembler.assemble(markdown, { kind: event.kind ?? 'message' })
+    const turn = { event, workingDir, systemPrompt, signal }
     // Most agents find a session only where it began, and some hang when it is not there.
     const isHere = known?.directory === workingDir
     const notes = known && !isHere ? [MOVED_NOTE] : []
     const session = isHere ? known : undefined
 
-    if (!session) return { ...(await this.#attempt(event, workingDir, undefined, signal, listener)), notes }
+    if (!session) return { ...(await this.#attempt(turn, undefined, listener)), notes }
 
     const events = new TwoAttempts(listener)
-    const first = await this.#attempt(event, workingDir, session, signal, events.first)
+    const first = await this.#attempt(turn, session, events.first)
     if (first.result.failure?.reason !== 'session_lost') return { ...first, notes }
     await this.sessionManager.forget(channelId)
-    const second = await this.#attempt(event, workingDir, undefined, signal, events.second)
+    const second = await this.#attempt(turn, undefined, events.second)
     return { ...second, notes: [FRESH_SESSION_NOTE] }
   }
 
   async #attempt(
-    event: GatewayEvent,
-    workingDir: string,
+    { event, workingDir, systemPrompt, signal }: PreparedTurn,
     session: Session | undefined,
-    signal: AbortSignal,
     listener: TurnListener,
   ): Promise<Omit<TurnOutcome, 'notes'>> {
-    const { channelId, kind = 'message', wasInterrupted, runId, model, allowedTools, timeoutMs, maxTurns } = event
-    const systemPrompt = this.systemPromptAssembler.assemble(await this.markdownConfigLoader.load(), { kind })
+    const { channelId, wasInterrupted, runId, model, allowedTools, timeoutMs, maxTurns } = event
     const isResumedWork = wasInterrupted === true && session !== undefined
     const request: AgentRequest = {
       prompt: isResumedWork ? INTERRUPTED + event.prompt : event.prompt,

@@ -11,6 +11,7 @@ import {
   SqliteDriver,
   SqliteIntrospector,
   SqliteQueryCompiler,
+  type SqliteStatement,
 } from 'kysely'
 import { GatewayError, messageOf } from '../errors.js'
 import { makePrivateDirectory } from '../private-directory.js'
@@ -19,6 +20,7 @@ import { type Engine, withoutNul } from './engine.js'
 type SqliteDatabase = import('libsql').Database
 
 const BUSY_TIMEOUT_MS = 5_000
+const KEPT_STATEMENTS = 200
 
 export interface SqliteOptions {
   /** Other processes may write meanwhile; we never do. */
@@ -112,7 +114,7 @@ class EmbeddedDriver extends SqliteDriver {
     private readonly file: string,
     private readonly isReadOnly: boolean,
   ) {
-    super({ database })
+    super({ database: { prepare: preparedOnce(database), close: () => database.close() } })
   }
 
   /** Leaves one whole file, for whoever copies it. Another process that still reads keeps the rest where it is. */
@@ -151,6 +153,20 @@ class EmbeddedDriver extends SqliteDriver {
   /** A full disk has rolled back already; a second attempt would hide why. */
   override async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
     if (this.database.inTransaction) await super.rollbackTransaction(connection)
+  }
+}
+
+/** Most queries come again and again; preparing them takes longer than running them. */
+function preparedOnce(database: SqliteDatabase): (text: string) => SqliteStatement {
+  const statements = new Map<string, SqliteStatement>()
+  return (text) => {
+    const known = statements.get(text)
+    if (known) return known
+    // Those that differ in their number of values, such as lists of events, must not pile up.
+    if (statements.size >= KEPT_STATEMENTS) statements.clear()
+    const statement = database.prepare(text) as unknown as SqliteStatement
+    statements.set(text, statement)
+    return statement
   }
 }
 
