@@ -93,7 +93,7 @@ program
   .option('--no-history', 'do not show what was said last')
   .action(async (flags: { conversation: string; project?: string; history: boolean }) => {
     const config = readConfig()
-    process.exitCode = await chat({
+    const exitCode = await chat({
       config,
       environment,
       log: openLog(config),
@@ -106,6 +106,7 @@ program
       onInterrupt: (listener) => process.on('SIGINT', listener),
       signal: abortOn(['SIGTERM', 'SIGHUP']),
     })
+    endWith(exitCode)
   })
 
 program
@@ -138,7 +139,7 @@ program
       stderr: terminalSafe(process.stderr),
       signal: abortOn(SIGNALS),
     })
-    process.exitCode = isError ? 1 : 0
+    endWith(isError ? 1 : 0)
   })
 
 const queue = program.command('queue').description('Messages that wait or failed, and replies that were not delivered.')
@@ -218,7 +219,7 @@ program
     const agents = await probeAll(BACKEND_NAMES.map((name) => openBackend(config, name)))
     const { text: report, isHealthy } = doctorReport(agents, config.agentBackend)
     console.log(report)
-    process.exitCode = isHealthy ? 0 : 1
+    endWith(isHealthy ? 0 : 1)
   })
 
 const configuration = program.command('config').description('The configuration: what is wrong with it, and what holds.')
@@ -236,8 +237,13 @@ program
   .command('demo')
   .description('Show the main job with a built-in demonstration agent: nothing to install, no account.')
   .action(async () => {
-    process.exitCode = await demo(environment, process.stdout, abortOn(SIGNALS))
+    endWith(await demo(environment, process.stdout, abortOn(SIGNALS)))
   })
+
+/** A failure that was noted before, such as of the output, stands. */
+function endWith(exitCode: number): void {
+  process.exitCode ||= exitCode
+}
 
 function configPlace(): { environment: NodeJS.ProcessEnv; cwd: string; explicit?: string } {
   const { config } = program.opts<{ config?: string }>()
@@ -282,7 +288,7 @@ async function operate(change: (control: Control) => Promise<string>): Promise<v
 
 function printReport({ text: report, exitCode }: { text: string; exitCode: number }): void {
   console.log(report)
-  process.exitCode = exitCode
+  endWith(exitCode)
 }
 
 function listOptions(command: Command): Command {

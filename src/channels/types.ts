@@ -10,7 +10,7 @@ export type MessageKind = (typeof MESSAGE_KINDS)[number]
 export interface ChannelMessage {
   /** The platform's name of the conversation: a thread, a chat, a number. */
   address: string
-  /** The platform's id of the message; one that comes again under the same id is answered once. */
+  /** The platform's id of the message, unique in its channel; one that comes again under it is answered once. */
   platformId: string
   author: string
   text: string

@@ -36,8 +36,9 @@ export async function openSqlite(file: string, { isReadOnly = false, maxPages }:
     makePrivateDirectory(dirname(file))
     // What people wrote is nobody else's business; the files beside it get the same mode.
     if (file !== ':memory:') closeSync(openSync(file, 'a', 0o600))
-    requireWhole(file)
+    // Otherwise what is missing in the file may stand beside it.
     const endedInOrder = sizeOf(`${file}-wal`) === 0
+    if (endedInOrder) requireWhole(file)
     database = new Database(file)
     database.pragma(`busy_timeout = ${BUSY_TIMEOUT_MS}`)
     database.pragma('journal_mode = WAL')
