@@ -60,7 +60,8 @@ export class ConversationCommands {
     try {
       const conversation = await this.#conversation(channel, address)
       const answer = await this.#handlers[name as CommandName](conversation, argument.trim())
-      await this.#note(author, name, conversation.id, argument)
+      const changesSomething = name === 'new' || name === 'stop' || argument.trim() !== ''
+      if (changesSomething) await this.#note(author, name, conversation.id, argument)
       return answer
     } catch (error) {
       if (error instanceof GatewayError) return error.message
@@ -91,6 +92,7 @@ export class ConversationCommands {
     const outcome = await queue.drop(first.messageId)
     // It was taken up in this very moment.
     if (outcome === 'active') return this.#stop({ id })
+    if (outcome === 'finished') return 'Nothing is running here.'
     return `Dropped the message that waited.${await this.#waiting(id)}`
   }
 
@@ -125,7 +127,9 @@ export class ConversationCommands {
     if (argument === '') return `The model is ${(await this.#choice(conversation)).model}.`
     if (!/^[^\s\p{Cc}-][^\s\p{Cc}]*$/u.test(argument)) return `${JSON.stringify(argument)} is not the name of a model.`
     const model = argument === 'default' ? null : argument
-    await this.dependencies.store.conversations.configure(conversation.id, { model })
+    // With its agent: a model of one is unknown to another.
+    const { backend } = await this.#choice(conversation)
+    await this.dependencies.store.conversations.configure(conversation.id, { backend, model })
     return model === null ? 'The model is the configured one again.' : `The next message goes to the model ${model}.`
   }
 

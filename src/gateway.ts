@@ -271,7 +271,7 @@ function planTurn(work: Work, config: GatewayConfig, runtimes: ReadonlyMap<Backe
   const { conversation, message, project, wasInterrupted } = work
   const { projectId } = conversation
   if (projectId !== undefined && !project) {
-    throw new GatewayError('not_found', `The project ${projectId} of this conversation is not configured any more.`)
+    throw new GatewayError('not_found', `The project ${projectId} of this conversation is not known.`)
   }
   const { backend: name, model } = chooseAgent(conversation, project, config)
   const backend = resolveBackendName(name)

@@ -153,7 +153,7 @@ queue
   .action((id: string) => operate((control) => queueRetry(control, id)))
 queue
   .command('drop')
-  .description('Let go of a message that waits or failed.')
+  .description('Let go of a message that waits or failed, or of a reply that could not be delivered.')
   .argument('<id>', 'its id, or the beginning of it')
   .action((id: string) => operate((control) => queueDrop(control, id)))
 

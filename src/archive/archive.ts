@@ -7,10 +7,11 @@
 //   before, the next update makes good what is missing.
 
 import { readdirSync, rmSync, statSync } from 'node:fs'
-import { mkdir, open, readFile, rename } from 'node:fs/promises'
+import { open, readFile, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { GatewayError, messageOf } from '../errors.js'
 import type { Log } from '../log.js'
+import { makePrivateDirectory } from '../private-directory.js'
 import { type ArchivedConversation, DAY_MS } from '../store/archive-queries.js'
 import type { Store } from '../store/store.js'
 import { conversationPath } from './conversation-path.js'
@@ -50,7 +51,7 @@ export class Archive {
 
   /** Writes what waits; settles when nothing is being written. */
   async written(): Promise<void> {
-    if (this.#waiting.size > 0) this.#begin()
+    this.#begin()
     await this.#writing
   }
 
@@ -75,7 +76,8 @@ export class Archive {
   #begin(): void {
     clearTimeout(this.#timer)
     this.#timer = undefined
-    this.#writing ??= this.#writeWaiting()
+    // A write that is under way may have taken it along.
+    if (this.#waiting.size > 0) this.#writing ??= this.#writeWaiting()
   }
 
   async #writeWaiting(): Promise<void> {
@@ -124,7 +126,7 @@ async function replaceFile(path: string, name: string, content: string): Promise
   const beside = join(path, `.${name}.${process.pid}.tmp`)
   try {
     if ((await readIfThere(file))?.equals(bytes)) return
-    await mkdir(path, { recursive: true, mode: 0o700 })
+    makePrivateDirectory(path)
     const handle = await open(beside, 'w', 0o600)
     try {
       await handle.writeFile(bytes)

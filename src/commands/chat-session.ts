@@ -50,7 +50,7 @@ type EventPush = Extract<Push, { kind: 'event' }>
 
 const POLL_MS = 1_000
 const RECONNECT_MS = 300
-/** A conversation has fewer that are open. */
+/** More open ones than these are not followed. */
 const POLLED_ENTRIES = 400
 const HISTORY_ENTRIES = 50
 

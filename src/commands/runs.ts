@@ -39,7 +39,8 @@ export async function runsShow(
   id: string,
   { isJson, width }: { isJson: boolean; width: number },
 ): Promise<string> {
-  const run = await findRun(store, id)
+  const found = await findRun(store, id)
+  const run = { ...found, state: describeState(found, (await workingGateways(store))(found.gatewayId)) }
   const events = await store.runs.events(run.id)
   if (isJson) return JSON.stringify({ ...run, events }, null, 2)
   const message = await store.inbox.get(run.messageId)
@@ -49,7 +50,7 @@ export async function runsShow(
     ['message', `${run.messageId}${message ? `: ${message.text}` : ''}`],
     ['agent', `${run.backend}${run.model === undefined ? '' : `, model ${run.model}`}`],
     ['session', run.sessionId ?? '-'],
-    ['state', describeState(run, (await workingGateways(store))(run.gatewayId))],
+    ['state', run.state],
     ['started', new Date(run.startedAt).toISOString()],
     ['took', took(run)],
     ...(run.result?.usage ? [['tokens', describeUsage(run.result.usage)]] : []),
@@ -68,7 +69,7 @@ export async function runsShow(
 /** Contract: throws `not_found` when there is none, and `request_invalid` when several begin so. */
 async function findRun({ runs }: Tables, id: string): Promise<RunRecord> {
   const prefix = id.toLowerCase()
-  const found = /^[0-9a-f-]{1,36}$/.test(prefix) ? await runs.findByPrefix(prefix) : []
+  const found = /^[0-9a-f-]{4,36}$/.test(prefix) ? await runs.findByPrefix(prefix) : []
   const [run] = found
   if (run && found.length === 1) return run
   if (run) throw new GatewayError('request_invalid', `More than one run begins with ${id}. Type more of its id.`)

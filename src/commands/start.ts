@@ -36,7 +36,7 @@ export async function start({ config, environment, log, stdout, signal }: StartO
       print(`Configuration: ${config.configFile ?? 'no file, environment and defaults'}`)
       print(`Data: ${config.home}${gateway.store.engine === 'postgres' ? ', messages in PostgreSQL' : ''}`)
       print(`Agent: ${config.agentBackend}`)
-      print(`Channels: ${channels.map(({ name }) => name).join(', ')}`)
+      print(`Channels: ${channels.map(({ name }) => name).join(', ')}; there are no others to configure yet`)
       print('Aetheel is running. Talk to it: aetheel chat')
       await aborted(signal)
       print('Stopping: what is under way may finish. Once more, and it stops at once.')

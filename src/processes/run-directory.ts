@@ -31,7 +31,7 @@ export function createRunDirectory(ownerId?: string): RunDirectory {
  * it points to: only what is a directory of our own is touched.
  */
 export function removeRunDirectories(ownerId: string, onProblem: (path: string, error: unknown) => void): void {
-  for (const name of readdirSync(tmpdir())) {
+  for (const name of namesIn(tmpdir(), onProblem)) {
     if (!name.startsWith(prefixOf(ownerId))) continue
     const path = join(tmpdir(), name)
     try {
@@ -40,6 +40,15 @@ export function removeRunDirectories(ownerId: string, onProblem: (path: string, 
     } catch (error) {
       onProblem(path, error)
     }
+  }
+}
+
+function namesIn(directory: string, onProblem: (path: string, error: unknown) => void): string[] {
+  try {
+    return readdirSync(directory)
+  } catch (error) {
+    onProblem(directory, error)
+    return []
   }
 }
 

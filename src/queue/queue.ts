@@ -225,21 +225,6 @@ export class Queue {
     })
   }
 
-  /** Changes a message that nobody works on yet. */
-  async edit(messageId: string, text: string): Promise<'changed' | 'active' | 'finished'> {
-    const cleanText = withoutNul(text)
-    const problem = problemOf(cleanText)
-    if (problem !== undefined) throw new GatewayError('request_invalid', problem)
-    return this.store.transaction(async (tables) => {
-      await this.#lockMessage(tables, messageId, this.options.now())
-      const job = await tables.inbox.job(messageId)
-      if (!job) return 'finished'
-      if (job.state === 'active') return 'active'
-      await tables.inbox.changeText(messageId, cleanText)
-      return 'changed'
-    })
-  }
-
   /** Reads a message while nobody else changes its conversation. */
   async #lockMessage(tables: Tables, id: string, at: number): Promise<{ message: Message; seq: number }> {
     const found = await tables.inbox.get(id)

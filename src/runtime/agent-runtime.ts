@@ -96,8 +96,10 @@ export class AgentRuntime {
     this.hookManager.fire('run-started', about)
     const outcome = await this.#runWithSession(event, signal, listener)
     const { failure, durationMs } = outcome.result
-    if (failure) this.hookManager.fire('error', { ...about, reason: failure.reason, message: failure.message })
-    else this.hookManager.fire('run-finished', { ...about, durationMs })
+    // Who stops a turn wants no alarm.
+    if (failure && failure.reason !== 'cancelled') {
+      this.hookManager.fire('error', { ...about, reason: failure.reason, message: failure.message })
+    } else this.hookManager.fire('run-finished', { ...about, durationMs, isCancelled: failure !== undefined })
     return outcome
   }
 
@@ -120,7 +122,7 @@ export class AgentRuntime {
     const events = new TwoAttempts(listener)
     const first = await this.#attempt(turn, session, events.first)
     if (first.result.failure?.reason !== 'session_lost') return { ...first, notes }
-    await this.sessionManager.forget(channelId)
+    await this.sessionManager.forget(session)
     const second = await this.#attempt(turn, undefined, events.second)
     return { ...second, notes: [FRESH_SESSION_NOTE] }
   }

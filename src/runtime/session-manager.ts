@@ -19,7 +19,7 @@ export class SessionManager {
     if (!session) return undefined
     const isIdle = idleMs > 0 && now() - session.usedAt >= idleMs
     if (!isIdle && session.backend === backend) return session
-    await this.sessions.delete(conversationId)
+    await this.sessions.delete(conversationId, session.sessionId)
     return undefined
   }
 
@@ -28,8 +28,8 @@ export class SessionManager {
   }
 
   /** The agent has lost it. */
-  async forget(conversationId: string): Promise<void> {
-    await this.sessions.delete(conversationId)
+  async forget({ conversationId, sessionId }: Session): Promise<void> {
+    await this.sessions.delete(conversationId, sessionId)
   }
 
   /** The next turn begins a fresh session, also after one that runs now. Whether there was one. */

@@ -309,10 +309,6 @@ export class Inbox {
       .execute()
   }
 
-  async changeText(messageId: string, text: string): Promise<void> {
-    await this.db.updateTable('messages').set({ text }).where('id', '=', messageId).execute()
-  }
-
   async get(id: string): Promise<Message | undefined> {
     const row = await this.db.selectFrom('messages').selectAll().where('id', '=', id).executeTakeFirst()
     return row && toMessage(row)
@@ -347,7 +343,7 @@ export class Inbox {
     return rows.map(toMessage).toReversed()
   }
 
-  /** What waits or is worked on, conversation by conversation in order. */
+  /** What waits or is worked on, in the order in which it came. */
   async listOpen(limit: number): Promise<QueuedMessage[]> {
     const rows = await this.db
       .selectFrom('jobs')

@@ -78,6 +78,7 @@ export async function openPostgres(url: string, log: Log): Promise<Engine> {
         } catch (error) {
           log.warn('store.connection-lost', { error: messageOf(error) })
           again()
+          await candidate.end().catch(() => {}) // It is broken in any case.
         }
       }
       await connect()

@@ -50,12 +50,13 @@ export class Sessions {
       .execute()
   }
 
-  /** Keeps when it was reset. */
-  async delete(conversationId: string): Promise<void> {
+  /** Lets go of this one session, and of no other that took its place meanwhile. Keeps when it was reset. */
+  async delete(conversationId: string, sessionId: string): Promise<void> {
     await this.db
       .updateTable('sessions')
       .set({ session_id: null })
       .where('conversation_id', '=', conversationId)
+      .where('session_id', '=', sessionId)
       .execute()
   }
 

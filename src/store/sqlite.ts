@@ -22,14 +22,8 @@ type SqliteDatabase = import('libsql').Database
 const BUSY_TIMEOUT_MS = 5_000
 const KEPT_STATEMENTS = 200
 
-export interface SqliteOptions {
-  /** Other processes may write meanwhile; we never do. */
-  isReadOnly?: boolean
-  /** The size at which the database counts as full. */
-  maxPages?: number
-}
-
-export async function openSqlite(file: string, { isReadOnly = false, maxPages }: SqliteOptions = {}): Promise<Engine> {
+/** With `isReadOnly`, other processes may write meanwhile; we never do. */
+export async function openSqlite(file: string, isReadOnly = false): Promise<Engine> {
   const { default: Database } = await import('libsql')
   let database: SqliteDatabase
   try {
@@ -45,7 +39,6 @@ export async function openSqlite(file: string, { isReadOnly = false, maxPages }:
     // Without FULL a commit may be lost with the power, after the person was told that the message is safe.
     database.pragma('synchronous = FULL')
     database.pragma('foreign_keys = ON')
-    if (maxPages !== undefined) database.pragma(`max_page_count = ${maxPages}`)
     if (isReadOnly) database.pragma('query_only = ON')
     else if (!endedInOrder) requireSound(database, file)
   } catch (error) {

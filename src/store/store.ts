@@ -64,7 +64,7 @@ export async function openStoreReadOnly({ file, databaseUrl }: StoreLocation, lo
   // No gateway has run yet: there is nothing to see, which is not an error.
   if (!existsSync(file)) return openStore({ file: ':memory:' }, log)
   const { openSqlite } = await import('./sqlite.js')
-  return storeOn(await openSqlite(file, { isReadOnly: true }))
+  return storeOn(await openSqlite(file, true))
 }
 
 export function storeOn(engine: Engine): Store & { db: Kysely<Schema> } {

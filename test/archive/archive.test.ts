@@ -1,5 +1,6 @@
-import { mkdirSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import { rebuildArchive } from '../../src/commands/archive.js'
 import { createLog } from '../../src/log.js'
@@ -203,6 +204,25 @@ run \`id-13\`, model \`opus\`
     await archive.written()
     const said = addresses.map((address) => read('2025-03-01.md', address).match(/^>.*/gm))
     expect(said).toEqual(addresses.map((address) => [`> I am in ${address}`, '> So am I']))
+  })
+
+  it('goes on after updates that came while it was writing', async () => {
+    const { say, answer, archive, fileOf } = await createStage(engine)
+    const idOf = async (address: string) => {
+      await say('2025-03-01T10:00:00Z', 'Hello', { address })
+      return answer('2025-03-01T10:00:05Z', 'Hi')
+    }
+    const [one, two, three] = [await idOf('one'), await idOf('two'), await idOf('three')]
+    archive.update({ id: one })
+    const written = archive.written()
+    archive.update({ id: two })
+    await written
+    // The timer of the second, which the first write took along.
+    await sleep(1_200)
+    archive.update({ id: three })
+    await archive.written()
+    const days = ['one', 'two', 'three'].map((address) => existsSync(fileOf('2025-03-01.md', address)))
+    expect(days).toEqual([true, true, true])
   })
 
   it('is made again from a database that is only read', async () => {

@@ -1,5 +1,15 @@
 import { randomBytes } from 'node:crypto'
-import { existsSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import {
+  closeSync,
+  copyFileSync,
+  existsSync,
+  openSync,
+  readFileSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { inspect } from 'node:util'
 import { type Kysely, sql } from 'kysely'
@@ -30,6 +40,29 @@ async function pragma({ store }: Gateway, text: string): Promise<void> {
 }
 
 describe('a database file', () => {
+  it('that a kill left in the middle of a checkpoint is whole with what stands beside it', async () => {
+    const stage = new Stage(onTestFinished)
+    const file = databaseFile(stage.config())
+    stage.makeDirectory('data')
+    const { default: Database } = await import('libsql')
+    const database = new Database(`${file}.open`)
+    database.pragma('journal_mode = WAL')
+    database.pragma('wal_autocheckpoint = 0')
+    database.exec('create table kept (text)')
+    for (let number = 0; number < 50; number += 1) database.exec(`insert into kept values ('${'x'.repeat(2_000)}')`)
+    // As far as a checkpoint had come: the header with its number of pages, and none of the pages behind it.
+    copyFileSync(`${file}.open`, file)
+    copyFileSync(`${file}.open-wal`, `${file}-wal`)
+    database.close()
+    const header = openSync(file, 'r+')
+    writeSync(header, Buffer.from([0, 0, 1, 0]), 0, 4, 28)
+    closeSync(header)
+    const { gateway } = await stage.start()
+    const { db } = gateway.store as unknown as { db: Kysely<unknown> }
+    const { rows } = await sql`select count(*) as count from kept`.execute(db)
+    expect(rows).toEqual([{ count: 50 }])
+  })
+
   it('that is none is refused, and left as it is', async () => {
     const stage = new Stage(onTestFinished)
     const file = databaseFile(stage.config())

@@ -140,7 +140,7 @@ describe.concurrent('a gateway', () => {
     await channel.say('a', 'hello')
     await expect.poll(() => channel.replies.length, SOON).toEqual(2)
     const { text, isError } = channel.replies[1] ?? {}
-    expect([text, isError]).toEqual(['The project gone of this conversation is not configured any more.', true])
+    expect([text, isError]).toEqual(['The project gone of this conversation is not known.', true])
   })
 
   it('ends the whole tree of an agent by /stop and is free for the next message', async ({
@@ -212,7 +212,14 @@ describe.concurrent('a gateway', () => {
     expect(told).toEqual([
       { hook: 'message-received', ...about, messageId, channel: 'test', status: 'accepted' },
       { hook: 'run-started', ...about, backend: 'claude', runId: expect.any(String) },
-      { hook: 'run-finished', ...about, backend: 'claude', runId: told[1]?.['runId'], durationMs: expect.any(Number) },
+      {
+        hook: 'run-finished',
+        ...about,
+        backend: 'claude',
+        runId: told[1]?.['runId'],
+        durationMs: expect.any(Number),
+        isCancelled: false,
+      },
       { hook: 'reply-sent', ...about, replyId: expect.any(String), channel: 'test', messageId },
     ])
   })

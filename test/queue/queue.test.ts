@@ -619,45 +619,6 @@ describeEngines('the queue', (engine) => {
     })
   })
 
-  describe('edit', () => {
-    it('changes a message that waits, in its place', async () => {
-      const { say, take, queue } = await setup(engine)
-      const { messageId } = await say('one')
-      await say('two')
-      const outcome = await queue.edit(messageId, 'Better\0 🙂')
-      const { message } = await take()
-      expect([outcome, message.id, message.text]).toEqual(['changed', messageId, 'Better 🙂'])
-    })
-
-    it('leaves messages alone that somebody works on or that are finished', async () => {
-      const { say, take, queue, store } = await setup(engine)
-      const { messageId } = await say('one')
-      const work = await take()
-      const outcomes = [await queue.edit(messageId, 'Late')]
-      await queue.settle(work, answered())
-      outcomes.push(await queue.edit(messageId, 'Later'))
-      expect([outcomes, (await store.inbox.get(messageId))?.text]).toEqual([['active', 'finished'], 'Hello one'])
-    })
-
-    it.each(['', ' \n', '\0', 'x'.repeat(MAX_MESSAGE_CHARACTERS + 1)])(
-      'refuses what it would not have taken (%#)',
-      async (text) => {
-        const { say, queue, store } = await setup(engine)
-        const { messageId } = await say('one')
-        const error = await queue.edit(messageId, text).catch((error: unknown) => error)
-        expect([error, (await store.inbox.get(messageId))?.text]).toEqual([
-          expect.objectContaining({ code: 'request_invalid' }),
-          'Hello one',
-        ])
-      },
-    )
-
-    it('tells that a message is not there', async () => {
-      const { queue } = await setup(engine)
-      await expect(queue.edit('none', 'Better')).rejects.toEqual(notFound())
-    })
-  })
-
   it('is whole after it was closed in the middle of everything', async () => {
     const location = await engine.createLocation()
     const clock = { now: 1_000 }

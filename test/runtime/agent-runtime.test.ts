@@ -171,7 +171,8 @@ describe('AgentRuntime', () => {
   })
 
   it.each([
-    ['run-finished', succeeded('hi'), { durationMs: 1 }],
+    ['run-finished', succeeded('hi'), { durationMs: 1, isCancelled: false }],
+    ['run-finished', failed('cancelled', 'Cancelled'), { durationMs: 1, isCancelled: true }],
     ['error', failed('exit'), { reason: 'exit', message: 'It failed' }],
   ])('tells the hooks that a run started and how it ended: %s', async (hook, result, how) => {
     const { hooks, process } = await setupScripts([{ type: 'complete', result }])

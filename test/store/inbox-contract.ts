@@ -66,13 +66,6 @@ export function describeInboxContract(engine: TestEngine): void {
       expect((await store.inbox.history('a', 2)).map(({ id }) => id)).toEqual(['two', 'three'])
     })
 
-    it('can be changed', async () => {
-      const { store, add } = await createStage(engine)
-      await add('a', 'one')
-      await store.inbox.changeText('one', 'Better')
-      expect((await store.inbox.get('one'))?.text).toBe('Better')
-    })
-
     it('that nobody knows are undefined', async () => {
       const { store } = await createStage(engine)
       const { inbox } = store

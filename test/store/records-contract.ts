@@ -107,7 +107,8 @@ export function describeRecordsContract(engine: TestEngine): void {
       const session = { conversationId: 'a', backend: 'pi', sessionId: 's', directory: '/srv' }
       await sessions.set(session, NOW)
       await sessions.set({ ...session, conversationId: 'b' }, NOW)
-      await sessions.delete('a')
+      await sessions.delete('a', 's')
+      await sessions.delete('b', 'an older one')
       expect([await sessions.get('a'), (await sessions.get('b'))?.sessionId]).toEqual([undefined, 's'])
     })
 
