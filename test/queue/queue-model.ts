@@ -101,7 +101,7 @@ export class QueueModel {
       lastRun: 'none',
     }
     this.#messages.push(message)
-    if (isFull) this.#reply(message, 'refused')
+    if (isFull) this.#reply(message, String(waiting))
     else line.push(message)
   }
 
@@ -317,9 +317,9 @@ export class QueueModel {
     if (place === 0 && first) first.dueAt = this.#now
   }
 
-  #reply({ id, address }: ModelMessage, kind: SettlementKind | 'refused'): void {
+  #reply({ id, address }: ModelMessage, what: string): void {
     // A refusal begins with how many wait.
-    this.#replies.get(address)?.push(`${id} ${kind === 'refused' ? MAX_QUEUE_DEPTH : kind}`)
+    this.#replies.get(address)?.push(`${id} ${what}`)
   }
 
   #line(address: string): ModelMessage[] {
