@@ -74,14 +74,7 @@ export class Conversations {
   }
 }
 
-interface Row {
-  id: string
-  channel: string
-  address: string
-  project_id: string | null
-  backend: string | null
-  model: string | null
-}
+type Row = Schema['conversations']
 
 export function toConversation(row: Row): Conversation {
   return {

@@ -396,20 +396,7 @@ export class Inbox {
   }
 }
 
-interface Row {
-  id: string
-  conversation_id: string
-  channel: string
-  platform_id: string
-  seq: number
-  kind: MessageKind
-  author: string
-  text: string
-  state: MessageState
-  problem: string | null
-  received_at: number
-  finished_at: number | null
-}
+type Row = Schema['messages']
 
 function toMessage(row: Row): Message {
   return {

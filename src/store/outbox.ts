@@ -215,23 +215,7 @@ export class Outbox {
   }
 }
 
-interface Row {
-  id: string
-  conversation_id: string
-  channel: string
-  address: string
-  seq: number
-  message_id: string | null
-  run_id: string | null
-  body: string
-  state: DeliveryState
-  attempts: number
-  fence: number
-  created_at: number
-  expires_at: number
-  settled_at: number | null
-  problem: string | null
-}
+type Row = Schema['outbox']
 
 function toDelivery(row: Row): Delivery {
   return {

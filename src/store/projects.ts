@@ -42,15 +42,7 @@ export class Projects {
   }
 }
 
-interface Row {
-  id: string
-  directory: string
-  backend: string | null
-  model: string | null
-  allowed_tools: string | null
-  query_timeout_ms: number | null
-  max_turns: number | null
-}
+type Row = Schema['projects']
 
 function toProject(row: Row): Project {
   return {

@@ -132,19 +132,7 @@ export class Runs {
   }
 }
 
-interface Row {
-  id: string
-  message_id: string
-  conversation_id: string
-  gateway_id: string
-  backend: string
-  model: string | null
-  session_id: string | null
-  state: RunState
-  started_at: number
-  ended_at: number | null
-  result: string | null
-}
+type Row = Schema['runs']
 
 function toRun(row: Row): RunRecord {
   return {

@@ -88,14 +88,7 @@ export class Sessions {
   }
 }
 
-interface Row {
-  conversation_id: string
-  backend: string
-  session_id: string
-  directory: string
-  usage: string | null
-  used_at: number
-}
+type Row = Schema['sessions'] & { session_id: string }
 
 function toSession(row: Row): SessionRecord {
   return {

@@ -2,6 +2,7 @@
 
 import { closeSync, openSync, readSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import {
   CompiledQuery,
   type DatabaseConnection,
@@ -35,7 +36,7 @@ export async function openSqlite(file: string, isReadOnly = false): Promise<Engi
     if (endedInOrder) requireWhole(file)
     database = new Database(file)
     database.pragma(`busy_timeout = ${BUSY_TIMEOUT_MS}`)
-    database.pragma('journal_mode = WAL')
+    await useWal(database)
     // Without FULL a commit may be lost with the power, after the person was told that the message is safe.
     database.pragma('synchronous = FULL')
     database.pragma('foreign_keys = ON')
@@ -50,6 +51,20 @@ export async function openSqlite(file: string, isReadOnly = false): Promise<Engi
     locksRows: false,
     announce: async () => {},
     listen: async () => async () => {},
+  }
+}
+
+/** Of two who make the file at once, SQLite refuses one here at once, whatever the time limit. */
+async function useWal(database: SqliteDatabase): Promise<void> {
+  const deadline = Date.now() + BUSY_TIMEOUT_MS
+  for (;;) {
+    try {
+      database.pragma('journal_mode = WAL')
+      return
+    } catch (error) {
+      if ((error as { code?: string }).code !== 'SQLITE_BUSY' || Date.now() > deadline) throw error
+      await sleep(10)
+    }
   }
 }
 
