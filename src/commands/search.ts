@@ -1,6 +1,7 @@
 import { GatewayError } from '../errors.js'
 import type { SearchedText, SearchFilter } from '../store/archive-queries.js'
 import type { Store } from '../store/store.js'
+import { oneLine, showable } from './one-line.js'
 import { table } from './table.js'
 
 export interface SearchOptions {
@@ -86,7 +87,7 @@ function parseSince(text: string): number {
   const at = new Date(`${day}T${time}Z`)
   // A 30th of February is taken for a day in March.
   if (!Number.isNaN(at.getTime()) && at.toISOString().startsWith(day)) return at.getTime()
-  const message = `"${oneLine(text)}" is no date. Write it as 2025-12-31 or 2025-12-31T18:30, in UTC.`
+  const message = `"${showable(text)}" is no date. Write it as 2025-12-31 or 2025-12-31T18:30, in UTC.`
   throw new GatewayError('request_invalid', message)
 }
 
@@ -97,8 +98,8 @@ function toJson({ type, id, at, channel, address, author = GATEWAY, text }: Sear
 function hitTable(hits: SearchedText[], wanted: string[], width: number): string {
   const heads = hits.map(({ at, channel, address, author = GATEWAY }) => [
     `${new Date(at).toISOString().replace('T', ' ').slice(0, 19)}Z`,
-    cut(oneLine(`${channel}/${address}`), 0, WIDEST_CONVERSATION),
-    cut(oneLine(author), 0, WIDEST_AUTHOR),
+    oneLine(`${channel}/${address}`, WIDEST_CONVERSATION),
+    oneLine(author, WIDEST_AUTHOR),
   ])
   const [taken = 0] = table(heads)
     .split('\n')
@@ -110,14 +111,14 @@ function hitTable(hits: SearchedText[], wanted: string[], width: number): string
 
 /** The line with the first hit, cut around it. */
 function hitLine(text: string, wanted: string[], room: number): string {
-  const lines = text.split(/[\r\n]+/).map(oneLine)
+  const lines = text.split(/[\r\n]+/).map(showable)
   for (const line of lines) {
     const folded = fold(line)
     const places = wanted.map((word) => folded.indexOf(word)).filter((place) => place !== -1)
     if (places.length > 0) return cut(line, Math.min(...places), room)
   }
   // Words that go over a line's end.
-  return cut(oneLine(text), 0, room)
+  return oneLine(text, room)
 }
 
 /** At most `room` characters, with those around `place`. */
@@ -129,12 +130,4 @@ function cut(line: string, place: number, room: number): string {
   // Half of a character that takes two places.
   const whole = part.replace(/^[\uDC00-\uDFFF]|[\uD800-\uDBFF]$/g, '')
   return `${start > 0 ? '…' : ''}${whole}${isCutAfter ? '…' : ''}`
-}
-
-/** Without what would command the terminal or turn its text around. */
-function oneLine(text: string): string {
-  return text
-    .replace(/\s+/g, ' ')
-    .replace(/[\p{Cc}\u202A-\u202E\u2066-\u2069]/gu, '')
-    .trim()
 }

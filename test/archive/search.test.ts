@@ -147,7 +147,7 @@ describeEngines('search', (engine) => {
     expect([line.length, /\p{Surrogate}/u.test(line), line]).toEqual([
       expect.toSatisfy((length: number) => length > 90 && length <= 100),
       false,
-      expect.stringMatching(/^2025-03-01 10:00:00Z {2}chat\/a\[2J b+… {2}a nn {2}…👍+ the needle x+…$/u),
+      expect.stringMatching(/^2025-03-01 10:00:00Z {2}chat\/a \[2J b+… {2}a n n {2}…👍+ the needle x+…$/u),
     ])
   })
 
