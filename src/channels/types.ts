@@ -6,20 +6,39 @@ export const MESSAGE_KINDS = ['message', 'heartbeat', 'cron', 'hook', 'webhook']
 
 export type MessageKind = (typeof MESSAGE_KINDS)[number]
 
-/** A message as a platform delivers it. */
-export interface ChannelMessage {
+/** Where something is said. */
+export interface Place {
   /** The platform's name of the conversation: a thread, a chat, a number. */
   address: string
+  /** The address of what it is part of, such as the channel of a thread: a new conversation begins with its settings. */
+  parent?: string
+}
+
+/** A file that came with a message. */
+export interface IncomingFile {
+  /** As its sender named it: not to be trusted as a path. */
+  name: string
+  /** As the platform says. */
+  type?: string
+  bytes: number
+  /** Contract: gives at most one byte more than `bytes`; rejects when it cannot be had. */
+  read(signal: AbortSignal): Promise<Uint8Array>
+}
+
+/** A message as a platform delivers it. */
+export interface ChannelMessage extends Place {
   /** The platform's id of the message, unique in its channel; one that comes again under it is answered once. */
   platformId: string
   author: string
   text: string
   kind?: MessageKind
+  files?: IncomingFile[]
 }
 
 export type Acceptance =
-  /** `position` is the number of messages that come before it in its conversation. */
-  | { status: 'accepted'; messageId: string; conversationId: string; position: number }
+  /** `position` is the number of messages that come before it in its conversation; `notes` are for the person, as that
+   *  a file was not taken. */
+  | { status: 'accepted'; messageId: string; conversationId: string; position: number; notes: string[] }
   | { status: 'duplicate'; messageId: string; conversationId: string }
   /** The reason goes to the person as a reply, too. */
   | { status: 'refused'; messageId: string; conversationId: string; reason: string }
@@ -31,14 +50,24 @@ export interface Reply {
   /** What the gateway adds, such as that the session was lost; a sentence each. */
   notes: string[]
   isError: boolean
+  /** Absolute paths of files that go with it. */
+  files?: string[]
+  /** The message failed and may be taken up again. */
+  canRetry?: true
+  /** When the message it waits with is taken up, in milliseconds since the epoch. */
+  waitsUntil?: number
 }
 
 export interface OutgoingReply extends Reply {
   /** The same for every attempt: a reply that was sent under it must not be shown again. */
   idempotencyKey: string
   address: string
-  /** The message it answers. */
+  /** The message it answers, by our id and by the platform's. */
   messageId?: string
+  platformId?: string
+  createdAt: number
+  /** From 1. A later one may come after an earlier one that reached the platform. */
+  attempt: number
 }
 
 /** What an agent is doing now. It may be shown or not; the reply comes in any case. */
@@ -51,16 +80,45 @@ export interface LiveEvent {
   event: AgentEvent
 }
 
+/** A choice that is offered while a person types a command. */
+export interface Suggestion {
+  /** What is shown. */
+  label: string
+  value: string
+}
+
 /** What a channel may ask of the gateway. */
 export interface ChannelHost {
   /** Contract: when it settles, the message is safe, or the reason why not is on its way. It rejects when neither is. */
   onMessage(message: ChannelMessage): Promise<Acceptance>
+  /** The person has changed a message. `late` when an agent has begun with it. */
+  onEdit(message: ChannelMessage): Promise<'changed' | 'late' | 'unknown'>
+  /** The person has taken a message back; it is left out unless an agent has begun with it. */
+  onDelete(platformId: string): Promise<void>
+  /** Whether a line is a command and not for the agent. */
+  isCommand(line: string): boolean
   /** A line such as `/stop`; the answer is for the person. */
-  onCommand(address: string, author: string, line: string): Promise<string>
+  onCommand(place: Place, author: string, line: string): Promise<string>
+  /** What could stand after a command, of which the person has typed `typed`. */
+  suggest(place: Place, command: string, typed: string): Promise<Suggestion[]>
+  /** Ends the turn of one message, or takes up one that failed; the answer is for the person. */
+  onButton(action: ButtonAction, messageId: string, author: string): Promise<string>
+  /** Whether nobody has had this yet, on any gateway: for what must be done once and is no message. */
+  claim(key: string): Promise<boolean>
+  /** A value that outlives the gateway. */
+  recall(key: string): Promise<string | undefined>
+  remember(key: string, value: string): Promise<void>
+  /** The conversations of this channel in which something happened since then. */
+  addresses(since: number): Promise<string[]>
 }
+
+export const BUTTON_ACTIONS = ['stop', 'retry'] as const
+
+export type ButtonAction = (typeof BUTTON_ACTIONS)[number]
 
 export interface Channel {
   readonly name: string
+  /** Contract: rejects only for what the operator must put right; what passes by itself is waited for. */
   start(host: ChannelHost): Promise<void>
   /** Contract: resolves when the platform has taken it; a rejection is tried again until the reply expires. */
   send(reply: OutgoingReply, signal: AbortSignal): Promise<void>
