@@ -34,7 +34,7 @@ class ParentChannel implements Channel {
 
   async #hear(host: ChannelHost, line: ToGateway): Promise<void> {
     if ('message' in line) await host.onMessage(line.message)
-    else await tell({ answer: await host.onCommand(line.address, 'somebody', line.command) })
+    else await tell({ answer: await host.onCommand({ address: line.address }, 'somebody', line.command) })
   }
 }
 

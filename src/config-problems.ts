@@ -37,6 +37,7 @@ export function sentenceOf(issue: z.core.$ZodRawIssue): string | undefined {
 const KINDS: Partial<Record<string, string>> = {
   string: 'text',
   array: 'a list',
+  boolean: 'true or false',
   object: 'an object',
   record: 'an object',
 }

@@ -16,6 +16,15 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1
 /** Added to the time of day this is still a date. */
 const LONGEST_AGE_MS = 3650 * DAY_MS
 
+/** The x- forms are what some platforms still say. */
+const DEFAULT_ATTACHMENT_TYPES = [
+  ...['image/*', 'audio/*', 'video/*', 'text/*'],
+  ...['application/pdf', 'application/x-pdf', 'application/json', 'application/x-json'],
+  ...['application/xml', 'application/x-xml', 'application/yaml', 'application/x-yaml'],
+  ...['application/zip', 'application/x-zip', 'application/x-zip-compressed'],
+  ...['application/gzip', 'application/x-gzip'],
+]
+
 const text = () => z.string().min(1)
 const backend = () =>
   z.enum(BACKEND_NAMES, {
@@ -24,6 +33,36 @@ const backend = () =>
   })
 const list = () =>
   z.union([z.array(z.string()), z.string().transform(splitList)], { error: 'must be a list of texts, or one text' })
+
+/** What Discord calls an id. As a number it has more digits than JSON5 keeps. */
+export const snowflake = () =>
+  z
+    .string({
+      error: ({ input }) =>
+        typeof input === 'number'
+          ? 'write it in quotes: as a number, an id of Discord loses its last digits'
+          : undefined,
+    })
+    .regex(/^\d{15,21}$/, {
+      error: ({ input }) =>
+        `${quote(input)} is no id of Discord, which has 15 to 21 digits: turn on Developer Mode there, right-click, choose Copy ID`,
+    })
+
+const snowflakes = () =>
+  z.union([z.array(snowflake()), z.string().transform(splitList).pipe(z.array(snowflake()))], {
+    error: ({ input }) =>
+      typeof input === 'number'
+        ? 'write it in quotes: as a number, an id of Discord loses its last digits'
+        : 'must be a list of ids, each in quotes',
+  })
+
+const mimeType = () =>
+  z
+    .string()
+    .regex(/^[a-z0-9][a-z0-9.+-]*\/(\*|[a-z0-9][a-z0-9.+-]*)$/i, {
+      error: ({ input }) => `${quote(input)} is no MIME type, such as image/png, and no kind of them, such as image/*`,
+    })
+    .toLowerCase()
 
 /** One sentence for all bounds: a value that breaks two of them is one problem. */
 function whole(minimum: number, maximum?: number) {
@@ -76,6 +115,31 @@ const projectSchema = z.strictObject({
   maxTurns: maxTurnsSchema
     .exactOptional()
     .describe('How many times the agent may go back to its model within one turn.'),
+  discordChannels: snowflakes()
+    .exactOptional()
+    .describe('Ids of the Discord channels whose conversations work in this project.'),
+})
+
+export const projectIdSchema = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/, {
+  error: 'a project id has 1 to 64 letters, digits, "-" and "_", and begins with a letter or a digit',
+})
+
+const projectsSchema = z.record(projectIdSchema, projectSchema).superRefine((projects, context) => {
+  const owners = new Map<string, string>()
+  for (const [id, { discordChannels = [] }] of Object.entries(projects)) {
+    for (const [index, channel] of discordChannels.entries()) {
+      const owner = owners.get(channel) ?? id
+      owners.set(channel, owner)
+      if (owner === id) continue
+      const message = `channel ${channel} is of project "${owner}" already, and a channel works in one project: take it out of "${owner}" or of "${id}"`
+      context.addIssue({ code: 'custom', path: [id, 'discordChannels', index], message })
+    }
+  }
+})
+
+/** Contract: what it says of a wrong token does not repeat it. */
+export const discordTokenSchema = text().refine((token) => problemOfToken(token) === undefined, {
+  error: ({ input }) => problemOfToken(String(input)),
 })
 
 /** What the configuration file may hold; the environment has the same values under the names of `VARIABLES`. */
@@ -132,15 +196,42 @@ export const settingsSchema = z.strictObject({
       "The directory of the prompt files. A relative path begins at this file's directory. Left out, prompt in the data directory.",
     ),
   hooks: z.array(hookSchema).default([]).describe('Commands or URLs that are called when something happens.'),
-  projects: z
-    .record(
-      z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/, {
-        error: 'a project id has 1 to 64 letters, digits, "-" and "_", and begins with a letter or a digit',
-      }),
-      projectSchema,
+  projects: projectsSchema.default({}).describe('Directories that conversations can work in, by their ids.'),
+  discordBotToken: discordTokenSchema
+    .exactOptional()
+    .describe('The token of the Discord bot, from its page Bot in the Developer Portal. Left out, no Discord.'),
+  discordOwnerId: snowflake()
+    .exactOptional()
+    .describe('The Discord user who may always talk to the bot. Left out, the owner of the application.'),
+  discordGuilds: snowflakes()
+    .prefault([])
+    .describe('The Discord servers in which people may talk to the bot. Empty: any server.'),
+  discordChannels: snowflakes()
+    .prefault([])
+    .describe('The Discord channels in which people may talk to the bot, and in their threads. Empty: any channel.'),
+  discordUsers: snowflakes().prefault([]).describe('The Discord users who may talk to the bot, beside its owner.'),
+  discordRoles: snowflakes().prefault([]).describe('The Discord roles whose members may talk to the bot.'),
+  discordThreads: z.boolean().default(true).describe('Whether a mention in a Discord channel opens a thread.'),
+  outputChannelId: snowflake()
+    .exactOptional()
+    .describe('The Discord channel for what answers no message, such as the results of scheduled work.'),
+  discordApiUrl: text()
+    .refine(
+      (url) => /^https?:\/\/[^/?#@\s]+(\/[^?#\s]*)?$/i.test(url) && URL.canParse(url) && !/\/v\d+\/*$/.test(url),
+      {
+        error: 'must be a URL such as https://discord.com/api, without user, query and version at the end',
+      },
     )
-    .default({})
-    .describe('Directories that conversations can work in, by their ids.'),
+    .transform((url) => url.replace(/\/+$/, ''))
+    .prefault('https://discord.com/api')
+    .describe('Where the API of Discord is reached, for a proxy.'),
+  attachmentMaxMb: whole(1, 500).default(25).describe('The largest file that is taken with a message, in MB.'),
+  attachmentTypes: z
+    .union([z.array(mimeType()), z.string().transform(splitList).pipe(z.array(mimeType()))], {
+      error: 'must be a list of MIME types, such as image/png or image/*',
+    })
+    .prefault(DEFAULT_ATTACHMENT_TYPES)
+    .describe('The kinds of files that are taken with a message, as image/png or image/*. Empty: none.'),
 })
 
 export type HookConfig = z.output<typeof hookSchema>
@@ -172,6 +263,17 @@ export const VARIABLES: Record<
   leaseMs: { name: 'LEASE_MS', read: asNumber },
   drainTimeoutMs: { name: 'DRAIN_TIMEOUT_MS', read: asNumber },
   promptDir: { name: 'PROMPT_DIR', read: asText },
+  discordBotToken: { name: 'DISCORD_BOT_TOKEN', read: asText },
+  discordOwnerId: { name: 'DISCORD_OWNER_ID', read: asText },
+  discordGuilds: { name: 'DISCORD_GUILDS', read: splitList },
+  discordChannels: { name: 'DISCORD_CHANNELS', read: splitList },
+  discordUsers: { name: 'DISCORD_USERS', read: splitList },
+  discordRoles: { name: 'DISCORD_ROLES', read: splitList },
+  discordThreads: { name: 'DISCORD_THREADS', read: asBoolean },
+  outputChannelId: { name: 'OUTPUT_CHANNEL_ID', read: asText },
+  discordApiUrl: { name: 'DISCORD_API_URL', read: asText },
+  attachmentMaxMb: { name: 'ATTACHMENT_MAX_MB', read: asNumber },
+  attachmentTypes: { name: 'ATTACHMENT_TYPES', read: splitList },
 }
 
 /** The JSON Schema of the configuration file, as `aetheel.schema.json` holds it. */
@@ -191,12 +293,24 @@ function asNumber(text: string): number | string {
   return /^\d+$/.test(text) ? Number(text) : text
 }
 
+/** What is neither stays text, and is then refused as such. */
+function asBoolean(text: string): boolean | string {
+  if (/^(true|1|yes)$/i.test(text)) return true
+  return /^(false|0|no)$/i.test(text) ? false : text
+}
+
 /** At commas, but not at those inside a rule such as `Bash(git log,git show)`. */
 function splitList(text: string): string[] {
   return text
     .split(/,(?![^(]*\))/)
     .map((item) => item.trim())
     .filter((item) => item !== '')
+}
+
+function problemOfToken(token: string): string | undefined {
+  if (/^Bot\s/i.test(token)) return 'must be the token alone, without "Bot " before it'
+  if (/\s/.test(token)) return 'must not have spaces or line breaks in it: copy the token alone'
+  return undefined
 }
 
 function isPostgresUrl(url: string): boolean {

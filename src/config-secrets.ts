@@ -1,10 +1,14 @@
 import type { GatewayConfig } from './config.js'
 
-const MASK = '***'
+export const MASK = '***'
 
 /** What must not appear in a log beside the secrets of the environment. */
-export function secretsOfConfig({ databaseUrl, hooks }: Pick<GatewayConfig, 'databaseUrl' | 'hooks'>): string[] {
-  return [databaseUrl, ...hooks.map(({ url }) => url)].filter((secret) => secret !== undefined)
+export function secretsOfConfig({
+  databaseUrl,
+  discordBotToken,
+  hooks,
+}: Pick<GatewayConfig, 'databaseUrl' | 'discordBotToken' | 'hooks'>): string[] {
+  return [databaseUrl, discordBotToken, ...hooks.map(({ url }) => url)].filter((secret) => secret !== undefined)
 }
 
 /** Up to the last `@`: a password whose reserved characters are not escaped has one itself, and is still a password. */

@@ -45,6 +45,25 @@ export interface GatewayConfig {
   promptDir: string
   hooks: HookConfig[]
   projects: ProjectConfig[]
+  /** Left out, Discord is not served. */
+  discordBotToken?: string
+  /** Left out, the owner of the application. */
+  discordOwnerId?: string
+  /** Where others than the owner may talk; an empty list leaves out no place. */
+  discordGuilds: string[]
+  discordChannels: string[]
+  /** Who may talk there; both empty, everybody, unless the lists of places are empty, too: then the owner alone. */
+  discordUsers: string[]
+  discordRoles: string[]
+  /** Whether a mention opens a thread. */
+  discordThreads: boolean
+  /** Where goes what answers no message. */
+  outputChannelId?: string
+  /** Without the version, and without a slash at the end. */
+  discordApiUrl: string
+  attachmentMaxMb: number
+  /** MIME types in lower case, or `image/*`. */
+  attachmentTypes: string[]
   /** The data directory, as an absolute path. It need not exist yet. */
   home: string
   /** The file that was read, as an absolute path. */
@@ -61,11 +80,13 @@ export interface ProjectConfig {
   allowedTools?: string[]
   queryTimeoutMs?: number
   maxTurns?: number
+  /** Ids of the Discord channels whose conversations work in it; none is in two projects. */
+  discordChannels?: string[]
 }
 
 export type SettingSource = 'default' | 'file' | 'environment'
 
-const CONFIG_FILE_NAME = 'aetheel.json5'
+export const CONFIG_FILE_NAME = 'aetheel.json5'
 
 /**
  * The configuration file to use: the one that is named, else `aetheel.json5` in the current directory, else the one in
@@ -160,7 +181,7 @@ function dataDirectory(env: NodeJS.ProcessEnv): string {
 }
 
 /** Only a shell knows `~`; files and service definitions do not go through one. */
-function expandHome(path: string, env: NodeJS.ProcessEnv): string {
+export function expandHome(path: string, env: NodeJS.ProcessEnv): string {
   return path === '~' || path.startsWith(`~${sep}`) ? join(personalDirectory(env), path.slice(1)) : path
 }
 
@@ -192,4 +213,9 @@ export function backendConfig(config: GatewayConfig, name: BackendName): Backend
     maxTurns: config.backendMaxTurns,
     ...(isChosen && config.backendModel !== undefined && { model: config.backendModel }),
   }
+}
+
+/** The project whose threads a Discord channel holds. */
+export function projectOfChannel({ projects }: Pick<GatewayConfig, 'projects'>, channelId: string): string | undefined {
+  return projects.find(({ discordChannels }) => discordChannels?.includes(channelId))?.id
 }

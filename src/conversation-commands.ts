@@ -1,175 +1,429 @@
 import { resolveBackendName } from './backends/registry.js'
-import { BACKEND_NAMES, type BackendName } from './backends/types.js'
-import type { GatewayConfig } from './config.js'
+import type { BackendName } from './backends/types.js'
+import type { ButtonAction, Place, Suggestion } from './channels/types.js'
+import { type CommandName, COMMANDS, HELP_TEXT } from './command-descriptions.js'
+import { suggestArguments, type SuggestionDependencies } from './command-suggestions.js'
+import { oneLine } from './commands/one-line.js'
+import { choiceOf, RECENT_MS, recentSessions } from './conversation-choice.js'
+import { describeTool, describeUsage, QUESTION_CHARACTERS, queueLine, sessionLine } from './conversation-words.js'
 import { GatewayError } from './errors.js'
 import type { Queue } from './queue/queue.js'
-import type { Worker } from './queue/worker.js'
-import { chooseAgent } from './runtime/agent-choice.js'
+import type { StoppedTurn, Worker } from './queue/worker.js'
 import type { SessionManager } from './runtime/session-manager.js'
+import { duration, timeOfDay } from './runtime/time-words.js'
 import type { Conversation } from './store/conversations.js'
-import type { Store } from './store/store.js'
+import type { Project } from './store/projects.js'
+import type { UsedSession } from './store/runs.js'
+import type { MessageState } from './store/schema.js'
+import type { Session } from './store/sessions.js'
 
-interface CommandDependencies {
-  config: Pick<GatewayConfig, 'agentBackend' | 'backendModel'>
-  store: Store
+interface CommandDependencies extends SuggestionDependencies {
   queue: Queue
   worker: Worker
   sessions: SessionManager
-  isInstalled(backend: BackendName): Promise<boolean>
-  now: () => number
   newId: () => string
 }
 
-const HELP = {
-  new: 'begin a fresh session',
-  stop: 'end what the agent is doing',
-  status: 'what is going on here',
-  model: 'show the model, or choose one: /model <name>; /model default takes the choice back',
-  backend: `show the agent, or choose one: /backend <${BACKEND_NAMES.join('|')}>; /backend default takes the choice back`,
-  help: 'this list',
-} as const
-
-type CommandName = keyof typeof HELP
-
-const HELP_TEXT = Object.entries(HELP)
-  .map(([command, meaning]) => `/${command}: ${meaning}`)
-  .join('\n')
-
 /** Whether a line is meant for the gateway and not for the agent: `/stop`, but not `/etc/hosts is empty`. */
 export function isCommand(line: string): boolean {
-  return /^\/[a-z]+(?:\s|$)/i.test(line)
+  return /^\/[a-z]+(?:\s|$)/i.test(line) && !ASK.test(line)
 }
 
-/** What people can tell the gateway from any channel. Each command answers with a sentence for the person. */
+const ASK = /^\/ask(?:\s+|$)/i
+
+/** A message as it is meant: `/ask` before it says nothing. */
+export function askedText(line: string): string {
+  return line.replace(ASK, '')
+}
+
+const DAY_MS = 86_400_000
+const LISTED_MESSAGES = 10
+/** Where somebody looks for their own message. */
+const LOOKED_AT_MESSAGES = 100
+const NAMED_TOOLS = 3
+
+interface Answer {
+  text: string
+  isChange: boolean
+}
+
+interface Given {
+  conversation: Conversation
+  author: string
+  argument: string
+}
+
+/** What people can tell the gateway from any channel. Each command answers in words for the person. */
 export class ConversationCommands {
-  readonly #handlers: Record<CommandName, (conversation: Conversation, argument: string) => Promise<string>> = {
-    new: (conversation) => this.#new(conversation),
-    stop: (conversation) => this.#stop(conversation),
-    status: (conversation) => this.#status(conversation),
-    model: (conversation, argument) => this.#model(conversation, argument),
-    backend: (conversation, argument) => this.#backend(conversation, argument),
-    help: async () => HELP_TEXT,
+  readonly #handlers: Record<Exclude<CommandName, 'ask' | 'help'>, (given: Given) => Promise<Answer>> = {
+    new: ({ conversation }) => this.#new(conversation),
+    stop: ({ conversation }) => this.#stop(conversation.id, undefined, 'Nothing is running here.'),
+    status: (given) => this.#status(given),
+    queue: ({ conversation }) => this.#queue(conversation),
+    model: (given) => this.#model(given),
+    backend: (given) => this.#backend(given),
+    sessions: ({ conversation }) => this.#sessions(conversation),
+    resume: (given) => this.#resume(given),
+    project: (given) => this.#project(given),
+    usage: ({ conversation }) => this.#usage(conversation),
   }
 
   constructor(private readonly dependencies: CommandDependencies) {}
 
-  async run(channel: string, address: string, author: string, line: string): Promise<string> {
+  async run(channel: string, place: Place, author: string, line: string): Promise<string> {
     const [, word = '', argument = ''] = /^\/(\S*)\s*(.*)$/s.exec(line.trim()) ?? []
-    const name = word.toLowerCase()
-    if (!Object.hasOwn(HELP, name)) return `There is no command /${word}. /help lists those there are.`
+    const name = COMMANDS.find((command) => command.name === word.toLowerCase())?.name
+    if (name === undefined) return `There is no command /${word}. /help lists those there are.`
+    if (name === 'help') return HELP_TEXT
+    if (name === 'ask') return 'Send it as a message, without /ask.'
+    return this.#answer(author, name, argument, async () => {
+      const conversation = await this.#enter(channel, place)
+      const answer = await this.#handlers[name]({ conversation, author, argument: argument.trim() })
+      return { ...answer, subject: conversation.id }
+    })
+  }
+
+  /** A button under something that was said about one message. */
+  async button(action: ButtonAction, messageId: string, author: string): Promise<string> {
+    return this.#answer(author, action, '', async () => {
+      const answer = await (action === 'stop' ? this.#stopMessage(messageId) : this.#retry(messageId))
+      return { ...answer, subject: messageId }
+    })
+  }
+
+  /** What could stand after a command, of which the person has typed some part. Contract: changes nothing. */
+  async suggest(channel: string, place: Place, command: string, typed: string): Promise<Suggestion[]> {
+    return suggestArguments(this.dependencies, channel, place, command, typed)
+  }
+
+  async #answer(
+    author: string,
+    action: string,
+    detail: string,
+    work: () => Promise<Answer & { subject: string }>,
+  ): Promise<string> {
     try {
-      const conversation = await this.#conversation(channel, address)
-      const answer = await this.#handlers[name as CommandName](conversation, argument.trim())
-      const changesSomething = name === 'new' || name === 'stop' || argument.trim() !== ''
-      if (changesSomething) await this.#note(author, name, conversation.id, argument)
-      return answer
+      const { text, isChange, subject } = await work()
+      if (isChange) {
+        const { store, now } = this.dependencies
+        await store.audit.add({ at: now(), actor: author, action, subject, ...(detail !== '' && { detail }) })
+      }
+      return text
     } catch (error) {
       if (error instanceof GatewayError) return error.message
       throw error
     }
   }
 
-  async #new({ id }: Conversation): Promise<string> {
+  async #new({ id }: Conversation): Promise<Answer> {
     const hadSession = await this.dependencies.sessions.reset(id)
-    return hadSession
-      ? 'The next message begins a fresh session.'
-      : 'There is no session yet; the next message begins one.'
+    return changed(
+      hadSession ? 'The next message begins a fresh session.' : 'There is no session yet; the next message begins one.',
+    )
   }
 
-  async #stop({ id }: Pick<Conversation, 'id'>): Promise<string> {
+  /** Ends the turn of a conversation, or takes the first message out that waits; with `messageId`, that one alone. */
+  async #stop(conversationId: string, messageId: string | undefined, nothing: string): Promise<Answer> {
     const { store, queue, worker } = this.dependencies
-    const stopped = await worker.cancel(id)
+    const target = messageId ?? (await store.inbox.first(conversationId))?.messageId
+    // Looked for before: when it has ended, all of them have.
+    const tools = target === undefined ? [] : await this.#tools(target)
+    const stopped = await worker.cancel(conversationId, messageId)
     if (stopped) {
-      const seconds = Math.round(stopped.durationMs / 1000)
-      return `Stopped ${stopped.backend} after ${seconds} s.${await this.#waiting(id)}`
+      const running = stopped.messageId === target ? tools.filter(({ isRunning }) => isRunning) : []
+      return changed(stoppedText(stopped, running.map(describeTool)) + (await this.#waitingText(conversationId)))
     }
-    const first = await store.inbox.first(id)
-    if (!first) return 'Nothing is running here.'
-    if (first.state === 'active') {
-      await store.inbox.requestCancel(first.messageId)
-      return 'Another gateway works on it and was asked to stop.'
+    const job = target === undefined ? undefined : await store.inbox.job(target)
+    if (target === undefined || !job) return told(nothing)
+    if (job.state === 'active') {
+      await store.inbox.requestCancel(target)
+      return changed('Another gateway works on it and was asked to stop.')
     }
-    const outcome = await queue.drop(first.messageId)
+    const outcome = await queue.drop(target)
     // It was taken up in this very moment.
-    if (outcome === 'active') return this.#stop({ id })
-    if (outcome === 'finished') return 'Nothing is running here.'
-    return `Dropped the message that waited.${await this.#waiting(id)}`
+    if (outcome === 'active') return this.#stop(conversationId, messageId, nothing)
+    if (outcome === 'finished') return told(nothing)
+    return changed(`Dropped the message that waited.${await this.#waitingText(conversationId)}`)
   }
 
-  async #waiting(conversationId: string): Promise<string> {
+  async #stopMessage(messageId: string): Promise<Answer> {
+    const finished = 'That is finished already.'
+    const message = await this.dependencies.store.inbox.get(messageId)
+    return message ? this.#stop(message.conversationId, messageId, finished) : told(finished)
+  }
+
+  async #retry(messageId: string): Promise<Answer> {
+    const { store, queue } = this.dependencies
+    const message = await store.inbox.get(messageId)
+    if (message && message.state !== 'failed') return told(NOT_FAILED[message.state])
+    await queue.retry(messageId)
+    return changed('Taken up again.')
+  }
+
+  async #waitingText(conversationId: string): Promise<string> {
     const count = await this.dependencies.store.inbox.countOpen(conversationId)
     return count === 0 ? '' : ` ${count} more ${count === 1 ? 'message waits' : 'messages wait'}.`
   }
 
-  async #status(conversation: Conversation): Promise<string> {
-    const { store, now } = this.dependencies
-    const { backend, model } = await this.#choice(conversation)
-    const session = await store.sessions.get(conversation.id)
-    const first = await store.inbox.first(conversation.id)
-    const open = await store.inbox.countOpen(conversation.id)
-    const seconds = first ? Math.max(0, Math.round((first.dueAt - now()) / 1000)) : 0
-    const work =
-      first?.state === 'active'
-        ? `working, ${open - 1} waiting`
-        : seconds > 0
-          ? `waiting ${seconds} s before it tries again, ${open} waiting`
-          : `${open} waiting`
-    return [
-      `agent: ${backend}`,
-      `model: ${model}`,
-      ...(conversation.projectId === undefined ? [] : [`project: ${conversation.projectId}`]),
-      `session: ${session?.backend === backend ? session.sessionId : 'none yet'}`,
-      `queue: ${work}`,
-    ].join('\n')
+  async #tools(messageId: string) {
+    const { runs } = this.dependencies.store
+    const run = await runs.running(messageId)
+    return run ? runs.latestTools(run.id) : []
   }
 
-  async #model(conversation: Conversation, argument: string): Promise<string> {
-    if (argument === '') return `The model is ${(await this.#choice(conversation)).model}.`
-    if (!/^[^\s\p{Cc}-][^\s\p{Cc}]*$/u.test(argument)) return `${JSON.stringify(argument)} is not the name of a model.`
+  async #status({ conversation, author }: Given): Promise<Answer> {
+    const { store, now } = this.dependencies
+    const { id, projectId } = conversation
+    const { backend, model, directory } = await choiceOf(this.dependencies, conversation)
+    const session = await store.sessions.get(id)
+    const usage = await store.runs.usage({ conversationId: id }, startOfDay(now()))
+    return told(
+      [
+        `agent: ${backend}`,
+        `model: ${model}`,
+        ...(projectId === undefined ? [] : [`project: ${projectId}`]),
+        `directory: ${directory}`,
+        session?.backend === backend
+          ? `session: ${session.sessionId}, used ${duration(now() - session.usedAt)} ago`
+          : 'session: none yet',
+        ...(await this.#workLines(id)),
+        `queue: ${await this.#queueText(id, author)}`,
+        `usage today: ${describeUsage(usage)}`,
+      ].join('\n'),
+    )
+  }
+
+  async #workLines(conversationId: string): Promise<string[]> {
+    const { store, now } = this.dependencies
+    const first = await store.inbox.first(conversationId)
+    const run = first?.state === 'active' ? await store.runs.running(first.messageId) : undefined
+    if (!run) return []
+    const [tool] = await store.runs.latestTools(run.id)
+    const at = now()
+    const since = `${run.backend} for ${duration(at - run.startedAt)}, since ${timeOfDay(run.startedAt, at)}`
+    return [`working: ${since}${tool ? `; ${tool.isRunning ? 'now' : 'last'} ${describeTool(tool)}` : ''}`]
+  }
+
+  async #queueText(conversationId: string, author: string): Promise<string> {
+    const { store, now } = this.dependencies
+    const open = await store.inbox.countOpen(conversationId)
+    const messages = await store.runs.waiting(conversationId, LOOKED_AT_MESSAGES)
+    const [first] = messages
+    const waitMs = first ? first.dueAt - now() : 0
+    const own = messages.findIndex((message) => message.author === author && message.state !== 'active')
+    const place = own <= 0 ? '' : `; yours is number ${own + 1}`
+    if (first?.state === 'active') return `working, ${open - 1} waiting${place}`
+    const until = waitMs > 0 ? `waiting ${duration(waitMs)} before it tries again, ` : ''
+    return `${until}${open} waiting${place}`
+  }
+
+  async #queue({ id }: Conversation): Promise<Answer> {
+    const { store, now } = this.dependencies
+    const open = await store.inbox.countOpen(id)
+    const messages = await store.runs.waiting(id, LISTED_MESSAGES)
+    if (messages.length === 0) return told('Nothing is worked on here, and nothing waits.')
+    const lines = messages.map((message, index) => queueLine(index + 1, message, now()))
+    const more = open - messages.length
+    const doesWait = messages.some(({ state }) => state !== 'active')
+    return told(
+      [
+        ...lines,
+        ...(more > 0 ? [`… and ${more} more`] : []),
+        ...(doesWait ? ['Edit or delete your message to change it while it waits.'] : []),
+      ].join('\n'),
+    )
+  }
+
+  async #model({ conversation, argument }: Given): Promise<Answer> {
+    const choice = await choiceOf(this.dependencies, conversation)
+    if (argument === '') return told(`The model is ${choice.model}.`)
+    if (!/^[^\s\p{Cc}-][^\s\p{Cc}]*$/u.test(argument)) {
+      return told(`${JSON.stringify(argument)} is not the name of a model.`)
+    }
     const model = argument === 'default' ? null : argument
     // With its agent: a model of one is unknown to another.
-    const { backend } = await this.#choice(conversation)
-    await this.dependencies.store.conversations.configure(conversation.id, { backend, model })
-    return model === null ? 'The model is the configured one again.' : `The next message goes to the model ${model}.`
+    await this.dependencies.store.conversations.configure(conversation.id, { backend: choice.backend, model })
+    return changed(
+      model === null ? 'The model is the configured one again.' : `The next message goes to the model ${model}.`,
+    )
   }
 
-  async #backend(conversation: Conversation, argument: string): Promise<string> {
-    if (argument === '') return `The agent is ${(await this.#choice(conversation)).backend}.`
+  async #backend({ conversation, argument }: Given): Promise<Answer> {
+    if (argument === '') return told(`The agent is ${(await choiceOf(this.dependencies, conversation)).backend}.`)
+    const { store, now } = this.dependencies
     const backend = argument === 'default' ? null : resolveBackendName(argument)
-    const { store, sessions, isInstalled } = this.dependencies
-    if (backend !== null && !(await isInstalled(backend))) {
-      return `${backend} is not installed where the gateway runs. "aetheel doctor" says how to install it.`
-    }
-    // A model of one agent is unknown to another, and so is its session.
-    await store.conversations.configure(conversation.id, { backend, model: null })
-    await sessions.reset(conversation.id)
-    const next = backend === null ? 'the configured agent' : backend
-    return `The next message goes to ${next}, in a fresh session.`
-  }
-
-  async #choice(conversation: Conversation): Promise<{ backend: string; model: string }> {
-    const { config, store } = this.dependencies
-    const project = conversation.projectId === undefined ? undefined : await store.projects.get(conversation.projectId)
-    const { backend, model } = chooseAgent(conversation, project, config)
-    const configured = backend === config.agentBackend ? config.backendModel : undefined
-    return { backend, model: model ?? configured ?? "the agent's own" }
-  }
-
-  async #conversation(channel: string, address: string): Promise<Conversation> {
-    const { store, now, newId } = this.dependencies
-    const known = await store.conversations.find(channel, address)
-    if (known) return known
-    const { id } = await store.conversations.enter(channel, address, newId(), now())
-    return { id, channel, address }
-  }
-
-  async #note(actor: string, action: string, subject: string, detail: string): Promise<void> {
-    await this.dependencies.store.audit.add({
-      at: this.dependencies.now(),
-      actor,
-      action,
-      subject,
-      ...(detail !== '' && { detail }),
+    if (backend !== null) await this.#requireInstalled(backend)
+    await store.transaction(async (tables) => {
+      // A model of one agent is unknown to another, and so is its session.
+      await tables.conversations.configure(conversation.id, { backend, model: null })
+      await tables.sessions.reset(conversation.id, now())
     })
+    const next = backend === null ? 'the configured agent' : backend
+    return changed(`The next message goes to ${next}, in a fresh session.`)
   }
+
+  async #sessions(conversation: Conversation): Promise<Answer> {
+    const { store, now } = this.dependencies
+    const sessions = await recentSessions(this.dependencies, conversation)
+    if (sessions.length === 0) return told('There are no sessions yet.')
+    const current = await store.sessions.get(conversation.id)
+    const lines = sessions.map((session, index) => {
+      return sessionLine(index + 1, session, isSame(session, current), now())
+    })
+    return told([...lines, '/resume with the number goes on in one of them.'].join('\n'))
+  }
+
+  async #resume({ conversation, argument }: Given): Promise<Answer> {
+    if (argument === '') return this.#sessions(conversation)
+    const { store, now } = this.dependencies
+    const { id } = conversation
+    const found = await this.#findSession(conversation, argument)
+    const { sessionId, usage, question } = found
+    if (isSame(found, await store.sessions.get(id))) return told('This conversation goes on in that session already.')
+    const backend = resolveBackendName(found.backend)
+    await this.#requireInstalled(backend)
+    const choice = await choiceOf(this.dependencies, conversation)
+    const { directory } = choice
+    const others = await store.transaction(async (tables) => {
+      const holders = (await tables.sessions.conversationsIn(found)).filter((holder) => holder !== id)
+      for (const holder of holders) {
+        // Two turns in one session at once: most agents forget one of them, and some never end.
+        if ((await tables.inbox.first(holder))?.state === 'active') throw sessionBusy()
+        await tables.sessions.reset(holder, now())
+      }
+      if (choice.backend !== backend) await tables.conversations.configure(id, { backend, model: null })
+      await tables.sessions.choose(
+        { conversationId: id, backend, sessionId, directory, ...(usage && { usage }) },
+        now(),
+      )
+      return holders.length
+    })
+    return changed(
+      `The next message goes on in the session of ${backend} in which was asked: ${oneLine(question, QUESTION_CHARACTERS)}` +
+        (others > 0 ? '\nThe conversation that was in it begins a fresh one.' : '') +
+        (await this.#runningText(id)),
+    )
+  }
+
+  /** Contract: throws `not_found` or `request_invalid` with what to do. */
+  async #findSession(conversation: Conversation, wanted: string): Promise<UsedSession> {
+    if (/^\d{1,2}$/.test(wanted)) {
+      const session = (await recentSessions(this.dependencies, conversation))[Number(wanted) - 1]
+      if (session) return session
+    } else if (wanted.length >= 4) {
+      const [session, another] = await recentSessions(this.dependencies, conversation, wanted)
+      if (another) {
+        const advice = 'Type more of its id, or its number in /sessions.'
+        throw new GatewayError('request_invalid', `More than one session begins with ${oneLine(wanted, 40)}. ${advice}`)
+      }
+      if (session) return session
+    }
+    const advice = '/sessions lists those there are.'
+    throw new GatewayError('not_found', `There is no session ${oneLine(wanted, 40)} here. ${advice}`)
+  }
+
+  async #project({ conversation, argument }: Given): Promise<Answer> {
+    const { store, now } = this.dependencies
+    const { id } = conversation
+    const projects = await store.projects.list()
+    if (argument === '') {
+      const { backend, directory } = await choiceOf(this.dependencies, conversation)
+      const shown = `${projectText(conversation.projectId)}: ${backend} works in ${directory}.`
+      const known = projects.map((project) => `${project.id}: ${project.directory}`)
+      return told(known.length === 0 ? shown : [shown, 'There are:', ...known].join('\n'))
+    }
+    const chosen = argument === 'default' ? null : findProject(projects, argument).id
+    const after = await store.transaction(async (tables) => {
+      await tables.conversations.configure(id, { projectId: chosen })
+      const configured = (await tables.conversations.get(id)) ?? conversation
+      // Most agents find a session only in the directory where it began.
+      if (configured.projectId !== conversation.projectId) await tables.sessions.reset(id, now())
+      return configured
+    })
+    if (after.projectId === conversation.projectId) return changed(`${projectText(after.projectId)}, as before.`)
+    const { backend, directory } = await choiceOf(this.dependencies, after)
+    const next = `the next message goes to ${backend} in ${directory}, in a fresh session.`
+    return changed(`${projectText(after.projectId)}: ${next}${await this.#runningText(id)}`)
+  }
+
+  async #usage({ id, projectId }: Conversation): Promise<Answer> {
+    const { store, now } = this.dependencies
+    const since = now() - RECENT_MS
+    const whole = projectId === undefined ? 'all without a project' : `project ${projectId}`
+    return told(
+      [
+        `here today (UTC): ${describeUsage(await store.runs.usage({ conversationId: id }, startOfDay(now())))}`,
+        `here in 30 days: ${describeUsage(await store.runs.usage({ conversationId: id }, since))}`,
+        `${whole} in 30 days: ${describeUsage(await store.runs.usage({ projectId }, since))}`,
+      ].join('\n'),
+    )
+  }
+
+  /** Contract: throws `backend_missing` with what to do. */
+  async #requireInstalled(backend: BackendName): Promise<void> {
+    if (await this.dependencies.isInstalled(backend)) return
+    const advice = '"aetheel doctor" says how to install it.'
+    throw new GatewayError('backend_missing', `${backend} is not installed where the gateway runs. ${advice}`)
+  }
+
+  async #runningText(conversationId: string): Promise<string> {
+    const first = await this.dependencies.store.inbox.first(conversationId)
+    return first?.state === 'active' ? '\nWhat runs now goes on as it began.' : ''
+  }
+
+  /** Also one that is known: what it is part of, and the project of its place, may have changed. */
+  async #enter(channel: string, place: Place): Promise<Conversation> {
+    const { store, now, newId } = this.dependencies
+    const { id } = await store.conversations.enter({ channel, ...place }, newId(), now())
+    return (await store.conversations.get(id)) ?? { id, channel, address: place.address }
+  }
+}
+
+function told(text: string): Answer {
+  return { text, isChange: false }
+}
+
+function changed(text: string): Answer {
+  return { text, isChange: true }
+}
+
+/** Why a message is not taken up again. */
+const NOT_FAILED: Record<Exclude<MessageState, 'failed'>, string> = {
+  open: 'It is taken up already.',
+  answered: 'It has been answered already.',
+  cancelled: 'It was stopped. Send it again to have it done.',
+  dropped: 'It was taken out of the queue. Send it again to have it done.',
+  refused: 'It was not taken. Send it again to have it done.',
+}
+
+function stoppedText({ backend, durationMs }: StoppedTurn, tools: string[]): string {
+  if (backend === '') return 'Stopped before an agent began.'
+  const named = tools.slice(0, NAMED_TOOLS).join(', ')
+  return `Stopped ${backend} after ${Math.round(durationMs / 1000)} s${named === '' ? '' : `, in the middle of ${named}`}.`
+}
+
+function projectText(id: string | undefined): string {
+  return id === undefined ? 'No project' : `The project is ${id}`
+}
+
+/** Contract: throws `not_found` with those there are. */
+function findProject(projects: Project[], wanted: string): Project {
+  const found =
+    projects.find(({ id }) => id === wanted) ?? projects.find(({ id }) => id.toLowerCase() === wanted.toLowerCase())
+  if (found) return found
+  const known = projects.map(({ id }) => id).join(', ') || 'none yet'
+  throw new GatewayError('not_found', `There is no project ${oneLine(wanted, 64)}. Known: ${known}.`)
+}
+
+function isSame(session: UsedSession, current: Session | undefined): boolean {
+  return session.sessionId === current?.sessionId && session.backend === current.backend
+}
+
+function sessionBusy(): GatewayError {
+  const advice = 'Wait until that is done, or stop it there.'
+  return new GatewayError('request_invalid', `Another conversation works in that session now. ${advice}`)
+}
+
+function startOfDay(now: number): number {
+  return now - (now % DAY_MS)
 }

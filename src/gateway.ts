@@ -7,7 +7,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Archive } from './archive/archive.js'
 import { createBackend, resolveBackendName } from './backends/registry.js'
 import { BACKEND_NAMES, type BackendName } from './backends/types.js'
-import type { Acceptance, Channel, ChannelHost, ChannelMessage } from './channels/types.js'
+import { channelHost } from './channel-host.js'
+import type { Acceptance, Channel, ChannelHost } from './channels/types.js'
 import { backendConfig, type GatewayConfig } from './config.js'
 import { ConversationCommands } from './conversation-commands.js'
 import { GatewayError, messageOf } from './errors.js'
@@ -54,6 +55,8 @@ export interface Gateway {
 const HOUSEKEEPING_MS = 60_000
 /** A gateway on another machine that said nothing for so long does not come back under its id. */
 const FORGET_GATEWAY_MS = 24 * 3_600_000
+/** No platform delivers anything again after so long. */
+const FORGET_CLAIMS_MS = 7 * 24 * 3_600_000
 
 /** Where SQLite keeps its file. */
 export function databaseFile(config: Pick<GatewayConfig, 'home'>): string {
@@ -161,7 +164,7 @@ async function compose(
     channels: channels.map(({ name }) => name),
     queue,
     store,
-    plan: (work) => planTurn(work, config, runtimes),
+    plan: (work) => planTurn(work, config, runtimes, channels),
     onSettled: ({ conversation }) => {
       sender.wake()
       archive.update(conversation)
@@ -179,32 +182,33 @@ async function compose(
   })
   onClose(() => worker.stop(drainMs()))
   const isInstalled = async (name: BackendName): Promise<boolean> => (await backends.get(name)?.validate()) ?? false
-  const commands = new ConversationCommands({ config, store, queue, worker, sessions, isInstalled, now, newId })
+  const modelsOf = (name: BackendName): string[] => backends.get(name)?.capabilities().supportedModels ?? []
+  const commands = new ConversationCommands({
+    config,
+    store,
+    queue,
+    worker,
+    sessions,
+    isInstalled,
+    modelsOf,
+    now,
+    newId,
+  })
 
   const wake = (): void => {
     worker.wake()
     sender.wake()
   }
 
-  const hostOf = (channel: string): ChannelHost => ({
-    onMessage: async (message: ChannelMessage): Promise<Acceptance> => {
-      const acceptance = await queue.accept({ ...message, channel })
-      onStep('accepted')
-      worker.wake()
-      const { status, messageId, conversationId } = acceptance
-      if (status !== 'duplicate') hooks.fire('message-received', { messageId, conversationId, channel, status })
-      if (status === 'refused') {
-        sender.wake()
-        archive.update({ id: conversationId })
-      }
-      return acceptance
-    },
-    onCommand: async (address, author, line) => {
-      const answer = await commands.run(channel, address, author, line)
-      wake()
-      return answer
-    },
-  })
+  const onTaken = ({ status, conversationId }: Acceptance): void => {
+    onStep('accepted')
+    worker.wake()
+    if (status !== 'refused') return
+    sender.wake()
+    archive.update({ id: conversationId })
+  }
+  const hostOf = (channel: string): ChannelHost =>
+    channelHost(channel, { config, store, queue, commands, hooks, onTaken, wake, now })
 
   await keepHouse(record, store, log, now)
   const housekeeping = setInterval(() => {
@@ -228,6 +232,7 @@ async function compose(
 async function keepHouse(self: GatewayRecord, store: Store, log: Log, now: () => number): Promise<void> {
   const { id } = self
   await store.ledger.announceGateway({ ...self, seenAt: now() })
+  await store.channelValues.forgetClaims(now() - FORGET_CLAIMS_MS)
   for (const gateway of await store.ledger.gateways()) {
     if (gateway.id === id) continue
     const state = isProcessAlive(gateway)
@@ -267,7 +272,12 @@ export async function requireBackend(config: GatewayConfig, environment: NodeJS.
   throw new GatewayError('backend_missing', `The agent ${name} cannot be used. ${problem}`)
 }
 
-function planTurn(work: Work, config: GatewayConfig, runtimes: ReadonlyMap<BackendName, AgentRuntime>): TurnPlan {
+function planTurn(
+  work: Work,
+  config: GatewayConfig,
+  runtimes: ReadonlyMap<BackendName, AgentRuntime>,
+  channels: Channel[],
+): TurnPlan {
   const { conversation, message, project, wasInterrupted } = work
   const { projectId } = conversation
   if (projectId !== undefined && !project) {
@@ -277,9 +287,12 @@ function planTurn(work: Work, config: GatewayConfig, runtimes: ReadonlyMap<Backe
   const backend = resolveBackendName(name)
   const runtime = runtimes.get(backend)
   if (!runtime) throw new GatewayError('backend_unknown', `The agent ${backend} is not there.`)
+  const workingDir = project?.directory ?? config.workingDir
+  const canSendFiles = channels.some(({ name: channel, takesFiles }) => channel === conversation.channel && takesFiles)
   return {
     backend,
     ...(model !== undefined && { model }),
+    ...(canSendFiles && { filesFrom: workingDir }),
     run: (runId, signal, listener) =>
       runtime.runTurn(
         {
@@ -289,7 +302,8 @@ function planTurn(work: Work, config: GatewayConfig, runtimes: ReadonlyMap<Backe
           runId,
           wasInterrupted,
           ...(model !== undefined && { model }),
-          ...(project && { workingDir: project.directory }),
+          workingDir,
+          canSendFiles,
           ...(project?.allowedTools && { allowedTools: project.allowedTools }),
           ...(project?.queryTimeoutMs !== undefined && { timeoutMs: project.queryTimeoutMs }),
           ...(project?.maxTurns !== undefined && { maxTurns: project.maxTurns }),

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { readFileSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
-import { Command, InvalidArgumentError } from 'commander'
+import { Command, InvalidArgumentError, Option } from 'commander'
 import { createBackend, resolveBackendName } from './backends/registry.js'
 import { type AgentBackend, BACKEND_NAMES, type BackendName } from './backends/types.js'
 import { agentsTable, doctorReport, probeAll } from './commands/agents.js'
@@ -10,6 +10,7 @@ import { ask } from './commands/ask.js'
 import { chat } from './commands/chat.js'
 import { configCheck, configShow } from './commands/config.js'
 import { demo } from './commands/demo.js'
+import { sendEvent } from './commands/event.js'
 import { withControl } from './commands/operate.js'
 import { queueDrop, queueList, queueRetry } from './commands/queue.js'
 import { runsList, runsShow } from './commands/runs.js'
@@ -17,6 +18,7 @@ import { search } from './commands/search.js'
 import { sessionsList, sessionsReset } from './commands/sessions.js'
 import { start } from './commands/start.js'
 import { terminalSafe } from './commands/terminal-safe.js'
+import { EVENT_KINDS } from './channels/types.js'
 import { backendConfig, findConfigFile, type GatewayConfig, loadConfig } from './config.js'
 import { secretsOfConfig } from './config-secrets.js'
 import type { Control } from './control/protocol.js'
@@ -140,6 +142,15 @@ program
       signal: abortOn(SIGNALS),
     })
     endWith(isError ? 1 : 0)
+  })
+
+program
+  .command('event')
+  .description('Give the running gateway something to do; the answer goes to OUTPUT_CHANNEL_ID. For cron and scripts.')
+  .argument('[prompt]', 'what to do; read from stdin when left out')
+  .addOption(new Option('-k, --kind <kind>', 'what it comes from').choices(EVENT_KINDS).default('cron'))
+  .action(async (prompt: string | undefined, flags: { kind: (typeof EVENT_KINDS)[number] }) => {
+    console.log(await sendEvent(readConfig().home, flags.kind, prompt ?? (await text(process.stdin))))
   })
 
 const queue = program.command('queue').description('Messages that wait or failed, and replies that were not delivered.')

@@ -27,6 +27,20 @@ const DEFAULTS = {
   promptDir: '/home/ada/.aetheel/prompt',
   hooks: [],
   projects: [],
+  discordGuilds: [],
+  discordChannels: [],
+  discordUsers: [],
+  discordRoles: [],
+  discordThreads: true,
+  discordApiUrl: 'https://discord.com/api',
+  attachmentMaxMb: 25,
+  attachmentTypes: [
+    ...['image/*', 'audio/*', 'video/*', 'text/*'],
+    ...['application/pdf', 'application/x-pdf', 'application/json', 'application/x-json'],
+    ...['application/xml', 'application/x-xml', 'application/yaml', 'application/x-yaml'],
+    ...['application/zip', 'application/x-zip', 'application/x-zip-compressed'],
+    ...['application/gzip', 'application/x-gzip'],
+  ],
   home: '/home/ada/.aetheel',
   warnings: [],
 }
@@ -50,8 +64,23 @@ const ALL_VARIABLES = {
   LEASE_MS: '1000',
   DRAIN_TIMEOUT_MS: '0',
   PROMPT_DIR: 'prompts',
+  DISCORD_BOT_TOKEN: 'MTE.x-y_z.abc',
+  DISCORD_OWNER_ID: '100000000000000001',
+  DISCORD_GUILDS: '100000000000000002',
+  DISCORD_CHANNELS: '100000000000000003, 100000000000000004',
+  DISCORD_USERS: '100000000000000005',
+  DISCORD_ROLES: '100000000000000006',
+  DISCORD_THREADS: 'no',
+  OUTPUT_CHANNEL_ID: '100000000000000007',
+  DISCORD_API_URL: 'http://127.0.0.1:8080/discord/',
+  ATTACHMENT_MAX_MB: '8',
+  ATTACHMENT_TYPES: 'Image/*,application/pdf',
   AETHEEL_HOME: 'data',
 }
+
+const ID_PROBLEM =
+  'is no id of Discord, which has 15 to 21 digits: turn on Developer Mode there, right-click, choose Copy ID'
+const QUOTES_PROBLEM = 'write it in quotes: as a number, an id of Discord loses its last digits'
 
 const KNOWN = 'claude, codex, gemini, opencode, pi'
 
@@ -86,6 +115,17 @@ describe('loadConfig from the environment', () => {
       promptDir: resolve('prompts'),
       hooks: [],
       projects: [],
+      discordBotToken: 'MTE.x-y_z.abc',
+      discordOwnerId: '100000000000000001',
+      discordGuilds: ['100000000000000002'],
+      discordChannels: ['100000000000000003', '100000000000000004'],
+      discordUsers: ['100000000000000005'],
+      discordRoles: ['100000000000000006'],
+      discordThreads: false,
+      outputChannelId: '100000000000000007',
+      discordApiUrl: 'http://127.0.0.1:8080/discord',
+      attachmentMaxMb: 8,
+      attachmentTypes: ['image/*', 'application/pdf'],
       home: resolve('data'),
       warnings: [],
     })
@@ -154,6 +194,7 @@ describe('loadConfig from the environment', () => {
     ['SESSION_IDLE_MS', ['-1', 'never']],
     ['LEASE_MS', ['999', '2147483648']],
     ['DRAIN_TIMEOUT_MS', ['-1', '2147483648']],
+    ['ATTACHMENT_MAX_MB', ['0', '501', '2.5']],
   ])('refuses a %s out of its range', (name, values) => {
     expect(values.map((value) => problemsOf({ [name]: value }))).toEqual(
       values.map(() => [expect.stringMatching(new RegExp(`^${name}: must be a whole number`))]),
@@ -176,6 +217,87 @@ describe('loadConfig from the environment', () => {
   ])('takes DATABASE_URL=%s', (url) => {
     expect(loadConfig({ ...HOME, DATABASE_URL: url })).toEqual({ ...DEFAULTS, databaseUrl: url })
   })
+})
+
+describe('loadConfig of Discord', () => {
+  it.each([
+    ...['true', 'TRUE', '1', 'yes', 'Yes'].map((value) => [value, true] as const),
+    ...['false', 'False', '0', 'no', 'NO'].map((value) => [value, false] as const),
+  ])('takes DISCORD_THREADS=%s as %s', (value, discordThreads) => {
+    expect(loadConfig({ ...HOME, DISCORD_THREADS: value })).toEqual({ ...DEFAULTS, discordThreads })
+  })
+
+  it.each(['maybe', '2', 'on', ' true'])('refuses DISCORD_THREADS=%j', (value) => {
+    expect(problemsOf({ DISCORD_THREADS: value })).toEqual(['DISCORD_THREADS: must be true or false'])
+  })
+
+  it.each([
+    ['Bot MTE.abc', 'must be the token alone, without "Bot " before it'],
+    ['bot\tMTE.abc', 'must be the token alone, without "Bot " before it'],
+    ['MTE.abc\n', 'must not have spaces or line breaks in it: copy the token alone'],
+    ['MTE. abc', 'must not have spaces or line breaks in it: copy the token alone'],
+  ])('refuses DISCORD_BOT_TOKEN=%j without repeating it', (token, problem) => {
+    expect(problemsOf({ DISCORD_BOT_TOKEN: token })).toEqual([`DISCORD_BOT_TOKEN: ${problem}`])
+  })
+
+  it.each(['ada', '12345678901234', '1234567890123456789012', '-10000000000000001', '<@100000000000000001>'])(
+    'refuses %j as an id, alone and in a list',
+    (id) => {
+      const list = `100000000000000001,${id}`
+      expect(problemsOf({ DISCORD_OWNER_ID: id, OUTPUT_CHANNEL_ID: id, DISCORD_GUILDS: list })).toEqual([
+        `DISCORD_OWNER_ID: "${id}" ${ID_PROBLEM}`,
+        `DISCORD_GUILDS: "${id}" ${ID_PROBLEM}`,
+        `OUTPUT_CHANNEL_ID: "${id}" ${ID_PROBLEM}`,
+      ])
+    },
+  )
+
+  it('tells of ids that are not in quotes, and of other values that are none', () => {
+    const path = file(`{
+      discordOwnerId: 100000000000000001, discordGuilds: 100000000000000001, discordChannels: ['x', 100000000000000001],
+      discordUsers: 'y, 100000000000000001', discordRoles: {}, discordThreads: 'true', outputChannelId: true,
+      projects: { web: { directory: '.', discordChannels: [100000000000000001] } },
+    }`)
+    expect(problemsOf({}, path).map((problem) => problem.replace(`${path}: `, ''))).toEqual([
+      `projects.web.discordChannels[0]: ${QUOTES_PROBLEM}`,
+      `discordOwnerId: ${QUOTES_PROBLEM}`,
+      `discordGuilds: ${QUOTES_PROBLEM}`,
+      `discordChannels[0]: "x" ${ID_PROBLEM}`,
+      `discordChannels[1]: ${QUOTES_PROBLEM}`,
+      `discordUsers[0]: "y" ${ID_PROBLEM}`,
+      'discordRoles: must be a list of ids, each in quotes',
+      'discordThreads: must be true or false',
+      'outputChannelId: must be text',
+    ])
+  })
+
+  it('refuses a channel in two projects and names both', () => {
+    const path = file(`{ projects: {
+      web: { directory: '.', discordChannels: ['100000000000000001', '100000000000000001'] },
+      api: { directory: '.', discordChannels: ['100000000000000002', '100000000000000001'] },
+    } }`)
+    expect(problemsOf({}, path)).toEqual([
+      `${path}: projects.api.discordChannels[1]: channel 100000000000000001 is of project "web" already, and a channel works in one project: take it out of "web" or of "api"`,
+    ])
+  })
+
+  it.each([
+    ...['discord.com/api', 'ftp://discord.com/api', 'https://', 'https://ada:secret@discord.com/api', 'https://x/a b'],
+    ...['https://discord.com/api?x=1', 'https://discord.com/api/v10', 'https://discord.com/api/v10/'],
+  ])('refuses DISCORD_API_URL=%s without repeating it', (url) => {
+    expect(problemsOf({ DISCORD_API_URL: url })).toEqual([
+      'DISCORD_API_URL: must be a URL such as https://discord.com/api, without user, query and version at the end',
+    ])
+  })
+
+  it.each(['image', '*/*', 'image/', '/png', 'image/*/x', 'text/plain; charset=utf-8'])(
+    'refuses ATTACHMENT_TYPES=%s',
+    (type) => {
+      expect(problemsOf({ ATTACHMENT_TYPES: `text/plain,${type}` })).toEqual([
+        `ATTACHMENT_TYPES: "${type}" is no MIME type, such as image/png, and no kind of them, such as image/*`,
+      ])
+    },
+  )
 })
 
 describe('loadConfig from a file', () => {
@@ -237,7 +359,7 @@ describe('loadConfig from a file', () => {
       projects: {
         Web_1: {
           directory: '/srv/web', backend: 'codex', model: 'some-model', allowedTools: 'read,edit',
-          queryTimeoutMs: 1000, maxTurns: 2,
+          queryTimeoutMs: 1000, maxTurns: 2, discordChannels: ['100000000000000001'],
         },
       },
     }`)
@@ -253,6 +375,7 @@ describe('loadConfig from a file', () => {
           allowedTools: ['read', 'edit'],
           queryTimeoutMs: 1000,
           maxTurns: 2,
+          discordChannels: ['100000000000000001'],
         },
       ],
       configFile: path,

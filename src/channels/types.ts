@@ -2,7 +2,10 @@
 
 import type { AgentEvent } from '../backends/types.js'
 
-export const MESSAGE_KINDS = ['message', 'heartbeat', 'cron', 'hook', 'webhook'] as const
+/** What begins a turn beside a person. */
+export const EVENT_KINDS = ['heartbeat', 'cron', 'hook', 'webhook'] as const
+
+export const MESSAGE_KINDS = ['message', ...EVENT_KINDS] as const
 
 export type MessageKind = (typeof MESSAGE_KINDS)[number]
 
@@ -10,8 +13,10 @@ export type MessageKind = (typeof MESSAGE_KINDS)[number]
 export interface Place {
   /** The platform's name of the conversation: a thread, a chat, a number. */
   address: string
-  /** The address of what it is part of, such as the channel of a thread: a new conversation begins with its settings. */
+  /** The address of what it is part of, such as the channel of a thread; its settings hold where there are no others. */
   parent?: string
+  /** The project that the operator has given to this place. */
+  projectId?: string
 }
 
 /** A file that came with a message. */
@@ -43,6 +48,14 @@ export type Acceptance =
   /** The reason goes to the person as a reply, too. */
   | { status: 'refused'; messageId: string; conversationId: string; reason: string }
 
+/** A file that an answer names. Whether it may be sent is decided when it is opened. */
+export interface OutgoingFile {
+  /** As the agent wrote it; a relative one begins at the directory. */
+  path: string
+  /** Where the agent worked: nothing outside of it is sent. */
+  directory: string
+}
+
 /** What a person is told. */
 export interface Reply {
   /** The agent's answer, or why there is none. */
@@ -50,8 +63,7 @@ export interface Reply {
   /** What the gateway adds, such as that the session was lost; a sentence each. */
   notes: string[]
   isError: boolean
-  /** Absolute paths of files that go with it. */
-  files?: string[]
+  files?: OutgoingFile[]
   /** The message failed and may be taken up again. */
   canRetry?: true
   /** When the message it waits with is taken up, in milliseconds since the epoch. */
@@ -80,6 +92,15 @@ export interface LiveEvent {
   event: AgentEvent
 }
 
+/** A command, for platforms that show them to people. */
+export interface CommandDescription {
+  name: string
+  meaning: string
+  argument?: { name: string; meaning: string; isRequired: boolean; hasSuggestions: boolean }
+  /** It changes nothing: the answer is for who asked. */
+  isQuestion: boolean
+}
+
 /** A choice that is offered while a person types a command. */
 export interface Suggestion {
   /** What is shown. */
@@ -95,6 +116,7 @@ export interface ChannelHost {
   onEdit(message: ChannelMessage): Promise<'changed' | 'late' | 'unknown'>
   /** The person has taken a message back; it is left out unless an agent has begun with it. */
   onDelete(platformId: string): Promise<void>
+  commands(): CommandDescription[]
   /** Whether a line is a command and not for the agent. */
   isCommand(line: string): boolean
   /** A line such as `/stop`; the answer is for the person. */
@@ -118,6 +140,8 @@ export type ButtonAction = (typeof BUTTON_ACTIONS)[number]
 
 export interface Channel {
   readonly name: string
+  /** Whether files can go with a reply. */
+  readonly takesFiles?: boolean
   /** Contract: rejects only for what the operator must put right; what passes by itself is waited for. */
   start(host: ChannelHost): Promise<void>
   /** Contract: resolves when the platform has taken it; a rejection is tried again until the reply expires. */

@@ -6,7 +6,7 @@ import {
   type SettingSource,
 } from '../config.js'
 import { SETTING_NAMES, VARIABLES } from '../config-schema.js'
-import { maskDatabaseUrl, maskHookUrl } from '../config-secrets.js'
+import { MASK, maskDatabaseUrl, maskHookUrl } from '../config-secrets.js'
 import { GatewayError } from '../errors.js'
 import { table } from './table.js'
 
@@ -56,7 +56,7 @@ export function configShow(options: ConfigOptions & { isJson: boolean }): Report
     const rows = settings.flatMap((setting) => settingRows(setting))
     return [
       `Configuration file: ${config.configFile ?? 'none'}`,
-      table([['SETTING', 'VALUE', 'FROM'], ...rows]),
+      table([['SETTING', 'FROM', 'VALUE'], ...rows]),
       ...warningLines(config),
     ].join('\n')
   })
@@ -78,6 +78,7 @@ function effectiveSettings(environment: NodeJS.ProcessEnv, { config, sourceOf }:
   const shown: Partial<GatewayConfig> = {
     ...config,
     ...(config.databaseUrl !== undefined && { databaseUrl: maskDatabaseUrl(config.databaseUrl) }),
+    ...(config.discordBotToken !== undefined && { discordBotToken: MASK }),
     hooks: config.hooks.map((hook) => (hook.url === undefined ? hook : { ...hook, url: maskHookUrl(hook.url) })),
   }
   const home: Setting = environment['AETHEEL_HOME']
@@ -95,8 +96,8 @@ function effectiveSettings(environment: NodeJS.ProcessEnv, { config, sourceOf }:
 function settingRows({ name, value, from, variable }: Setting): string[][] {
   const source = variable === undefined ? from : `${from} (${variable})`
   const entries: unknown[] = (name === 'hooks' || name === 'projects') && Array.isArray(value) ? value : []
-  if (entries.length === 0) return [[name, value === null ? '-' : JSON.stringify(value), source]]
-  return entries.map((entry, index) => [`${name}[${index}]`, JSON.stringify(entry), source])
+  if (entries.length === 0) return [[name, source, value === null ? '-' : JSON.stringify(value)]]
+  return entries.map((entry, index) => [`${name}[${index}]`, source, JSON.stringify(entry)])
 }
 
 function warningLines({ warnings }: GatewayConfig): string[] {

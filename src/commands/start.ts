@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { TerminalChannel } from '../channels/terminal.js'
-import type { GatewayConfig } from '../config.js'
+import type { Channel } from '../channels/types.js'
+import { type GatewayConfig, projectOfChannel } from '../config.js'
 import { gatewayHandlers } from '../control/gateway-handlers.js'
 import { socketPath } from '../control/protocol.js'
 import { type ControlServer, requireSocketPath, startControlServer } from '../control/server.js'
@@ -29,14 +30,15 @@ export async function start({ config, environment, log, stdout, signal }: StartO
   try {
     let control: ControlServer | undefined
     const terminal = new TerminalChannel(async () => control?.close())
-    const channels = [terminal]
+    const discord = await openDiscord(config, log)
+    const channels = [terminal, ...(discord ? [discord] : [])]
     const gateway = await startGateway(config, { environment, log, channels })
     try {
       control = await startControlServer(path, gatewayHandlers(gateway, terminal, config, Date.now), log)
       print(`Configuration: ${config.configFile ?? 'no file, environment and defaults'}`)
       print(`Data: ${config.home}${gateway.store.engine === 'postgres' ? ', messages in PostgreSQL' : ''}`)
       print(`Agent: ${config.agentBackend}`)
-      print(`Channels: ${channels.map(({ name }) => name).join(', ')}; there are no others to configure yet`)
+      print(`Channels: ${channels.map(({ name }) => name).join(', ')}${discord ? '' : '; "aetheel init" adds Discord'}`)
       print('Aetheel is running. Talk to it: aetheel chat')
       await aborted(signal)
       print('Stopping: what is under way may finish. Once more, and it stops at once.')
@@ -46,6 +48,28 @@ export async function start({ config, environment, log, stdout, signal }: StartO
   } finally {
     unlock()
   }
+}
+
+/** Contract: its library is loaded only where it is used. */
+export async function openDiscord(config: GatewayConfig, log: Log): Promise<Channel | undefined> {
+  const { discordBotToken: token, discordApiUrl: apiUrl, discordOwnerId: ownerId } = config
+  if (token === undefined) return undefined
+  const { DiscordChannel } = await import('../channels/discord/discord-channel.js')
+  return new DiscordChannel({
+    token,
+    apiUrl,
+    ...(ownerId !== undefined && { ownerId }),
+    access: {
+      guilds: config.discordGuilds,
+      channels: config.discordChannels,
+      users: config.discordUsers,
+      roles: config.discordRoles,
+    },
+    opensThreads: config.discordThreads,
+    projectOf: (channelId) => projectOfChannel(config, channelId),
+    log,
+    now: Date.now,
+  })
 }
 
 async function aborted(signal: AbortSignal): Promise<void> {

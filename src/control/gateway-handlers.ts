@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { TerminalChannel } from '../channels/terminal.js'
-import type { GatewayConfig } from '../config.js'
+import { type GatewayConfig, projectOfChannel } from '../config.js'
 import { GatewayError } from '../errors.js'
 import type { Gateway } from '../gateway.js'
 import type { Message } from '../store/inbox.js'
@@ -15,7 +15,7 @@ const MESSAGE_CHARACTERS = 2_000
 export function gatewayHandlers(
   gateway: Gateway,
   terminal: TerminalChannel,
-  config: Pick<GatewayConfig, 'agentBackend'>,
+  config: GatewayConfig,
   now: () => number,
 ): Handlers {
   const { store } = gateway
@@ -52,7 +52,20 @@ export function gatewayHandlers(
 
     'chat.send': (message) => host.onMessage(message),
 
-    'chat.command': async ({ address, author, line }) => ({ answer: await host.onCommand(address, author, line) }),
+    'event.send': async ({ kind, text }) => {
+      const { outputChannelId: address, discordBotToken } = config
+      if (address === undefined || discordBotToken === undefined) {
+        const advice = 'Set OUTPUT_CHANNEL_ID to a channel of Discord, and DISCORD_BOT_TOKEN'
+        throw new GatewayError('config_invalid', `There is nowhere to say the answer. ${advice}.`)
+      }
+      const projectId = projectOfChannel(config, address)
+      const place = { address, ...(projectId !== undefined && { projectId }) }
+      return gateway
+        .hostOf('discord')
+        .onMessage({ ...place, platformId: `event:${randomUUID()}`, author: kind, kind, text })
+    },
+
+    'chat.command': async ({ address, author, line }) => ({ answer: await host.onCommand({ address }, author, line) }),
   }
 }
 
@@ -69,7 +82,7 @@ async function chooseProject(
     throw new GatewayError('not_found', `There is no project ${projectId}. ${advice}`)
   }
   const conversation = await store.conversations.find(channel, address)
-  const id = conversation?.id ?? (await store.conversations.enter(channel, address, randomUUID(), now())).id
+  const id = conversation?.id ?? (await store.conversations.enter({ channel, address }, randomUUID(), now())).id
   await store.conversations.configure(id, { projectId })
 }
 

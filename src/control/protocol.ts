@@ -8,7 +8,7 @@
 
 import { join } from 'node:path'
 import { z } from 'zod'
-import type { Acceptance, LiveEvent, OutgoingReply } from '../channels/types.js'
+import { type Acceptance, EVENT_KINDS, type LiveEvent, type OutgoingReply } from '../channels/types.js'
 import type { MessageState } from '../store/schema.js'
 
 const name = () =>
@@ -24,6 +24,7 @@ export const PARAMETERS = {
   'chat.history': z.object({ address: name(), afterSeq: z.int().min(0), limit: z.int().min(1).max(500) }),
   'chat.send': z.object({ address: name(), platformId: name(), author: name(), text: z.string() }),
   'chat.command': z.object({ address: name(), author: name(), line: z.string() }),
+  'event.send': z.object({ kind: z.enum(EVENT_KINDS), text: z.string() }),
   'queue.retry': z.object({ id: name() }),
   'queue.drop': z.object({ id: name() }),
   'sessions.reset': z.object({ conversation: name() }),
@@ -41,6 +42,7 @@ interface Results {
   'chat.history': { entries: HistoryEntry[] }
   'chat.send': Acceptance
   'chat.command': { answer: string }
+  'event.send': Acceptance
   /** With the whole id. */
   'queue.retry': { id: string; kind: 'message' | 'reply' }
   'queue.drop': { id: string }

@@ -3,11 +3,23 @@ import type { MarkdownConfig, MarkdownFileName } from './markdown-config-loader.
 export interface PromptContext {
   /** What the agent is called for. */
   kind: 'message' | 'heartbeat' | 'cron' | 'hook' | 'webhook'
+  /** Whether files that its answer names are sent with it. */
+  canSendFiles?: boolean
 }
+
+/** Must say the same as `readMediaTokens` reads. */
+const SENDING_FILES = `You can send files to the person. For each file, write a line of its own into your answer:
+
+MEDIA:<path>
+
+The path is absolute or relative to your working directory, and nothing else stands on the line. The line is taken out of
+your answer and the file is attached to it. Inside a code block the line stays text. Only regular files under your working
+directory are sent, and none that usually hold secrets, such as \`.env\`, private keys or \`.git\`. Do not send a file unless
+it is asked for or is part of the answer.`
 
 /** Makes one system prompt of the prompt files. Contract: the same files and context give the same text. */
 export class SystemPromptAssembler {
-  assemble(markdown: MarkdownConfig, { kind }: PromptContext): string {
+  assemble(markdown: MarkdownConfig, { kind, canSendFiles = false }: PromptContext): string {
     const file = (heading: string, name: MarkdownFileName) => section(`# ${heading}`, markdown[name] ?? '')
     const skills = markdown.skills.map(({ name, text }) => section(`## ${name}`, text))
     return join([
@@ -17,6 +29,7 @@ export class SystemPromptAssembler {
       file('Agents', 'agents'),
       file('Tools', 'tools'),
       section('# Skills', join(skills)),
+      canSendFiles ? section('# Files', SENDING_FILES) : '',
       // What changes most often stands last: providers cache a prompt up to its first change.
       file('Memory', 'memory'),
       kind === 'heartbeat' ? file('Heartbeat', 'heartbeat') : '',

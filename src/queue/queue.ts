@@ -71,7 +71,7 @@ export class Queue {
   /** Contract: when this settles, the message is on disk, or the person is going to be told why not. */
   async accept(incoming: IncomingMessage): Promise<Acceptance> {
     const { newId, now, maxQueueDepth } = this.options
-    const { channel, address, platformId, author } = incoming
+    const { channel, address, parent, projectId, platformId, author } = incoming
     if (![address, platformId, author].every((name) => name !== '' && name.length <= MAX_NAME_CHARACTERS)) {
       const rule = `must have 1 to ${MAX_NAME_CHARACTERS} characters each`
       throw new GatewayError('request_invalid', `The address, the id and the author of a message ${rule}.`)
@@ -80,7 +80,13 @@ export class Queue {
     const invalid = problemOf(text)
     return this.store.transaction(async (tables) => {
       const at = now()
-      const { id: conversationId, seq } = await tables.conversations.enter(channel, address, newId(), at)
+      const place = {
+        channel,
+        address,
+        ...(parent !== undefined && { parent }),
+        ...(projectId !== undefined && { projectId }),
+      }
+      const { id: conversationId, seq } = await tables.conversations.enter(place, newId(), at)
       const ahead = await tables.inbox.countOpen(conversationId)
       const isWorking = ahead > 0 && (await tables.inbox.first(conversationId))?.state === 'active'
       const waiting = isWorking ? ahead - 1 : ahead
@@ -100,7 +106,7 @@ export class Queue {
       const messageId = message.id
       if (problem === undefined) {
         await tables.inbox.enqueue(message, ahead, at)
-        return { status: 'accepted', messageId, conversationId, position: ahead }
+        return { status: 'accepted', messageId, conversationId, position: ahead, notes: [] }
       }
       const reply = { text: problem, notes: [], isError: true }
       await this.#reply(tables, { conversationId, channel, address, messageId }, reply, at)
@@ -182,6 +188,20 @@ export class Queue {
       if (error instanceof ClaimLost) return 'lost'
       throw error
     }
+  }
+
+  /** Changes the text of a message that waits. Contract: one that would be refused as a new message stays as it is. */
+  async edit(channel: string, platformId: string, newText: string): Promise<'changed' | 'late' | 'unknown'> {
+    const text = withoutNul(newText)
+    return this.store.transaction(async (tables) => {
+      const found = await tables.inbox.findByPlatformId(channel, platformId)
+      if (!found) return 'unknown'
+      await this.#lockMessage(tables, found.id, this.options.now())
+      const job = await tables.inbox.job(found.id)
+      if (!job || job.state === 'active') return 'late'
+      if (problemOf(text) === undefined) await tables.inbox.changeText(found.id, text)
+      return 'changed'
+    })
   }
 
   /** Takes a message out that nobody works on, or lets go of an undelivered reply; `active` when somebody works on it. */

@@ -14,7 +14,7 @@ export interface SenderOptions {
   channels: Channel[]
   /** Serves this conversation alone. */
   address?: string
-  store: Pick<Store, 'outbox'>
+  store: Pick<Store, 'outbox' | 'inbox'>
   onSent(delivery: Delivery): void
   /** Nobody will read it now: tell the operator. */
   onUndelivered(delivery: Delivery): void
@@ -120,11 +120,20 @@ export class Sender {
 
   async #send(delivery: Delivery): Promise<void> {
     const { channels, store, now, log, onSent, onUndelivered, onStep, sendTimeoutMs = SEND_TIMEOUT_MS } = this.options
-    const { id, address, messageId, reply, attempts, expiresAt } = delivery
+    const { id, address, messageId, reply, attempts, createdAt, expiresAt } = delivery
     try {
       const channel = channels.find(({ name }) => name === delivery.channel)
       if (!channel) throw new Error(`There is no channel ${delivery.channel}`)
-      const outgoing = { ...reply, idempotencyKey: id, address, ...(messageId !== undefined && { messageId }) }
+      const message = messageId === undefined ? undefined : await store.inbox.get(messageId)
+      const outgoing = {
+        ...reply,
+        idempotencyKey: id,
+        address,
+        ...(messageId !== undefined && { messageId }),
+        ...(message && { platformId: message.platformId }),
+        createdAt,
+        attempt: attempts,
+      }
       await within(sendTimeoutMs, this.#deadline.signal, (signal) => channel.send(outgoing, signal))
     } catch (error) {
       const problem = messageOf(error)

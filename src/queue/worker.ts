@@ -5,9 +5,12 @@
 // - A result is written until it is written. The agent has done its work; a full disk must not undo it.
 
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Reply } from '../channels/types.js'
 import { GatewayError, messageOf } from '../errors.js'
 import type { Log } from '../log.js'
 import type { TurnListener, TurnOutcome } from '../runtime/agent-runtime.js'
+import { readMediaTokens } from '../media/media-tokens.js'
+import { explainFailure } from '../runtime/explain-failure.js'
 import { planRetry } from '../runtime/retry.js'
 import type { RecordedEvent } from '../store/runs.js'
 import type { Store } from '../store/store.js'
@@ -21,6 +24,8 @@ export type Step = 'accepted' | 'claimed' | 'streaming' | 'finished' | 'committe
 export interface TurnPlan {
   backend: string
   model?: string
+  /** The directory of which the answer may name files that go with it; none without it. */
+  filesFrom?: string
   run(runId: string, signal: AbortSignal, listener: TurnListener): Promise<TurnOutcome>
 }
 
@@ -84,10 +89,10 @@ export class Worker {
     if (!this.#isClaiming) void this.#claimAll()
   }
 
-  /** Ends the turn of a conversation; settles when nothing of it is alive. */
-  async cancel(conversationId: string): Promise<StoppedTurn | undefined> {
+  /** Ends the turn of a conversation, or only that of the one message; settles when nothing of it is alive. */
+  async cancel(conversationId: string, messageId?: string): Promise<StoppedTurn | undefined> {
     const turn = this.#turns.get(conversationId)
-    if (!turn) return undefined
+    if (!turn || (messageId !== undefined && turn.work.message.id !== messageId)) return undefined
     this.#end(turn, 'cancelled')
     await turn.done
     const { work, backend, startedAt } = turn
@@ -216,7 +221,7 @@ export class Worker {
           }),
       })
       onStep('finished')
-      return [this.#judge(turn, runId, outcome), () => recorder.flush()]
+      return [this.#judge(turn, runId, outcome, turnPlan), () => recorder.flush()]
     } finally {
       recorder.close()
     }
@@ -234,20 +239,23 @@ export class Worker {
     }
   }
 
-  #judge({ work, ending, backend }: Turn, runId: string, { result, notes, session }: TurnOutcome): Settlement {
+  #judge({ work, ending }: Turn, runId: string, outcome: TurnOutcome, { backend, filesFrom }: TurnPlan): Settlement {
+    const { result, notes, session } = outcome
     const run = { id: runId, result }
     const keep = session && { session }
     const { failure, finalOutput = '' } = result
-    if (!failure) return { kind: 'answered', run, reply: { text: finalOutput, notes, isError: false }, ...keep }
+    if (!failure) {
+      return { kind: 'answered', run, reply: { ...answer(finalOutput, filesFrom), notes, isError: false }, ...keep }
+    }
     if (ending !== undefined && ending !== 'cancelled') return { kind: 'handed-back', runId }
     if (ending === 'cancelled') return { kind: 'cancelled', run, ...keep }
     const { now } = this.options
     const retry = planRetry(failure, work.claim.failures, now())
     if (!retry) {
-      const reply = { text: failure.message, notes, isError: true }
+      const reply: Reply = { text: explainFailure(failure, backend, now()), notes, isError: true, canRetry: true }
       return { kind: 'failed', problem: `${failure.reason}: ${failure.message}`, reply, run, ...keep }
     }
-    const note = retry.isAttempt ? undefined : { text: waitingText(backend, retry.at), notes: [], isError: false }
+    const note = retry.isAttempt ? undefined : waitingReply(backend, retry.at)
     return { kind: 'retry', ...retry, run, ...(note && { note }), ...keep }
   }
 
@@ -319,11 +327,19 @@ export class Worker {
   }
 }
 
-function failed(problem: string): Settlement {
-  return { kind: 'failed', problem, reply: { text: problem, notes: [], isError: true } }
+/** The text for the person, and the files that it names. */
+function answer(output: string, directory: string | undefined): Pick<Reply, 'text' | 'files'> {
+  if (directory === undefined) return { text: output }
+  const { text, paths } = readMediaTokens(output)
+  return { text, ...(paths.length > 0 && { files: paths.map((path) => ({ path, directory })) }) }
 }
 
-function waitingText(backend: string, until: number): string {
-  const time = new Date(until).toISOString().replace('T', ' ').slice(0, 16)
-  return `The limit of ${backend} is reached. Your message waits and is answered after ${time} UTC.`
+function failed(problem: string): Settlement {
+  return { kind: 'failed', problem, reply: { text: problem, notes: [], isError: true, canRetry: true } }
+}
+
+function waitingReply(backend: string, waitsUntil: number): Reply {
+  const time = new Date(waitsUntil).toISOString().replace('T', ' ').slice(0, 16)
+  const text = `The limit of ${backend} is reached. Your message waits and is answered after ${time} UTC.`
+  return { text, notes: [], isError: false, waitsUntil }
 }

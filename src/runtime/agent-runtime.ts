@@ -17,6 +17,8 @@ export interface GatewayEvent {
   runId?: string
   /** Whether an earlier attempt was cut off, perhaps after the agent had begun. */
   wasInterrupted?: boolean
+  /** Whether files can go with the answer. */
+  canSendFiles?: boolean
   workingDir?: string
   model?: string
   allowedTools?: string[]
@@ -110,7 +112,10 @@ export class AgentRuntime {
       this.sessionManager.get(channelId, this.#backend.name()),
       this.markdownConfigLoader.load(),
     ])
-    const systemPrompt = this.systemPromptAssembler.assemble(markdown, { kind: event.kind ?? 'message' })
+    const systemPrompt = this.systemPromptAssembler.assemble(markdown, {
+      kind: event.kind ?? 'message',
+      canSendFiles: event.canSendFiles ?? false,
+    })
     const turn = { event, workingDir, systemPrompt, signal }
     // Most agents find a session only where it began, and some hang when it is not there.
     const isHere = known?.directory === workingDir

@@ -2,12 +2,12 @@
 
 import { type Kysely, sql } from 'kysely'
 import type { MessageKind, Reply } from '../channels/types.js'
-import { type Conversation, toConversation } from './conversations.js'
+import type { Conversation } from './conversations.js'
 import type { DeliveryState, MessageState, Schema } from './schema.js'
 
 export const DAY_MS = 24 * 3_600_000
 
-export interface ArchivedConversation extends Conversation {
+export interface ArchivedConversation extends Pick<Conversation, 'id' | 'channel' | 'address'> {
   updatedAt: number
 }
 
@@ -64,24 +64,24 @@ export interface SearchedText extends SearchCandidate {
   text: string
 }
 
+const ARCHIVED_COLUMNS = ['id', 'channel', 'address', 'updated_at as updatedAt'] as const
+
 export class ArchiveQueries {
   constructor(private readonly db: Kysely<Schema>) {}
 
   async conversation(id: string): Promise<ArchivedConversation | undefined> {
-    const row = await this.db.selectFrom('conversations').selectAll().where('id', '=', id).executeTakeFirst()
-    return row && { ...toConversation(row), updatedAt: row.updated_at }
+    return this.db.selectFrom('conversations').select(ARCHIVED_COLUMNS).where('id', '=', id).executeTakeFirst()
   }
 
   /** In order of their ids, after the one given. */
   async conversations(afterId: string, limit: number): Promise<ArchivedConversation[]> {
-    const rows = await this.db
+    return this.db
       .selectFrom('conversations')
-      .selectAll()
+      .select(ARCHIVED_COLUMNS)
       .where('id', '>', afterId)
       .orderBy('id')
       .limit(limit)
       .execute()
-    return rows.map((row) => ({ ...toConversation(row), updatedAt: row.updated_at }))
   }
 
   /** The beginnings of the UTC days to which something was added, or of which something changed; in order. */

@@ -1,12 +1,18 @@
 import type { Kysely } from 'kysely'
+import type { Place } from '../channels/types.js'
 import type { Schema } from './schema.js'
+
+/** Where a conversation is, as its channel says. */
+export interface ConversationPlace extends Place {
+  channel: string
+}
 
 /** A thread, a direct message, a chat: the unit of order. */
 export interface Conversation {
   id: string
   channel: string
   address: string
-  /** What this conversation has of its own; the rest comes from its project and the configuration. */
+  /** What was chosen for it or for what it is part of; the rest comes from its project and the configuration. */
   projectId?: string
   backend?: string
   model?: string
@@ -22,14 +28,16 @@ export class Conversations {
   constructor(private readonly db: Kysely<Schema>) {}
 
   /** Finds or makes the conversation, and gives the next number in it. Nobody else gets one until we commit. */
-  async enter(channel: string, address: string, newId: string, now: number): Promise<{ id: string; seq: number }> {
+  async enter(place: ConversationPlace, newId: string, now: number): Promise<{ id: string; seq: number }> {
+    const { channel, address, parent = null, projectId = null } = place
+    const values = { parent, given_project_id: projectId, updated_at: now }
     const { id, last_seq: seq } = await this.db
       .insertInto('conversations')
-      .values({ id: newId, channel, address, last_seq: 1, created_at: now, updated_at: now })
+      .values({ id: newId, channel, address, last_seq: 1, created_at: now, ...values })
       .onConflict((conflict) =>
         conflict
           .columns(['channel', 'address'])
-          .doUpdateSet(({ ref, eb }) => ({ last_seq: eb(ref('conversations.last_seq'), '+', 1), updated_at: now })),
+          .doUpdateSet(({ ref, eb }) => ({ last_seq: eb(ref('conversations.last_seq'), '+', 1), ...values })),
       )
       .returning(['id', 'last_seq'])
       .executeTakeFirstOrThrow()
@@ -48,18 +56,42 @@ export class Conversations {
   }
 
   async get(id: string): Promise<Conversation | undefined> {
-    const row = await this.db.selectFrom('conversations').selectAll().where('id', '=', id).executeTakeFirst()
+    const row = await this.#withParent().where('conversations.id', '=', id).executeTakeFirst()
     return row && toConversation(row)
   }
 
   async find(channel: string, address: string): Promise<Conversation | undefined> {
-    const row = await this.db
-      .selectFrom('conversations')
-      .selectAll()
-      .where('channel', '=', channel)
-      .where('address', '=', address)
+    const row = await this.#withParent()
+      .where('conversations.channel', '=', channel)
+      .where('conversations.address', '=', address)
       .executeTakeFirst()
     return row && toConversation(row)
+  }
+
+  /** The addresses of those in which something happened since then, latest first. */
+  async addresses(channel: string, since: number): Promise<string[]> {
+    const rows = await this.db
+      .selectFrom('conversations')
+      .select('address')
+      .where('channel', '=', channel)
+      .where('updated_at', '>=', since)
+      .orderBy('updated_at', 'desc')
+      .execute()
+    return rows.map(({ address }) => address)
+  }
+
+  #withParent() {
+    return this.db
+      .selectFrom('conversations')
+      .leftJoin('conversations as parent', (join) =>
+        join.onRef('parent.address', '=', 'conversations.parent').onRef('parent.channel', '=', 'conversations.channel'),
+      )
+      .selectAll('conversations')
+      .select([
+        'parent.project_id as parent_project_id',
+        'parent.backend as parent_backend',
+        'parent.model as parent_model',
+      ])
   }
 
   /** `null` takes a setting back. */
@@ -74,15 +106,24 @@ export class Conversations {
   }
 }
 
-type Row = Schema['conversations']
+type Row = Schema['conversations'] & {
+  parent_project_id: string | null
+  parent_backend: string | null
+  parent_model: string | null
+}
 
-export function toConversation(row: Row): Conversation {
+function toConversation(row: Row): Conversation {
+  const projectId = row.project_id ?? row.parent_project_id ?? row.given_project_id
+  // Together: a model of one agent is unknown to another.
+  const isOwn = row.backend !== null || row.model !== null
+  const backend = isOwn ? row.backend : row.parent_backend
+  const model = isOwn ? row.model : row.parent_model
   return {
     id: row.id,
     channel: row.channel,
     address: row.address,
-    ...(row.project_id !== null && { projectId: row.project_id }),
-    ...(row.backend !== null && { backend: row.backend }),
-    ...(row.model !== null && { model: row.model }),
+    ...(projectId !== null && { projectId }),
+    ...(backend !== null && { backend }),
+    ...(model !== null && { model }),
   }
 }

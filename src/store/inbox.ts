@@ -272,6 +272,11 @@ export class Inbox {
     return row && { messageId: row.message_id, state: row.state, dueAt: row.due_at }
   }
 
+  /** Contract: nobody works on it, and the conversation's row is locked. */
+  async changeText(messageId: string, text: string): Promise<void> {
+    await this.db.updateTable('messages').set({ text }).where('id', '=', messageId).execute()
+  }
+
   /** Asks whoever works on it to stop; they see it when they renew. */
   async requestCancel(messageId: string): Promise<void> {
     await this.db.updateTable('jobs').set({ is_cancelled: 1 }).where('message_id', '=', messageId).execute()

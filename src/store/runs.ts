@@ -1,6 +1,6 @@
-import type { Kysely } from 'kysely'
-import type { AgentEvent, AgentResult } from '../backends/types.js'
-import type { RunState, Schema } from './schema.js'
+import { type Kysely, sql } from 'kysely'
+import type { AgentEvent, AgentResult, TokenUsage } from '../backends/types.js'
+import type { JobState, RunState, Schema } from './schema.js'
 
 export interface NewRun {
   id: string
@@ -26,8 +26,67 @@ export interface RecordedEvent {
   event: AgentEvent
 }
 
+/** A tool that an agent used. */
+export interface UsedTool {
+  name: string
+  input: Record<string, unknown>
+  /** Whether it has not come to its end. */
+  isRunning: boolean
+}
+
+/** A session in which an agent has worked. */
+export interface UsedSession {
+  backend: string
+  sessionId: string
+  /** When it was last worked in. */
+  usedAt: number
+  /** The beginning of the last message to it. */
+  question: string
+  /** What it has used in all, of an agent that counts that way. */
+  usage?: TokenUsage
+}
+
+/** Where sessions are looked for. */
+export interface SessionFilter {
+  /** That of their conversations; undefined for those that have none. */
+  projectId: string | undefined
+  /** One that is known to have begun elsewhere is left out: most agents find it only there. */
+  directory: string
+  since: number
+  /** How the id begins. */
+  prefix?: string
+}
+
+/** Whose runs are counted: those of one conversation, or of all with that project or without any. */
+export type UsageScope = { conversationId: string } | { projectId: string | undefined }
+
+/** What turns have used, as far as their agents told. */
+export interface Usage {
+  turns: number
+  workedMs: number
+  tokens?: Omit<TokenUsage, 'reasoningTokens' | 'totalTokens'>
+  costUsd?: number
+  /** How many of the turns have told their cost. */
+  pricedTurns: number
+}
+
+/** A message that is worked on, or waits for it. */
+export interface WaitingMessage {
+  author: string
+  /** Its beginning. */
+  text: string
+  receivedAt: number
+  state: JobState
+  /** Of `ready`: when it may run. */
+  dueAt: number
+}
+
 /** A statement of either engine takes at least this many rows of four values. */
 const ROWS_AT_ONCE = 500
+/** Of a message, enough to recognise it by. */
+const BEGINNING = sql<string>`substr(messages.text, 1, 400)`.as('text')
+/** An agent does not use more tools at once. */
+const LATEST_TOOL_EVENTS = 20
 
 export class Runs {
   constructor(private readonly db: Kysely<Schema>) {}
@@ -125,10 +184,176 @@ export class Runs {
     return rows.map(toRun)
   }
 
+  /** The run of a message that goes on now. */
+  async running(messageId: string): Promise<RunRecord | undefined> {
+    const row = await this.db
+      .selectFrom('runs')
+      .selectAll()
+      .where('message_id', '=', messageId)
+      .where('state', '=', 'running')
+      .orderBy('started_at', 'desc')
+      .limit(1)
+      .executeTakeFirst()
+    return row && toRun(row)
+  }
+
+  /** The tools that a run has used lately, latest first. */
+  async latestTools(runId: string): Promise<UsedTool[]> {
+    const rows = await this.db
+      .selectFrom('events')
+      .select('body')
+      .where('run_id', '=', runId)
+      .where('type', 'in', ['tool_use', 'tool_result'])
+      .orderBy('seq', 'desc')
+      .limit(LATEST_TOOL_EVENTS)
+      .execute()
+    // An end comes after its beginning, so that of any tool found here is found too.
+    const ended = new Set<string>()
+    return rows.flatMap(({ body }) => {
+      const event = JSON.parse(body) as AgentEvent
+      if (event.type === 'tool_result') ended.add(event.toolId)
+      if (event.type !== 'tool_use') return []
+      return [{ name: event.toolName, input: event.toolInput, isRunning: !ended.has(event.toolId) }]
+    })
+  }
+
+  /** What is worked on and waits in a conversation, in order. */
+  async waiting(conversationId: string, limit: number): Promise<WaitingMessage[]> {
+    const rows = await this.db
+      .selectFrom('jobs')
+      .innerJoin('messages', 'messages.id', 'jobs.message_id')
+      .select(['messages.author', 'messages.received_at', 'jobs.state', 'jobs.due_at', BEGINNING])
+      .where('jobs.conversation_id', '=', conversationId)
+      .orderBy('jobs.seq')
+      .limit(limit)
+      .execute()
+    return rows.map((row) => ({
+      author: row.author,
+      text: row.text,
+      receivedAt: row.received_at,
+      state: row.state,
+      dueAt: row.due_at,
+    }))
+  }
+
+  /** The sessions of a project's conversations, last used first. */
+  async sessions({ projectId, directory, since, prefix = '' }: SessionFilter, limit: number): Promise<UsedSession[]> {
+    const ranked = this.db
+      .selectFrom('runs')
+      .select([
+        'id',
+        sql<number>`row_number() over (partition by backend, session_id order by started_at desc, id desc)`.as('rank'),
+      ])
+      .where('session_id', 'is not', null)
+      .where(sql`substr(session_id, 1, ${prefix.length})`, '=', prefix)
+      .where('started_at', '>=', since)
+      .where('conversation_id', 'in', conversationsOf(this.db, projectId))
+    const rows = await this.db
+      .selectFrom(ranked.as('ranked'))
+      .innerJoin('runs', 'runs.id', 'ranked.id')
+      .innerJoin('messages', 'messages.id', 'runs.message_id')
+      .select(['runs.backend', 'runs.session_id', 'runs.started_at', 'runs.result', BEGINNING])
+      .$narrowType<{ session_id: string }>()
+      .where('ranked.rank', '=', 1)
+      .where(({ not, exists, selectFrom }) =>
+        not(
+          exists(
+            selectFrom('sessions')
+              .select('sessions.session_id')
+              .whereRef('sessions.session_id', '=', 'runs.session_id')
+              .whereRef('sessions.backend', '=', 'runs.backend')
+              .where('sessions.directory', '<>', directory),
+          ),
+        ),
+      )
+      .orderBy('runs.started_at', 'desc')
+      .limit(limit)
+      .execute()
+    return rows.map(({ backend, session_id: sessionId, started_at: usedAt, text: question, result }) => {
+      const usage = result === null ? undefined : (JSON.parse(result) as AgentResult).sessionUsage
+      return { backend, sessionId, usedAt, question, ...(usage && { usage }) }
+    })
+  }
+
+  /** What the runs have used that began since then and have ended. */
+  async usage(scope: UsageScope, since: number): Promise<Usage> {
+    const runs = this.db
+      .selectFrom('runs')
+      .select(['id', 'started_at', 'result'])
+      .where('state', '<>', 'running')
+      .orderBy('started_at')
+      .orderBy('id')
+      .limit(ROWS_AT_ONCE)
+    const scoped =
+      'conversationId' in scope
+        ? runs.where('conversation_id', '=', scope.conversationId)
+        : runs.where('conversation_id', 'in', conversationsOf(this.db, scope.projectId))
+    let sum: Usage = { turns: 0, workedMs: 0, pricedTurns: 0 }
+    // Page by page: results hold whole answers, and there may be months of them.
+    for (let last = { started_at: since, id: '' }; ;) {
+      const rows = await scoped
+        .where('started_at', '>=', last.started_at)
+        .where(({ or, eb }) => or([eb('started_at', '>', last.started_at), eb('id', '>', last.id)]))
+        .execute()
+      for (const { result } of rows) sum = withRun(sum, result === null ? {} : (JSON.parse(result) as AgentResult))
+      const end = rows.at(-1)
+      if (!end || rows.length < ROWS_AT_ONCE) return sum
+      last = end
+    }
+  }
+
+  /** The models with which an agent has answered since then, last used first. */
+  async models(backend: string, since: number, limit: number): Promise<string[]> {
+    const rows = await this.db
+      .selectFrom('runs')
+      .select('model')
+      .where('backend', '=', backend)
+      .where('model', 'is not', null)
+      .$narrowType<{ model: string }>()
+      // A name that was mistyped never answered.
+      .where('state', '=', 'answered')
+      .where('started_at', '>=', since)
+      .groupBy('model')
+      .orderBy(({ fn }) => fn.max('started_at'), 'desc')
+      .limit(limit)
+      .execute()
+    return rows.map(({ model }) => model)
+  }
+
   /** Newest first. */
   async list(limit: number): Promise<RunRecord[]> {
     const rows = await this.db.selectFrom('runs').selectAll().orderBy('started_at', 'desc').limit(limit).execute()
     return rows.map(toRun)
+  }
+}
+
+/** The ids of those whose project is this one, or that have none. As `Conversations` finds it. */
+function conversationsOf(db: Kysely<Schema>, projectId: string | undefined) {
+  const project = sql`coalesce(conversations.project_id, parent.project_id, conversations.given_project_id)`
+  const ids = db
+    .selectFrom('conversations')
+    .leftJoin('conversations as parent', (join) =>
+      join.onRef('parent.address', '=', 'conversations.parent').onRef('parent.channel', '=', 'conversations.channel'),
+    )
+    .select('conversations.id')
+  return projectId === undefined ? ids.where(project, 'is', null) : ids.where(project, '=', projectId)
+}
+
+function withRun(sum: Usage, { durationMs = 0, usage, costUsd }: Partial<AgentResult>): Usage {
+  const { tokens } = sum
+  return {
+    turns: sum.turns + 1,
+    workedMs: sum.workedMs + durationMs,
+    ...((tokens ?? usage) && {
+      tokens: {
+        inputTokens: (tokens?.inputTokens ?? 0) + (usage?.inputTokens ?? 0),
+        outputTokens: (tokens?.outputTokens ?? 0) + (usage?.outputTokens ?? 0),
+        cacheReadTokens: (tokens?.cacheReadTokens ?? 0) + (usage?.cacheReadTokens ?? 0),
+        cacheWriteTokens: (tokens?.cacheWriteTokens ?? 0) + (usage?.cacheWriteTokens ?? 0),
+      },
+    }),
+    ...((sum.costUsd ?? costUsd) !== undefined && { costUsd: (sum.costUsd ?? 0) + (costUsd ?? 0) }),
+    pricedTurns: sum.pricedTurns + (costUsd === undefined ? 0 : 1),
   }
 }
 

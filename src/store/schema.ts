@@ -15,6 +15,7 @@ export interface Schema {
   gateways: GatewayRow
   processes: ProcessRow
   audit: AuditRow
+  channel_values: ChannelValueRow
 }
 
 interface ProjectRow {
@@ -32,6 +33,10 @@ interface ConversationRow {
   channel: string
   /** The platform's own name of the conversation: a thread, a chat, a number. */
   address: string
+  /** The address of the conversation whose settings hold where this one has none. */
+  parent: string | null
+  /** What the operator has given to this place; a choice made in the conversation comes first. */
+  given_project_id: string | null
   project_id: string | null
   backend: string | null
   model: string | null
@@ -179,4 +184,11 @@ interface AuditRow {
   action: string
   subject: string
   detail: string | null
+}
+
+interface ChannelValueRow {
+  channel: string
+  name: string
+  value: string
+  set_at: number
 }

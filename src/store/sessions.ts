@@ -34,13 +34,7 @@ export class Sessions {
 
   /** Nothing happens when the conversation was reset after `begunAt`: the person wants to be rid of that session. */
   async set(session: Session, now: number, begunAt: number = now): Promise<void> {
-    const values = {
-      backend: session.backend,
-      session_id: session.sessionId,
-      directory: session.directory,
-      usage: session.usage === undefined ? null : JSON.stringify(session.usage),
-      used_at: now,
-    }
+    const values = valuesOf(session, now)
     await this.db
       .insertInto('sessions')
       .values({ conversation_id: session.conversationId, reset_at: 0, ...values })
@@ -48,6 +42,27 @@ export class Sessions {
         conflict.column('conversation_id').doUpdateSet(values).where('sessions.reset_at', '<=', begunAt),
       )
       .execute()
+  }
+
+  /** As a person wants it: turns that began before do not change it, as after `reset`. */
+  async choose(session: Session, now: number): Promise<void> {
+    const values = { ...valuesOf(session, now), reset_at: now }
+    await this.db
+      .insertInto('sessions')
+      .values({ conversation_id: session.conversationId, ...values })
+      .onConflict((conflict) => conflict.column('conversation_id').doUpdateSet(values))
+      .execute()
+  }
+
+  /** The conversations that go on in a session. */
+  async conversationsIn({ backend, sessionId }: Pick<Session, 'backend' | 'sessionId'>): Promise<string[]> {
+    const rows = await this.db
+      .selectFrom('sessions')
+      .select('conversation_id')
+      .where('session_id', '=', sessionId)
+      .where('backend', '=', backend)
+      .execute()
+    return rows.map(({ conversation_id: id }) => id)
   }
 
   /** Lets go of this one session, and of no other that took its place meanwhile. Keeps when it was reset. */
@@ -85,6 +100,16 @@ export class Sessions {
       .limit(limit)
       .execute()
     return rows.map((row) => ({ ...toSession(row), channel: row.channel, address: row.address }))
+  }
+}
+
+function valuesOf(session: Session, now: number) {
+  return {
+    backend: session.backend,
+    session_id: session.sessionId,
+    directory: session.directory,
+    usage: session.usage === undefined ? null : JSON.stringify(session.usage),
+    used_at: now,
   }
 }
 

@@ -4,18 +4,20 @@ import { GatewayError, messageOf } from '../errors.js'
 import type { Log } from '../log.js'
 import { ArchiveQueries } from './archive-queries.js'
 import { Audit } from './audit.js'
+import { ChannelValues } from './channel-values.js'
 import { Conversations } from './conversations.js'
 import type { Engine } from './engine.js'
 import { Inbox } from './inbox.js'
 import { Ledger } from './ledger.js'
 import { core } from './migrations/0001-core.js'
+import { channels } from './migrations/0002-channels.js'
 import { Outbox } from './outbox.js'
 import { Projects } from './projects.js'
 import { Runs } from './runs.js'
 import type { Schema } from './schema.js'
 import { Sessions } from './sessions.js'
 
-const MIGRATIONS = { '0001-core': core }
+const MIGRATIONS = { '0001-core': core, '0002-channels': channels }
 
 /** The tables, alone or within one transaction. */
 export interface Tables {
@@ -28,6 +30,7 @@ export interface Tables {
   ledger: Ledger
   audit: Audit
   archive: ArchiveQueries
+  channelValues: ChannelValues
 }
 
 export interface Store extends Tables {
@@ -90,6 +93,7 @@ function tablesOn(db: Kysely<Schema>, engine: Engine): Tables {
     ledger: new Ledger(db),
     audit: new Audit(db),
     archive: new ArchiveQueries(db),
+    channelValues: new ChannelValues(db),
   }
 }
 

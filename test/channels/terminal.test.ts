@@ -2,7 +2,15 @@ import { expect, it } from 'vitest'
 import { TerminalChannel } from '../../src/channels/terminal.js'
 import type { LiveEvent, OutgoingReply } from '../../src/channels/types.js'
 
-const REPLY: OutgoingReply = { idempotencyKey: 'k', address: 'here', text: 'Hi', notes: [], isError: false }
+const REPLY: OutgoingReply = {
+  idempotencyKey: 'k',
+  address: 'here',
+  text: 'Hi',
+  notes: [],
+  isError: false,
+  createdAt: 1,
+  attempt: 1,
+}
 const EVENT: LiveEvent = {
   address: 'here',
   messageId: 'm',

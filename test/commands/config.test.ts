@@ -56,48 +56,69 @@ describe('configShow', () => {
       hooks: [{ on: 'error', url: 'https://hooks.example/secret' }, { on: ['reply-sent'], command: ['tell', 'me'] }],
       projects: { web: { directory: '/srv/web' } },
     }`)
-    const environment = { HOME: '/home/ada', AETHEEL_HOME: '/data', DATABASE_URL: 'postgres://ada:secret@db/aetheel' }
+    const environment = {
+      HOME: '/home/ada',
+      AETHEEL_HOME: '/data',
+      DATABASE_URL: 'postgres://ada:secret@db/aetheel',
+      DISCORD_BOT_TOKEN: 'secret',
+      ATTACHMENT_TYPES: 'image/*',
+    }
     expect(configShow({ cwd, environment, isJson: false })).toEqual({
       text: `Configuration file: ${file}
-SETTING               VALUE                                                                 FROM
-home                  "/data"                                                               environment (AETHEEL_HOME)
-agentBackend          "pi"                                                                  file
-backendCliPath        "pi"                                                                  default
-backendModel          -                                                                     default
-backendMaxTurns       25                                                                    default
-allowedTools          []                                                                    default
-queryTimeoutMs        1800000                                                               default
-idleTimeoutMs         600000                                                                default
-workingDir            "/srv"                                                                file
-agentEnvPass          []                                                                    default
-logLevel              -                                                                     default
-databaseUrl           "postgres://ada:***@db/aetheel"                                       environment (DATABASE_URL)
-maxConcurrentQueries  5                                                                     default
-maxQueueDepth         100                                                                   default
-replyExpiryMs         900000                                                                default
-sessionIdleMs         604800000                                                             default
-leaseMs               30000                                                                 default
-drainTimeoutMs        30000                                                                 default
-promptDir             "/data/prompt"                                                        default
-hooks[0]              {"on":["error"],"url":"https://hooks.example/***","timeoutMs":10000}  file
-hooks[1]              {"on":["reply-sent"],"command":["tell","me"],"timeoutMs":10000}       file
-projects[0]           {"id":"web","directory":"/srv/web"}                                   file`,
+SETTING               FROM                             VALUE
+home                  environment (AETHEEL_HOME)       "/data"
+agentBackend          file                             "pi"
+backendCliPath        default                          "pi"
+backendModel          default                          -
+backendMaxTurns       default                          25
+allowedTools          default                          []
+queryTimeoutMs        default                          1800000
+idleTimeoutMs         default                          600000
+workingDir            file                             "/srv"
+agentEnvPass          default                          []
+logLevel              default                          -
+databaseUrl           environment (DATABASE_URL)       "postgres://ada:***@db/aetheel"
+maxConcurrentQueries  default                          5
+maxQueueDepth         default                          100
+replyExpiryMs         default                          900000
+sessionIdleMs         default                          604800000
+leaseMs               default                          30000
+drainTimeoutMs        default                          30000
+promptDir             default                          "/data/prompt"
+hooks[0]              file                             {"on":["error"],"url":"https://hooks.example/***","timeoutMs":10000}
+hooks[1]              file                             {"on":["reply-sent"],"command":["tell","me"],"timeoutMs":10000}
+projects[0]           file                             {"id":"web","directory":"/srv/web"}
+discordBotToken       environment (DISCORD_BOT_TOKEN)  "***"
+discordOwnerId        default                          -
+discordGuilds         default                          []
+discordChannels       default                          []
+discordUsers          default                          []
+discordRoles          default                          []
+discordThreads        default                          true
+outputChannelId       default                          -
+discordApiUrl         default                          "https://discord.com/api"
+attachmentMaxMb       default                          25
+attachmentTypes       environment (ATTACHMENT_TYPES)   ["image/*"]`,
       exitCode: 0,
     })
   })
 
   it('shows the same as JSON', () => {
-    const { file, cwd } = setup(`{ databaseUrl: 'postgres://ada:secret@db/aetheel' }`)
+    const { file, cwd } = setup(`{ databaseUrl: 'postgres://ada:secret@db/aetheel', discordBotToken: 'secret' }`)
     const { text, exitCode } = configShow({ cwd, environment: { HOME: '/home/ada', LEASE_MS: '2000' }, isJson: true })
     const shown = JSON.parse(text) as { settings: Record<string, unknown> }
-    const { home, databaseUrl, leaseMs, logLevel, hooks } = shown.settings
-    expect([exitCode, { ...shown, settings: { home, databaseUrl, leaseMs, logLevel, hooks } }]).toEqual([
+    const { home, databaseUrl, discordBotToken, leaseMs, logLevel, hooks } = shown.settings
+    expect([
+      exitCode,
+      { ...shown, settings: { home, databaseUrl, discordBotToken, leaseMs, logLevel, hooks } },
+    ]).toEqual([
       0,
       {
         configFile: file,
         settings: {
           home: { value: '/home/ada/.aetheel', from: 'default' },
           databaseUrl: { value: 'postgres://ada:***@db/aetheel', from: 'file' },
+          discordBotToken: { value: '***', from: 'file' },
           leaseMs: { value: 2000, from: 'environment', variable: 'LEASE_MS' },
           logLevel: { value: null, from: 'default' },
           hooks: { value: [], from: 'default' },
@@ -142,8 +163,10 @@ describe('masks', () => {
       { on: ['error' as const], url: 'https://hooks.example/secret', timeoutMs: 1 },
       { on: ['error' as const], command: ['tell'], timeoutMs: 1 },
     ]
-    expect(secretsOfConfig({ databaseUrl: 'postgres://ada:secret@db/aetheel', hooks })).toEqual([
-      'postgres://ada:secret@db/aetheel',
+    const databaseUrl = 'postgres://ada:secret@db/aetheel'
+    expect(secretsOfConfig({ databaseUrl, discordBotToken: 'token', hooks })).toEqual([
+      databaseUrl,
+      'token',
       'https://hooks.example/secret',
     ])
   })

@@ -128,6 +128,8 @@ it('pushes to whoever has attached, until they leave', async () => {
     text: 'Hi',
     notes: [],
     isError: false,
+    createdAt: 1,
+    attempt: 1,
   }
   for (const peer of peers) peer.push(push)
   await expect.poll(() => pushes).toEqual([push])
@@ -147,7 +149,7 @@ it('lets go of a client that does not read', async () => {
   socket.write('{"id":1,"method":"chat.attach","params":{"address":"x"}}\n')
   await expect.poll(() => peer).toBeDefined()
   socket.pause()
-  const reply = { isLast: true, idempotencyKey: 'k', address: 'x', notes: [], isError: false }
+  const reply = { isLast: true, idempotencyKey: 'k', address: 'x', notes: [], isError: false, createdAt: 1, attempt: 1 }
   for (let count = 0; count < 30; count += 1) peer?.push({ kind: 'reply', ...reply, text: 'x'.repeat(1024 * 1024) })
   expect(logged).toEqual([['control.client-dropped', { unreadBytes: expect.any(Number) }]])
 })

@@ -49,7 +49,7 @@ export class TestChannel implements Channel {
   }
 
   command(address: string, line: string): Promise<string> {
-    return this.#gateway().onCommand(address, 'ann', line)
+    return this.#gateway().onCommand({ address }, 'ann', line)
   }
 
   texts(): string[] {

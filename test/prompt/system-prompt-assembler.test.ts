@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { readMediaTokens } from '../../src/media/media-tokens.js'
 import type { MarkdownConfig } from '../../src/prompt/markdown-config-loader.js'
 import { type PromptContext, SystemPromptAssembler } from '../../src/prompt/system-prompt-assembler.js'
 
@@ -59,12 +60,28 @@ describe('SystemPromptAssembler', () => {
     expect(prompt.includes('Look at the mail.')).toEqual(kind === 'heartbeat')
   })
 
+  it.each(KINDS)('for the kind %s, says before the memory how to send a file, when one can be sent', (kind) => {
+    const markdown = { tools: 't', memory: 'm', skills: [{ name: 'deploy', text: 'd' }] }
+    const without = assemble(markdown, kind)
+    const [before, after] = new SystemPromptAssembler()
+      .assemble(markdown, { kind, canSendFiles: true })
+      .split(/# Files\n\n[^#]*\n\nMEDIA:<path>\n\n[^#]*\n\n(?=#)/)
+    expect({ joined: `${before}${after}`, after }).toEqual({ joined: without, after: '# Memory\n\nm' })
+  })
+
+  it('tells of a line that is read as a file to send', () => {
+    const prompt = new SystemPromptAssembler().assemble({ skills: [] }, { kind: 'message', canSendFiles: true })
+    expect(readMediaTokens(prompt).paths).toEqual(['<path>'])
+  })
+
   it('gives the same text for the same files, whatever order they were found in', () => {
     fc.assert(
-      fc.property(anyMarkdown, anyKind, (markdown, kind) => {
+      fc.property(anyMarkdown, anyKind, fc.boolean(), (markdown, kind, canSendFiles) => {
         const { skills, ...files } = structuredClone(markdown)
         const reversed = { skills, ...Object.fromEntries(Object.entries(files).toReversed()) }
-        expect(assemble(reversed, kind)).toEqual(assemble(markdown, kind))
+        const context = { kind, canSendFiles }
+        const [first, second] = [new SystemPromptAssembler(), new SystemPromptAssembler()]
+        expect(first.assemble(reversed, context)).toEqual(second.assemble(markdown, context))
       }),
       RUNS,
     )

@@ -155,7 +155,7 @@ describeEngines('Events', ({ createLocation }) => {
 })
 
 async function beginRun(store: Store): Promise<string> {
-  const { id: conversationId, seq } = await store.conversations.enter('test', 'a', 'c1', 1)
+  const { id: conversationId, seq } = await store.conversations.enter({ channel: 'test', address: 'a' }, 'c1', 1)
   const message = { id: 'm1', conversationId, channel: 'test', platformId: 'p1', seq, author: 'ann', text: 'hello' }
   await store.inbox.add({ ...message, kind: 'message' }, 'open', null, 1)
   await store.runs.begin({ id: 'r1', messageId: 'm1', conversationId, gatewayId: 'g1', backend: 'claude' }, 1)

@@ -48,7 +48,7 @@ async function setup(send: Channel['send'] = async () => {}, options: Partial<Se
   const sender = new Sender({
     gatewayId: 'g1',
     channels: [channel],
-    store: { outbox },
+    store: { outbox, inbox: store.inbox },
     onSent: ({ id, problem }) => told.push(['sent', id, problem]),
     onUndelivered: ({ id, problem }) => told.push(['undelivered', id, problem]),
     onStep: (step) => steps.push(step),
@@ -69,7 +69,11 @@ async function setup(send: Channel['send'] = async () => {}, options: Partial<Se
     putOff: () => put.off,
     add: async (id: string, address = 'a', more: Partial<Delivery> = {}) => {
       const channelName = more.channel ?? 'test'
-      const { id: conversationId, seq } = await store.conversations.enter(channelName, address, `c-${address}`, START)
+      const { id: conversationId, seq } = await store.conversations.enter(
+        { channel: channelName, address },
+        `c-${address}`,
+        START,
+      )
       const reply = { text: `text of ${id}`, notes: ['A note.'], isError: false }
       const about = { id, conversationId, channel: channelName, address, seq, messageId: `m-${id}` }
       await store.outbox.add({ ...about, reply, expiresAt: START + EXPIRY_MS, ...more }, clock.now)

@@ -9,8 +9,8 @@ export function describeInboxContract(engine: TestEngine): void {
   describe('messages', () => {
     it('are new once for a channel and platform id, whatever else differs', async () => {
       const { store } = await createStage(engine)
-      await store.conversations.enter(CHANNEL, 'a', 'a', 0)
-      await store.conversations.enter(CHANNEL, 'b', 'b', 0)
+      await store.conversations.enter({ channel: CHANNEL, address: 'a' }, 'a', 0)
+      await store.conversations.enter({ channel: CHANNEL, address: 'b' }, 'b', 0)
       const first = { ...newMessage({ id: 'one', conversationId: 'a', seq: 1 }), platformId: 'p' }
       const added = [
         await store.inbox.add(first, 'open', null, 5),
@@ -26,7 +26,7 @@ export function describeInboxContract(engine: TestEngine): void {
 
     it('that are refused are finished, with the reason', async () => {
       const { store } = await createStage(engine)
-      await store.conversations.enter(CHANNEL, 'a', 'a', 0)
+      await store.conversations.enter({ channel: CHANNEL, address: 'a' }, 'a', 0)
       const message = newMessage({ id: 'one', conversationId: 'a', seq: 1 })
       await store.inbox.add(message, 'refused', 'Too long', 7)
       const refused = { state: 'refused', problem: 'Too long', receivedAt: 7, finishedAt: 7 }
@@ -35,7 +35,7 @@ export function describeInboxContract(engine: TestEngine): void {
 
     it('keep their text, whatever it is', async () => {
       const { store } = await createStage(engine)
-      await store.conversations.enter(CHANNEL, 'a', 'a', 0)
+      await store.conversations.enter({ channel: CHANNEL, address: 'a' }, 'a', 0)
       const changed: string[] = []
       for (const [id, text] of Object.entries(TEXTS)) {
         await store.inbox.add(
@@ -52,7 +52,7 @@ export function describeInboxContract(engine: TestEngine): void {
 
     it('come in every kind', async () => {
       const { store } = await createStage(engine)
-      await store.conversations.enter(CHANNEL, 'a', 'a', 0)
+      await store.conversations.enter({ channel: CHANNEL, address: 'a' }, 'a', 0)
       for (const [seq, kind] of MESSAGE_KINDS.entries()) {
         await store.inbox.add({ ...newMessage({ id: kind, conversationId: 'a', seq: seq + 1 }), kind }, 'open', null, 0)
       }

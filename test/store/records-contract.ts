@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import type { AgentResult } from '../../src/backends/types.js'
-import type { RecordedEvent } from '../../src/store/runs.js'
+import type { Place } from '../../src/channels/types.js'
+import type { NewRun, RecordedEvent } from '../../src/store/runs.js'
+import type { Store } from '../../src/store/store.js'
 import type { TestEngine } from '../engines.js'
-import { CHANNEL, createStage } from './stage.js'
+import { CHANNEL, createStage, LEASE_MS, newMessage } from './stage.js'
 
 const USAGE = {
   inputTokens: 1,
@@ -20,10 +22,10 @@ export function describeRecordsContract(engine: TestEngine): void {
     it('number what comes in, each for itself', async () => {
       const { conversations } = (await createStage(engine)).store
       const places = [
-        await conversations.enter(CHANNEL, 'general', 'a', 1),
-        await conversations.enter(CHANNEL, 'general', 'unused', 2),
-        await conversations.enter(CHANNEL, 'other', 'b', 3),
-        await conversations.enter('mail', 'general', 'c', 4),
+        await conversations.enter({ channel: CHANNEL, address: 'general' }, 'a', 1),
+        await conversations.enter({ channel: CHANNEL, address: 'general' }, 'unused', 2),
+        await conversations.enter({ channel: CHANNEL, address: 'other' }, 'b', 3),
+        await conversations.enter({ channel: 'mail', address: 'general' }, 'c', 4),
         await conversations.nextSeq('a', 5),
       ]
       expect(places).toEqual([{ id: 'a', seq: 1 }, { id: 'a', seq: 2 }, { id: 'b', seq: 1 }, { id: 'c', seq: 1 }, 3])
@@ -31,7 +33,7 @@ export function describeRecordsContract(engine: TestEngine): void {
 
     it('are found by id and by address', async () => {
       const { conversations } = (await createStage(engine)).store
-      await conversations.enter(CHANNEL, `#"o'ne" 🙂`, 'a', 1)
+      await conversations.enter({ channel: CHANNEL, address: `#"o'ne" 🙂` }, 'a', 1)
       const a = { id: 'a', channel: CHANNEL, address: `#"o'ne" 🙂` }
       expect([
         await conversations.get('a'),
@@ -43,14 +45,35 @@ export function describeRecordsContract(engine: TestEngine): void {
 
     it('have settings of their own, which can be taken back one by one', async () => {
       const { conversations } = (await createStage(engine)).store
-      await conversations.enter(CHANNEL, 'a', 'a', 1)
-      await conversations.enter(CHANNEL, 'b', 'b', 1)
+      await conversations.enter({ channel: CHANNEL, address: 'a' }, 'a', 1)
+      await conversations.enter({ channel: CHANNEL, address: 'b' }, 'b', 1)
       await conversations.configure('a', { projectId: 'site', backend: 'codex', model: 'large' })
       await conversations.configure('a', { backend: 'pi', model: null })
       await conversations.configure('a', {})
       expect([await conversations.get('a'), await conversations.get('b')]).toEqual([
         { id: 'a', channel: CHANNEL, address: 'a', projectId: 'site', backend: 'pi' },
         { id: 'b', channel: CHANNEL, address: 'b' },
+      ])
+    })
+  })
+
+  describe('conversations that are part of another', () => {
+    const enter = (store: Store, id: string, place: Partial<Place>) =>
+      store.conversations.enter({ channel: CHANNEL, address: id, ...place }, id, 1)
+
+    it('have its choices where they made none, and of the project else what the operator gave', async () => {
+      const { store } = await createStage(engine)
+      await enter(store, 'room', {})
+      await enter(store, 'thread', { parent: 'room', projectId: 'given' })
+      await enter(store, 'own', { parent: 'room', projectId: 'given' })
+      await store.conversations.configure('own', { projectId: 'app', backend: 'pi' })
+      const before = await store.conversations.get('thread')
+      await store.conversations.configure('room', { projectId: 'site', backend: 'codex', model: 'large' })
+      const ofChannel = { channel: CHANNEL }
+      expect([before, await store.conversations.get('thread'), await store.conversations.get('own')]).toEqual([
+        { id: 'thread', ...ofChannel, address: 'thread', projectId: 'given' },
+        { id: 'thread', ...ofChannel, address: 'thread', projectId: 'site', backend: 'codex', model: 'large' },
+        { id: 'own', ...ofChannel, address: 'own', projectId: 'app', backend: 'pi' },
       ])
     })
   })
@@ -114,7 +137,7 @@ export function describeRecordsContract(engine: TestEngine): void {
 
     it('that were reset are gone, and tell whether they were there', async () => {
       const { store } = await createStage(engine)
-      await store.conversations.enter(CHANNEL, 'a', 'a', 0)
+      await store.conversations.enter({ channel: CHANNEL, address: 'a' }, 'a', 0)
       await store.sessions.set({ conversationId: 'a', backend: 'pi', sessionId: 's', directory: '/srv' }, NOW)
       const outcomes = [await store.sessions.reset('a', NOW + 1), await store.sessions.reset('a', NOW + 2)]
       expect([outcomes, await store.sessions.get('a'), await store.sessions.list(9)]).toEqual([
@@ -134,10 +157,41 @@ export function describeRecordsContract(engine: TestEngine): void {
       expect([early, (await sessions.get('a'))?.sessionId]).toEqual([undefined, 's'])
     })
 
+    it('that were chosen stay, whatever a turn says that began before', async () => {
+      const { sessions } = (await createStage(engine)).store
+      const session = { conversationId: 'a', backend: 'pi', sessionId: 's', directory: '/srv' }
+      const chosen = { ...session, sessionId: 'chosen', usage: USAGE }
+      await sessions.set(session, NOW)
+      await sessions.choose(chosen, NOW + 5)
+      await sessions.choose({ ...chosen, conversationId: 'b' }, NOW + 5)
+      await sessions.set(session, NOW + 9, NOW + 4)
+      const kept = [await sessions.get('a'), await sessions.get('b')]
+      await sessions.set(session, NOW + 9, NOW + 6)
+      expect([kept, (await sessions.get('a'))?.sessionId]).toEqual([
+        [
+          { ...chosen, usedAt: NOW + 5 },
+          { ...chosen, conversationId: 'b', usedAt: NOW + 5 },
+        ],
+        's',
+      ])
+    })
+
+    it('know which conversations are in them', async () => {
+      const { sessions } = (await createStage(engine)).store
+      const session = { backend: 'pi', sessionId: 's', directory: '/srv' }
+      for (const conversationId of ['a', 'b', 'c']) await sessions.set({ ...session, conversationId }, NOW)
+      await sessions.reset('b', NOW + 1)
+      await sessions.set({ ...session, conversationId: 'c', backend: 'codex' }, NOW + 1)
+      expect([
+        await sessions.conversationsIn(session),
+        await sessions.conversationsIn({ ...session, sessionId: 't' }),
+      ]).toEqual([['a'], []])
+    })
+
     it('are listed with their place, last used first', async () => {
       const { store } = await createStage(engine)
       for (const [index, id] of ['one', 'two', 'three'].entries()) {
-        await store.conversations.enter(CHANNEL, `#${id}`, id, 0)
+        await store.conversations.enter({ channel: CHANNEL, address: `#${id}` }, id, 0)
         await store.sessions.set({ conversationId: id, backend: 'pi', sessionId: id, directory: '/srv' }, NOW + index)
       }
       const listed = await store.sessions.list(2)
@@ -248,6 +302,142 @@ export function describeRecordsContract(engine: TestEngine): void {
     })
   })
 
+  describe('what runs tell', () => {
+    it('is which one goes on, and its latest tools', async () => {
+      const { store, run } = await createRuns(engine)
+      await store.runs.begin(run('one'), NOW)
+      await store.runs.end('one', 'failed', undefined, NOW + 1)
+      const before = await store.runs.running('m')
+      await store.runs.begin(run('two'), NOW + 2)
+      await store.runs.record('two', [
+        ...[toolUse(1, 't1', 'ls'), toolUse(2, 't2', 'make'), toolResult(3, 't1')],
+        ...events(4, 4),
+        toolUse(5, 't3', 'npm test'),
+      ])
+      const tools = await store.runs.latestTools('two')
+      expect([before, (await store.runs.running('m'))?.id, tools, await store.runs.latestTools('one')]).toEqual([
+        undefined,
+        'two',
+        [
+          { name: 'Bash', input: { command: 'npm test' }, isRunning: true },
+          { name: 'Bash', input: { command: 'make' }, isRunning: true },
+          { name: 'Bash', input: { command: 'ls' }, isRunning: false },
+        ],
+        [],
+      ])
+    })
+
+    it('is what waits behind it, in order and not too much', async () => {
+      const { store, add, claim } = await createStage(engine)
+      for (const [index, id] of ['one', 'two', 'three'].entries()) await add('a', id, index)
+      await add('b', 'other', 0)
+      const { messageId } = await claim(5)
+      const waiting = { author: 'ann', text: 'Hello' }
+      expect([messageId, await store.runs.waiting('a', 2), await store.runs.waiting('none', 2)]).toEqual([
+        'one',
+        [
+          { ...waiting, receivedAt: 0, state: 'active', dueAt: 5 + LEASE_MS },
+          { ...waiting, receivedAt: 1, state: 'queued', dueAt: 1 },
+        ],
+        [],
+      ])
+    })
+
+    it('is what sessions there are, each with its last use', async () => {
+      const { store, turn } = await createTurns(engine)
+      await turn('a', { backend: 'codex', sessionId: 's1' })
+      await turn('b', { backend: 'claude', sessionId: 's2' })
+      await turn('a', { backend: 'codex', sessionId: 's1', sessionUsage: USAGE })
+      await turn('a', { backend: 'pi' })
+      const filter = { projectId: undefined, directory: '/srv', since: 0 }
+      const s1 = { backend: 'codex', sessionId: 's1', usedAt: 3, question: 'Hello', usage: USAGE }
+      const s2 = { backend: 'claude', sessionId: 's2', usedAt: 2, question: 'Hello' }
+      expect([
+        await store.runs.sessions(filter, 9),
+        await store.runs.sessions(filter, 1),
+        await store.runs.sessions({ ...filter, since: 3 }, 9),
+        await store.runs.sessions({ ...filter, prefix: 's2' }, 9),
+        await store.runs.sessions({ ...filter, prefix: '_2' }, 9),
+      ]).toEqual([[s1, s2], [s1], [s1], [s2], []])
+    })
+
+    it('is sessions of one project alone, without those that are known to have begun elsewhere', async () => {
+      const { store, turn, enter } = await createTurns(engine)
+      await enter('site-room')
+      await store.conversations.configure('site-room', { projectId: 'site' })
+      await turn('chosen', { sessionId: 'chosen' })
+      await store.conversations.configure('chosen', { projectId: 'site' })
+      await turn('thread', { sessionId: 'thread' }, { parent: 'site-room' })
+      await turn('given', { sessionId: 'given' }, { projectId: 'site' })
+      await turn('none', { sessionId: 'none' })
+      await turn('none', { sessionId: 'moved' })
+      await store.sessions.set({ conversationId: 'x', backend: 'claude', sessionId: 'moved', directory: '/old' }, NOW)
+      await store.sessions.set({ conversationId: 'y', backend: 'claude', sessionId: 'none', directory: '/srv' }, NOW)
+      const ids = async (projectId?: string) =>
+        (await store.runs.sessions({ projectId, directory: '/srv', since: 0 }, 9)).map(({ sessionId }) => sessionId)
+      expect([await ids('site'), await ids(), await ids('app')]).toEqual([['given', 'thread', 'chosen'], ['none'], []])
+    })
+
+    it('is what they used, of a conversation and of a project', async () => {
+      const { store, turn } = await createTurns(engine)
+      await turn('a', { usage: USAGE, costUsd: 0.25 })
+      await turn('a', { usage: USAGE, costUsd: 0.5 })
+      await turn('a', {})
+      await turn('b', { usage: USAGE })
+      await turn('c', { costUsd: 4 }, { projectId: 'site' })
+      const tokens = { inputTokens: 1, outputTokens: 2, cacheReadTokens: 3, cacheWriteTokens: 4 }
+      expect([
+        await store.runs.usage({ conversationId: 'a' }, 0),
+        await store.runs.usage({ conversationId: 'a' }, 2),
+        await store.runs.usage({ conversationId: 'b' }, 0),
+        (await store.runs.usage({ projectId: undefined }, 0)).turns,
+        await store.runs.usage({ projectId: 'site' }, 0),
+        await store.runs.usage({ projectId: 'none' }, 0),
+      ]).toEqual([
+        {
+          turns: 3,
+          workedMs: 30,
+          tokens: { inputTokens: 2, outputTokens: 4, cacheReadTokens: 6, cacheWriteTokens: 8 },
+          costUsd: 0.75,
+          pricedTurns: 2,
+        },
+        { turns: 2, workedMs: 20, tokens, costUsd: 0.5, pricedTurns: 1 },
+        { turns: 1, workedMs: 10, tokens, pricedTurns: 0 },
+        4,
+        { turns: 1, workedMs: 10, costUsd: 4, pricedTurns: 1 },
+        { turns: 0, workedMs: 0, pricedTurns: 0 },
+      ])
+    })
+
+    it('is what they used also of more than are read at once, begun in the same moment; what runs does not count', async () => {
+      const { store, run } = await createRuns(engine)
+      await store.transaction(async ({ runs }) => {
+        for (let index = 0; index < 1_001; index += 1) {
+          await runs.begin(run(`r${index}`), NOW)
+          await runs.end(`r${index}`, 'interrupted', undefined, NOW)
+        }
+      })
+      await store.runs.begin(run('running'), NOW)
+      expect((await store.runs.usage({ conversationId: 'a' }, NOW)).turns).toEqual(1_001)
+    })
+
+    it('is which models an agent has answered with, last used first', async () => {
+      const { store, turn } = await createTurns(engine)
+      await turn('a', { model: 'large' })
+      await turn('a', { model: 'small' })
+      await turn('a', { model: 'mistyped', isError: true })
+      await turn('b', { model: 'large' })
+      await turn('b', { model: 'other', backend: 'pi' })
+      await turn('b', {})
+      expect([
+        await store.runs.models('claude', 0, 9),
+        await store.runs.models('claude', 0, 1),
+        await store.runs.models('claude', 4, 9),
+        await store.runs.models('codex', 0, 9),
+      ]).toEqual([['large', 'small'], ['large'], ['large'], []])
+    })
+  })
+
   describe('the ledger', () => {
     const gateway = { host: 'box', bootId: 'boot', pid: 4_000_000, startTime: 9_000_000_000, startedAt: NOW }
 
@@ -323,6 +513,34 @@ async function createRuns(engine: TestEngine) {
   await add('a', 'm')
   const run = (id: string) => ({ id, messageId: 'm', conversationId: 'a', gatewayId: 'g', backend: 'claude' })
   return { store, run }
+}
+
+/** Each turn begins a moment after the one before, the first at 1, and takes ten. */
+async function createTurns(engine: TestEngine) {
+  const { store } = await createStage(engine)
+  let turns = 0
+  const enter = (id: string, place: Partial<Place> = {}) =>
+    store.conversations.enter({ channel: CHANNEL, address: id, ...place }, id, 1)
+  const turn = async (conversationId: string, run: Partial<AgentResult & NewRun>, place: Partial<Place> = {}) => {
+    turns += 1
+    const id = `turn-${turns}`
+    const { seq } = await enter(conversationId, place)
+    await store.inbox.add(newMessage({ id, conversationId, seq }), 'open', null, turns)
+    const { backend = 'claude', model, ...result } = run
+    const begun = { id, messageId: id, conversationId, gatewayId: 'g', backend, ...(model !== undefined && { model }) }
+    await store.runs.begin(begun, turns)
+    const state = result.isError ? 'failed' : 'answered'
+    await store.runs.end(id, state, { isError: false, durationMs: 10, ...result }, turns + 10)
+  }
+  return { store, enter, turn }
+}
+
+function toolUse(seq: number, toolId: string, command: string): RecordedEvent {
+  return { seq, event: { type: 'tool_use', toolId, toolName: 'Bash', toolInput: { command }, timestamp: NOW } }
+}
+
+function toolResult(seq: number, toolId: string): RecordedEvent {
+  return { seq, event: { type: 'tool_result', toolId, toolName: 'Bash', content: '', isError: false, timestamp: NOW } }
 }
 
 function events(from: number, to: number): RecordedEvent[] {

@@ -25,12 +25,20 @@ export async function createStage(engine: TestEngine): Promise<Stage> {
     store,
     add: (conversationId, id, now = 0) =>
       store.transaction(async (tables) => {
-        const { seq } = await tables.conversations.enter(CHANNEL, conversationId, conversationId, now)
+        const { seq } = await tables.conversations.enter(
+          { channel: CHANNEL, address: conversationId },
+          conversationId,
+          now,
+        )
         await addMessage(tables, newMessage({ id, conversationId, seq }), now)
       }),
     reply: (conversationId, id, now = 0, expiresAt = 1_000_000) =>
       store.transaction(async (tables) => {
-        const { seq } = await tables.conversations.enter(CHANNEL, conversationId, conversationId, now)
+        const { seq } = await tables.conversations.enter(
+          { channel: CHANNEL, address: conversationId },
+          conversationId,
+          now,
+        )
         const reply = { text: `This is ${id}`, notes: [], isError: false }
         const delivery = { id, conversationId, channel: CHANNEL, address: conversationId, seq, reply, expiresAt }
         await tables.outbox.add(delivery, now)

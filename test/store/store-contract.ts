@@ -31,7 +31,11 @@ export function describeStoreContract(engine: TestEngine): void {
       const failure = new Error('half-way')
       const thrown = await store
         .transaction(async (tables) => {
-          const { id: conversationId, seq } = await tables.conversations.enter(CHANNEL, 'a', 'a', 1)
+          const { id: conversationId, seq } = await tables.conversations.enter(
+            { channel: CHANNEL, address: 'a' },
+            'a',
+            1,
+          )
           const message = newMessage({ id: 'one', conversationId, seq })
           await tables.inbox.add(message, 'open', null, 1)
           await tables.inbox.enqueue(message, 0, 1)
@@ -61,7 +65,7 @@ export function describeStoreContract(engine: TestEngine): void {
       const { store } = await createStage(engine)
       const numbers = await Promise.all(
         Array.from({ length: 30 }, () =>
-          store.transaction((tables) => tables.conversations.enter(CHANNEL, 'a', 'a', 1)),
+          store.transaction((tables) => tables.conversations.enter({ channel: CHANNEL, address: 'a' }, 'a', 1)),
         ),
       )
       expect(numbers.map(({ seq }) => seq).toSorted((a, b) => a - b)).toEqual(numbers.map((_, index) => index + 1))
@@ -70,7 +74,7 @@ export function describeStoreContract(engine: TestEngine): void {
     it('is kept when the store is closed and opened again', async () => {
       const location = await engine.createLocation()
       const first = await openStore(location, log)
-      await first.conversations.enter(CHANNEL, 'a', 'a', 1)
+      await first.conversations.enter({ channel: CHANNEL, address: 'a' }, 'a', 1)
       await first.close()
       const second = await openTestStore(location)
       expect(await second.conversations.get('a')).toEqual({ id: 'a', channel: CHANNEL, address: 'a' })
@@ -85,7 +89,7 @@ export function describeStoreContract(engine: TestEngine): void {
       await store.transaction(async (tables) => {
         closed = store.close()
         await sleep(1)
-        await tables.conversations.enter(CHANNEL, 'a', 'a', 1)
+        await tables.conversations.enter({ channel: CHANNEL, address: 'a' }, 'a', 1)
       })
       await closed
       const reopened = await openTestStore(location)
@@ -139,7 +143,7 @@ export function describeStoreContract(engine: TestEngine): void {
       const unlisten = await other.listen(onWork)
       onTestFinished(unlisten)
       const before = await one.transaction(async (tables) => {
-        await tables.conversations.enter(CHANNEL, 'a', 'a', 1)
+        await tables.conversations.enter({ channel: CHANNEL, address: 'a' }, 'a', 1)
         const message = newMessage({ id: 'one', conversationId: 'a', seq: 1 })
         await tables.inbox.add(message, 'open', null, 1)
         await tables.inbox.enqueue(message, 0, 1)

@@ -1,0 +1,114 @@
+// What the gateway does for a channel: the same for each of them.
+
+import { randomUUID } from 'node:crypto'
+import type { Acceptance, ChannelHost, ChannelMessage, Place } from './channels/types.js'
+import { COMMANDS } from './command-descriptions.js'
+import type { GatewayConfig } from './config.js'
+import { askedText, type ConversationCommands, isCommand } from './conversation-commands.js'
+import { saveIncomingFiles } from './media/inbox-files.js'
+import type { Queue } from './queue/queue.js'
+import type { HookManager } from './runtime/hook-manager.js'
+import type { Store } from './store/store.js'
+
+interface HostDependencies {
+  config: Pick<GatewayConfig, 'workingDir' | 'attachmentMaxMb' | 'attachmentTypes'>
+  store: Store
+  queue: Queue
+  commands: ConversationCommands
+  hooks: Pick<HookManager, 'fire'>
+  /** Something was taken in, or refused with a reply. */
+  onTaken(acceptance: Acceptance): void
+  /** There may be work or a reply. */
+  wake(): void
+  now: () => number
+}
+
+/** The longest that the files of one message may take to come. */
+const FETCH_TIMEOUT_MS = 60_000
+
+export function channelHost(channel: string, dependencies: HostDependencies): ChannelHost {
+  const { config, store, queue, commands, hooks, onTaken, wake, now } = dependencies
+
+  /** Saves the files of a message where its agent works, and names them in its text. */
+  const withFiles = async (message: ChannelMessage): Promise<{ text: string; notes: string[] }> => {
+    const { files = [], platformId } = message
+    const text = askedText(message.text)
+    if (files.length === 0) return { text, notes: [] }
+    const late = new AbortController()
+    const tooLate = new Error(`it took longer than ${FETCH_TIMEOUT_MS / 1000} s`)
+    const timer = setTimeout(() => late.abort(tooLate), FETCH_TIMEOUT_MS)
+    try {
+      const { lines, notes } = await saveIncomingFiles(files, {
+        directory: await directoryOf(message),
+        messageId: platformId,
+        maxBytes: config.attachmentMaxMb * 1024 * 1024,
+        types: config.attachmentTypes,
+        signal: late.signal,
+      })
+      return { text: [text, ...lines].filter((part) => part !== '').join('\n'), notes }
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  const directoryOf = async (place: Place): Promise<string> => {
+    const { id } = await store.conversations.enter({ channel, ...placeOf(place) }, randomUUID(), now())
+    const projectId = (await store.conversations.get(id))?.projectId
+    const project = projectId === undefined ? undefined : await store.projects.get(projectId)
+    return project?.directory ?? config.workingDir
+  }
+
+  return {
+    onMessage: async (message) => {
+      const { files: _, ...rest } = message
+      // What came before need not be fetched again.
+      const isKnown = message.files && (await store.inbox.findByPlatformId(channel, message.platformId)) !== undefined
+      const { text, notes } = isKnown ? { text: message.text, notes: [] } : await withFiles(message)
+      const acceptance = await queue.accept({ ...rest, text, channel })
+      onTaken(acceptance)
+      const { status, messageId, conversationId } = acceptance
+      if (status !== 'duplicate') hooks.fire('message-received', { messageId, conversationId, channel, status })
+      return acceptance.status === 'accepted' ? { ...acceptance, notes } : acceptance
+    },
+
+    onEdit: async (message) => {
+      if (!(await store.inbox.findByPlatformId(channel, message.platformId))) return 'unknown'
+      return queue.edit(channel, message.platformId, (await withFiles(message)).text)
+    },
+
+    onDelete: async (platformId) => {
+      const message = await store.inbox.findByPlatformId(channel, platformId)
+      // A dead letter is the operator's, whatever becomes of the message it was.
+      if (message?.state !== 'open') return
+      await queue.drop(message.id)
+      wake()
+    },
+
+    commands: () => [...COMMANDS],
+
+    isCommand,
+
+    onCommand: async (place, author, line) => {
+      const answer = await commands.run(channel, place, author, line)
+      wake()
+      return answer
+    },
+
+    suggest: (place, command, typed) => commands.suggest(channel, place, command, typed),
+
+    onButton: async (action, messageId, author) => {
+      const answer = await commands.button(action, messageId, author)
+      wake()
+      return answer
+    },
+
+    claim: (name) => store.channelValues.claim(channel, name, now()),
+    recall: (name) => store.channelValues.get(channel, name),
+    remember: (name, value) => store.channelValues.set(channel, name, value, now()),
+    addresses: (since) => store.conversations.addresses(channel, since),
+  }
+}
+
+function placeOf({ address, parent, projectId }: Place): Place {
+  return { address, ...(parent !== undefined && { parent }), ...(projectId !== undefined && { projectId }) }
+}

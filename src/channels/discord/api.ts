@@ -1,0 +1,141 @@
+import {
+  type APIApplication,
+  type APIChannel,
+  type APIGuildMember,
+  type APIInteractionResponse,
+  type APIMessage,
+  type APIThreadChannel,
+  type APIUser,
+  DiscordAPIError,
+  type MessageFlags,
+  type RawFile,
+  REST,
+  type RESTPatchAPIChannelMessageJSONBody,
+  type RESTPostAPIApplicationCommandsJSONBody,
+  type RESTPostAPIChannelMessageJSONBody,
+} from 'discord.js'
+
+/** Of https://discord.com/developers/docs/topics/opcodes-and-status-codes#json */
+export const UNKNOWN_CHANNEL = 10003
+export const UNKNOWN_MESSAGE = 10008
+export const TOO_MANY_OLD_EDITS = 30046
+export const MISSING_ACCESS = 50001
+export const MISSING_PERMISSIONS = 50013
+export const THREAD_ARCHIVED = 50083
+export const THREAD_EXISTS = 160004
+
+/** Whatever an agent writes, nobody is called by it. */
+const allowed_mentions = { parse: [] }
+
+/** The calls of Discord's API that the channel needs. Rate limits are waited for, failures of the server retried. */
+export class DiscordApi {
+  readonly rest: REST
+
+  constructor(apiUrl: string, token: string) {
+    this.rest = new REST({ version: '10', api: apiUrl }).setToken(token)
+  }
+
+  async me(): Promise<APIUser> {
+    return (await this.rest.get('/users/@me')) as APIUser
+  }
+
+  async application(): Promise<APIApplication> {
+    return (await this.rest.get('/applications/@me')) as APIApplication
+  }
+
+  async setCommands(applicationId: string, commands: RESTPostAPIApplicationCommandsJSONBody[]): Promise<void> {
+    await this.rest.put(`/applications/${applicationId}/commands`, { body: commands })
+  }
+
+  async channel(id: string): Promise<APIChannel> {
+    return (await this.rest.get(`/channels/${id}`)) as APIChannel
+  }
+
+  async directChannel(userId: string): Promise<APIChannel> {
+    return (await this.rest.post('/users/@me/channels', { body: { recipient_id: userId } })) as APIChannel
+  }
+
+  async member(guildId: string, userId: string): Promise<APIGuildMember> {
+    return (await this.rest.get(`/guilds/${guildId}/members/${userId}`)) as APIGuildMember
+  }
+
+  /** Those that came after one, oldest first. */
+  async messagesAfter(channelId: string, after: string, limit = 100): Promise<APIMessage[]> {
+    const query = new URLSearchParams({ after, limit: String(limit) })
+    const newestFirst = (await this.rest.get(`/channels/${channelId}/messages`, { query })) as APIMessage[]
+    return newestFirst.toReversed()
+  }
+
+  /** The last ones, oldest first. */
+  async latestMessages(channelId: string, limit = 100): Promise<APIMessage[]> {
+    const query = new URLSearchParams({ limit: String(limit) })
+    const newestFirst = (await this.rest.get(`/channels/${channelId}/messages`, { query })) as APIMessage[]
+    return newestFirst.toReversed()
+  }
+
+  async post(
+    channelId: string,
+    message: RESTPostAPIChannelMessageJSONBody,
+    { files = [], signal }: { files?: RawFile[]; signal?: AbortSignal } = {},
+  ): Promise<APIMessage> {
+    const body = { ...message, allowed_mentions }
+    return (await this.rest.post(`/channels/${channelId}/messages`, {
+      body,
+      files,
+      ...(signal && { signal }),
+    })) as APIMessage
+  }
+
+  async edit(channelId: string, messageId: string, message: RESTPatchAPIChannelMessageJSONBody): Promise<void> {
+    await this.rest.patch(`/channels/${channelId}/messages/${messageId}`, { body: { ...message, allowed_mentions } })
+  }
+
+  async remove(channelId: string, messageId: string): Promise<void> {
+    await this.rest.delete(`/channels/${channelId}/messages/${messageId}`)
+  }
+
+  async react(channelId: string, messageId: string, emoji: string): Promise<void> {
+    await this.rest.put(`/channels/${channelId}/messages/${messageId}/reactions/${encodeURIComponent(emoji)}/@me`)
+  }
+
+  async type(channelId: string): Promise<void> {
+    await this.rest.post(`/channels/${channelId}/typing`)
+  }
+
+  /** Contract: the thread has the id of the message. */
+  async openThread(channelId: string, messageId: string, name: string): Promise<APIThreadChannel> {
+    const body = { name, auto_archive_duration: 1440 }
+    return (await this.rest.post(`/channels/${channelId}/messages/${messageId}/threads`, { body })) as APIThreadChannel
+  }
+
+  async respond(interaction: { id: string; token: string }, body: APIInteractionResponse): Promise<void> {
+    await this.rest.post(`/interactions/${interaction.id}/${interaction.token}/callback`, { body, auth: false })
+  }
+
+  /** The message by which an interaction was answered. */
+  async response({ application_id, token }: { application_id: string; token: string }): Promise<APIMessage> {
+    return (await this.rest.get(`/webhooks/${application_id}/${token}/messages/@original`, {
+      auth: false,
+    })) as APIMessage
+  }
+
+  async editResponse(interaction: { application_id: string; token: string }, content: string): Promise<void> {
+    const { application_id, token } = interaction
+    const body = { content, allowed_mentions }
+    await this.rest.patch(`/webhooks/${application_id}/${token}/messages/@original`, { body, auth: false })
+  }
+
+  async followUp(
+    interaction: { application_id: string; token: string },
+    content: string,
+    options: { flags?: MessageFlags },
+  ): Promise<void> {
+    const body = { content, ...options, allowed_mentions }
+    await this.rest.post(`/webhooks/${interaction.application_id}/${interaction.token}`, { body, auth: false })
+  }
+}
+
+/** Discord's own number of a failure. */
+export function codeOf(error: unknown): number | undefined {
+  return error instanceof DiscordAPIError ? Number(error.code) : undefined
+}

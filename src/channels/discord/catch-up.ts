@@ -1,0 +1,140 @@
+// Asks for what was said while we were away. After a resumed session Discord sends it by itself; after a new one nothing
+// does, and every place that has something newer than the cursor is read.
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { APIChannel, APIMessage, GatewayGuildCreateDispatchData } from 'discord.js'
+import { messageOf } from '../../errors.js'
+import type { Log } from '../../log.js'
+import type { ChannelHost } from '../types.js'
+import { codeOf, type DiscordApi } from './api.js'
+import type { Cursor } from './cursor.js'
+import type { Lanes } from './lanes.js'
+import { readAddress } from './places.js'
+import { isAfter, snowflakeAt } from './snowflake.js'
+
+interface CatchUpOptions {
+  api: Pick<DiscordApi, 'messagesAfter' | 'directChannel'>
+  host: Pick<ChannelHost, 'addresses'>
+  cursor: Cursor
+  lanes: Lanes
+  /** Who may write to us directly. */
+  directUserIds: string[]
+  onMissed(message: APIMessage, guildId: string | undefined): Promise<void>
+  signal: AbortSignal
+  log: Log
+  now: () => number
+}
+
+/** One session's look at what was missed. */
+interface Round {
+  waitingFor: Set<string>
+  /** Channels and threads that the servers have named. */
+  named: Set<string>
+  timer: NodeJS.Timeout
+  /** Of the cursor. */
+  release: () => void
+}
+
+/** What was said longer ago is not answered any more. */
+const MISSED_MS = 24 * 3_600_000
+/** Of one channel: whoever says more than that in a day does not wait for it. */
+const MAX_MISSED = 1_000
+const PAGE = 100
+const KNOWN_CONVERSATIONS_MS = 7 * 24 * 3_600_000
+/** How long the servers may take to appear until the other conversations are looked at. */
+const SERVERS_WITHIN_MS = 15_000
+const AGAIN_MS = 5_000
+
+export class CatchUp {
+  #round: Round | undefined
+
+  constructor(private readonly options: CatchUpOptions) {}
+
+  /** A new session has begun; its servers appear one by one. */
+  begin(guildIds: string[]): void {
+    if (this.#round) void this.#finish(this.#round)
+    const round: Round = {
+      waitingFor: new Set(guildIds),
+      named: new Set(),
+      timer: setTimeout(() => void this.#finish(round), SERVERS_WITHIN_MS),
+      release: this.options.cursor.hold(),
+    }
+    this.#round = round
+    if (guildIds.length === 0) void this.#finish(round)
+  }
+
+  /** A server is there: at the beginning of a session, or because it was away itself. */
+  server({ id: guildId, channels, threads }: GatewayGuildCreateDispatchData): void {
+    const round = this.#round
+    const after = this.#after()
+    for (const channel of [...channels, ...threads]) {
+      round?.named.add(channel.id)
+      if (hasNews(channel, after)) this.#read(channel.id, after, guildId)
+    }
+    round?.waitingFor.delete(guildId)
+    if (round?.waitingFor.size === 0) void this.#finish(round)
+  }
+
+  /** Looks at the conversations that no server has named: direct ones, and threads that are archived. */
+  async #finish(round: Round): Promise<void> {
+    clearTimeout(round.timer)
+    if (this.#round === round) this.#round = undefined
+    const { api, host, directUserIds, signal, log, now } = this.options
+    const after = this.#after()
+    try {
+      const addresses = await host.addresses(now() - KNOWN_CONVERSATIONS_MS)
+      const known = addresses.map(readAddress).map(({ channelId, threadId }) => threadId ?? channelId)
+      const direct = await Promise.all(directUserIds.map((id) => api.directChannel(id)))
+      const withNews = direct.filter((channel) => hasNews(channel, after)).map(({ id }) => id)
+      for (const id of new Set([...known, ...withNews])) if (!round.named.has(id)) this.#read(id, after)
+    } catch (error) {
+      if (!signal.aborted) log.warn('discord.catch-up-failed', { error: messageOf(error) })
+    }
+    round.release()
+  }
+
+  #after(): string {
+    const oldest = snowflakeAt(this.options.now() - MISSED_MS)
+    const { saved } = this.options.cursor
+    return isAfter(saved, oldest) ? saved : oldest
+  }
+
+  /** In the lane of the place, so that what is said there from now on comes after it. */
+  #read(channelId: string, after: string, guildId?: string): void {
+    const { cursor, lanes } = this.options
+    const release = cursor.hold()
+    void lanes.run(channelId, () => this.#readAll(channelId, after, guildId)).finally(release)
+  }
+
+  async #readAll(channelId: string, after: string, guildId: string | undefined): Promise<void> {
+    const { onMissed, signal, log } = this.options
+    let last = after
+    for (let count = 0; count < MAX_MISSED && !signal.aborted; count += PAGE) {
+      const page = await this.#page(channelId, last)
+      for (const message of page) await onMissed(message, guildId)
+      last = page.at(-1)?.id ?? last
+      if (page.length > 0) log.info('discord.caught-up', { channelId, messages: page.length })
+      if (page.length < PAGE) return
+    }
+  }
+
+  /** Contract: a place that is gone or closed to us has nothing; anything else is asked for until there is an answer. */
+  async #page(channelId: string, after: string): Promise<APIMessage[]> {
+    const { api, signal, log } = this.options
+    while (!signal.aborted) {
+      try {
+        return await api.messagesAfter(channelId, after, PAGE)
+      } catch (error) {
+        if (codeOf(error) !== undefined) return []
+        log.warn('discord.catch-up-failed', { channelId, error: messageOf(error) })
+        await sleep(AGAIN_MS, undefined, { signal }).catch(() => {})
+      }
+    }
+    return []
+  }
+}
+
+function hasNews(channel: APIChannel, after: string): boolean {
+  const last = 'last_message_id' in channel ? channel.last_message_id : undefined
+  return last ? isAfter(last, after) : false
+}

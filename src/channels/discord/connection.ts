@@ -1,0 +1,157 @@
+// Keeps one connection to Discord's gateway. discord.js resumes and reconnects by itself; when it gives up, a new
+// client begins again. What comes in is passed on as it came: the client's own events leave out messages of channels
+// that it does not know yet.
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import {
+  type APIApplication,
+  ApplicationFlags,
+  Client,
+  Events,
+  type GatewayDispatchPayload,
+  GatewayIntentBits,
+  HTTPError,
+  Options,
+} from 'discord.js'
+import { GatewayError, messageOf } from '../../errors.js'
+import type { Log } from '../../log.js'
+import type { DiscordApi } from './api.js'
+
+export interface Identity {
+  botId: string
+  botName: string
+  applicationId: string
+  /** The owner of the application, or the members of its team. */
+  ownerIds: string[]
+}
+
+interface ConnectionOptions {
+  api: DiscordApi
+  apiUrl: string
+  token: string
+  onDispatch(payload: GatewayDispatchPayload): void
+  log: Log
+}
+
+const FIRST_PAUSE_MS = 1_000
+const LONGEST_PAUSE_MS = 60_000
+
+export class Connection {
+  readonly #closed = new AbortController()
+  #client: Client | undefined
+  #running: Promise<void> | undefined
+
+  constructor(private readonly options: ConnectionOptions) {}
+
+  /** Contract: rejects when the token or the intents must be put right; otherwise it waits until Discord answers. */
+  async identify(signal: AbortSignal): Promise<Identity> {
+    const { api, log } = this.options
+    for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
+      try {
+        const [bot, application] = await Promise.all([api.me(), api.application()])
+        requireIntents(application)
+        return {
+          botId: bot.id,
+          botName: bot.username,
+          applicationId: application.id,
+          ownerIds: ownersOf(application),
+        }
+      } catch (error) {
+        if (error instanceof GatewayError) throw error
+        if (isRefused(error)) throw tokenRefused(error)
+        log.warn('discord.not-reached', { error: messageOf(error), triedAgainInMs: pauseMs })
+      }
+      await sleep(pauseMs, undefined, { signal })
+    }
+  }
+
+  /** Contract: settles after the first attempt, whatever came of it; the connection is then kept until `close`. */
+  async open(): Promise<void> {
+    await new Promise<void>((resolve) => {
+      this.#running = this.#keepOpen(resolve)
+    })
+  }
+
+  async close(): Promise<void> {
+    this.#closed.abort()
+    await this.#client?.destroy()
+    await this.#running
+  }
+
+  async #keepOpen(onAttempt: () => void): Promise<void> {
+    const { log } = this.options
+    const { signal } = this.#closed
+    for (let pauseMs = FIRST_PAUSE_MS; !signal.aborted; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
+      try {
+        const { ended } = await this.#connect()
+        onAttempt()
+        log.info('discord.connected', {})
+        const code = await ended
+        pauseMs = FIRST_PAUSE_MS
+        if (!signal.aborted) log.error('discord.disconnected', { code })
+      } catch (error) {
+        if (!signal.aborted) log.error('discord.not-connected', { error: messageOf(error), triedAgainInMs: pauseMs })
+        onAttempt()
+      }
+      await sleep(pauseMs, undefined, { signal }).catch(() => {})
+    }
+  }
+
+  /** Settles when there is a session; `ended` when that is over and does not come back by itself. */
+  async #connect(): Promise<{ ended: Promise<number | undefined> }> {
+    const { apiUrl, token, onDispatch, log } = this.options
+    const client: Client = new Client({
+      intents: [
+        GatewayIntentBits.Guilds,
+        GatewayIntentBits.GuildMessages,
+        GatewayIntentBits.DirectMessages,
+        GatewayIntentBits.MessageContent,
+      ],
+      rest: { api: apiUrl },
+      // Nothing is read from the caches.
+      makeCache: Options.cacheWithLimits({
+        ...Options.DefaultMakeCacheSettings,
+        MessageManager: 0,
+        ReactionManager: 0,
+        PresenceManager: 0,
+        ThreadMemberManager: 0,
+        GuildMemberManager: { maxSize: 0, keepOverLimit: ({ id }) => id === client.user?.id },
+        UserManager: { maxSize: 0, keepOverLimit: ({ id }) => id === client.user?.id },
+      }),
+    })
+    this.#client = client
+    const ended = new Promise<number | undefined>((resolve) => {
+      client.on(Events.ShardDisconnect, ({ code }) => resolve(code))
+      client.on(Events.Invalidated, () => resolve(undefined))
+      this.#closed.signal.addEventListener('abort', () => resolve(undefined), { once: true })
+    })
+    client.on(Events.Raw, (payload: GatewayDispatchPayload) => onDispatch(payload))
+    client.on(Events.Error, (error) => log.warn('discord.error', { error: error.message }))
+    client.on(Events.ShardError, (error) => log.warn('discord.socket-failed', { error: error.message }))
+    client.on(Events.ShardReconnecting, () => log.info('discord.reconnecting', {}))
+    client.on(Events.ShardResume, (_, replayedEvents) => log.info('discord.resumed', { replayedEvents }))
+    await client.login(token)
+    return { ended }
+  }
+}
+
+function requireIntents({ flags }: APIApplication): void {
+  const isAllowed = flags & (ApplicationFlags.GatewayMessageContent | ApplicationFlags.GatewayMessageContentLimited)
+  if (isAllowed) return
+  const where = 'Switch "Message Content Intent" on at https://discord.com/developers/applications, on the page "Bot"'
+  throw new GatewayError('config_invalid', `The Discord bot may not read messages. ${where}, and start again.`)
+}
+
+function ownersOf({ team, owner }: APIApplication): string[] {
+  if (team) return team.members.map(({ user }) => user.id)
+  return owner ? [owner.id] : []
+}
+
+function isRefused(error: unknown): boolean {
+  return error instanceof HTTPError ? error.status === 401 : (error as { status?: unknown }).status === 401
+}
+
+function tokenRefused(cause: unknown): GatewayError {
+  const advice = 'Copy it again from https://discord.com/developers/applications, page "Bot", or run "aetheel init"'
+  return new GatewayError('config_invalid', `Discord refuses the token in DISCORD_BOT_TOKEN. ${advice}.`, { cause })
+}

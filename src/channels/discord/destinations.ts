@@ -1,0 +1,85 @@
+import type { APIMessage, RawFile, RESTPostAPIChannelMessageJSONBody } from 'discord.js'
+import { messageOf } from '../../errors.js'
+import type { Log } from '../../log.js'
+import {
+  codeOf,
+  type DiscordApi,
+  MISSING_ACCESS,
+  MISSING_PERMISSIONS,
+  THREAD_ARCHIVED,
+  THREAD_EXISTS,
+  UNKNOWN_CHANNEL,
+} from './api.js'
+import { readAddress } from './places.js'
+
+type Post = { message: RESTPostAPIChannelMessageJSONBody; files?: RawFile[]; signal?: AbortSignal }
+
+/** Where what we say of a conversation goes: to its thread, or beside it where there can be none. */
+export class Destinations {
+  readonly #opening = new Map<string, Promise<void>>()
+  readonly #unusable = new Set<string>()
+
+  constructor(
+    private readonly api: Pick<DiscordApi, 'post' | 'openThread'>,
+    private readonly log: Log,
+  ) {}
+
+  /** Opens the thread of an address, if it has one. Contract: never rejects. */
+  open(address: string, name: string): Promise<void> {
+    const { channelId, threadId } = readAddress(address)
+    if (threadId === undefined) return Promise.resolve()
+    const opening = this.#open(channelId, threadId, name)
+      .catch((error: unknown) => {
+        // The thread may have been made by an attempt of which we did not hear; the first message will tell.
+        this.log.warn('discord.thread-not-opened', { channelId, error: messageOf(error) })
+      })
+      .finally(() => this.#opening.delete(address))
+    this.#opening.set(address, opening)
+    return opening
+  }
+
+  /** Contract: a thread that is being opened is waited for. */
+  async channelId(address: string): Promise<string> {
+    await this.#opening.get(address)
+    const { channelId, threadId } = readAddress(address)
+    return threadId === undefined || this.#unusable.has(threadId) ? channelId : threadId
+  }
+
+  /** Posts to a conversation. */
+  async post(address: string, post: Post): Promise<APIMessage> {
+    const { channelId, threadId } = readAddress(address)
+    if (threadId === undefined || (await this.channelId(address)) === channelId) {
+      return this.#postTo(channelId, post, threadId)
+    }
+    try {
+      return await this.#postTo(threadId, post)
+    } catch (error) {
+      const code = codeOf(error)
+      if (code === UNKNOWN_CHANNEL) {
+        await this.open(address, 'Conversation')
+        try {
+          return await this.#postTo(threadId, post)
+        } catch (again) {
+          if (codeOf(again) !== UNKNOWN_CHANNEL) throw again
+        }
+      } else if (code !== THREAD_ARCHIVED && code !== MISSING_ACCESS && code !== MISSING_PERMISSIONS) throw error
+      this.log.warn('discord.thread-unusable', { threadId, code })
+      this.#unusable.add(threadId)
+      return this.#postTo(channelId, post, threadId)
+    }
+  }
+
+  /** `about` is the message that a thread was to be opened from. */
+  #postTo(channelId: string, { message, files = [], signal }: Post, about?: string): Promise<APIMessage> {
+    const reference = about !== undefined && { message_reference: { message_id: about, fail_if_not_exists: false } }
+    return this.api.post(channelId, { ...message, ...reference }, { files, ...(signal && { signal }) })
+  }
+
+  async #open(channelId: string, threadId: string, name: string): Promise<void> {
+    try {
+      await this.api.openThread(channelId, threadId, name)
+    } catch (error) {
+      if (codeOf(error) !== THREAD_EXISTS) throw error
+    }
+  }
+}

@@ -1,0 +1,283 @@
+// The Discord channel: docs/discord.md tells how it looks to people.
+//
+// What must stay true:
+// - A message is stored before anything is said about it, and who may not talk to us leaves nothing in the store.
+// - What comes in of one place is dealt with in order; what was missed comes before what is new.
+// - What we say can be found again in Discord itself after a restart: the parts of an answer by their nonce and text, a
+//   live message by its button.
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import { GatewayDispatchEvents, type GatewayDispatchPayload } from 'discord.js'
+import { messageOf } from '../../errors.js'
+import type { Log } from '../../log.js'
+import type { Channel, ChannelHost, LiveEvent, OutgoingReply } from '../types.js'
+import type { AccessLists } from './access.js'
+import { codeOf, DiscordApi } from './api.js'
+import { hasButton } from './buttons.js'
+import { CatchUp } from './catch-up.js'
+import { Connection, type Identity } from './connection.js'
+import { Cursor } from './cursor.js'
+import { Destinations } from './destinations.js'
+import { Intake } from './intake.js'
+import { Interactions, slashCommands } from './interactions.js'
+import { Lanes } from './lanes.js'
+import { LiveMessage, type Posted, removeMessage } from './live-message.js'
+import { postReply } from './outgoing.js'
+import { Places } from './places.js'
+
+export interface DiscordOptions {
+  token: string
+  apiUrl: string
+  /** Left out, the owner of the application. */
+  ownerId?: string
+  access: AccessLists
+  /** Whether a mention in a channel opens a thread. */
+  opensThreads: boolean
+  /** The project of a channel. */
+  projectOf(channelId: string): string | undefined
+  log: Log
+  now: () => number
+}
+
+/** What there is once Discord has told who we are. */
+interface Session {
+  host: ChannelHost
+  identity: Identity
+  cursor: Cursor
+  catchUp: CatchUp
+  intake: Intake
+  interactions: Interactions
+}
+
+/** Without a network the gateway starts all the same. */
+const START_WITHIN_MS = 20_000
+/** A live message whose answer another gateway sends is forgotten after so long. */
+const FORGET_LIVE_MS = 600_000
+const MAX_TAKEN = 10_000
+
+export class DiscordChannel implements Channel {
+  readonly name = 'discord'
+  readonly takesFiles = true
+  readonly #api: DiscordApi
+  readonly #places: Places
+  readonly #destinations: Destinations
+  readonly #connection: Connection
+  readonly #lanes: Lanes
+  readonly #stopped = new AbortController()
+  /** Messages that this gateway has taken: what is live about them is our own. */
+  readonly #taken = new Set<string>()
+  readonly #live = new Map<string, LiveMessage>()
+  readonly #ownRoleIds = new Set<string>()
+  #session: Session | undefined
+  #starting: Promise<void> = Promise.resolve()
+
+  constructor(private readonly options: DiscordOptions) {
+    const { apiUrl, token, log } = options
+    this.#api = new DiscordApi(apiUrl, token)
+    this.#places = new Places(this.#api)
+    this.#destinations = new Destinations(this.#api, log)
+    this.#lanes = new Lanes((error) => {
+      if (!this.#stopped.signal.aborted) log.error('discord.message-failed', { error: messageOf(error) })
+    })
+    const onDispatch = (payload: GatewayDispatchPayload): void => {
+      try {
+        this.#dispatch(payload)
+      } catch (error) {
+        log.error('discord.event-failed', { event: payload.t, error: messageOf(error) })
+      }
+    }
+    this.#connection = new Connection({ api: this.#api, apiUrl, token, onDispatch, log })
+  }
+
+  async start(host: ChannelHost): Promise<void> {
+    const { log } = this.options
+    const connected = this.#connect(host)
+    this.#starting = connected.catch((error: unknown) => {
+      if (!this.#stopped.signal.aborted) log.error('discord.not-started', { error: messageOf(error) })
+    })
+    await Promise.race([connected, sleep(START_WITHIN_MS, undefined, { ref: false })])
+  }
+
+  async send(reply: OutgoingReply, signal: AbortSignal): Promise<void> {
+    const { messageId = '', address } = reply
+    const botId = this.#session?.identity.botId
+    if (botId === undefined) throw new Error('Discord has not been reached yet')
+    const live = this.#live.get(messageId)
+    await live?.stop()
+    await postReply(reply, { api: this.#api, destinations: this.#destinations, botId, signal })
+    const leftover = live || this.#taken.has(messageId) ? undefined : await this.#leftover(address, messageId)
+    if (leftover) await removeMessage(this.#api, leftover)
+    await live?.remove()
+    this.#live.delete(messageId)
+    this.#taken.delete(messageId)
+  }
+
+  show({ address, messageId, runId, event }: LiveEvent): void {
+    const live = this.#live.get(messageId) ?? this.#begin(address, messageId)
+    live.show(runId, event)
+    if (event.type !== 'complete') return
+    const isCancelled = event.result.failure?.reason === 'cancelled'
+    if (!isCancelled) setTimeout(() => this.#forget(messageId, live), FORGET_LIVE_MS).unref()
+    else if (this.#stopped.signal.aborted) void this.#end(messageId, live, '⏸ goes on when the gateway is back')
+    else void this.#end(messageId, live, '⏹ stopped')
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped.abort()
+    await this.#lanes.idle()
+    await this.#session?.cursor.close()
+  }
+
+  async close(): Promise<void> {
+    await this.#starting
+    await this.#connection.close()
+    await Promise.all([...this.#live.values()].map((live) => live.stop()))
+  }
+
+  async #connect(host: ChannelHost): Promise<void> {
+    const identity = await this.#connection.identify(this.#stopped.signal)
+    this.#session = await this.#open(host, identity)
+    await this.#connection.open()
+    await this.#api.setCommands(identity.applicationId, slashCommands(host.commands())).catch((error: unknown) => {
+      this.options.log.warn('discord.commands-not-set', { error: messageOf(error) })
+    })
+  }
+
+  async #open(host: ChannelHost, identity: Identity): Promise<Session> {
+    const { ownerId, access, log, now } = this.options
+    const api = this.#api
+    const { signal } = this.#stopped
+    const ownerIds = ownerId === undefined ? identity.ownerIds : [ownerId]
+    const cursor = new Cursor(host, now, (error) => log.warn('discord.cursor-not-saved', { error: messageOf(error) }))
+    await cursor.load()
+    const intake = new Intake({
+      ...this.options,
+      api,
+      host,
+      places: this.#places,
+      destinations: this.#destinations,
+      bot: { id: identity.botId, roleIds: this.#ownRoleIds },
+      ownerIds,
+      onTaken: (messageId) => this.#take(messageId),
+      signal,
+    })
+    const catchUp = new CatchUp({
+      api,
+      host,
+      cursor,
+      lanes: this.#lanes,
+      directUserIds: [...new Set([...ownerIds, ...access.users])],
+      onMissed: (message, guildId) => intake.onMessage(message, guildId, true),
+      signal,
+      log,
+      now,
+    })
+    const interactions = new Interactions({
+      api,
+      host,
+      refusalOf: (interaction) => intake.refusalOf(interaction),
+      placeOf: (interaction) => intake.placeOfInteraction(interaction),
+      ask: (asked) => intake.ask(asked),
+      log,
+    })
+    return { host, identity, cursor, catchUp, intake, interactions }
+  }
+
+  #dispatch(payload: GatewayDispatchPayload): void {
+    const session = this.#session
+    if (!session || this.#stopped.signal.aborted) return
+    const { catchUp, intake, interactions, cursor, host } = session
+    switch (payload.t) {
+      case GatewayDispatchEvents.Ready:
+        catchUp.begin(payload.d.guilds.map(({ id }) => id))
+        break
+      case GatewayDispatchEvents.GuildCreate: {
+        if (payload.d.unavailable) break
+        const { id, channels, threads, roles } = payload.d
+        for (const channel of [...channels, ...threads]) this.#places.learn(channel, id)
+        for (const role of roles) if (role.tags?.bot_id === session.identity.botId) this.#ownRoleIds.add(role.id)
+        catchUp.server(payload.d)
+        break
+      }
+      case GatewayDispatchEvents.ThreadCreate:
+      case GatewayDispatchEvents.ChannelCreate:
+        this.#places.learn(payload.d)
+        break
+      case GatewayDispatchEvents.ThreadDelete:
+      case GatewayDispatchEvents.ChannelDelete:
+        this.#places.forget(payload.d.id)
+        break
+      case GatewayDispatchEvents.MessageCreate: {
+        const message = payload.d
+        cursor.begin(message.id)
+        void this.#lanes
+          .run(message.channel_id, () => intake.onMessage(message, message.guild_id))
+          .finally(() => {
+            // One that could not be stored is asked for at the next start.
+            if (!this.#stopped.signal.aborted) cursor.end(message.id)
+          })
+        break
+      }
+      case GatewayDispatchEvents.MessageUpdate: {
+        const message = payload.d
+        void this.#lanes.run(message.channel_id, () => intake.onEdit(message, message.guild_id))
+        break
+      }
+      case GatewayDispatchEvents.MessageDelete:
+      case GatewayDispatchEvents.MessageDeleteBulk: {
+        const { channel_id } = payload.d
+        const ids = 'ids' in payload.d ? payload.d.ids : [payload.d.id]
+        for (const id of ids) void this.#lanes.run(channel_id, () => host.onDelete(id))
+        break
+      }
+      case GatewayDispatchEvents.InteractionCreate:
+        void interactions.handle(payload.d)
+        break
+      default:
+    }
+  }
+
+  #take(messageId: string): void {
+    this.#taken.add(messageId)
+    // Those of which we do not hear again: another gateway answers them, or they are dropped.
+    const [oldest] = this.#taken
+    if (this.#taken.size > MAX_TAKEN && oldest !== undefined) this.#taken.delete(oldest)
+  }
+
+  #begin(address: string, messageId: string): LiveMessage {
+    const live = new LiveMessage({
+      api: this.#api,
+      destinations: this.#destinations,
+      address,
+      messageId,
+      leftover: async () => (this.#taken.has(messageId) ? undefined : this.#leftover(address, messageId)),
+      log: this.options.log,
+    })
+    this.#live.set(messageId, live)
+    return live
+  }
+
+  async #end(messageId: string, live: LiveMessage, status: string): Promise<void> {
+    this.#forget(messageId, live)
+    this.#taken.delete(messageId)
+    await live.end(status).catch((error: unknown) => {
+      this.options.log.warn('discord.live-failed', { messageId, error: messageOf(error) })
+    })
+  }
+
+  #forget(messageId: string, live: LiveMessage): void {
+    if (this.#live.get(messageId) === live) this.#live.delete(messageId)
+  }
+
+  /** The live message of a message that another gateway, or we before a restart, had begun to answer. */
+  async #leftover(address: string, messageId: string): Promise<Posted | undefined> {
+    try {
+      const messages = await this.#api.latestMessages(await this.#destinations.channelId(address))
+      return messages.findLast((message) => hasButton(message, 'stop', messageId))
+    } catch (error) {
+      // Gone, or closed to us.
+      if (codeOf(error) !== undefined) return undefined
+      throw error
+    }
+  }
+}

@@ -1,0 +1,211 @@
+// What people say to the bot, on its way to the gateway.
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { APIInteraction, APIMessage } from 'discord.js'
+import { messageOf } from '../../errors.js'
+import type { Log } from '../../log.js'
+import { chunkMarkdown } from '../chunk.js'
+import type { Acceptance, ChannelHost, ChannelMessage, Place } from '../types.js'
+import { type AccessLists, howToOpen, mayTalk, type Speaker } from './access.js'
+import type { DiscordApi } from './api.js'
+import type { Destinations } from './destinations.js'
+import { type Addressed, type BotIdentity, isFromPerson, readFiles, readMessage, threadName } from './incoming.js'
+import type { Asked } from './interactions.js'
+import { MESSAGE_CHARACTERS, nonceOf, referenceTo } from './outgoing.js'
+import { hasThreads, placeOf, type PlaceFacts, type Places, threadAddress } from './places.js'
+
+export interface IntakeOptions {
+  api: DiscordApi
+  host: ChannelHost
+  places: Places
+  destinations: Destinations
+  bot: BotIdentity
+  ownerIds: string[]
+  access: AccessLists
+  /** Whether a mention in a channel opens a thread. */
+  opensThreads: boolean
+  projectOf(channelId: string): string | undefined
+  onTaken(messageId: string): void
+  /** Aborted when nothing more is taken. */
+  signal: AbortSignal
+  log: Log
+  now: () => number
+}
+
+type Heard = { message: APIMessage; facts: PlaceFacts; addressed: Addressed }
+
+const TAKEN = '👀'
+const REFUSE_AGAIN_MS = 3_600_000
+const STORE_AGAIN_MS = 1_000
+
+export class Intake {
+  readonly #refusedAt = new Map<string, number>()
+
+  constructor(private readonly options: IntakeOptions) {}
+
+  /** `isMissed`: said while we were away. */
+  async onMessage(message: APIMessage, guildId: string | undefined, isMissed = false): Promise<void> {
+    const heard = await this.#hear(message, guildId)
+    if (!heard) return
+    const speaker = await this.#speaker(message, heard.facts)
+    if (!this.#mayTalk(speaker)) {
+      if (!isMissed) await this.#refuse(message, speaker)
+      return
+    }
+    const { text } = heard.addressed
+    // Who only calls us wants to know what we can do.
+    const isBare = text === '' && message.attachments.length === 0
+    if (isBare) await this.#command(heard, '/help')
+    else if (this.options.host.isCommand(text)) await this.#command(heard, text)
+    else await this.#take(heard)
+  }
+
+  async onEdit(message: APIMessage, guildId: string | undefined): Promise<void> {
+    // Discord updates a message also when it shows what a link leads to.
+    if (!message.edited_timestamp) return
+    const heard = await this.#hear(message, guildId)
+    if (!heard || !this.#mayTalk(await this.#speaker(message, heard.facts))) return
+    await this.options.host.onEdit(this.#read(heard))
+  }
+
+  /** Answers `/ask`: with a thread of its own in a channel, else where it was said. */
+  async ask({ interaction, author, text }: Asked): Promise<string> {
+    const { api, host, places, destinations, opensThreads, onTaken } = this.options
+    const facts = await places.get(interaction.channel.id, interaction.guild_id)
+    const { projectId } = this.#placeOf(facts)
+    const isThreaded = opensThreads && hasThreads(facts.type)
+    const place: Place = isThreaded
+      ? {
+          address: threadAddress(facts.id, (await api.response(interaction)).id),
+          parent: facts.id,
+          ...(projectId !== undefined && { projectId }),
+        }
+      : this.#placeOf(facts)
+    const acceptance = await host.onMessage({ ...place, platformId: `interaction:${interaction.id}`, author, text })
+    if (acceptance.status === 'refused') return acceptance.reason
+    onTaken(acceptance.messageId)
+    if (isThreaded) await destinations.open(place.address, threadName(text))
+    return `${TAKEN} ${text}`
+  }
+
+  async placeOfInteraction({ channel, guild_id }: APIInteraction): Promise<Place> {
+    return this.#placeOf(await this.options.places.get(channel?.id ?? '', guild_id))
+  }
+
+  /** Why somebody may not; undefined when they may. */
+  async refusalOf({ channel, guild_id, member, user }: APIInteraction): Promise<string | undefined> {
+    const facts = await this.options.places.get(channel?.id ?? '', guild_id)
+    const speaker = speakerOf((member?.user ?? user)?.id ?? '', member?.roles ?? [], facts)
+    return this.#mayTalk(speaker) ? undefined : howToOpen(speaker)
+  }
+
+  async #hear(message: APIMessage, guildId: string | undefined): Promise<Heard | undefined> {
+    const { places, bot } = this.options
+    if (!isFromPerson(message)) return undefined
+    const facts = await places.get(message.channel_id, guildId)
+    const addressed = readMessage(message, bot, facts)
+    return addressed && { message, facts, addressed }
+  }
+
+  #read({ message, facts, addressed }: Heard): ChannelMessage {
+    const files = readFiles(message.attachments)
+    return {
+      ...this.#conversation(message, facts, addressed),
+      platformId: message.id,
+      author: message.author.username,
+      text: addressed.text,
+      ...(files.length > 0 && { files }),
+    }
+  }
+
+  /** A mention in a channel begins a conversation in a thread; a reply to what the bot said there goes on in the channel. */
+  #conversation({ id }: APIMessage, facts: PlaceFacts, { isReplyToBot }: Addressed): Place {
+    const place = this.#placeOf(facts)
+    if (!this.options.opensThreads || !hasThreads(facts.type) || isReplyToBot) return place
+    return { ...place, address: threadAddress(facts.id, id), parent: facts.id }
+  }
+
+  async #take(heard: Heard): Promise<void> {
+    const { api, destinations, onTaken, log } = this.options
+    const { message, addressed } = heard
+    const taken = this.#read(heard)
+    const acceptance = await this.#untilStored(taken)
+    if (acceptance?.status !== 'accepted') return
+    onTaken(acceptance.messageId)
+    const opened = destinations.open(taken.address, threadName(addressed.text))
+    await api.react(message.channel_id, message.id, TAKEN).catch((error: unknown) => {
+      log.warn('discord.reaction-failed', { error: messageOf(error) })
+    })
+    await opened
+    if (acceptance.notes.length > 0) await this.#say(message, acceptance.notes.join('\n'), 'notes')
+  }
+
+  /** Contract: undefined when the gateway stops first; Discord is asked for the message again at the next start. */
+  async #untilStored(message: ChannelMessage): Promise<Acceptance | undefined> {
+    const { host, signal, log } = this.options
+    for (let hasFailed = false; ; hasFailed = true) {
+      try {
+        return await host.onMessage(message)
+      } catch (error) {
+        if (!hasFailed) log.error('discord.message-not-stored', { error: messageOf(error) })
+        await sleep(STORE_AGAIN_MS, undefined, { signal })
+      }
+    }
+  }
+
+  async #command({ message, facts }: Heard, line: string): Promise<void> {
+    const { host } = this.options
+    // Discord may deliver it twice, and to each gateway.
+    if (!(await host.claim(`command:${message.id}`))) return
+    const answer = await host.onCommand(this.#placeOf(facts), message.author.username, line)
+    await this.#say(message, answer, 'answer')
+  }
+
+  /** Now and then: who writes a lot need not read it each time. */
+  async #refuse(message: APIMessage, speaker: Speaker): Promise<void> {
+    const { now, log } = this.options
+    const key = `${speaker.userId}:${message.channel_id}`
+    const last = this.#refusedAt.get(key)
+    if (last !== undefined && now() - last < REFUSE_AGAIN_MS) return
+    // Strangers must not fill the memory.
+    if (this.#refusedAt.size >= MAX_REFUSED) this.#refusedAt.clear()
+    this.#refusedAt.set(key, now())
+    log.info('discord.refused', { userId: speaker.userId, channelId: message.channel_id })
+    await this.#say(message, howToOpen(speaker), 'refusal')
+  }
+
+  /** Answers a message outside of its conversation. */
+  async #say({ id, channel_id }: APIMessage, text: string, about: string): Promise<void> {
+    for (const [index, content] of chunkMarkdown(text, MESSAGE_CHARACTERS).entries()) {
+      const nonce = nonceOf(`${id}:${about}:${index}`)
+      await this.options.api.post(channel_id, { content, nonce, enforce_nonce: true, ...referenceTo(id) })
+    }
+  }
+
+  #mayTalk(speaker: Speaker): boolean {
+    return mayTalk(speaker, this.options.access, this.options.ownerIds)
+  }
+
+  /** Messages that were asked for come without the roles of their author. */
+  async #speaker(message: APIMessage & { member?: { roles: string[] } }, facts: PlaceFacts): Promise<Speaker> {
+    const { api, access } = this.options
+    const isAsked = message.member === undefined && facts.guildId !== undefined && access.roles.length > 0
+    const member = isAsked ? await api.member(facts.guildId ?? '', message.author.id) : message.member
+    return speakerOf(message.author.id, member?.roles ?? [], facts)
+  }
+
+  #placeOf(facts: PlaceFacts): Place {
+    return placeOf(facts, this.options.projectOf)
+  }
+}
+
+const MAX_REFUSED = 10_000
+
+function speakerOf(userId: string, roleIds: string[], { id, parentId, guildId }: PlaceFacts): Speaker {
+  return {
+    userId,
+    roleIds,
+    ...(guildId !== undefined && { guildId }),
+    channelIds: [...(parentId === undefined ? [] : [parentId]), id],
+  }
+}

@@ -1,0 +1,168 @@
+import {
+  type APIApplicationCommandAutocompleteInteraction,
+  type APIApplicationCommandInteraction,
+  type APIChatInputApplicationCommandInteraction,
+  type APIInteraction,
+  type APIMessageComponentInteraction,
+  ApplicationCommandOptionType,
+  ApplicationCommandType,
+  InteractionContextType,
+  InteractionResponseType,
+  InteractionType,
+  MessageFlags,
+  type RESTPostAPIApplicationCommandsJSONBody,
+} from 'discord.js'
+import { messageOf } from '../../errors.js'
+import type { Log } from '../../log.js'
+import { chunkMarkdown } from '../chunk.js'
+import type { ChannelHost, CommandDescription, Place } from '../types.js'
+import type { DiscordApi } from './api.js'
+import { readButton } from './buttons.js'
+import { MESSAGE_CHARACTERS } from './outgoing.js'
+
+const MAX_SUGGESTIONS = 25
+const LABEL_CHARACTERS = 100
+
+export interface Asked {
+  interaction: APIChatInputApplicationCommandInteraction
+  author: string
+  text: string
+}
+
+interface InteractionOptions {
+  api: DiscordApi
+  host: ChannelHost
+  /** Why somebody may not; undefined when they may. */
+  refusalOf(interaction: APIInteraction): Promise<string | undefined>
+  placeOf(interaction: APIInteraction): Promise<Place>
+  /** `/ask`. Contract: called when the person sees that it is being dealt with; its answer takes the place of that. */
+  ask(asked: Asked): Promise<string>
+  log: Log
+}
+
+/** Slash commands, what is suggested while one is typed, and buttons. */
+export class Interactions {
+  constructor(private readonly options: InteractionOptions) {}
+
+  /** Contract: never rejects. */
+  async handle(interaction: APIInteraction): Promise<void> {
+    const { refusalOf, log, api } = this.options
+    try {
+      const problem = interaction.type === InteractionType.Ping ? undefined : await refusalOf(interaction)
+      if (interaction.type === InteractionType.ApplicationCommandAutocomplete) {
+        await this.#suggest(interaction, problem !== undefined)
+      } else if (problem !== undefined) {
+        await api.respond(interaction, {
+          type: InteractionResponseType.ChannelMessageWithSource,
+          data: { content: problem, flags: MessageFlags.Ephemeral },
+        })
+      } else if (interaction.type === InteractionType.ApplicationCommand) {
+        await this.#command(interaction)
+      } else if (interaction.type === InteractionType.MessageComponent) await this.#press(interaction)
+    } catch (error) {
+      log.warn('discord.interaction-failed', { interactionId: interaction.id, error: messageOf(error) })
+    }
+  }
+
+  async #command(interaction: APIApplicationCommandInteraction): Promise<void> {
+    if (!isChatInput(interaction)) return
+    const { host, placeOf, ask } = this.options
+    const { name } = interaction.data
+    const argument = firstOption(interaction)
+    const author = nameOf(interaction)
+    const isPrivate = host.commands().find((command) => command.name === name)?.isQuestion ?? false
+    await this.#answer(interaction, isPrivate, async () => {
+      if (name === 'ask') return ask({ interaction, author, text: argument })
+      return host.onCommand(await placeOf(interaction), author, `/${name} ${argument}`.trim())
+    })
+  }
+
+  async #press(interaction: APIMessageComponentInteraction): Promise<void> {
+    const { host, api } = this.options
+    const pressed = readButton(interaction.data.custom_id)
+    if (!pressed) return
+    await this.#answer(interaction, true, async () => {
+      const answer = await host.onButton(pressed.action, pressed.messageId, nameOf(interaction))
+      // What it did is done; what is not a Stop of a live message, which goes by itself, would stand there for ever.
+      if (pressed.action === 'retry') {
+        await api.edit(interaction.message.channel_id, interaction.message.id, { components: [] })
+      }
+      return answer
+    })
+  }
+
+  /** Discord waits three seconds for the first word, which says that the answer comes. */
+  async #answer(
+    interaction: APIApplicationCommandInteraction | APIMessageComponentInteraction,
+    isPrivate: boolean,
+    work: () => Promise<string>,
+  ): Promise<void> {
+    const { api, log } = this.options
+    const flags = isPrivate ? { flags: MessageFlags.Ephemeral as const } : {}
+    // Rejects when another gateway has answered: then it does the work, too.
+    await api.respond(interaction, {
+      type: InteractionResponseType.DeferredChannelMessageWithSource,
+      data: flags,
+    })
+    const answer = await work().catch((error: unknown) => {
+      log.error('discord.command-failed', { interactionId: interaction.id, error: messageOf(error) })
+      return 'That failed, and the log of the gateway says why. Try it again.'
+    })
+    const [first = '✓', ...rest] = chunkMarkdown(answer, MESSAGE_CHARACTERS)
+    await api.editResponse(interaction, first)
+    for (const part of rest) await api.followUp(interaction, part, flags)
+  }
+
+  async #suggest(interaction: APIApplicationCommandAutocompleteInteraction, isRefused: boolean): Promise<void> {
+    const { api, host, placeOf } = this.options
+    const typed = firstOption(interaction)
+    const found = isRefused ? [] : await host.suggest(await placeOf(interaction), interaction.data.name, typed)
+    const choices = found.slice(0, MAX_SUGGESTIONS).map(({ label, value }) => ({
+      name: label.slice(0, LABEL_CHARACTERS),
+      value: value.slice(0, LABEL_CHARACTERS),
+    }))
+    await api.respond(interaction, {
+      type: InteractionResponseType.ApplicationCommandAutocompleteResult,
+      data: { choices },
+    })
+  }
+}
+
+/** The commands as Discord wants them described. */
+export function slashCommands(commands: CommandDescription[]): RESTPostAPIApplicationCommandsJSONBody[] {
+  return commands.map(({ name, meaning, argument }) => ({
+    type: ApplicationCommandType.ChatInput,
+    name,
+    description: meaning.slice(0, LABEL_CHARACTERS),
+    contexts: [InteractionContextType.Guild, InteractionContextType.BotDM],
+    ...(argument && {
+      options: [
+        {
+          type: ApplicationCommandOptionType.String,
+          name: argument.name,
+          description: argument.meaning.slice(0, LABEL_CHARACTERS),
+          required: argument.isRequired,
+          ...(argument.hasSuggestions && { autocomplete: true }),
+        },
+      ],
+    }),
+  }))
+}
+
+function isChatInput(
+  interaction: APIApplicationCommandInteraction,
+): interaction is APIChatInputApplicationCommandInteraction {
+  return interaction.data.type === ApplicationCommandType.ChatInput
+}
+
+/** What was typed: each of our commands takes one text at most. */
+function firstOption({
+  data,
+}: APIChatInputApplicationCommandInteraction | APIApplicationCommandAutocompleteInteraction): string {
+  const [option] = data.options ?? []
+  return option && 'value' in option ? String(option.value) : ''
+}
+
+function nameOf({ member, user }: APIInteraction): string {
+  return (member?.user ?? user)?.username ?? 'somebody'
+}

@@ -1,0 +1,200 @@
+// What a person sees while an agent works: one message, edited as it goes, gone when the answer is there.
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type APIMessage, MessageFlags } from 'discord.js'
+import type { AgentEvent } from '../../backends/types.js'
+import { messageOf } from '../../errors.js'
+import type { Log } from '../../log.js'
+import { codeOf, type DiscordApi, TOO_MANY_OLD_EDITS, UNKNOWN_MESSAGE } from './api.js'
+import { button } from './buttons.js'
+import type { Destinations } from './destinations.js'
+import { nonceOf } from './outgoing.js'
+import { tailOf } from './tail.js'
+
+export type Posted = Pick<APIMessage, 'id' | 'channel_id'>
+
+interface LiveOptions {
+  api: Pick<DiscordApi, 'edit' | 'remove' | 'type'>
+  destinations: Destinations
+  address: string
+  /** The message that is being answered. */
+  messageId: string
+  /** The live message that a gateway which has ended has left. */
+  leftover(): Promise<Posted | undefined>
+  log: Log
+}
+
+/** An answer that comes sooner needs no live message. */
+const FIRST_AFTER_MS = 1_000
+/** Discord allows five edits in five seconds. */
+const EDIT_EVERY_MS = 1_500
+/** Discord shows it for ten seconds. */
+const TYPING_EVERY_MS = 8_000
+const TEXT_CHARACTERS = 1_700
+
+export class LiveMessage {
+  readonly #stopped = new AbortController()
+  #runId: string | undefined
+  #text = ''
+  #status = ''
+  #shown = ''
+  #posted: Posted | undefined
+  #postCount = 0
+  #typing: NodeJS.Timeout | undefined
+  #pump: Promise<void> | undefined
+
+  constructor(private readonly options: LiveOptions) {}
+
+  show(runId: string, event: AgentEvent): void {
+    // Another attempt begins again.
+    if (runId !== this.#runId) this.#text = ''
+    this.#runId = runId
+    if (event.type === 'complete') {
+      this.#stopTyping()
+      if (event.result.failure) this.#status = `⚠️ ${oneLine(event.result.failure.message)}`
+    } else {
+      this.#startTyping()
+      if (event.type === 'output') this.#text += event.content
+      this.#status = statusOf(event) ?? this.#status
+    }
+    this.#pump ??= this.#keepShowing()
+  }
+
+  /** Shows nothing more. Settles when nothing is on its way. */
+  async stop(): Promise<void> {
+    this.#stopTyping()
+    this.#stopped.abort()
+    await this.#pump
+  }
+
+  /** Takes it away: the answer is there. */
+  async remove(): Promise<void> {
+    await this.stop()
+    if (this.#posted) await removeMessage(this.options.api, this.#posted)
+    this.#posted = undefined
+  }
+
+  /** Leaves it as the last word, with what there is of the text. */
+  async end(status: string): Promise<void> {
+    await this.stop()
+    this.#status = status
+    if (this.#posted) await this.#edit(this.#posted, false)
+  }
+
+  async #keepShowing(): Promise<void> {
+    const { log, messageId, leftover } = this.options
+    const { signal } = this.#stopped
+    try {
+      this.#posted = await leftover()
+      if (!this.#posted) await sleep(FIRST_AFTER_MS, undefined, { signal })
+      while (!signal.aborted) {
+        if (this.#content() !== this.#shown) await this.#write()
+        await sleep(EDIT_EVERY_MS, undefined, { signal })
+      }
+    } catch (error) {
+      // The answer comes in any case.
+      if (!signal.aborted) log.warn('discord.live-failed', { messageId, error: messageOf(error) })
+    }
+  }
+
+  async #write(): Promise<void> {
+    const posted = this.#posted
+    if (!posted) return this.#post()
+    try {
+      await this.#edit(posted, true)
+    } catch (error) {
+      // Messages older than an hour may be edited only now and then.
+      if (codeOf(error) !== TOO_MANY_OLD_EDITS) throw error
+      await this.#post()
+      await removeMessage(this.options.api, posted)
+    }
+  }
+
+  async #post(): Promise<void> {
+    const { destinations, address, messageId } = this.options
+    const content = this.#content()
+    this.#postCount += 1
+    this.#posted = await destinations.post(address, {
+      message: {
+        content,
+        flags: MessageFlags.SuppressNotifications,
+        components: [button('stop', messageId)],
+        nonce: nonceOf(`${messageId}:live:${this.#runId}:${this.#postCount}`),
+        enforce_nonce: true,
+      },
+    })
+    this.#shown = content
+  }
+
+  async #edit({ id, channel_id }: Posted, canStop: boolean): Promise<void> {
+    const content = this.#content()
+    const components = canStop ? [button('stop', this.options.messageId)] : []
+    await this.options.api.edit(channel_id, id, { content, components })
+    this.#shown = content
+  }
+
+  #content(): string {
+    const status = this.#status === '' ? '' : `-# ${this.#status}`
+    return (
+      [tailOf(this.#text, TEXT_CHARACTERS), status].filter((part) => part.trim() !== '').join('\n') || '-# ⏳ working'
+    )
+  }
+
+  #startTyping(): void {
+    if (this.#typing || this.#stopped.signal.aborted) return
+    const type = async (): Promise<void> => {
+      const { api, destinations, address, log } = this.options
+      try {
+        await api.type(await destinations.channelId(address))
+      } catch (error) {
+        log.debug('discord.typing-failed', { error: messageOf(error) })
+      }
+    }
+    void type()
+    this.#typing = setInterval(() => void type(), TYPING_EVERY_MS)
+  }
+
+  #stopTyping(): void {
+    clearInterval(this.#typing)
+    this.#typing = undefined
+  }
+}
+
+/** One that is gone already is as good. */
+export async function removeMessage(api: Pick<DiscordApi, 'remove'>, { channel_id, id }: Posted): Promise<void> {
+  await api.remove(channel_id, id).catch((error: unknown) => {
+    if (codeOf(error) !== UNKNOWN_MESSAGE) throw error
+  })
+}
+
+const STATUS_CHARACTERS = 120
+
+function statusOf(event: AgentEvent): string | undefined {
+  switch (event.type) {
+    case 'tool_use':
+      return `🔧 ${oneLine([event.toolName, subjectOf(event.toolInput)].filter((word) => word !== '').join(': '))}`
+    case 'tool_result':
+      return event.isError ? `🔧 ${oneLine(event.toolName)}: failed` : '⏳ working'
+    case 'thinking':
+      return '💭 thinking'
+    case 'output':
+      return '✍️ writing'
+    default:
+      return undefined
+  }
+}
+
+/** What a tool is used on: the first text of its input, such as a command or a path. */
+function subjectOf(input: Record<string, unknown>): string {
+  return Object.values(input).find((value): value is string => typeof value === 'string' && value !== '') ?? ''
+}
+
+/** As plain words: what an agent does must not change how the line looks. */
+function oneLine(text: string): string {
+  const line = text
+    .slice(0, 2 * STATUS_CHARACTERS)
+    .replaceAll(/\s+/g, ' ')
+    .trim()
+  const short = line.length <= STATUS_CHARACTERS ? line : `${line.slice(0, STATUS_CHARACTERS - 1)}…`
+  return short.replaceAll(/[\\`*_~|<>[\]#]/g, String.raw`\$&`)
+}

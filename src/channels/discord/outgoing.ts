@@ -1,0 +1,145 @@
+// Brings an answer to Discord once, whatever happens on the way. Each part has a nonce, by which Discord itself drops a
+// repetition for some minutes; an attempt after that looks which parts are there.
+
+import { createHash } from 'node:crypto'
+import type { APIMessage, RawFile } from 'discord.js'
+import { messageOf } from '../../errors.js'
+import { openOutgoingFile } from '../../media/outgoing-files.js'
+import { chunkMarkdown } from '../chunk.js'
+import type { OutgoingFile, OutgoingReply } from '../types.js'
+import { codeOf, type DiscordApi } from './api.js'
+import { button } from './buttons.js'
+import type { Destinations } from './destinations.js'
+import { renderForDiscord } from './render.js'
+import { snowflakeAt } from './snowflake.js'
+
+export interface Part {
+  content: string
+  files: RawFile[]
+}
+
+export const MESSAGE_CHARACTERS = 2_000
+/** More of them nobody reads; the answer goes as a file then. */
+const MAX_PARTS = 20
+/** Of a bot in a server without boosts. */
+const MAX_FILE_BYTES = 10 * 1024 * 1024
+const MAX_FILES = 10
+const REQUEST_TOO_LARGE = 40005
+/** How far Discord's clock and ours may be apart. */
+const CLOCK_SKEW_MS = 5_000
+
+interface PostOptions {
+  api: Pick<DiscordApi, 'messagesAfter'>
+  destinations: Destinations
+  botId: string
+  signal: AbortSignal
+}
+
+/** Posts a reply, but for those parts of it that an earlier attempt has posted. */
+export async function postReply(
+  reply: OutgoingReply,
+  { api, destinations, botId, signal }: PostOptions,
+): Promise<void> {
+  const { address, idempotencyKey, attempt, createdAt, messageId, platformId, canRetry } = reply
+  const parts = await partsOf(reply)
+  const after = snowflakeAt(createdAt - CLOCK_SKEW_MS)
+  const there =
+    attempt === 1 ? [] : await api.messagesAfter(await destinations.channelId(address), after).catch(noneIfUnknown)
+  const posted = countPosted(
+    parts,
+    there.filter(({ author }) => author.id === botId),
+  )
+  for (const [index, part] of parts.entries()) {
+    if (index < posted) continue
+    signal.throwIfAborted()
+    const isLast = index === parts.length - 1
+    const message = {
+      content: part.content,
+      nonce: nonceOf(`${idempotencyKey}:${index}`),
+      enforce_nonce: true,
+      ...(index === 0 && !address.includes('/') && isSnowflake(platformId) && referenceTo(platformId)),
+      ...(isLast && canRetry && messageId !== undefined && { components: [button('retry', messageId)] }),
+    }
+    try {
+      await destinations.post(address, { message, files: part.files, signal })
+    } catch (error) {
+      if (codeOf(error) !== REQUEST_TOO_LARGE || part.files.length === 0) throw error
+      const names = part.files.map(({ name }) => name).join(', ')
+      const content = `${part.content}\n-# Discord takes no files of this size: ${names}`.slice(0, MESSAGE_CHARACTERS)
+      await destinations.post(address, { message: { ...message, content }, signal })
+    }
+  }
+}
+
+/** What a person reads, as messages that Discord takes. */
+export async function partsOf(reply: OutgoingReply): Promise<Part[]> {
+  const { text, files } = renderForDiscord(reply.text)
+  const opened = await openAll(reply.files ?? [])
+  const notes = [...reply.notes, ...opened.problems, ...waiting(reply)].map((note) => `-# ${note}`)
+  const mark = reply.isError ? '⚠️ ' : ''
+  const attached = [...files.map(({ name, content }) => ({ name, data: content })), ...opened.files]
+  const whole = [`${mark}${text}`, ...notes].filter((part) => part.trim() !== '').join('\n\n')
+  const contents = chunkMarkdown(whole, MESSAGE_CHARACTERS)
+  if (contents.length > MAX_PARTS) {
+    const [beginning = ''] = chunkMarkdown(whole, MESSAGE_CHARACTERS - 100)
+    contents.splice(0, contents.length, `${beginning}\n-# … The whole answer is in answer.md.`)
+    attached.splice(0, files.length, { name: 'answer.md', data: reply.text })
+  }
+  if (contents.length === 0) contents.push(attached.length > 0 ? '' : '-# The agent answered without a text.')
+  return contents.map((content, index) => ({
+    content,
+    files: index === contents.length - 1 ? attached.slice(0, MAX_FILES) : [],
+  }))
+}
+
+/** How many parts, from the first, are among the messages, in their order. */
+export function countPosted(parts: Part[], messages: Pick<APIMessage, 'content' | 'attachments'>[]): number {
+  let count = 0
+  for (const { content, attachments } of messages) {
+    const part = parts[count]
+    if (!part) break
+    const isSame = content.trim() === part.content.trim() && attachments.length === part.files.length
+    if (isSame) count += 1
+  }
+  return count
+}
+
+/** Discord takes one of at most 25 characters. */
+export function nonceOf(key: string): string {
+  return createHash('sha256').update(key).digest('base64url').slice(0, 24)
+}
+
+export function referenceTo(messageId: string) {
+  return { message_reference: { message_id: messageId, fail_if_not_exists: false } }
+}
+
+export function isSnowflake(id: string | undefined): id is string {
+  return id !== undefined && /^\d+$/.test(id)
+}
+
+async function openAll(wanted: OutgoingFile[]): Promise<{ files: RawFile[]; problems: string[] }> {
+  const files: RawFile[] = []
+  const problems: string[] = []
+  for (const { path, directory } of wanted) {
+    try {
+      const { name, content } = await openOutgoingFile(path, [directory], MAX_FILE_BYTES)
+      files.push({ name, data: content })
+    } catch (error) {
+      problems.push(messageOf(error))
+    }
+  }
+  return { files, problems }
+}
+
+/** In the reader's own time. */
+function waiting({ waitsUntil }: OutgoingReply): string[] {
+  if (waitsUntil === undefined) return []
+  const seconds = Math.ceil(waitsUntil / 1000)
+  return [`That is <t:${seconds}:t> for you, <t:${seconds}:R>.`]
+}
+
+/** What is not there holds no parts; posting finds out the rest. */
+function noneIfUnknown(error: unknown): APIMessage[] {
+  if (codeOf(error) === undefined) throw error
+  return []
+}

@@ -1,0 +1,36 @@
+/** The end of a text that is still being written, from the beginning of a line, its code fences whole. */
+export function tailOf(text: string, limit: number): string {
+  const isCut = text.length > limit
+  const from = isCut ? startOfLine(text, text.length - limit) : 0
+  const opened = isCut ? openFence(text.slice(0, from)) : undefined
+  const tail = [isCut ? '…' : '', ...(opened === undefined ? [] : [opened]), text.slice(from)]
+    .filter(Boolean)
+    .join('\n')
+  const open = openFence(tail)
+  return open === undefined ? tail : `${tail}\n${markerOf(open)}`
+}
+
+function startOfLine(text: string, position: number): number {
+  const lineEnd = text.indexOf('\n', position)
+  if (lineEnd !== -1 && lineEnd + 1 < text.length) return lineEnd + 1
+  // One long line: not between the halves of a character.
+  return /[\udc00-\udfff]/.test(text.charAt(position)) ? position + 1 : position
+}
+
+/** The line that opened the code fence in which a text ends. */
+function openFence(text: string): string | undefined {
+  let open: string | undefined
+  for (const [line, marker = '', rest = ''] of text.matchAll(/^ {0,3}(`{3,}|~{3,})([^\n]*)$/gm)) {
+    if (open === undefined) {
+      if (!(marker.startsWith('`') && rest.includes('`'))) open = line
+    } else {
+      const opening = markerOf(open)
+      if (rest.trim() === '' && marker.startsWith(opening)) open = undefined
+    }
+  }
+  return open?.slice(0, 100)
+}
+
+function markerOf(line: string): string {
+  return /`{3,}|~{3,}/.exec(line)?.[0] ?? ''
+}

@@ -1,0 +1,183 @@
+// Reads as much of Markdown as cutting and rewriting an answer needs: where code is, and where lists are. It follows
+// CommonMark but in one thing: a fence in a list item ends at its closing line only, however the code is indented,
+// because agents indent carelessly and chat programs know no other end either.
+
+export interface Fence {
+  /** What stands before the marker, as a later line of the same list item or quote would begin. */
+  prefix: string
+  /** The part of it that every line of the code begins with, in a quote. */
+  quote: string
+  marker: string
+  info: string
+  /** The column at which the list item that holds it begins its text. */
+  column: number
+}
+
+export interface MarkdownLine {
+  start: number
+  /** Before the line break, and outside of code before the white space there. */
+  end: number
+  /** `open` and `close` are the lines of the markers. */
+  kind: 'text' | 'open' | 'code' | 'close'
+  fence?: Fence
+  /** Columns of white space before the text. */
+  indent: number
+  isItem: boolean
+  /** Belongs to a list item that began on a line above. */
+  isInItem: boolean
+  /** Four columns or more into where it belongs: code, unless it goes on with a paragraph. */
+  isDeep: boolean
+  isAfterBlank: boolean
+}
+
+/** From `start` up to before `end`. */
+export interface Span {
+  start: number
+  end: number
+}
+
+const OPENER = /^((?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])(?=[ \t])))*[ \t]*)(`{3,}(?=[^`]*$)|~{3,})/
+const CLOSER = /^([ \t]*)(`{3,}|~{3,})[ \t]*$/
+const ITEM = /^[ \t]*(?:[-*+]|\d{1,9}[.)])(?:[ \t]+|$)/
+const QUOTE = /^(?:[ \t]*>)+ ?/
+const TAB_COLUMNS = 4
+
+/** The lines that are not blank, and the blank ones of code. Fences that `isFence` denies are text. */
+export function readMarkdown(text: string, isFence: (fence: Fence) => boolean = () => true): MarkdownLine[] {
+  const lines: MarkdownLine[] = []
+  let fence: Fence | undefined
+  let itemColumns: number[] = []
+  let isAfterBlank = false
+
+  for (let start = 0; start < text.length;) {
+    const lineBreak = text.indexOf('\n', start)
+    const next = lineBreak === -1 ? text.length : lineBreak + 1
+    const raw = text.slice(start, next).replace(/\r?\n$/, '')
+    const trimmed = raw.trimEnd()
+    const place = { start, end: start + trimmed.length, isItem: false, isInItem: false, isDeep: false }
+    start = next
+
+    if (fence && (fence.quote === '' || QUOTE.test(raw))) {
+      const kind = isCloser(raw, fence) ? 'close' : 'code'
+      const end = kind === 'close' ? place.end : place.start + raw.length
+      lines.push({ ...place, end, kind, fence, indent: 0, isAfterBlank })
+      isAfterBlank = false
+      if (kind === 'close') fence = undefined
+      continue
+    }
+    fence = undefined
+    if (trimmed === '') {
+      isAfterBlank = true
+      continue
+    }
+
+    const indent = columnsOf(leadingSpace(raw))
+    itemColumns = itemColumns.filter((column) => column <= indent)
+    const column = itemColumns.at(-1) ?? 0
+    const line: MarkdownLine = {
+      ...place,
+      kind: 'text',
+      indent,
+      isInItem: itemColumns.length > 0,
+      isDeep: indent - column >= TAB_COLUMNS,
+      isAfterBlank,
+    }
+    isAfterBlank = false
+    lines.push(line)
+    if (line.isDeep) continue
+
+    const found = findOpener(raw, column)
+    if (found && isFence(found)) {
+      fence = line.fence = found
+      line.kind = 'open'
+      line.end = line.start + raw.length
+    }
+    for (let rest = raw, at = 0, item = ITEM.exec(rest); item; item = ITEM.exec(rest)) {
+      line.isItem = true
+      at = columnsOf(item[0], at)
+      itemColumns.push(at)
+      rest = rest.slice(item[0].length)
+    }
+  }
+  return lines
+}
+
+/** The fence that a line opens. `column` is where the list item that it belongs to begins its text. */
+export function findOpener(line: string, column = 0): Fence | undefined {
+  const [whole, before = '', marker = ''] = OPENER.exec(line) ?? []
+  if (whole === undefined || columnsOf(leadingSpace(before)) - column >= TAB_COLUMNS) return undefined
+  const prefix = before.replace(/[^>\s]/g, ' ')
+  const quote = prefix.slice(0, prefix.lastIndexOf('>') + 1)
+  return {
+    prefix,
+    quote: quote === '' ? '' : `${quote} `,
+    marker,
+    info: line.slice(whole.length).trim(),
+    column: quote === '' && /\S/.test(before) ? columnsOf(before) : quote === '' ? column : 0,
+  }
+}
+
+/** Whether a line ends the fence. */
+export function isCloser(line: string, { quote, marker, column }: Fence): boolean {
+  const [whole, before = '', run = ''] = CLOSER.exec(quote === '' ? line : line.replace(QUOTE, '')) ?? []
+  return (
+    whole !== undefined &&
+    run[0] === marker[0] &&
+    run.length >= marker.length &&
+    columnsOf(before) - column < TAB_COLUMNS
+  )
+}
+
+/** Inline code, in order. It may reach over lines of one paragraph. */
+export function findInlineCode(text: string, lines: MarkdownLine[]): Span[] {
+  const spans: Span[] = []
+  for (const { start, end } of findParagraphs(lines)) {
+    const runs = [...text.slice(start, end).matchAll(/`+/g)].map((match) => ({
+      start: start + match.index,
+      length: match[0].length,
+    }))
+    const partners: (number | undefined)[] = []
+    const nearest = new Map<number, number>()
+    for (const [index, { length }] of [...runs.entries()].toReversed()) {
+      partners[index] = nearest.get(length)
+      nearest.set(length, index)
+    }
+    for (let index = 0; index < runs.length; index += 1) {
+      const [run, partner] = [runs[index], partners[index]]
+      const last = partner === undefined ? undefined : runs[partner]
+      if (!run || !last || partner === undefined || isEscaped(text, run.start)) continue
+      spans.push({ start: run.start, end: last.start + last.length })
+      index = partner
+    }
+  }
+  return spans
+}
+
+/** Lines of text that belong together; an item of a list is one of its own. */
+function findParagraphs(lines: MarkdownLine[]): Span[] {
+  const paragraphs: Span[] = []
+  let current: Span | undefined
+  for (const { kind, start, end, isAfterBlank, isItem } of lines) {
+    if (kind !== 'text') current = undefined
+    else if (current && !isAfterBlank && !isItem) current.end = end
+    else paragraphs.push((current = { start, end }))
+  }
+  return paragraphs
+}
+
+function isEscaped(text: string, position: number): boolean {
+  let slashes = 0
+  while (text[position - slashes - 1] === '\\') slashes += 1
+  return slashes % 2 === 1
+}
+
+function leadingSpace(line: string): string {
+  return line.slice(0, line.length - line.trimStart().length)
+}
+
+/** The column after a text that begins at `from`. */
+function columnsOf(text: string, from = 0): number {
+  let column = from
+  for (const character of text) column += character === '\t' ? TAB_COLUMNS - (column % TAB_COLUMNS) : 1
+  return column
+}

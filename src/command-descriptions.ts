@@ -1,0 +1,51 @@
+import { BACKEND_NAMES } from './backends/types.js'
+import type { CommandDescription } from './channels/types.js'
+
+/** In the order of `/help`. */
+export const COMMANDS = [
+  {
+    name: 'ask',
+    meaning: 'the same as a message without /ask',
+    argument: { name: 'text', meaning: 'what the agent should do', isRequired: true, hasSuggestions: false },
+    isQuestion: false,
+  },
+  { name: 'new', meaning: 'begin a fresh session', isQuestion: false },
+  { name: 'stop', meaning: 'end what the agent is doing', isQuestion: false },
+  { name: 'status', meaning: 'what is going on here', isQuestion: true },
+  { name: 'queue', meaning: 'what is worked on and waits here', isQuestion: true },
+  {
+    name: 'model',
+    meaning: 'show or choose the model; default takes the choice back',
+    argument: { name: 'name', meaning: 'the model, or default', isRequired: false, hasSuggestions: true },
+    isQuestion: false,
+  },
+  {
+    name: 'backend',
+    meaning: `show or choose the agent: ${BACKEND_NAMES.join(', ')}; default takes the choice back`,
+    argument: { name: 'name', meaning: 'the agent, or default', isRequired: false, hasSuggestions: true },
+    isQuestion: false,
+  },
+  { name: 'sessions', meaning: 'the last sessions of this project', isQuestion: true },
+  {
+    name: 'resume',
+    meaning: 'go on in an earlier session',
+    argument: { name: 'session', meaning: 'its number or its id', isRequired: true, hasSuggestions: true },
+    isQuestion: false,
+  },
+  {
+    name: 'project',
+    meaning: 'show or choose the project; default takes the choice back',
+    argument: { name: 'id', meaning: 'the project, or default', isRequired: false, hasSuggestions: true },
+    isQuestion: false,
+  },
+  { name: 'usage', meaning: 'turns, time, tokens and cost', isQuestion: true },
+  { name: 'help', meaning: 'this list', isQuestion: true },
+] as const satisfies CommandDescription[]
+
+export type CommandName = (typeof COMMANDS)[number]['name']
+
+export const HELP_TEXT = COMMANDS.map((command) => {
+  if (!('argument' in command)) return `/${command.name}: ${command.meaning}`
+  const { name, isRequired } = command.argument
+  return `/${command.name} ${isRequired ? `<${name}>` : `[${name}]`}: ${command.meaning}`
+}).join('\n')

@@ -1,0 +1,58 @@
+// How the answers of commands say things. Plain text, for any channel.
+
+import { oneLine } from './commands/one-line.js'
+import { duration, timeOfDay } from './runtime/time-words.js'
+import type { Usage, UsedSession, UsedTool, WaitingMessage } from './store/runs.js'
+
+/** With what stands around it, a line of a list of choices. */
+export const QUESTION_CHARACTERS = 55
+
+const AUTHOR_CHARACTERS = 32
+const TOOL_CHARACTERS = 100
+const SHORT_ID_CHARACTERS = 12
+const HOUR_MS = 3_600_000
+
+/** What a tool works on, by the names that the agents have for it. */
+const SUBJECTS = ['command', 'file_path', 'filePath', 'path', 'pattern', 'url', 'query']
+
+export function describeTool({ name, input }: UsedTool): string {
+  const subject = SUBJECTS.map((key) => input[key]).find((value) => typeof value === 'string')
+  return oneLine(subject === undefined ? name : `${name}: ${subject}`, TOOL_CHARACTERS)
+}
+
+export function describeUsage({ turns, workedMs, tokens, costUsd, pricedTurns }: Usage): string {
+  if (turns === 0) return 'nothing'
+  const parts = [`${turns === 1 ? '1 turn' : `${turns} turns`}, ${duration(workedMs)} of work`]
+  if (tokens) {
+    const { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens } = tokens
+    const cache = `cache ${grouped(cacheReadTokens)} read and ${grouped(cacheWriteTokens)} written`
+    parts.push(`${grouped(inputTokens)} tokens in, ${grouped(outputTokens)} out, ${cache}`)
+  }
+  if (costUsd !== undefined) {
+    const cost = `${costUsd.toFixed(costUsd < 0.1 ? 4 : 2)} USD`
+    parts.push(pricedTurns === turns ? cost : `${cost} for ${pricedTurns} of them`)
+  }
+  return parts.join('; ')
+}
+
+export function queueLine(
+  place: number,
+  { author, text, receivedAt, state, dueAt }: WaitingMessage,
+  now: number,
+): string {
+  const from = `${oneLine(author, AUTHOR_CHARACTERS)}, ${duration(now - receivedAt)} ago`
+  const waitMs = state === 'ready' ? dueAt - now : 0
+  const again = waitMs < HOUR_MS ? `in ${duration(waitMs)}` : `at ${timeOfDay(dueAt, now)}`
+  const work = state === 'active' ? ', worked on' : waitMs > 0 ? `, tried again ${again}` : ''
+  return `${place}. ${from}${work}: ${oneLine(text, QUESTION_CHARACTERS)}`
+}
+
+export function sessionLine(number: number, session: UsedSession, isCurrent: boolean, now: number): string {
+  const { backend, sessionId, usedAt, question } = session
+  const used = `${backend}, ${duration(now - usedAt)} ago: ${oneLine(question, QUESTION_CHARACTERS)}`
+  return `${number}. ${used} (${sessionId.slice(0, SHORT_ID_CHARACTERS)}${isCurrent ? ', this conversation' : ''})`
+}
+
+function grouped(count: number): string {
+  return count.toLocaleString('en-US')
+}

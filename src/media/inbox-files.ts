@@ -1,0 +1,222 @@
+// Saves the files that people send, where the agent works.
+//
+// What must stay true:
+// - The agent may write there, and may be tricked by what it reads. Nothing is written through a link that it has put
+//   there: the content goes only into a new file of which it is known where it is.
+// - A file is there as a whole or not at all.
+// - What cannot be saved is told to the person, and never costs the message.
+
+import { isUtf8 } from 'node:buffer'
+import { randomUUID } from 'node:crypto'
+import { constants } from 'node:fs'
+import { lstat, mkdir, open, realpath, rename, rm } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import type { IncomingFile } from '../channels/types.js'
+import { GatewayError, messageOf } from '../errors.js'
+import { describeBytes } from './byte-size.js'
+import { INBOX_DIRECTORY, inboxFolder, STATE_DIRECTORY } from './inbox-folder.js'
+import { isOpenAt } from './opened-file.js'
+import { safeFileNames } from './safe-file-names.js'
+
+const MOST_FILES = 10
+const UNKNOWN_TYPE = 'application/octet-stream'
+const NEW_FILE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW
+
+export interface InboxOptions {
+  /** Where the agent works. */
+  directory: string
+  /** The platform's id of the message. */
+  messageId: string
+  /** Of one file. */
+  maxBytes: number
+  /** MIME types, as `text/plain` or `image/*`. */
+  types: string[]
+  signal: AbortSignal
+}
+
+export interface SavedFiles {
+  /** For the agent, one for each file that was saved: its path from the working directory, type and size. */
+  lines: string[]
+  /** For the person, a sentence for each file that was not. */
+  notes: string[]
+}
+
+/** Contract: never rejects. The same message and files give the same paths, and what is there is not written again. */
+export async function saveIncomingFiles(files: IncomingFile[], options: InboxOptions): Promise<SavedFiles> {
+  const folder = inboxFolder(options.messageId)
+  let made: Promise<string> | undefined
+  const makeOnce = (): Promise<string> => (made ??= makeFolder(options.directory, folder))
+  const saved: SavedFiles = { lines: [], notes: [] }
+  // Every file is named, so that one that fails does not change the names of those after it.
+  const names = safeFileNames(files.map(({ name }) => name))
+  for (const [index, file] of files.slice(0, MOST_FILES).entries()) {
+    const name = names[index] ?? ''
+    try {
+      const { type, bytes } = await save(file, name, makeOnce, options)
+      const path = `${STATE_DIRECTORY}/${INBOX_DIRECTORY}/${folder}/${name}`
+      saved.lines.push(`Attached file: ${path} (${type}, ${describeBytes(bytes)})`)
+    } catch (error) {
+      saved.notes.push(`The file "${name}" was not saved: ${reasonOf(error)}`)
+    }
+  }
+  const tooMany = names.slice(MOST_FILES).map((name) => `"${name}"`)
+  if (tooMany.length > 0) {
+    const rule = `a message may have ${MOST_FILES} files`
+    saved.notes.push(`Not saved, since ${rule}: ${tooMany.join(', ')}. Send the rest in another message.`)
+  }
+  return saved
+}
+
+async function save(
+  file: IncomingFile,
+  name: string,
+  folder: () => Promise<string>,
+  { maxBytes, types, signal }: InboxOptions,
+): Promise<{ type: string; bytes: number }> {
+  if (file.bytes > maxBytes) throw tooLarge(file.bytes, maxBytes)
+  const named = typeSaid(file.type)
+  // Source code has types of its own, such as application/sql: what is text counts as text.
+  const said = named?.startsWith('application/') && !isAllowed(named, types) ? undefined : named
+  if (said !== undefined) requireAllowed(said, types)
+  const path = join(await folder(), name)
+  const present = await sizeOf(path)
+  if (said !== undefined && present === file.bytes) return { type: said, bytes: present }
+  const content = await contentOf(file, signal)
+  const bytes = content.length
+  if (bytes > maxBytes) throw tooLarge(bytes, maxBytes)
+  if (bytes > file.bytes) {
+    throw refusal(`more came than the ${describeBytes(file.bytes)} that it should have. Send it again.`)
+  }
+  const type = said ?? (isText(content) ? 'text/plain' : (named ?? UNKNOWN_TYPE))
+  requireAllowed(type, types)
+  if (present !== bytes) await write(path, content)
+  return { type, bytes }
+}
+
+async function contentOf(file: IncomingFile, signal: AbortSignal): Promise<Uint8Array> {
+  try {
+    return await file.read(signal)
+  } catch (error) {
+    const problem = messageOf(error)
+      .replaceAll(/[\s\p{Cc}]+/gu, ' ')
+      .slice(0, 200)
+    throw refusal(`it could not be fetched (${problem}). Send it again.`, error)
+  }
+}
+
+/** Without parameters; nothing when the platform did not know it, or says what cannot be a type. */
+function typeSaid(type = ''): string | undefined {
+  const [essence = ''] = type.split(';', 1)
+  const plain = essence.trim().toLowerCase()
+  return plain !== UNKNOWN_TYPE && /^[a-z\d][\w.+-]{0,63}\/[a-z\d][\w.+-]{0,99}$/.test(plain) ? plain : undefined
+}
+
+function isText(content: Uint8Array): boolean {
+  return isUtf8(content) && !content.includes(0)
+}
+
+function requireAllowed(type: string, types: string[]): void {
+  if (isAllowed(type, types)) return
+  const which = types.length === 0 ? 'none is allowed' : `allowed are ${types.join(', ')}`
+  throw refusal(`its type is ${type}, and ${which}. ATTACHMENT_TYPES says which.`)
+}
+
+function isAllowed(type: string, types: string[]): boolean {
+  return types.some((pattern) => matches(type, pattern.toLowerCase()))
+}
+
+function matches(type: string, pattern: string): boolean {
+  return pattern.endsWith('/*') ? type.startsWith(pattern.slice(0, -1)) : type === pattern
+}
+
+/** Contract: gives the real path of the folder, which has no link below the working directory. */
+async function makeFolder(workingDirectory: string, name: string): Promise<string> {
+  const state = join(await realpath(workingDirectory), STATE_DIRECTORY)
+  await makeDirectory(state)
+  await hideFromGit(state)
+  const inbox = join(state, INBOX_DIRECTORY)
+  await makeDirectory(inbox)
+  const folder = join(inbox, name)
+  await makeDirectory(folder)
+  if ((await realpath(folder)) !== folder) throw inTheWay()
+  return folder
+}
+
+async function makeDirectory(path: string): Promise<void> {
+  try {
+    await mkdir(path, 0o700)
+  } catch (error) {
+    if (codeOf(error) !== 'EEXIST') throw error
+    if (!(await lstat(path)).isDirectory()) throw inTheWay()
+  }
+}
+
+async function hideFromGit(state: string): Promise<void> {
+  try {
+    await writeNew(join(state, '.gitignore'), Buffer.from('*\n'))
+  } catch (error) {
+    if (codeOf(error) !== 'EEXIST') throw error
+  }
+}
+
+async function sizeOf(path: string): Promise<number | undefined> {
+  try {
+    const found = await lstat(path)
+    if (!found.isFile()) throw inTheWay()
+    return found.size
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+async function write(path: string, content: Uint8Array): Promise<void> {
+  const beside = join(dirname(path), `.${randomUUID()}.part`)
+  try {
+    await writeNew(beside, content)
+    // Does not follow a link that has come there meanwhile: it takes its place.
+    await rename(beside, path)
+  } finally {
+    await rm(beside, { force: true })
+  }
+}
+
+async function writeNew(path: string, content: Uint8Array): Promise<void> {
+  const handle = await open(path, NEW_FILE, 0o600)
+  try {
+    if (!(await isOpenAt(handle, path))) throw inTheWay()
+    await handle.writeFile(content)
+    // Else a power cut could leave a file of the right size with nothing in it.
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}
+
+function reasonOf(error: unknown): string {
+  if (error instanceof GatewayError) return error.message
+  const code = codeOf(error)
+  const isFull = code === 'ENOSPC' || code === 'EDQUOT'
+  if (isFull) return 'the disk of the gateway is full. Make room there, and send it again.'
+  // The words of the system would name directories of the machine.
+  const problem = code ?? messageOf(error)
+  return `the gateway cannot write into the project's directory (${problem}). Check that it exists and may be written.`
+}
+
+function tooLarge(bytes: number, maxBytes: number): GatewayError {
+  const advice = 'Send a smaller one, or raise ATTACHMENT_MAX_MB.'
+  return refusal(`it has ${describeBytes(bytes)}, and ${describeBytes(maxBytes)} are allowed. ${advice}`)
+}
+
+function inTheWay(): GatewayError {
+  const place = `${STATE_DIRECTORY}/${INBOX_DIRECTORY} of the project's directory`
+  return refusal(`a link or something else is in the way in ${place}. Remove it there, and send it again.`)
+}
+
+function refusal(reason: string, cause?: unknown): GatewayError {
+  return new GatewayError('request_invalid', reason, { cause })
+}
+
+function codeOf(error: unknown): string | undefined {
+  return (error as NodeJS.ErrnoException).code
+}

@@ -1,0 +1,95 @@
+import type { AgentFailure, BackendName, FailureReason } from '../backends/types.js'
+import { duration, timeOfDay } from './time-words.js'
+
+const LOG_IN: Record<BackendName, string> = {
+  claude: 'run "claude" there and enter /login, or set ANTHROPIC_API_KEY for the gateway',
+  codex: 'run "codex login" there, or set CODEX_API_KEY for the gateway',
+  gemini: 'run "gemini" there and choose how to log in, or set GEMINI_API_KEY for the gateway',
+  opencode: 'run "opencode auth login" there, or set the key of its model provider for the gateway',
+  pi: 'run "pi" there and enter /login, or set the key of its model provider for the gateway',
+}
+
+const SEND_AGAIN = 'send the message again'
+const WORK_STAYS = 'What it had done by then stays done.'
+
+type Explanation = (failure: AgentFailure, agent: string, now: number) => string
+
+/** What happened, and what to do about it. */
+const EXPLANATIONS: Record<FailureReason, Explanation> = {
+  auth: (_, agent) => {
+    const logIn = Object.hasOwn(LOG_IN, agent) ? LOG_IN[agent as BackendName] : 'log in as its documentation says'
+    const problem = `${agent} is not logged in where the gateway runs, or its key was refused.`
+    return `${problem} Who runs the gateway can put that right: ${logIn}. Then ${SEND_AGAIN}.`
+  },
+  rate_limit: explainLimit,
+  timeout: explainTimeout,
+  max_turns: (_, agent) => {
+    const problem = `${agent} has gone back to its model as often as one message allows, and was stopped.`
+    return `${problem} ${WORK_STAYS} Tell it to go on, or have BACKEND_MAX_TURNS raised.`
+  },
+  refused: (_, agent) => {
+    return `${agent} would not do this. Say it in another way, or choose another model or agent with /model or /backend.`
+  },
+  spawn: (_, agent) => {
+    const advice = '"aetheel doctor" there says what is missing and how to install it.'
+    return `${agent} could not be started where the gateway runs. ${advice} Then ${SEND_AGAIN}.`
+  },
+  exit: (_, agent) => {
+    const advice = '/new begins a fresh session, and "aetheel runs" where the gateway runs shows what happened.'
+    return `${agent} has failed. Look what is done already, then ${SEND_AGAIN}. If it fails again, ${advice}`
+  },
+  no_result: (_, agent) => {
+    return `${agent} was gone before its answer was complete. Look what is done already, then ${SEND_AGAIN}.`
+  },
+  session_lost: (_, agent) => {
+    const advice = `Your next message begins a fresh one, which knows nothing from before: ${SEND_AGAIN}.`
+    return `${agent} no longer has the session of this conversation. ${advice}`
+  },
+  cancelled: (_, agent) => {
+    const advice = `To have it finished after all, ${SEND_AGAIN}.`
+    return `${agent} was stopped before it had finished. ${WORK_STAYS} ${advice}`
+  },
+}
+
+/** What a person reads when a message has failed: what happened, what to do about it, and the agent's own words. */
+export function explainFailure(failure: AgentFailure, agent: string, now: number): string {
+  const words = ownWords(failure)
+  const explanation = EXPLANATIONS[failure.reason](failure, agent, now)
+  return words === '' ? explanation : `${explanation}\n\n${words}`
+}
+
+function explainLimit({ retryAt = 0 }: AgentFailure, agent: string, now: number): string {
+  const [until, after] = retryAt > now ? [` until ${timeOfDay(retryAt, now)}`, 'after that'] : ['', 'later']
+  return `The limit of ${agent} is reached${until}. Send the message again ${after}, or choose another agent with /backend.`
+}
+
+/** Which of the two limits it was is told by the words of `cli-run.ts` alone. */
+function explainTimeout({ message }: AgentFailure, agent: string): string {
+  const [, total] = /finish within ([\d.]+) s/.exec(message) ?? []
+  if (total !== undefined) {
+    const limit = `${duration(Number(total) * 1000)}, the limit of one message`
+    return `${agent} worked for ${limit}, and was stopped. ${WORK_STAYS} Ask for a smaller step, or have QUERY_TIMEOUT_MS raised.`
+  }
+  const [, silence] = /printed nothing for ([\d.]+) s/.exec(message) ?? []
+  if (silence === undefined) return `${agent} took too long and was stopped. ${WORK_STAYS} Ask for a smaller step.`
+  const limit = duration(Number(silence) * 1000)
+  return `${agent} gave no sign of life for ${limit} and was stopped. ${WORK_STAYS} To try once more, ${SEND_AGAIN}; if its work needs such pauses, have IDLE_TIMEOUT_MS raised.`
+}
+
+const MOST_CHARACTERS = 500
+
+/** As one block: without empty lines, and no longer than a person reads. */
+function ownWords({ reason, message }: AgentFailure): string {
+  // These are our own words, and said already.
+  if (reason === 'timeout' || reason === 'cancelled') return ''
+  const text = message
+    .slice(0, MOST_CHARACTERS * 4)
+    .split(/[\r\n]+/)
+    .map((line) => line.replaceAll(/[\s\p{Cc}]+/gu, ' ').trim())
+    .filter((line) => line !== '')
+    .join('\n')
+  if (text === '') return ''
+  // Not in the middle of a character that takes two.
+  const cut = `${text.slice(0, MOST_CHARACTERS - 1).replace(/[\uD800-\uDBFF]$/, '')}…`
+  return `${reason === 'spawn' ? 'The reason' : 'It said'}: ${text.length <= MOST_CHARACTERS ? text : cut}`
+}

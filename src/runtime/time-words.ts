@@ -1,0 +1,15 @@
+/** A length of time in the largest unit that tells enough: `85 s`, `34 min`, `5 h`, `3 d`. */
+export function duration(milliseconds: number): string {
+  const seconds = Math.max(0, Math.round(milliseconds / 1000))
+  if (seconds < 120) return `${seconds} s`
+  if (seconds < 7200) return `${Math.floor(seconds / 60)} min`
+  if (seconds < 172_800) return `${Math.floor(seconds / 3600)} h`
+  return `${Math.floor(seconds / 86_400)} d`
+}
+
+/** `13:50 UTC`, with its date when that is not today's. */
+export function timeOfDay(at: number, now: number): string {
+  const [date = '', time = ''] = new Date(at).toISOString().split('T')
+  const isToday = new Date(now).toISOString().startsWith(date)
+  return `${isToday ? '' : `${date} `}${time.slice(0, 5)} UTC`
+}

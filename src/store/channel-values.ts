@@ -1,0 +1,42 @@
+import type { Kysely } from 'kysely'
+import type { Schema } from './schema.js'
+
+/** What a channel must still know after a restart. */
+export class ChannelValues {
+  constructor(private readonly db: Kysely<Schema>) {}
+
+  async get(channel: string, name: string): Promise<string | undefined> {
+    const row = await this.db
+      .selectFrom('channel_values')
+      .select('value')
+      .where('channel', '=', channel)
+      .where('name', '=', name)
+      .executeTakeFirst()
+    return row?.value
+  }
+
+  async set(channel: string, name: string, value: string, now: number): Promise<void> {
+    await this.db
+      .insertInto('channel_values')
+      .values({ channel, name, value, set_at: now })
+      .onConflict((conflict) => conflict.columns(['channel', 'name']).doUpdateSet({ value, set_at: now }))
+      .execute()
+  }
+
+  /** Sets a value that nobody has set yet. Whether it was that. */
+  async claim(channel: string, name: string, now: number): Promise<boolean> {
+    const { numInsertedOrUpdatedRows } = await this.db
+      .insertInto('channel_values')
+      .values({ channel, name, value: CLAIMED, set_at: now })
+      .onConflict((conflict) => conflict.columns(['channel', 'name']).doNothing())
+      .executeTakeFirstOrThrow()
+    return numInsertedOrUpdatedRows === 1n
+  }
+
+  /** Forgets claims that are so old that what they guard does not come again. */
+  async forgetClaims(before: number): Promise<void> {
+    await this.db.deleteFrom('channel_values').where('value', '=', CLAIMED).where('set_at', '<', before).execute()
+  }
+}
+
+const CLAIMED = 'claimed'

@@ -1,0 +1,21 @@
+import { type Kysely, type Migration, sql } from 'kysely'
+
+const STATEMENTS = [
+  'alter table conversations add column parent text',
+  'alter table conversations add column given_project_id text',
+  'create index conversations_by_use on conversations (channel, updated_at)',
+  'create index runs_of_conversation on runs (conversation_id, started_at)',
+  `create table channel_values (
+    channel text not null,
+    name text not null,
+    value text not null,
+    set_at bigint not null,
+    primary key (channel, name)
+  )`,
+]
+
+export const channels: Migration = {
+  async up(db: Kysely<unknown>) {
+    for (const statement of STATEMENTS) await sql.raw(statement).execute(db)
+  },
+}

@@ -1,0 +1,34 @@
+// What a test may change, at any time. The values at the start are those of Discord, where they are known.
+
+export interface Settings {
+  /** How long a nonce is remembered. */
+  nonceWindowMs: number
+  /** How long an interaction waits for its first answer. */
+  interactionDeadlineMs: number
+  /** How long an interaction can be answered further. */
+  interactionTokenMs: number
+  /** From which age on edits of messages are limited, and how, in each channel. */
+  oldMessageMs: number
+  oldMessageEdits: { limit: number; perMs: number }
+  /** Of one file. */
+  uploadMaxBytes: number
+  heartbeatIntervalMs: number
+  /** A gateway that answers no heartbeat is a dead one to the client. */
+  acknowledgesHeartbeats: boolean
+  /** How long a session without a socket can be resumed. */
+  sessionTimeoutMs: number
+}
+
+export function defaultSettings(): Settings {
+  return {
+    nonceWindowMs: 300_000,
+    interactionDeadlineMs: 3_000,
+    interactionTokenMs: 900_000,
+    oldMessageMs: 3_600_000,
+    oldMessageEdits: { limit: 3, perMs: 20_000 },
+    uploadMaxBytes: 10_485_760,
+    heartbeatIntervalMs: 41_250,
+    acknowledgesHeartbeats: true,
+    sessionTimeoutMs: 300_000,
+  }
+}

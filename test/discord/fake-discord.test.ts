@@ -1,0 +1,497 @@
+import { Client, GatewayIntentBits, InteractionResponseType, PermissionFlagsBits, Routes } from 'discord.js'
+import type { APIMessage, GatewayDispatchPayload } from 'discord.js'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { FakeDiscord } from './fake-discord.js'
+
+const ALL_INTENTS =
+  GatewayIntentBits.Guilds |
+  GatewayIntentBits.GuildMessages |
+  GatewayIntentBits.DirectMessages |
+  GatewayIntentBits.MessageContent
+
+const COMMANDS = [
+  { name: 'ask', description: 'Asks', options: [{ name: 'text', description: 'What', type: 3, required: true }] },
+  {
+    name: 'model',
+    description: 'Chooses',
+    options: [{ name: 'name', description: 'Which', type: 3, autocomplete: true }],
+  },
+]
+
+/** Tests run side by side: most of what they do is waiting for the client. */
+describe.concurrent('the real client', () => {
+  it('logs in and gets what is said, with the roles of who said it', async () => {
+    const { discord, guild, channel, ada, seen } = await stage()
+    const role = discord.addRole(guild, 'crew', { users: [ada] })
+    const said = discord.say(ada, channel.id, 'hello', { mentions: [discord.bot] })
+    const message = await discord.waitFor(() => seen('MESSAGE_CREATE')[0])
+    expect(message).toMatchObject({
+      id: said.id,
+      content: `<@${discord.bot.id}> hello`,
+      guild_id: guild.id,
+      author: { id: ada.id },
+      member: { roles: [role.id] },
+      mentions: [{ id: discord.bot.id, bot: true }],
+    })
+  })
+
+  it('understands the guild it gets', async () => {
+    const { discord, client, guild, channel } = await stage()
+    await discord.waitFor(() => client.isReady())
+    const known = client.guilds.cache.get(guild.id)
+    const permissions = client.channels.cache.get(channel.id)?.isTextBased() && known?.members.me?.permissions
+    expect([known?.name, permissions && permissions.has(PermissionFlagsBits.CreatePublicThreads)]).toEqual([
+      'guild',
+      true,
+    ])
+  })
+
+  it('answers, edits, reacts and deletes', async () => {
+    const { discord, client, channel, ada } = await stage()
+    const said = discord.say(ada, channel.id, 'hello')
+    const answer = await post(client, channel.id, { content: '  first ' })
+    await client.rest.patch(Routes.channelMessage(channel.id, answer.id), { body: { content: 'second' } })
+    await client.rest.put(Routes.channelMessageOwnReaction(channel.id, said.id, encodeURIComponent('👀')))
+    await client.rest.post(Routes.channelTyping(channel.id))
+    expect([answer.content, discord.textsIn(channel.id), discord.reactionsOn(said.id), discord.typing.length]).toEqual([
+      'first',
+      ['second'],
+      ['👀'],
+      1,
+    ])
+    await client.rest.delete(Routes.channelMessage(channel.id, answer.id))
+    expect(discord.textsIn(channel.id)).toEqual([])
+  })
+
+  it('gets messages page by page, next to the one it names, newest first', async () => {
+    const { discord, client, channel, ada } = await stage()
+    const ids = Array.from({ length: 5 }, (_, index) => discord.say(ada, channel.id, String(index)).id)
+    const read = async (query: Record<string, string>) => {
+      const route = Routes.channelMessages(channel.id)
+      const page = (await client.rest.get(route, { query: new URLSearchParams(query) })) as APIMessage[]
+      return page.map(({ content }) => content)
+    }
+    expect([
+      await read({ after: ids[0] ?? '', limit: '2' }),
+      await read({ before: ids[3] ?? '', limit: '2' }),
+      await read({ limit: '2' }),
+    ]).toEqual([
+      ['2', '1'],
+      ['2', '1'],
+      ['4', '3'],
+    ])
+  })
+
+  it('hears nothing of what people write without the intent, unless it is for the bot', async () => {
+    const { discord, channel, ada, seen } = await stage({ intents: ALL_INTENTS & ~GatewayIntentBits.MessageContent })
+    discord.say(ada, channel.id, 'to everybody')
+    discord.say(ada, channel.id, 'to the bot', { mentions: [discord.bot] })
+    discord.say(ada, discord.directChannel(ada).id, 'in private')
+    await discord.waitFor(() => seen('MESSAGE_CREATE').length === 3)
+    const contents = seen('MESSAGE_CREATE').map(({ content }) => content)
+    expect(contents).toEqual(['', `<@${discord.bot.id}> to the bot`, 'in private'])
+  })
+
+  it('cannot log in with a wrong token or with an intent that is switched off', async () => {
+    const { discord } = await world()
+    discord.applicationFlags = 0
+    const wrong = newClient(discord, ALL_INTENTS).login('wrong')
+    await expect(wrong).rejects.toThrow('An invalid token was provided')
+    const forbidden = newClient(discord, ALL_INTENTS).login(discord.token)
+    await expect(forbidden).rejects.toThrow('Used disallowed intents')
+  })
+
+  it('waits when a bucket is empty, and is never told off', async () => {
+    const { discord, client, channel } = await stage()
+    discord.limits.postMessage = { limit: 2, perMs: 300 }
+    const startedAt = Date.now()
+    for (let index = 0; index < 5; index += 1) await post(client, channel.id, { content: String(index) })
+    expect([Date.now() - startedAt >= 600, discord.textsIn(channel.id).length, discord.overruns]).toEqual([true, 5, []])
+  })
+
+  it('is counted when it goes beyond a bucket although it was told', async () => {
+    const { discord, channel } = await stage()
+    discord.limits.postMessage = { limit: 1, perMs: 60_000 }
+    const rude = async () => {
+      const response = await fetch(`${discord.apiUrl}/v10/channels/${channel.id}/messages`, {
+        method: 'POST',
+        headers: { authorization: `Bot ${discord.token}`, 'content-type': 'application/json' },
+        body: '{"content":"x"}',
+      })
+      await response.text()
+      return [response.status, response.headers.get('x-ratelimit-remaining')]
+    }
+    const answers = [await rude(), await rude()]
+    const violation = { bucket: 'postMessage', of: channel.id, at: expect.any(Number) as number, wasTold: true }
+    expect([answers, discord.bucketViolations]).toEqual([
+      [
+        [200, '0'],
+        [429, '0'],
+      ],
+      [violation],
+    ])
+  })
+
+  it('honours a 429 that no bucket announced', async () => {
+    const { discord, client, channel } = await stage()
+    discord.fail('POST /channels/:id/messages', { kind: 'rate-limit', retryAfterMs: 250 })
+    await post(client, channel.id, { content: 'late' })
+    const [first, second] = discord.requestsTo('POST /channels/:id/messages')
+    expect([first?.status, second?.status, (second?.at ?? 0) - (first?.at ?? 0) >= 250]).toEqual([429, 200, true])
+  })
+
+  it('tries again after a 500, and after a connection that was reset', async () => {
+    const { discord, client, channel } = await stage()
+    discord.fail('POST /channels/:id/messages', { kind: 'status', status: 500 })
+    discord.fail('POST /channels/:id/messages', { kind: 'reset' })
+    await post(client, channel.id, { content: 'once' })
+    expect([discord.textsIn(channel.id), discord.requestsTo('POST /channels/**').map(({ status }) => status)]).toEqual([
+      ['once'],
+      [500, undefined, 200],
+    ])
+  })
+
+  it('posts once when an answer is lost and the nonce is enforced, and twice when it is not', async () => {
+    const { discord, client, channel } = await stage()
+    const lost = { kind: 'reset', hasEffect: true } as const
+    discord.fail('POST /channels/:id/messages', lost)
+    await post(client, channel.id, { content: 'safe', nonce: 'n1', enforce_nonce: true })
+    discord.fail('POST /channels/:id/messages', lost)
+    await post(client, channel.id, { content: 'double' })
+    expect(discord.textsIn(channel.id)).toEqual(['safe', 'double', 'double'])
+  })
+
+  it('can use a nonce again when the window is over', async () => {
+    const { discord, client, channel } = await stage()
+    const body = { content: 'again', nonce: 'n1', enforce_nonce: true }
+    const first = await post(client, channel.id, body)
+    const second = await post(client, channel.id, body)
+    discord.advance(discord.settings.nonceWindowMs + 1)
+    const third = await post(client, channel.id, body)
+    expect([second.id === first.id, third.id === first.id]).toEqual([true, false])
+  })
+
+  it('opens a thread with the id of its message, once', async () => {
+    const { discord, client, channel, ada, seen } = await stage()
+    const said = discord.say(ada, channel.id, 'hello')
+    const route = Routes.threads(channel.id, said.id)
+    await client.rest.post(route, { body: { name: 'hello' } })
+    await post(client, said.id, { content: 'in the thread' })
+    await expect(client.rest.post(route, { body: { name: 'hello' } })).rejects.toMatchObject({ code: 160_004 })
+    await discord.waitFor(() => seen('MESSAGE_CREATE').length === 3)
+    expect([
+      discord.threadOf(said.id)?.thread?.ownerId,
+      discord.textsIn(said.id),
+      seen('MESSAGE_CREATE').map(({ type, channel_id: id }) => [type, id === said.id]),
+      seen('MESSAGE_UPDATE').map(({ id, edited_timestamp: edited }) => [id, edited]),
+      seen('THREAD_CREATE').map(({ id, newly_created: isNew }) => [id, isNew]),
+    ]).toEqual([
+      discord.bot.id,
+      ['in the thread'],
+      [
+        [0, false],
+        [21, true],
+        [0, true],
+      ],
+      [[said.id, null]],
+      [[said.id, true]],
+    ])
+  })
+
+  it('wakes an archived thread with a message, but not one that is locked', async () => {
+    const { discord, client, channel, ada } = await stage()
+    const thread = discord.openThread(ada, channel.id, 'old', { from: discord.say(ada, channel.id, 'hello') })
+    discord.archive(thread.id)
+    await post(client, thread.id, { content: 'awake' })
+    const isArchived = thread.thread?.isArchived
+    discord.archive(thread.id, { isLocked: true })
+    await expect(post(client, thread.id, { content: 'no' })).rejects.toMatchObject({ status: 400, code: 50_083 })
+    expect([isArchived, discord.textsIn(thread.id)]).toEqual([false, ['awake']])
+  })
+
+  it('is refused as Discord refuses', async () => {
+    const { discord, client, channel, ada } = await stage()
+    const hidden = discord.addChannel(channel.guild ?? discord.addGuild(), { name: 'hidden' })
+    const silent = discord.addChannel(channel.guild ?? discord.addGuild(), { name: 'silent' })
+    discord.deny(hidden.id, PermissionFlagsBits.ViewChannel)
+    discord.deny(silent.id, PermissionFlagsBits.SendMessages)
+    const said = discord.say(ada, channel.id, 'hello')
+    const code = async (request: Promise<unknown>) => request.then(String, ({ code }: { code: number }) => code)
+    const unknown = discord.owner.id
+    expect([
+      await code(post(client, unknown, { content: 'x' })),
+      await code(post(client, hidden.id, { content: 'x' })),
+      await code(post(client, silent.id, { content: 'x' })),
+      await code(post(client, channel.id, { content: ' ' })),
+      await code(post(client, channel.id, { content: 'x'.repeat(2001) })),
+      await code(post(client, channel.id, { content: 'x', message_reference: { message_id: unknown } })),
+      await code(client.rest.patch(Routes.channelMessage(channel.id, said.id), { body: { content: 'x' } })),
+      await code(client.rest.get(Routes.channelMessage(channel.id, unknown))),
+      await code(client.rest.get(Routes.guild(unknown))),
+    ]).toEqual([10_003, 50_001, 50_013, 50_006, 50_035, 50_035, 50_005, 10_008, 10_004])
+  })
+
+  it('may edit old messages only so often', async () => {
+    const { discord, client, channel } = await stage()
+    discord.settings.oldMessageEdits = { limit: 1, perMs: 300 }
+    const old = await post(client, channel.id, { content: 'old' })
+    discord.advance(discord.settings.oldMessageMs)
+    const edit = (content: string) =>
+      client.rest.patch(Routes.channelMessage(channel.id, old.id), { body: { content } })
+    await edit('first')
+    await edit('second')
+    expect([discord.textsIn(channel.id), discord.requestsTo('PATCH /channels/**').map(({ status }) => status)]).toEqual(
+      [['second'], [200, 429, 200]],
+    )
+  })
+
+  it('gets what it missed when its socket broke', async () => {
+    const { discord, channel, ada, seen } = await stage()
+    discord.dropSocket()
+    discord.say(ada, channel.id, 'missed')
+    await discord.waitFor(() => discord.resumes === 1)
+    discord.say(ada, channel.id, 'later')
+    await discord.waitFor(() => seen('MESSAGE_CREATE').length === 2)
+    const contents = seen('MESSAGE_CREATE').map(({ content }) => content)
+    expect([contents, seen('RESUMED').length, discord.identifies]).toEqual([['missed', 'later'], 1, 1])
+  })
+
+  it('comes back when it is asked to, and when its session is shaken', async () => {
+    const { discord } = await stage()
+    discord.requestReconnect()
+    await discord.waitFor(() => discord.resumes === 1)
+    discord.invalidateSession({ isResumable: true })
+    await discord.waitFor(() => discord.resumes === 2)
+    discord.dropSocket(4000)
+    await discord.waitFor(() => discord.resumes === 3)
+    expect([discord.identifies, discord.isConnected]).toEqual([1, true])
+  })
+
+  it('identifies anew when its session is gone, and what it missed is not replayed', async () => {
+    const { discord, channel, ada, seen } = await stage()
+    discord.refuseResume()
+    discord.dropSocket()
+    discord.say(ada, channel.id, 'missed')
+    // discord.js lets at least five seconds lie between two IDENTIFYs.
+    await discord.waitFor(() => discord.identifies === 2 && discord.isConnected, 15_000)
+    discord.say(ada, channel.id, 'later')
+    await discord.waitFor(() => seen('MESSAGE_CREATE').length > 0)
+    const contents = seen('MESSAGE_CREATE').map(({ content }) => content)
+    expect([contents, seen('READY').length, seen('RESUMED').length]).toEqual([['later'], 2, 0])
+  })
+
+  it('finds a dead connection by its heartbeat', async () => {
+    const { discord } = await stage({
+      prepare: ({ settings }) => Object.assign(settings, { heartbeatIntervalMs: 100, acknowledgesHeartbeats: false }),
+    })
+    await discord.waitFor(() => discord.resumes > 0)
+    expect(discord.identifies).toBe(1)
+  })
+
+  it('gets a message twice, too early, or late, when the test says so', async () => {
+    const { discord, channel, ada, seen } = await stage({
+      prepare: ({ discord, ada, channel }) => {
+        discord.beforeReady(() => void discord.say(ada, channel.id, 'before READY'))
+        discord.beforeGuilds(() => void discord.say(ada, channel.id, 'before GUILD_CREATE'))
+      },
+    })
+    discord.duplicateNextMessage()
+    discord.say(ada, channel.id, 'twice')
+    discord.pauseDelivery()
+    discord.say(ada, channel.id, 'held')
+    discord.resumeDelivery()
+    const contents = () => seen('MESSAGE_CREATE').map(({ content }) => content)
+    await discord.waitFor(() => contents().includes('held'))
+    expect(contents()).toEqual(['before READY', 'before GUILD_CREATE', 'twice', 'twice', 'held'])
+  })
+
+  it('comes back after Discord was away', async () => {
+    const { discord, client, channel } = await stage()
+    discord.goOffline()
+    await expect(post(client, channel.id, { content: 'lost' })).rejects.toThrow('ECONNRESET')
+    discord.comeOnline()
+    await discord.waitFor(() => discord.isConnected, 15_000)
+    await post(client, channel.id, { content: 'back' })
+    expect(discord.textsIn(channel.id)).toEqual(['back'])
+  })
+
+  it('answers a command, at once or after a while', async () => {
+    const { discord, client, channel, ada } = await stage({ commands: COMMANDS })
+    client.on('interactionCreate', (interaction) => {
+      if (!interaction.isChatInputCommand()) return
+      const text = interaction.options.getString('text', true)
+      if (text === 'now') void interaction.reply(`You said ${text}`)
+      else void interaction.deferReply({ flags: 64 }).then(() => interaction.editReply(`You said ${text}`))
+    })
+    const now = discord.slash(ada, channel.id, 'ask', { text: 'now' })
+    const later = discord.slash(ada, channel.id, 'ask', { text: 'later' })
+    expect([
+      [await now.answer(), now.isEphemeral, now.callback],
+      [await later.answer(), later.isEphemeral, later.callback],
+      discord.textsIn(channel.id),
+    ]).toEqual([
+      ['You said now', false, InteractionResponseType.ChannelMessageWithSource],
+      ['You said later', true, InteractionResponseType.DeferredChannelMessageWithSource],
+      ['You said now'],
+    ])
+  })
+
+  it('must answer a command in time, and once', async () => {
+    const { discord, client, channel, ada, seen } = await stage({ commands: COMMANDS })
+    const late = discord.slash(ada, channel.id, 'ask', { text: 'late' })
+    discord.advance(3_001)
+    const twice = discord.slash(ada, channel.id, 'ask', { text: 'twice' })
+    await discord.waitFor(() => seen('INTERACTION_CREATE').length === 2)
+    const reply = async (id: string) => {
+      const { token } = seen('INTERACTION_CREATE').find((interaction) => interaction['id'] === id) ?? {}
+      const body = { type: 4, data: { content: 'yes' } }
+      const request = client.rest.post(Routes.interactionCallback(id, String(token)), { body, auth: false })
+      return request.then(
+        () => 'taken',
+        ({ code }: { code: number }) => code,
+      )
+    }
+    expect([await reply(late.id), await reply(twice.id), await reply(twice.id)]).toEqual([10_062, 'taken', 40_060])
+  })
+
+  it('completes what is typed', async () => {
+    const { discord, client, channel, ada } = await stage({ commands: COMMANDS })
+    client.on('interactionCreate', (interaction) => {
+      if (!interaction.isAutocomplete()) return
+      const typed = interaction.options.getFocused()
+      void interaction.respond([{ name: `${typed}net`, value: 'sonnet' }])
+    })
+    expect(await discord.autocomplete(ada, channel.id, 'model', 'name', 'son')).toEqual([
+      { name: 'sonnet', value: 'sonnet' },
+    ])
+  })
+
+  it('hears a button', async () => {
+    const { discord, client, channel, ada } = await stage()
+    client.on('interactionCreate', (interaction) => {
+      if (interaction.isButton())
+        void interaction.update({ content: `${interaction.customId} pressed`, components: [] })
+    })
+    const button = { type: 2, style: 4, label: 'Stop', custom_id: 'stop:1' }
+    const message = await post(client, channel.id, { content: 'x', components: [{ type: 1, components: [button] }] })
+    const before = discord.buttonsOf(message)
+    const answer = await discord.press(ada, message, 'stop:1').answer()
+    expect([before, answer, discord.buttonsOf(message)]).toEqual([['stop:1'], 'stop:1 pressed', []])
+  })
+
+  it('sends a file and fetches one', async () => {
+    const { discord, client, channel, ada } = await stage()
+    const files = [{ name: 'my notes.txt', data: Buffer.from('from the bot') }]
+    await client.rest.post(Routes.channelMessages(channel.id), { body: { content: 'here' }, files })
+    discord.say(ada, channel.id, 'mine', { attachments: [{ name: 'a.txt', content: 'from ada' }] })
+    const attachments = discord.messagesIn(channel.id).flatMap(({ attachments }) => attachments)
+    const contents = await Promise.all(attachments.map(async ({ url }) => (await fetch(url)).text()))
+    expect([attachments.map(({ filename, size }) => [filename, size]), contents]).toEqual([
+      [
+        ['my_notes.txt', 12],
+        ['a.txt', 8],
+      ],
+      ['from the bot', 'from ada'],
+    ])
+  })
+
+  it('pings nobody when it may not', async () => {
+    const { client, channel, ada } = await stage()
+    const content = `<@${ada.id}> @everyone`
+    const quiet = await post(client, channel.id, { content, allowed_mentions: { parse: [] } })
+    const loud = await post(client, channel.id, { content })
+    expect([quiet, loud].map(({ mentions, mention_everyone: all }) => [mentions.map(({ id }) => id), all])).toEqual([
+      [[], false],
+      [[ada.id], true],
+    ])
+  })
+
+  it('is owned by a person or by a team', async () => {
+    const { discord, client } = await stage()
+    const owners = async () => {
+      const application = await client.application?.fetch()
+      return application?.owner && 'members' in application.owner
+        ? application.owner.members.map(({ id }) => id)
+        : application?.owner?.id
+    }
+    const alone = await owners()
+    discord.makeTeam([discord.owner])
+    expect([alone, await owners()]).toEqual([discord.owner.id, [discord.owner.id]])
+  })
+})
+
+it('carries 2,000 messages of 200 channels without effort', async () => {
+  const { discord, guild, ada, seen } = await stage()
+  const channels = Array.from({ length: 200 }, (_, index) => discord.addChannel(guild, { name: `c${index}` }))
+  const startedAt = performance.now()
+  for (let round = 0; round < 10; round += 1) {
+    for (const { id } of channels) discord.say(ada, id, `message ${round}`)
+  }
+  await discord.waitFor(() => seen('MESSAGE_CREATE').length === 2_000)
+  expect(performance.now() - startedAt).toBeLessThan(5_000)
+})
+
+it('fails by chance in the same way for the same seed', async () => {
+  const run = async () => {
+    const { discord, client, channel } = await stage()
+    Object.assign(discord.limits, { typing: { limit: 1_000, perMs: 1_000 } })
+    const faults = [{ kind: 'status', status: 418 } as const]
+    discord.failAtRandom({ rate: 0.3, seed: 7, faults })
+    for (let index = 0; index < 30; index += 1) {
+      await client.rest.post(Routes.channelTyping(channel.id)).catch(({ status }: { status: number }) => {
+        if (status !== 418) throw new Error(`Unexpected status ${status}`)
+      })
+    }
+    return discord.requestsTo('POST /channels/:id/typing').map(({ status }) => status)
+  }
+  const first = await run()
+  expect([first.filter((status) => status === 418).length > 3, await run()]).toEqual([true, first])
+})
+
+interface World {
+  discord: FakeDiscord
+  guild: ReturnType<FakeDiscord['addGuild']>
+  channel: ReturnType<FakeDiscord['addChannel']>
+  ada: ReturnType<FakeDiscord['addUser']>
+}
+
+async function world(): Promise<World> {
+  const discord = await FakeDiscord.start()
+  onTestFinished(async () => discord.stop())
+  const guild = discord.addGuild()
+  return { discord, guild, channel: discord.addChannel(guild), ada: discord.addUser('ada') }
+}
+
+function newClient(discord: FakeDiscord, intents: number): Client {
+  const client = new Client({ intents, rest: { api: discord.apiUrl } })
+  // A socket that breaks is no failure of the test; without a listener it would end the process.
+  client.on('error', () => {})
+  client.on('shardError', () => {})
+  onTestFinished(async () => client.destroy())
+  return client
+}
+
+interface StageOptions {
+  intents?: number
+  commands?: object[]
+  prepare?: (world: World & { settings: FakeDiscord['settings'] }) => void
+}
+
+/** A client that is logged in, and what the gateway told it. */
+async function stage({ intents = ALL_INTENTS, commands, prepare }: StageOptions = {}) {
+  const made = await world()
+  const { discord } = made
+  prepare?.({ ...made, settings: discord.settings })
+  const client = newClient(discord, intents)
+  const events: GatewayDispatchPayload[] = []
+  client.on('raw', (event: GatewayDispatchPayload) => events.push(event))
+  await client.login(discord.token)
+  if (commands) await client.rest.put(Routes.applicationCommands(discord.bot.id), { body: commands })
+  const seen = (name: string) =>
+    events.filter(({ t }) => t === name).map(({ d }) => d as unknown as Record<string, unknown>)
+  return { ...made, client, seen }
+}
+
+async function post(client: Client, channelId: string, body: object): Promise<APIMessage> {
+  return (await client.rest.post(Routes.channelMessages(channelId), { body })) as APIMessage
+}

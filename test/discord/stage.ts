@@ -1,0 +1,127 @@
+// A whole gateway with the real Discord client, in this process, and a Discord on loopback.
+
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect, type TestContext } from 'vitest'
+import { type GatewayConfig, loadConfig } from '../../src/config.js'
+import { openDiscord } from '../../src/commands/start.js'
+import { type Gateway, makeHome, startGateway } from '../../src/gateway.js'
+import { createLog, type Log } from '../../src/log.js'
+import { endLivingProcesses, livingProcesses } from '../processes/living-processes.js'
+import { FakeDiscord } from './fake-discord.js'
+
+export const AGENT = fileURLToPath(new URL('agent.mjs', import.meta.url))
+
+export interface Journaled {
+  prompt: string
+  sessionId: string
+  isResumed: boolean
+  model: string
+}
+
+export class DiscordStage {
+  readonly directory = realpathSync(mkdtempSync(join(tmpdir(), 'aetheel-discord-')))
+  readonly workingDir = this.makeDirectory('work')
+  readonly logged: string[] = []
+  readonly log: Log = createLog({
+    level: 'debug',
+    destination: { write: (line) => this.logged.push(String(line)) > 0 },
+  })
+  readonly #running = new Set<Gateway>()
+
+  private constructor(readonly discord: FakeDiscord) {}
+
+  /** Everything is stopped and removed when the test is over. */
+  static async open(onTestFinished: TestContext['onTestFinished']): Promise<DiscordStage> {
+    const stage = new DiscordStage(await FakeDiscord.start())
+    onTestFinished(async () => {
+      for (const gateway of [...stage.#running]) await stage.stop(gateway)
+      await stage.discord.stop()
+      endLivingProcesses(stage.directory)
+      rmSync(stage.directory, { recursive: true, force: true })
+    })
+    return stage
+  }
+
+  config(settings: object = {}): GatewayConfig {
+    const file = join(this.directory, 'aetheel.json5')
+    const defaults = {
+      backendCliPath: AGENT,
+      workingDir: this.workingDir,
+      discordBotToken: this.discord.token,
+      discordApiUrl: this.discord.apiUrl,
+      drainTimeoutMs: 0,
+    }
+    writeFileSync(file, JSON.stringify({ ...defaults, ...settings }))
+    const home = join(this.directory, 'home')
+    return loadConfig({ PATH: process.env['PATH'], HOME: home, AETHEEL_HOME: join(this.directory, 'data') }, file)
+  }
+
+  /** `settings` stand in the configuration file, beside what every test needs. */
+  async start(settings: object = {}): Promise<Gateway> {
+    const config = this.config(settings)
+    makeHome(config)
+    const discord = await openDiscord(config, this.log)
+    if (!discord) throw new Error('There is no token')
+    const environment = { PATH: process.env['PATH'], HOME: join(this.directory, 'home') }
+    const gateway = await startGateway(config, { environment, log: this.log, channels: [discord] })
+    this.#running.add(gateway)
+    return gateway
+  }
+
+  async stop(gateway: Gateway): Promise<void> {
+    if (this.#running.delete(gateway)) await gateway.stop()
+  }
+
+  /** Lets an agent go on that waits at `{"hold": name}`. */
+  release(name: string): void {
+    writeFileSync(join(this.workingDir, `go-${name}`), '')
+  }
+
+  makeDirectory(name: string): string {
+    const path = join(this.directory, name)
+    mkdirSync(path)
+    return path
+  }
+
+  /** What agents were asked, in order. */
+  journal(directory = this.workingDir): Journaled[] {
+    const file = join(directory, 'journal')
+    if (!existsSync(file)) return []
+    return readFileSync(file, 'utf8')
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Journaled)
+  }
+
+  /** What runs of the agents. */
+  alive(): string[] {
+    return livingProcesses(this.directory).map(({ command }) => command)
+  }
+
+  problems(): string[] {
+    return this.logged.filter((line) => (JSON.parse(line) as { level: number }).level >= 40)
+  }
+}
+
+/** Steps for the agent, as a message. */
+export function steps(...list: object[]): string {
+  return JSON.stringify(list)
+}
+
+/** Waits until it holds; nothing depends on how long it takes. */
+export async function until<T>(look: () => T | undefined | false, what: string): Promise<T> {
+  let found: T | undefined | false
+  await expect
+    .poll(
+      () => {
+        found = look()
+        return found !== undefined && found !== false
+      },
+      { timeout: 20_000, interval: 20, message: what },
+    )
+    .toBe(true)
+  return found as T
+}

@@ -1,0 +1,136 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { createBackend } from '../../src/backends/registry.js'
+import { type AgentFailure, type AgentRequest, BACKEND_NAMES, type FailureReason } from '../../src/backends/types.js'
+import { explainFailure } from '../../src/runtime/explain-failure.js'
+
+const NOW = Date.UTC(2026, 10, 16, 12, 30)
+const MINUTE_MS = 60_000
+
+/** What a person can do about each. */
+const NEXT_STEPS: Record<FailureReason, RegExp> = {
+  auth: /run ".+" there.+, or set .+ for the gateway\. Then send the message again\./,
+  rate_limit: /Send the message again later, or choose another agent with \/backend\./,
+  timeout: /Ask for a smaller step\./,
+  max_turns: /Tell it to go on, or have BACKEND_MAX_TURNS raised\./,
+  refused: /Say it in another way, or choose another model or agent/,
+  spawn: /"aetheel doctor" there says what is missing/,
+  exit: /send the message again\. If it fails again, \/new begins a fresh session/,
+  no_result: /Look what is done already, then send the message again\./,
+  session_lost: /begins a fresh one, .*: send the message again\./,
+  cancelled: /send the message again\./,
+}
+
+const REASONS = Object.keys(NEXT_STEPS) as FailureReason[]
+
+describe('every failure of every agent', () => {
+  it.each(BACKEND_NAMES.flatMap((agent) => REASONS.map((reason) => [agent, reason] as const)))(
+    '%s, %s: says who, and what to do next',
+    (agent, reason) => {
+      const text = explain(reason, {}, agent)
+      expect([text.includes(agent), NEXT_STEPS[reason].test(text)]).toEqual([true, true])
+    },
+  )
+})
+
+describe('a login that is missing', () => {
+  it.each([
+    ['claude', 'run "claude" there and enter /login, or set ANTHROPIC_API_KEY for the gateway'],
+    ['codex', 'run "codex login" there, or set CODEX_API_KEY for the gateway'],
+    ['gemini', 'run "gemini" there and choose how to log in, or set GEMINI_API_KEY for the gateway'],
+    ['opencode', 'run "opencode auth login" there, or set the key of its model provider for the gateway'],
+    ['pi', 'run "pi" there and enter /login, or set the key of its model provider for the gateway'],
+    ['another', 'log in as its documentation says'],
+  ])('of %s is told with its own commands', (agent, advice) => {
+    expect(explain('auth', { message: 'Not logged in' }, agent)).toEqual(
+      `${agent} is not logged in where the gateway runs, or its key was refused. Who runs the gateway can put that ` +
+        `right: ${advice}. Then send the message again.\n\nIt said: Not logged in`,
+    )
+  })
+})
+
+describe('a limit', () => {
+  it.each([
+    ['today', NOW + 80 * MINUTE_MS, ' until 13:50 UTC. Send the message again after that'],
+    ['tomorrow', NOW + 720 * MINUTE_MS, ' until 2026-11-17 00:30 UTC. Send the message again after that'],
+    ['already', NOW - 1, '. Send the message again later'],
+    ['nobody knows when', undefined, '. Send the message again later'],
+  ])('that ends %s', (_, retryAt, words) => {
+    const failure = { message: '', ...(retryAt !== undefined && { retryAt }) }
+    expect(explain('rate_limit', failure)).toEqual(
+      `The limit of claude is reached${words}, or choose another agent with /backend.`,
+    )
+  })
+})
+
+describe('a time-out', () => {
+  it.each([
+    [
+      'The agent did not finish within 1800 s.',
+      'claude worked for 30 min, the limit of one message, and was stopped. What it had done by then stays done. ' +
+        'Ask for a smaller step, or have QUERY_TIMEOUT_MS raised.',
+    ],
+    [
+      'The agent printed nothing for 600 s.',
+      'claude gave no sign of life for 10 min and was stopped. What it had done by then stays done. ' +
+        'To try once more, send the message again; if its work needs such pauses, have IDLE_TIMEOUT_MS raised.',
+    ],
+    [
+      'Something else',
+      'claude took too long and was stopped. What it had done by then stays done. Ask for a smaller step.',
+    ],
+  ])('of the words %j', (message, text) => {
+    expect(explain('timeout', { message })).toEqual(text)
+  })
+
+  it.each<[string, Partial<AgentRequest>, string]>([
+    ['the whole turn', { timeoutMs: 1_000, idleTimeoutMs: 0 }, 'claude worked for 1 s, the limit of one message'],
+    ['silence', { timeoutMs: 60_000, idleTimeoutMs: 1_000 }, 'claude gave no sign of life for 1 s'],
+  ])('of a real run is recognised: %s', async (_, limits, beginning) => {
+    const failure = await failureOf({ prompt: 'hello', ...limits })
+    expect(failure && explainFailure(failure, 'claude', NOW).slice(0, beginning.length)).toEqual(beginning)
+  })
+})
+
+describe("the agent's own words", () => {
+  it.each<[string, FailureReason, string, string]>([
+    ['stand below', 'exit', 'API Error: 500', '\n\nIt said: API Error: 500'],
+    ['are one block, without what acts on a screen', 'exit', '\n one\u001B\t\r\n\n\n two \n', '\n\nIt said: one\ntwo'],
+    ['are our own when it could not be started', 'spawn', 'It is not there.', '\n\nThe reason: It is not there.'],
+    ['are left out when there are none', 'exit', ' \n ', ''],
+    ['are left out when we stopped it', 'cancelled', 'Cancelled', ''],
+    ['are shortened, not within a character', 'exit', `${'x'.repeat(498)}🙂y`, `\n\nIt said: ${'x'.repeat(498)}…`],
+  ])('%s', (_, reason, message, words) => {
+    expect(belowOf(explain(reason, { message }))).toEqual(words)
+  })
+})
+
+function explain(reason: FailureReason, failure: Partial<AgentFailure>, agent = 'claude'): string {
+  return explainFailure({ reason, message: 'Something', report: '', ...failure }, agent, NOW)
+}
+
+/** What stands below the explanation. */
+function belowOf(text: string): string {
+  const end = text.indexOf('\n\n')
+  return end === -1 ? '' : text.slice(end)
+}
+
+/** Of an agent that only sleeps. */
+async function failureOf(request: AgentRequest): Promise<AgentFailure | undefined> {
+  const directory = mkdtempSync(join(tmpdir(), 'aetheel-explain-'))
+  onTestFinished(() => rmSync(directory, { recursive: true }))
+  const cliPath = join(directory, 'claude')
+  writeFileSync(cliPath, '#!/bin/sh\nexec sleep 60\n', { mode: 0o755 })
+  const config = { cliPath, workingDir: directory, queryTimeoutMs: 60_000, allowedTools: [], maxTurns: 1 }
+  let failure: AgentFailure | undefined
+  const environment = { PATH: process.env['PATH'], HOME: directory }
+  for await (const event of createBackend('claude', config, { environment }).run(
+    request,
+    new AbortController().signal,
+  )) {
+    if (event.type === 'complete') failure = event.result.failure
+  }
+  return failure
+}
