@@ -2,9 +2,9 @@
 
 import { randomUUID } from 'node:crypto'
 import type { Acceptance, ChannelHost, ChannelMessage, Place } from './channels/types.js'
-import { COMMANDS } from './command-descriptions.js'
+import { COMMANDS } from './conversation/command-descriptions.js'
 import type { GatewayConfig } from './config.js'
-import { askedText, type ConversationCommands, isCommand } from './conversation-commands.js'
+import { askedText, type ConversationCommands, isCommand } from './conversation/conversation-commands.js'
 import { saveIncomingFiles } from './media/inbox-files.js'
 import type { Queue } from './queue/queue.js'
 import type { HookManager } from './runtime/hook-manager.js'

@@ -10,7 +10,7 @@ import { BACKEND_NAMES, type BackendName } from './backends/types.js'
 import { channelHost } from './channel-host.js'
 import type { Acceptance, Channel, ChannelHost } from './channels/types.js'
 import { backendConfig, type GatewayConfig } from './config.js'
-import { ConversationCommands } from './conversation-commands.js'
+import { ConversationCommands } from './conversation/conversation-commands.js'
 import { GatewayError, messageOf } from './errors.js'
 import type { Log } from './log.js'
 import { makePrivateDirectory } from './private-directory.js'
@@ -287,12 +287,13 @@ function planTurn(
   const backend = resolveBackendName(name)
   const runtime = runtimes.get(backend)
   if (!runtime) throw new GatewayError('backend_unknown', `The agent ${backend} is not there.`)
-  const workingDir = project?.directory ?? config.workingDir
+  const directory = project?.directory ?? config.workingDir
   const canSendFiles = channels.some(({ name: channel, takesFiles }) => channel === conversation.channel && takesFiles)
   return {
     backend,
     ...(model !== undefined && { model }),
-    ...(canSendFiles && { filesFrom: workingDir }),
+    directory,
+    canSendFiles,
     run: (runId, signal, listener) =>
       runtime.runTurn(
         {
@@ -302,7 +303,7 @@ function planTurn(
           runId,
           wasInterrupted,
           ...(model !== undefined && { model }),
-          workingDir,
+          workingDir: directory,
           canSendFiles,
           ...(project?.allowedTools && { allowedTools: project.allowedTools }),
           ...(project?.queryTimeoutMs !== undefined && { timeoutMs: project.queryTimeoutMs }),

@@ -3,7 +3,7 @@
 import { findInlineCode, type MarkdownLine, type Span } from './markdown-lines.js'
 
 const LINK = /!?\[[^[\]\n]{1,200}\]\([^()\s]{1,500}\)/g
-const SENTENCE = /[.!?…]+["'”’»)\]*_]*(?=\s)|[。！？]+[」』”’）]*/g
+const SENTENCE = /[.!?…。！？]+["'”’»)\]*_」』）]*/g
 /** What would be taken for a list, a heading, a quote or a fence at the beginning of a line. */
 const BLOCK_START = /^(?:(?:[-+*>]|#{1,6}|-#|\d{1,9}[.)])\s|`{3}|~{3})/
 /** Enough to see a block start, or a character of many code points. */
@@ -43,11 +43,11 @@ export class CutPlaces {
   hardInText(from: number, to: number): number {
     const first = this.#skipSpace(from, to)
     const span = this.#spanAround(to)
-    if (span && span.start > first) return this.#trimEnd(first, span.start)
-    for (let end = to; span && end > first; end -= 1) {
-      if (this.#isBeforeSpace(end)) return end
-    }
-    return this.#trimEnd(first, this.hard(first, to))
+    if (!span) return this.#trimEnd(first, this.hard(first, to))
+    if (span.start > first) return this.#trimEnd(first, span.start)
+    let end = to
+    while (end > first && !this.#isBeforeSpace(end)) end -= 1
+    return end > first ? end : this.#trimEnd(first, this.hard(first, to))
   }
 
   /** After a space in the second half. */
@@ -85,8 +85,9 @@ export class CutPlaces {
   }
 
   #isSentenceEnd(end: number): boolean {
+    const isApart = isSpace(this.text[end]) || /[。！？][」』”’）]?$/.test(this.text.slice(end - 2, end))
     const following = this.text.slice(end, end + LOOK_AHEAD).trimStart()
-    return !/^\p{Ll}/u.test(following) && !this.#isBlockStart(end) && !this.isInSpan(end)
+    return isApart && !/^\p{Ll}/u.test(following) && !this.#isBlockStart(end) && !this.isInSpan(end)
   }
 
   #isBlockStart(position: number): boolean {

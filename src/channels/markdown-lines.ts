@@ -19,7 +19,7 @@ export interface MarkdownLine {
   end: number
   /** `open` and `close` are the lines of the markers. */
   kind: 'text' | 'open' | 'code' | 'close'
-  fence?: Fence
+  fence: Fence | undefined
   /** Columns of white space before the text. */
   indent: number
   isItem: boolean
@@ -46,58 +46,44 @@ const TAB_COLUMNS = 4
 export function readMarkdown(text: string, isFence: (fence: Fence) => boolean = () => true): MarkdownLine[] {
   const lines: MarkdownLine[] = []
   let fence: Fence | undefined
-  let itemColumns: number[] = []
+  /** Where the text of the items begins that a line may belong to, the innermost last. */
+  let columns: number[] = []
   let isAfterBlank = false
 
   for (let start = 0; start < text.length;) {
     const lineBreak = text.indexOf('\n', start)
     const next = lineBreak === -1 ? text.length : lineBreak + 1
-    const raw = text.slice(start, next).replace(/\r?\n$/, '')
-    const trimmed = raw.trimEnd()
-    const place = { start, end: start + trimmed.length, isItem: false, isInItem: false, isDeep: false }
-    start = next
-
-    if (fence && (fence.quote === '' || QUOTE.test(raw))) {
+    const raw = text.slice(start, lineBreak === -1 ? next : lineBreak - (text[lineBreak - 1] === '\r' ? 1 : 0))
+    const isInFence = fence !== undefined && (fence.quote === '' || QUOTE.test(raw))
+    const trimmedLength = raw.trimEnd().length
+    if (fence && isInFence) {
       const kind = isCloser(raw, fence) ? 'close' : 'code'
-      const end = kind === 'close' ? place.end : place.start + raw.length
-      lines.push({ ...place, end, kind, fence, indent: 0, isAfterBlank })
-      isAfterBlank = false
+      const end = start + (kind === 'close' ? trimmedLength : raw.length)
+      lines.push({ start, end, kind, fence, indent: 0, isItem: false, isInItem: false, isDeep: false, isAfterBlank })
       if (kind === 'close') fence = undefined
-      continue
-    }
-    fence = undefined
-    if (trimmed === '') {
-      isAfterBlank = true
-      continue
-    }
-
-    const indent = columnsOf(leadingSpace(raw))
-    itemColumns = itemColumns.filter((column) => column <= indent)
-    const column = itemColumns.at(-1) ?? 0
-    const line: MarkdownLine = {
-      ...place,
-      kind: 'text',
-      indent,
-      isInItem: itemColumns.length > 0,
-      isDeep: indent - column >= TAB_COLUMNS,
-      isAfterBlank,
-    }
-    isAfterBlank = false
-    lines.push(line)
-    if (line.isDeep) continue
-
-    const found = findOpener(raw, column)
-    if (found && isFence(found)) {
-      fence = line.fence = found
-      line.kind = 'open'
-      line.end = line.start + raw.length
-    }
-    for (let rest = raw, at = 0, item = ITEM.exec(rest); item; item = ITEM.exec(rest)) {
-      line.isItem = true
-      at = columnsOf(item[0], at)
-      itemColumns.push(at)
-      rest = rest.slice(item[0].length)
-    }
+    } else if (trimmedLength > 0) {
+      const indent = columnsOf(leadingSpace(raw))
+      columns = columns.filter((column) => column <= indent)
+      const column = columns.at(-1) ?? 0
+      const isDeep = indent - column >= TAB_COLUMNS
+      const opened = isDeep ? undefined : findOpener(raw, column)
+      fence = opened && isFence(opened) ? opened : undefined
+      const itemColumns = isDeep ? [] : itemColumnsOf(raw)
+      lines.push({
+        start,
+        end: start + (fence ? raw.length : trimmedLength),
+        kind: fence ? 'open' : 'text',
+        fence,
+        indent,
+        isItem: itemColumns.length > 0,
+        isInItem: columns.length > 0,
+        isDeep,
+        isAfterBlank,
+      })
+      columns.push(...itemColumns)
+    } else fence = undefined
+    isAfterBlank = trimmedLength === 0 && !isInFence
+    start = next
   }
   return lines
 }
@@ -163,6 +149,17 @@ function findParagraphs(lines: MarkdownLine[]): Span[] {
     else paragraphs.push((current = { start, end }))
   }
   return paragraphs
+}
+
+/** Where the text of each item begins that begins on this line. */
+function itemColumnsOf(line: string): number[] {
+  const columns: number[] = []
+  let rest = line
+  for (let item = ITEM.exec(rest); item; item = ITEM.exec(rest)) {
+    columns.push(columnsOf(item[0], columns.at(-1)))
+    rest = rest.slice(item[0].length)
+  }
+  return columns
 }
 
 function isEscaped(text: string, position: number): boolean {

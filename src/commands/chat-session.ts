@@ -9,9 +9,9 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Control, HistoryEntry, Push, ShownReply } from '../control/protocol.js'
-import { isCommand } from '../conversation-commands.js'
+import { isCommand } from '../conversation/conversation-commands.js'
 import { GatewayError, messageOf } from '../errors.js'
-import { oneLine } from './one-line.js'
+import { oneLine } from '../one-line.js'
 import { type Output, TurnPrinter } from './turn-printer.js'
 
 export interface ChatSessionOptions {

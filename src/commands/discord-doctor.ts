@@ -1,26 +1,8 @@
-import type { Channel, Client, Guild, PermissionsString } from 'discord.js'
 import type { GatewayConfig } from '../config.js'
-import { GatewayError } from '../errors.js'
-import {
-  type ChannelFacts,
-  type DiscordFacts,
-  discordFindings,
-  type Finding,
-  type GuildFacts,
-} from './discord-findings.js'
-import {
-  describeProblem,
-  identify,
-  inviteLink,
-  nameOf,
-  NEEDED_PERMISSIONS,
-  ownersOf,
-  readsMessages,
-} from './discord-rest.js'
-import { showable } from './one-line.js'
+import { discordFindings, type Finding } from './discord-findings.js'
+import { describeProblem } from './discord-rest.js'
 
 const TIMEOUT_MS = 20_000
-const REQUEST_TIMEOUT_MS = 8_000
 
 /** The part of `aetheel doctor` about Discord. Contract: never rejects, and leaves no connection behind. */
 export async function discordReport(
@@ -31,19 +13,12 @@ export async function discordReport(
   if (token === undefined) {
     return { text: '- Discord: not configured; run "aetheel init" or see docs/discord.md', isHealthy: true }
   }
-  const { Client, GatewayIntentBits } = await import('discord.js')
-  const client = new Client({
-    intents: [GatewayIntentBits.Guilds],
-    rest: { api: config.discordApiUrl, timeout: REQUEST_TIMEOUT_MS, retries: 1 },
-    waitGuildTimeout: timeoutMs / 2,
-  })
-  client.rest.setToken(token)
+  // Loaded only where there is something to look at: discord.js is large.
+  const { surveyDiscord } = await import('./discord-survey.js')
   try {
-    return render(discordFindings(config, await within(timeoutMs, collect(client, token, config))))
+    return render(discordFindings(config, await surveyDiscord(config, token, timeoutMs)))
   } catch (error) {
     return { text: `✗ ${describeProblem(error, config.discordApiUrl)}`, isHealthy: false }
-  } finally {
-    await client.destroy()
   }
 }
 
@@ -53,120 +28,4 @@ function render(findings: Finding[]): { text: string; isHealthy: boolean } {
     ...details.map((detail) => `    ${detail}`),
   ])
   return { text: lines.join('\n'), isHealthy: findings.every(({ mark }) => mark !== '✗') }
-}
-
-async function within<Value>(timeoutMs: number, promise: Promise<Value>): Promise<Value> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    const message = `Discord did not answer within ${timeoutMs / 1000} s: check the network, a firewall that stops WebSockets, and https://discordstatus.com`
-    timer = setTimeout(() => reject(new GatewayError('config_invalid', message)), timeoutMs)
-  })
-  try {
-    return await Promise.race([promise, late])
-  } finally {
-    clearTimeout(timer)
-  }
-}
-
-async function collect(client: Client, token: string, config: GatewayConfig): Promise<DiscordFacts> {
-  const { user, application } = await identify(client.rest)
-  await logIn(client, token)
-  const guilds = [...client.guilds.cache.values()]
-  const { discordOwnerId } = config
-  const people = [...(discordOwnerId === undefined ? [] : [discordOwnerId]), ...config.discordUsers]
-  const named = [
-    ...config.discordChannels,
-    ...config.projects.flatMap(({ discordChannels = [] }) => discordChannels),
-    ...(config.outputChannelId === undefined ? [] : [config.outputChannelId]),
-  ]
-  return {
-    bot: { id: user.id, name: nameOf(user) },
-    applicationId: application.id,
-    inviteLink: await inviteLink(application.id),
-    canReadMessages: await readsMessages(application),
-    owners:
-      discordOwnerId === undefined
-        ? ownersOf(application).map((owner) => ({ id: owner.id, name: nameOf(owner) }))
-        : [{ id: discordOwnerId }],
-    guilds: await Promise.all(guilds.map((guild) => guildFacts(guild))),
-    members: new Map(await Promise.all(people.map(async (id) => [id, await findMember(guilds, id)] as const))),
-    channels: new Map(
-      await Promise.all([...new Set(named)].map(async (id) => [id, await findChannel(client, id)] as const)),
-    ),
-  }
-}
-
-/** Settles when every server is known that Discord has told of. */
-async function logIn(client: Client, token: string): Promise<void> {
-  const { Events } = await import('discord.js')
-  await new Promise<void>((resolve, reject) => {
-    client.once(Events.ClientReady, () => resolve())
-    client.on(Events.Error, reject)
-    client.on(Events.ShardError, reject)
-    client.on(Events.ShardDisconnect, ({ code }) => {
-      reject(new Error(`Discord has closed the connection with code ${code}`))
-    })
-    client.login(token).catch(reject)
-  })
-}
-
-async function guildFacts(guild: Guild): Promise<GuildFacts> {
-  const channels = await Promise.all([...guild.channels.cache.values()].map((channel) => channelFacts(channel)))
-  return {
-    id: guild.id,
-    name: showable(guild.name),
-    isAvailable: guild.available,
-    roles: [...guild.roles.cache.values()].map(({ id, name }) => ({ id, name: showable(name) })),
-    channels: channels.filter((channel) => channel.kind === 'text'),
-  }
-}
-
-async function channelFacts(channel: Channel): Promise<ChannelFacts> {
-  if (channel.isDMBased()) return { id: channel.id, name: 'a direct message', kind: 'direct', missing: [] }
-  const { ChannelType } = await import('discord.js')
-  const isText = channel.type === ChannelType.GuildText || channel.type === ChannelType.GuildAnnouncement
-  const kind = channel.isThread() ? 'thread' : isText ? 'text' : channel.isTextBased() ? 'other' : 'wordless'
-  const me = await channel.guild.members.fetchMe()
-  const allowed = channel.permissionsFor(me)
-  const missing = NEEDED_PERMISSIONS.filter(({ name }) => isNeeded(name, kind) && !allowed.has(name))
-  return {
-    id: channel.id,
-    name: `#${showable(channel.name)}`,
-    guildId: channel.guild.id,
-    kind,
-    missing: missing.map(({ name }) => name),
-  }
-}
-
-function isNeeded(name: PermissionsString, kind: ChannelFacts['kind']): boolean {
-  switch (name) {
-    case 'CreatePublicThreads':
-      return kind === 'text'
-    case 'SendMessagesInThreads':
-      return kind === 'text' || kind === 'thread'
-    case 'SendMessages':
-      return kind !== 'thread'
-    default:
-      return true
-  }
-}
-
-async function findMember(guilds: Guild[], id: string): Promise<string | undefined> {
-  for (const guild of guilds) {
-    const member = await guild.members.fetch(id).catch(unlessUnknown)
-    if (member) return showable(member.displayName)
-  }
-  return undefined
-}
-
-async function findChannel(client: Client, id: string): Promise<ChannelFacts | undefined> {
-  const channel = await client.channels.fetch(id).catch(unlessUnknown)
-  return channel ? channelFacts(channel) : undefined
-}
-
-/** What is not there, or not for the bot to see, is an answer. */
-function unlessUnknown(error: unknown): undefined {
-  const status = error instanceof Error && 'status' in error ? error.status : undefined
-  if (status !== 403 && status !== 404) throw error
-  return undefined
 }

@@ -15,7 +15,7 @@ import {
   ownersOf,
   readsMessages,
 } from './discord-rest.js'
-import { oneLine, showable } from './one-line.js'
+import { oneLine, showable } from '../one-line.js'
 import type { Choice, Prompts } from './prompts.js'
 
 export interface DiscordAnswers {

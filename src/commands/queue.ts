@@ -2,7 +2,7 @@ import type { Control } from '../control/protocol.js'
 import type { QueuedMessage } from '../store/inbox.js'
 import type { Store } from '../store/store.js'
 import { age, type ListOptions, section, shortId, workingGateways } from './listing.js'
-import { oneLine } from './one-line.js'
+import { oneLine } from '../one-line.js'
 
 /** What `aetheel queue list` prints. */
 export async function queueList(

@@ -4,7 +4,7 @@ import type { RunRecord } from '../store/runs.js'
 import type { RunState } from '../store/schema.js'
 import type { Store } from '../store/store.js'
 import { age, type ListOptions, section, shortId, workingGateways } from './listing.js'
-import { oneLine } from './one-line.js'
+import { oneLine } from '../one-line.js'
 import { table } from './table.js'
 
 type Tables = Pick<Store, 'runs' | 'conversations' | 'inbox' | 'ledger'>

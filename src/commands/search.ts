@@ -1,7 +1,7 @@
 import { GatewayError } from '../errors.js'
 import type { SearchedText, SearchFilter } from '../store/archive-queries.js'
 import type { Store } from '../store/store.js'
-import { oneLine, showable } from './one-line.js'
+import { oneLine, showable } from '../one-line.js'
 import { table } from './table.js'
 
 export interface SearchOptions {

@@ -1,5 +1,5 @@
 import type { AgentEvent } from '../backends/types.js'
-import { oneLine } from './one-line.js'
+import { oneLine } from '../one-line.js'
 
 export type Output = Pick<NodeJS.WritableStream, 'write'>
 

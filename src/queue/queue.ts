@@ -135,7 +135,7 @@ export class Queue {
   /** Puts a run on record. Contract: nothing happens when the claim is `lost`. */
   async beginRun(
     { claim }: Work,
-    run: Pick<NewRun, 'id' | 'backend' | 'model'>,
+    run: Pick<NewRun, 'id' | 'backend' | 'model' | 'directory'>,
   ): Promise<'held' | 'cancelled' | 'lost'> {
     const { gatewayId, leaseMs, now } = this.options
     const { messageId, conversationId } = claim

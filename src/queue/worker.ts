@@ -24,8 +24,10 @@ export type Step = 'accepted' | 'claimed' | 'streaming' | 'finished' | 'committe
 export interface TurnPlan {
   backend: string
   model?: string
-  /** The directory of which the answer may name files that go with it; none without it. */
-  filesFrom?: string
+  /** Where the agent works. */
+  directory: string
+  /** Whether files of the directory can go with the answer. */
+  canSendFiles: boolean
   run(runId: string, signal: AbortSignal, listener: TurnListener): Promise<TurnOutcome>
 }
 
@@ -196,10 +198,10 @@ export class Worker {
     } catch (error) {
       return [failed(messageOf(error)), nothing]
     }
-    const { backend, model } = turnPlan
+    const { backend, model, directory } = turnPlan
     const runId = newId()
     turn.backend = backend
-    const run = { id: runId, backend, ...(model !== undefined && { model }) }
+    const run = { id: runId, backend, directory, ...(model !== undefined && { model }) }
     const state = await this.#untilWritten(turn, () => queue.beginRun(work, run))
     if (state !== 'held') this.#end(turn, state)
     if (state === 'lost') return [{ kind: 'handed-back' }, nothing]
@@ -239,13 +241,14 @@ export class Worker {
     }
   }
 
-  #judge({ work, ending }: Turn, runId: string, outcome: TurnOutcome, { backend, filesFrom }: TurnPlan): Settlement {
+  #judge({ work, ending }: Turn, runId: string, outcome: TurnOutcome, plan: TurnPlan): Settlement {
+    const { backend } = plan
     const { result, notes, session } = outcome
     const run = { id: runId, result }
     const keep = session && { session }
     const { failure, finalOutput = '' } = result
     if (!failure) {
-      return { kind: 'answered', run, reply: { ...answer(finalOutput, filesFrom), notes, isError: false }, ...keep }
+      return { kind: 'answered', run, reply: { ...answer(finalOutput, plan), notes, isError: false }, ...keep }
     }
     if (ending !== undefined && ending !== 'cancelled') return { kind: 'handed-back', runId }
     if (ending === 'cancelled') return { kind: 'cancelled', run, ...keep }
@@ -328,8 +331,8 @@ export class Worker {
 }
 
 /** The text for the person, and the files that it names. */
-function answer(output: string, directory: string | undefined): Pick<Reply, 'text' | 'files'> {
-  if (directory === undefined) return { text: output }
+function answer(output: string, { directory, canSendFiles }: TurnPlan): Pick<Reply, 'text' | 'files'> {
+  if (!canSendFiles) return { text: output }
   const { text, paths } = readMediaTokens(output)
   return { text, ...(paths.length > 0 && { files: paths.map((path) => ({ path, directory })) }) }
 }

@@ -57,6 +57,20 @@ export interface QueuedMessage {
   position: number
 }
 
+/** A message that is worked on, or waits for it. */
+export interface WaitingMessage {
+  author: string
+  /** Its beginning. */
+  text: string
+  receivedAt: number
+  state: JobState
+  /** Of `ready`: when it may run. */
+  dueAt: number
+}
+
+/** Enough to recognise a message by. */
+const BEGINNING_CHARACTERS = 400
+
 export class Inbox {
   constructor(
     private readonly db: Kysely<Schema>,
@@ -346,6 +360,31 @@ export class Inbox {
       .limit(limit)
       .execute()
     return rows.map(toMessage).toReversed()
+  }
+
+  /** What is worked on and waits in a conversation, in order. */
+  async waiting(conversationId: string, limit: number): Promise<WaitingMessage[]> {
+    const rows = await this.db
+      .selectFrom('jobs')
+      .innerJoin('messages', 'messages.id', 'jobs.message_id')
+      .select([
+        'messages.author',
+        'messages.received_at',
+        'jobs.state',
+        'jobs.due_at',
+        sql<string>`substr(messages.text, 1, ${BEGINNING_CHARACTERS})`.as('text'),
+      ])
+      .where('jobs.conversation_id', '=', conversationId)
+      .orderBy('jobs.seq')
+      .limit(limit)
+      .execute()
+    return rows.map((row) => ({
+      author: row.author,
+      text: row.text,
+      receivedAt: row.received_at,
+      state: row.state,
+      dueAt: row.due_at,
+    }))
   }
 
   /** What waits or is worked on, in the order in which it came. */

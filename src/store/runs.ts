@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely'
 import type { AgentEvent, AgentResult, TokenUsage } from '../backends/types.js'
-import type { JobState, RunState, Schema } from './schema.js'
+import type { RunState, Schema } from './schema.js'
 
 export interface NewRun {
   id: string
@@ -9,6 +9,8 @@ export interface NewRun {
   gatewayId: string
   backend: string
   model?: string
+  /** Where the agent works. */
+  directory?: string
 }
 
 /** One turn of an agent. */
@@ -48,9 +50,7 @@ export interface UsedSession {
 
 /** Where sessions are looked for. */
 export interface SessionFilter {
-  /** That of their conversations; undefined for those that have none. */
-  projectId: string | undefined
-  /** One that is known to have begun elsewhere is left out: most agents find it only there. */
+  /** Where they were used: most agents find a session only there. */
   directory: string
   since: number
   /** How the id begins. */
@@ -68,17 +68,6 @@ export interface Usage {
   costUsd?: number
   /** How many of the turns have told their cost. */
   pricedTurns: number
-}
-
-/** A message that is worked on, or waits for it. */
-export interface WaitingMessage {
-  author: string
-  /** Its beginning. */
-  text: string
-  receivedAt: number
-  state: JobState
-  /** Of `ready`: when it may run. */
-  dueAt: number
 }
 
 /** A statement of either engine takes at least this many rows of four values. */
@@ -101,6 +90,7 @@ export class Runs {
         gateway_id: run.gatewayId,
         backend: run.backend,
         model: run.model ?? null,
+        directory: run.directory ?? null,
         state: 'running',
         started_at: now,
       })
@@ -217,27 +207,8 @@ export class Runs {
     })
   }
 
-  /** What is worked on and waits in a conversation, in order. */
-  async waiting(conversationId: string, limit: number): Promise<WaitingMessage[]> {
-    const rows = await this.db
-      .selectFrom('jobs')
-      .innerJoin('messages', 'messages.id', 'jobs.message_id')
-      .select(['messages.author', 'messages.received_at', 'jobs.state', 'jobs.due_at', BEGINNING])
-      .where('jobs.conversation_id', '=', conversationId)
-      .orderBy('jobs.seq')
-      .limit(limit)
-      .execute()
-    return rows.map((row) => ({
-      author: row.author,
-      text: row.text,
-      receivedAt: row.received_at,
-      state: row.state,
-      dueAt: row.due_at,
-    }))
-  }
-
-  /** The sessions of a project's conversations, last used first. */
-  async sessions({ projectId, directory, since, prefix = '' }: SessionFilter, limit: number): Promise<UsedSession[]> {
+  /** The sessions that were used in a directory, last used first. */
+  async sessions({ directory, since, prefix = '' }: SessionFilter, limit: number): Promise<UsedSession[]> {
     const ranked = this.db
       .selectFrom('runs')
       .select([
@@ -247,7 +218,7 @@ export class Runs {
       .where('session_id', 'is not', null)
       .where(sql`substr(session_id, 1, ${prefix.length})`, '=', prefix)
       .where('started_at', '>=', since)
-      .where('conversation_id', 'in', conversationsOf(this.db, projectId))
+      .where('directory', '=', directory)
     const rows = await this.db
       .selectFrom(ranked.as('ranked'))
       .innerJoin('runs', 'runs.id', 'ranked.id')
@@ -255,17 +226,6 @@ export class Runs {
       .select(['runs.backend', 'runs.session_id', 'runs.started_at', 'runs.result', BEGINNING])
       .$narrowType<{ session_id: string }>()
       .where('ranked.rank', '=', 1)
-      .where(({ not, exists, selectFrom }) =>
-        not(
-          exists(
-            selectFrom('sessions')
-              .select('sessions.session_id')
-              .whereRef('sessions.session_id', '=', 'runs.session_id')
-              .whereRef('sessions.backend', '=', 'runs.backend')
-              .where('sessions.directory', '<>', directory),
-          ),
-        ),
-      )
       .orderBy('runs.started_at', 'desc')
       .limit(limit)
       .execute()
@@ -367,6 +327,7 @@ function toRun(row: Row): RunRecord {
     gatewayId: row.gateway_id,
     backend: row.backend,
     ...(row.model !== null && { model: row.model }),
+    ...(row.directory !== null && { directory: row.directory }),
     ...(row.session_id !== null && { sessionId: row.session_id }),
     state: row.state,
     startedAt: row.started_at,

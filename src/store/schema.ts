@@ -101,6 +101,8 @@ interface RunRow {
   gateway_id: string
   backend: string
   model: string | null
+  /** Where the agent worked; unknown of runs of earlier versions. */
+  directory: string | null
   session_id: string | null
   state: RunState
   started_at: number

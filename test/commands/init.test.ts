@@ -11,18 +11,23 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { PassThrough, Writable } from 'node:stream'
 import { stripVTControlCharacters } from 'node:util'
+import { ChannelType } from 'discord.js'
+import fc from 'fast-check'
 import { describe, expect, it, type TestContext } from 'vitest'
 import { createBackend } from '../../src/backends/registry.js'
 import { BACKEND_NAMES } from '../../src/backends/types.js'
 import { probeAll } from '../../src/commands/agents.js'
 import { configCheck } from '../../src/commands/config.js'
+import { inviteLink } from '../../src/commands/discord-rest.js'
 import { init } from '../../src/commands/init.js'
 import { backendConfig, type GatewayConfig, loadConfig } from '../../src/config.js'
+import { configText } from '../../src/config-text.js'
 import { createLog } from '../../src/log.js'
 import { agentPath } from '../contract/stage.js'
+import { FakeDiscord } from '../discord/fake-discord.js'
 
 const ENTER = '\r'
 const DOWN = '\u001B[B'
@@ -35,6 +40,11 @@ const AGENT = 'Which agent shall answer?'
 const DIRECTORY = 'In which directory shall it work?'
 const ID = 'What shall this project be called?'
 const DISCORD = 'Shall people reach it on Discord?'
+const TOKEN = 'The token of the bot'
+const UNCHECKED = 'The token could not be checked. What now?'
+const OWNER = 'Who may always talk to it?'
+const WAITING = 'The bot is in no server yet.'
+const CHANNEL = 'In which channel shall people talk about this project?'
 
 describe.concurrent('aetheel init without Discord', () => {
   it('writes a file that passes the check, for the person alone, and says what comes next', async (test) => {
@@ -46,7 +56,7 @@ describe.concurrent('aetheel init without Discord', () => {
     await person.answer(ID, ENTER)
     await person.answer(DISCORD, 'n')
     const exitCode = await person.exitCode
-    const file = join(machine.home, '.aetheel/aetheel.json5')
+    const { file } = machine
     const text = readFileSync(file, 'utf8')
     expect({
       exitCode,
@@ -240,11 +250,276 @@ describe.concurrent('aetheel init without Discord', () => {
   })
 })
 
+describe.concurrent('aetheel init with Discord', () => {
+  it('checks the token, and writes it with the owner and the channel of the project', async (test) => {
+    const { machine, discord, person } = await atDiscord(test)
+    const guild = discord.addGuild({ name: 'Team' })
+    discord.addChannel(guild, { name: 'general' })
+    const dev = discord.addChannel(guild, { name: 'dev' })
+    await person.answer(TOKEN, discord.token + ENTER)
+    await person.answer('The bot is aetheel.', '')
+    await person.answer('It may read messages.', '')
+    await person.answer(await inviteLink(discord.bot.id), '')
+    await person.answer(OWNER, ENTER)
+    await person.answer('The bot is in the server Team.', '')
+    await person.answer(CHANNEL, DOWN + ENTER)
+    const exitCode = await person.exitCode
+    const text = readFileSync(machine.file, 'utf8')
+    expect({
+      exitCode,
+      text: text.slice(text.indexOf('  // Directories')),
+      check: configCheck({ environment: machine.environment, cwd: machine.project }).exitCode,
+      isTokenShown: person.screen().includes(discord.token.slice(0, 10)),
+      said: /Then say hello: (.*)/.exec(person.screen())?.[1],
+    }).toEqual({
+      exitCode: 0,
+      text: `  // Directories that conversations can work in, by their ids.
+  projects: {
+    'My-project': {
+      directory: '${machine.project}',
+      // In this channel of Discord, and in its threads: #dev
+      discordChannels: ['${dev.id}'],
+    },
+  },
+
+  // Where agents work in conversations that have no project.
+  workingDir: '${machine.project}',
+
+  // The token of the Discord bot. Whoever has it is the bot: keep this file to yourself.
+  discordBotToken: '${discord.token}',
+
+  // May always talk to the bot: owner
+  discordOwnerId: '${discord.owner.id}',
+
+  // Others may talk to it when one of these names them, or the place where they write.
+  discordUsers: [],
+  discordRoles: [],
+  discordGuilds: [],
+  discordChannels: [],
+}
+`,
+      check: 0,
+      isTokenShown: false,
+      said: 'write "@aetheel hello" in #dev',
+    })
+  })
+
+  it('leaves a token of the environment where it is', async (test) => {
+    const { machine, discord, person } = await atDiscord(test, { isTokenSet: true })
+    discord.addChannel(discord.addGuild())
+    await person.answer('taken from DISCORD_BOT_TOKEN', '')
+    await person.answer(OWNER, ENTER)
+    await person.answer(CHANNEL, ENTER)
+    await person.exitCode
+    const text = readFileSync(machine.file, 'utf8')
+    expect([text.includes(discord.token), text.includes('is in the variable DISCORD_BOT_TOKEN')]).toEqual([false, true])
+  })
+
+  it('asks again for a token that is wrong, by its looks or to Discord', async (test) => {
+    const { machine, discord, person } = await atDiscord(test)
+    await person.answer(TOKEN, ENTER)
+    await person.answer('must not be empty', `Bot x${ENTER}`)
+    await person.answer('without "Bot " before it', `wrong${ENTER}`)
+    await person.answer('Discord refuses the token', '')
+    await person.answer(TOKEN, ` ${discord.token} ${ENTER}`)
+    await person.answer(OWNER, ENTER)
+    await person.answer(WAITING, ENTER)
+    await person.exitCode
+    expect(machine.config().discordBotToken).toBe(discord.token)
+  })
+
+  it('goes on without the check when Discord cannot be reached', async (test) => {
+    const { machine, discord, person } = await atDiscord(test)
+    discord.goOffline()
+    await person.answer(TOKEN, `some.token${ENTER}`)
+    await person.answer('cannot be reached', '')
+    await person.answer(UNCHECKED, ENTER)
+    await person.answer(UNCHECKED, DOWN + ENTER)
+    await person.answer(TOKEN, `other.token${ENTER}`)
+    await person.answer(UNCHECKED, DOWN + DOWN + ENTER)
+    await person.answer('Which user may always talk to it?', `ada${ENTER}`)
+    await person.answer('is no id of Discord', `${CTRL_U}100000000000000001${ENTER}`)
+    const exitCode = await person.exitCode
+    const { discordBotToken, discordOwnerId } = machine.config()
+    expect([exitCode, discordBotToken, discordOwnerId]).toEqual([0, 'other.token', '100000000000000001'])
+  })
+
+  it('says where the bot is let read, and looks again', async (test) => {
+    const { discord, person } = await atDiscord(test)
+    const flags = discord.applicationFlags
+    discord.applicationFlags = 0
+    await person.answer(TOKEN, discord.token + ENTER)
+    await person.answer(`https://discord.com/developers/applications/${discord.bot.id}/bot`, '')
+    await person.answer('Is it on?', ENTER)
+    await person.answer('The bot may not read messages yet.', '')
+    discord.applicationFlags = flags
+    await person.answer('Is it on?', ENTER)
+    await person.answer('It may read messages.', '')
+    await person.answer(OWNER, CTRL_C)
+    expect(await person.exitCode).toBe(1)
+  })
+
+  it('goes on when the bot shall be let read later', async (test) => {
+    const { discord, person } = await atDiscord(test)
+    discord.applicationFlags = 0
+    await person.answer(TOKEN, discord.token + ENTER)
+    await person.answer('Is it on?', DOWN + ENTER)
+    await person.answer(OWNER, ENTER)
+    await person.answer(WAITING, ENTER)
+    expect(await person.exitCode).toBe(0)
+  })
+
+  it.each([
+    ['its owner first', '', 1],
+    ['another member', DOWN, 0],
+    ['everybody in it', DOWN + DOWN, undefined],
+  ])('lets one choose from a team: %s', async (_, keys, index) => {
+    const discord = await FakeDiscord.start()
+    const machine = new Machine()
+    const people = [discord.addUser('ada'), discord.addUser('bob')]
+    discord.makeTeam(people.toReversed())
+    const person = machine.begin({ variables: { DISCORD_API_URL: discord.apiUrl } })
+    await toDiscord(person)
+    await person.answer(TOKEN, discord.token + ENTER)
+    await person.answer(OWNER, keys + ENTER)
+    await person.answer(WAITING, ENTER)
+    await person.exitCode
+    const { discordOwnerId } = machine.config()
+    machine.remove()
+    await discord.stop()
+    expect(discordOwnerId).toBe(index === undefined ? undefined : people[index]?.id)
+  })
+
+  it('takes somebody else for the owner', async (test) => {
+    const { machine, discord, person } = await atDiscord(test)
+    await person.answer(TOKEN, discord.token + ENTER)
+    await person.answer(OWNER, DOWN + ENTER)
+    await person.answer('The id of that user.', `100000000000000001${ENTER}`)
+    await person.answer(WAITING, ENTER)
+    await person.exitCode
+    expect(machine.config().discordOwnerId).toBe('100000000000000001')
+  })
+
+  it('waits until the bot is in a server, and asks again for a server and a channel', async (test) => {
+    const { machine, discord, person } = await atDiscord(test)
+    await person.answer(TOKEN, discord.token + ENTER)
+    await person.answer(OWNER, ENTER)
+    await person.answer(WAITING, '')
+    const first = discord.addGuild({ name: 'First' })
+    discord.addChannel(first, { name: 'voice', type: ChannelType.GuildVoice })
+    await person.answer('The bot is in the server First.', '')
+    const second = discord.addGuild({ name: 'Second\u001B[31m' })
+    const dev = discord.addChannel(second, { name: 'dev' })
+    await person.answer(CHANNEL, DOWN + ENTER)
+    await person.answer('In which server', DOWN + ENTER)
+    await person.answer(CHANNEL, ENTER)
+    await person.exitCode
+    expect(machine.config().projects.map(({ discordChannels }) => discordChannels)).toEqual([[dev.id]])
+  })
+
+  it('goes on without a channel when its list cannot be had', async (test) => {
+    const { machine, discord, person } = await atDiscord(test)
+    discord.addGuild()
+    discord.fail('GET /guilds/:id/channels', { kind: 'status', status: 500 }, 9)
+    await person.answer(TOKEN, discord.token + ENTER)
+    await person.answer(OWNER, ENTER)
+    await person.answer('Discord has trouble of its own (HTTP 500)', '')
+    expect([await person.exitCode, machine.config().projects[0]?.discordChannels]).toEqual([0, undefined])
+  })
+
+  it('writes nothing when it is left at a question about Discord', async (test) => {
+    const discord = await FakeDiscord.start()
+    test.onTestFinished(() => discord.stop())
+    const answers = [
+      [TOKEN, discord.token + ENTER],
+      [OWNER, ENTER],
+      [WAITING, ENTER],
+    ] as const
+    const ends = await Promise.all(
+      answers.map(async ([last], index) => {
+        const machine = new Machine()
+        const person = machine.begin({ variables: { DISCORD_API_URL: discord.apiUrl } })
+        await toDiscord(person)
+        for (const [question, keys] of answers.slice(0, index)) await person.answer(question, keys)
+        await person.answer(last, CTRL_C)
+        const end = [await person.exitCode, readdirSync(machine.home), readdirSync(machine.project)]
+        machine.remove()
+        return end
+      }),
+    )
+    expect(ends).toEqual(answers.map(() => [1, [], []]))
+  })
+})
+
+describe('configText', () => {
+  it('keeps every text where it belongs, whatever it is', (test) => {
+    const machine = new Machine(test)
+    const file = join(machine.directory, 'aetheel.json5')
+    const defaults = loadConfig(machine.environment)
+    const text = fc.oneof(
+      fc.string({ unit: 'binary', minLength: 1, maxLength: 40 }),
+      fc.constantFrom(
+        "'",
+        '"',
+        '\\',
+        '*/ // \n',
+        "',\nagentBackend: 'pi', //",
+        '\u2028x: 1',
+        '${x}',
+        '\r',
+        '__proto__',
+      ),
+    )
+    const words = text.filter((value) => Buffer.from(value).toString() === value && value.trim() !== '')
+    fc.assert(
+      fc.property(words, words, words, words, (directory, token, name, owner) => {
+        const path = join('/', directory)
+        const discordBotToken = token.replaceAll(/\s/g, '_')
+        writeFileSync(
+          file,
+          configText({
+            schemaUrl: directory,
+            agentBackend: 'gemini',
+            project: { id: 'a-b', directory: path, discordChannel: { id: '100000000000000001', name } },
+            discord: { token: discordBotToken, owner: { id: '100000000000000002', name: owner } },
+          }),
+        )
+        expect(loadConfig(machine.environment, file)).toEqual({
+          ...defaults,
+          configFile: file,
+          agentBackend: 'gemini',
+          backendCliPath: 'gemini',
+          workingDir: resolve(path),
+          projects: [{ id: 'a-b', directory: resolve(path), discordChannels: ['100000000000000001'] }],
+          discordBotToken,
+          discordOwnerId: '100000000000000002',
+        })
+      }),
+      { numRuns: 100 },
+    )
+  })
+})
+
+async function atDiscord(test: TestContext, { isTokenSet = false } = {}) {
+  const discord = await FakeDiscord.start()
+  test.onTestFinished(() => discord.stop())
+  const machine = new Machine(test)
+  const variables = { DISCORD_API_URL: discord.apiUrl, ...(isTokenSet && { DISCORD_BOT_TOKEN: discord.token }) }
+  const person = machine.begin({ variables })
+  await toDiscord(person)
+  return { machine, discord, person }
+}
+
+async function toDiscord(person: Person): Promise<void> {
+  for (const question of [WHERE, AGENT, DIRECTORY, ID, DISCORD]) await person.answer(question, ENTER)
+}
+
 /** A person's machine: a home, a directory to work in, and Codex. */
 class Machine {
   readonly directory = realpathSync(mkdtempSync(join(tmpdir(), 'aetheel-init-')))
   readonly home = join(this.directory, 'home')
   readonly project = join(this.directory, 'My project')
+  readonly file = join(this.home, '.aetheel/aetheel.json5')
   readonly environment = { HOME: this.home, PATH: `${this.directory}/bin:/usr/bin:/bin` }
 
   constructor(test?: TestContext) {
@@ -281,7 +556,7 @@ class Machine {
 
   /** What was written into the data directory. */
   config(): GatewayConfig {
-    return loadConfig(this.environment, join(this.home, '.aetheel/aetheel.json5'))
+    return loadConfig(this.environment, this.file)
   }
 }
 

@@ -44,6 +44,7 @@ const HASHES: Record<BucketName, string> = {
 interface Bucket {
   used: number
   resetsAt: number
+  /** An answer said that nothing remains. */
   isTold: boolean
 }
 

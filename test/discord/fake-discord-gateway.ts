@@ -19,6 +19,8 @@ interface Session {
   sentUpTo: number
   socket?: WebSocket | undefined
   closedAt: number
+  /** It has READY and its guilds. */
+  isWelcome: boolean
 }
 
 interface Payload {
@@ -77,10 +79,11 @@ export class Gateway {
     readonly onIdentify: () => void,
   ) {}
 
-  /** Whether somebody is there who has been told of everything. */
+  /** Whether somebody is there and has been sent everything. */
   get isConnected(): boolean {
     return [...this.#sessions.values()].some(
-      ({ socket, sentUpTo, sequence }) => socket?.readyState === socket?.OPEN && sequence > 0 && sentUpTo === sequence,
+      ({ socket, isWelcome, sentUpTo, sequence }) =>
+        isWelcome && sentUpTo === sequence && socket !== undefined && socket.readyState === socket.OPEN,
     )
   }
 
@@ -189,7 +192,16 @@ export class Gateway {
     const refusal = this.#refusal(identify.token, intents)
     if (refusal !== undefined) return refusal
     const id = randomBytes(16).toString('hex')
-    const session: Session = { id, intents, sequence: 0, events: [], sentUpTo: 0, socket, closedAt: 0 }
+    const session: Session = {
+      id,
+      intents,
+      sequence: 0,
+      events: [],
+      sentUpTo: 0,
+      socket,
+      closedAt: 0,
+      isWelcome: false,
+    }
     this.#sessions.set(id, session)
     this.#sockets.set(socket, session)
     this.identifies += 1
@@ -223,8 +235,9 @@ export class Gateway {
       ...(shard ? { shard } : {}),
     })
     for (const act of this.#take('before-guilds')) await act()
-    if ((session.intents & GatewayIntentBits.Guilds) === 0) return
-    for (const guild of guilds) this.#dispatch(session, 'GUILD_CREATE', world.guildPayload(guild))
+    const hasGuilds = (session.intents & GatewayIntentBits.Guilds) !== 0
+    for (const guild of hasGuilds ? guilds : []) this.#dispatch(session, 'GUILD_CREATE', world.guildPayload(guild))
+    session.isWelcome = true
   }
 
   #take(moment: Moment): (() => void | Promise<void>)[] {

@@ -7,8 +7,8 @@ import type { Admission, Buckets } from './fake-discord-buckets.js'
 import { ApiError, refusals } from './fake-discord-errors.js'
 import type { Fault, Faults } from './fake-discord-faults.js'
 import type { Upload } from './fake-discord-message-body.js'
+import type { StoredFile } from './fake-discord-records.js'
 import type { Answer, Call, Route, Routes } from './fake-discord-routes.js'
-import type { StoredFile } from './fake-discord-world.js'
 
 export interface LoggedRequest {
   method: string
@@ -108,7 +108,7 @@ export class HttpServer {
     const entry: LoggedRequest = { method, route: '', path, query, body: undefined, files: [], at: Date.now() }
     this.requests.push(entry)
     if (path.startsWith('/attachments/')) {
-      await this.#withFault(entry, response, {}, () => this.#file(path, response))
+      this.#withFault(entry, response, undefined, () => this.#file(entry, response))
       return
     }
     await this.#call(entry, url, request, Buffer.concat(chunks), response)
@@ -142,30 +142,30 @@ export class HttpServer {
       const beyond = limited(admission.retryAfterMs, 'user')
       return this.#reply(entry, response, beyond, admission)
     }
-    await this.#withFault(entry, response, admission?.headers ?? {}, (isSilent) => {
+    this.#withFault(entry, response, admission, (isSilent) => {
       const reply = carryOut(route, call)
       if (!isSilent) this.#reply(entry, response, reply, admission)
     })
   }
 
   /** Runs the act, unless something goes wrong first; when it goes wrong afterwards the act is silent. */
-  async #withFault(
+  #withFault(
     entry: LoggedRequest,
     response: ServerResponse,
-    headers: Record<string, string>,
+    admission: Admission | undefined,
     act: (isSilent: boolean) => void,
-  ): Promise<void> {
+  ): void {
     const fault = this.#dependencies.faults.take(entry.method, entry.path)
     if (!fault) return act(false)
     entry.fault = fault.kind
     if ('hasEffect' in fault && fault.hasEffect) act(true)
     switch (fault.kind) {
       case 'status': {
-        return this.#reply(entry, response, { status: fault.status, body: { code: 0, message: 'fault' }, headers })
+        return this.#reply(entry, response, { status: fault.status, body: { code: 0, message: 'fault' } }, admission)
       }
       case 'rate-limit': {
         const reply = limited(fault.retryAfterMs, fault.isGlobal ? 'global' : 'shared')
-        return this.#reply(entry, response, { ...reply, headers: { ...headers, ...reply.headers } })
+        return this.#reply(entry, response, reply, fault.isGlobal ? undefined : admission)
       }
       case 'hang': {
         return
@@ -181,8 +181,9 @@ export class HttpServer {
     }
   }
 
-  #file(path: string, response: ServerResponse): void {
-    const file = this.#dependencies.files.get(path.split('/')[3] ?? '')
+  #file(entry: LoggedRequest, response: ServerResponse): void {
+    const file = this.#dependencies.files.get(entry.path.split('/')[3] ?? '')
+    entry.status = file ? 200 : 404
     if (!file) {
       response.writeHead(404).end()
       return

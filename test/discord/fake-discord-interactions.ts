@@ -22,8 +22,9 @@ import {
   type MessageBody,
   type Upload,
 } from './fake-discord-message-body.js'
+import { isoTime, type FakeChannel, type FakeMessage } from './fake-discord-records.js'
 import type { Settings } from './fake-discord-settings.js'
-import { isoTime, type FakeChannel, type FakeMessage, type World, type WorldEvent } from './fake-discord-world.js'
+import type { World, WorldEvent } from './fake-discord-world.js'
 
 export type OptionValue = string | number | boolean
 export type Choice = APIApplicationCommandOptionChoice
@@ -192,6 +193,7 @@ export class Interactions {
     const { world } = this
     const { id, token, type, user, channel, source } = interaction
     const { guild } = channel
+    const member = guild && world.memberOf(guild, user)
     const permissions = String(world.permissionsIn(user, channel))
     return {
       id,
@@ -207,7 +209,7 @@ export class Interactions {
             guild_id: guild.id,
             guild: { id: guild.id, locale: Locale.EnglishUS, features: [] },
             guild_locale: Locale.EnglishUS,
-            member: { ...world.memberOf(guild, user), permissions },
+            member: { ...member, permissions },
           }
         : { user }),
       ...(source ? { message: world.payload(source, true) } : {}),

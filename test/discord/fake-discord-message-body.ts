@@ -2,8 +2,9 @@
 
 import type { APIAttachment, APIMessage, APIMessageTopLevelComponent } from 'discord.js'
 import { ApiError, invalidForm, refusals } from './fake-discord-errors.js'
+import type { FakeChannel } from './fake-discord-records.js'
 import type { Settings } from './fake-discord-settings.js'
-import type { AllowedMentions, FakeChannel, World } from './fake-discord-world.js'
+import type { AllowedMentions, World } from './fake-discord-world.js'
 
 export interface Upload {
   /** The n of `files[n]`. */

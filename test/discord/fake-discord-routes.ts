@@ -1,6 +1,6 @@
 // The HTTP API, version 10: what each route does. Who may call, how often, and what goes wrong on the way is not decided here.
 
-import { MessageFlags, MessageType, PermissionFlagsBits } from 'discord.js'
+import { ApplicationFlags, MessageFlags, MessageType, PermissionFlagsBits } from 'discord.js'
 import type { APIApplicationCommand, APIMessage } from 'discord.js'
 import type { BucketName } from './fake-discord-buckets.js'
 import { invalidForm, refusals } from './fake-discord-errors.js'
@@ -15,19 +15,19 @@ import {
   type MessageBody,
   type Upload,
 } from './fake-discord-message-body.js'
-import type { Settings } from './fake-discord-settings.js'
 import {
   compareIds,
   indexAfter,
   isForum,
+  guildFields,
   isoTime,
   memberPayload,
-  partialGuild,
   type FakeChannel,
   type FakeGuild,
   type FakeMessage,
-  type World,
-} from './fake-discord-world.js'
+} from './fake-discord-records.js'
+import type { Settings } from './fake-discord-settings.js'
+import type { World } from './fake-discord-world.js'
 
 export interface Call {
   /** The parts of the path that the route names, in order. */
@@ -118,7 +118,7 @@ export class Routes {
     this.#add('GET /users/@me/guilds', () => found([...world.guilds.values()].map((guild) => this.#ownGuild(guild))))
     this.#add('GET /users/:id', ({ ids: [id = ''] }) => found(this.#user(id)))
     this.#add('POST /users/@me/channels', ({ body }) => {
-      const { recipient_id: id = '' } = body as { recipient_id?: string }
+      const { recipient_id: id = '' } = (body ?? {}) as { recipient_id?: string }
       return found(world.channelPayload(world.directChannel(this.#user(id))))
     })
     this.#add('GET /applications/:id/commands', ({ ids: [id] }) => {
@@ -137,7 +137,7 @@ export class Routes {
     const add = (name: string, handle: (guild: FakeGuild, call: Call) => unknown) => {
       this.#add(name, (call) => found(handle(this.#guild(call.ids[0]), call)))
     }
-    add('GET /guilds/:id', partialGuild)
+    add('GET /guilds/:id', guildFields)
     add('GET /guilds/:id/roles', ({ roles }) => [...roles.values()])
     add('GET /guilds/:id/channels', ({ channels }) =>
       [...channels.values()].filter(({ thread }) => !thread).map((channel) => world.channelPayload(channel)),
@@ -468,7 +468,7 @@ export class Routes {
 
   /** Over HTTP the setting of the application counts, not the intents of a session. */
   #canReadAll(): boolean {
-    const flags = (1 << 18) | (1 << 19)
+    const flags = ApplicationFlags.GatewayMessageContent | ApplicationFlags.GatewayMessageContentLimited
     return (this.world.applicationFlags & flags) !== 0
   }
 }

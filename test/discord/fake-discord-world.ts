@@ -5,9 +5,7 @@ import {
   ApplicationFlags,
   ChannelType,
   GatewayIntentBits,
-  Locale,
   MessageFlags,
-  MessageReferenceType,
   MessageType,
   PermissionFlagsBits,
 } from 'discord.js'
@@ -18,73 +16,31 @@ import type {
   APIGuildMember,
   APIMessage,
   APIMessageTopLevelComponent,
-  APIOverwrite,
   APIRole,
   APITeam,
   APIThreadChannel,
   APIUser,
   GatewayGuildCreateDispatchData,
 } from 'discord.js'
-
-export interface FakeGuild {
-  id: string
-  name: string
-  ownerId: string
-  roles: Map<string, APIRole>
-  members: Map<string, FakeMember>
-  channels: Map<string, FakeChannel>
-  createdAt: number
-}
-
-interface FakeMember {
-  user: APIUser
-  roles: string[]
-  joinedAt: number
-}
-
-export interface FakeThread {
-  ownerId: string
-  isArchived: boolean
-  isLocked: boolean
-  archiveChangedAt: number
-  createdAt: number
-  messageCount: number
-  totalMessageSent: number
-  memberIds: Set<string>
-}
-
-export interface FakeChannel {
-  id: string
-  type: ChannelType
-  name: string | null
-  guild?: FakeGuild
-  parentId?: string
-  topic?: string
-  overwrites: APIOverwrite[]
-  /** The other one, in a direct message. */
-  recipient?: APIUser
-  lastMessageId: string | null
-  thread?: FakeThread
-  /** Oldest first. */
-  messages: FakeMessage[]
-}
-
-export interface FakeMessage {
-  /** Without what depends on other things, such as reactions and the thread: `payload` adds that. */
-  core: APIMessage
-  channel: FakeChannel
-  repliesTo?: FakeMessage | undefined
-  /** By emoji, the ids of those who reacted. */
-  reactions: Map<string, Set<string>>
-  /** Seen by one person alone; in no list of messages. */
-  isEphemeral: boolean
-}
-
-export interface StoredFile {
-  name: string
-  type: string
-  content: Uint8Array
-}
+import {
+  conceal,
+  emptyChannel,
+  guildFields,
+  indexAfter,
+  isForum,
+  isoTime,
+  memberPayload,
+  messageIntents,
+  newRole,
+  NO_FLAGS,
+  referenceTo,
+  type FakeChannel,
+  type FakeGuild,
+  type FakeMember,
+  type FakeMessage,
+  type FakeThread,
+  type StoredFile,
+} from './fake-discord-records.js'
 
 /** Which mentions count; all when absent. */
 export interface AllowedMentions {
@@ -122,8 +78,6 @@ export interface WorldEvent {
   concealed?: object
 }
 
-/** Fits every enumeration of flags. */
-const NO_FLAGS = 0 as never
 const DISCORD_EPOCH = 1_420_070_400_000
 
 /** What everybody may do in a new guild, and what the invitation gives the bot. */
@@ -139,7 +93,6 @@ export const BOT_PERMISSIONS =
   PermissionFlagsBits.CreatePublicThreads |
   PermissionFlagsBits.AttachFiles
 
-const THREADS = new Set([ChannelType.PublicThread, ChannelType.PrivateThread, ChannelType.AnnouncementThread])
 const EVERY_PERMISSION = Object.values(PermissionFlagsBits).reduce((all, bit) => all | bit, 0n)
 
 export class World {
@@ -220,8 +173,8 @@ export class World {
       createdAt: this.now(),
     }
     this.guilds.set(id, guild)
-    guild.roles.set(id, role(id, '@everyone', everyone, 0))
-    const botRole = { ...role(this.nextId(), this.bot.username, botPermissions, 1), managed: true }
+    guild.roles.set(id, newRole(id, '@everyone', everyone, 0))
+    const botRole = { ...newRole(this.nextId(), this.bot.username, botPermissions, 1), managed: true }
     guild.roles.set(botRole.id, { ...botRole, tags: { bot_id: this.bot.id } })
     this.join(this.owner, guild)
     this.join(this.bot, guild).roles.push(botRole.id)
@@ -230,7 +183,7 @@ export class World {
   }
 
   addRole(guild: FakeGuild, name: string, permissions: bigint): APIRole {
-    const added = role(this.nextId(), name, permissions, guild.roles.size)
+    const added = newRole(this.nextId(), name, permissions, guild.roles.size)
     guild.roles.set(added.id, added)
     const data = { guild_id: guild.id, role: added }
     this.#publish({ name: 'GUILD_ROLE_CREATE', data, intents: GatewayIntentBits.Guilds })
@@ -403,7 +356,7 @@ export class World {
     if (channel.messages[index] === record) channel.messages.splice(index, 1)
     if (channel.thread) channel.thread.messageCount -= 1
     const data = { id: core.id, channel_id: channel.id, ...(channel.guild ? { guild_id: channel.guild.id } : {}) }
-    this.#publish({ name: 'MESSAGE_DELETE', data, intents: messageIntents(channel) })
+    if (this.canView(channel)) this.#publish({ name: 'MESSAGE_DELETE', data, intents: messageIntents(channel) })
   }
 
   setReaction(record: FakeMessage, user: APIUser, emoji: string, isSet: boolean): void {
@@ -542,7 +495,7 @@ export class World {
     const channels = [...guild.channels.values()]
     const isActive = (channel: FakeChannel) => channel.thread?.isArchived === false && this.canView(channel)
     return {
-      ...partialGuild(guild),
+      ...guildFields(guild),
       joined_at: isoTime(guild.createdAt),
       large: false,
       unavailable: false,
@@ -635,126 +588,5 @@ export class World {
       mention_roles: [...new Set(roles)],
       mention_everyone: /@(everyone|here)\b/.test(content) && allows('everyone', '', undefined),
     }
-  }
-}
-
-export function isThread({ type }: FakeChannel): boolean {
-  return THREADS.has(type)
-}
-
-export function isForum({ type }: FakeChannel): boolean {
-  return type === ChannelType.GuildForum || type === ChannelType.GuildMedia
-}
-
-/** Where the messages newer than this one begin; the messages are sorted by their ids. */
-export function indexAfter(messages: FakeMessage[], id: string): number {
-  let low = 0
-  let high = messages.length
-  while (low < high) {
-    const middle = (low + high) >>> 1
-    const found = messages[middle]
-    if (found && compareIds(found.core.id, id) <= 0) low = middle + 1
-    else high = middle
-  }
-  return low
-}
-
-export function compareIds(left: string, right: string): number {
-  if (left.length !== right.length) return left.length - right.length
-  if (left === right) return 0
-  return left < right ? -1 : 1
-}
-
-export function isoTime(at: number): string {
-  return new Date(at).toISOString().replace('Z', '000+00:00')
-}
-
-export function memberPayload({ user, roles, joinedAt }: FakeMember): APIGuildMember {
-  return {
-    user,
-    nick: null,
-    avatar: null,
-    roles: [...roles],
-    joined_at: isoTime(joinedAt),
-    premium_since: null,
-    deaf: false,
-    mute: false,
-    pending: false,
-    flags: NO_FLAGS,
-  }
-}
-
-/** A guild as the API gives it, without what only GUILD_CREATE has. */
-export function partialGuild(guild: FakeGuild) {
-  return {
-    id: guild.id,
-    name: guild.name,
-    icon: null,
-    splash: null,
-    discovery_splash: null,
-    banner: null,
-    description: null,
-    owner_id: guild.ownerId,
-    afk_channel_id: null,
-    afk_timeout: 300 as const,
-    verification_level: 0,
-    default_message_notifications: 0,
-    explicit_content_filter: 0,
-    roles: [...guild.roles.values()],
-    emojis: [],
-    stickers: [],
-    features: [],
-    mfa_level: 0,
-    application_id: null,
-    system_channel_id: null,
-    system_channel_flags: NO_FLAGS,
-    rules_channel_id: null,
-    vanity_url_code: null,
-    premium_tier: 0,
-    preferred_locale: Locale.EnglishUS,
-    public_updates_channel_id: null,
-    nsfw_level: 0,
-    premium_progress_bar_enabled: false,
-    hub_type: null,
-    safety_alerts_channel_id: null,
-    incidents_data: null,
-  }
-}
-
-function conceal(core: APIMessage): APIMessage {
-  return { ...core, content: '', embeds: [], attachments: [], components: [] }
-}
-
-function referenceTo({ core, channel }: FakeMessage): NonNullable<APIMessage['message_reference']> {
-  return {
-    type: MessageReferenceType.Default,
-    message_id: core.id,
-    channel_id: channel.id,
-    ...(channel.guild ? { guild_id: channel.guild.id } : {}),
-  }
-}
-
-function messageIntents({ guild }: FakeChannel): number {
-  return guild ? GatewayIntentBits.GuildMessages : GatewayIntentBits.DirectMessages
-}
-
-function emptyChannel(id: string, type: ChannelType, name: string | null): FakeChannel {
-  return { id, type, name, overwrites: [], lastMessageId: null, messages: [] }
-}
-
-function role(id: string, name: string, permissions: bigint, position: number): APIRole {
-  return {
-    id,
-    name,
-    color: 0,
-    colors: { primary_color: 0, secondary_color: null, tertiary_color: null },
-    hoist: false,
-    icon: null,
-    unicode_emoji: null,
-    position,
-    permissions: String(permissions),
-    managed: false,
-    mentionable: false,
-    flags: NO_FLAGS,
   }
 }

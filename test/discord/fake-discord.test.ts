@@ -1,6 +1,17 @@
-import { Client, GatewayIntentBits, InteractionResponseType, PermissionFlagsBits, Routes } from 'discord.js'
-import type { APIMessage, GatewayDispatchPayload } from 'discord.js'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { once } from 'node:events'
+import {
+  ChannelType,
+  Client,
+  GatewayIntentBits,
+  InteractionResponseType,
+  MessageType,
+  PermissionFlagsBits,
+  Routes,
+} from 'discord.js'
+import type { APIMessage, APIThreadChannel, APIUser } from 'discord.js'
+import { describe, expect, it, type OnTestFinishedHandler } from 'vitest'
+import { WebSocket } from 'ws'
+import type { FakeChannel, FakeGuild } from './fake-discord-records.js'
 import { FakeDiscord } from './fake-discord.js'
 
 const ALL_INTENTS =
@@ -20,8 +31,8 @@ const COMMANDS = [
 
 /** Tests run side by side: most of what they do is waiting for the client. */
 describe.concurrent('the real client', () => {
-  it('logs in and gets what is said, with the roles of who said it', async () => {
-    const { discord, guild, channel, ada, seen } = await stage()
+  it('logs in and gets what is said, with the roles of who said it', async ({ onTestFinished }) => {
+    const { discord, guild, channel, ada, seen } = await stage(onTestFinished)
     const role = discord.addRole(guild, 'crew', { users: [ada] })
     const said = discord.say(ada, channel.id, 'hello', { mentions: [discord.bot] })
     const message = await discord.waitFor(() => seen('MESSAGE_CREATE')[0])
@@ -35,8 +46,8 @@ describe.concurrent('the real client', () => {
     })
   })
 
-  it('understands the guild it gets', async () => {
-    const { discord, client, guild, channel } = await stage()
+  it('understands the guild it gets', async ({ onTestFinished }) => {
+    const { discord, client, guild, channel } = await stage(onTestFinished)
     await discord.waitFor(() => client.isReady())
     const known = client.guilds.cache.get(guild.id)
     const permissions = client.channels.cache.get(channel.id)?.isTextBased() && known?.members.me?.permissions
@@ -46,8 +57,8 @@ describe.concurrent('the real client', () => {
     ])
   })
 
-  it('answers, edits, reacts and deletes', async () => {
-    const { discord, client, channel, ada } = await stage()
+  it('answers, edits, reacts and deletes', async ({ onTestFinished }) => {
+    const { discord, client, channel, ada } = await stage(onTestFinished)
     const said = discord.say(ada, channel.id, 'hello')
     const answer = await post(client, channel.id, { content: '  first ' })
     await client.rest.patch(Routes.channelMessage(channel.id, answer.id), { body: { content: 'second' } })
@@ -63,8 +74,8 @@ describe.concurrent('the real client', () => {
     expect(discord.textsIn(channel.id)).toEqual([])
   })
 
-  it('gets messages page by page, next to the one it names, newest first', async () => {
-    const { discord, client, channel, ada } = await stage()
+  it('gets messages page by page, next to the one it names, newest first', async ({ onTestFinished }) => {
+    const { discord, client, channel, ada } = await stage(onTestFinished)
     const ids = Array.from({ length: 5 }, (_, index) => discord.say(ada, channel.id, String(index)).id)
     const read = async (query: Record<string, string>) => {
       const route = Routes.channelMessages(channel.id)
@@ -82,8 +93,10 @@ describe.concurrent('the real client', () => {
     ])
   })
 
-  it('hears nothing of what people write without the intent, unless it is for the bot', async () => {
-    const { discord, channel, ada, seen } = await stage({ intents: ALL_INTENTS & ~GatewayIntentBits.MessageContent })
+  it('hears nothing of what people write without the intent, unless it is for the bot', async ({ onTestFinished }) => {
+    const { discord, channel, ada, seen } = await stage(onTestFinished, {
+      intents: ALL_INTENTS & ~GatewayIntentBits.MessageContent,
+    })
     discord.say(ada, channel.id, 'to everybody')
     discord.say(ada, channel.id, 'to the bot', { mentions: [discord.bot] })
     discord.say(ada, discord.directChannel(ada).id, 'in private')
@@ -92,25 +105,25 @@ describe.concurrent('the real client', () => {
     expect(contents).toEqual(['', `<@${discord.bot.id}> to the bot`, 'in private'])
   })
 
-  it('cannot log in with a wrong token or with an intent that is switched off', async () => {
-    const { discord } = await world()
+  it('cannot log in with a wrong token or with an intent that is switched off', async ({ onTestFinished }) => {
+    const { discord, newClient } = await stage(onTestFinished)
     discord.applicationFlags = 0
-    const wrong = newClient(discord, ALL_INTENTS).login('wrong')
+    const wrong = newClient(ALL_INTENTS).login('wrong')
     await expect(wrong).rejects.toThrow('An invalid token was provided')
-    const forbidden = newClient(discord, ALL_INTENTS).login(discord.token)
+    const forbidden = newClient(ALL_INTENTS).login(discord.token)
     await expect(forbidden).rejects.toThrow('Used disallowed intents')
   })
 
-  it('waits when a bucket is empty, and is never told off', async () => {
-    const { discord, client, channel } = await stage()
+  it('waits when a bucket is empty, and is never told off', async ({ onTestFinished }) => {
+    const { discord, client, channel } = await stage(onTestFinished)
     discord.limits.postMessage = { limit: 2, perMs: 300 }
     const startedAt = Date.now()
     for (let index = 0; index < 5; index += 1) await post(client, channel.id, { content: String(index) })
     expect([Date.now() - startedAt >= 600, discord.textsIn(channel.id).length, discord.overruns]).toEqual([true, 5, []])
   })
 
-  it('is counted when it goes beyond a bucket although it was told', async () => {
-    const { discord, channel } = await stage()
+  it('is counted when it goes beyond a bucket although it was told', async ({ onTestFinished }) => {
+    const { discord, channel } = await stage(onTestFinished)
     discord.limits.postMessage = { limit: 1, perMs: 60_000 }
     const rude = async () => {
       const response = await fetch(`${discord.apiUrl}/v10/channels/${channel.id}/messages`, {
@@ -132,16 +145,28 @@ describe.concurrent('the real client', () => {
     ])
   })
 
-  it('honours a 429 that no bucket announced', async () => {
-    const { discord, client, channel } = await stage()
+  it('honours a 429 that no bucket announced', async ({ onTestFinished }) => {
+    const { discord, client, channel } = await stage(onTestFinished)
     discord.fail('POST /channels/:id/messages', { kind: 'rate-limit', retryAfterMs: 250 })
     await post(client, channel.id, { content: 'late' })
     const [first, second] = discord.requestsTo('POST /channels/:id/messages')
     expect([first?.status, second?.status, (second?.at ?? 0) - (first?.at ?? 0) >= 250]).toEqual([429, 200, true])
   })
 
-  it('tries again after a 500, and after a connection that was reset', async () => {
-    const { discord, client, channel } = await stage()
+  it('holds everything back after a global 429', async ({ onTestFinished }) => {
+    const { discord, client, channel } = await stage(onTestFinished)
+    discord.fail('POST /channels/:id/typing', { kind: 'rate-limit', retryAfterMs: 250, isGlobal: true })
+    const typing = client.rest.post(Routes.channelTyping(channel.id))
+    await discord.waitFor(() => client.rest.globalRemaining === 0)
+    await post(client, channel.id, { content: 'later' })
+    await typing
+    const [limited] = discord.requestsTo('POST /channels/:id/typing')
+    const [posted] = discord.requestsTo('POST /channels/:id/messages')
+    expect((posted?.at ?? 0) - (limited?.at ?? 0)).toBeGreaterThanOrEqual(250)
+  })
+
+  it('tries again after a 500, and after a connection that was reset', async ({ onTestFinished }) => {
+    const { discord, client, channel } = await stage(onTestFinished)
     discord.fail('POST /channels/:id/messages', { kind: 'status', status: 500 })
     discord.fail('POST /channels/:id/messages', { kind: 'reset' })
     await post(client, channel.id, { content: 'once' })
@@ -151,8 +176,10 @@ describe.concurrent('the real client', () => {
     ])
   })
 
-  it('posts once when an answer is lost and the nonce is enforced, and twice when it is not', async () => {
-    const { discord, client, channel } = await stage()
+  it('posts once when an answer is lost and the nonce is enforced, and twice when it is not', async ({
+    onTestFinished,
+  }) => {
+    const { discord, client, channel } = await stage(onTestFinished)
     const lost = { kind: 'reset', hasEffect: true } as const
     discord.fail('POST /channels/:id/messages', lost)
     await post(client, channel.id, { content: 'safe', nonce: 'n1', enforce_nonce: true })
@@ -161,8 +188,8 @@ describe.concurrent('the real client', () => {
     expect(discord.textsIn(channel.id)).toEqual(['safe', 'double', 'double'])
   })
 
-  it('can use a nonce again when the window is over', async () => {
-    const { discord, client, channel } = await stage()
+  it('can use a nonce again when the window is over', async ({ onTestFinished }) => {
+    const { discord, client, channel } = await stage(onTestFinished)
     const body = { content: 'again', nonce: 'n1', enforce_nonce: true }
     const first = await post(client, channel.id, body)
     const second = await post(client, channel.id, body)
@@ -171,8 +198,8 @@ describe.concurrent('the real client', () => {
     expect([second.id === first.id, third.id === first.id]).toEqual([true, false])
   })
 
-  it('opens a thread with the id of its message, once', async () => {
-    const { discord, client, channel, ada, seen } = await stage()
+  it('opens a thread with the id of its message, once', async ({ onTestFinished }) => {
+    const { discord, client, channel, ada, seen } = await stage(onTestFinished)
     const said = discord.say(ada, channel.id, 'hello')
     const route = Routes.threads(channel.id, said.id)
     await client.rest.post(route, { body: { name: 'hello' } })
@@ -198,8 +225,39 @@ describe.concurrent('the real client', () => {
     ])
   })
 
-  it('wakes an archived thread with a message, but not one that is locked', async () => {
-    const { discord, client, channel, ada } = await stage()
+  it('opens threads without a message, in a forum with the first one', async ({ onTestFinished }) => {
+    const { discord, client, guild, channel } = await stage(onTestFinished)
+    const forum = discord.addChannel(guild, { name: 'forum', type: ChannelType.GuildForum })
+    const open = async (id: string, body: object) =>
+      (await client.rest.post(Routes.threads(id), { body })) as APIThreadChannel
+    const plain = await open(channel.id, { name: 'plain', type: ChannelType.PublicThread })
+    const entry = await open(forum.id, { name: 'entry', message: { content: 'first' } })
+    const [announcement] = channel.messages
+    expect([
+      discord.threadsIn(channel.id).map(({ id }) => id),
+      announcement?.core.type,
+      announcement?.core.message_reference?.channel_id,
+      discord.messagesIn(entry.id).map(({ id, content }) => [id, content]),
+    ]).toEqual([[plain.id], MessageType.ThreadCreated, plain.id, [[entry.id, 'first']]])
+  })
+
+  it('replies, and sends a plain message when there is nothing left to reply to', async ({ onTestFinished }) => {
+    const { discord, client, channel, ada } = await stage(onTestFinished)
+    const said = discord.say(ada, channel.id, 'hello')
+    const body = { content: 'hi', message_reference: { message_id: said.id, fail_if_not_exists: false } }
+    const reply = await post(client, channel.id, body)
+    discord.delete(said)
+    const plain = await post(client, channel.id, body)
+    const read = discord.message(reply.id)
+    expect([
+      [reply.type, reply.referenced_message?.id, reply.mentions.map(({ id }) => id)],
+      [plain.type, plain.referenced_message, plain.mentions],
+      read?.referenced_message,
+    ]).toEqual([[MessageType.Reply, said.id, [ada.id]], [MessageType.Default, undefined, []], null])
+  })
+
+  it('wakes an archived thread with a message, but not one that is locked', async ({ onTestFinished }) => {
+    const { discord, client, channel, ada } = await stage(onTestFinished)
     const thread = discord.openThread(ada, channel.id, 'old', { from: discord.say(ada, channel.id, 'hello') })
     discord.archive(thread.id)
     await post(client, thread.id, { content: 'awake' })
@@ -209,8 +267,8 @@ describe.concurrent('the real client', () => {
     expect([isArchived, discord.textsIn(thread.id)]).toEqual([false, ['awake']])
   })
 
-  it('is refused as Discord refuses', async () => {
-    const { discord, client, channel, ada } = await stage()
+  it('is refused as Discord refuses', async ({ onTestFinished }) => {
+    const { discord, client, channel, ada } = await stage(onTestFinished)
     const hidden = discord.addChannel(channel.guild ?? discord.addGuild(), { name: 'hidden' })
     const silent = discord.addChannel(channel.guild ?? discord.addGuild(), { name: 'silent' })
     discord.deny(hidden.id, PermissionFlagsBits.ViewChannel)
@@ -231,8 +289,8 @@ describe.concurrent('the real client', () => {
     ]).toEqual([10_003, 50_001, 50_013, 50_006, 50_035, 50_035, 50_005, 10_008, 10_004])
   })
 
-  it('may edit old messages only so often', async () => {
-    const { discord, client, channel } = await stage()
+  it('may edit old messages only so often', async ({ onTestFinished }) => {
+    const { discord, client, channel } = await stage(onTestFinished)
     discord.settings.oldMessageEdits = { limit: 1, perMs: 300 }
     const old = await post(client, channel.id, { content: 'old' })
     discord.advance(discord.settings.oldMessageMs)
@@ -245,8 +303,8 @@ describe.concurrent('the real client', () => {
     )
   })
 
-  it('gets what it missed when its socket broke', async () => {
-    const { discord, channel, ada, seen } = await stage()
+  it('gets what it missed when its socket broke', async ({ onTestFinished }) => {
+    const { discord, channel, ada, seen } = await stage(onTestFinished)
     discord.dropSocket()
     discord.say(ada, channel.id, 'missed')
     await discord.waitFor(() => discord.resumes === 1)
@@ -256,8 +314,8 @@ describe.concurrent('the real client', () => {
     expect([contents, seen('RESUMED').length, discord.identifies]).toEqual([['missed', 'later'], 1, 1])
   })
 
-  it('comes back when it is asked to, and when its session is shaken', async () => {
-    const { discord } = await stage()
+  it('comes back when it is asked to, and when its session is shaken', async ({ onTestFinished }) => {
+    const { discord } = await stage(onTestFinished)
     discord.requestReconnect()
     await discord.waitFor(() => discord.resumes === 1)
     discord.invalidateSession({ isResumable: true })
@@ -267,8 +325,8 @@ describe.concurrent('the real client', () => {
     expect([discord.identifies, discord.isConnected]).toEqual([1, true])
   })
 
-  it('identifies anew when its session is gone, and what it missed is not replayed', async () => {
-    const { discord, channel, ada, seen } = await stage()
+  it('identifies anew when its session is gone, and what it missed is not replayed', async ({ onTestFinished }) => {
+    const { discord, channel, ada, seen } = await stage(onTestFinished)
     discord.refuseResume()
     discord.dropSocket()
     discord.say(ada, channel.id, 'missed')
@@ -280,16 +338,17 @@ describe.concurrent('the real client', () => {
     expect([contents, seen('READY').length, seen('RESUMED').length]).toEqual([['later'], 2, 0])
   })
 
-  it('finds a dead connection by its heartbeat', async () => {
-    const { discord } = await stage({
-      prepare: ({ settings }) => Object.assign(settings, { heartbeatIntervalMs: 100, acknowledgesHeartbeats: false }),
+  it('finds a dead connection by its heartbeat', async ({ onTestFinished }) => {
+    const { discord } = await stage(onTestFinished, {
+      prepare: ({ discord }) =>
+        Object.assign(discord.settings, { heartbeatIntervalMs: 100, acknowledgesHeartbeats: false }),
     })
     await discord.waitFor(() => discord.resumes > 0)
     expect(discord.identifies).toBe(1)
   })
 
-  it('gets a message twice, too early, or late, when the test says so', async () => {
-    const { discord, channel, ada, seen } = await stage({
+  it('gets a message twice, too early, or late, when the test says so', async ({ onTestFinished }) => {
+    const { discord, channel, ada, seen } = await stage(onTestFinished, {
       prepare: ({ discord, ada, channel }) => {
         discord.beforeReady(() => void discord.say(ada, channel.id, 'before READY'))
         discord.beforeGuilds(() => void discord.say(ada, channel.id, 'before GUILD_CREATE'))
@@ -305,8 +364,8 @@ describe.concurrent('the real client', () => {
     expect(contents()).toEqual(['before READY', 'before GUILD_CREATE', 'twice', 'twice', 'held'])
   })
 
-  it('comes back after Discord was away', async () => {
-    const { discord, client, channel } = await stage()
+  it('comes back after Discord was away', async ({ onTestFinished }) => {
+    const { discord, client, channel } = await stage(onTestFinished)
     discord.goOffline()
     await expect(post(client, channel.id, { content: 'lost' })).rejects.toThrow('ECONNRESET')
     discord.comeOnline()
@@ -315,8 +374,8 @@ describe.concurrent('the real client', () => {
     expect(discord.textsIn(channel.id)).toEqual(['back'])
   })
 
-  it('answers a command, at once or after a while', async () => {
-    const { discord, client, channel, ada } = await stage({ commands: COMMANDS })
+  it('answers a command, at once or after a while', async ({ onTestFinished }) => {
+    const { discord, client, channel, ada } = await stage(onTestFinished, { commands: COMMANDS })
     client.on('interactionCreate', (interaction) => {
       if (!interaction.isChatInputCommand()) return
       const text = interaction.options.getString('text', true)
@@ -336,8 +395,8 @@ describe.concurrent('the real client', () => {
     ])
   })
 
-  it('must answer a command in time, and once', async () => {
-    const { discord, client, channel, ada, seen } = await stage({ commands: COMMANDS })
+  it('must answer a command in time, and once', async ({ onTestFinished }) => {
+    const { discord, client, channel, ada, seen } = await stage(onTestFinished, { commands: COMMANDS })
     const late = discord.slash(ada, channel.id, 'ask', { text: 'late' })
     discord.advance(3_001)
     const twice = discord.slash(ada, channel.id, 'ask', { text: 'twice' })
@@ -354,8 +413,8 @@ describe.concurrent('the real client', () => {
     expect([await reply(late.id), await reply(twice.id), await reply(twice.id)]).toEqual([10_062, 'taken', 40_060])
   })
 
-  it('completes what is typed', async () => {
-    const { discord, client, channel, ada } = await stage({ commands: COMMANDS })
+  it('completes what is typed', async ({ onTestFinished }) => {
+    const { discord, client, channel, ada } = await stage(onTestFinished, { commands: COMMANDS })
     client.on('interactionCreate', (interaction) => {
       if (!interaction.isAutocomplete()) return
       const typed = interaction.options.getFocused()
@@ -366,8 +425,8 @@ describe.concurrent('the real client', () => {
     ])
   })
 
-  it('hears a button', async () => {
-    const { discord, client, channel, ada } = await stage()
+  it('hears a button', async ({ onTestFinished }) => {
+    const { discord, client, channel, ada } = await stage(onTestFinished)
     client.on('interactionCreate', (interaction) => {
       if (interaction.isButton())
         void interaction.update({ content: `${interaction.customId} pressed`, components: [] })
@@ -379,8 +438,8 @@ describe.concurrent('the real client', () => {
     expect([before, answer, discord.buttonsOf(message)]).toEqual([['stop:1'], 'stop:1 pressed', []])
   })
 
-  it('sends a file and fetches one', async () => {
-    const { discord, client, channel, ada } = await stage()
+  it('sends a file and fetches one', async ({ onTestFinished }) => {
+    const { discord, client, channel, ada } = await stage(onTestFinished)
     const files = [{ name: 'my notes.txt', data: Buffer.from('from the bot') }]
     await client.rest.post(Routes.channelMessages(channel.id), { body: { content: 'here' }, files })
     discord.say(ada, channel.id, 'mine', { attachments: [{ name: 'a.txt', content: 'from ada' }] })
@@ -395,8 +454,8 @@ describe.concurrent('the real client', () => {
     ])
   })
 
-  it('pings nobody when it may not', async () => {
-    const { client, channel, ada } = await stage()
+  it('pings nobody when it may not', async ({ onTestFinished }) => {
+    const { client, channel, ada } = await stage(onTestFinished)
     const content = `<@${ada.id}> @everyone`
     const quiet = await post(client, channel.id, { content, allowed_mentions: { parse: [] } })
     const loud = await post(client, channel.id, { content })
@@ -406,8 +465,8 @@ describe.concurrent('the real client', () => {
     ])
   })
 
-  it('is owned by a person or by a team', async () => {
-    const { discord, client } = await stage()
+  it('is owned by a person or by a team', async ({ onTestFinished }) => {
+    const { discord, client } = await stage(onTestFinished)
     const owners = async () => {
       const application = await client.application?.fetch()
       return application?.owner && 'members' in application.owner
@@ -420,8 +479,30 @@ describe.concurrent('the real client', () => {
   })
 })
 
-it('carries 2,000 messages of 200 channels without effort', async () => {
-  const { discord, guild, ada, seen } = await stage()
+it.for([
+  ['no JSON', ['{'], 4002],
+  ['an unknown opcode', ['{"op":99}'], 4001],
+  ['a presence before IDENTIFY', ['{"op":3,"d":{}}'], 4003],
+  ['a wrong token', ['{"op":2,"d":{"token":"wrong","intents":1}}'], 4004],
+  [
+    'a second IDENTIFY',
+    ['{"op":2,"d":{"token":"TOKEN","intents":1}}', '{"op":2,"d":{"token":"TOKEN","intents":1}}'],
+    4005,
+  ],
+  ['intents that do not exist', ['{"op":2,"d":{"token":"TOKEN","intents":1073741824}}'], 4013],
+  ['a privileged intent that is off', ['{"op":2,"d":{"token":"TOKEN","intents":2}}'], 4014],
+] as const)('closes the socket after %s', async ([, payloads, expected], { onTestFinished }) => {
+  const discord = await FakeDiscord.start()
+  onTestFinished(async () => discord.stop())
+  const socket = new WebSocket(`${discord.apiUrl.replace('http', 'ws').replace('/api', '')}?v=10&encoding=json`)
+  const [hello] = (await once(socket, 'message')) as [Buffer]
+  for (const payload of payloads) socket.send(payload.replaceAll('TOKEN', discord.token))
+  const [code] = (await once(socket, 'close')) as [number]
+  expect([(JSON.parse(hello.toString()) as { op: number }).op, code]).toEqual([10, expected])
+})
+
+it('carries 2,000 messages of 200 channels without effort', async ({ onTestFinished }) => {
+  const { discord, guild, ada, seen } = await stage(onTestFinished)
   const channels = Array.from({ length: 200 }, (_, index) => discord.addChannel(guild, { name: `c${index}` }))
   const startedAt = performance.now()
   for (let round = 0; round < 10; round += 1) {
@@ -431,9 +512,9 @@ it('carries 2,000 messages of 200 channels without effort', async () => {
   expect(performance.now() - startedAt).toBeLessThan(5_000)
 })
 
-it('fails by chance in the same way for the same seed', async () => {
+it('fails by chance in the same way for the same seed', async ({ onTestFinished }) => {
   const run = async () => {
-    const { discord, client, channel } = await stage()
+    const { discord, client, channel } = await stage(onTestFinished)
     Object.assign(discord.limits, { typing: { limit: 1_000, perMs: 1_000 } })
     const faults = [{ kind: 'status', status: 418 } as const]
     discord.failAtRandom({ rate: 0.3, seed: 7, faults })
@@ -450,46 +531,49 @@ it('fails by chance in the same way for the same seed', async () => {
 
 interface World {
   discord: FakeDiscord
-  guild: ReturnType<FakeDiscord['addGuild']>
-  channel: ReturnType<FakeDiscord['addChannel']>
-  ada: ReturnType<FakeDiscord['addUser']>
-}
-
-async function world(): Promise<World> {
-  const discord = await FakeDiscord.start()
-  onTestFinished(async () => discord.stop())
-  const guild = discord.addGuild()
-  return { discord, guild, channel: discord.addChannel(guild), ada: discord.addUser('ada') }
-}
-
-function newClient(discord: FakeDiscord, intents: number): Client {
-  const client = new Client({ intents, rest: { api: discord.apiUrl } })
-  // A socket that breaks is no failure of the test; without a listener it would end the process.
-  client.on('error', () => {})
-  client.on('shardError', () => {})
-  onTestFinished(async () => client.destroy())
-  return client
+  guild: FakeGuild
+  channel: FakeChannel
+  ada: APIUser
 }
 
 interface StageOptions {
   intents?: number
   commands?: object[]
-  prepare?: (world: World & { settings: FakeDiscord['settings'] }) => void
+  prepare?: (world: World) => void
 }
 
 /** A client that is logged in, and what the gateway told it. */
-async function stage({ intents = ALL_INTENTS, commands, prepare }: StageOptions = {}) {
-  const made = await world()
-  const { discord } = made
-  prepare?.({ ...made, settings: discord.settings })
-  const client = newClient(discord, intents)
-  const events: GatewayDispatchPayload[] = []
-  client.on('raw', (event: GatewayDispatchPayload) => events.push(event))
+interface Stage extends World {
+  client: Client
+  newClient(intents: number): Client
+  seen(event: string): Record<string, unknown>[]
+}
+
+/** What it makes is closed with the test. */
+async function stage(
+  onTestFinished: (handler: OnTestFinishedHandler) => void,
+  { intents = ALL_INTENTS, commands, prepare }: StageOptions = {},
+): Promise<Stage> {
+  const discord = await FakeDiscord.start()
+  onTestFinished(async () => discord.stop())
+  const guild = discord.addGuild()
+  const made = { discord, guild, channel: discord.addChannel(guild), ada: discord.addUser('ada') }
+  prepare?.(made)
+  const newClient = (intents: number) => {
+    const client = new Client({ intents, rest: { api: discord.apiUrl } })
+    // A socket that breaks is no failure of the test; without a listener it would end the process.
+    client.on('error', () => {})
+    client.on('shardError', () => {})
+    onTestFinished(async () => client.destroy())
+    return client
+  }
+  const client = newClient(intents)
+  const events: { t: string; d: Record<string, unknown> }[] = []
+  client.on('raw', (event: { t: string; d: Record<string, unknown> }) => events.push(event))
   await client.login(discord.token)
   if (commands) await client.rest.put(Routes.applicationCommands(discord.bot.id), { body: commands })
-  const seen = (name: string) =>
-    events.filter(({ t }) => t === name).map(({ d }) => d as unknown as Record<string, unknown>)
-  return { ...made, client, seen }
+  const seen = (name: string) => events.filter(({ t }) => t === name).map(({ d }) => d)
+  return { ...made, client, newClient, seen }
 }
 
 async function post(client: Client, channelId: string, body: object): Promise<APIMessage> {

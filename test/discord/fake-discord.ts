@@ -55,7 +55,7 @@
  * path, `**` any number, `*` any method; files are `GET /attachments/**`. `failAtRandom({ rate, seed, routes?, faults? })`,
  * `clearFaults()`, `faultCount`.
  *
- * **Gateway**: `isConnected`, `identifies`, `resumes`; `dropSocket(code?)`, `requestReconnect()`, `invalidateSession({ isResumable? })`,
+ * **Gateway**: `isConnected` (somebody has READY, the guilds and all events), `identifies`, `resumes`; `dropSocket(code?)`, `requestReconnect()`, `invalidateSession({ isResumable? })`,
  * `refuseResume(times = 1)`, `duplicateNextMessage(times = 1)`, `beforeReady(act)` and `beforeGuilds(act)` (run at the next
  * IDENTIFY; what is said in them arrives too early), `pauseDelivery()`, `resumeDelivery()`, `goOffline()`, `comeOnline()`,
  *
@@ -65,7 +65,10 @@
  * changes the first message (MESSAGE_UPDATE without an edit). A nonce comes in MESSAGE_CREATE and in the answer to POST and in
  * no later read. Content is trimmed and at most 2,000 code points. POST and PATCH of messages have one bucket name and two
  * buckets. Too many edits of old messages are a 429 with code 30046. Without the intent the content of what is not addressed to
- * the bot is empty.
+ * the bot is empty, and a reply is addressed to the bot when it pings.
+ *
+ * Not as in reality: any number of IDENTIFYs at once and of payloads on a socket, no global limit (order it as a fault), no
+ * private threads, no commands of a single guild, no embeds of links. People may write everywhere.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -91,18 +94,10 @@ import {
   type OptionValue,
 } from './fake-discord-interactions.js'
 import { fileType } from './fake-discord-message-body.js'
+import { isoTime, type FakeChannel, type FakeGuild, type FakeMessage } from './fake-discord-records.js'
 import { Routes, type Typing } from './fake-discord-routes.js'
 import { defaultSettings, type Settings } from './fake-discord-settings.js'
-import {
-  BOT_PERMISSIONS,
-  EVERYONE_PERMISSIONS,
-  isoTime,
-  World,
-  type FakeChannel,
-  type FakeGuild,
-  type FakeMessage,
-  type WorldEvent,
-} from './fake-discord-world.js'
+import { BOT_PERMISSIONS, EVERYONE_PERMISSIONS, World, type WorldEvent } from './fake-discord-world.js'
 
 export interface GivenFile {
   name: string
@@ -310,13 +305,12 @@ export class FakeDiscord {
   // What is there
 
   messagesIn(channelId: string): APIMessage[] {
-    const records = this.#channel(channelId).messages.filter(({ core }) => ORDINARY.has(core.type))
-    return records.map((record) => this.#seen(record))
+    return this.#ordinary(channelId).map((record) => this.#seen(record))
   }
 
   textsIn(channelId: string): string[] {
-    const own = this.messagesIn(channelId).filter(({ author }) => author.id === this.bot.id)
-    return own.map(({ content }) => content)
+    const own = this.#ordinary(channelId).filter(({ core }) => core.author.id === this.bot.id)
+    return own.map(({ core }) => core.content)
   }
 
   message(id: string): APIMessage | undefined {
@@ -451,6 +445,7 @@ export class FakeDiscord {
 
   /** Every connection breaks, and none can be made. The sessions can be resumed. */
   goOffline(): void {
+    this.#gateway.dropSockets()
     this.#http.setOffline(true)
   }
 
@@ -472,6 +467,10 @@ export class FakeDiscord {
     const record = this.#world.messages.get(id)
     if (!record) throw new Error(`There is no message ${id}`)
     return record
+  }
+
+  #ordinary(channelId: string): FakeMessage[] {
+    return this.#channel(channelId).messages.filter(({ core }) => ORDINARY.has(core.type))
   }
 
   #seen(record: FakeMessage): APIMessage {

@@ -52,6 +52,8 @@ async function setup({ isDeaf = false, wrapStore = same, wrapQueue = same, ...op
       store,
       plan: (work) => ({
         backend: 'claude',
+        directory: '/work',
+        canSendFiles: false,
         run: (runId, signal, listener) =>
           new Promise((resolve) => {
             const finish: OpenTurn['finish'] = (result, more) => resolve({ result, notes: [], ...more })
@@ -200,6 +202,8 @@ describe('a turn', () => {
     let calls = 0
     const plan: WorkerOptions['plan'] = () => ({
       backend: 'claude',
+      directory: '/work',
+      canSendFiles: false,
       run: async () => {
         calls += 1
         if (calls === 1) throw new Error('A bug')

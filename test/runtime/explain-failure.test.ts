@@ -11,7 +11,7 @@ const MINUTE_MS = 60_000
 
 /** What a person can do about each. */
 const NEXT_STEPS: Record<FailureReason, RegExp> = {
-  auth: /run ".+" there.+, or set .+ for the gateway\. Then send the message again\./,
+  auth: /run ".+" there.*, or set .+ for the gateway\. Then send the message again\./,
   rate_limit: /Send the message again later, or choose another agent with \/backend\./,
   timeout: /Ask for a smaller step\./,
   max_turns: /Tell it to go on, or have BACKEND_MAX_TURNS raised\./,

@@ -333,7 +333,7 @@ export function describeRecordsContract(engine: TestEngine): void {
       await add('b', 'other', 0)
       const { messageId } = await claim(5)
       const waiting = { author: 'ann', text: 'Hello' }
-      expect([messageId, await store.runs.waiting('a', 2), await store.runs.waiting('none', 2)]).toEqual([
+      expect([messageId, await store.inbox.waiting('a', 2), await store.inbox.waiting('none', 2)]).toEqual([
         'one',
         [
           { ...waiting, receivedAt: 0, state: 'active', dueAt: 5 + LEASE_MS },
@@ -349,7 +349,7 @@ export function describeRecordsContract(engine: TestEngine): void {
       await turn('b', { backend: 'claude', sessionId: 's2' })
       await turn('a', { backend: 'codex', sessionId: 's1', sessionUsage: USAGE })
       await turn('a', { backend: 'pi' })
-      const filter = { projectId: undefined, directory: '/srv', since: 0 }
+      const filter = { directory: '/srv', since: 0 }
       const s1 = { backend: 'codex', sessionId: 's1', usedAt: 3, question: 'Hello', usage: USAGE }
       const s2 = { backend: 'claude', sessionId: 's2', usedAt: 2, question: 'Hello' }
       expect([
@@ -361,21 +361,13 @@ export function describeRecordsContract(engine: TestEngine): void {
       ]).toEqual([[s1, s2], [s1], [s1], [s2], []])
     })
 
-    it('is sessions of one project alone, without those that are known to have begun elsewhere', async () => {
-      const { store, turn, enter } = await createTurns(engine)
-      await enter('site-room')
-      await store.conversations.configure('site-room', { projectId: 'site' })
-      await turn('chosen', { sessionId: 'chosen' })
-      await store.conversations.configure('chosen', { projectId: 'site' })
-      await turn('thread', { sessionId: 'thread' }, { parent: 'site-room' })
-      await turn('given', { sessionId: 'given' }, { projectId: 'site' })
-      await turn('none', { sessionId: 'none' })
-      await turn('none', { sessionId: 'moved' })
-      await store.sessions.set({ conversationId: 'x', backend: 'claude', sessionId: 'moved', directory: '/old' }, NOW)
-      await store.sessions.set({ conversationId: 'y', backend: 'claude', sessionId: 'none', directory: '/srv' }, NOW)
-      const ids = async (projectId?: string) =>
-        (await store.runs.sessions({ projectId, directory: '/srv', since: 0 }, 9)).map(({ sessionId }) => sessionId)
-      expect([await ids('site'), await ids(), await ids('app')]).toEqual([['given', 'thread', 'chosen'], ['none'], []])
+    it('is sessions of one directory alone', async () => {
+      const { store, turn } = await createTurns(engine)
+      await turn('a', { sessionId: 'here' })
+      await turn('a', { sessionId: 'there', directory: '/old' })
+      expect((await store.runs.sessions({ directory: '/srv', since: 0 }, 9)).map(({ sessionId }) => sessionId)).toEqual(
+        ['here'],
+      )
     })
 
     it('is what they used, of a conversation and of a project', async () => {
@@ -385,6 +377,9 @@ export function describeRecordsContract(engine: TestEngine): void {
       await turn('a', {})
       await turn('b', { usage: USAGE })
       await turn('c', { costUsd: 4 }, { projectId: 'site' })
+      await turn('room', { costUsd: 8 })
+      await store.conversations.configure('room', { projectId: 'app' })
+      await turn('thread', { costUsd: 16 }, { parent: 'room' })
       const tokens = { inputTokens: 1, outputTokens: 2, cacheReadTokens: 3, cacheWriteTokens: 4 }
       expect([
         await store.runs.usage({ conversationId: 'a' }, 0),
@@ -392,6 +387,7 @@ export function describeRecordsContract(engine: TestEngine): void {
         await store.runs.usage({ conversationId: 'b' }, 0),
         (await store.runs.usage({ projectId: undefined }, 0)).turns,
         await store.runs.usage({ projectId: 'site' }, 0),
+        await store.runs.usage({ projectId: 'app' }, 0),
         await store.runs.usage({ projectId: 'none' }, 0),
       ]).toEqual([
         {
@@ -405,6 +401,7 @@ export function describeRecordsContract(engine: TestEngine): void {
         { turns: 1, workedMs: 10, tokens, pricedTurns: 0 },
         4,
         { turns: 1, workedMs: 10, costUsd: 4, pricedTurns: 1 },
+        { turns: 2, workedMs: 20, costUsd: 24, pricedTurns: 2 },
         { turns: 0, workedMs: 0, pricedTurns: 0 },
       ])
     })
@@ -526,8 +523,9 @@ async function createTurns(engine: TestEngine) {
     const id = `turn-${turns}`
     const { seq } = await enter(conversationId, place)
     await store.inbox.add(newMessage({ id, conversationId, seq }), 'open', null, turns)
-    const { backend = 'claude', model, ...result } = run
-    const begun = { id, messageId: id, conversationId, gatewayId: 'g', backend, ...(model !== undefined && { model }) }
+    const { backend = 'claude', directory = '/srv', model, ...result } = run
+    const about = { backend, directory, ...(model !== undefined && { model }) }
+    const begun = { id, messageId: id, conversationId, gatewayId: 'g', ...about }
     await store.runs.begin(begun, turns)
     const state = result.isError ? 'failed' : 'answered'
     await store.runs.end(id, state, { isError: false, durationMs: 10, ...result }, turns + 10)

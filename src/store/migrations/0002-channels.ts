@@ -4,6 +4,7 @@ const STATEMENTS = [
   'alter table conversations add column parent text',
   'alter table conversations add column given_project_id text',
   'create index conversations_by_use on conversations (channel, updated_at)',
+  'alter table runs add column directory text',
   'create index runs_of_conversation on runs (conversation_id, started_at)',
   `create table channel_values (
     channel text not null,

@@ -1,8 +1,8 @@
-import type { GatewayConfig } from './config.js'
-import { chooseAgent } from './runtime/agent-choice.js'
-import type { Conversation } from './store/conversations.js'
-import type { UsedSession } from './store/runs.js'
-import type { Store } from './store/store.js'
+import type { GatewayConfig } from '../config.js'
+import { chooseAgent } from '../runtime/agent-choice.js'
+import type { Conversation } from '../store/conversations.js'
+import type { UsedSession } from '../store/runs.js'
+import type { Store } from '../store/store.js'
 
 export interface ChoiceDependencies {
   config: Pick<GatewayConfig, 'agentBackend' | 'backendModel' | 'workingDir'>
@@ -38,7 +38,6 @@ export async function recentSessions(
 ): Promise<UsedSession[]> {
   const { store, now } = dependencies
   const { directory } = await choiceOf(dependencies, conversation)
-  const { projectId } = conversation
-  const filter = { projectId, directory, since: now() - RECENT_MS, ...(prefix !== undefined && { prefix }) }
+  const filter = { directory, since: now() - RECENT_MS, ...(prefix !== undefined && { prefix }) }
   return store.runs.sessions(filter, LISTED_SESSIONS)
 }

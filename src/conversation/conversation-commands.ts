@@ -1,21 +1,21 @@
-import { resolveBackendName } from './backends/registry.js'
-import type { BackendName } from './backends/types.js'
-import type { ButtonAction, Place, Suggestion } from './channels/types.js'
+import { resolveBackendName } from '../backends/registry.js'
+import type { BackendName } from '../backends/types.js'
+import type { ButtonAction, Place, Suggestion } from '../channels/types.js'
 import { type CommandName, COMMANDS, HELP_TEXT } from './command-descriptions.js'
 import { suggestArguments, type SuggestionDependencies } from './command-suggestions.js'
-import { oneLine } from './commands/one-line.js'
+import { oneLine } from '../one-line.js'
 import { choiceOf, RECENT_MS, recentSessions } from './conversation-choice.js'
 import { describeTool, describeUsage, QUESTION_CHARACTERS, queueLine, sessionLine } from './conversation-words.js'
-import { GatewayError } from './errors.js'
-import type { Queue } from './queue/queue.js'
-import type { StoppedTurn, Worker } from './queue/worker.js'
-import type { SessionManager } from './runtime/session-manager.js'
-import { duration, timeOfDay } from './runtime/time-words.js'
-import type { Conversation } from './store/conversations.js'
-import type { Project } from './store/projects.js'
-import type { UsedSession } from './store/runs.js'
-import type { MessageState } from './store/schema.js'
-import type { Session } from './store/sessions.js'
+import { GatewayError } from '../errors.js'
+import type { Queue } from '../queue/queue.js'
+import type { StoppedTurn, Worker } from '../queue/worker.js'
+import type { SessionManager } from '../runtime/session-manager.js'
+import { duration, timeOfDay } from '../runtime/time-words.js'
+import type { Conversation } from '../store/conversations.js'
+import type { Project } from '../store/projects.js'
+import type { UsedSession } from '../store/runs.js'
+import type { MessageState } from '../store/schema.js'
+import type { Session } from '../store/sessions.js'
 
 interface CommandDependencies extends SuggestionDependencies {
   queue: Queue
@@ -207,7 +207,7 @@ export class ConversationCommands {
   async #queueText(conversationId: string, author: string): Promise<string> {
     const { store, now } = this.dependencies
     const open = await store.inbox.countOpen(conversationId)
-    const messages = await store.runs.waiting(conversationId, LOOKED_AT_MESSAGES)
+    const messages = await store.inbox.waiting(conversationId, LOOKED_AT_MESSAGES)
     const [first] = messages
     const waitMs = first ? first.dueAt - now() : 0
     const own = messages.findIndex((message) => message.author === author && message.state !== 'active')
@@ -220,7 +220,7 @@ export class ConversationCommands {
   async #queue({ id }: Conversation): Promise<Answer> {
     const { store, now } = this.dependencies
     const open = await store.inbox.countOpen(id)
-    const messages = await store.runs.waiting(id, LISTED_MESSAGES)
+    const messages = await store.inbox.waiting(id, LISTED_MESSAGES)
     if (messages.length === 0) return told('Nothing is worked on here, and nothing waits.')
     const lines = messages.map((message, index) => queueLine(index + 1, message, now()))
     const more = open - messages.length

@@ -1,5 +1,5 @@
-import { BACKEND_NAMES } from './backends/types.js'
-import type { CommandDescription } from './channels/types.js'
+import { BACKEND_NAMES } from '../backends/types.js'
+import type { CommandDescription } from '../channels/types.js'
 
 /** In the order of `/help`. */
 export const COMMANDS = [

@@ -1,8 +1,8 @@
-import { resolveBackendName } from './backends/registry.js'
-import { BACKEND_NAMES, type BackendName } from './backends/types.js'
-import type { Place, Suggestion } from './channels/types.js'
+import { resolveBackendName } from '../backends/registry.js'
+import { BACKEND_NAMES, type BackendName } from '../backends/types.js'
+import type { Place, Suggestion } from '../channels/types.js'
 import type { CommandName } from './command-descriptions.js'
-import { oneLine } from './commands/one-line.js'
+import { oneLine } from '../one-line.js'
 import {
   type ChoiceDependencies,
   choiceOf,

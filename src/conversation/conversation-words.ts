@@ -1,8 +1,9 @@
 // How the answers of commands say things. Plain text, for any channel.
 
-import { oneLine } from './commands/one-line.js'
-import { duration, timeOfDay } from './runtime/time-words.js'
-import type { Usage, UsedSession, UsedTool, WaitingMessage } from './store/runs.js'
+import { oneLine } from '../one-line.js'
+import { duration, timeOfDay } from '../runtime/time-words.js'
+import type { WaitingMessage } from '../store/inbox.js'
+import type { Usage, UsedSession, UsedTool } from '../store/runs.js'
 
 /** With what stands around it, a line of a list of choices. */
 export const QUESTION_CHARACTERS = 55

@@ -1,0 +1,855 @@
+import { describe, expect, it, onTestFinished } from 'vitest'
+import type { AgentResult } from '../../src/backends/types.js'
+import type { Place } from '../../src/channels/types.js'
+import { askedText, ConversationCommands, isCommand } from '../../src/conversation/conversation-commands.js'
+import { Queue } from '../../src/queue/queue.js'
+import { Worker } from '../../src/queue/worker.js'
+import { SessionManager } from '../../src/runtime/session-manager.js'
+import type { NewRun } from '../../src/store/runs.js'
+import { openTestStore } from '../engines.js'
+import { failed, succeeded } from '../scripted-backend.js'
+
+const CHANNEL = 'test'
+const START = Date.UTC(2026, 10, 16, 12, 30)
+const MINUTE_MS = 60_000
+const DAY_MS = 86_400_000
+const USAGE = {
+  inputTokens: 1_200,
+  outputTokens: 300,
+  cacheReadTokens: 50_000,
+  cacheWriteTokens: 40,
+  reasoningTokens: 0,
+  totalTokens: 51_540,
+}
+
+interface PastTurn extends Partial<AgentResult>, Partial<Pick<NewRun, 'backend' | 'model'>> {
+  place?: Partial<Place>
+  text?: string
+}
+
+/** The agent works until it is stopped, or fails at once. It uses the tools first, of which the first has ended. */
+async function setup({ isFailing = false, tools = [] as string[] } = {}) {
+  const store = await openTestStore({ file: ':memory:' })
+  const clock = { now: START }
+  let ids = 0
+  const now = () => clock.now
+  const newId = () => `id-${(ids += 1)}`
+  const queueOf = (gatewayId: string) =>
+    new Queue(store, { gatewayId, maxQueueDepth: 100, leaseMs: 30_000, replyExpiryMs: 900_000, now, newId })
+  const queue = queueOf('g1')
+  const sessions = new SessionManager(store.sessions, { idleMs: 0, now })
+  // None at first: the worker looks for messages by itself, too.
+  const served: string[] = []
+  const worker = new Worker({
+    channels: served,
+    maxConcurrentQueries: 5,
+    leaseMs: 30_000,
+    queue,
+    store,
+    plan: ({ conversation }) => ({
+      backend: 'claude',
+      directory: '/work',
+      canSendFiles: false,
+      run: async (_runId, signal, { onEvent }) => {
+        if (isFailing) return { result: failed('auth'), notes: [] }
+        for (const [index, command] of tools.entries()) {
+          const about = { toolId: `t${index}`, toolName: 'Bash', timestamp: clock.now }
+          onEvent({ type: 'tool_use', ...about, toolInput: { command } })
+          if (index === 0) onEvent({ type: 'tool_result', ...about, content: 'done', isError: false })
+        }
+        await new Promise((resolve) => signal.addEventListener('abort', resolve))
+        const session = { conversationId: conversation.id, backend: 'claude', sessionId: 'of-turn', directory: '/work' }
+        return { result: failed('cancelled'), notes: [], session }
+      },
+    }),
+    onSettled: () => {},
+    onEvents: () => {},
+    onStep: () => {},
+    log: { debug() {}, info() {}, warn() {}, error() {} },
+    now,
+    newId,
+  })
+  onTestFinished(() => worker.stop(0))
+  const config = { agentBackend: 'claude', backendModel: 'large', workingDir: '/work' } as const
+  const isInstalled = async (backend: string) => backend !== 'pi'
+  const modelsOf = (backend: string) => (backend === 'claude' ? ['known', 'large'] : [])
+  const dependencies = { config, store, queue, worker, sessions, isInstalled, modelsOf, now, newId }
+  const commands = new ConversationCommands(dependencies)
+  const accept = (address: string, text: string, author: string, place: Partial<Place> = {}) =>
+    queue.accept({ channel: CHANNEL, address, ...place, platformId: newId(), author, text })
+  const work = async () => {
+    served.push(CHANNEL)
+    worker.wake()
+    await expect.poll(() => worker.active().length).toEqual(1)
+  }
+  return {
+    store,
+    clock,
+    queueOf,
+    worker,
+    sessions,
+    commands,
+    command: (line: string, place: Place = { address: 'a' }) => commands.run(CHANNEL, place, 'ann', line),
+    suggest: (command: string, typed = '', place: Place = { address: 'a' }) =>
+      commands.suggest(CHANNEL, place, command, typed),
+    say: (text: string, author = 'ann') => accept('a', text, author),
+    /** Until the message is worked on, and its tools are on record. */
+    work: async (messageId: string) => {
+      await work()
+      await expect.poll(() => store.runs.running(messageId)).toBeDefined()
+      const runId = (await store.runs.running(messageId))?.id ?? ''
+      await expect.poll(async () => (await store.runs.latestTools(runId)).length).toEqual(tools.length)
+    },
+    /** Until the message has failed for good. */
+    fail: async (messageId: string) => {
+      served.push(CHANNEL)
+      worker.wake()
+      await expect.poll(async () => (await store.inbox.get(messageId))?.state).toEqual('failed')
+      await expect.poll(() => worker.active()).toEqual([])
+    },
+    /** A turn that is over; a minute goes by. */
+    past: async (address: string, { place, text = 'hello', backend = 'claude', model, ...result }: PastTurn) => {
+      const { conversationId } = await accept(address, text, 'bob', place)
+      const claimed = await queue.claim([CHANNEL], { address })
+      if (!claimed) throw new Error('There is nothing to claim')
+      const run = { id: newId(), backend, ...(model !== undefined && { model }) }
+      await queue.beginRun(claimed, run)
+      const reply = { text: '', notes: [], isError: false }
+      const { sessionId } = result
+      const directory = '/work'
+      await queue.settle(claimed, {
+        kind: 'answered',
+        run: { id: run.id, result: succeeded('hi', { durationMs: 90_000, ...result }) },
+        reply,
+        ...(sessionId !== undefined && { session: { conversationId, backend, sessionId, directory } }),
+      })
+      clock.now += MINUTE_MS
+      return conversationId
+    },
+    conversation: (address = 'a') => store.conversations.find(CHANNEL, address),
+  }
+}
+
+describe('a line', () => {
+  it.each([
+    ['/stop', true],
+    ['/STOP', true],
+    ['/model large', true],
+    ['/unknown', true],
+    ['/asking', true],
+    ['/etc/hosts is empty', false],
+    ['/', false],
+    ['/ stop', false],
+    ['/2', false],
+    ['stop', false],
+    [' /stop', false],
+    ['/ask what is this', false],
+    ['/Ask\nwhat', false],
+    ['/ask', false],
+  ])('%j is meant for the gateway: %s', (line, isMeant) => {
+    expect(isCommand(line)).toEqual(isMeant)
+  })
+
+  it.each([
+    ['/ask what is this', 'what is this'],
+    ['/ASK  /ask twice ', '/ask twice '],
+    ['/ask', ''],
+    ['/asking for it', '/asking for it'],
+    ['do /ask this', 'do /ask this'],
+  ])('%j asks for %j', (line, text) => {
+    expect(askedText(line)).toEqual(text)
+  })
+})
+
+describe('/help and what is unknown', () => {
+  it('lists every command with what it takes', async () => {
+    const { command, conversation } = await setup()
+    const lines = (await command('/help')).split('\n')
+    expect([lines.map((line) => line.split(':')[0]), await conversation()]).toEqual([
+      [
+        ...['/ask <text>', '/new', '/stop', '/status', '/queue', '/model [name]', '/backend [name]'],
+        ...['/sessions', '/resume <session>', '/project [id]', '/usage', '/help'],
+      ],
+      undefined,
+    ])
+  })
+
+  it.each(['/nothing', '/constructor', '/stopp now'])('%s points to the list', async (line) => {
+    const { command } = await setup()
+    const [word] = line.split(' ')
+    expect(await command(line)).toEqual(`There is no command ${word}. /help lists those there are.`)
+  })
+
+  it('/ask is for messages', async () => {
+    const { command } = await setup()
+    expect(await command('/ask this')).toEqual('Send it as a message, without /ask.')
+  })
+})
+
+describe('/new', () => {
+  it('forgets the session, and says whether there was one', async () => {
+    const { sessions, command, say } = await setup()
+    const { conversationId } = await say('hello')
+    await sessions.set({ conversationId, backend: 'claude', sessionId: 's1', directory: '/work' })
+    expect([await command('/new'), await command('/new'), await sessions.get(conversationId, 'claude')]).toEqual([
+      'The next message begins a fresh session.',
+      'There is no session yet; the next message begins one.',
+      undefined,
+    ])
+  })
+})
+
+describe('/stop', () => {
+  it('says that nothing runs in a conversation that nobody has written to', async () => {
+    const { command } = await setup()
+    expect(await command('/stop')).toEqual('Nothing is running here.')
+  })
+
+  it('ends the turn and tells what waits behind it', async () => {
+    const { store, clock, command, say, work } = await setup()
+    const { messageId } = await say('one')
+    await say('two')
+    await say('three')
+    await work(messageId)
+    clock.now += 12_400
+    const answer = await command('/stop')
+    expect([answer, (await store.inbox.get(messageId))?.state]).toEqual([
+      'Stopped claude after 12 s. 2 more messages wait.',
+      'cancelled',
+    ])
+  })
+
+  it('tells what the agent was doing', async () => {
+    const { command, say, work } = await setup({ tools: ['ls', 'npm  test', 'sleep 1', 'make', 'more'] })
+    await work((await say('one')).messageId)
+    expect(await command('/stop')).toEqual(
+      'Stopped claude after 0 s, in the middle of Bash: more, Bash: make, Bash: sleep 1.',
+    )
+  })
+
+  it('drops a message that waits', async () => {
+    const { store, command, say } = await setup()
+    const { messageId } = await say('one')
+    await say('two')
+    const answer = await command('/stop')
+    expect([answer, (await store.inbox.get(messageId))?.state]).toEqual([
+      'Dropped the message that waited. 1 more message waits.',
+      'dropped',
+    ])
+  })
+
+  it('asks another gateway that works on it', async () => {
+    const { queueOf, command, say } = await setup()
+    await say('one')
+    const other = queueOf('g2')
+    const work = await other.claim([CHANNEL])
+    const answer = await command('/stop')
+    expect([answer, work && (await other.renew(work))]).toEqual([
+      'Another gateway works on it and was asked to stop.',
+      'cancelled',
+    ])
+  })
+})
+
+describe('/status', () => {
+  it('tells what there is where nothing has happened', async () => {
+    const { command } = await setup()
+    expect((await command('/status')).split('\n')).toEqual([
+      'agent: claude',
+      'model: large',
+      'directory: /work',
+      'session: none yet',
+      'queue: 0 waiting',
+      'usage today: nothing',
+    ])
+  })
+
+  it('tells what is worked on, by which tool, and where the own message is', async () => {
+    const { clock, command, say, work, past } = await setup({ tools: ['ls', 'npm test'] })
+    await past('a', { sessionId: 's1', usage: USAGE, costUsd: 0.0312 })
+    const { messageId } = await say('one', 'bob')
+    await say('two', 'bob')
+    await say('three')
+    await work(messageId)
+    clock.now += 13 * MINUTE_MS
+    expect((await command('/status')).split('\n')).toEqual([
+      'agent: claude',
+      'model: large',
+      'directory: /work',
+      'session: s1, used 14 min ago',
+      'working: claude for 13 min, since 12:31 UTC; now Bash: npm test',
+      'queue: working, 2 waiting; yours is number 3',
+      'usage today: 1 turn, 90 s of work; 1,200 tokens in, 300 out, cache 50,000 read and 40 written; 0.0312 USD',
+    ])
+  })
+
+  it('tells what the project says', async () => {
+    const { store, command, say } = await setup()
+    const { conversationId } = await say('one')
+    await store.projects.put({ id: 'p1', directory: '/projects/here', backend: 'codex', model: 'small' })
+    await store.conversations.configure(conversationId, { projectId: 'p1' })
+    expect((await command('/status')).split('\n').slice(0, 5)).toEqual([
+      'agent: codex',
+      'model: small',
+      'project: p1',
+      'directory: /projects/here',
+      'session: none yet',
+    ])
+  })
+
+  it('tells how long a message waits before it is tried again', async () => {
+    const { queueOf, command, say } = await setup()
+    await say('one')
+    const work = await queueOf('g2').claim([CHANNEL])
+    const run = { id: 'run', result: failed('exit') }
+    if (work) await queueOf('g2').settle(work, { kind: 'retry', at: START + 20_000, isAttempt: true, run })
+    expect((await command('/status')).split('\n').at(-2)).toEqual(
+      'queue: waiting 20 s before it tries again, 1 waiting',
+    )
+  })
+})
+
+describe('/queue', () => {
+  it('says when there is nothing', async () => {
+    const { command } = await setup()
+    expect(await command('/queue')).toEqual('Nothing is worked on here, and nothing waits.')
+  })
+
+  it('lists what is worked on and waits, each in one line, and how many more there are', async () => {
+    const { clock, command, say, work } = await setup()
+    const { messageId } = await say('first')
+    clock.now += 5 * MINUTE_MS
+    await say('long and\n\nof two lines: '.padEnd(200, 'x'), 'bob')
+    for (let count = 0; count < 13; count += 1) await say('again')
+    await work(messageId)
+    clock.now += 30_000
+    expect((await command('/queue')).split('\n')).toEqual([
+      '1. ann, 5 min ago, worked on: first',
+      `2. bob, 30 s ago: long and of two lines: ${'x'.repeat(31)}…`,
+      ...[3, 4, 5, 6, 7, 8, 9, 10].map((place) => `${place}. ann, 30 s ago: again`),
+      '… and 5 more',
+      'Edit or delete your message to change it while it waits.',
+    ])
+  })
+
+  it.each([
+    ['in 20 s', 20_000],
+    ['in 50 min', 50 * MINUTE_MS],
+    ['at 14:30 UTC', 120 * MINUTE_MS],
+    ['at 2026-11-17 12:30 UTC', DAY_MS],
+  ])('says that a message is tried again %s', async (when, afterMs) => {
+    const { queueOf, command, say } = await setup()
+    await say('one')
+    const work = await queueOf('g2').claim([CHANNEL])
+    const run = { id: 'run', result: failed('rate_limit') }
+    if (work) await queueOf('g2').settle(work, { kind: 'retry', at: START + afterMs, isAttempt: false, run })
+    expect((await command('/queue')).split('\n')[0]).toEqual(`1. ann, 0 s ago, tried again ${when}: one`)
+  })
+
+  it('has nothing to change when nothing waits', async () => {
+    const { command, say, work } = await setup()
+    await work((await say('one')).messageId)
+    expect(await command('/queue')).toEqual('1. ann, 0 s ago, worked on: one')
+  })
+})
+
+describe('/model', () => {
+  it('shows, chooses and takes back', async () => {
+    const { command, conversation } = await setup()
+    const answers = []
+    for (const line of ['/model', '/model  small ', '/model', '/model default', '/model'])
+      answers.push(await command(line))
+    expect([answers, (await conversation())?.model]).toEqual([
+      [
+        'The model is large.',
+        'The next message goes to the model small.',
+        'The model is small.',
+        'The model is the configured one again.',
+        'The model is large.',
+      ],
+      undefined,
+    ])
+  })
+
+  it.each(['-p', '--dangerous', 'two words', 'a\u0007b'])('does not take %j for a model', async (name) => {
+    const { command, conversation } = await setup()
+    expect([await command(`/model ${name}`), (await conversation())?.model]).toEqual([
+      `${JSON.stringify(name)} is not the name of a model.`,
+      undefined,
+    ])
+  })
+})
+
+describe('/backend', () => {
+  it('shows, chooses and takes back, and leaves neither the session nor the model of the other agent', async () => {
+    const { sessions, command, conversation, say } = await setup()
+    const { conversationId } = await say('one')
+    await sessions.set({ conversationId, backend: 'claude', sessionId: 's1', directory: '/work' })
+    await command('/model small')
+    const answers = []
+    for (const line of ['/backend', '/backend codex', '/backend', '/model']) answers.push(await command(line))
+    const chosen = await conversation()
+    answers.push(await command('/backend default'))
+    expect([answers, chosen, await sessions.get(conversationId, 'claude'), await conversation()]).toEqual([
+      [
+        'The agent is claude.',
+        'The next message goes to codex, in a fresh session.',
+        'The agent is codex.',
+        "The model is the agent's own.",
+        'The next message goes to the configured agent, in a fresh session.',
+      ],
+      { id: conversationId, channel: CHANNEL, address: 'a', backend: 'codex' },
+      undefined,
+      { id: conversationId, channel: CHANNEL, address: 'a' },
+    ])
+  })
+
+  it('stays with the agent there is when the other is not installed', async () => {
+    const { command, conversation } = await setup()
+    expect([await command('/backend pi'), (await conversation())?.backend]).toEqual([
+      'pi is not installed where the gateway runs. "aetheel doctor" says how to install it.',
+      undefined,
+    ])
+  })
+
+  it('names those there are when there is none of that name', async () => {
+    const { command, conversation } = await setup()
+    expect([await command('/backend cloude'), (await conversation())?.backend]).toEqual([
+      expect.stringMatching(/cloude.*claude, codex, gemini, opencode, pi/),
+      undefined,
+    ])
+  })
+})
+
+describe('a place', () => {
+  it('gives a command the choices of what it is part of, and the project of the operator', async () => {
+    const { store, command } = await setup()
+    await store.projects.put({ id: 'site', directory: '/srv/site' })
+    await command('/backend codex', { address: 'room' })
+    const thread = await command('/status', { address: 'room/thread', parent: 'room', projectId: 'site' })
+    // Another day it is no longer the project of that place.
+    const later = await command('/status', { address: 'room/thread', parent: 'room' })
+    expect([thread.split('\n').slice(0, 4), later.split('\n').slice(0, 3)]).toEqual([
+      ['agent: codex', "model: the agent's own", 'project: site', 'directory: /srv/site'],
+      ['agent: codex', "model: the agent's own", 'directory: /work'],
+    ])
+  })
+})
+
+describe('/sessions', () => {
+  it('says when there are none', async () => {
+    const { command } = await setup()
+    expect(await command('/sessions')).toEqual('There are no sessions yet.')
+  })
+
+  it('lists those of all conversations with the same project, last used first, and marks the own', async () => {
+    const { store, command, past, clock } = await setup()
+    const other = await past('other', { sessionId: 'of-site-1', backend: 'codex', text: 'What of the site?' })
+    await store.conversations.configure(other, { projectId: 'site' })
+    await past('a', { sessionId: '1a2b3c4d-5e6f-7a8b', text: 'Old  question\nof a' })
+    await past('a', { sessionId: '1a2b3c4d-5e6f-7a8b', text: 'New question of a' })
+    await past('b', { sessionId: 'ses_0123456789', backend: 'opencode', text: 'Of b' })
+    await past('a', { sessionId: '2222', text: 'Now' })
+    clock.now += 3 * 3_600_000
+    const list = await command('/sessions')
+    await command('/new')
+    expect([list.split('\n'), (await command('/sessions')).split('\n')[0]]).toEqual([
+      [
+        '1. claude, 3 h ago: Now (2222, this conversation)',
+        '2. opencode, 3 h ago: Of b (ses_01234567)',
+        '3. claude, 3 h ago: New question of a (1a2b3c4d-5e6)',
+        '/resume with the number goes on in one of them.',
+      ],
+      '1. claude, 3 h ago: Now (2222)',
+    ])
+  })
+})
+
+describe('/resume', () => {
+  it.each([
+    ['its number', '2'],
+    ['its id', 'aaaa-1111-2222'],
+    ['the beginning of its id', 'aaaa'],
+  ])('goes on in a session by %s, and is told so', async (_, wanted) => {
+    const { store, command, past } = await setup()
+    const id = await past('a', { sessionId: 'aaaa-1111-2222', text: 'Fix the login page', sessionUsage: USAGE })
+    await past('a', { sessionId: 'bbbb-1111-2222' })
+    const answer = await command(`/resume ${wanted}`)
+    expect([answer, await store.sessions.get(id)]).toEqual([
+      'The next message goes on in the session of claude in which was asked: Fix the login page',
+      {
+        conversationId: id,
+        backend: 'claude',
+        sessionId: 'aaaa-1111-2222',
+        directory: '/work',
+        usage: USAGE,
+        usedAt: START + 2 * MINUTE_MS,
+      },
+    ])
+  })
+
+  it('takes the agent of the session, in the directory of the project', async () => {
+    const { store, command, past, conversation } = await setup()
+    await store.projects.put({ id: 'site', directory: '/srv/site' })
+    const place = { projectId: 'site' }
+    const id = await past('a', { place })
+    await command('/model small', { address: 'a', ...place })
+    await past('b', { place, sessionId: 'of-codex', backend: 'codex' })
+    await store.sessions.reset((await conversation('b'))?.id ?? '', START)
+    await command('/resume 1', { address: 'a', ...place })
+    const session = await store.sessions.get(id)
+    expect([session?.backend, session?.directory, await conversation()]).toEqual([
+      'codex',
+      '/srv/site',
+      { id, channel: CHANNEL, address: 'a', projectId: 'site', backend: 'codex' },
+    ])
+  })
+
+  it('takes it away from the conversation that was in it', async () => {
+    const { store, command, past } = await setup()
+    const other = await past('other', { sessionId: 'shared', text: 'Something' })
+    const answer = await command('/resume shared')
+    expect([answer, await store.sessions.get(other)]).toEqual([
+      'The next message goes on in the session of claude in which was asked: Something\n' +
+        'The conversation that was in it begins a fresh one.',
+      undefined,
+    ])
+  })
+
+  it('leaves it to a conversation that works in it now', async () => {
+    const { store, queueOf, command, past, conversation } = await setup()
+    const other = await past('other', { sessionId: 'shared' })
+    await queueOf('g1').accept({ channel: CHANNEL, address: 'other', platformId: 'p', author: 'bob', text: 'more' })
+    await queueOf('g2').claim([CHANNEL])
+    const answer = await command('/resume shared')
+    const own = await store.sessions.get((await conversation())?.id ?? '')
+    expect([answer, own, (await store.sessions.get(other))?.sessionId]).toEqual([
+      'Another conversation works in that session now. Wait until that is done, or stop it there.',
+      undefined,
+      'shared',
+    ])
+  })
+
+  it('holds from the next message on: the turn that runs does not undo it', async () => {
+    const { store, clock, command, past, say, work } = await setup()
+    const id = await past('a', { sessionId: 'old-session', text: 'Old' })
+    await command('/new')
+    clock.now += MINUTE_MS
+    await work((await say('now')).messageId)
+    clock.now += MINUTE_MS
+    const answer = await command('/resume old-session')
+    await command('/stop')
+    expect([answer, (await store.sessions.get(id))?.sessionId]).toEqual([
+      'The next message goes on in the session of claude in which was asked: Old\nWhat runs now goes on as it began.',
+      'old-session',
+    ])
+  })
+
+  it.each([
+    ['3', 'There is no session 3 here. /sessions lists those there are.'],
+    ['0', 'There is no session 0 here. /sessions lists those there are.'],
+    ['aaa', 'There is no session aaa here. /sessions lists those there are.'],
+    ['%%%%', 'There is no session %%%% here. /sessions lists those there are.'],
+    ['aaaa', 'More than one session begins with aaaa. Type more of its id, or its number in /sessions.'],
+    ['aaaa-2', 'This conversation goes on in that session already.'],
+  ])('%s: says what is wrong', async (wanted, words) => {
+    const { store, command, past } = await setup()
+    await past('b', { sessionId: 'aaaa-1' })
+    const id = await past('a', { sessionId: 'aaaa-2' })
+    expect([await command(`/resume ${wanted}`), (await store.sessions.get(id))?.sessionId]).toEqual([words, 'aaaa-2'])
+  })
+
+  it('refuses a session of an agent that is not installed', async () => {
+    const { command, past } = await setup()
+    await past('b', { sessionId: 'of-pi', backend: 'pi' })
+    expect(await command('/resume 1')).toEqual(
+      'pi is not installed where the gateway runs. "aetheel doctor" says how to install it.',
+    )
+  })
+
+  it('lists them when none is named', async () => {
+    const { command } = await setup()
+    expect(await command('/resume')).toEqual('There are no sessions yet.')
+  })
+})
+
+describe('/project', () => {
+  it('shows the project, and those there are', async () => {
+    const { store, command } = await setup()
+    const empty = await command('/project')
+    await store.projects.put({ id: 'site', directory: '/srv/site', backend: 'codex' })
+    await store.projects.put({ id: 'app', directory: '/srv/app' })
+    await command('/project site')
+    expect([empty, await command('/project')]).toEqual([
+      'No project: claude works in /work.',
+      'The project is site: codex works in /srv/site.\nThere are:\napp: /srv/app\nsite: /srv/site',
+    ])
+  })
+
+  it('chooses and takes back, each in a fresh session', async () => {
+    const { store, command, past } = await setup()
+    await store.projects.put({ id: 'site', directory: '/srv/site', backend: 'codex' })
+    const id = await past('a', { sessionId: 's1' })
+    const chosen = await command('/project SITE')
+    const sessions = [await store.sessions.get(id)]
+    await store.sessions.set(
+      { conversationId: id, backend: 'codex', sessionId: 's2', directory: '/srv' },
+      START + DAY_MS,
+    )
+    const answers = [chosen, await command('/project site')]
+    sessions.push(await store.sessions.get(id))
+    answers.push(await command('/project default'))
+    sessions.push(await store.sessions.get(id))
+    expect([answers, sessions.map((session) => session?.sessionId)]).toEqual([
+      [
+        'The project is site: the next message goes to codex in /srv/site, in a fresh session.',
+        'The project is site, as before.',
+        'No project: the next message goes to claude in /work, in a fresh session.',
+      ],
+      [undefined, 's2', undefined],
+    ])
+  })
+
+  it('goes back to the project of the place', async () => {
+    const { store, command } = await setup()
+    const place = { address: 'a', projectId: 'site' }
+    await store.projects.put({ id: 'site', directory: '/srv/site' })
+    await store.projects.put({ id: 'app', directory: '/srv/app' })
+    await command('/project app', place)
+    expect(await command('/project default', place)).toEqual(
+      'The project is site: the next message goes to claude in /srv/site, in a fresh session.',
+    )
+  })
+
+  it('says that a turn goes on where it began', async () => {
+    const { store, command, say, work } = await setup()
+    await store.projects.put({ id: 'site', directory: '/srv/site' })
+    await work((await say('one')).messageId)
+    expect((await command('/project site')).split('\n')[1]).toEqual('What runs now goes on as it began.')
+  })
+
+  it('names those there are when there is none of that name', async () => {
+    const { store, command, conversation } = await setup()
+    const none = await command('/project x')
+    await store.projects.put({ id: 'app', directory: '/srv/app' })
+    expect([none, await command('/project x'), (await conversation())?.projectId]).toEqual([
+      'There is no project x. Known: none yet.',
+      'There is no project x. Known: app.',
+      undefined,
+    ])
+  })
+})
+
+describe('/usage', () => {
+  it('counts here today, here lately, and in the whole project', async () => {
+    const { clock, command, past } = await setup()
+    clock.now -= 40 * DAY_MS
+    await past('a', { usage: USAGE, costUsd: 100 })
+    clock.now = START - 13 * 3_600_000
+    await past('a', { usage: USAGE, costUsd: 1 })
+    clock.now = START
+    await past('a', {})
+    await past('b', { usage: USAGE, costUsd: 2.5 })
+    await past('c', { usage: USAGE, costUsd: 50, place: { projectId: 'site' } })
+    expect([
+      await command('/usage'),
+      (await command('/usage', { address: 'c', projectId: 'site' })).split('\n')[2],
+    ]).toEqual([
+      [
+        'here today (UTC): 1 turn, 90 s of work',
+        'here in 30 days: 2 turns, 3 min of work; 1,200 tokens in, 300 out, cache 50,000 read and 40 written; 1.00 USD for 1 of them',
+        'all without a project in 30 days: 3 turns, 4 min of work; 2,400 tokens in, 600 out, cache 100,000 read and 80 written; 3.50 USD for 2 of them',
+      ].join('\n'),
+      'project site in 30 days: 1 turn, 90 s of work; 1,200 tokens in, 300 out, cache 50,000 read and 40 written; 50.00 USD',
+    ])
+  })
+})
+
+describe('what is suggested', () => {
+  it('after /backend: those that are installed first', async () => {
+    const { suggest } = await setup()
+    expect([await suggest('backend'), await suggest('backend', ' OD')]).toEqual([
+      [
+        { label: 'claude', value: 'claude' },
+        { label: 'codex', value: 'codex' },
+        { label: 'gemini', value: 'gemini' },
+        { label: 'opencode', value: 'opencode' },
+        { label: 'pi (not installed)', value: 'pi' },
+        { label: 'default', value: 'default' },
+      ],
+      [
+        { label: 'codex', value: 'codex' },
+        { label: 'opencode', value: 'opencode' },
+      ],
+    ])
+  })
+
+  it('after /model: those the agent was used with lately, then those it is known to have', async () => {
+    const { suggest, past } = await setup()
+    await past('a', { model: 'old' })
+    await past('b', { model: 'large' })
+    await past('b', { model: 'of-codex', backend: 'codex' })
+    const values = async (typed?: string) => (await suggest('model', typed)).map(({ value }) => value)
+    expect([await values(), await values('L')]).toEqual([
+      ['large', 'old', 'known', 'default'],
+      ['large', 'old', 'default'],
+    ])
+  })
+
+  it('after /model in a place where nobody has written: of the agent of what it is part of', async () => {
+    const { store, suggest, command, past, conversation } = await setup()
+    await past('b', { model: 'of-codex', backend: 'codex' })
+    await past('b', { model: 'of-gemini', backend: 'gemini' })
+    await store.projects.put({ id: 'site', directory: '/srv/site', backend: 'gemini' })
+    await command('/backend codex', { address: 'room' })
+    const inThread = await suggest('model', 'of', { address: 'thread', parent: 'room', projectId: 'site' })
+    const ofProject = await suggest('model', 'of', { address: 'alone', projectId: 'site' })
+    expect([inThread, ofProject, await conversation('thread')]).toEqual([
+      [{ label: 'of-codex', value: 'of-codex' }],
+      [{ label: 'of-gemini', value: 'of-gemini' }],
+      undefined,
+    ])
+  })
+
+  it('after /project: each with its directory, also by what is in that', async () => {
+    const { store, suggest } = await setup()
+    await store.projects.put({ id: 'site', directory: `/srv/${'deep/'.repeat(40)}` })
+    await store.projects.put({ id: 'app', directory: '/srv/app' })
+    const label = `site: /srv/${'deep/'.repeat(40)}`.slice(0, 99)
+    expect([await suggest('project'), await suggest('project', 'deep')]).toEqual([
+      [
+        { label: 'app: /srv/app', value: 'app' },
+        { label: `${label}…`, value: 'site' },
+        { label: 'default', value: 'default' },
+      ],
+      [{ label: `${label}…`, value: 'site' }],
+    ])
+  })
+
+  it('after /resume: the sessions', async () => {
+    const { suggest, past } = await setup()
+    await past('a', { sessionId: 'first-session', text: 'Fix the login page' })
+    await past('b', { sessionId: 'second-session', text: 'And the footer' })
+    expect([(await suggest('resume')).map(({ value }) => value), await suggest('resume', 'LOGIN')]).toEqual([
+      ['second-session', 'first-session'],
+      [{ label: '2. claude, 2 min ago: Fix the login page (first-sessio)', value: 'first-session' }],
+    ])
+  })
+
+  it('is not more, and not longer, than fits', async () => {
+    const { suggest, past } = await setup()
+    for (let index = 0; index < 30; index += 1) await past('a', { model: `model-${index}` })
+    await past('a', { model: 'x'.repeat(101) })
+    const values = (await suggest('model')).map(({ value }) => value)
+    expect([values.length, values[0]]).toEqual([25, 'model-29'])
+  })
+
+  it.each(['new', 'constructor', ''])('after %j: nothing', async (command) => {
+    const { suggest } = await setup()
+    expect(await suggest(command)).toEqual([])
+  })
+})
+
+describe('the Stop button', () => {
+  it('ends the turn of its message', async () => {
+    const { store, commands, say, work } = await setup({ tools: ['ls', 'make'] })
+    const { messageId } = await say('one')
+    await say('two')
+    await work(messageId)
+    const answer = await commands.button('stop', messageId, 'bob')
+    expect([answer, (await store.inbox.get(messageId))?.state]).toEqual([
+      'Stopped claude after 0 s, in the middle of Bash: make. 1 more message waits.',
+      'cancelled',
+    ])
+  })
+
+  it('does not end the turn of the next message', async () => {
+    const { worker, commands, command, say, work } = await setup()
+    const { messageId } = await say('one')
+    const { messageId: next } = await say('two')
+    await command('/stop')
+    await work(next)
+    expect([await commands.button('stop', messageId, 'bob'), worker.active().length]).toEqual([
+      'That is finished already.',
+      1,
+    ])
+  })
+
+  it('drops its message while that waits', async () => {
+    const { store, commands, say } = await setup()
+    await say('one')
+    const { messageId } = await say('two')
+    expect([await commands.button('stop', messageId, 'bob'), (await store.inbox.get(messageId))?.state]).toEqual([
+      'Dropped the message that waited. 1 more message waits.',
+      'dropped',
+    ])
+  })
+
+  it('asks another gateway that works on its message', async () => {
+    const { queueOf, commands, say } = await setup()
+    const { messageId } = await say('one')
+    const other = queueOf('g2')
+    const work = await other.claim([CHANNEL])
+    expect([await commands.button('stop', messageId, 'bob'), work && (await other.renew(work))]).toEqual([
+      'Another gateway works on it and was asked to stop.',
+      'cancelled',
+    ])
+  })
+
+  it('leaves a message that has failed, and one that nobody knows', async () => {
+    const { store, commands, say, fail } = await setup({ isFailing: true })
+    const { messageId } = await say('one')
+    await fail(messageId)
+    const answers = [await commands.button('stop', messageId, 'bob'), await commands.button('stop', 'none', 'bob')]
+    expect([answers, (await store.inbox.get(messageId))?.state]).toEqual([
+      ['That is finished already.', 'That is finished already.'],
+      'failed',
+    ])
+  })
+})
+
+describe('the Retry button', () => {
+  it('takes a message up that has failed, once', async () => {
+    const { store, commands, say, fail, worker } = await setup({ isFailing: true })
+    const { messageId } = await say('one')
+    await fail(messageId)
+    await worker.stop(0)
+    const answers = [await commands.button('retry', messageId, 'bob'), await commands.button('retry', messageId, 'bob')]
+    expect([answers, (await store.inbox.get(messageId))?.state]).toEqual([
+      ['Taken up again.', 'It is taken up already.'],
+      'open',
+    ])
+  })
+
+  it.each([
+    ['/stop', 'It was taken out of the queue. Send it again to have it done.'],
+    ['/queue', 'It is taken up already.'],
+  ])('leaves a message alone after %s', async (line, words) => {
+    const { commands, command, say } = await setup()
+    const { messageId } = await say('one')
+    await command(line)
+    expect(await commands.button('retry', messageId, 'bob')).toEqual(words)
+  })
+
+  it('says when there is no such message', async () => {
+    const { commands } = await setup()
+    expect(await commands.button('retry', 'none', 'bob')).toMatch(/^There is no message none\./)
+  })
+})
+
+it('everything that was changed is on record, with who did it', async () => {
+  const { store, commands, command, conversation, say } = await setup()
+  const { messageId } = await say('one')
+  for (const line of ['/model small', '/model', '/nothing', '/status now', '/backend pi', '/resume 5', '/new']) {
+    await command(line)
+  }
+  await commands.button('retry', messageId, 'bob')
+  await commands.button('stop', messageId, 'bob')
+  const id = (await conversation())?.id
+  const entries = (await store.audit.list(10)).toSorted((one, other) => one.action.localeCompare(other.action))
+  expect(entries).toEqual([
+    { at: START, actor: 'ann', action: 'model', subject: id, detail: 'small' },
+    { at: START, actor: 'ann', action: 'new', subject: id },
+    { at: START, actor: 'bob', action: 'stop', subject: messageId },
+  ])
+})

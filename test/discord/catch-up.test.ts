@@ -1,0 +1,391 @@
+import type { APIChannel, APIMessage, GatewayGuildCreateDispatchData } from 'discord.js'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { UNKNOWN_CHANNEL } from '../../src/channels/discord/api.js'
+import { CatchUp } from '../../src/channels/discord/catch-up.js'
+import { Cursor } from '../../src/channels/discord/cursor.js'
+import { Lanes } from '../../src/channels/discord/lanes.js'
+import { isAfter, snowflakeAt } from '../../src/channels/discord/snowflake.js'
+import { message, recordingLog, refusal } from './samples.js'
+
+const HOUR_MS = 3_600_000
+const NOW = 1_800_000_000_000
+/** We were away from here on. */
+const AWAY_SINCE = snowflakeAt(NOW - HOUR_MS)
+
+/** The id of what was said as the n-th after that; before it when it is negative. */
+const nth = (count: number): string => String(BigInt(AWAY_SINCE) + BigInt(count))
+
+const nths = (count: number): string[] => Array.from({ length: count }, (_, index) => nth(index + 1))
+
+type Said = Record<string, string[]>
+
+interface Setup {
+  /** The ids of the messages by channel, oldest first. */
+  said: Said
+  cursor?: string
+  addresses?: string[]
+  /** The channel of each user whom we can write to. */
+  direct?: Record<string, string>
+  directUserIds?: string[]
+  /** What the first requests to a channel end with. */
+  failures?: Record<string, Error[]>
+  onMissed?: (message: APIMessage) => Promise<void>
+}
+
+async function setup({ said, cursor: saved = AWAY_SINCE, addresses = [], direct = {}, failures = {}, ...more }: Setup) {
+  const { directUserIds = Object.keys(direct), onMissed = async () => {} } = more
+  const requests: Array<[channelId: string, after: string, limit: number | undefined]> = []
+  const missed: Array<[channelId: string, id: string, guildId: string | undefined]> = []
+  const asked: number[] = []
+  const errors: unknown[] = []
+  const log = recordingLog()
+  const stopped = new AbortController()
+  const cursor = new Cursor({ recall: async () => saved, remember: async () => {} }, () => NOW, () => {})
+  await cursor.load()
+  onTestFinished(async () => {
+    stopped.abort()
+    await cursor.close()
+  })
+  const lanes = new Lanes((error) => {
+    errors.push(error)
+  })
+  const catchUp = new CatchUp({
+    api: {
+      messagesAfter: async (channelId, after, limit = 100) => {
+        requests.push([channelId, after, limit])
+        const failure = failures[channelId]?.shift()
+        if (failure) throw failure
+        const later = (said[channelId] ?? []).filter((id) => isAfter(id, after)).slice(0, limit)
+        return later.map((id) => message({ id, channel_id: channelId }))
+      },
+      directChannel: async (userId) => {
+        const id = direct[userId]
+        if (id === undefined) throw refusal(50_033)
+        return { id, type: 1, last_message_id: said[id]?.at(-1) ?? null } as APIChannel
+      },
+    },
+    host: {
+      addresses: async (since) => {
+        asked.push(since)
+        return addresses
+      },
+    },
+    cursor,
+    lanes,
+    directUserIds,
+    onMissed: async (one, guildId) => {
+      await onMissed(one)
+      missed.push([one.channel_id, one.id, guildId])
+    },
+    signal: stopped.signal,
+    log,
+    now: () => NOW,
+  })
+  let attempts = 0
+  /** Whether the cursor may go on. */
+  const isFree = async (): Promise<boolean> => {
+    attempts += 1
+    const later = nth(1_000_000 + attempts)
+    cursor.begin(later)
+    cursor.end(later)
+    await cursor.save()
+    return cursor.saved === later
+  }
+  return {
+    catchUp,
+    cursor,
+    lanes,
+    requests,
+    missed,
+    asked,
+    errors,
+    log,
+    stopped,
+    isFree,
+    /** When everything was looked at. */
+    done: async () => {
+      await expect.poll(isFree, { timeout: 30_000, interval: 10 }).toBe(true)
+      await lanes.idle()
+    },
+    server: (id: string, channels: Said, threads: Said = {}) => {
+      const all = (places: Said): unknown[] =>
+        Object.entries(places).map(([placeId, ids]) => ({ id: placeId, last_message_id: ids.at(-1) ?? null }))
+      catchUp.server({ id, channels: all(channels), threads: all(threads) } as GatewayGuildCreateDispatchData)
+    },
+  }
+}
+
+describe('what was missed', () => {
+  it('is asked for in the channels and threads with something newer, and only there', async () => {
+    const said = { '10': [nth(1)], '11': [nth(-1)], '12': [], '20': [nth(2)], '21': [nth(-2)] }
+    const { catchUp, server, requests, missed, done } = await setup({ said })
+    catchUp.begin(['5'])
+    catchUp.server({
+      id: '5',
+      channels: [
+        { id: '10', last_message_id: nth(1) },
+        { id: '11', last_message_id: nth(-1) },
+        { id: '12', last_message_id: null },
+        // A category.
+        { id: '13' },
+      ],
+      threads: [
+        { id: '20', last_message_id: nth(2) },
+        { id: '21', last_message_id: nth(-2) },
+      ],
+    } as unknown as GatewayGuildCreateDispatchData)
+    await done()
+    void server
+    expect([requests, missed]).toEqual([
+      [
+        ['10', AWAY_SINCE, 100],
+        ['20', AWAY_SINCE, 100],
+      ],
+      [
+        ['10', nth(1), '5'],
+        ['20', nth(2), '5'],
+      ],
+    ])
+  })
+
+  it('is not asked for where nothing is newer', async () => {
+    const { catchUp, server, requests, done } = await setup({ said: { '10': [nth(0)] } })
+    catchUp.begin(['5'])
+    server('5', { '10': [nth(0)] })
+    await done()
+    expect(requests).toEqual([])
+  })
+
+  it('comes oldest first, and before what is said now', async () => {
+    const said = { '10': nths(3) }
+    const { catchUp, server, lanes, missed, done } = await setup({ said })
+    catchUp.begin(['5'])
+    server('5', said)
+    void lanes.run('10', async () => {
+      missed.push(['10', 'now', '5'])
+    })
+    await done()
+    expect(missed.map(([, id]) => id)).toEqual([...nths(3), 'now'])
+  })
+
+  it.each([
+    [99, ['0']],
+    [100, ['0', '100']],
+    [250, ['0', '100', '200']],
+  ])('of %i messages is read in pages of 100', async (count, afters) => {
+    const said = { '10': nths(count) }
+    const { catchUp, server, requests, missed, done } = await setup({ said })
+    catchUp.begin(['5'])
+    server('5', said)
+    await done()
+    expect([requests, missed.map(([, id]) => id)]).toEqual([
+      afters.map((after) => ['10', nth(Number(after)), 100]),
+      nths(count),
+    ])
+  })
+
+  it('is not read without end', async () => {
+    const said = { '10': nths(1_050) }
+    const { catchUp, server, missed, done } = await setup({ said })
+    catchUp.begin(['5'])
+    server('5', said)
+    await done()
+    expect(missed.map(([, id]) => id)).toEqual(nths(1_000))
+  })
+
+  it('is not asked for when it is older than a day', async () => {
+    const said = { '10': [nth(-1), nth(1)] }
+    const { catchUp, server, requests, done } = await setup({ said, cursor: snowflakeAt(NOW - 72 * HOUR_MS) })
+    catchUp.begin(['5'])
+    server('5', said)
+    await done()
+    expect(requests).toEqual([['10', snowflakeAt(NOW - 24 * HOUR_MS), 100]])
+  })
+
+  it('is asked for of a server that was away itself', async () => {
+    const said = { '10': nths(1) }
+    const { server, missed, done } = await setup({ said })
+    server('5', said)
+    await done()
+    expect(missed).toEqual([['10', nth(1), '5']])
+  })
+
+  it('goes on after a message that could not be dealt with', async () => {
+    const said = { '10': nths(3) }
+    const { catchUp, server, missed, done } = await setup({
+      said,
+      onMissed: async ({ id }) => {
+        if (id === nth(2)) throw new Error('No such member')
+      },
+    })
+    catchUp.begin(['5'])
+    server('5', said)
+    await done()
+    expect(missed.map(([, id]) => id)).toEqual([nth(1), nth(3)])
+  })
+})
+
+describe('conversations that no server names', () => {
+  it('are read: threads that are archived and direct ones, of the last week', async () => {
+    const said = { '20': [nth(1)], '30': [nth(2)], '10': [nth(3)] }
+    const { catchUp, server, asked, missed, done } = await setup({ said, addresses: ['10/20', '30', '10'] })
+    catchUp.begin(['5'])
+    server('5', { '10': [nth(3)] })
+    await done()
+    expect([asked, missed.toSorted()]).toEqual([
+      [NOW - 7 * 24 * HOUR_MS],
+      [
+        ['10', nth(3), '5'],
+        ['20', nth(1), undefined],
+        ['30', nth(2), undefined],
+      ],
+    ])
+  })
+
+  it('are those of the people who may write directly, if there is something new', async () => {
+    const said = { '30': [nth(1)], '31': [nth(-1)], '32': [] }
+    const { catchUp, requests, missed, done } = await setup({ said, direct: { '1': '30', '2': '31', '3': '32' } })
+    catchUp.begin([])
+    await done()
+    expect([requests, missed]).toEqual([[['30', AWAY_SINCE, 100]], [['30', nth(1), undefined]]])
+  })
+
+  it('are read once, though they are known in two ways', async () => {
+    const said = { '30': nths(2) }
+    const { catchUp, missed, done } = await setup({ said, addresses: ['30'], direct: { '1': '30' } })
+    catchUp.begin([])
+    await done()
+    expect(missed.map(([, id]) => id)).toEqual(nths(2))
+  })
+
+  it('are read though somebody cannot be written to', async () => {
+    const said = { '20': [nth(1)], '30': [nth(2)] }
+    const { catchUp, missed, done } = await setup({
+      said,
+      addresses: ['10/20'],
+      direct: { '1': '30' },
+      directUserIds: ['404', '1'],
+    })
+    catchUp.begin([])
+    await done()
+    expect(missed.toSorted()).toEqual([
+      ['20', nth(1), undefined],
+      ['30', nth(2), undefined],
+    ])
+  })
+
+  it('are looked at when all servers have appeared, and not before', async () => {
+    const { catchUp, server, asked, done } = await setup({ said: {} })
+    catchUp.begin(['5', '6'])
+    server('5', {})
+    await new Promise(setImmediate)
+    const before = asked.length
+    server('6', {})
+    await done()
+    expect([before, asked.length]).toEqual([0, 1])
+  })
+})
+
+describe('a server that does not appear', () => {
+  it('keeps the others waiting for 15 seconds', async () => {
+    const { catchUp, asked, isFree } = await setup({ said: {} })
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    onTestFinished(() => {
+      vi.useRealTimers()
+    })
+    catchUp.begin(['5'])
+    await vi.advanceTimersByTimeAsync(14_999)
+    const before = [asked.length, await isFree()]
+    await vi.advanceTimersByTimeAsync(1)
+    expect([before, asked.length, await isFree()]).toEqual([[0, false], 1, true])
+  })
+
+  it('until later is asked for all the same since we were away', async () => {
+    const said = { '10': nths(2) }
+    const { catchUp, server, missed, isFree, lanes } = await setup({ said })
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    onTestFinished(() => {
+      vi.useRealTimers()
+    })
+    catchUp.begin(['5'])
+    await vi.advanceTimersByTimeAsync(15_000)
+    const hasGoneOn = await isFree()
+    server('5', said)
+    await lanes.idle()
+    expect([hasGoneOn, missed.map(([, id]) => id)]).toEqual([true, nths(2)])
+  })
+
+  it('is no longer waited for when a new session begins', async () => {
+    const said = { '10': nths(1) }
+    const { catchUp, server, missed, done } = await setup({ said })
+    catchUp.begin(['5', '6'])
+    catchUp.begin(['5'])
+    server('5', said)
+    await done()
+    expect(missed).toEqual([['10', nth(1), '5']])
+  })
+})
+
+describe('a channel that cannot be read', () => {
+  it('is asked for again after a failure of the network, without a gap', async () => {
+    const said = { '10': nths(150) }
+    const { catchUp, server, requests, missed, log, done } = await setup({
+      said,
+      failures: { '10': [new Error('socket hang up')] },
+    })
+    catchUp.begin(['5'])
+    server('5', said)
+    await done()
+    expect([requests, missed.map(([, id]) => id), log.logged[0]]).toEqual([
+      [
+        ['10', AWAY_SINCE, 100],
+        ['10', AWAY_SINCE, 100],
+        ['10', nth(100), 100],
+      ],
+      nths(150),
+      ['warn', 'discord.catch-up-failed', { channelId: '10', error: 'socket hang up' }],
+    ])
+  })
+
+  it('because it is gone or closed to us is left out, and the others are read', async () => {
+    const said = { '10': nths(1), '11': nths(1) }
+    const failures = { '10': [refusal(UNKNOWN_CHANNEL, 404)] }
+    const { catchUp, server, requests, missed, errors, done } = await setup({ said, failures })
+    catchUp.begin(['5'])
+    server('5', said)
+    await done()
+    expect([requests.length, missed, errors]).toEqual([2, [['11', nth(1), '5']], []])
+  })
+
+  it('is not asked for again when the channel stops', async () => {
+    const failures = { '10': Array.from({ length: 9 }, () => new Error('socket hang up')) }
+    const { catchUp, server, requests, stopped, lanes } = await setup({ said: {}, failures })
+    catchUp.begin(['5'])
+    server('5', { '10': nths(1) })
+    await expect.poll(() => requests.length).toBe(1)
+    stopped.abort()
+    await lanes.idle()
+    expect(requests.length).toBe(1)
+  })
+})
+
+it('the cursor stays where it is until everything was asked for', async () => {
+  const said = { '10': nths(2) }
+  let go = (): void => {}
+  const { catchUp, server, cursor, isFree, done } = await setup({
+    said,
+    onMissed: () => new Promise((resolve) => (go = resolve)),
+  })
+  const states: boolean[] = []
+  catchUp.begin(['5'])
+  states.push(await isFree())
+  server('5', said)
+  for (const id of nths(2)) {
+    await expect.poll(() => go.name).not.toBe('go')
+    states.push(await isFree())
+    void id
+    go()
+  }
+  await done()
+  expect([states, cursor.saved === AWAY_SINCE]).toEqual([[false, false, false], false])
+})
