@@ -24,7 +24,7 @@ export function configText({ schemaUrl, agentBackend, project, discord }: FirstS
     [
       comment('Directories that conversations can work in, by their ids.'),
       'projects: {',
-      `  ${quoted(project.id)}: {`,
+      `  ${keyOf(project.id)}: {`,
       `    directory: ${quoted(project.directory)},`,
       ...(discordChannel
         ? [
@@ -66,6 +66,10 @@ function discordSections({ token, owner }: NonNullable<FirstSettings['discord']>
 
 function quoted(text: string): string {
   return JSON5.stringify(text)
+}
+
+function keyOf(text: string): string {
+  return /^[A-Za-z_]\w*$/.test(text) ? text : quoted(text)
 }
 
 /** Names are other people's text: what would end the line stays out. */

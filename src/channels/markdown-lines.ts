@@ -80,7 +80,7 @@ export function readMarkdown(text: string, isFence: (fence: Fence) => boolean = 
         isDeep,
         isAfterBlank,
       })
-      columns.push(...itemColumns)
+      columns = [...columns, ...itemColumns]
     } else fence = undefined
     isAfterBlank = trimmedLength === 0 && !isInFence
     start = next
@@ -116,25 +116,29 @@ export function isCloser(line: string, { quote, marker, column }: Fence): boolea
 
 /** Inline code, in order. It may reach over lines of one paragraph. */
 export function findInlineCode(text: string, lines: MarkdownLine[]): Span[] {
+  return findParagraphs(lines).flatMap((paragraph) => findCodeIn(text, paragraph))
+}
+
+/** Inline code of one paragraph. */
+export function findCodeIn(text: string, { start, end }: Span): Span[] {
   const spans: Span[] = []
-  for (const { start, end } of findParagraphs(lines)) {
-    const runs = [...text.slice(start, end).matchAll(/`+/g)].map((match) => ({
-      start: start + match.index,
-      length: match[0].length,
-    }))
-    const partners: (number | undefined)[] = []
-    const nearest = new Map<number, number>()
-    for (const [index, { length }] of [...runs.entries()].toReversed()) {
-      partners[index] = nearest.get(length)
-      nearest.set(length, index)
-    }
-    for (let index = 0; index < runs.length; index += 1) {
-      const [run, partner] = [runs[index], partners[index]]
-      const last = partner === undefined ? undefined : runs[partner]
-      if (!run || !last || partner === undefined || isEscaped(text, run.start)) continue
-      spans.push({ start: run.start, end: last.start + last.length })
-      index = partner
-    }
+  const runs = Array.from(text.slice(start, end).matchAll(/`+/g), ({ 0: run, index }) => ({
+    start: start + index,
+    end: start + index + run.length,
+  }))
+  const partners: (number | undefined)[] = []
+  const nearest = new Map<number, number>()
+  for (let index = runs.length - 1; index >= 0; index -= 1) {
+    const length = (runs[index]?.end ?? 0) - (runs[index]?.start ?? 0)
+    partners[index] = nearest.get(length)
+    nearest.set(length, index)
+  }
+  for (let index = 0; index < runs.length; index += 1) {
+    const partner = partners[index]
+    const [first, last] = [runs[index], runs[partner ?? -1]]
+    if (partner === undefined || !first || !last || isEscaped(text, first.start)) continue
+    spans.push({ start: first.start, end: last.end })
+    index = partner
   }
   return spans
 }

@@ -4,9 +4,9 @@ import type { Readable, Writable } from 'node:stream'
 import type { z } from 'zod'
 import type { BackendName } from '../backends/types.js'
 import { CONFIG_FILE_NAME, expandHome, type GatewayConfig, loadConfig, loadConfigWithSources } from '../config.js'
-import { fileExists } from '../config-file.js'
+import { fileExists, readConfigFile } from '../config-file.js'
 import { sentenceOf } from '../config-problems.js'
-import { projectIdSchema, SETTING_NAMES, VARIABLES } from '../config-schema.js'
+import { projectIdSchema, VARIABLES } from '../config-schema.js'
 import { configText } from '../config-text.js'
 import { GatewayError, messageOf } from '../errors.js'
 import { makePrivateDirectory } from '../private-directory.js'
@@ -208,13 +208,14 @@ function freeBackup(file: string): string {
 /** What will not be as it was just answered. */
 function warningsOf(file: string, { environment, cwd, explicit }: InitOptions): string[] {
   const { config, sourceOf } = loadConfigWithSources(environment, file)
-  const variables = SETTING_NAMES.flatMap((name) =>
-    sourceOf(name) === 'environment' && name in VARIABLES ? [VARIABLES[name as keyof typeof VARIABLES].name] : [],
-  )
+  const written = readConfigFile(file)
+  const overridden = Object.entries(VARIABLES)
+    .filter(([key]) => key in written && sourceOf(key as keyof typeof VARIABLES) === 'environment')
+    .map(([, { name }]) => name)
   const near = resolve(cwd, CONFIG_FILE_NAME)
   return [
     ...config.warnings,
-    ...(variables.length > 0 ? [`Set in the environment, which wins over the file: ${variables.join(', ')}`] : []),
+    ...(overridden.length > 0 ? [`Set in the environment, which wins over the file: ${overridden.join(', ')}`] : []),
     ...(explicit === undefined && near !== file && fileExists(near)
       ? [`In this directory ${near} is read instead: start elsewhere, or name the file with --config ${file}`]
       : []),

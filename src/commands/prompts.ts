@@ -15,19 +15,24 @@ export interface Choice<Value extends string> {
 
 /** More would scroll away on a small terminal; the rest is reached with the arrows. */
 const MAX_CHOICES_SHOWN = 12
+const USUAL_COLUMNS = 80
+const USUAL_ROWS = 24
 
 /**
  * Questions to a person at a terminal.
  *
- * Contract: a question that is cancelled, or that nobody is left to answer, throws.
+ * Contract: a question that is cancelled, or that nobody is left to answer, throws. Nothing may be written before.
  */
 export class Prompts {
   readonly #ended = new AbortController()
 
   constructor(
     private readonly input: Readable,
-    private readonly output: Writable,
+    private readonly output: Writable & { columns?: number; rows?: number },
   ) {
+    // Some terminals do not know how large they are; Clack would write one character to a line.
+    if (output.columns === 0) output.columns = USUAL_COLUMNS
+    if (output.rows === 0) output.rows = USUAL_ROWS
     // Clack waits for ever when its input ends.
     input.once('end', this.#onEnd).once('close', this.#onEnd).on('keypress', this.#onKey)
   }
@@ -132,7 +137,7 @@ export class Prompts {
     }
     try {
       const answer = await ask({ input: this.input, output: this.output, signal: stop.signal })
-      if (typeof answer === 'symbol') throw new GatewayError('request_invalid', 'Cancelled.')
+      if (typeof answer === 'symbol') throw new GatewayError('request_invalid', 'Cancelled: nothing was written.')
       return typeof answer === 'string' ? (answer.trim() as Value) : answer
     } finally {
       for (const reason of reasons) reason.removeEventListener('abort', onStop)

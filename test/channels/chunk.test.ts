@@ -24,6 +24,159 @@ describe('chunkMarkdown, of any text', () => {
   })
 })
 
+describe('chunkMarkdown', () => {
+  it('leaves alone what fits, and gives nothing for nothing', () => {
+    expect(['  a\n\nb \n', '', ' \n\u00A0\t'].map((text) => chunkMarkdown(text, 50))).toEqual([['  a\n\nb \n'], [], []])
+  })
+
+  it('cuts between paragraphs, else between lines, else after a sentence, else at a space, else anywhere', () => {
+    const cases = [
+      `${words(30)}\n${words(5)}\n\n${words(20)}`,
+      `${words(30)}\n${words(15)}\n${words(10)}`,
+      `${words(30)}. Word ${words(10)}, e.g. ${words(20)}`,
+      `${words(45)} ${'y'.repeat(12)}`,
+      'x'.repeat(60),
+    ]
+    expect(cases.map((text) => chunkMarkdown(text, 50))).toEqual([
+      [`${words(30)}\n${words(5)}`, words(20)],
+      [`${words(30)}\n${words(15)}`, words(10)],
+      [`${words(30)}.`, `Word ${words(10)}, e.g. ${words(20)}`],
+      [words(45), 'y'.repeat(12)],
+      ['x'.repeat(50), 'x'.repeat(10)],
+    ])
+  })
+
+  it('fills a part rather than leave it nearly empty, if what follows must be cut anyway', () => {
+    const texts = [`Short.\n\n${words(48)}`, `Short.\n\n${words(70)}`]
+    expect(texts.map((text) => chunkMarkdown(text, 50).map(({ length }) => length))).toEqual([
+      [6, 48],
+      [47, 30],
+    ])
+  })
+
+  it('does not leave a heading or an announcement behind', () => {
+    const text = `${words(20)}\n\n## Title\n\nRun this:\n\n${words(30)}`
+    expect(chunkMarkdown(text, 52)).toEqual([words(20), `## Title\n\nRun this:\n\n${words(30)}`])
+  })
+
+  it('closes a fence that it cuts and opens it again as it was', () => {
+    const code = ['  if (a) {', '    b()', '  }', '', '  if (c) {', '    d()', '  }']
+    const fences = [
+      ['```ts', '```'],
+      ['~~~~ts title=a', '~~~~'],
+      ['   ```', '   ```'],
+    ] as const
+    expect(
+      fences.map(([open, close]) => chunkMarkdown(`Code:\n${[open, ...code, close].join('\n')}\nEnd.`, 50)),
+    ).toEqual(
+      fences.map(([open, close]) => [
+        `Code:\n${[open, ...code.slice(0, 4), close].join('\n')}`,
+        `${[open, ...code.slice(4), close].join('\n')}\nEnd.`,
+      ]),
+    )
+  })
+
+  it('closes a fence that was left open, also where no cut is needed', () => {
+    expect(['```ts\nlet a\n', 'Text\n~~~'].map((text) => chunkMarkdown(text, 50))).toEqual([
+      ['```ts\nlet a\n```'],
+      ['Text\n~~~\n~~~'],
+    ])
+  })
+
+  it('takes a shorter fence in a longer one for code', () => {
+    const inner = `\`\`\`js\n${words(20)}\n\`\`\``
+    expect(chunkMarkdown(`\`\`\`\`md\n${inner}\n\n${inner}\n\`\`\`\``, 50)).toEqual([
+      `\`\`\`\`md\n${inner}\n\n\`\`\`\``,
+      `\`\`\`\`md\n${inner}\n\`\`\`\``,
+    ])
+  })
+
+  it('keeps a fence whole where that is possible', () => {
+    const fence = `\`\`\`\n${words(30)}\n\`\`\``
+    expect(chunkMarkdown(`${words(12)}\n${fence}\n${words(8)}`, 50)).toEqual([words(12), `${fence}\n${words(8)}`])
+  })
+
+  it('opens again a fence in a list or in a quote where it was', () => {
+    const block = (first: string, lead: string, ...lines: string[]) =>
+      [first, ...[...lines, '```'].map((line) => `${lead}${line}`)].join('\n')
+    const code = ['const a = 1', 'const b = 2', 'const c = 3', 'const d = 4'] as const
+    const [a, b, c, d] = code
+    const texts = [
+      block('1. Item\n   - nested\n\n     ```ts', '     ', ...code),
+      block('- ```ts', '  ', ...code),
+      block('> ```ts', '> ', ...code),
+    ]
+    expect(texts.map((text) => chunkMarkdown(text, 60))).toEqual([
+      [
+        block('1. Item\n   - nested\n\n     ```ts', '     ', a),
+        block('     ```ts', '     ', b, c),
+        block('     ```ts', '     ', d),
+      ],
+      [block('- ```ts', '  ', a, b, c), block('  ```ts', '  ', d)],
+      [block('> ```ts', '> ', a, b, c), block('> ```ts', '> ', d)],
+    ])
+  })
+
+  it('cuts an info string that is longer than a part, and goes on with the code', () => {
+    const parts = chunkMarkdown(`\`\`\`${'i'.repeat(60)}\ncode\n\`\`\``, 50)
+    expect(parts).toEqual([`\`\`\`${'i'.repeat(43)}\n\`\`\``, `\`\`\`\n${'i'.repeat(17)}\ncode\n\`\`\``])
+  })
+
+  it('makes few parts of endless markers', () => {
+    const texts = ['`'.repeat(9_999), `x ${'~'.repeat(9_999)}`, `\`\`\`\n${'`'.repeat(9_999)}x\n\`\`\``]
+    expect(texts.map((text) => chunkMarkdown(text, 2000).length)).toEqual([11, 12, 7])
+  })
+
+  it('keeps items of a list whole, and nested ones before it cuts their text', () => {
+    const list = `- ${words(20)}\n- ${words(10)}\n  ${words(10)}\n- ${words(12)}\n  - ${words(14)}\n    ${words(9)}\n  - ${words(14)}`
+    expect(chunkMarkdown(list, 50)).toEqual([
+      `- ${words(20)}\n- ${words(10)}\n  ${words(10)}`,
+      `- ${words(12)}\n  - ${words(14)}\n    ${words(9)}`,
+      `  - ${words(14)}`,
+    ])
+  })
+
+  it('does not cut inline code or a link where another place exists', () => {
+    const texts = [
+      `${words(30)} \`a b c d e f g h i j k\` ${words(5)}`,
+      `${words(30)} [a b c d](https://example.com/a) b`,
+    ]
+    expect(texts.map((text) => chunkMarkdown(text, 50))).toEqual([
+      [words(30), `\`a b c d e f g h i j k\` ${words(5)}`],
+      [words(30), '[a b c d](https://example.com/a) b'],
+    ])
+  })
+
+  it('does not make a list, a heading or a fence of words in a sentence', () => {
+    const texts = [`${words(43)} - andmore of it`, `${words(43)} # andmore of it`, `${words(43)} \`\`\`a\`\`\` of it`]
+    expect(texts.map((text) => chunkMarkdown(text, 50)[0]?.length)).toEqual([45, 45, 39])
+  })
+
+  it('does not cut a character as a person sees it', () => {
+    const texts = ['🎉', FAMILY, '🇩🇪', 'e\u0301'].map((character) => `x${character.repeat(40)}`)
+    const parts = texts.map((text) => chunkMarkdown(text, 50)[0])
+    expect(parts).toEqual([
+      `x${'🎉'.repeat(24)}`,
+      `x${FAMILY.repeat(4)}`,
+      `x${'🇩🇪'.repeat(12)}`,
+      `x${'e\u0301'.repeat(24)}`,
+    ])
+  })
+
+  it('does not slow down with the length of the text', () => {
+    const texts = [`${words(40)}. `, '`', '```\n', '\n', '- a\n  b\n', 'x', '.', '[a](', `${FAMILY} `]
+    const started = process.cpuUsage()
+    for (const text of texts) chunkMarkdown(`\`${text.repeat(1_000_000 / text.length)}x`, 2000)
+    // A second each would be bad, and a quadratic step takes minutes.
+    expect(process.cpuUsage(started).user / 1_000_000).toBeLessThan(20)
+  })
+})
+
+/** A line of words of one length. */
+function words(length: number): string {
+  return 'abcd '.repeat(length).slice(0, length - 1) + 'z'
+}
+
 interface Marker {
   indent: string
   run: string

@@ -27,7 +27,7 @@ interface Setup {
   /** The channel of each user whom we can write to. */
   direct?: Record<string, string>
   directUserIds?: string[]
-  /** What the first requests to a channel end with. */
+  /** What the first requests about a channel or a user end with. */
   failures?: Record<string, Error[]>
   onMissed?: (message: APIMessage) => Promise<void>
 }
@@ -40,7 +40,11 @@ async function setup({ said, cursor: saved = AWAY_SINCE, addresses = [], direct 
   const errors: unknown[] = []
   const log = recordingLog()
   const stopped = new AbortController()
-  const cursor = new Cursor({ recall: async () => saved, remember: async () => {} }, () => NOW, () => {})
+  const cursor = new Cursor(
+    { recall: async () => saved, remember: async () => {} },
+    () => NOW,
+    () => {},
+  )
   await cursor.load()
   onTestFinished(async () => {
     stopped.abort()
@@ -59,6 +63,8 @@ async function setup({ said, cursor: saved = AWAY_SINCE, addresses = [], direct 
         return later.map((id) => message({ id, channel_id: channelId }))
       },
       directChannel: async (userId) => {
+        const failure = failures[userId]?.shift()
+        if (failure) throw failure
         const id = direct[userId]
         if (id === undefined) throw refusal(50_033)
         return { id, type: 1, last_message_id: said[id]?.at(-1) ?? null } as APIChannel
@@ -118,7 +124,7 @@ async function setup({ said, cursor: saved = AWAY_SINCE, addresses = [], direct 
 describe('what was missed', () => {
   it('is asked for in the channels and threads with something newer, and only there', async () => {
     const said = { '10': [nth(1)], '11': [nth(-1)], '12': [], '20': [nth(2)], '21': [nth(-2)] }
-    const { catchUp, server, requests, missed, done } = await setup({ said })
+    const { catchUp, requests, missed, done } = await setup({ said })
     catchUp.begin(['5'])
     catchUp.server({
       id: '5',
@@ -135,8 +141,7 @@ describe('what was missed', () => {
       ],
     } as unknown as GatewayGuildCreateDispatchData)
     await done()
-    void server
-    expect([requests, missed]).toEqual([
+    expect([requests.toSorted(), missed.toSorted()]).toEqual([
       [
         ['10', AWAY_SINCE, 100],
         ['20', AWAY_SINCE, 100],
@@ -274,6 +279,22 @@ describe('conversations that no server names', () => {
     ])
   })
 
+  it('are read though the network fails when they are looked for', async () => {
+    const said = { '20': [nth(1)], '30': [nth(2)] }
+    const { catchUp, missed, done } = await setup({
+      said,
+      addresses: ['10/20'],
+      direct: { '1': '30' },
+      failures: { '1': [new Error('socket hang up')] },
+    })
+    catchUp.begin([])
+    await done()
+    expect(missed.toSorted()).toEqual([
+      ['20', nth(1), undefined],
+      ['30', nth(2), undefined],
+    ])
+  })
+
   it('are looked at when all servers have appeared, and not before', async () => {
     const { catchUp, server, asked, done } = await setup({ said: {} })
     catchUp.begin(['5', '6'])
@@ -369,23 +390,21 @@ describe('a channel that cannot be read', () => {
   })
 })
 
-it('the cursor stays where it is until everything was asked for', async () => {
+it('the cursor stays where it is until everything was asked for and dealt with', async () => {
   const said = { '10': nths(2) }
-  let go = (): void => {}
-  const { catchUp, server, cursor, isFree, done } = await setup({
+  const gates: Array<() => void> = []
+  const { catchUp, server, isFree, done } = await setup({
     said,
-    onMissed: () => new Promise((resolve) => (go = resolve)),
+    onMissed: () => new Promise((resolve) => gates.push(resolve)),
   })
-  const states: boolean[] = []
   catchUp.begin(['5'])
-  states.push(await isFree())
+  const states = [await isFree()]
   server('5', said)
-  for (const id of nths(2)) {
-    await expect.poll(() => go.name).not.toBe('go')
+  for (const count of [1, 2]) {
+    await expect.poll(() => gates.length).toBe(count)
     states.push(await isFree())
-    void id
-    go()
+    gates.at(-1)?.()
   }
   await done()
-  expect([states, cursor.saved === AWAY_SINCE]).toEqual([[false, false, false], false])
+  expect([states, await isFree()]).toEqual([[false, false, false], true])
 })

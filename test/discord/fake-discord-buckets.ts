@@ -1,6 +1,6 @@
-// The rate limits of routes. A bucket belongs to a kind of request and a channel (or an interaction's token); its window
-// begins with the first request in it. Discord gives POST and PATCH of messages the same bucket name but counts them apart
-// (discord-api-docs issues 1442 and 8073); so does this.
+// The rate limits of routes. A bucket belongs to a kind of request and a channel (or an interaction's token); its
+// window begins with the first request in it. Discord gives POST and PATCH of messages the same bucket name but counts
+// them apart (discord-api-docs issues 1442 and 8073); so does this.
 
 export interface Limit {
   limit: number

@@ -1,5 +1,5 @@
-// The gateway socket: HELLO, IDENTIFY, READY, HEARTBEAT, RESUME and the events of the world, with the close codes of Discord.
-// Every session keeps its events under growing numbers, so that one who comes back gets what was missed.
+// The gateway socket: HELLO, IDENTIFY, READY, HEARTBEAT, RESUME and the events of the world, with the close codes of
+// Discord. Every session keeps its events under growing numbers, so that one who comes back gets what was missed.
 
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'

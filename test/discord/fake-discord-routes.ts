@@ -1,4 +1,5 @@
-// The HTTP API, version 10: what each route does. Who may call, how often, and what goes wrong on the way is not decided here.
+// The HTTP API, version 10: what each route does. Who may call, how often, and what goes wrong on the way is not
+// decided here.
 
 import { ApplicationFlags, MessageFlags, MessageType, PermissionFlagsBits } from 'discord.js'
 import type { APIApplicationCommand, APIMessage } from 'discord.js'

@@ -1,5 +1,5 @@
-// What exists on the fake Discord: people, guilds, channels, threads, messages. Every change is published as the gateway
-// event that Discord would send; who may see it is the gateway's affair.
+// What exists on the fake Discord: people, guilds, channels, threads, messages. Every change is published as the
+// gateway event that Discord would send; who may see it is the gateway's affair.
 
 import {
   ApplicationFlags,
@@ -233,7 +233,7 @@ export class World {
     return channel
   }
 
-  /** From a message it gets the id of it, and from a forum the id of its first message, which must be posted with it. */
+  /** From a message it gets that one's id. In a forum the first message gets the thread's: post it with the thread. */
   openThread(parent: FakeChannel, author: APIUser, name: string, from?: FakeMessage): FakeChannel {
     const now = this.now()
     const { guild } = parent

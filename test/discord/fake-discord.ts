@@ -1,7 +1,7 @@
 /**
- * A Discord on loopback, to which the unmodified discord.js client logs in: the HTTP API (version 10), the gateway socket and
- * the place where files lie, on one port. It keeps everything in memory, checks what it gets as Discord does, and can fail
- * in the ways that Discord fails.
+ * A Discord on loopback, to which the unmodified discord.js client logs in: the HTTP API (version 10), the gateway
+ * socket and the place where files lie, on one port. It keeps everything in memory, checks what it gets as Discord
+ * does, and can fail in the ways that Discord fails.
  *
  * ```ts
  * const discord = await FakeDiscord.start()
@@ -18,57 +18,61 @@
  *
  * Times are in milliseconds. `waitFor` polls and throws after its deadline.
  *
- * **Start and stop**: `FakeDiscord.start(): Promise<FakeDiscord>`, `stop(): Promise<void>`, `apiUrl` (ends with `/api`), `token`.
+ * **Start and stop**: `FakeDiscord.start(): Promise<FakeDiscord>`, `stop(): Promise<void>`, `apiUrl` (ends with
+ * `/api`), `token`.
  *
  * **World** (each change is told to the connected client, too):
- * - `bot`, `owner`: users. `applicationFlags`: which privileged intents are on; message content is, at the start. `makeTeam(users)`:
- *   the application belongs to a team.
- * - `addUser(name, { isBot? }): APIUser`; `addGuild({ name?, everyone?, botPermissions? }): FakeGuild`;
- *   `addRole(guild, name, { users?, permissions? }): APIRole`;
- *   `addChannel(guild, { name?, type?, parentId?, topic?, overwrites? }): FakeChannel`; `deleteChannel(channelId)`.
+ * - `bot`, `owner`: users. `applicationFlags`: which privileged intents are on; message content is, at the start.
+ *   `makeTeam(users)`: the application belongs to a team.
+ * - `addUser(name, { isBot? }): APIUser`; `addGuild({ name?, everyone?, botPermissions? }): FakeGuild`; `addRole(guild,
+ *   name, { users?, permissions? }): APIRole`; `addChannel(guild, { name?, type?, parentId?, topic?, overwrites? }):
+ *   FakeChannel`; `deleteChannel(channelId)`.
  * - `deny(channelId, permissions)`: takes permissions (`PermissionFlagsBits`) from the bot there; `0n` gives them back.
- * - `directChannel(user): FakeChannel`; `openThread(user, channelId, name, { from?, content? }): FakeChannel`: a person's thread,
- *   from a message, or in a forum with the first message; `archive(threadId, { isLocked? })`.
+ * - `directChannel(user): FakeChannel`; `openThread(user, channelId, name, { from?, content? }): FakeChannel`: a
+ *   person's thread, from a message, or in a forum with the first message; `archive(threadId, { isLocked? })`.
  *
  * **People**:
- * - `say(user, channelId, content, { mentions?, replyTo?, isReplyPinged?, attachments? }): APIMessage`. `mentions` puts `<@id>`
- *   before the content. `attachments` are `{ name, content, type? }`.
+ * - `say(user, channelId, content, { mentions?, replyTo?, isReplyPinged?, attachments? }): APIMessage`. `mentions` puts
+ *   `<@id>` before the content. `attachments` are `{ name, content, type? }`.
  * - `edit(message, content): APIMessage`, `delete(message)`, `react(user, message, emoji)`.
  * - `slash(user, channelId, name, options?): InteractionHandle`, `press(user, message, customId): InteractionHandle`,
- *   `autocomplete(user, channelId, name, option, typed, others?): Promise<Choice[]>`. The command must have been registered.
- *   Of the handle: `answer(deadlineMs?): Promise<string>` (the text that the person sees in the end, once it does not load any
- *   more), `acknowledged(deadlineMs?)`, `callback`, `response`, `isEphemeral`, `followUps`.
+ *   `autocomplete(user, channelId, name, option, typed, others?): Promise<Choice[]>`. The command must have been
+ *   registered. Of the handle: `answer(deadlineMs?): Promise<string>` (the text that the person sees in the end, once
+ *   it does not load any more), `acknowledged(deadlineMs?)`, `callback`, `response`, `isEphemeral`, `followUps`.
  *
- * **What is there**: `messagesIn(channelId): APIMessage[]` (oldest first, without Discord's own), `textsIn(channelId): string[]` (the
- * contents of those of the bot), `message(id)`, `threadOf(messageId): FakeChannel | undefined`, `threadsIn(channelId)`,
- * `reactionsOn(messageId): string[]` (the bot's), `buttonsOf(message): string[]` (custom ids), `typing`, `commands`,
- * `requests: LoggedRequest[]` and `requestsTo('POST /channels/:id/messages')`: each has `method`, `route`, `path`, `query`, `body`,
- * `files`, `at`, `status` (absent until and unless it was answered) and `fault`.
+ * **What is there**: `messagesIn(channelId): APIMessage[]` (oldest first, without Discord's own), `textsIn(channelId):
+ * string[]` (the contents of those of the bot), `message(id)`, `threadOf(messageId): FakeChannel | undefined`,
+ * `threadsIn(channelId)`, `reactionsOn(messageId): string[]` (the bot's), `buttonsOf(message): string[]` (custom ids),
+ * `typing`, `commands`, `requests: LoggedRequest[]` and `requestsTo('POST /channels/:id/messages')`: each has `method`,
+ * `route`, `path`, `query`, `body`, `files`, `at`, `status` (absent until and unless it was answered) and `fault`.
  *
- * **Waiting**: `waitFor(predicate, deadlineMs = 10_000): Promise<T>` gives the first value that is not undefined, null or false.
+ * **Waiting**: `waitFor(predicate, deadlineMs = 10_000): Promise<T>` gives the first value that is not undefined, null
+ * or false.
  *
- * **Rate limits**: `limits.postMessage = { limit: 5, perMs: 5_000 }` and so on. `bucketViolations`: requests beyond a bucket after an
- * answer had said that nothing remains; `overruns`: all beyond a bucket, also those that could not know. Both are lists.
+ * **Rate limits**: `limits.postMessage = { limit: 5, perMs: 5_000 }` and so on. `bucketViolations`: requests beyond a
+ * bucket after an answer had said that nothing remains; `overruns`: all beyond a bucket, also those that could not
+ * know. Both are lists.
  *
- * **Faults**: `fail(route, fault, times = 1)` with `{ kind: 'status' | 'rate-limit' | 'hang' | 'close' | 'reset', … }`, where
- * `hasEffect: true` means that the request was carried out and only its answer is lost; `:id` in a route is one part of the
- * path, `**` any number, `*` any method; files are `GET /attachments/**`. `failAtRandom({ rate, seed, routes?, faults? })`,
- * `clearFaults()`, `faultCount`.
+ * **Faults**: `fail(route, fault, times = 1)` with `{ kind: 'status' | 'rate-limit' | 'hang' | 'close' | 'reset', … }`,
+ * where `hasEffect: true` means that the request was carried out and only its answer is lost; `:id` in a route is one
+ * part of the path, `**` any number, `*` any method; files are `GET /attachments/**`. `failAtRandom({ rate, seed,
+ * routes?, faults? })`, `clearFaults()`, `faultCount`.
  *
- * **Gateway**: `isConnected` (somebody has READY, the guilds and all events), `identifies`, `resumes`; `dropSocket(code?)`, `requestReconnect()`, `invalidateSession({ isResumable? })`,
- * `refuseResume(times = 1)`, `duplicateNextMessage(times = 1)`, `beforeReady(act)` and `beforeGuilds(act)` (run at the next
- * IDENTIFY; what is said in them arrives too early), `pauseDelivery()`, `resumeDelivery()`, `goOffline()`, `comeOnline()`,
+ * **Gateway**: `isConnected` (somebody has READY, the guilds and all events), `identifies`, `resumes`;
+ * `dropSocket(code?)`, `requestReconnect()`, `invalidateSession({ isResumable? })`, `refuseResume(times = 1)`,
+ * `duplicateNextMessage(times = 1)`, `beforeReady(act)` and `beforeGuilds(act)` (run at the next IDENTIFY; what is said
+ * in them arrives too early), `pauseDelivery()`, `resumeDelivery()`, `goOffline()`, `comeOnline()`.
  *
  * **Clock**: `advance(ms)` for nonces, interactions and old messages. `settings`: see fake-discord-settings.ts.
  *
- * As in reality: a thread has the id of the message it was opened from, begins with a message of type 21, and opening it
- * changes the first message (MESSAGE_UPDATE without an edit). A nonce comes in MESSAGE_CREATE and in the answer to POST and in
- * no later read. Content is trimmed and at most 2,000 code points. POST and PATCH of messages have one bucket name and two
- * buckets. Too many edits of old messages are a 429 with code 30046. Without the intent the content of what is not addressed to
- * the bot is empty, and a reply is addressed to the bot when it pings.
+ * As in reality: a thread has the id of the message it was opened from, begins with a message of type 21, and opening
+ * it changes the first message (MESSAGE_UPDATE without an edit). A nonce comes in MESSAGE_CREATE and in the answer to
+ * POST and in no later read. Content is trimmed and at most 2,000 code points. POST and PATCH of messages have one
+ * bucket name and two buckets. Too many edits of old messages are a 429 with code 30046. Without the intent the content
+ * of what is not addressed to the bot is empty, and a reply is addressed to the bot when it pings.
  *
- * Not as in reality: any number of IDENTIFYs at once and of payloads on a socket, no global limit (order it as a fault), no
- * private threads, no commands of a single guild, no embeds of links. People may write everywhere.
+ * Not as in reality: any number of IDENTIFYs at once and of payloads on a socket, no global limit (order it as a
+ * fault), no private threads, no commands of a single guild, no embeds of links. People may write everywhere.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -86,7 +86,7 @@ export class QueueModel {
           conversationId,
           reason: expect.stringContaining(`${waiting} messages wait`),
         }
-      : { status: 'accepted', messageId: id, conversationId, position: ahead }
+      : { status: 'accepted', messageId: id, conversationId, position: ahead, notes: [] }
     mustBe(acceptance, expected)
     const message: ModelMessage = {
       id,

@@ -25,11 +25,12 @@ describeEngines('the queue', (engine) => {
       const { say, store } = await setup(engine)
       const acceptances = [await say('one'), await say('two'), await say('other', { address: 'b' })]
       const [first, second, other] = acceptances
+      const taken = { status: 'accepted', notes: [] }
       expect([acceptances, await store.inbox.get(first?.messageId ?? '')]).toEqual([
         [
-          { status: 'accepted', messageId: expect.any(String), conversationId: first?.conversationId, position: 0 },
-          { status: 'accepted', messageId: second?.messageId, conversationId: first?.conversationId, position: 1 },
-          { status: 'accepted', messageId: other?.messageId, conversationId: other?.conversationId, position: 0 },
+          { ...taken, messageId: expect.any(String), conversationId: first?.conversationId, position: 0 },
+          { ...taken, messageId: second?.messageId, conversationId: first?.conversationId, position: 1 },
+          { ...taken, messageId: other?.messageId, conversationId: other?.conversationId, position: 0 },
         ],
         {
           id: first?.messageId,
@@ -616,6 +617,98 @@ describeEngines('the queue', (engine) => {
         [expect.objectContaining({ code: 'request_invalid' })],
         [messageId],
       ])
+    })
+  })
+
+  describe('edit', () => {
+    const textOf = async (store: Store, messageId: string) => (await store.inbox.get(messageId))?.text
+
+    it('changes the text of a message that waits, which keeps its place', async () => {
+      const { say, take, queue } = await setup(engine)
+      for (const platformId of ['one', 'two', 'three']) await say(platformId)
+      const outcomes = [await queue.edit(CHANNEL, 'two', 'Changed 🙂'), await queue.edit(CHANNEL, 'one', 'First')]
+      const texts: string[] = []
+      for (let count = 0; count < 3; count++) {
+        const work = await take()
+        texts.push(work.message.text)
+        await queue.settle(work, answered())
+      }
+      expect([outcomes, texts]).toEqual([
+        ['changed', 'changed'],
+        ['First', 'Changed 🙂', 'Hello three'],
+      ])
+    })
+
+    it('changes a message that waits to be tried again', async () => {
+      const { say, take, queue, clock } = await setup(engine)
+      await say('one')
+      const run = { id: 'none', result: RESULT }
+      await queue.settle(await take(), { kind: 'retry', at: 5_000, isAttempt: true, run })
+      const outcome = await queue.edit(CHANNEL, 'one', 'Changed')
+      clock.now = 5_000
+      expect([outcome, (await take()).message.text]).toEqual(['changed', 'Changed'])
+    })
+
+    it('comes too late for a message that an agent has begun with', async () => {
+      const { say, take, queue, store } = await setup(engine)
+      const { messageId } = await say('one')
+      await take()
+      expect([await queue.edit(CHANNEL, 'one', 'Changed'), await textOf(store, messageId)]).toEqual([
+        'late',
+        'Hello one',
+      ])
+    })
+
+    it.each<[state: string, finish: (stage: Stage, messageId: string) => Promise<unknown>]>([
+      ['answered', async ({ queue, take }) => queue.settle(await take(), answered())],
+      ['cancelled', async ({ queue, take }) => queue.settle(await take(), { kind: 'cancelled' })],
+      ['failed', async ({ queue, take }) => queue.settle(await take(), { kind: 'failed', problem: 'p', reply: REPLY })],
+      ['dropped', ({ queue }, messageId) => queue.drop(messageId)],
+    ])('comes too late for a message that is %s', async (state, finish) => {
+      const stage = await setup(engine)
+      const { messageId } = await stage.say('one')
+      await finish(stage, messageId)
+      const outcome = await stage.queue.edit(CHANNEL, 'one', 'Changed')
+      const message = await stage.store.inbox.get(messageId)
+      expect([outcome, message?.state, message?.text]).toEqual(['late', state, 'Hello one'])
+    })
+
+    it('knows no message of another id or of another channel', async () => {
+      const { say, queue, store } = await setup(engine)
+      const { messageId } = await say('one')
+      expect([
+        await queue.edit(CHANNEL, 'two', 'Changed'),
+        await queue.edit('mail', 'one', 'Changed'),
+        await textOf(store, messageId),
+      ]).toEqual(['unknown', 'unknown', 'Hello one'])
+    })
+
+    it('leaves NUL out', async () => {
+      const { say, queue, take } = await setup(engine)
+      await say('one')
+      await queue.edit(CHANNEL, 'one', 'Chan\0ged\0')
+      expect((await take()).message.text).toBe('Changed')
+    })
+
+    it.each([
+      ['empty', ' \n\0'],
+      ['too long', 'x'.repeat(MAX_MESSAGE_CHARACTERS + 1)],
+    ])('leaves a message as it is when the new text is %s', async (_, text) => {
+      const { say, queue, take } = await setup(engine)
+      await say('one')
+      await queue.edit(CHANNEL, 'one', text)
+      expect((await take()).message.text).toBe('Hello one')
+    })
+
+    it('has changed what the agent gets, or is late, when somebody takes the message at the same moment', async () => {
+      const { say, queue, other } = await setup(engine)
+      for (let count = 0; count < 20; count++) {
+        await say(`${count}`, { address: `${count}` })
+        const [outcome, early] = await Promise.all([queue.edit(CHANNEL, `${count}`, 'Changed'), other.claim([CHANNEL])])
+        // A claim leaves alone what is being changed.
+        const work = early ?? (await other.claim([CHANNEL]))
+        expect(work?.message.text).toBe(outcome === 'changed' ? 'Changed' : `Hello ${count}`)
+      }
     })
   })
 

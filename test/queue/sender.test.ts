@@ -59,6 +59,7 @@ async function setup(send: Channel['send'] = async () => {}, options: Partial<Se
   onTestFinished(() => sender.stop(0))
 
   return {
+    store,
     outbox,
     clock,
     sender,
@@ -105,6 +106,8 @@ describe('a reply', () => {
           idempotencyKey: 'r1',
           address: 'a',
           messageId: 'm-r1',
+          createdAt: START,
+          attempt: 1,
         },
       ],
       [['sent', 'r1', undefined]],
@@ -128,6 +131,54 @@ describe('a reply', () => {
     await expect.poll(() => attempts.length).toEqual(9)
     const times = delays.reduce<number[]>((sums, delayMs) => [...sums, (sums.at(-1) ?? 0) + delayMs], [0])
     expect(attempts).toEqual(times.map((at) => ({ text: 'text of r1', key: 'r1', at })))
+  })
+
+  it('tells when it was made, which attempt it is, and what the platform calls the message it answers', async () => {
+    const seen: Partial<OutgoingReply>[] = []
+    const { store, clock, add, look, putOff } = await setup(async (reply) => {
+      const { idempotencyKey, messageId, platformId, createdAt, attempt } = reply
+      seen.push({
+        idempotencyKey,
+        attempt,
+        createdAt,
+        ...(messageId && { messageId }),
+        ...(platformId && { platformId }),
+      })
+      if (attempt < 3) throw new Error('The platform is down')
+    })
+    await add('r1')
+    const message = {
+      conversationId: 'c-a',
+      channel: 'test',
+      platformId: 'p-1',
+      kind: 'message',
+      author: 'ann',
+    } as const
+    await store.inbox.add({ ...message, id: 'm-r1', seq: 1, text: 'hello' }, 'open', null, START)
+    for (const delayMs of [1_000, 2_000]) {
+      const before = putOff()
+      await look()
+      await expect.poll(putOff).toEqual(before + 1)
+      clock.now += delayMs
+    }
+    await look()
+    const about = { idempotencyKey: 'r1', messageId: 'm-r1', platformId: 'p-1', createdAt: START }
+    await expect.poll(() => seen).toEqual([1, 2, 3].map((attempt) => ({ ...about, attempt })))
+  })
+
+  it('goes with all that was put into it', async () => {
+    const { add, look, sent } = await setup()
+    const reply = {
+      text: 'Here it is.',
+      notes: [],
+      isError: true,
+      files: [{ path: 'plot.png', directory: '/work' }],
+      canRetry: true,
+      waitsUntil: START + 5,
+    } as const
+    await add('r1', 'a', { reply: { ...reply, notes: [], files: [...reply.files] } })
+    await look()
+    await expect.poll(() => sent).toMatchObject([reply])
   })
 
   it('that expires is kept as undelivered, with the last problem, and reported', async () => {

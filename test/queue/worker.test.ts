@@ -4,6 +4,7 @@ import { GatewayError } from '../../src/errors.js'
 import { Queue, type Work } from '../../src/queue/queue.js'
 import { Worker, type WorkerOptions } from '../../src/queue/worker.js'
 import type { TurnListener, TurnOutcome } from '../../src/runtime/agent-runtime.js'
+import { explainFailure } from '../../src/runtime/explain-failure.js'
 import type { Outbox } from '../../src/store/outbox.js'
 import type { Store } from '../../src/store/store.js'
 import { openTestStore } from '../engines.js'
@@ -24,11 +25,14 @@ interface OpenTurn {
 interface SetupOptions extends Partial<WorkerOptions> {
   /** Whether turns go on although they are told to stop. */
   isDeaf?: boolean
+  /** Whether the channel takes files. */
+  canSendFiles?: boolean
   wrapStore?: (store: Store) => Store
   wrapQueue?: (queue: Queue) => Queue
 }
 
-async function setup({ isDeaf = false, wrapStore = same, wrapQueue = same, ...options }: SetupOptions = {}) {
+async function setup(setupOptions: SetupOptions = {}) {
+  const { isDeaf = false, canSendFiles = false, wrapStore = same, wrapQueue = same, ...options } = setupOptions
   const plainStore = await openTestStore({ file: ':memory:' })
   const store = wrapStore(plainStore)
   const clock = { now: START }
@@ -53,7 +57,7 @@ async function setup({ isDeaf = false, wrapStore = same, wrapQueue = same, ...op
       plan: (work) => ({
         backend: 'claude',
         directory: '/work',
-        canSendFiles: false,
+        canSendFiles,
         run: (runId, signal, listener) =>
           new Promise((resolve) => {
             const finish: OpenTurn['finish'] = (result, more) => resolve({ result, notes: [], ...more })
@@ -122,6 +126,9 @@ function same<T>(value: T): T {
 
 const answer = (text: string, notes: string[] = []) => ({ text, notes, isError: false })
 
+/** What a person gets of a message that has failed for good. */
+const failure = (text: string, notes: string[] = []) => ({ text, notes, isError: true, canRetry: true })
+
 describe('a turn', () => {
   it('becomes a reply with its notes, keeps the session and goes through the steps in order', async () => {
     const { store, say, turn, idle, replies, stateOf, steps } = await setup()
@@ -184,6 +191,52 @@ describe('a turn', () => {
     expect(await store.sessions.get(conversationId)).toBeUndefined()
   })
 
+  it('sends the files that its answer names where the channel takes files', async () => {
+    const { say, turn, idle, replies } = await setup({ canSendFiles: true })
+    await say('a', 'draw it')
+    const { finish } = await turn(1)
+    finish(succeeded('Here it is.\n\nMEDIA:out/plot.png\nMEDIA: "/work/two words.pdf"\n\nAnything else?'))
+    await idle()
+    await say('b', 'hello')
+    const other = await turn(2)
+    other.finish(succeeded('No MEDIA:file here.'))
+    await idle()
+    const files = ['out/plot.png', '/work/two words.pdf'].map((path) => ({ path, directory: '/work' }))
+    expect(await replies()).toEqual([
+      { ...answer('Here it is.\n\nAnything else?'), files },
+      answer('No MEDIA:file here.'),
+    ])
+  })
+
+  it('keeps the lines that name files where the channel takes none', async () => {
+    const { say, turn, idle, replies } = await setup()
+    await say('a', 'draw it')
+    const { finish } = await turn(1)
+    finish(succeeded('Here it is.\n\nMEDIA:out/plot.png'))
+    await idle()
+    expect(await replies()).toEqual([answer('Here it is.\n\nMEDIA:out/plot.png')])
+  })
+
+  it('is on record with its agent, model and directory', async () => {
+    const plan: WorkerOptions['plan'] = () => ({
+      backend: 'codex',
+      model: 'large',
+      directory: '/projects/here',
+      canSendFiles: false,
+      run: async () => ({ result: succeeded('hi', { sessionId: 's1' }), notes: [] }),
+    })
+    const { store, say, replies } = await setup({ plan })
+    await say('a', 'hello')
+    await expect.poll(replies).toEqual([answer('hi')])
+    const [run] = await store.runs.list(1)
+    expect([run?.backend, run?.model, run?.directory, run?.sessionId]).toEqual([
+      'codex',
+      'large',
+      '/projects/here',
+      's1',
+    ])
+  })
+
   it('that cannot be planned is a dead letter, and the person reads why', async () => {
     const problem = 'The project x of this conversation is not configured any more.'
     const plan = () => {
@@ -192,10 +245,7 @@ describe('a turn', () => {
     const { store, say, replies } = await setup({ plan })
     const messageId = await say('a', 'hello')
     await expect.poll(async () => (await store.inbox.get(messageId))?.state).toEqual('failed')
-    expect([await replies(), (await store.inbox.get(messageId))?.problem]).toEqual([
-      [{ text: problem, notes: [], isError: true }],
-      problem,
-    ])
+    expect([await replies(), (await store.inbox.get(messageId))?.problem]).toEqual([[failure(problem)], problem])
   })
 
   it('that breaks counts as a failed attempt, and is tried again', async () => {
@@ -398,7 +448,7 @@ describe('a turn that fails', () => {
         { state: 'ready', inMs: 20_000, failures: 3 },
       ],
       replyCounts: [0, 0, 0],
-      replies: [{ text: 'Overloaded', notes: [], isError: true }],
+      replies: [failure(explainFailure({ reason: 'exit', message: 'Overloaded', report: '' }, 'claude', START))],
       waiting: [],
       state: 'failed',
       deadLetters: [{ id: messageId, problem: 'exit: Overloaded' }],
@@ -414,10 +464,24 @@ describe('a turn that fails', () => {
     const second = await turn(2)
     second.finish(succeeded('hi'))
     await idle()
-    expect([await stateOf(messageId), await replies()]).toEqual([
-      'failed',
-      [{ text: 'Not logged in', notes: ['A note.'], isError: true }, answer('hi')],
-    ])
+    const text = explainFailure({ reason: 'auth', message: 'Not logged in', report: '' }, 'claude', START)
+    expect([await stateOf(messageId), await replies()]).toEqual(['failed', [failure(text, ['A note.']), answer('hi')]])
+  })
+
+  it('by a limit again and again is a dead letter that tells until when, as of now', async () => {
+    const { clock, worker, say, turn, idle, replies, waiting } = await setup()
+    await say('a', 'hello')
+    for (let attempt = 1; attempt <= 4; attempt += 1) {
+      const { finish } = await turn(attempt)
+      finish(failed('rate_limit', 'Slow down', clock.now + 59_000))
+      await idle()
+      clock.now += (await waiting())[0]?.inMs ?? 0
+      worker.wake()
+    }
+    const text =
+      'The limit of claude is reached until 03:08 UTC. Send the message again after that, or choose another agent ' +
+      'with /backend.\n\nIt said: Slow down'
+    expect([clock.now - START, await replies()]).toEqual([3 * 59_000, [failure(text)]])
   })
 
   it('keeps the next message of its conversation waiting while it waits itself', async () => {
@@ -450,7 +514,7 @@ describe('a turn that fails', () => {
     expect([wait, answered.work.claim.failures, await replies()]).toEqual([
       [{ state: 'ready', inMs: 3_605_000, failures: 0 }],
       0,
-      [answer(note), answer('hi')],
+      [{ ...answer(note), waitsUntil: START + 3_605_000 }, answer('hi')],
     ])
   })
 })
@@ -545,7 +609,7 @@ describe('a lease', () => {
     }
     worker.wake()
     const text = 'The gateway ended 11 times while this was worked on.'
-    await expect.poll(replies).toEqual([{ text, notes: [], isError: true }])
+    await expect.poll(replies).toEqual([failure(text)])
     expect(turns).toEqual([])
   })
 })
@@ -570,6 +634,29 @@ describe('cancelling', () => {
       true,
       [answer('hi'), answer('ho')],
     ])
+  })
+
+  it('of one message ends its turn, and leaves that of another message alone', async () => {
+    const { worker, say, turn, replies, stateOf, idle } = await setup()
+    const messageId = await say('a', 'one')
+    const nextId = await say('a', 'two')
+    const { conversationId } = (await turn(1)).work.claim
+    const early = await worker.cancel(conversationId, nextId)
+    const stateBefore = await stateOf(messageId)
+    const stopped = await worker.cancel(conversationId, messageId)
+    const { signal, finish } = await turn(2)
+    const late = await worker.cancel(conversationId, messageId)
+    const wasLeftAlone = !signal.aborted
+    finish(succeeded('hi'))
+    await idle()
+    expect({ early, stateBefore, stopped, late, wasLeftAlone, replies: await replies() }).toEqual({
+      early: undefined,
+      stateBefore: 'open',
+      stopped: { messageId, backend: 'claude', durationMs: 0 },
+      late: undefined,
+      wasLeftAlone: true,
+      replies: [answer('hi')],
+    })
   })
 
   it('keeps an answer that came first', async () => {

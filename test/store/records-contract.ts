@@ -503,6 +503,154 @@ export function describeRecordsContract(engine: TestEngine): void {
       [{ at: NOW, actor: 'ann', action: 'drop', subject: 'one' }],
     ])
   })
+
+  describe('what a conversation has of where it is', () => {
+    const setup = async () => {
+      const { conversations } = (await createStage(engine)).store
+      const enter = (id: string, place: Partial<Place> & { channel?: string } = {}, now = 1) =>
+        conversations.enter({ channel: CHANNEL, address: id, ...place }, id, now)
+      const choicesOf = async (id: string) => {
+        const { id: _, channel, address, ...choices } = (await conversations.get(id)) ?? {}
+        return choices
+      }
+      return { conversations, enter, choicesOf }
+    }
+
+    it('is the same by id and by address', async () => {
+      const { conversations, enter } = await setup()
+      await enter('room')
+      await enter('thread', { parent: 'room', projectId: 'given' })
+      await conversations.configure('room', { backend: 'codex' })
+      const thread = { id: 'thread', channel: CHANNEL, address: 'thread', projectId: 'given', backend: 'codex' }
+      expect([await conversations.get('thread'), await conversations.find(CHANNEL, 'thread')]).toEqual([thread, thread])
+    })
+
+    it('is an agent with its model: one of its own takes neither from above', async () => {
+      const { conversations, enter, choicesOf } = await setup()
+      await enter('room')
+      await conversations.configure('room', { backend: 'codex', model: 'large' })
+      for (const id of ['none', 'agent', 'model']) await enter(id, { parent: 'room' })
+      await conversations.configure('agent', { backend: 'pi' })
+      await conversations.configure('model', { model: 'small' })
+      expect([await choicesOf('none'), await choicesOf('agent'), await choicesOf('model')]).toEqual([
+        { backend: 'codex', model: 'large' },
+        { backend: 'pi' },
+        { model: 'small' },
+      ])
+    })
+
+    it('is its own choice of a project first, then that from above, then what the operator gave', async () => {
+      const { conversations, enter, choicesOf } = await setup()
+      await enter('room', { projectId: 'given to the room' })
+      await enter('thread', { parent: 'room', projectId: 'given' })
+      const steps = [await choicesOf('thread')]
+      await conversations.configure('room', { projectId: 'of the room' })
+      steps.push(await choicesOf('thread'))
+      await conversations.configure('thread', { projectId: 'own' })
+      steps.push(await choicesOf('thread'))
+      await conversations.configure('thread', { projectId: null })
+      await conversations.configure('room', { projectId: null })
+      steps.push(await choicesOf('thread'), await choicesOf('room'))
+      expect(steps.map(({ projectId }) => projectId)).toEqual([
+        'given',
+        'of the room',
+        'own',
+        'given',
+        'given to the room',
+      ])
+    })
+
+    it('is what the operator gives now: that of earlier is forgotten', async () => {
+      const { enter, choicesOf } = await setup()
+      await enter('thread', { parent: 'room', projectId: 'earlier' })
+      await enter('thread', { parent: 'room', projectId: 'now' })
+      const given = await choicesOf('thread')
+      await enter('thread', { parent: 'room' })
+      expect([given, await choicesOf('thread')]).toEqual([{ projectId: 'now' }, {}])
+    })
+
+    it('is nothing of one above that is not there, is in another channel, or is two steps up', async () => {
+      const { conversations, enter, choicesOf } = await setup()
+      await enter('lonely', { parent: 'nowhere' })
+      await enter('room of mail', { channel: 'mail', address: 'room' })
+      await conversations.configure('room of mail', { backend: 'codex' })
+      await enter('thread', { parent: 'room' })
+      await enter('top')
+      await conversations.configure('top', { backend: 'pi' })
+      await enter('middle', { parent: 'top' })
+      await enter('bottom', { parent: 'middle' })
+      expect([await choicesOf('lonely'), await choicesOf('thread'), await choicesOf('bottom')]).toEqual([{}, {}, {}])
+    })
+
+    it('is when something happened there, latest first and each channel for itself', async () => {
+      const { conversations, enter } = await setup()
+      await enter('a', {}, NOW)
+      await enter('b', {}, NOW + 1)
+      await enter('c', {}, NOW + 2)
+      await enter('d', { channel: 'mail' }, NOW + 3)
+      await conversations.nextSeq('a', NOW + 4)
+      expect([
+        await conversations.addresses(CHANNEL, NOW + 2),
+        await conversations.addresses(CHANNEL, 0),
+        await conversations.addresses('mail', 0),
+        await conversations.addresses('none', 0),
+      ]).toEqual([['a', 'c'], ['a', 'c', 'b'], ['d'], []])
+    })
+  })
+
+  describe('what a channel must still know', () => {
+    it('is its last word, under each name and of each channel', async () => {
+      const { channelValues } = (await createStage(engine)).store
+      await channelValues.set(CHANNEL, 'cursor', '1', NOW)
+      await channelValues.set(CHANNEL, 'cursor', `it's "2" 🙂`, NOW + 1)
+      await channelValues.set(CHANNEL, 'other', '3', NOW)
+      await channelValues.set('mail', 'cursor', '4', NOW)
+      expect([
+        await channelValues.get(CHANNEL, 'cursor'),
+        await channelValues.get(CHANNEL, 'other'),
+        await channelValues.get('mail', 'cursor'),
+        await channelValues.get('mail', 'other'),
+      ]).toEqual([`it's "2" 🙂`, '3', '4', undefined])
+    })
+
+    it('can be claimed once, by name and channel', async () => {
+      const { channelValues } = (await createStage(engine)).store
+      expect([
+        await channelValues.claim(CHANNEL, 'one', NOW),
+        await channelValues.claim(CHANNEL, 'one', NOW + 1),
+        await channelValues.claim(CHANNEL, 'two', NOW),
+        await channelValues.claim('mail', 'one', NOW),
+      ]).toEqual([true, false, true, true])
+    })
+
+    it('is claimed by one of many who try at once', async () => {
+      const { channelValues } = (await createStage(engine)).store
+      const claims = await Promise.all(Array.from({ length: 10 }, () => channelValues.claim(CHANNEL, 'one', NOW)))
+      expect(claims.filter(Boolean)).toEqual([true])
+    })
+
+    it('is not claimed any more when it was set, and stays', async () => {
+      const { channelValues } = (await createStage(engine)).store
+      await channelValues.set(CHANNEL, 'cursor', '1', NOW)
+      expect([await channelValues.claim(CHANNEL, 'cursor', NOW), await channelValues.get(CHANNEL, 'cursor')]).toEqual([
+        false,
+        '1',
+      ])
+    })
+
+    it('is claims of some time; what was set stays for ever', async () => {
+      const { channelValues } = (await createStage(engine)).store
+      await channelValues.claim(CHANNEL, 'old', NOW)
+      await channelValues.claim(CHANNEL, 'new', NOW + 1)
+      await channelValues.set(CHANNEL, 'cursor', '1', NOW)
+      await channelValues.forgetClaims(NOW + 1)
+      expect([
+        await channelValues.claim(CHANNEL, 'old', NOW + 2),
+        await channelValues.claim(CHANNEL, 'new', NOW + 2),
+        await channelValues.get(CHANNEL, 'cursor'),
+      ]).toEqual([true, false, '1'])
+    })
+  })
 }
 
 async function createRuns(engine: TestEngine) {

@@ -18,7 +18,6 @@ import {
 /** Of https://discord.com/developers/docs/topics/opcodes-and-status-codes#json */
 export const UNKNOWN_CHANNEL = 10003
 export const UNKNOWN_MESSAGE = 10008
-export const TOO_MANY_OLD_EDITS = 30046
 export const MISSING_ACCESS = 50001
 export const MISSING_PERMISSIONS = 50013
 export const THREAD_ARCHIVED = 50083
@@ -86,8 +85,14 @@ export class DiscordApi {
     })) as APIMessage
   }
 
-  async edit(channelId: string, messageId: string, message: RESTPatchAPIChannelMessageJSONBody): Promise<void> {
-    await this.rest.patch(`/channels/${channelId}/messages/${messageId}`, { body: { ...message, allowed_mentions } })
+  async edit(
+    channelId: string,
+    messageId: string,
+    message: RESTPatchAPIChannelMessageJSONBody,
+    signal?: AbortSignal,
+  ): Promise<void> {
+    const body = { ...message, allowed_mentions }
+    await this.rest.patch(`/channels/${channelId}/messages/${messageId}`, { body, ...(signal && { signal }) })
   }
 
   async remove(channelId: string, messageId: string): Promise<void> {

@@ -35,11 +35,11 @@ interface ConnectionOptions {
 
 const FIRST_PAUSE_MS = 1_000
 const LONGEST_PAUSE_MS = 60_000
+const CLOSE_WITHIN_MS = 2_000
 
 export class Connection {
   readonly #closed = new AbortController()
   #client: Client | undefined
-  #running: Promise<void> | undefined
 
   constructor(private readonly options: ConnectionOptions) {}
 
@@ -68,14 +68,14 @@ export class Connection {
   /** Contract: settles after the first attempt, whatever came of it; the connection is then kept until `close`. */
   async open(): Promise<void> {
     await new Promise<void>((resolve) => {
-      this.#running = this.#keepOpen(resolve)
+      void this.#keepOpen(resolve)
     })
   }
 
   async close(): Promise<void> {
     this.#closed.abort()
-    await this.#client?.destroy()
-    await this.#running
+    // discord.js waits for ever when it is ended while it connects.
+    await Promise.race([this.#client?.destroy(), sleep(CLOSE_WITHIN_MS, undefined, { ref: false })])
   }
 
   async #keepOpen(onAttempt: () => void): Promise<void> {

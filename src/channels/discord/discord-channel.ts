@@ -103,7 +103,7 @@ export class DiscordChannel implements Channel {
     const botId = this.#session?.identity.botId
     if (botId === undefined) throw new Error('Discord has not been reached yet')
     const live = this.#live.get(messageId)
-    await live?.stop()
+    live?.stop()
     await postReply(reply, { api: this.#api, destinations: this.#destinations, botId, signal })
     const leftover = live || this.#taken.has(messageId) ? undefined : await this.#leftover(address, messageId)
     if (leftover) await removeMessage(this.#api, leftover)
@@ -131,7 +131,7 @@ export class DiscordChannel implements Channel {
   async close(): Promise<void> {
     await this.#starting
     await this.#connection.close()
-    await Promise.all([...this.#live.values()].map((live) => live.stop()))
+    for (const live of this.#live.values()) live.stop()
   }
 
   async #connect(host: ChannelHost): Promise<void> {
@@ -252,6 +252,7 @@ export class DiscordChannel implements Channel {
       messageId,
       leftover: async () => (this.#taken.has(messageId) ? undefined : this.#leftover(address, messageId)),
       log: this.options.log,
+      now: this.options.now,
     })
     this.#live.set(messageId, live)
     return live

@@ -5,10 +5,11 @@ import { type APIMessage, MessageFlags } from 'discord.js'
 import type { AgentEvent } from '../../backends/types.js'
 import { messageOf } from '../../errors.js'
 import type { Log } from '../../log.js'
-import { codeOf, type DiscordApi, TOO_MANY_OLD_EDITS, UNKNOWN_MESSAGE } from './api.js'
+import { codeOf, type DiscordApi, UNKNOWN_MESSAGE } from './api.js'
 import { button } from './buttons.js'
 import type { Destinations } from './destinations.js'
 import { nonceOf } from './outgoing.js'
+import { isAfter, snowflakeAt } from './snowflake.js'
 import { tailOf } from './tail.js'
 
 export type Posted = Pick<APIMessage, 'id' | 'channel_id'>
@@ -22,12 +23,15 @@ interface LiveOptions {
   /** The live message that a gateway which has ended has left. */
   leftover(): Promise<Posted | undefined>
   log: Log
+  now: () => number
 }
 
 /** An answer that comes sooner needs no live message. */
 const FIRST_AFTER_MS = 1_000
 /** Discord allows five edits in five seconds. */
 const EDIT_EVERY_MS = 1_500
+/** Discord lets messages older than an hour be edited only now and then. */
+const FRESH_MS = 50 * 60_000
 /** Discord shows it for ten seconds. */
 const TYPING_EVERY_MS = 8_000
 const TEXT_CHARACTERS = 1_700
@@ -60,25 +64,28 @@ export class LiveMessage {
     this.#pump ??= this.#keepShowing()
   }
 
-  /** Shows nothing more. Settles when nothing is on its way. */
-  async stop(): Promise<void> {
+  /** Shows nothing more. */
+  stop(): void {
     this.#stopTyping()
     this.#stopped.abort()
-    await this.#pump
   }
 
   /** Takes it away: the answer is there. */
   async remove(): Promise<void> {
-    await this.stop()
+    this.stop()
+    await this.#pump
     if (this.#posted) await removeMessage(this.options.api, this.#posted)
     this.#posted = undefined
   }
 
   /** Leaves it as the last word, with what there is of the text. */
   async end(status: string): Promise<void> {
-    await this.stop()
+    this.stop()
+    await this.#pump
     this.#status = status
-    if (this.#posted) await this.#edit(this.#posted, false)
+    if (!this.#posted) return
+    const { id, channel_id } = this.#posted
+    await this.options.api.edit(channel_id, id, { content: this.#content(), components: [] })
   }
 
   async #keepShowing(): Promise<void> {
@@ -99,15 +106,10 @@ export class LiveMessage {
 
   async #write(): Promise<void> {
     const posted = this.#posted
-    if (!posted) return this.#post()
-    try {
-      await this.#edit(posted, true)
-    } catch (error) {
-      // Messages older than an hour may be edited only now and then.
-      if (codeOf(error) !== TOO_MANY_OLD_EDITS) throw error
-      await this.#post()
-      await removeMessage(this.options.api, posted)
-    }
+    const oldest = snowflakeAt(this.options.now() - FRESH_MS)
+    if (posted && isAfter(posted.id, oldest)) return this.#edit(posted)
+    await this.#post()
+    if (posted) await removeMessage(this.options.api, posted)
   }
 
   async #post(): Promise<void> {
@@ -126,10 +128,11 @@ export class LiveMessage {
     this.#shown = content
   }
 
-  async #edit({ id, channel_id }: Posted, canStop: boolean): Promise<void> {
+  async #edit({ id, channel_id }: Posted): Promise<void> {
+    const { signal } = this.#stopped
     const content = this.#content()
-    const components = canStop ? [button('stop', this.options.messageId)] : []
-    await this.options.api.edit(channel_id, id, { content, components })
+    // One that waits for a rate limit must not keep the answer waiting.
+    await unlessAborted(signal, this.options.api.edit(channel_id, id, { content }, signal))
     this.#shown = content
   }
 
@@ -157,6 +160,19 @@ export class LiveMessage {
   #stopTyping(): void {
     clearInterval(this.#typing)
     this.#typing = undefined
+  }
+}
+
+async function unlessAborted(signal: AbortSignal, work: Promise<void>): Promise<void> {
+  let stop = (): void => {}
+  const aborted = new Promise<never>((_, reject) => {
+    stop = () => reject(signal.reason as Error)
+    signal.addEventListener('abort', stop)
+  })
+  try {
+    await Promise.race([work, aborted])
+  } finally {
+    signal.removeEventListener('abort', stop)
   }
 }
 

@@ -1,0 +1,84 @@
+/** What the info string of a fence tells: the language, and the name of a file. */
+
+export interface CodeFile {
+  name: string
+  content: string
+}
+
+/** Those that are their own language in an info string, too. */
+const EXTENSIONS = new Set(
+  [
+    'bat c cc clj cpp cs css csv dart diff ex exs go graphql gql h hpp hs html ini java jl js json json5 jsonl jsx kt',
+    'less log lua md mdx mjs cjs mts cts nim patch php pl proto ps1 py r rb rs scala scss sh sol sql svelte svg swift',
+    'tex tf toml ts tsv tsx txt vue xml yaml yml zig',
+  ]
+    .join(' ')
+    .split(' '),
+)
+
+const LANGUAGES = new Map(
+  Object.entries({
+    bash: 'sh',
+    'c#': 'cs',
+    'c++': 'cpp',
+    clojure: 'clj',
+    console: 'sh',
+    csharp: 'cs',
+    elixir: 'ex',
+    golang: 'go',
+    haskell: 'hs',
+    javascript: 'js',
+    julia: 'jl',
+    kotlin: 'kt',
+    latex: 'tex',
+    markdown: 'md',
+    perl: 'pl',
+    powershell: 'ps1',
+    protobuf: 'proto',
+    python: 'py',
+    ruby: 'rb',
+    rust: 'rs',
+    shell: 'sh',
+    solidity: 'sol',
+    terraform: 'tf',
+    typescript: 'ts',
+    zsh: 'sh',
+  }),
+)
+
+const NAMED = /(?:^|[\s{,])(?:title|filename|file|name)[=:](?:"([^"]*)"|'([^']*)'|([^\s"'},]+))/i
+/** Of one plain part, and nothing that a shell or a file system would take for something else. */
+const SAFE_NAME = /^(?!(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$))[a-z0-9_](?:[a-z0-9_-]|\.(?=[a-z0-9_-])){0,62}$/i
+
+/** A name that no other file of the message has. */
+export function nameCodeFile(info: string, others: CodeFile[]): string {
+  const isTaken = (name: string) => others.some((other) => other.name.toLowerCase() === name.toLowerCase())
+  const wanted = fileNameIn(info)
+  if (wanted !== undefined && SAFE_NAME.test(wanted) && !isTaken(wanted)) return wanted
+
+  const language = languageIn(info).toLowerCase()
+  const known = EXTENSIONS.has(language) ? language : LANGUAGES.get(language)
+  const extension = known ?? (wanted === undefined ? undefined : knownExtensionOf(wanted)) ?? 'txt'
+  let number = others.length + 1
+  while (isTaken(`code-${number}.${extension}`)) number += 1
+  return `code-${number}.${extension}`
+}
+
+/** As Discord takes it, or nothing. */
+export function languageIn(info: string): string {
+  const [word = ''] = info.split(/\s/, 1)
+  if (/^[^.{].*[./]/.test(word)) return knownExtensionOf(word) ?? ''
+  return /^[{.]*([a-z][\w+#-]*)(?![\w+#=-])/i.exec(word)?.[1] ?? ''
+}
+
+/** It may be a path, or worse. */
+function fileNameIn(info: string): string | undefined {
+  const [, ...values] = NAMED.exec(info) ?? []
+  const named = values.find((value) => value !== undefined)
+  return named ?? info.split(/[\s:]+/).find((word) => knownExtensionOf(word) !== undefined)
+}
+
+function knownExtensionOf(name: string): string | undefined {
+  const extension = name.slice(name.lastIndexOf('.') + 1).toLowerCase()
+  return name.includes('.') && EXTENSIONS.has(extension) ? extension : undefined
+}

@@ -1,0 +1,128 @@
+/** Discord knows no tables: one becomes columns in a code block, or lists if it is too wide for that. */
+
+import { findCodeIn } from '../markdown-lines.js'
+
+/** What a window of usual size shows without breaking lines. */
+const MAX_COLUMNS = 100
+const SEPARATOR = ' | '
+
+const WIDE =
+  /[\u1100-\u115F\u2E80-\u303E\u3041-\uA4CF\uA960-\uA97C\uAC00-\uD7A3\uF900-\uFAFF\uFE30-\uFE6F\uFF01-\uFF60\uFFE0-\uFFE6\u{20000}-\u{3FFFD}]/u
+const EMOJI = /\p{Emoji_Presentation}|\p{Extended_Pictographic}\uFE0F/u
+const WIDTHLESS = /^[\p{M}\p{Cf}\p{Cc}]+$/u
+
+const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
+
+type Alignment = 'left' | 'right' | 'center'
+
+/** Whether the second line makes a table of the first. */
+export function isTableHead(head: string, delimiter: string): boolean {
+  if (!head.includes('|') || !delimiter.includes('|') || !/^[|:\- \t]+$/.test(delimiter)) return false
+  const cells = cellsOf(delimiter)
+  return cells.length === cellsOf(head).length && cells.every((cell) => /^:?-+:?$/.test(cell))
+}
+
+/** Contract: the first two lines are those that `isTableHead` takes. */
+export function renderTable([head = '', delimiter = '', ...body]: string[]): string[] {
+  const headers = cellsOf(head)
+  const rows = body.map((line) => fit(cellsOf(line), headers.length))
+  const isShort = [head, ...body].every((line) => line.length <= MAX_COLUMNS * 4)
+  const block = isShort ? renderColumns([headers, ...rows], cellsOf(delimiter).map(alignmentOf)) : undefined
+  return block ?? renderLists(headers, rows)
+}
+
+function renderColumns(rows: string[][], alignments: Alignment[]): string[] | undefined {
+  const plain = rows.map((row) => row.map(plainText))
+  const widths = alignments.map((_, column) =>
+    plain.reduce((width, row) => Math.max(width, widthOf(row[column] ?? '')), 1),
+  )
+  const total = widths.reduce((sum, width) => sum + width, SEPARATOR.length * (widths.length - 1))
+  const [headers = '', ...lines] = plain.map((row) =>
+    alignments
+      .map((alignment, column) => pad(row[column] ?? '', widths[column] ?? 0, alignment))
+      .join(SEPARATOR)
+      .trimEnd(),
+  )
+  const rule = widths.map((width) => '-'.repeat(width)).join('-+-')
+  const isShowable = total <= MAX_COLUMNS && ![headers, ...lines].some((line) => line.includes('```'))
+  return isShowable ? ['```', headers, rule, ...lines, '```'] : undefined
+}
+
+/** Each row a list of what stands under which header. */
+function renderLists(headers: string[], rows: string[][]): string[] {
+  const titles = headers.map((header) => header.replaceAll('**', ''))
+  if (rows.length === 0) return titles.map((title) => `- **${title}**`)
+  return rows
+    .map((row) => row.flatMap((cell, column) => (cell === '' ? [] : [listItem(titles[column] ?? '', cell)])))
+    .filter((items) => items.length > 0)
+    .flatMap((items, index) => (index === 0 ? items : ['', ...items]))
+}
+
+function listItem(title: string, cell: string): string {
+  return title === '' ? `- ${cell}` : `- **${title}**: ${cell}`
+}
+
+function cellsOf(line: string): string[] {
+  const cells = ['']
+  const row = line.trim().replace(/^\|/, '')
+  for (let index = 0; index < row.length; index += 1) {
+    const isEscape = row[index] === '\\' && row[index + 1] === '|'
+    if (isEscape) index += 1
+    if (row[index] === '|' && !isEscape) cells.push('')
+    else cells.push(`${cells.pop() ?? ''}${row[index] ?? ''}`)
+  }
+  if (cells.length > 1 && cells.at(-1)?.trim() === '') cells.pop()
+  return cells.map((cell) => cell.trim())
+}
+
+/** As many cells as there are headers; what is too much goes with the last. */
+function fit(cells: string[], count: number): string[] {
+  const filled = [...cells.slice(0, count - 1), cells.slice(count - 1).join(SEPARATOR)]
+  return Array.from({ length: count }, (_, index) => filled[index] ?? '')
+}
+
+function alignmentOf(cell: string): Alignment {
+  if (!cell.endsWith(':')) return 'left'
+  return cell.startsWith(':') ? 'center' : 'right'
+}
+
+/** In a code block marks would be seen as they are. */
+function plainText(cell: string): string {
+  const spans = findCodeIn(cell, { start: 0, end: cell.length })
+  const parts: string[] = []
+  let position = 0
+  for (const { start, end } of spans) {
+    const code = cell.slice(start, end)
+    parts.push(withoutMarks(cell.slice(position, start)), code.replace(/^`+ ?/, '').replace(/ ?`+$/, ''))
+    position = end
+  }
+  return [...parts, withoutMarks(cell.slice(position))].join('').replace(/\s+/g, ' ').trim()
+}
+
+function withoutMarks(text: string): string {
+  return text
+    .replace(/<br\s*\/?>/gi, ' ')
+    .replace(/!?\[([^[\]]*)\]\(([^()\s]*)\)/g, (_, label: string, url: string) =>
+      label === '' || label === url ? url : `${label} (${url})`,
+    )
+    .replace(/\*\*|~~/g, '')
+    .replace(/(?<![*\w\\])\*(?=\S)([^*]+)(?<=\S)\*(?![*\w])/g, '$1')
+    .replace(/\\([!-/:-@[-`{-~])/g, '$1')
+}
+
+function pad(text: string, width: number, alignment: Alignment): string {
+  const space = width - widthOf(text)
+  const before = alignment === 'left' ? 0 : alignment === 'right' ? space : Math.floor(space / 2)
+  return `${' '.repeat(before)}${text}${' '.repeat(space - before)}`
+}
+
+/** In columns of a font of fixed width. */
+function widthOf(text: string): number {
+  if (/^[ -~]*$/.test(text)) return text.length
+  let width = 0
+  for (const { segment } of graphemes.segment(text)) {
+    if (WIDTHLESS.test(segment)) continue
+    width += WIDE.test(segment) || EMOJI.test(segment) ? 2 : 1
+  }
+  return width
+}

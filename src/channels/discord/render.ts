@@ -1,0 +1,179 @@
+// Discord shows less of Markdown than agents write: no tables, no deep headings, no images, no fences but of three
+// backticks. What it does show stays as it is, to the character.
+
+import { type Fence, findInlineCode, type MarkdownLine, readMarkdown, type Span } from '../markdown-lines.js'
+import { type CodeFile, languageIn, nameCodeFile } from './code-file.js'
+import { isTableHead, renderTable } from './render-table.js'
+
+/** Longer code is a file: it would be torn into too many messages. */
+const MAX_CODE_CHARACTERS = 4_000
+const MAX_CODE_LINES = 150
+
+const MARKER = '```'
+const RULE = '─'.repeat(20)
+const QUOTES = String.raw`(?:[ \t]*>)*[ \t]*`
+const RULE_LINE = /^[ \t]*([-*_])(?:[ \t]*\1){2,}$/
+const HEADING = new RegExp(String.raw`^(${QUOTES})#{4,6}[ \t]+(\S.*)$`, 's')
+const TASK = new RegExp(String.raw`^(${QUOTES}(?:[-*+]|\d{1,9}[.)])[ \t]+)\[([ xX])\](?=[ \t])`)
+const TARGET = String.raw`<?([^()\s<>]*(?:\([^()\s<>]*\)[^()\s<>]*)*)>?(?:[ \t]+(?:"[^"]*"|'[^']*'))?[ \t]*`
+const IMAGE = String.raw`!\[([^[\]]*)\]\(${TARGET}\)`
+const IMAGES = new RegExp(String.raw`(?<!\\)(?:\[${IMAGE}\]\(${TARGET}\)|${IMAGE})`, 'g')
+
+export interface RenderedText {
+  text: string
+  files: CodeFile[]
+}
+
+/** The text as Discord can show it, and the code that is too long for a message. */
+export function renderForDiscord(text: string): RenderedText {
+  return new Renderer(text).render()
+}
+
+class Renderer {
+  readonly #lines: MarkdownLine[]
+  readonly #inlineCode: Span[]
+  readonly #files: CodeFile[] = []
+  readonly #done: string[] = []
+  /** Up to where the text is done. */
+  #position = 0
+  /** Of the first inline code that is not before the line in hand. */
+  #inlineIndex = 0
+
+  constructor(private readonly text: string) {
+    this.#lines = readMarkdown(text)
+    this.#inlineCode = findInlineCode(text, this.#lines)
+  }
+
+  render(): RenderedText {
+    for (let index = 0; index < this.#lines.length;) {
+      index = this.#renderFence(index) ?? this.#renderTable(index) ?? this.#renderLine(index)
+    }
+    this.#done.push(this.text.slice(this.#position))
+    return { text: this.#done.join(''), files: this.#files }
+  }
+
+  /** This and its likes give the index of the line that comes after. */
+  #renderFence(index: number): number | undefined {
+    const opener = this.#lines[index]
+    const fence = opener?.kind === 'open' ? opener.fence : undefined
+    if (!opener || !fence) return undefined
+    let next = index + 1
+    while (this.#lines[next]?.fence === fence) next += 1
+    const closer = this.#lines.slice(index + 1, next).findLast(({ kind }) => kind === 'close')
+    const code = this.#lines.slice(index + 1, closer ? next - 1 : next)
+    const end = (code.at(-1) ?? opener).end
+    const codeLength = end - (code[0]?.start ?? end)
+    const isLong = codeLength > MAX_CODE_CHARACTERS || code.length > MAX_CODE_LINES
+    const afterPrefix = opener.start + fence.prefix.length
+
+    if (fence.quote === '' && (isLong || this.text.slice(end - codeLength, end).includes(MARKER))) {
+      this.#replace({ start: afterPrefix, end: closer?.end ?? end }, this.#attach(fence, code))
+      return next
+    }
+    const marker = fence.quote === '' ? MARKER : fence.marker
+    if (fence.quote === '') {
+      if (!/^```[\w+.#-]*$/.test(this.text.slice(afterPrefix, opener.end))) {
+        this.#replace({ start: afterPrefix, end: opener.end }, `${marker}${languageIn(fence.info)}`)
+      }
+      const markerStart = closer ? this.text.indexOf(fence.marker, closer.start) : 0
+      if (closer) this.#replace({ start: markerStart, end: closer.end }, marker)
+    }
+    // What is left open is shown as it is, and with it all that is posted below.
+    if (!closer && next === this.#lines.length) {
+      this.#replace({ start: end, end: this.text.length }, `\n${fence.prefix}${marker}`)
+    }
+    return next
+  }
+
+  /** Discord ends code at the first three backticks, so code with them in it is a file as well. */
+  #attach(fence: Fence, code: MarkdownLine[]): string {
+    const indentation = new RegExp(`^[ \\t]{0,${fence.prefix.length}}`)
+    const content = code.map(({ start, end }) => `${this.text.slice(start, end).replace(indentation, '')}\n`).join('')
+    const name = nameCodeFile(fence.info, this.#files)
+    this.#files.push({ name, content })
+    return `📎 ${name} (${code.length} ${code.length === 1 ? 'line' : 'lines'})`
+  }
+
+  #renderTable(index: number): number | undefined {
+    const [head, delimiter] = [this.#lines[index], this.#lines[index + 1]]
+    if (!head || !this.#isRow(head) || !delimiter || !this.#isRow(delimiter) || delimiter.isAfterBlank) return undefined
+    if (!isTableHead(this.#textOf(head), this.#textOf(delimiter))) return undefined
+    let next = index + 2
+    for (let line = this.#lines[next]; line && this.#isRow(line) && !line.isAfterBlank; line = this.#lines[next])
+      next += 1
+    const lines = this.#lines.slice(index, next)
+    const indentation = /^[ \t]*/.exec(this.#textOf(head))?.[0] ?? ''
+    const rendered = renderTable(lines.map((line) => this.#textOf(line)))
+    this.#replace(
+      { start: head.start, end: (lines.at(-1) ?? head).end },
+      rendered.map((line) => (line === '' ? '' : `${indentation}${line}`)).join('\n'),
+    )
+    return next
+  }
+
+  #isRow(line: MarkdownLine): boolean {
+    return line.kind === 'text' && !line.isDeep && !line.isItem && /^[^>]*\|/.test(this.#textOf(line))
+  }
+
+  #renderLine(index: number): number {
+    const line = this.#lines[index]
+    if (!line || line.kind !== 'text' || line.isDeep) return index + 1
+    const shown = this.#textOf(line)
+    const isHeading = HEADING.test(shown)
+    const inline = this.#outsideCode(line, (text) =>
+      isHeading ? renderImages(text).replaceAll('**', '') : renderImages(text),
+    )
+    const rendered = RULE_LINE.test(shown)
+      ? RULE
+      : inline
+          .replace(HEADING, (_, quotes: string, title: string) => `${quotes}**${withoutClosingMarks(title)}**`)
+          .replace(TASK, (_, item: string, mark: string) => `${item}${mark === ' ' ? '☐' : '☑'}`)
+    if (rendered !== shown) this.#replace(line, rendered)
+    return index + 1
+  }
+
+  #outsideCode({ start, end }: Span, render: (text: string) => string): string {
+    while ((this.#inlineCode[this.#inlineIndex]?.end ?? Infinity) <= start) this.#inlineIndex += 1
+    const parts: string[] = []
+    let position = start
+    for (let index = this.#inlineIndex; index < this.#inlineCode.length; index += 1) {
+      const span = this.#inlineCode[index]
+      if (!span || span.start >= end) break
+      const codeStart = Math.max(start, span.start)
+      const codeEnd = Math.min(end, span.end)
+      parts.push(render(this.text.slice(position, codeStart)), this.text.slice(codeStart, codeEnd))
+      position = codeEnd
+    }
+    return [...parts, render(this.text.slice(position, end))].join('')
+  }
+
+  #replace({ start, end }: Span, shown: string): void {
+    this.#done.push(this.text.slice(this.#position, start), shown)
+    this.#position = end
+  }
+
+  #textOf({ start, end }: Span): string {
+    return this.text.slice(start, end)
+  }
+}
+
+/** An image is a link here; Discord shows what is behind it. */
+function renderImages(text: string): string {
+  if (!text.includes('![')) return text
+  return text.replace(IMAGES, (_, linkedAlt, linkedImage, link, alt, image) =>
+    link === undefined ? linkTo(image, alt) : linkTo(link, linkedAlt === '' ? linkedImage : linkedAlt),
+  )
+}
+
+function linkTo(target: string, label: string): string {
+  if (target.startsWith('data:') || target === '') return label === '' ? 'image' : label
+  if (label === '' || label === target) return target
+  return /^https?:/i.test(target) ? `[${label}](${target})` : `${label} (${target})`
+}
+
+function withoutClosingMarks(title: string): string {
+  const bare = title.trimEnd()
+  let end = bare.length
+  while (bare[end - 1] === '#') end -= 1
+  return end === 0 || /\s/.test(bare[end - 1] ?? '') ? bare.slice(0, end).trimEnd() : bare
+}
