@@ -10,6 +10,7 @@ import { ask } from './commands/ask.js'
 import { chat } from './commands/chat.js'
 import { configCheck, configShow } from './commands/config.js'
 import { demo } from './commands/demo.js'
+import { discordReport } from './commands/discord-doctor.js'
 import { sendEvent } from './commands/event.js'
 import { withControl } from './commands/operate.js'
 import { queueDrop, queueList, queueRetry } from './commands/queue.js'
@@ -69,6 +70,16 @@ const program = new Command('aetheel')
   .version(readVersion())
   .option('--config <file>', 'configuration file (JSON5)')
   .showHelpAfterError()
+
+program
+  .command('init')
+  .description('Set up the gateway: asks, checks, and writes the configuration file.')
+  .action(async () => {
+    // Loaded here: no other command asks questions.
+    const { init } = await import('./commands/init.js')
+    const probe = (config: GatewayConfig) => probeAll(BACKEND_NAMES.map((name) => openBackend(config, name)))
+    endWith(await init({ ...configPlace(), probe, input: process.stdin, output: process.stdout }))
+  })
 
 program
   .command('start')
@@ -224,13 +235,15 @@ program
 
 program
   .command('doctor')
-  .description('Check every agent and say what to fix and how.')
+  .description('Check every agent and Discord, and say what to fix and how.')
   .action(async () => {
     const config = readConfig()
     const agents = await probeAll(BACKEND_NAMES.map((name) => openBackend(config, name)))
     const { text: report, isHealthy } = doctorReport(agents, config.agentBackend)
     console.log(report)
-    endWith(isHealthy ? 0 : 1)
+    const discord = await discordReport(config)
+    console.log(discord.text)
+    endWith(isHealthy && discord.isHealthy ? 0 : 1)
   })
 
 const configuration = program.command('config').description('The configuration: what is wrong with it, and what holds.')

@@ -1,6 +1,6 @@
 import type { GatewayConfig } from '../config.js'
 import { discordFindings, type Finding } from './discord-findings.js'
-import { describeProblem } from './discord-rest.js'
+import { describeProblem } from '../channels/discord/identity.js'
 
 const TIMEOUT_MS = 20_000
 

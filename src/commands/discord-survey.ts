@@ -11,9 +11,10 @@ import {
 } from 'discord.js'
 import type { GatewayConfig } from '../config.js'
 import { GatewayError } from '../errors.js'
-import { ClosableStrategy } from './closable-strategy.js'
+import { ClosableStrategy } from '../channels/discord/closable-strategy.js'
+import { identify, ownersOf, readsMessages } from '../channels/discord/identity.js'
 import type { ChannelFacts, DiscordFacts, GuildFacts } from './discord-findings.js'
-import { identify, inviteLink, nameOf, NEEDED_PERMISSIONS, ownersOf, readsMessages } from './discord-rest.js'
+import { inviteLink, nameOf, NEEDED_PERMISSIONS } from './discord-needs.js'
 import { showable } from '../one-line.js'
 
 const REQUEST_TIMEOUT_MS = 8_000
@@ -64,7 +65,7 @@ async function collect(client: Client, token: string, config: GatewayConfig): Pr
     bot: { id: user.id, name: nameOf(user) },
     applicationId: application.id,
     inviteLink: await inviteLink(application.id),
-    canReadMessages: await readsMessages(application),
+    canReadMessages: readsMessages(application),
     owners:
       discordOwnerId === undefined
         ? ownersOf(application).map((owner) => ({ id: owner.id, name: nameOf(owner) }))

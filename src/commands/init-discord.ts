@@ -4,17 +4,15 @@ import type { GatewayConfig } from '../config.js'
 import { sentenceOf } from '../config-problems.js'
 import { discordTokenSchema, snowflake } from '../config-schema.js'
 import {
-  botPage,
   describeProblem,
   DEVELOPER_PORTAL,
   identify,
   type Identity,
-  inviteLink,
   isRefusal,
-  nameOf,
   ownersOf,
   readsMessages,
-} from './discord-rest.js'
+} from '../channels/discord/identity.js'
+import { botPage, inviteLink, nameOf } from './discord-needs.js'
 import { oneLine, showable } from '../one-line.js'
 import type { Choice, Prompts } from './prompts.js'
 
@@ -112,7 +110,7 @@ async function checkToken(
 
 async function checkIntent(prompts: Prompts, config: GatewayConfig, rest: REST, identity: Identity): Promise<void> {
   let { application } = identity
-  while (!(await readsMessages(application))) {
+  while (!readsMessages(application)) {
     prompts.warn(
       `The bot may not read messages yet. Switch "Message Content Intent" on, and save:\n${botPage(application.id)}`,
     )

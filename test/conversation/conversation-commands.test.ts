@@ -22,7 +22,7 @@ const USAGE = {
   totalTokens: 51_540,
 }
 
-interface PastTurn extends Partial<AgentResult>, Partial<Pick<NewRun, 'backend' | 'model'>> {
+interface PastTurn extends Partial<AgentResult>, Partial<Pick<NewRun, 'backend' | 'model' | 'directory'>> {
   place?: Partial<Place>
   text?: string
 }
@@ -108,15 +108,15 @@ async function setup({ isFailing = false, tools = [] as string[] } = {}) {
       await expect.poll(() => worker.active()).toEqual([])
     },
     /** A turn that is over; a minute goes by. */
-    past: async (address: string, { place, text = 'hello', backend = 'claude', model, ...result }: PastTurn) => {
+    past: async (address: string, turn: PastTurn) => {
+      const { place, text = 'hello', backend = 'claude', model, directory = '/work', ...result } = turn
       const { conversationId } = await accept(address, text, 'bob', place)
       const claimed = await queue.claim([CHANNEL], { address })
       if (!claimed) throw new Error('There is nothing to claim')
-      const run = { id: newId(), backend, ...(model !== undefined && { model }) }
+      const run = { id: newId(), backend, directory, ...(model !== undefined && { model }) }
       await queue.beginRun(claimed, run)
       const reply = { text: '', notes: [], isError: false }
       const { sessionId } = result
-      const directory = '/work'
       await queue.settle(claimed, {
         kind: 'answered',
         run: { id: run.id, result: succeeded('hi', { durationMs: 90_000, ...result }) },
@@ -436,16 +436,62 @@ describe('a place', () => {
   })
 })
 
+describe('what was chosen in a place', () => {
+  const room = { address: 'room' }
+  const thread = { address: 'room/thread', parent: 'room' }
+
+  it('holds at once for what is part of it, until that chooses for itself, and again when it takes that back', async () => {
+    const { store, command } = await setup()
+    await store.projects.put({ id: 'site', directory: '/srv/site' })
+    await store.projects.put({ id: 'app', directory: '/srv/app' })
+    const choices: string[][] = []
+    const look = async () => choices.push((await command('/status', thread)).split('\n').slice(0, 4))
+    await look()
+    await command('/backend codex', room)
+    await command('/model large-codex', room)
+    await command('/project site', room)
+    await look()
+    await command('/backend gemini', thread)
+    await command('/project app', thread)
+    await look()
+    await command('/backend default', thread)
+    await command('/project default', thread)
+    await look()
+    await command('/backend default', room)
+    await command('/project default', room)
+    await look()
+    const usual = ['agent: claude', 'model: large', 'directory: /work', 'session: none yet']
+    const ofRoom = ['agent: codex', 'model: large-codex', 'project: site', 'directory: /srv/site']
+    const own = ['agent: gemini', "model: the agent's own", 'project: app', 'directory: /srv/app']
+    expect(choices).toEqual([usual, ofRoom, own, ofRoom, usual])
+  })
+
+  it('is not given up by a thread that only wants another model of the same agent', async () => {
+    const { command, conversation } = await setup()
+    await command('/backend codex', room)
+    await command('/model small-codex', thread)
+    await command('/backend gemini', room)
+    expect([
+      await command('/backend', thread),
+      await command('/model', thread),
+      await conversation(thread.address),
+    ]).toEqual([
+      'The agent is codex.',
+      'The model is small-codex.',
+      expect.objectContaining({ backend: 'codex', model: 'small-codex' }),
+    ])
+  })
+})
+
 describe('/sessions', () => {
   it('says when there are none', async () => {
     const { command } = await setup()
     expect(await command('/sessions')).toEqual('There are no sessions yet.')
   })
 
-  it('lists those of all conversations with the same project, last used first, and marks the own', async () => {
-    const { store, command, past, clock } = await setup()
-    const other = await past('other', { sessionId: 'of-site-1', backend: 'codex', text: 'What of the site?' })
-    await store.conversations.configure(other, { projectId: 'site' })
+  it('lists those that were used in the same directory, last used first, and marks the own', async () => {
+    const { command, past, clock } = await setup()
+    await past('other', { sessionId: 'of-site-1', directory: '/srv/site', text: 'What of the site?' })
     await past('a', { sessionId: '1a2b3c4d-5e6f-7a8b', text: 'Old  question\nof a' })
     await past('a', { sessionId: '1a2b3c4d-5e6f-7a8b', text: 'New question of a' })
     await past('b', { sessionId: 'ses_0123456789', backend: 'opencode', text: 'Of b' })
@@ -462,6 +508,29 @@ describe('/sessions', () => {
       ],
       '1. claude, 3 h ago: Now (2222)',
     ])
+  })
+
+  it('lists others when the project is in another directory, and those of before when it is back', async () => {
+    const { store, command, past } = await setup()
+    await store.projects.put({ id: 'site', directory: '/srv/site' })
+    await past('a', { sessionId: 'usual', text: 'Here' })
+    await past('b', { sessionId: 'of-site', directory: '/srv/site', text: 'There' })
+    await command('/project site')
+    const inProject = await command('/sessions')
+    await command('/project default')
+    const advice = '/resume with the number goes on in one of them.'
+    expect([inProject, await command('/sessions')]).toEqual([
+      `1. claude, 60 s ago: There (of-site)\n${advice}`,
+      `1. claude, 2 min ago: Here (usual)\n${advice}`,
+    ])
+  })
+
+  it('lists none of turns of which nobody knows where they were', async () => {
+    const { store, command, say } = await setup()
+    const { messageId, conversationId } = await say('one')
+    await store.runs.begin({ id: 'old', messageId, conversationId, gatewayId: 'g1', backend: 'claude' }, START)
+    await store.runs.end('old', 'answered', succeeded('hi', { sessionId: 's1' }), START)
+    expect(await command('/sessions')).toEqual('There are no sessions yet.')
   })
 })
 
@@ -494,7 +563,7 @@ describe('/resume', () => {
     const place = { projectId: 'site' }
     const id = await past('a', { place })
     await command('/model small', { address: 'a', ...place })
-    await past('b', { place, sessionId: 'of-codex', backend: 'codex' })
+    await past('b', { place, sessionId: 'of-codex', backend: 'codex', directory: '/srv/site' })
     await store.sessions.reset((await conversation('b'))?.id ?? '', START)
     await command('/resume 1', { address: 'a', ...place })
     const session = await store.sessions.get(id)

@@ -2,12 +2,13 @@
 // An agent in the wire format of Claude Code that does what the message says. A message that holds a line of JSON is a
 // list of steps; any other is answered with what was heard.
 //
-//   {"text": "…"}          writes, as deltas of some words
+//   {"text": "…", "times": 1}        writes, as deltas of some words
+//   {"drip": "…", "everyMs": 20}     writes word by word, with pauses
 //   {"tool": "Bash", "input": {…}}   uses a tool and gets its result
 //   {"hold": "name"}       waits for the file `go-name` in the working directory
 //   {"file": "name", "content": "…"} writes a file
 //   {"run": ["sleep", "1000"]}       leaves a process in a session of its own
-//   {"fail": "message"}    ends with an error
+//   {"fail": "message", "unless": "name"}   ends with an error, but not when the file `go-name` is there
 //   {"result": "…"}        the final text; else all texts together
 //
 // The session is a file in the working directory, and `journal` holds what was asked.
@@ -63,24 +64,49 @@ function stepsOf(asked) {
 }
 
 async function perform(step) {
-  if (step.text !== undefined) say(step.text)
+  if (step.text !== undefined) say(step.text.repeat(step.times ?? 1))
+  if (step.drip !== undefined) await drip(step.drip, step.everyMs)
   if (step.tool !== undefined) useTool(step.tool, step.input ?? {})
   if (step.hold !== undefined) while (!existsSync(`go-${step.hold}`)) await sleep(10)
   if (step.file !== undefined) writeFileSync(step.file, step.content)
   if (step.run !== undefined) spawn(step.run[0], step.run.slice(1), { detached: true, stdio: 'ignore' }).unref()
   if (step.result !== undefined) result = step.result
-  if (step.fail !== undefined) {
+  if (step.fail !== undefined && !(step.unless && existsSync(`go-${step.unless}`))) {
     print({ type: 'result', subtype: 'error_during_execution', is_error: true, result: step.fail })
     process.exit(1)
   }
 }
 
 function say(words) {
+  const id = begin()
+  for (const delta of deltasOf(words)) write(delta)
+  end(id, words)
+}
+
+async function drip(words, everyMs) {
+  const id = begin()
+  for (const delta of deltasOf(words)) {
+    write(delta)
+    await sleep(everyMs)
+  }
+  end(id, words)
+}
+
+function deltasOf(words) {
+  return words.match(/\S*\s*/g).filter(Boolean)
+}
+
+function begin() {
   const id = `msg_${randomUUID()}`
   print({ type: 'stream_event', event: { type: 'message_start', message: { id } } })
-  for (const delta of words.match(/\S*\s*/g).filter(Boolean)) {
-    print({ type: 'stream_event', event: { type: 'content_block_delta', delta: { type: 'text_delta', text: delta } } })
-  }
+  return id
+}
+
+function write(text) {
+  print({ type: 'stream_event', event: { type: 'content_block_delta', delta: { type: 'text_delta', text } } })
+}
+
+function end(id, words) {
   print({ type: 'assistant', message: { id, content: [{ type: 'text', text: words }] } })
   written.push(words)
 }

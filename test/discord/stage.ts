@@ -4,13 +4,15 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync,
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import type { APIMessage } from 'discord.js'
 import { expect, type TestContext } from 'vitest'
 import { type GatewayConfig, loadConfig } from '../../src/config.js'
 import { openDiscord } from '../../src/commands/start.js'
-import { type Gateway, makeHome, startGateway } from '../../src/gateway.js'
+import { type Gateway, type GatewayDependencies, makeHome, startGateway } from '../../src/gateway.js'
 import { createLog, type Log } from '../../src/log.js'
 import { endLivingProcesses, livingProcesses } from '../processes/living-processes.js'
 import { FakeDiscord } from './fake-discord.js'
+import type { FakeChannel, FakeGuild } from './fake-discord-records.js'
 
 export const AGENT = fileURLToPath(new URL('agent.mjs', import.meta.url))
 
@@ -60,13 +62,13 @@ export class DiscordStage {
   }
 
   /** `settings` stand in the configuration file, beside what every test needs. */
-  async start(settings: object = {}): Promise<Gateway> {
+  async start(settings: object = {}, more: Pick<GatewayDependencies, 'onStep'> = {}): Promise<Gateway> {
     const config = this.config(settings)
     makeHome(config)
     const discord = await openDiscord(config, this.log)
     if (!discord) throw new Error('There is no token')
     const environment = { PATH: process.env['PATH'], HOME: join(this.directory, 'home') }
-    const gateway = await startGateway(config, { environment, log: this.log, channels: [discord] })
+    const gateway = await startGateway(config, { environment, log: this.log, channels: [discord], ...more })
     this.#running.add(gateway)
     return gateway
   }
@@ -104,6 +106,54 @@ export class DiscordStage {
   problems(): string[] {
     return this.logged.filter((line) => (JSON.parse(line) as { level: number }).level >= 40)
   }
+}
+
+export interface Scene {
+  stage: DiscordStage
+  discord: FakeDiscord
+  guild: FakeGuild
+  channel: FakeChannel
+  gateway: Gateway
+}
+
+/** A gateway that runs, and a server with one channel; the settings may name what is there. */
+export async function openScene(
+  onTestFinished: TestContext['onTestFinished'],
+  settings: object | ((world: Omit<Scene, 'gateway'>) => object) = {},
+): Promise<Scene> {
+  const stage = await DiscordStage.open(onTestFinished)
+  const { discord } = stage
+  const guild = discord.addGuild()
+  const world = { stage, discord, guild, channel: discord.addChannel(guild) }
+  const gateway = await stage.start(typeof settings === 'function' ? settings(world) : settings)
+  return { ...world, gateway }
+}
+
+/** Lets the owner begin a conversation in the channel, and waits until it is answered. */
+export async function beginThread({ discord, channel }: Pick<Scene, 'discord' | 'channel'>): Promise<FakeChannel> {
+  const { id } = discord.say(discord.owner, channel.id, 'hello', { mentions: [discord.bot] })
+  await until(() => discord.threadOf(id) && answersIn(discord, id).length > 0, 'the first answer')
+  return discord.threadOf(id) as FakeChannel
+}
+
+/** What the bot has said for good: all but a message that shows what an agent does now. */
+export function answersIn(discord: FakeDiscord, channelId: string): string[] {
+  return ownMessagesIn(discord, channelId)
+    .filter((message) => !isLive(discord, message))
+    .map(({ content }) => content)
+}
+
+/** The message that shows what an agent does now. */
+export function liveIn(discord: FakeDiscord, channelId: string): APIMessage | undefined {
+  return ownMessagesIn(discord, channelId).find((message) => isLive(discord, message))
+}
+
+function ownMessagesIn(discord: FakeDiscord, channelId: string): APIMessage[] {
+  return discord.messagesIn(channelId).filter(({ author }) => author.id === discord.bot.id)
+}
+
+function isLive(discord: FakeDiscord, message: APIMessage): boolean {
+  return discord.buttonsOf(message).some((id) => id.startsWith('stop:'))
 }
 
 /** Steps for the agent, as a message. */

@@ -1,11 +1,9 @@
 import {
-  type APIApplication,
   type APIChannel,
   type APIGuildMember,
   type APIInteractionResponse,
   type APIMessage,
   type APIThreadChannel,
-  type APIUser,
   DiscordAPIError,
   type MessageFlags,
   type RawFile,
@@ -32,14 +30,6 @@ export class DiscordApi {
 
   constructor(apiUrl: string, token: string) {
     this.rest = new REST({ version: '10', api: apiUrl }).setToken(token)
-  }
-
-  async me(): Promise<APIUser> {
-    return (await this.rest.get('/users/@me')) as APIUser
-  }
-
-  async application(): Promise<APIApplication> {
-    return (await this.rest.get('/applications/@me')) as APIApplication
   }
 
   async setCommands(applicationId: string, commands: RESTPostAPIApplicationCommandsJSONBody[]): Promise<void> {

@@ -3,27 +3,12 @@
 // that it does not know yet.
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import {
-  type APIApplication,
-  ApplicationFlags,
-  Client,
-  Events,
-  type GatewayDispatchPayload,
-  GatewayIntentBits,
-  HTTPError,
-  Options,
-} from 'discord.js'
+import { Client, Events, type GatewayDispatchPayload, GatewayIntentBits, Options } from 'discord.js'
 import { GatewayError, messageOf } from '../../errors.js'
 import type { Log } from '../../log.js'
 import type { DiscordApi } from './api.js'
-
-export interface Identity {
-  botId: string
-  botName: string
-  applicationId: string
-  /** The owner of the application, or the members of its team. */
-  ownerIds: string[]
-}
+import { ClosableStrategy } from './closable-strategy.js'
+import { describeProblem, DEVELOPER_PORTAL, identify, type Identity, isRefusal, readsMessages } from './identity.js'
 
 interface ConnectionOptions {
   api: DiscordApi
@@ -35,7 +20,6 @@ interface ConnectionOptions {
 
 const FIRST_PAUSE_MS = 1_000
 const LONGEST_PAUSE_MS = 60_000
-const CLOSE_WITHIN_MS = 2_000
 
 export class Connection {
   readonly #closed = new AbortController()
@@ -45,20 +29,19 @@ export class Connection {
 
   /** Contract: rejects when the token or the intents must be put right; otherwise it waits until Discord answers. */
   async identify(signal: AbortSignal): Promise<Identity> {
-    const { api, log } = this.options
+    const { api, apiUrl, log } = this.options
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
       try {
-        const [bot, application] = await Promise.all([api.me(), api.application()])
-        requireIntents(application)
-        return {
-          botId: bot.id,
-          botName: bot.username,
-          applicationId: application.id,
-          ownerIds: ownersOf(application),
-        }
+        const identity = await identify(api.rest)
+        if (readsMessages(identity.application)) return identity
+        const where = `Switch "Message Content Intent" on at ${DEVELOPER_PORTAL}, on the page "Bot"`
+        throw new GatewayError('config_invalid', `The Discord bot may not read messages. ${where}, and start again.`)
       } catch (error) {
         if (error instanceof GatewayError) throw error
-        if (isRefused(error)) throw tokenRefused(error)
+        if (isRefusal(error)) {
+          const problem = `DISCORD_BOT_TOKEN: ${describeProblem(error, apiUrl)}.`
+          throw new GatewayError('config_invalid', problem, { cause: error })
+        }
         log.warn('discord.not-reached', { error: messageOf(error), triedAgainInMs: pauseMs })
       }
       await sleep(pauseMs, undefined, { signal })
@@ -74,8 +57,7 @@ export class Connection {
 
   async close(): Promise<void> {
     this.#closed.abort()
-    // discord.js waits for ever when it is ended while it connects.
-    await Promise.race([this.#client?.destroy(), sleep(CLOSE_WITHIN_MS, undefined, { ref: false })])
+    await this.#client?.destroy()
   }
 
   async #keepOpen(onAttempt: () => void): Promise<void> {
@@ -108,6 +90,7 @@ export class Connection {
         GatewayIntentBits.MessageContent,
       ],
       rest: { api: apiUrl },
+      ws: { buildStrategy: (manager) => new ClosableStrategy(manager, this.#closed.signal) },
       // Nothing is read from the caches.
       makeCache: Options.cacheWithLimits({
         ...Options.DefaultMakeCacheSettings,
@@ -133,25 +116,4 @@ export class Connection {
     await client.login(token)
     return { ended }
   }
-}
-
-function requireIntents({ flags }: APIApplication): void {
-  const isAllowed = flags & (ApplicationFlags.GatewayMessageContent | ApplicationFlags.GatewayMessageContentLimited)
-  if (isAllowed) return
-  const where = 'Switch "Message Content Intent" on at https://discord.com/developers/applications, on the page "Bot"'
-  throw new GatewayError('config_invalid', `The Discord bot may not read messages. ${where}, and start again.`)
-}
-
-function ownersOf({ team, owner }: APIApplication): string[] {
-  if (team) return team.members.map(({ user }) => user.id)
-  return owner ? [owner.id] : []
-}
-
-function isRefused(error: unknown): boolean {
-  return error instanceof HTTPError ? error.status === 401 : (error as { status?: unknown }).status === 401
-}
-
-function tokenRefused(cause: unknown): GatewayError {
-  const advice = 'Copy it again from https://discord.com/developers/applications, page "Bot", or run "aetheel init"'
-  return new GatewayError('config_invalid', `Discord refuses the token in DISCORD_BOT_TOKEN. ${advice}.`, { cause })
 }

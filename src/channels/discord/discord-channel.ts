@@ -15,9 +15,10 @@ import type { AccessLists } from './access.js'
 import { codeOf, DiscordApi } from './api.js'
 import { hasButton } from './buttons.js'
 import { CatchUp } from './catch-up.js'
-import { Connection, type Identity } from './connection.js'
+import { Connection } from './connection.js'
 import { Cursor } from './cursor.js'
 import { Destinations } from './destinations.js'
+import { type Identity, ownersOf } from './identity.js'
 import { Intake } from './intake.js'
 import { Interactions, slashCommands } from './interactions.js'
 import { Lanes } from './lanes.js'
@@ -100,7 +101,7 @@ export class DiscordChannel implements Channel {
 
   async send(reply: OutgoingReply, signal: AbortSignal): Promise<void> {
     const { messageId = '', address } = reply
-    const botId = this.#session?.identity.botId
+    const botId = this.#session?.identity.user.id
     if (botId === undefined) throw new Error('Discord has not been reached yet')
     const live = this.#live.get(messageId)
     live?.stop()
@@ -138,7 +139,7 @@ export class DiscordChannel implements Channel {
     const identity = await this.#connection.identify(this.#stopped.signal)
     this.#session = await this.#open(host, identity)
     await this.#connection.open()
-    await this.#api.setCommands(identity.applicationId, slashCommands(host.commands())).catch((error: unknown) => {
+    await this.#api.setCommands(identity.application.id, slashCommands(host.commands())).catch((error: unknown) => {
       this.options.log.warn('discord.commands-not-set', { error: messageOf(error) })
     })
   }
@@ -147,7 +148,7 @@ export class DiscordChannel implements Channel {
     const { ownerId, access, log, now } = this.options
     const api = this.#api
     const { signal } = this.#stopped
-    const ownerIds = ownerId === undefined ? identity.ownerIds : [ownerId]
+    const ownerIds = ownerId === undefined ? ownersOf(identity.application).map(({ id }) => id) : [ownerId]
     const cursor = new Cursor(host, now, (error) => log.warn('discord.cursor-not-saved', { error: messageOf(error) }))
     await cursor.load()
     const intake = new Intake({
@@ -156,7 +157,7 @@ export class DiscordChannel implements Channel {
       host,
       places: this.#places,
       destinations: this.#destinations,
-      bot: { id: identity.botId, roleIds: this.#ownRoleIds },
+      bot: { id: identity.user.id, roleIds: this.#ownRoleIds },
       ownerIds,
       onTaken: (messageId) => this.#take(messageId),
       signal,
@@ -195,7 +196,7 @@ export class DiscordChannel implements Channel {
         if (payload.d.unavailable) break
         const { id, channels, threads, roles } = payload.d
         for (const channel of [...channels, ...threads]) this.#places.learn(channel, id)
-        for (const role of roles) if (role.tags?.bot_id === session.identity.botId) this.#ownRoleIds.add(role.id)
+        for (const role of roles) if (role.tags?.bot_id === session.identity.user.id) this.#ownRoleIds.add(role.id)
         catchUp.server(payload.d)
         break
       }

@@ -190,7 +190,7 @@ function statusOf(event: AgentEvent): string | undefined {
     case 'tool_use':
       return `🔧 ${oneLine([event.toolName, subjectOf(event.toolInput)].filter((word) => word !== '').join(': '))}`
     case 'tool_result':
-      return event.isError ? `🔧 ${oneLine(event.toolName)}: failed` : '⏳ working'
+      return event.isError ? `🔧 ${oneLine(event.toolName)}: failed` : undefined
     case 'thinking':
       return '💭 thinking'
     case 'output':

@@ -25,7 +25,7 @@ export function isTableHead(head: string, delimiter: string): boolean {
 /** Contract: the first two lines are those that `isTableHead` takes. */
 export function renderTable([head = '', delimiter = '', ...body]: string[]): string[] {
   const headers = cellsOf(head)
-  const rows = body.map((line) => fit(cellsOf(line), headers.length))
+  const rows = body.map((line) => rowOf(line, headers.length))
   const isShort = [head, ...body].every((line) => line.length <= MAX_COLUMNS * 4)
   const block = isShort ? renderColumns([headers, ...rows], cellsOf(delimiter).map(alignmentOf)) : undefined
   return block ?? renderLists(headers, rows)
@@ -62,21 +62,28 @@ function listItem(title: string, cell: string): string {
   return title === '' ? `- ${cell}` : `- **${title}**: ${cell}`
 }
 
-function cellsOf(line: string): string[] {
-  const cells = ['']
+function cellsOf(line: string, isCodeWhole = false): string[] {
   const row = line.trim().replace(/^\|/, '')
+  const code = isCodeWhole ? findCodeIn(row, { start: 0, end: row.length }) : []
+  const cells: string[] = []
+  let cell = ''
   for (let index = 0; index < row.length; index += 1) {
+    while ((code[0]?.end ?? Infinity) <= index) code.shift()
     const isEscape = row[index] === '\\' && row[index + 1] === '|'
+    const isInCode = code[0] !== undefined && code[0].start < index
     if (isEscape) index += 1
-    if (row[index] === '|' && !isEscape) cells.push('')
-    else cells.push(`${cells.pop() ?? ''}${row[index] ?? ''}`)
+    if (row[index] === '|' && !isEscape && !isInCode) {
+      cells.push(cell.trim())
+      cell = ''
+    } else cell += row[index] ?? ''
   }
-  if (cells.length > 1 && cells.at(-1)?.trim() === '') cells.pop()
-  return cells.map((cell) => cell.trim())
+  return cell.trim() === '' && cells.length > 0 ? cells : [...cells, cell.trim()]
 }
 
-/** As many cells as there are headers; what is too much goes with the last. */
-function fit(cells: string[], count: number): string[] {
+/** As many cells as there are headers. Of too many, those in inline code were meant to be one; else the last has the rest. */
+function rowOf(line: string, count: number): string[] {
+  const strict = cellsOf(line)
+  const cells = strict.length > count ? cellsOf(line, true) : strict
   const filled = [...cells.slice(0, count - 1), cells.slice(count - 1).join(SEPARATOR)]
   return Array.from({ length: count }, (_, index) => filled[index] ?? '')
 }

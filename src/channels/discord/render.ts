@@ -126,7 +126,7 @@ class Renderer {
     const rendered = RULE_LINE.test(shown)
       ? RULE
       : inline
-          .replace(HEADING, (_, quotes: string, title: string) => `${quotes}**${withoutClosingMarks(title)}**`)
+          .replace(HEADING, (_, quotes: string, title: string) => `${quotes}${bold(withoutClosingMarks(title))}`)
           .replace(TASK, (_, item: string, mark: string) => `${item}${mark === ' ' ? '☐' : '☑'}`)
     if (rendered !== shown) this.#replace(line, rendered)
     return index + 1
@@ -160,15 +160,20 @@ class Renderer {
 /** An image is a link here; Discord shows what is behind it. */
 function renderImages(text: string): string {
   if (!text.includes('![')) return text
-  return text.replace(IMAGES, (_, linkedAlt, linkedImage, link, alt, image) =>
-    link === undefined ? linkTo(image, alt) : linkTo(link, linkedAlt === '' ? linkedImage : linkedAlt),
-  )
+  return text.replace(IMAGES, (_, ...found: (string | undefined)[]) => {
+    const [linkedLabel, linkedImage = '', link, label = '', image = ''] = found
+    return link === undefined ? linkTo(image, label) : linkTo(link, linkedLabel || linkedImage)
+  })
 }
 
 function linkTo(target: string, label: string): string {
   if (target.startsWith('data:') || target === '') return label === '' ? 'image' : label
   if (label === '' || label === target) return target
   return /^https?:/i.test(target) ? `[${label}](${target})` : `${label} (${target})`
+}
+
+function bold(text: string): string {
+  return text === '' ? '' : `**${text}**`
 }
 
 function withoutClosingMarks(title: string): string {

@@ -1,0 +1,77 @@
+// Who the bot is, and what Discord says when it does not tell. Loads nothing: "doctor" needs it without a bot, too.
+
+import type { APIApplication, APITeamMember, APIUser, REST } from 'discord.js'
+import { GatewayError, messageOf } from '../../errors.js'
+import { showable } from '../../one-line.js'
+
+export const DEVELOPER_PORTAL = 'https://discord.com/developers/applications'
+
+export interface Identity {
+  user: APIUser
+  application: APIApplication
+}
+
+/** Contract: rejects with what `describeProblem` can put into words. */
+export async function identify(rest: REST): Promise<Identity> {
+  const user = (await rest.get('/users/@me')) as Partial<APIUser> | undefined
+  const application = (await rest.get('/applications/@me')) as Partial<APIApplication> | undefined
+  // A proxy or the page of a hotel answers in the name of others.
+  if (typeof user?.id !== 'string' || typeof application?.id !== 'string') {
+    throw new GatewayError(
+      'config_invalid',
+      `What answers at ${rest.options.api} is not Discord: check discordApiUrl, and what stands between`,
+    )
+  }
+  return { user, application } as Identity
+}
+
+// https://discord.com/developers/docs/resources/application#application-object-application-flags
+const READS_MESSAGES = 1 << 18
+/** Of a bot in fewer than 100 servers. */
+const READS_MESSAGES_LIMITED = 1 << 19
+
+/** Whether Discord gives the bot what people write. */
+export function readsMessages({ flags }: Pick<APIApplication, 'flags'>): boolean {
+  return (flags & (READS_MESSAGES | READS_MESSAGES_LIMITED)) !== 0
+}
+
+/** The people to whom an application belongs, its owner first. */
+export function ownersOf({ owner, team }: Pick<APIApplication, 'owner' | 'team'>): APIUser[] {
+  if (!team) return owner ? [owner] : []
+  const isOwner = ({ user }: APITeamMember): boolean => user.id === team.owner_user_id
+  return team.members.toSorted((a, b) => Number(isOwner(b)) - Number(isOwner(a))).map(({ user }) => user)
+}
+
+export function isRefusal(error: unknown): boolean {
+  return statusOf(error) === 401
+}
+
+/** A sentence that says what to do. */
+export function describeProblem(error: unknown, apiUrl: string): string {
+  if (error instanceof GatewayError) return error.message
+  const status = statusOf(error)
+  if (isRefusal(error)) {
+    return `Discord refuses the token: take a new one from the page Bot of your application (${DEVELOPER_PORTAL})`
+  }
+  if (status !== undefined && status >= 500) {
+    return `Discord has trouble of its own (HTTP ${status}): try again later; https://discordstatus.com tells of it`
+  }
+  if (status !== undefined) return `Discord says: ${showable(messageOf(error))} (HTTP ${status})`
+  const reason = networkReason(error)
+  if (reason === undefined) {
+    return `${showable(messageOf(error))}: try again, and look at https://discordstatus.com when it stays so`
+  }
+  return `${new URL(apiUrl).host} cannot be reached (${reason}): check the network, a firewall and discordApiUrl`
+}
+
+function statusOf(error: unknown): number | undefined {
+  return error instanceof Error && 'status' in error && typeof error.status === 'number' ? error.status : undefined
+}
+
+/** Codes of Node.js are in capitals, those of discord.js are not. */
+function networkReason(error: unknown): string | undefined {
+  if (!(error instanceof Error)) return undefined
+  if (error.name === 'AbortError' || error.name === 'TimeoutError') return 'no answer in time'
+  if ('code' in error && typeof error.code === 'string' && /^[A-Z0-9_]+$/.test(error.code)) return error.code
+  return networkReason(error.cause)
+}
