@@ -64,7 +64,9 @@ export function channelHost(channel: string, dependencies: HostDependencies): Ch
       // What came before need not be fetched again.
       const isKnown = message.files && (await store.inbox.findByPlatformId(channel, message.platformId)) !== undefined
       const { text, notes } = isKnown ? { text: message.text, notes: [] } : await withFiles(message)
-      const acceptance = await queue.accept({ ...rest, text, channel })
+      // Of a message that was only a file there is nothing left.
+      const objection = text === '' && notes.length > 0 ? notes.join('\n') : undefined
+      const acceptance = await queue.accept({ ...rest, text, channel }, objection)
       onTaken(acceptance)
       const { status, messageId, conversationId } = acceptance
       if (status !== 'duplicate') hooks.fire('message-received', { messageId, conversationId, channel, status })

@@ -36,7 +36,7 @@ export interface Span {
   end: number
 }
 
-const OPENER = /^((?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])(?=[ \t])))*[ \t]*)(`{3,}(?=[^`]*$)|~{3,})/
+const OPENER = /^((?:[ \t]*>)*(?:[ \t]*(?:[-*+]|\d{1,9}[.)])(?=[ \t]))*[ \t]*)(`{3,}(?=[^`]*$)|~{3,})/
 const CLOSER = /^([ \t]*)(`{3,}|~{3,})[ \t]*$/
 const ITEM = /^[ \t]*(?:[-*+]|\d{1,9}[.)])(?:[ \t]+|$)/
 const QUOTE = /^(?:[ \t]*>)+ ?/
@@ -91,15 +91,16 @@ export function readMarkdown(text: string, isFence: (fence: Fence) => boolean = 
 /** The fence that a line opens. `column` is where the list item that it belongs to begins its text. */
 export function findOpener(line: string, column = 0): Fence | undefined {
   const [whole, before = '', marker = ''] = OPENER.exec(line) ?? []
-  if (whole === undefined || columnsOf(leadingSpace(before)) - column >= TAB_COLUMNS) return undefined
-  const prefix = before.replace(/[^>\s]/g, ' ')
-  const quote = prefix.slice(0, prefix.lastIndexOf('>') + 1)
+  const quote = QUOTE.exec(before)?.[0] ?? ''
+  const inner = before.slice(quote.length)
+  const innerColumn = quote === '' ? column : 0
+  if (whole === undefined || columnsOf(leadingSpace(inner)) - innerColumn >= TAB_COLUMNS) return undefined
   return {
-    prefix,
-    quote: quote === '' ? '' : `${quote} `,
+    prefix: before.replace(/[^>\s]/g, ' '),
+    quote: quote === '' ? '' : `${quote.trimEnd()} `,
     marker,
     info: line.slice(whole.length).trim(),
-    column: quote === '' && /\S/.test(before) ? columnsOf(before) : quote === '' ? column : 0,
+    column: /\S/.test(inner) ? columnsOf(inner) : innerColumn,
   }
 }
 

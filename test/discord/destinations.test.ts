@@ -27,8 +27,9 @@ function setup() {
   }
   const destinations = new Destinations(
     {
-      post: async (channelId, body, { files = [], signal } = {}): Promise<APIMessage> => {
-        calls.push(['post', channelId, body, ...(files.length > 0 || signal ? [{ files, signal }] : [])])
+      post: async (channelId, body, options): Promise<APIMessage> => {
+        const hasMore = options?.signal !== undefined || (options?.files ?? []).length > 0
+        calls.push(['post', channelId, body, ...(hasMore ? [options] : [])])
         if (channelId !== '10' && !threads.has(channelId)) throw refusal(UNKNOWN_CHANNEL, 404)
         if (channelId !== '10' && discord.refusesPostsWith !== undefined) throw refusal(discord.refusesPostsWith, 403)
         return message({ channel_id: channelId, content: contentOf(body) })

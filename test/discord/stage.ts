@@ -3,9 +3,10 @@
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import type { APIMessage } from 'discord.js'
-import { expect, type TestContext } from 'vitest'
+import type { APIMessage, APIUser } from 'discord.js'
+import type { TestContext } from 'vitest'
 import { type GatewayConfig, loadConfig } from '../../src/config.js'
 import { openDiscord } from '../../src/commands/start.js'
 import { type Gateway, type GatewayDependencies, makeHome, startGateway } from '../../src/gateway.js'
@@ -113,6 +114,9 @@ export interface Scene {
   discord: FakeDiscord
   guild: FakeGuild
   channel: FakeChannel
+  /** Two people who own nothing. */
+  ada: APIUser
+  ben: APIUser
   gateway: Gateway
 }
 
@@ -124,7 +128,8 @@ export async function openScene(
   const stage = await DiscordStage.open(onTestFinished)
   const { discord } = stage
   const guild = discord.addGuild()
-  const world = { stage, discord, guild, channel: discord.addChannel(guild) }
+  const channel = discord.addChannel(guild)
+  const world = { stage, discord, guild, channel, ada: discord.addUser('ada'), ben: discord.addUser('ben') }
   const gateway = await stage.start(typeof settings === 'function' ? settings(world) : settings)
   return { ...world, gateway }
 }
@@ -132,8 +137,16 @@ export async function openScene(
 /** Lets the owner begin a conversation in the channel, and waits until it is answered. */
 export async function beginThread({ discord, channel }: Pick<Scene, 'discord' | 'channel'>): Promise<FakeChannel> {
   const { id } = discord.say(discord.owner, channel.id, 'hello', { mentions: [discord.bot] })
-  await until(() => discord.threadOf(id) && answersIn(discord, id).length > 0, 'the first answer')
+  await answered(discord, id)
   return discord.threadOf(id) as FakeChannel
+}
+
+/** Waits until the bot has said so many things for good in a channel or thread, which may not be there yet. */
+export async function answered(discord: FakeDiscord, channelId: string, count = 1): Promise<string[]> {
+  return until(() => {
+    const answers = answersIn(discord, channelId)
+    return answers.length >= count && answers
+  }, `${count} answers in ${channelId}`)
 }
 
 /** What the bot has said for good: all but a message that shows what an agent does now. */
@@ -149,6 +162,7 @@ export function liveIn(discord: FakeDiscord, channelId: string): APIMessage | un
 }
 
 function ownMessagesIn(discord: FakeDiscord, channelId: string): APIMessage[] {
+  if (!discord.threadOf(channelId)) return []
   return discord.messagesIn(channelId).filter(({ author }) => author.id === discord.bot.id)
 }
 
@@ -161,17 +175,13 @@ export function steps(...list: object[]): string {
   return JSON.stringify(list)
 }
 
-/** Waits until it holds; nothing depends on how long it takes. */
+/** Waits until it holds; nothing depends on how long it takes. Also for tests that run at once, which `expect.poll` is not. */
 export async function until<T>(look: () => T | undefined | false, what: string): Promise<T> {
-  let found: T | undefined | false
-  await expect
-    .poll(
-      () => {
-        found = look()
-        return found !== undefined && found !== false
-      },
-      { timeout: 20_000, interval: 20, message: what },
-    )
-    .toBe(true)
-  return found as T
+  const deadline = Date.now() + 20_000
+  for (;;) {
+    const found = look()
+    if (found !== undefined && found !== false) return found
+    if (Date.now() > deadline) throw new Error(`It did not come: ${what}`)
+    await sleep(20)
+  }
 }

@@ -2,6 +2,7 @@ import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'vitest'
 import type { AgentEvent } from '../../src/backends/types.js'
+import type { OutgoingReply } from '../../src/channels/types.js'
 import { databaseFile, requireBackend } from '../../src/gateway.js'
 import { openStore } from '../../src/store/store.js'
 import { AgentScript } from '../contract/agent-script.js'
@@ -18,13 +19,22 @@ cat > /dev/null
 printf '{"type":"result","subtype":"success","is_error":false,"session_id":"s1","result":"%s"}\\n' "$PWD $*"
 `
 
+/** Names a file, and says whether it was told that it can. */
+const FILE_AGENT = `#!/bin/sh
+cat > /dev/null
+case "$*" in *--append-system-prompt-file*) ;; *) set -- --append-system-prompt-file /dev/null ;; esac
+while [ "$1" != --append-system-prompt-file ]; do shift; done
+grep -q '^MEDIA:<path>$' "$2" && can='send files' || can='send nothing'
+printf '{"type":"result","subtype":"success","is_error":false,"session_id":"s1","result":"I can %s.%sMEDIA:plot.png"}\\n' "$can" '\\n'
+`
+
 describe.concurrent('a gateway', () => {
   it('answers a message, shows what the agent does, and has nothing on record as running after it', async ({
     expect,
     onTestFinished,
   }) => {
     const { gateway, channel, steps } = await new Stage(onTestFinished).start()
-    const acceptance = await channel.say('a', 'What is my name?')
+    const acceptance = await channel.say('a', 'What is my name?', 'p1')
     await expect.poll(() => channel.replies.length, SOON).toEqual(1)
     const { messageId } = acceptance
     const events = channel.shown.map(({ event }) => event)
@@ -37,7 +47,7 @@ describe.concurrent('a gateway', () => {
       streamed: events.map((event) => (event.type === 'output' ? event.content : '')).join(''),
       processes: await gateway.store.ledger.processesOf(gateway.id),
     }).toEqual({
-      acceptance: { status: 'accepted', messageId, conversationId: expect.any(String), position: 0 },
+      acceptance: { status: 'accepted', messageId, conversationId: expect.any(String), position: 0, notes: [] },
       replies: [
         {
           text: 'I do not know it yet.',
@@ -46,6 +56,9 @@ describe.concurrent('a gateway', () => {
           idempotencyKey: expect.any(String),
           address: 'a',
           messageId,
+          platformId: 'p1',
+          createdAt: expect.any(Number),
+          attempt: 1,
         },
       ],
       steps: ['accepted', 'claimed', 'streaming', 'finished', 'committed', 'sent'],
@@ -139,8 +152,79 @@ describe.concurrent('a gateway', () => {
     await gateway.store.conversations.configure(conversationId, { projectId: 'gone' })
     await channel.say('a', 'hello')
     await expect.poll(() => channel.replies.length, SOON).toEqual(2)
-    const { text, isError } = channel.replies[1] ?? {}
-    expect([text, isError]).toEqual(['The project gone of this conversation is not known.', true])
+    const { text, isError, canRetry } = channel.replies[1] ?? {}
+    expect([text, isError, canRetry]).toEqual(['The project gone of this conversation is not known.', true, true])
+  })
+
+  it('works in a place as what that is part of says now, and where the operator says', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const stage = new Stage(onTestFinished)
+    const [site, app] = [stage.makeDirectory('site'), stage.makeDirectory('app')]
+    const projects = { site: { directory: site }, app: { directory: app } }
+    const BACKEND_CLI_PATH = stage.executable('call-agent', CALL_AGENT)
+    const { channel } = await stage.start({ BACKEND_CLI_PATH }, { projects })
+    const thread = { address: 'room/thread', parent: 'room', projectId: 'site' }
+    const calls: Array<[directory: string | undefined, model: string | undefined]> = []
+    const ask = async () => {
+      const count = channel.replies.length
+      await channel.say(thread, 'Where are you?')
+      await expect.poll(() => channel.replies.length, SOON).toEqual(count + 1)
+      const text = channel.texts().at(-1) ?? ''
+      calls.push([text.split(' ')[0], / --model (\S+)/.exec(text)?.[1]])
+    }
+    await ask()
+    await channel.command('room', '/project app')
+    await channel.command('room', '/model small')
+    await ask()
+    await channel.command('room', '/model large')
+    await ask()
+    await channel.command(thread, '/project site')
+    await channel.command(thread, '/model own')
+    await ask()
+    expect(calls).toEqual([
+      [site, undefined],
+      [app, 'small'],
+      [app, 'large'],
+      [site, 'own'],
+    ])
+  })
+
+  it.for<[string, boolean, Partial<OutgoingReply>]>([
+    ['takes files: they go with the answer, and the agent was told how', true, { text: 'I can send files.' }],
+    ['takes none: the lines stay in the answer', false, { text: 'I can send nothing.\nMEDIA:plot.png' }],
+  ])('names files in a channel that %s', async ([, takesFiles, expected], { expect, onTestFinished }) => {
+    const stage = new Stage(onTestFinished)
+    const directory = stage.makeDirectory('site')
+    const BACKEND_CLI_PATH = stage.executable('file-agent', FILE_AGENT)
+    const file = { projects: { site: { directory } } }
+    const { channel } = await stage.start({ BACKEND_CLI_PATH }, file, new TestChannel(takesFiles))
+    await channel.say({ address: 'a', projectId: 'site' }, 'Draw it')
+    await expect.poll(() => channel.replies.length, SOON).toEqual(1)
+    const { text, files } = channel.replies[0] ?? {}
+    expect({ text, files }).toEqual({ ...expected, files: takesFiles ? [{ path: 'plot.png', directory }] : undefined })
+  })
+
+  it('tells in words why an agent has failed, and takes the message up again by the button', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const stage = new Stage(onTestFinished)
+    const { channel } = await stage.start({ BACKEND_CLI_PATH: agentPath('fake-agent.sh') })
+    const script = new AgentScript('claude', stage.directory)
+    const { messageId } = await channel.say('a', script.prompt([{ fail: 'Please run /login' }, { exit: 1 }]))
+    await expect.poll(() => channel.replies.length, SOON).toEqual(1)
+    const answer = await channel.host().onButton('retry', messageId, 'ann')
+    await expect.poll(() => channel.replies.length, SOON).toEqual(2)
+    const failure = {
+      text: expect.stringMatching(/^claude is not logged in where the gateway runs.*\n\nIt said: .*Please run \/login/),
+      isError: true,
+      canRetry: true,
+      messageId,
+      attempt: 1,
+    }
+    expect([answer, channel.replies]).toMatchObject(['Taken up again.', [failure, failure]])
   })
 
   it('ends the whole tree of an agent by /stop and is free for the next message', async ({

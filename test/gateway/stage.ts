@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { TestContext } from 'vitest'
-import type { Acceptance, Channel, ChannelHost, LiveEvent, OutgoingReply } from '../../src/channels/types.js'
+import type { Acceptance, Channel, ChannelHost, LiveEvent, OutgoingReply, Place } from '../../src/channels/types.js'
 import { type GatewayConfig, loadConfig } from '../../src/config.js'
 import { type Gateway, makeHome, startGateway } from '../../src/gateway.js'
 import { createLog, type Log } from '../../src/log.js'
@@ -28,6 +28,8 @@ export class TestChannel implements Channel {
   readonly shown: LiveEvent[] = []
   #host: ChannelHost | undefined
 
+  constructor(readonly takesFiles = false) {}
+
   async start(host: ChannelHost): Promise<void> {
     this.#host = host
   }
@@ -44,22 +46,26 @@ export class TestChannel implements Channel {
 
   async close(): Promise<void> {}
 
-  say(address: string, text: string, platformId: string = randomUUID()): Promise<Acceptance> {
-    return this.#gateway().onMessage({ address, platformId, author: 'ann', text })
+  say(place: string | Place, text: string, platformId: string = randomUUID()): Promise<Acceptance> {
+    return this.host().onMessage({ ...toPlace(place), platformId, author: 'ann', text })
   }
 
-  command(address: string, line: string): Promise<string> {
-    return this.#gateway().onCommand({ address }, 'ann', line)
+  command(place: string | Place, line: string): Promise<string> {
+    return this.host().onCommand(toPlace(place), 'ann', line)
   }
 
   texts(): string[] {
     return this.replies.map(({ text }) => text)
   }
 
-  #gateway(): ChannelHost {
+  host(): ChannelHost {
     if (!this.#host) throw new Error('The channel has not been started')
     return this.#host
   }
+}
+
+function toPlace(place: string | Place): Place {
+  return typeof place === 'string' ? { address: place } : place
 }
 
 export interface RunningGateway {

@@ -40,7 +40,7 @@ async function setup(backend: BackendAdapter | TurnBackend) {
     backend,
     sessions,
     { load: async () => ({ identity: 'be brief', skills: [] }) },
-    { assemble: ({ identity }, { kind }) => `${kind}: ${identity}` },
+    { assemble: ({ identity }, { kind, canSendFiles }) => `${kind}${canSendFiles ? ', files' : ''}: ${identity}` },
     { fire: (hook, payload) => hooks.push([hook, payload]) },
   )
   const { signal } = new AbortController()
@@ -135,11 +135,11 @@ describe('AgentRuntime', () => {
   it('asks for what the event says, and takes the rest from the configuration', async () => {
     const { requests, process } = await setupScripts(answered())
     const wishes = { runId: 'r1', model: 'small', allowedTools: ['Read'], timeoutMs: 5, maxTurns: 2 }
-    await process({ ...wishes, kind: 'cron', workingDir: '/projects/other/' })
+    await process({ ...wishes, kind: 'cron', canSendFiles: true, workingDir: '/projects/other/' })
     expect(requests).toEqual([
       {
         prompt: 'hello',
-        systemPrompt: 'cron: be brief',
+        systemPrompt: 'cron, files: be brief',
         workingDir: '/projects/other',
         idleTimeoutMs: 0,
         ...wishes,

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { AgentResult } from '../../src/backends/types.js'
 import type { Place } from '../../src/channels/types.js'
+import type { Conversation } from '../../src/store/conversations.js'
 import type { NewRun, RecordedEvent } from '../../src/store/runs.js'
 import type { Store } from '../../src/store/store.js'
 import type { TestEngine } from '../engines.js'
@@ -510,8 +511,8 @@ export function describeRecordsContract(engine: TestEngine): void {
       const enter = (id: string, place: Partial<Place> & { channel?: string } = {}, now = 1) =>
         conversations.enter({ channel: CHANNEL, address: id, ...place }, id, now)
       const choicesOf = async (id: string) => {
-        const { id: _, channel, address, ...choices } = (await conversations.get(id)) ?? {}
-        return choices
+        const { projectId, backend, model } = (await conversations.get(id)) ?? ({} as Partial<Conversation>)
+        return { projectId, backend, model }
       }
       return { conversations, enter, choicesOf }
     }

@@ -35,11 +35,23 @@ export function mayTalk(speaker: Speaker, lists: AccessLists, ownerIds: readonly
 }
 
 /** How the owner lets somebody in, with the ids to copy. */
-export function howToOpen({ userId, guildId, channelIds: [channelId] }: Speaker): string {
-  const place =
-    guildId === undefined ? '' : `, or this channel, \`${channelId}\`, to \`discordChannels\` to let everybody here in`
-  return (
-    'I answer only those whom my owner has let in. ' +
-    `To let you in, they add your id, \`${userId}\`, to \`discordUsers\` in aetheel.json5${place}; then they start me again.`
-  )
+export function howToOpen(speaker: Speaker, lists: AccessLists): string {
+  return `I answer only those whom my owner has let in. To let you in, they add ${missingEntries(speaker, lists)} in aetheel.json5, and start me again.`
+}
+
+function missingEntries({ userId, guildId, channelIds }: Speaker, lists: AccessLists): string {
+  const you = `your id, \`${userId}\`, to \`discordUsers\``
+  const channel = `this channel, \`${channelIds[0]}\`, to \`discordChannels\``
+  if (guildId === undefined) return you
+  if (Object.values(lists).every((list: string[]) => list.length === 0))
+    return `${you}, or for everybody here ${channel},`
+  const entries = [
+    ...(lists.guilds.length === 0 || lists.guilds.includes(guildId)
+      ? []
+      : [`this server, \`${guildId}\`, to \`discordGuilds\``]),
+    ...(lists.channels.length === 0 || channelIds.some((id) => lists.channels.includes(id)) ? [] : [channel]),
+    // Of people who are let in by a list of places alone, one name would shut out all others.
+    ...(lists.users.length + lists.roles.length > 0 && !lists.users.includes(userId) ? [you] : []),
+  ]
+  return entries.join(' and ')
 }

@@ -27,7 +27,8 @@ interface CatchUpOptions {
 
 /** One session's look at what was missed. */
 interface Round {
-  waitingFor: Set<string>
+  /** The servers that have not appeared yet, and from where they are read. */
+  waitingFor: Map<string, string>
   /** Channels and threads that the servers have named. */
   named: Set<string>
   timer: NodeJS.Timeout
@@ -47,18 +48,22 @@ const AGAIN_MS = 5_000
 
 export class CatchUp {
   #round: Round | undefined
+  /** Those of the round, also when it is over. */
+  #late: Round['waitingFor'] = new Map()
 
   constructor(private readonly options: CatchUpOptions) {}
 
   /** A new session has begun; its servers appear one by one. */
   begin(guildIds: string[]): void {
     if (this.#round) void this.#finish(this.#round)
+    const after = this.#after()
     const round: Round = {
-      waitingFor: new Set(guildIds),
+      waitingFor: new Map(guildIds.map((id) => [id, after])),
       named: new Set(),
-      timer: setTimeout(() => void this.#finish(round), SERVERS_WITHIN_MS),
+      timer: setTimeout(() => void this.#finish(round), SERVERS_WITHIN_MS).unref(),
       release: this.options.cursor.hold(),
     }
+    this.#late = round.waitingFor
     this.#round = round
     if (guildIds.length === 0) void this.#finish(round)
   }
@@ -66,12 +71,12 @@ export class CatchUp {
   /** A server is there: at the beginning of a session, or because it was away itself. */
   server({ id: guildId, channels, threads }: GatewayGuildCreateDispatchData): void {
     const round = this.#round
-    const after = this.#after()
+    const after = this.#late.get(guildId) ?? this.#after()
     for (const channel of [...channels, ...threads]) {
       round?.named.add(channel.id)
       if (hasNews(channel, after)) this.#read(channel.id, after, guildId)
     }
-    round?.waitingFor.delete(guildId)
+    this.#late.delete(guildId)
     if (round?.waitingFor.size === 0) void this.#finish(round)
   }
 
@@ -79,24 +84,20 @@ export class CatchUp {
   async #finish(round: Round): Promise<void> {
     clearTimeout(round.timer)
     if (this.#round === round) this.#round = undefined
-    const { api, host, directUserIds, signal, log, now } = this.options
+    const { api, host, directUserIds, now } = this.options
     const after = this.#after()
-    try {
-      const addresses = await host.addresses(now() - KNOWN_CONVERSATIONS_MS)
-      const known = addresses.map(readAddress).map(({ channelId, threadId }) => threadId ?? channelId)
-      const direct = await Promise.all(directUserIds.map((id) => api.directChannel(id)))
-      const withNews = direct.filter((channel) => hasNews(channel, after)).map(({ id }) => id)
-      for (const id of new Set([...known, ...withNews])) if (!round.named.has(id)) this.#read(id, after)
-    } catch (error) {
-      if (!signal.aborted) log.warn('discord.catch-up-failed', { error: messageOf(error) })
-    }
+    const addresses = await this.#untilAnswered(() => host.addresses(now() - KNOWN_CONVERSATIONS_MS))
+    const known = (addresses ?? []).map(readAddress).map(({ channelId, threadId }) => threadId ?? channelId)
+    const direct = await Promise.all(directUserIds.map((id) => this.#untilAnswered(() => api.directChannel(id))))
+    const withNews = direct.flatMap((channel) => (channel && hasNews(channel, after) ? [channel.id] : []))
+    for (const id of new Set([...known, ...withNews])) if (!round.named.has(id)) this.#read(id, after)
     round.release()
   }
 
   #after(): string {
     const oldest = snowflakeAt(this.options.now() - MISSED_MS)
-    const { saved } = this.options.cursor
-    return isAfter(saved, oldest) ? saved : oldest
+    const { after } = this.options.cursor
+    return isAfter(after, oldest) ? after : oldest
   }
 
   /** In the lane of the place, so that what is said there from now on comes after it. */
@@ -107,30 +108,35 @@ export class CatchUp {
   }
 
   async #readAll(channelId: string, after: string, guildId: string | undefined): Promise<void> {
-    const { onMissed, signal, log } = this.options
+    const { api, onMissed, signal, log } = this.options
     let last = after
     for (let count = 0; count < MAX_MISSED && !signal.aborted; count += PAGE) {
-      const page = await this.#page(channelId, last)
-      for (const message of page) await onMissed(message, guildId)
+      const after = last
+      const page = (await this.#untilAnswered(() => api.messagesAfter(channelId, after, PAGE))) ?? []
+      for (const message of page) {
+        await onMissed(message, guildId).catch((error: unknown) => {
+          if (!signal.aborted) log.error('discord.message-failed', { channelId, error: messageOf(error) })
+        })
+      }
       last = page.at(-1)?.id ?? last
       if (page.length > 0) log.info('discord.caught-up', { channelId, messages: page.length })
       if (page.length < PAGE) return
     }
   }
 
-  /** Contract: a place that is gone or closed to us has nothing; anything else is asked for until there is an answer. */
-  async #page(channelId: string, after: string): Promise<APIMessage[]> {
-    const { api, signal, log } = this.options
+  /** Contract: undefined for what is gone, or closed to us; anything else is asked for until there is an answer. */
+  async #untilAnswered<T>(ask: () => Promise<T>): Promise<T | undefined> {
+    const { signal, log } = this.options
     while (!signal.aborted) {
       try {
-        return await api.messagesAfter(channelId, after, PAGE)
+        return await ask()
       } catch (error) {
-        if (codeOf(error) !== undefined) return []
-        log.warn('discord.catch-up-failed', { channelId, error: messageOf(error) })
+        if (codeOf(error) !== undefined) return undefined
+        log.warn('discord.catch-up-failed', { error: messageOf(error) })
         await sleep(AGAIN_MS, undefined, { signal }).catch(() => {})
       }
     }
-    return []
+    return undefined
   }
 }
 

@@ -3,6 +3,8 @@ import { isAfter, snowflakeAt } from './snowflake.js'
 
 const SAVE_EVERY_MS = 5_000
 const NAME = 'cursor'
+const FIRST = 'first-start'
+const ONE_MINUTE = 60_000n << 22n
 
 /**
  * Up to which id everything that Discord has delivered is dealt with. What came later while we were away is asked for.
@@ -13,6 +15,7 @@ export class Cursor {
   readonly #open = new Set<string>()
   #highest = '0'
   #saved = '0'
+  #first = '0'
   #holds = 0
   #timer: NodeJS.Timeout | undefined
 
@@ -22,17 +25,23 @@ export class Cursor {
     private readonly onError: (error: unknown) => void,
   ) {}
 
-  /** Where to go on from. Contract: on the first start of all that is now; nothing has been missed. */
-  async load(): Promise<string> {
-    this.#saved = (await this.host.recall(NAME)) ?? snowflakeAt(this.now())
+  /** Contract: what was said before the first start of all has not been missed. */
+  async load(): Promise<void> {
+    const known = await this.host.recall(NAME)
+    this.#saved = known ?? snowflakeAt(this.now())
+    this.#first = (await this.host.recall(FIRST)) ?? this.#saved
     this.#highest = this.#saved
+    if (known === undefined) {
+      await this.host.remember(FIRST, this.#first)
+      await this.host.remember(NAME, this.#saved)
+    }
     this.#timer = setInterval(() => void this.save(), SAVE_EVERY_MS)
-    await this.host.remember(NAME, this.#saved)
-    return this.#saved
   }
 
-  get saved(): string {
-    return this.#saved
+  /** From where to ask. A little before: of two channels the newer message may come first. */
+  get after(): string {
+    const earlier = String(BigInt(this.#saved) - ONE_MINUTE)
+    return isAfter(earlier, this.#first) ? earlier : this.#first
   }
 
   begin(id: string): void {

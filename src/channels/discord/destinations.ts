@@ -28,6 +28,8 @@ export class Destinations {
   open(address: string, name: string): Promise<void> {
     const { channelId, threadId } = readAddress(address)
     if (threadId === undefined) return Promise.resolve()
+    const already = this.#opening.get(address)
+    if (already) return already
     const opening = this.#open(channelId, threadId, name)
       .catch((error: unknown) => {
         // The thread may have been made by an attempt of which we did not hear; the first message will tell.

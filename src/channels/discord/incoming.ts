@@ -1,4 +1,5 @@
 import { type APIAttachment, type APIMessage, MessageType } from 'discord.js'
+import { oneLine } from '../../one-line.js'
 import type { IncomingFile } from '../types.js'
 import { isThread, type PlaceFacts } from './places.js'
 
@@ -39,7 +40,7 @@ function readText(message: APIMessage, bot: BotIdentity): string {
   const text = withNames(message, bot)
   const quoted = message.referenced_message
   if (!quoted || quoted.author.id === bot.id || quoted.content === '' || text.startsWith('/')) return text
-  const lines = withNames(quoted, bot).slice(0, MAX_QUOTE_CHARACTERS).split('\n')
+  const lines = cut(withNames(quoted, bot), MAX_QUOTE_CHARACTERS).split('\n')
   return [`@${quoted.author.username} wrote:`, ...lines.map((line) => `> ${line}`), '', text].join('\n')
 }
 
@@ -51,7 +52,7 @@ function withNames({ content, mentions }: APIMessage, bot: BotIdentity): string 
       if (kind === '&') return bot.roleIds.has(id) ? '' : mention
       if (id === bot.id) return ''
       const name = names.get(id)
-      return name === undefined ? mention : mention.replace(/<.*>/, `@${name}`)
+      return name === undefined ? mention : mention.replace(/<.*>/, () => `@${name}`)
     })
     .trim()
 }
@@ -80,7 +81,10 @@ async function download(url: string, bytes: number, signal: AbortSignal): Promis
 
 /** The name of the thread that a message opens. */
 export function threadName(text: string): string {
-  const line = text.replaceAll(/\s+/g, ' ').trim()
-  if (line === '') return 'Conversation'
-  return line.length <= 80 ? line : `${Array.from(line).slice(0, 79).join('')}…`
+  return oneLine(text, 80) || 'Conversation'
+}
+
+/** Not in the middle of a character that takes two. */
+function cut(text: string, characters: number): string {
+  return text.length <= characters ? text : `${text.slice(0, characters).replace(/[\uD800-\uDBFF]$/, '')}…`
 }

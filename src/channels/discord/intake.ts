@@ -7,7 +7,7 @@ import type { Log } from '../../log.js'
 import { chunkMarkdown } from '../chunk.js'
 import type { Acceptance, ChannelHost, ChannelMessage, Place } from '../types.js'
 import { type AccessLists, howToOpen, mayTalk, type Speaker } from './access.js'
-import type { DiscordApi } from './api.js'
+import { codeOf, type DiscordApi, UNKNOWN_MEMBER } from './api.js'
 import type { Destinations } from './destinations.js'
 import { type Addressed, type BotIdentity, isFromPerson, readFiles, readMessage, threadName } from './incoming.js'
 import type { Asked } from './interactions.js'
@@ -36,7 +36,7 @@ type Heard = { message: APIMessage; facts: PlaceFacts; addressed: Addressed }
 
 const TAKEN = '👀'
 const REFUSE_AGAIN_MS = 3_600_000
-const STORE_AGAIN_MS = 1_000
+const AGAIN_MS = 1_000
 
 export class Intake {
   readonly #refusedAt = new Map<string, number>()
@@ -96,13 +96,13 @@ export class Intake {
   async refusalOf({ channel, guild_id, member, user }: APIInteraction): Promise<string | undefined> {
     const facts = await this.options.places.get(channel?.id ?? '', guild_id)
     const speaker = speakerOf((member?.user ?? user)?.id ?? '', member?.roles ?? [], facts)
-    return this.#mayTalk(speaker) ? undefined : howToOpen(speaker)
+    return this.#mayTalk(speaker) ? undefined : howToOpen(speaker, this.options.access)
   }
 
   async #hear(message: APIMessage, guildId: string | undefined): Promise<Heard | undefined> {
     const { places, bot } = this.options
     if (!isFromPerson(message)) return undefined
-    const facts = await places.get(message.channel_id, guildId)
+    const facts = await this.#untilAnswered(() => places.get(message.channel_id, guildId))
     const addressed = readMessage(message, bot, facts)
     return addressed && { message, facts, addressed }
   }
@@ -148,7 +148,7 @@ export class Intake {
         return await host.onMessage(message)
       } catch (error) {
         if (!hasFailed) log.error('discord.message-not-stored', { error: messageOf(error) })
-        await sleep(STORE_AGAIN_MS, undefined, { signal })
+        await sleep(AGAIN_MS, undefined, { signal })
       }
     }
   }
@@ -171,7 +171,7 @@ export class Intake {
     if (this.#refusedAt.size >= MAX_REFUSED) this.#refusedAt.clear()
     this.#refusedAt.set(key, now())
     log.info('discord.refused', { userId: speaker.userId, channelId: message.channel_id })
-    await this.#say(message, howToOpen(speaker), 'refusal')
+    await this.#say(message, howToOpen(speaker, this.options.access), 'refusal')
   }
 
   /** Answers a message outside of its conversation. */
@@ -188,10 +188,33 @@ export class Intake {
 
   /** Messages that were asked for come without the roles of their author. */
   async #speaker(message: APIMessage & { member?: { roles: string[] } }, facts: PlaceFacts): Promise<Speaker> {
-    const { api, access } = this.options
-    const isAsked = message.member === undefined && facts.guildId !== undefined && access.roles.length > 0
-    const member = isAsked ? await api.member(facts.guildId ?? '', message.author.id) : message.member
-    return speakerOf(message.author.id, member?.roles ?? [], facts)
+    const { author, member } = message
+    const { guildId } = facts
+    const isAsked = member === undefined && guildId !== undefined && this.options.access.roles.length > 0
+    return speakerOf(author.id, isAsked ? await this.#rolesOf(guildId, author.id) : (member?.roles ?? []), facts)
+  }
+
+  async #rolesOf(guildId: string, userId: string): Promise<string[]> {
+    try {
+      return (await this.#untilAnswered(() => this.options.api.member(guildId, userId))).roles
+    } catch (error) {
+      if (codeOf(error) === UNKNOWN_MEMBER) return []
+      throw error
+    }
+  }
+
+  /** Contract: rejects with what Discord says, or when the gateway stops; a network that fails is waited for. */
+  async #untilAnswered<T>(ask: () => Promise<T>): Promise<T> {
+    const { signal, log } = this.options
+    for (;;) {
+      try {
+        return await ask()
+      } catch (error) {
+        if (codeOf(error) !== undefined) throw error
+        log.warn('discord.not-reached', { error: messageOf(error) })
+        await sleep(AGAIN_MS, undefined, { signal })
+      }
+    }
   }
 
   #placeOf(facts: PlaceFacts): Place {

@@ -5,6 +5,7 @@ import { type APIMessage, MessageFlags } from 'discord.js'
 import type { AgentEvent } from '../../backends/types.js'
 import { messageOf } from '../../errors.js'
 import type { Log } from '../../log.js'
+import { oneLine } from '../../one-line.js'
 import { codeOf, type DiscordApi, UNKNOWN_MESSAGE } from './api.js'
 import { button } from './buttons.js'
 import type { Destinations } from './destinations.js'
@@ -34,7 +35,8 @@ const EDIT_EVERY_MS = 1_500
 const FRESH_MS = 50 * 60_000
 /** Discord shows it for ten seconds. */
 const TYPING_EVERY_MS = 8_000
-const TEXT_CHARACTERS = 1_700
+/** With the status line and a fence to open and to close, within the 2,000 of a message. */
+const TEXT_CHARACTERS = 1_500
 
 export class LiveMessage {
   readonly #stopped = new AbortController()
@@ -55,7 +57,7 @@ export class LiveMessage {
     this.#runId = runId
     if (event.type === 'complete') {
       this.#stopTyping()
-      if (event.result.failure) this.#status = `⚠️ ${oneLine(event.result.failure.message)}`
+      if (event.result.failure) this.#status = `⚠️ ${plain(event.result.failure.message)}`
     } else {
       this.#startTyping()
       if (event.type === 'output') this.#text += event.content
@@ -188,9 +190,9 @@ const STATUS_CHARACTERS = 120
 function statusOf(event: AgentEvent): string | undefined {
   switch (event.type) {
     case 'tool_use':
-      return `🔧 ${oneLine([event.toolName, subjectOf(event.toolInput)].filter((word) => word !== '').join(': '))}`
+      return `🔧 ${plain([event.toolName, subjectOf(event.toolInput)].filter((word) => word !== '').join(': '))}`
     case 'tool_result':
-      return event.isError ? `🔧 ${oneLine(event.toolName)}: failed` : undefined
+      return event.isError ? `🔧 ${plain(event.toolName)}: failed` : undefined
     case 'thinking':
       return '💭 thinking'
     case 'output':
@@ -206,11 +208,6 @@ function subjectOf(input: Record<string, unknown>): string {
 }
 
 /** As plain words: what an agent does must not change how the line looks. */
-function oneLine(text: string): string {
-  const line = text
-    .slice(0, 2 * STATUS_CHARACTERS)
-    .replaceAll(/\s+/g, ' ')
-    .trim()
-  const short = line.length <= STATUS_CHARACTERS ? line : `${line.slice(0, STATUS_CHARACTERS - 1)}…`
-  return short.replaceAll(/[\\`*_~|<>[\]#]/g, String.raw`\$&`)
+function plain(text: string): string {
+  return oneLine(text, STATUS_CHARACTERS).replaceAll(/[\\`*_~|<>[\]#]/g, String.raw`\$&`)
 }

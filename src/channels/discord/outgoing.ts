@@ -5,12 +5,14 @@ import { createHash } from 'node:crypto'
 import type { APIMessage, RawFile } from 'discord.js'
 import { messageOf } from '../../errors.js'
 import { openOutgoingFile } from '../../media/outgoing-files.js'
+import { oneLine } from '../../one-line.js'
 import { chunkMarkdown } from '../chunk.js'
 import type { OutgoingFile, OutgoingReply } from '../types.js'
 import { codeOf, type DiscordApi } from './api.js'
 import { button } from './buttons.js'
 import type { Destinations } from './destinations.js'
 import { renderForDiscord } from './render.js'
+import { readAddress } from './places.js'
 import { snowflakeAt } from './snowflake.js'
 
 export interface Part {
@@ -43,12 +45,7 @@ export async function postReply(
   const { address, idempotencyKey, attempt, createdAt, messageId, platformId, canRetry } = reply
   const parts = await partsOf(reply)
   const after = snowflakeAt(createdAt - CLOCK_SKEW_MS)
-  const there =
-    attempt === 1 ? [] : await api.messagesAfter(await destinations.channelId(address), after).catch(noneIfUnknown)
-  const posted = countPosted(
-    parts,
-    there.filter(({ author }) => author.id === botId),
-  )
+  const posted = attempt === 1 ? 0 : countPosted(parts, await ownMessages(address, after, api, botId))
   for (const [index, part] of parts.entries()) {
     if (index < posted) continue
     signal.throwIfAborted()
@@ -64,9 +61,11 @@ export async function postReply(
       await destinations.post(address, { message, files: part.files, signal })
     } catch (error) {
       if (codeOf(error) !== REQUEST_TOO_LARGE || part.files.length === 0) throw error
+      if (part.content !== '') await destinations.post(address, { message, signal })
       const names = part.files.map(({ name }) => name).join(', ')
-      const content = `${part.content}\n-# Discord takes no files of this size: ${names}`.slice(0, MESSAGE_CHARACTERS)
-      await destinations.post(address, { message: { ...message, content }, signal })
+      const content = `-# Discord takes no files of this size: ${names}`.slice(0, MESSAGE_CHARACTERS)
+      const nonce = nonceOf(`${idempotencyKey}:files`)
+      await destinations.post(address, { message: { content, nonce, enforce_nonce: true }, signal })
     }
   }
 }
@@ -75,14 +74,15 @@ export async function postReply(
 export async function partsOf(reply: OutgoingReply): Promise<Part[]> {
   const { text, files } = renderForDiscord(reply.text)
   const opened = await openAll(reply.files ?? [])
-  const notes = [...reply.notes, ...opened.problems, ...waiting(reply)].map((note) => `-# ${note}`)
+  const notes = [...reply.notes, ...opened.problems, ...waiting(reply)].map((note) => `-# ${oneLine(note, 500)}`)
   const mark = reply.isError ? '⚠️ ' : ''
   const attached = [...files.map(({ name, content }) => ({ name, data: content })), ...opened.files]
   const whole = [`${mark}${text}`, ...notes].filter((part) => part.trim() !== '').join('\n\n')
   const contents = chunkMarkdown(whole, MESSAGE_CHARACTERS)
   if (contents.length > MAX_PARTS) {
-    const [beginning = ''] = chunkMarkdown(whole, MESSAGE_CHARACTERS - 100)
-    contents.splice(0, contents.length, `${beginning}\n-# … The whole answer is in answer.md.`)
+    const [beginning = ''] = chunkMarkdown(`${mark}${text}`, MESSAGE_CHARACTERS - 100)
+    const rest = chunkMarkdown(notes.join('\n'), MESSAGE_CHARACTERS)
+    contents.splice(0, contents.length, `${beginning}\n-# … The whole answer is in answer.md.`, ...rest)
     attached.splice(0, files.length, { name: 'answer.md', data: reply.text })
   }
   if (contents.length === 0) contents.push(attached.length > 0 ? '' : '-# The agent answered without a text.')
@@ -98,7 +98,7 @@ export function countPosted(parts: Part[], messages: Pick<APIMessage, 'content' 
   for (const { content, attachments } of messages) {
     const part = parts[count]
     if (!part) break
-    const isSame = content.trim() === part.content.trim() && attachments.length === part.files.length
+    const isSame = content.trim() === part.content.trim() && (content !== '' || attachments.length > 0)
     if (isSame) count += 1
   }
   return count
@@ -120,7 +120,10 @@ export function isSnowflake(id: string | undefined): id is string {
 async function openAll(wanted: OutgoingFile[]): Promise<{ files: RawFile[]; problems: string[] }> {
   const files: RawFile[] = []
   const problems: string[] = []
-  for (const { path, directory } of wanted) {
+  const unsent = wanted.slice(MAX_FILES).map(({ path }) => path)
+  if (unsent.length > 0)
+    problems.push(`A message takes ${MAX_FILES} files, so these were not sent: ${unsent.join(', ')}`)
+  for (const { path, directory } of wanted.slice(0, MAX_FILES)) {
     try {
       const { name, content } = await openOutgoingFile(path, [directory], MAX_FILE_BYTES)
       files.push({ name, data: content })
@@ -138,8 +141,23 @@ function waiting({ waitsUntil }: OutgoingReply): string[] {
   return [`That is <t:${seconds}:t> for you, <t:${seconds}:R>.`]
 }
 
-/** What is not there holds no parts; posting finds out the rest. */
-function noneIfUnknown(error: unknown): APIMessage[] {
-  if (codeOf(error) === undefined) throw error
-  return []
+/** What we have said there, oldest first: in the thread, or beside it where the thread could not be used. */
+async function ownMessages(
+  address: string,
+  after: string,
+  api: Pick<DiscordApi, 'messagesAfter'>,
+  botId: string,
+): Promise<APIMessage[]> {
+  const { channelId, threadId } = readAddress(address)
+  const places = threadId === undefined ? [channelId] : [threadId, channelId]
+  const found = await Promise.all(
+    places.map((id) =>
+      api.messagesAfter(id, after).catch((error: unknown) => {
+        // What is not there holds nothing; posting finds out the rest.
+        if (codeOf(error) === undefined) throw error
+        return []
+      }),
+    ),
+  )
+  return found.flat().filter(({ author }) => author.id === botId)
 }

@@ -32,20 +32,18 @@ export function renderTable([head = '', delimiter = '', ...body]: string[]): str
 }
 
 function renderColumns(rows: string[][], alignments: Alignment[]): string[] | undefined {
-  const plain = rows.map((row) => row.map(plainText))
-  const widths = alignments.map((_, column) =>
-    plain.reduce((width, row) => Math.max(width, widthOf(row[column] ?? '')), 1),
-  )
+  const plain = rows.map((row) => row.map(plainText).map((text) => ({ text, width: widthOf(text) })))
+  const widths = alignments.map((_, column) => plain.reduce((most, row) => Math.max(most, row[column]?.width ?? 0), 1))
   const total = widths.reduce((sum, width) => sum + width, SEPARATOR.length * (widths.length - 1))
+  if (total > MAX_COLUMNS) return undefined
   const [headers = '', ...lines] = plain.map((row) =>
-    alignments
-      .map((alignment, column) => pad(row[column] ?? '', widths[column] ?? 0, alignment))
+    row
+      .map(({ text, width }, column) => pad(text, (widths[column] ?? 0) - width, alignments[column] ?? 'left'))
       .join(SEPARATOR)
       .trimEnd(),
   )
   const rule = widths.map((width) => '-'.repeat(width)).join('-+-')
-  const isShowable = total <= MAX_COLUMNS && ![headers, ...lines].some((line) => line.includes('```'))
-  return isShowable ? ['```', headers, rule, ...lines, '```'] : undefined
+  return [headers, ...lines].some((line) => line.includes('```')) ? undefined : ['```', headers, rule, ...lines, '```']
 }
 
 /** Each row a list of what stands under which header. */
@@ -67,10 +65,11 @@ function cellsOf(line: string, isCodeWhole = false): string[] {
   const code = isCodeWhole ? findCodeIn(row, { start: 0, end: row.length }) : []
   const cells: string[] = []
   let cell = ''
+  let span = 0
   for (let index = 0; index < row.length; index += 1) {
-    while ((code[0]?.end ?? Infinity) <= index) code.shift()
+    while ((code[span]?.end ?? Infinity) <= index) span += 1
     const isEscape = row[index] === '\\' && row[index + 1] === '|'
-    const isInCode = code[0] !== undefined && code[0].start < index
+    const isInCode = (code[span]?.start ?? Infinity) < index
     if (isEscape) index += 1
     if (row[index] === '|' && !isEscape && !isInCode) {
       cells.push(cell.trim())
@@ -117,9 +116,8 @@ function withoutMarks(text: string): string {
     .replace(/\\([!-/:-@[-`{-~])/g, '$1')
 }
 
-function pad(text: string, width: number, alignment: Alignment): string {
-  const space = width - widthOf(text)
-  const before = alignment === 'left' ? 0 : alignment === 'right' ? space : Math.floor(space / 2)
+function pad(text: string, space: number, alignment: Alignment): string {
+  const before = { left: 0, center: Math.floor(space / 2), right: space }[alignment]
   return `${' '.repeat(before)}${text}${' '.repeat(space - before)}`
 }
 

@@ -173,7 +173,7 @@ function linkTo(target: string, label: string): string {
 }
 
 function bold(text: string): string {
-  return text === '' ? '' : `**${text}**`
+  return /[^*]/.test(text) ? `**${text}**` : text
 }
 
 function withoutClosingMarks(title: string): string {

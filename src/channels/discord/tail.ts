@@ -28,7 +28,8 @@ function openFence(text: string): string | undefined {
       if (rest.trim() === '' && marker.startsWith(opening)) open = undefined
     }
   }
-  return open?.slice(0, 100)
+  // What follows the marker names the language, and is short when it means something.
+  return open !== undefined && open.length > 100 ? markerOf(open) : open
 }
 
 function markerOf(line: string): string {
