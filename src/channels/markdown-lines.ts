@@ -94,7 +94,9 @@ export function findOpener(line: string, column = 0): Fence | undefined {
   const quote = QUOTE.exec(before)?.[0] ?? ''
   const inner = before.slice(quote.length)
   const innerColumn = quote === '' ? column : 0
-  if (whole === undefined || columnsOf(leadingSpace(inner)) - innerColumn >= TAB_COLUMNS) return undefined
+  const isDeep = columnsOf(leadingSpace(before)) - column >= TAB_COLUMNS
+  const isDeepInQuote = columnsOf(leadingSpace(inner)) - innerColumn >= TAB_COLUMNS
+  if (whole === undefined || isDeep || isDeepInQuote) return undefined
   return {
     prefix: before.replace(/[^>\s]/g, ' '),
     quote: quote === '' ? '' : `${quote.trimEnd()} `,

@@ -9,7 +9,7 @@ describe('chunkMarkdown, of any text', () => {
   const anyLimit = fc.oneof(fc.integer({ min: 50, max: 120 }), fc.integer({ min: 50, max: 2000 }))
   const texts = {
     'whole Markdown': anyMarkdown(),
-    'pieces of Markdown': anyPieces(),
+    'pieces of Markdown': anyPieces().filter((text) => !hasDeepMarker(text)),
     'any characters': anyCharacters(),
   }
   it.each(Object.entries(texts))('cuts within the limit, balanced, none blank, nothing lost: %s', (_, anyText) => {
@@ -22,6 +22,18 @@ describe('chunkMarkdown, of any text', () => {
       RUNS,
     )
   })
+})
+
+it('cuts within the limit, none blank, nothing lost, also with fences in lists and quotes', () => {
+  const anyText = fc.tuple(anyPieces('- ', '1. ', '> ', '> - ', '    '), fc.integer({ min: 50, max: 300 }))
+  fc.assert(
+    fc.property(anyText, ([text, limit]) => {
+      const parts = chunkMarkdown(text, limit)
+      const wrong = parts.filter((part) => part.length > limit || part.trim() === '')
+      expect([wrong, missingFrom(parts.join(''), text)]).toEqual([[], ''])
+    }),
+    RUNS,
+  )
 })
 
 describe('chunkMarkdown', () => {
@@ -276,13 +288,25 @@ function anyCharacters(): fc.Arbitrary<string> {
   return manyOf(fc.oneof(fc.string({ unit: 'binary', maxLength: 30 }), unit, known), 150)
 }
 
-/** Without fences in lists and quotes, which `linesOf` does not know. */
-function anyPieces(): fc.Arbitrary<string> {
+function anyPieces(...more: string[]): fc.Arbitrary<string> {
   const markers = ['```', '~~~', '`````', '~', '`', '``', '`'.repeat(40), '~'.repeat(90)]
   const breaks = ['\n', '\n\n', '\r\n', '\n   ', '\n\t', ' ', '  ', ' '.repeat(70), '\n'.repeat(70)]
   const words = ['ts', 'word', 'A sentence. ', '- item', '1. item', '> quote', '# ', 'é', FAMILY, 'x'.repeat(60)]
-  const piece = fc.oneof(...[markers, breaks, words].map((pieces) => fc.constantFrom(...pieces)))
-  return manyOf(piece, 80).filter((text) => !/^(?:[ \t]*\t| {4})[ \t]*(?:`{3}|~{3})/m.test(text))
+  const piece = fc.oneof(...[markers, breaks, [...words, ...more]].map((pieces) => fc.constantFrom(...pieces)))
+  return manyOf(piece, 80)
+}
+
+/** Whether `linesOf` would read a line otherwise because it is in a list. */
+function hasDeepMarker(text: string): boolean {
+  return /^(?:[ \t]*\t| {4})[ \t]*(?:`{3}|~{3})/m.test(text)
+}
+
+/** What is left of a text after its characters were found in another, in their order and apart from white space. */
+function missingFrom(other: string, text: string): string {
+  const wanted = text.replace(/\s/g, '')
+  let found = 0
+  for (let index = 0; index < other.length; index += 1) if (other[index] === wanted[found]) found += 1
+  return wanted.slice(found)
 }
 
 function anyMarkdown(): fc.Arbitrary<string> {

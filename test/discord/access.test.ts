@@ -105,17 +105,54 @@ describe('who may talk to the bot', () => {
 })
 
 describe('how the bot is opened', () => {
-  it('is told with the ids of the person and of the channel, so that threads of it are open, too', () => {
-    expect(howToOpen({ userId: '7', roleIds: [], guildId: '1', channelIds: ['10', '55'] })).toBe(
-      'I answer only those whom my owner has let in. To let you in, they add your id, `7`, to `discordUsers` in ' +
-        'aetheel.json5, or this channel, `10`, to `discordChannels` to let everybody here in; then they start me again.',
-    )
+  const there: Speaker = { userId: '7', roleIds: [], guildId: '1', channelIds: ['10', '55'] }
+  const direct: Speaker = { userId: '7', roleIds: [], channelIds: ['10'] }
+  const before = 'I answer only those whom my owner has let in. To let you in, they add '
+  const after = ' in aetheel.json5, and start me again.'
+  const you = 'your id, `7`, to `discordUsers`'
+  const server = 'this server, `1`, to `discordGuilds`'
+  // Not the thread: others of the channel would stay closed.
+  const channel = 'this channel, `10`, to `discordChannels`'
+
+  it.each<[title: string, speaker: Speaker, lists: Partial<AccessLists>, what: string]>([
+    ['while nobody is let in', there, {}, `${you}, or for everybody here ${channel},`],
+    ['directly', direct, {}, you],
+    ['directly, where only places are open', direct, { guilds: ['1'], channels: ['10'] }, you],
+    ['where others are', there, { users: ['8'] }, you],
+    ['where a role is', there, { roles: ['9'] }, you],
+    ['in another server', there, { guilds: ['2'] }, server],
+    ['in another channel', there, { channels: ['11'] }, channel],
+    [
+      'in another channel of another server, where others are',
+      there,
+      { guilds: ['2'], channels: ['11'], users: ['8'] },
+      `${server} and ${channel} and ${you}`,
+    ],
+    ['in another server, being named already', there, { guilds: ['2'], users: ['7'] }, server],
+  ])('is told %s', (_, speaker, lists, what) => {
+    expect(howToOpen(speaker, { ...NO_LISTS, ...lists })).toBe(`${before}${what}${after}`)
   })
 
-  it('is told directly without a channel: naming it there would open nothing', () => {
-    expect(howToOpen({ userId: '7', roleIds: [], channelIds: ['10'] })).toBe(
-      'I answer only those whom my owner has let in. To let you in, they add your id, `7`, to `discordUsers` in ' +
-        'aetheel.json5; then they start me again.',
+  it('is told so that it works, for whom it is told, and shuts nobody out', () => {
+    fc.assert(
+      fc.property(anySpeaker, anySpeaker, anyLists, (speaker, other, lists) => {
+        fc.pre(!mayTalk(speaker, lists, OWNERS))
+        const advice = howToOpen(speaker, lists)
+        const additions = Array.from(advice.matchAll(/`([^`]+)`, to `discord(\w+)`/g), ([, id = '', list = '']) => {
+          return [list.toLowerCase() as keyof AccessLists, id] as const
+        })
+        const add = (chosen: typeof additions): AccessLists => {
+          const opened = structuredClone(lists)
+          for (const [list, id] of chosen) opened[list].push(id)
+          return opened
+        }
+        const ways = advice.includes(', or ') ? additions.map((addition) => [addition]) : [additions]
+        const isShutOut = (opened: AccessLists) => mayTalk(other, lists, OWNERS) && !mayTalk(other, opened, OWNERS)
+        expect(ways.map(add).map((opened) => [mayTalk(speaker, opened, OWNERS), isShutOut(opened)])).toEqual(
+          ways.map(() => [true, false]),
+        )
+      }),
+      RUNS,
     )
   })
 })

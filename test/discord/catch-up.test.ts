@@ -9,8 +9,9 @@ import { message, recordingLog, refusal } from './samples.js'
 
 const HOUR_MS = 3_600_000
 const NOW = 1_800_000_000_000
-/** We were away from here on. */
-const AWAY_SINCE = snowflakeAt(NOW - HOUR_MS)
+/** Where the cursor is, and a minute before it, since when is asked. */
+const CURSOR = snowflakeAt(NOW - HOUR_MS)
+const AWAY_SINCE = snowflakeAt(NOW - HOUR_MS - 60_000)
 
 /** The id of what was said as the n-th after that; before it when it is negative. */
 const nth = (count: number): string => String(BigInt(AWAY_SINCE) + BigInt(count))
@@ -32,7 +33,7 @@ interface Setup {
   onMissed?: (message: APIMessage) => Promise<void>
 }
 
-async function setup({ said, cursor: saved = AWAY_SINCE, addresses = [], direct = {}, failures = {}, ...more }: Setup) {
+async function setup({ said, cursor: saved = CURSOR, addresses = [], direct = {}, failures = {}, ...more }: Setup) {
   const { directUserIds = Object.keys(direct), onMissed = async () => {} } = more
   const requests: Array<[channelId: string, after: string, limit: number | undefined]> = []
   const missed: Array<[channelId: string, id: string, guildId: string | undefined]> = []
@@ -40,8 +41,18 @@ async function setup({ said, cursor: saved = AWAY_SINCE, addresses = [], direct 
   const errors: unknown[] = []
   const log = recordingLog()
   const stopped = new AbortController()
+  const values = new Map([
+    ['cursor', saved],
+    ['first-start', '0'],
+  ])
+  const host = {
+    recall: async (name: string) => values.get(name),
+    remember: async (name: string, value: string) => {
+      values.set(name, value)
+    },
+  }
   const cursor = new Cursor(
-    { recall: async () => saved, remember: async () => {} },
+    host,
     () => NOW,
     () => {},
   )
@@ -91,15 +102,14 @@ async function setup({ said, cursor: saved = AWAY_SINCE, addresses = [], direct 
   /** Whether the cursor may go on. */
   const isFree = async (): Promise<boolean> => {
     attempts += 1
-    const later = nth(1_000_000 + attempts)
+    const later = String(BigInt(snowflakeAt(NOW)) + BigInt(attempts))
     cursor.begin(later)
     cursor.end(later)
     await cursor.save()
-    return cursor.saved === later
+    return values.get('cursor') === later
   }
   return {
     catchUp,
-    cursor,
     lanes,
     requests,
     missed,
@@ -339,6 +349,22 @@ describe('a server that does not appear', () => {
     expect([hasGoneOn, missed.map(([, id]) => id)]).toEqual([true, nths(2)])
   })
 
+  it('until later is asked for since we were away, also when another session began meanwhile', async () => {
+    const said = { '10': nths(2) }
+    const { catchUp, server, missed, isFree, lanes } = await setup({ said })
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    onTestFinished(() => {
+      vi.useRealTimers()
+    })
+    catchUp.begin(['5'])
+    await vi.advanceTimersByTimeAsync(15_000)
+    const hasGoneOn = await isFree()
+    catchUp.begin(['5'])
+    server('5', said)
+    await lanes.idle()
+    expect([hasGoneOn, missed.map(([, id]) => id)]).toEqual([true, nths(2)])
+  })
+
   it('is no longer waited for when a new session begins', async () => {
     const said = { '10': nths(1) }
     const { catchUp, server, missed, done } = await setup({ said })
@@ -367,7 +393,7 @@ describe('a channel that cannot be read', () => {
         ['10', nth(100), 100],
       ],
       nths(150),
-      ['warn', 'discord.catch-up-failed', { channelId: '10', error: 'socket hang up' }],
+      ['warn', 'discord.catch-up-failed', { error: 'socket hang up' }],
     ])
   })
 

@@ -192,7 +192,7 @@ describe('the name of a thread', () => {
     ['something when there is no text', ' \n', 'Conversation'],
     ['the beginning of a long text', 'x'.repeat(81), `${'x'.repeat(79)}…`],
     ['all of a text that just fits', 'x'.repeat(80), 'x'.repeat(80)],
-    ['all of a short text of large characters', '🙂'.repeat(41), '🙂'.repeat(41)],
+    ['whole characters of a long text', '🙂'.repeat(41), `${'🙂'.repeat(39)}…`],
   ])('is %s', (_, text, name) => {
     expect(threadName(text)).toBe(name)
   })

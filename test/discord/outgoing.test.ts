@@ -95,7 +95,7 @@ describe('the parts of an answer', () => {
 
   it('keep the notes when the answer goes as a file', async () => {
     const contents = await contentsOf({ text: LONG, notes: ['The session was lost.'] })
-    expect(contents.map((content) => content.includes('-# The session was lost.'))).toEqual([true])
+    expect(contents.filter((content) => content.includes('-# The session was lost.')).length).toBe(1)
   })
 
   it('keep the notes out of code that the agent did not close', async () => {
@@ -146,6 +146,16 @@ describe('the parts of an answer', () => {
       names.slice(0, 10),
       expect.stringMatching(/10\.txt.*11\.txt/s),
     ])
+  })
+
+  it('tell of files that are too many beside code that goes as a file', async () => {
+    const names = Array.from({ length: 10 }, (_, index) => `${index}.txt`)
+    const directory = makeDirectory(Object.fromEntries(names.map((name) => [name, name])))
+    const text = ['Look:', '```js', ...Array.from({ length: 500 }, (_, index) => `call(${index})`), '```'].join('\n')
+    const parts = await partsOf(replyOf({ text, files: names.map((path) => ({ path, directory })) }))
+    const sent = parts.flatMap(({ files }) => files.map(({ name }) => name))
+    const told = names.filter((name) => parts.some(({ content }) => content.includes(name)))
+    expect([sent.length, names.filter((name) => !sent.includes(name) && !told.includes(name))]).toEqual([10, []])
   })
 
   it('are the same each time, so that an attempt finds those of another', async () => {
@@ -199,11 +209,14 @@ describe('how many parts are there', () => {
     )
   })
 
-  it('does not count a part whose files are missing', () => {
-    const part = { content: 'Done', files: [{ name: 'a.txt', data: 'A' }] }
-    expect([countPosted([part], [posted(part)]), countPosted([part], [{ content: 'Done', attachments: [] }])]).toEqual([
-      1, 0,
-    ])
+  it('counts a part whose files Discord did not take, but not one of files alone', () => {
+    const files = [{ name: 'a.txt', data: 'A' }]
+    const bare = (content: string) => [{ content, attachments: [] }]
+    expect([
+      countPosted([{ content: 'Done', files }], bare('Done')),
+      countPosted([{ content: '', files }], bare('')),
+      countPosted([{ content: '', files }], [posted({ content: '', files })]),
+    ]).toEqual([1, 0, 1])
   })
 
   it('counts equal parts one by one', () => {
@@ -237,8 +250,8 @@ it.each<[string | undefined, boolean]>([
 })
 
 describe('posting an answer', () => {
-  /** Discord, with what is in the place already. */
-  function setup(there: APIMessage[] = []) {
+  /** Discord, with what is in the thread and in its channel already. */
+  function setup(there: APIMessage[] = [], beside: APIMessage[] = []) {
     const posts: Array<[channelId: string, body: RESTPostAPIChannelMessageJSONBody, files: RawFile[]]> = []
     const listed: unknown[] = []
     const discord = { failsOn: (_index: number): Error | undefined => undefined }
@@ -259,9 +272,9 @@ describe('posting an answer', () => {
     const send = async (more: Partial<OutgoingReply>, signal = new AbortController().signal): Promise<void> =>
       postReply(replyOf(more), {
         api: {
-          messagesAfter: async (...given) => {
-            listed.push(given)
-            return there
+          messagesAfter: async (channelId, after) => {
+            listed.push([channelId, after])
+            return channelId === '20' ? there : beside
           },
         },
         destinations: new Destinations({ post, openThread }, log),
@@ -298,9 +311,26 @@ describe('posting an answer', () => {
     ])
     await send({ text: LONG_TEXT, attempt: 2 })
     expect([listed, posts.map(([, { content, nonce }]) => [content, nonce])]).toEqual([
-      [['20', snowflakeAt(CREATED_AT - 5_000)]],
+      [
+        ['20', snowflakeAt(CREATED_AT - 5_000)],
+        ['10', snowflakeAt(CREATED_AT - 5_000)],
+      ],
       [[TWO[1], nonceOf('key:1')]],
     ])
+  })
+
+  it('finds them beside a thread that could not be used', async () => {
+    const reference = { message_reference: { type: 0, channel_id: '10', message_id: '20' } }
+    const { send, posts } = setup([], [{ ...ofBot(TWO[0] ?? ''), ...reference }])
+    await send({ text: LONG_TEXT, attempt: 2 })
+    expect(posts.map(([, { content }]) => content)).toEqual([TWO[1]])
+  })
+
+  it('does not take for its own what was said there about something else', async () => {
+    const reference = { message_reference: { type: 0, channel_id: '10', message_id: '21' } }
+    const { send, posts } = setup([], [{ ...ofBot('Done'), ...reference }])
+    await send({ attempt: 2 })
+    expect(posts.map(([, { content }]) => content)).toEqual(['Done'])
   })
 
   it('posts nothing when all is there', async () => {
@@ -373,7 +403,8 @@ describe('posting an answer', () => {
     await send({ files: ['a.txt', 'b.txt'].map((path) => ({ path, directory })) })
     expect(posts.map(([, { content }, files]) => [content, files.length])).toEqual([
       ['Done', 2],
-      ['Done\n-# Discord takes no files of this size: a.txt, b.txt', 0],
+      ['Done', 0],
+      ['-# Discord takes no files of this size: a.txt, b.txt', 0],
     ])
   })
 
@@ -423,11 +454,10 @@ const anyText = fc.oneof(
     )
     .map((parts) => parts.join('')),
 )
-const anyPart: fc.Arbitrary<Part> = fc.record({
-  content: fc.constantFrom('Part a', 'Part b', ' Part c\n', ''),
-  files: fc.constantFrom<RawFile[]>(
-    [],
-    [{ name: 'a.txt', data: 'A' }],
-    ['b.txt', 'c.txt'].map((name) => ({ name, data: name })),
-  ),
-})
+const anyFiles = fc
+  .uniqueArray(fc.constantFrom('a.txt', 'b.txt', 'c.txt'), { minLength: 1 })
+  .map((names) => names.map((name) => ({ name, data: name })))
+const anyPart: fc.Arbitrary<Part> = fc.oneof(
+  fc.record({ content: fc.constantFrom('Part a', 'Part b', ' Part c\n'), files: fc.oneof(fc.constant([]), anyFiles) }),
+  fc.record({ content: fc.constant(''), files: anyFiles }),
+)

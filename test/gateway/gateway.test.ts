@@ -194,7 +194,7 @@ describe.concurrent('a gateway', () => {
   it.for<[string, boolean, Partial<OutgoingReply>]>([
     ['takes files: they go with the answer, and the agent was told how', true, { text: 'I can send files.' }],
     ['takes none: the lines stay in the answer', false, { text: 'I can send nothing.\nMEDIA:plot.png' }],
-  ])('names files in a channel that %s', async ([, takesFiles, expected], { expect, onTestFinished }) => {
+  ])('brings an answer that names files to a channel that %s', async ([, takesFiles, expected], { expect, onTestFinished }) => {
     const stage = new Stage(onTestFinished)
     const directory = stage.makeDirectory('site')
     const BACKEND_CLI_PATH = stage.executable('file-agent', FILE_AGENT)

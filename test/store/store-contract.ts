@@ -4,10 +4,12 @@ import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { sql } from 'kysely'
+import { type Kysely, Migrator, sql } from 'kysely'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { createLog } from '../../src/log.js'
+import { core } from '../../src/store/migrations/0001-core.js'
 import { openPostgres } from '../../src/store/postgres.js'
+import type { Schema } from '../../src/store/schema.js'
 import { openSqlite } from '../../src/store/sqlite.js'
 import { openStore, type StoreLocation, storeOn } from '../../src/store/store.js'
 import { openTestStore, type TestEngine } from '../engines.js'
@@ -64,11 +66,12 @@ export function describeStoreContract(engine: TestEngine): void {
     it('numbers without gaps and doubles when many come in at once', async () => {
       const { store } = await createStage(engine)
       const numbers = await Promise.all(
-        Array.from({ length: 30 }, () =>
-          store.transaction((tables) => tables.conversations.enter({ channel: CHANNEL, address: 'a' }, 'a', 1)),
+        Array.from({ length: 30 }, (_, index) =>
+          store.transaction((tables) => tables.conversations.enter({ channel: CHANNEL, address: 'a' }, `a${index}`, 1)),
         ),
       )
-      expect(numbers.map(({ seq }) => seq).toSorted((a, b) => a - b)).toEqual(numbers.map((_, index) => index + 1))
+      const id = numbers[0]?.id
+      expect(numbers.toSorted((a, b) => a.seq - b.seq)).toEqual(numbers.map((_, index) => ({ id, seq: index + 1 })))
     })
 
     it('is kept when the store is closed and opened again', async () => {
@@ -219,6 +222,62 @@ export function describeStoreContract(engine: TestEngine): void {
       ])
     })
 
+    it('of the version before are brought up to date, and keep what is in them', async () => {
+      const location = await engine.createLocation()
+      const old = storeOn(await openEngine(location))
+      await fillFirstVersion(old.db)
+      await old.close()
+      const store = await openTestStore(location)
+      const conversation = { id: 'c', channel: CHANNEL, address: 'general' }
+      const before = {
+        conversation: await store.conversations.get('c'),
+        projects: await store.projects.list(),
+        messages: (await store.inbox.history('c', 9)).map(({ id, text, state }) => [id, text, state]),
+        claimed: (await store.inbox.claim('one', [CHANNEL], 10, 1_000))?.messageId,
+        run: await store.runs.get('r'),
+        events: (await store.runs.events('r')).length,
+        sessionsOfNowhere: await store.runs.sessions({ directory: '/srv', since: 0 }, 9),
+        session: (await store.sessions.get('c'))?.sessionId,
+        reply: (await store.outbox.get('o'))?.reply,
+        archived: await store.archive.conversation('c'),
+      }
+      await store.conversations.enter(
+        { channel: CHANNEL, address: 'thread', parent: 'general', projectId: 'app' },
+        't',
+        11,
+      )
+      await store.runs.begin({ ...RUN, id: 'r2', directory: '/srv' }, 12)
+      await store.channelValues.set(CHANNEL, 'cursor', '5', 13)
+      expect([before, await store.conversations.get('t'), await store.runs.get('r2')]).toEqual([
+        {
+          conversation: { ...conversation, projectId: 'site', backend: 'codex', model: 'large' },
+          projects: [{ id: 'site', directory: '/srv/site', backend: 'codex' }],
+          messages: [
+            ['m', 'Hello', 'answered'],
+            ['m2', 'Still there?', 'open'],
+          ],
+          claimed: 'm2',
+          run: { ...RUN, id: 'r', sessionId: 's', state: 'answered', startedAt: 2, endedAt: 3, result: RESULT },
+          events: 1,
+          sessionsOfNowhere: [],
+          session: 's',
+          reply: { text: 'Hi', notes: [], isError: false },
+          archived: { ...conversation, updatedAt: 4 },
+        },
+        { id: 't', channel: CHANNEL, address: 'thread', projectId: 'site', backend: 'codex', model: 'large' },
+        { ...RUN, id: 'r2', directory: '/srv', state: 'running', startedAt: 12 },
+      ])
+    })
+
+    it('of the version before are brought up to date once when two gateways start at once, and the work goes on', async () => {
+      const location = await engine.createLocation()
+      const old = storeOn(await openEngine(location))
+      await fillFirstVersion(old.db)
+      await old.close()
+      const turns = (await runGateways(location, { addresses: ['a'], messagesEach: 0 })).flat()
+      expect(turns.map(({ platformId }) => platformId)).toEqual(['p2'])
+    })
+
     it('are made whole or not at all', async () => {
       const location = await engine.createLocation()
       const raw = storeOn(await openEngine(location))
@@ -230,6 +289,64 @@ export function describeStoreContract(engine: TestEngine): void {
       expect([error, await store.audit.list(1)]).toEqual([expect.objectContaining({ code: 'store_unavailable' }), []])
     })
   })
+}
+
+const RUN = { messageId: 'm', conversationId: 'c', gatewayId: 'g', backend: 'codex' }
+const RESULT = { isError: false, durationMs: 1, finalOutput: 'Hi', sessionId: 's' }
+
+/** The tables as the first version made them, and a little of everything as it wrote it. */
+async function fillFirstVersion(db: Kysely<Schema>): Promise<void> {
+  const migrator = new Migrator({ db, provider: { getMigrations: async () => ({ '0001-core': core }) } })
+  const { error } = await migrator.migrateToLatest()
+  if (error !== undefined) throw new Error('The tables of the first version cannot be made', { cause: error })
+  const message = { conversation_id: 'c', channel: CHANNEL, kind: 'message', author: 'ann', fence: 1 } as const
+  await db.insertInto('projects').values({ id: 'site', directory: '/srv/site', backend: 'codex' }).execute()
+  const chosen = { project_id: 'site', backend: 'codex', model: 'large' }
+  await db
+    .insertInto('conversations')
+    .values({ id: 'c', channel: CHANNEL, address: 'general', ...chosen, last_seq: 3, created_at: 1, updated_at: 4 })
+    .execute()
+  await db
+    .insertInto('messages')
+    .values([
+      {
+        ...message,
+        id: 'm',
+        platform_id: 'p',
+        seq: 1,
+        text: 'Hello',
+        state: 'answered',
+        received_at: 1,
+        finished_at: 3,
+      },
+      { ...message, id: 'm2', platform_id: 'p2', seq: 3, text: 'Still there?', state: 'open', received_at: 4 },
+    ])
+    .execute()
+  const job = { message_id: 'm2', conversation_id: 'c', channel: CHANNEL, seq: 3, state: 'ready', due_at: 4 } as const
+  const counts = { fence: 0, failures: 0, interruptions: 0, is_cancelled: 0 }
+  await db
+    .insertInto('jobs')
+    .values({ ...job, ...counts })
+    .execute()
+  const run = { message_id: 'm', conversation_id: 'c', gateway_id: 'g', backend: 'codex', session_id: 's' }
+  const ended = { state: 'answered', started_at: 2, ended_at: 3, result: JSON.stringify(RESULT) } as const
+  await db
+    .insertInto('runs')
+    .values({ id: 'r', ...run, ...ended })
+    .execute()
+  await db.insertInto('events').values({ run_id: 'r', seq: 1, type: 'started', body: '{"type":"started"}' }).execute()
+  const session = { conversation_id: 'c', backend: 'codex', session_id: 's', directory: '/srv' }
+  await db
+    .insertInto('sessions')
+    .values({ ...session, used_at: 3, reset_at: 0 })
+    .execute()
+  const reply = { id: 'o', conversation_id: 'c', channel: CHANNEL, address: 'general', seq: 2, message_id: 'm' }
+  const body = JSON.stringify({ text: 'Hi', notes: [], isError: false })
+  const delivered = { state: 'delivered', attempts: 1, fence: 1, due_at: 3, created_at: 3, expires_at: 9 } as const
+  await db
+    .insertInto('outbox')
+    .values({ ...reply, body, ...delivered, settled_at: 3 })
+    .execute()
 }
 
 async function openEngine({ file, databaseUrl }: StoreLocation) {

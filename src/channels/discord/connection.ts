@@ -32,12 +32,12 @@ export class Connection {
     const { api, apiUrl, log } = this.options
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
       try {
-        const identity = await identify(api.rest)
+        const identity = await identify(api.rest, signal)
         if (readsMessages(identity.application)) return identity
         const where = `Switch "Message Content Intent" on at ${DEVELOPER_PORTAL}, on the page "Bot"`
         throw new GatewayError('config_invalid', `The Discord bot may not read messages. ${where}, and start again.`)
       } catch (error) {
-        if (error instanceof GatewayError) throw error
+        if (error instanceof GatewayError || signal.aborted) throw error
         if (isRefusal(error)) {
           const problem = `DISCORD_BOT_TOKEN: ${describeProblem(error, apiUrl)}.`
           throw new GatewayError('config_invalid', problem, { cause: error })

@@ -70,7 +70,6 @@ export class DiscordChannel implements Channel {
   readonly #live = new Map<string, LiveMessage>()
   readonly #ownRoleIds = new Set<string>()
   #session: Session | undefined
-  #starting: Promise<void> = Promise.resolve()
 
   constructor(private readonly options: DiscordOptions) {
     const { apiUrl, token, log } = options
@@ -93,7 +92,7 @@ export class DiscordChannel implements Channel {
   async start(host: ChannelHost): Promise<void> {
     const { log } = this.options
     const connected = this.#connect(host)
-    this.#starting = connected.catch((error: unknown) => {
+    connected.catch((error: unknown) => {
       if (!this.#stopped.signal.aborted) log.error('discord.not-started', { error: messageOf(error) })
     })
     await Promise.race([connected, sleep(START_WITHIN_MS, undefined, { ref: false })])
@@ -130,7 +129,6 @@ export class DiscordChannel implements Channel {
   }
 
   async close(): Promise<void> {
-    await this.#starting
     await this.#connection.close()
     for (const live of this.#live.values()) live.stop()
   }
@@ -139,6 +137,7 @@ export class DiscordChannel implements Channel {
     const identity = await this.#connection.identify(this.#stopped.signal)
     this.#session = await this.#open(host, identity)
     await this.#connection.open()
+    if (this.#stopped.signal.aborted) return
     await this.#api.setCommands(identity.application.id, slashCommands(host.commands())).catch((error: unknown) => {
       this.options.log.warn('discord.commands-not-set', { error: messageOf(error) })
     })

@@ -12,9 +12,10 @@ export interface Identity {
 }
 
 /** Contract: rejects with what `describeProblem` can put into words. */
-export async function identify(rest: REST): Promise<Identity> {
-  const user = (await rest.get('/users/@me')) as Partial<APIUser> | undefined
-  const application = (await rest.get('/applications/@me')) as Partial<APIApplication> | undefined
+export async function identify(rest: REST, signal?: AbortSignal): Promise<Identity> {
+  const options = signal ? { signal } : {}
+  const user = (await rest.get('/users/@me', options)) as Partial<APIUser> | undefined
+  const application = (await rest.get('/applications/@me', options)) as Partial<APIApplication> | undefined
   // A proxy or the page of a hotel answers in the name of others.
   if (typeof user?.id !== 'string' || typeof application?.id !== 'string') {
     throw new GatewayError(

@@ -75,7 +75,8 @@ export async function partsOf(reply: OutgoingReply): Promise<Part[]> {
   const { text, files } = renderForDiscord(reply.text)
   const opened = await openAll(reply.files ?? [])
   const notes = [...reply.notes, ...opened.problems, ...waiting(reply)].map((note) => `-# ${oneLine(note, 500)}`)
-  const mark = reply.isError ? '⚠️ ' : ''
+  // On a line of its own where it would change what the line is, as before a fence.
+  const mark = !reply.isError ? '' : /^[\p{L}\p{N}]/u.test(text) ? '⚠️ ' : '⚠️\n'
   const attached = [...files.map(({ name, content }) => ({ name, data: content })), ...opened.files]
   const whole = [`${mark}${text}`, ...notes].filter((part) => part.trim() !== '').join('\n\n')
   const contents = chunkMarkdown(whole, MESSAGE_CHARACTERS)
@@ -86,10 +87,13 @@ export async function partsOf(reply: OutgoingReply): Promise<Part[]> {
     attached.splice(0, files.length, { name: 'answer.md', data: reply.text })
   }
   if (contents.length === 0) contents.push(attached.length > 0 ? '' : '-# The agent answered without a text.')
-  return contents.map((content, index) => ({
+  const last = contents.length - 1
+  const parts = contents.map((content, index) => ({
     content,
-    files: index === contents.length - 1 ? attached.slice(0, MAX_FILES) : [],
+    files: index === last ? attached.splice(0, MAX_FILES) : [],
   }))
+  while (attached.length > 0) parts.push({ content: '', files: attached.splice(0, MAX_FILES) })
+  return parts
 }
 
 /** How many parts, from the first, are among the messages, in their order. */

@@ -1,0 +1,216 @@
+import { ChannelType, PermissionFlagsBits } from 'discord.js'
+import { describe, it } from 'vitest'
+import type { FakeDiscord } from './fake-discord.js'
+import { answered, answersIn, beginThread, openScene, type Scene, steps, until } from './stage.js'
+
+/** What the bot said in a channel, each with the message that it replies to. */
+function repliesIn(discord: FakeDiscord, channelId: string) {
+  return discord
+    .messagesIn(channelId)
+    .filter(({ author }) => author.id === discord.bot.id)
+    .map(({ content, message_reference }) => [content, message_reference?.message_id])
+}
+
+/** A mention that is worked on, in a thread that is there. */
+async function beginHeld({ stage, discord, channel }: Scene): Promise<string> {
+  const text = steps({ hold: 'it' }, { text: 'the answer' })
+  const { id } = discord.say(discord.owner, channel.id, text, { mentions: [discord.bot] })
+  await until(() => stage.journal().length === 1 && discord.threadOf(id), 'a turn')
+  return id
+}
+
+describe.concurrent('threads', () => {
+  it('opens a thread that is named after what was said', async ({ expect, onTestFinished }) => {
+    const { discord, channel } = await openScene(onTestFinished)
+    const text = `find out\nwhy the build ${'often '.repeat(20)}fails`
+    const { id } = discord.say(discord.owner, channel.id, text, { mentions: [discord.bot] })
+    await answered(discord, id)
+    const [thread] = discord.threadsIn(channel.id)
+    expect([thread?.id, thread?.name, thread?.thread?.ownerId, answersIn(discord, channel.id)]).toEqual([
+      id,
+      'find out why the build often often often often often often often often often of…',
+      discord.bot.id,
+      [],
+    ])
+  })
+
+  it('answers in the channel, as a reply, when it is told to open none', async ({ expect, onTestFinished }) => {
+    const { discord, channel } = await openScene(onTestFinished, { discordThreads: false })
+    const { id } = discord.say(discord.owner, channel.id, 'hello', { mentions: [discord.bot] })
+    await answered(discord, channel.id)
+    expect([repliesIn(discord, channel.id), discord.threadsIn(channel.id)]).toEqual([[['You said: hello', id]], []])
+  })
+
+  it('answers in the channel, as a reply, where it may open none', async ({ expect, onTestFinished }) => {
+    const { discord, channel } = await openScene(onTestFinished, ({ discord, channel }) => {
+      discord.deny(channel.id, PermissionFlagsBits.CreatePublicThreads)
+      return {}
+    })
+    const { id } = discord.say(discord.owner, channel.id, 'hello', { mentions: [discord.bot] })
+    await answered(discord, channel.id)
+    expect([repliesIn(discord, channel.id), discord.threadsIn(channel.id), discord.reactionsOn(id)]).toEqual([
+      [['You said: hello', id]],
+      [],
+      ['👀'],
+    ])
+  })
+
+  it('goes on in the same session when somebody replies to an answer that got no thread', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const { stage, discord, channel } = await openScene(onTestFinished, ({ discord, channel }) => {
+      discord.deny(channel.id, PermissionFlagsBits.CreatePublicThreads)
+      return {}
+    })
+    discord.say(discord.owner, channel.id, 'hello', { mentions: [discord.bot] })
+    await answered(discord, channel.id)
+    const replyTo = discord.messagesIn(channel.id).at(-1)
+    if (!replyTo) throw new Error('There is no answer')
+    discord.say(discord.owner, channel.id, 'and now?', { replyTo })
+    await answered(discord, channel.id, 2)
+    expect(stage.journal().map(({ prompt, isResumed }) => [prompt, isResumed])).toEqual([
+      ['hello', false],
+      ['and now?', true],
+    ])
+  })
+
+  it('answers in the channel, as a reply, when it may not write in the thread', async ({ expect, onTestFinished }) => {
+    const { discord, channel } = await openScene(onTestFinished, ({ discord, channel }) => {
+      discord.deny(channel.id, PermissionFlagsBits.SendMessagesInThreads)
+      return {}
+    })
+    const { id } = discord.say(discord.owner, channel.id, 'hello', { mentions: [discord.bot] })
+    await answered(discord, channel.id)
+    expect(repliesIn(discord, channel.id)).toEqual([['You said: hello', id]])
+  })
+
+  it('answers where no threads can be opened at all', async ({ expect, onTestFinished }) => {
+    const { discord, guild } = await openScene(onTestFinished)
+    const voice = discord.addChannel(guild, { type: ChannelType.GuildVoice })
+    const { id } = discord.say(discord.owner, voice.id, 'hello', { mentions: [discord.bot] })
+    await answered(discord, voice.id)
+    expect(repliesIn(discord, voice.id)).toEqual([['You said: hello', id]])
+  })
+
+  it('opens the thread anew when it was deleted before the answer', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished)
+    const { stage, discord, channel } = scene
+    const id = await beginHeld(scene)
+    discord.deleteChannel(id)
+    stage.release('it')
+    await answered(discord, id)
+    expect([answersIn(discord, id), answersIn(discord, channel.id)]).toEqual([['the answer'], []])
+  })
+
+  it('answers in the channel when the thread and its first message were deleted', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const scene = await openScene(onTestFinished)
+    const { stage, discord, channel } = scene
+    const id = await beginHeld(scene)
+    const first = discord.message(id)
+    discord.deleteChannel(id)
+    if (first) discord.delete(first)
+    stage.release('it')
+    await answered(discord, channel.id)
+    expect([repliesIn(discord, channel.id), discord.threadsIn(channel.id)]).toEqual([[['the answer', undefined]], []])
+  })
+
+  it('answers in a thread that was archived meanwhile', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished)
+    const { stage, discord, channel } = scene
+    const id = await beginHeld(scene)
+    discord.archive(id)
+    stage.release('it')
+    await answered(discord, id)
+    expect([answersIn(discord, id), answersIn(discord, channel.id), discord.threadOf(id)?.thread?.isArchived]).toEqual([
+      ['the answer'],
+      [],
+      false,
+    ])
+  })
+
+  it('answers in the channel, as a reply, when the thread was locked meanwhile', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished)
+    const { stage, discord, channel } = scene
+    const id = await beginHeld(scene)
+    discord.archive(id, { isLocked: true })
+    stage.release('it')
+    await answered(discord, channel.id)
+    expect([repliesIn(discord, channel.id), answersIn(discord, id)]).toEqual([[['the answer', id]], []])
+  })
+
+  it('answers in a new thread when the channel of the first one is used again', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished)
+    const { stage, discord, channel } = scene
+    await beginThread(scene)
+    await beginThread(scene)
+    const sessions = new Set(stage.journal().map(({ sessionId }) => sessionId))
+    expect([discord.threadsIn(channel.id).length, sessions.size]).toEqual([2, 2])
+  })
+})
+
+describe.concurrent('a channel is a project', () => {
+  it('works in the directory of the project, with its model', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished, ({ stage, channel }) => ({
+      projects: {
+        site: { directory: stage.makeDirectory('site'), model: 'opus', discordChannels: [channel.id] },
+      },
+    }))
+    const { stage, discord } = scene
+    const thread = await beginThread(scene)
+    const status = await discord.slash(discord.owner, thread.id, 'status').answer()
+    const site = `${stage.directory}/site`
+    expect([stage.journal(), stage.journal(site), status]).toEqual([
+      [],
+      [{ prompt: 'hello', sessionId: expect.any(String), isResumed: false, model: 'opus' }],
+      expect.stringContaining(`model: opus\nproject: site\ndirectory: ${site}\n`),
+    ])
+  })
+
+  it('works without a project in the other channels', async ({ expect, onTestFinished }) => {
+    const { stage, discord, guild } = await openScene(onTestFinished, ({ stage, channel }) => ({
+      projects: { site: { directory: stage.makeDirectory('site'), discordChannels: [channel.id] } },
+    }))
+    const other = discord.addChannel(guild)
+    const { id } = discord.say(discord.owner, other.id, 'hello', { mentions: [discord.bot] })
+    await answered(discord, id)
+    expect([stage.journal().length, stage.journal(`${stage.directory}/site`).length]).toEqual([1, 0])
+  })
+
+  it('takes what is chosen in a channel for its threads, new and old', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished, ({ stage }) => ({
+      projects: { site: { directory: stage.makeDirectory('site') } },
+    }))
+    const { stage, discord, channel } = scene
+    const old = await beginThread(scene)
+    await discord.slash(discord.owner, channel.id, 'project', { id: 'site' }).answer()
+    await discord.slash(discord.owner, channel.id, 'model', { name: 'opus' }).answer()
+    await beginThread(scene)
+    discord.say(discord.owner, old.id, 'go on')
+    await answered(discord, old.id, 2)
+    const inSite = stage.journal(`${stage.directory}/site`).map(({ prompt, model }) => [prompt, model])
+    expect([stage.journal().map(({ model }) => model), inSite]).toEqual([
+      ['none'],
+      [
+        ['hello', 'opus'],
+        ['go on', 'opus'],
+      ],
+    ])
+  })
+
+  it('takes what is chosen in a thread for that thread alone', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished)
+    const { stage, discord, channel } = scene
+    const thread = await beginThread(scene)
+    await discord.slash(discord.owner, channel.id, 'model', { name: 'opus' }).answer()
+    await discord.slash(discord.owner, thread.id, 'model', { name: 'haiku' }).answer()
+    discord.say(discord.owner, thread.id, 'go on')
+    // One of them is what /model said.
+    await answered(discord, thread.id, 3)
+    await beginThread(scene)
+    expect(stage.journal().map(({ model }) => model)).toEqual(['none', 'haiku', 'opus'])
+  })
+})
