@@ -31,7 +31,7 @@ describe.concurrent('aetheel', () => {
     expect([exitCode, commands, stderr]).toEqual([
       0,
       [
-        ...['start', 'chat', 'ask', 'queue', 'sessions', 'runs', 'search', 'archive'],
+        ...['init', 'start', 'chat', 'ask', 'event', 'queue', 'sessions', 'runs', 'search', 'archive'],
         ...['agents', 'doctor', 'config', 'demo', 'help'],
       ],
       '',

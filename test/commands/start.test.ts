@@ -19,7 +19,7 @@ describe.concurrent('aetheel start', () => {
         'Configuration: no file, environment and defaults',
         `Data: ${join(terminal.home, '.aetheel')}`,
         'Agent: claude',
-        'Channels: terminal; there are no others to configure yet',
+        'Channels: terminal; "aetheel init" adds Discord',
         'Aetheel is running. Talk to it: aetheel chat',
       ],
       [],

@@ -454,10 +454,11 @@ const anyText = fc.oneof(
     )
     .map((parts) => parts.join('')),
 )
-const anyFiles = fc
+const anyFiles: fc.Arbitrary<RawFile[]> = fc
   .uniqueArray(fc.constantFrom('a.txt', 'b.txt', 'c.txt'), { minLength: 1 })
   .map((names) => names.map((name) => ({ name, data: name })))
+const noFiles: fc.Arbitrary<RawFile[]> = fc.constant([])
 const anyPart: fc.Arbitrary<Part> = fc.oneof(
-  fc.record({ content: fc.constantFrom('Part a', 'Part b', ' Part c\n'), files: fc.oneof(fc.constant([]), anyFiles) }),
+  fc.record({ content: fc.constantFrom('Part a', 'Part b', ' Part c\n'), files: fc.oneof(noFiles, anyFiles) }),
   fc.record({ content: fc.constant(''), files: anyFiles }),
 )

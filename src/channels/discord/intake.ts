@@ -37,6 +37,7 @@ type Heard = { message: APIMessage; facts: PlaceFacts; addressed: Addressed }
 const TAKEN = '👀'
 const REFUSE_AGAIN_MS = 3_600_000
 const AGAIN_MS = 1_000
+const KNOWN_CONVERSATIONS_MS = 7 * 24 * 3_600_000
 
 export class Intake {
   readonly #refusedAt = new Map<string, number>()
@@ -65,7 +66,7 @@ export class Intake {
     if (!message.edited_timestamp) return
     const heard = await this.#hear(message, guildId)
     if (!heard || !this.#mayTalk(await this.#speaker(message, heard.facts))) return
-    await this.options.host.onEdit(this.#read(heard))
+    await this.options.host.onEdit(await this.#read(heard))
   }
 
   /** Answers `/ask`: with a thread of its own in a channel, else where it was said. */
@@ -107,10 +108,10 @@ export class Intake {
     return addressed && { message, facts, addressed }
   }
 
-  #read({ message, facts, addressed }: Heard): ChannelMessage {
+  async #read({ message, facts, addressed }: Heard): Promise<ChannelMessage> {
     const files = readFiles(message.attachments)
     return {
-      ...this.#conversation(message, facts, addressed),
+      ...(await this.#conversation(message, facts, addressed)),
       platformId: message.id,
       author: message.author.username,
       text: addressed.text,
@@ -119,16 +120,22 @@ export class Intake {
   }
 
   /** A mention in a channel begins a conversation in a thread; a reply to what the bot said there goes on in the channel. */
-  #conversation({ id }: APIMessage, facts: PlaceFacts, { isReplyToBot }: Addressed): Place {
+  async #conversation(message: APIMessage, facts: PlaceFacts, { isReplyToBot }: Addressed): Promise<Place> {
+    const { host, opensThreads, now } = this.options
     const place = this.#placeOf(facts)
-    if (!this.options.opensThreads || !hasThreads(facts.type) || isReplyToBot) return place
-    return { ...place, address: threadAddress(facts.id, id), parent: facts.id }
+    if (!opensThreads || !hasThreads(facts.type)) return place
+    if (!isReplyToBot) return { ...place, address: threadAddress(facts.id, message.id), parent: facts.id }
+    // What was to be answered in a thread, and could not, goes on beside it.
+    const about = message.referenced_message?.message_reference?.message_id
+    const address = about === undefined ? undefined : threadAddress(facts.id, about)
+    const addresses = address === undefined ? [] : await host.addresses(now() - KNOWN_CONVERSATIONS_MS)
+    return address !== undefined && addresses.includes(address) ? { ...place, address, parent: facts.id } : place
   }
 
   async #take(heard: Heard): Promise<void> {
     const { api, destinations, onTaken, log } = this.options
     const { message, addressed } = heard
-    const taken = this.#read(heard)
+    const taken = await this.#read(heard)
     const acceptance = await this.#untilStored(taken)
     if (acceptance?.status !== 'accepted') return
     onTaken(acceptance.messageId)
