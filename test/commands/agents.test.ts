@@ -29,6 +29,8 @@ describe.concurrent('aetheel agents', () => {
   })
 })
 
+const NO_DISCORD = '- Discord: not configured; run "aetheel init" or see docs/discord.md'
+
 describe.concurrent('aetheel doctor', () => {
   it('says how to install what is missing, and ends with 1 when the chosen agent is', async (test) => {
     const terminal = new Terminal(test)
@@ -48,6 +50,7 @@ describe.concurrent('aetheel doctor', () => {
         advice('OpenCode', 'opencode', 'opencode-ai'),
         '✗ pi: not installed',
         advice('Pi', 'pi', '@mariozechner/pi-coding-agent'),
+        NO_DISCORD,
       ],
     ])
   })
@@ -57,6 +60,19 @@ describe.concurrent('aetheel doctor', () => {
     const path = terminal.install('claude', agentPath('fake-agent.sh'))
     const { exitCode, stdout } = await terminal.run(['doctor'])
     expect([exitCode, stdout.split('\n')[0]]).toEqual([0, `✓ claude (chosen): 99.1.2 at ${path}`])
+  })
+
+  it('ends with 1 when the agent is well, but Discord cannot be reached', async (test) => {
+    const terminal = new Terminal(test)
+    const path = terminal.install('claude', agentPath('fake-agent.sh'))
+    const env = { DISCORD_BOT_TOKEN: 'a.b.c', DISCORD_API_URL: 'http://127.0.0.1:1/api' }
+    const { exitCode, stdout } = await terminal.run(['doctor'], { env })
+    const lines = stdout.trimEnd().split('\n')
+    expect([exitCode, lines[0], lines.at(-1)]).toEqual([
+      1,
+      `✓ claude (chosen): 99.1.2 at ${path}`,
+      '✗ 127.0.0.1:1 cannot be reached (ECONNREFUSED): check the network, a firewall and discordApiUrl',
+    ])
   })
 
   it('warns of a version with holes, and of one too old, but does not refuse it', async (test) => {
@@ -79,9 +95,9 @@ describe.concurrent('aetheel doctor', () => {
     const terminal = new Terminal(test)
     const path = terminal.install('pi', '/usr/bin/true')
     const { exitCode, stdout } = await terminal.run(['doctor'], { env: { AGENT_BACKEND: 'pi' } })
-    expect([exitCode, stdout.trimEnd().split('\n').slice(-2)]).toEqual([
+    expect([exitCode, stdout.trimEnd().split('\n').slice(-3)]).toEqual([
       0,
-      [`! pi (chosen): version unknown at ${path}`, expect.stringContaining('`--version` did not answer')],
+      [`! pi (chosen): version unknown at ${path}`, expect.stringContaining('`--version` did not answer'), NO_DISCORD],
     ])
   })
 

@@ -47,6 +47,14 @@ export class ChannelServer {
     return [...new Set(keys.filter((key, index) => keys.indexOf(key) !== index))]
   }
 
+  /** Whether each repetition said that it was one, and of the same message and time. */
+  tellsOfEarlier(key: string): boolean {
+    const [first, ...again] = this.received.filter(({ idempotencyKey }) => idempotencyKey === key)
+    return again.every(({ attempt, createdAt, platformId }) => {
+      return attempt > (first?.attempt ?? 0) && createdAt === first?.createdAt && platformId === first.platformId
+    })
+  }
+
   async close(): Promise<void> {
     for (const socket of this.#connections) socket.destroy()
     await new Promise<void>((resolve) => {

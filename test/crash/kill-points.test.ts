@@ -27,6 +27,7 @@ describeOnEngines('that is killed', (setUp, engine) => {
       alive: stage.alive(),
       answers: stage.answers(),
       hasRepeated: server.repeated().length > 0,
+      repeatedUntold: server.repeated().filter((key) => !server.tellsOfEarlier(key)),
       hadAgents,
       atOnceInOneSession: stage.journal().filter(({ isAlone }) => !isAlone),
       leftovers: await stage.leftovers(),
@@ -36,6 +37,7 @@ describeOnEngines('that is killed', (setUp, engine) => {
       answers: stage.expectedAnswers(),
       // Between sending and noting that, nobody can know; the key tells the channel.
       hasRepeated: step === 'sent',
+      repeatedUntold: [],
       hadAgents: !['accepted', 'claimed'].includes(step),
       atOnceInOneSession: [],
       leftovers: nothingLeft(engine),

@@ -4,7 +4,7 @@
 //
 //   {"text": "…", "times": 1}        writes, as deltas of some words
 //   {"drip": "…", "everyMs": 20}     writes word by word, with pauses
-//   {"tool": "Bash", "input": {…}}   uses a tool and gets its result
+//   {"tool": "Bash", "input": {…}}   uses a tool and gets its result; with "hold", when that is over
 //   {"hold": "name"}       waits for the file `go-name` in the working directory
 //   {"file": "name", "content": "…"} writes a file
 //   {"run": ["sleep", "1000"]}       leaves a process in a session of its own
@@ -55,7 +55,7 @@ print({
 })
 
 function stepsOf(asked) {
-  const line = asked.split('\n').find((candidate) => candidate.startsWith('['))
+  const line = asked.split('\n').find((candidate) => candidate.startsWith('[{'))
   try {
     return JSON.parse(line)
   } catch {
@@ -66,8 +66,9 @@ function stepsOf(asked) {
 async function perform(step) {
   if (step.text !== undefined) say(step.text.repeat(step.times ?? 1))
   if (step.drip !== undefined) await drip(step.drip, step.everyMs)
-  if (step.tool !== undefined) useTool(step.tool, step.input ?? {})
+  const toolId = step.tool === undefined ? undefined : useTool(step.tool, step.input ?? {})
   if (step.hold !== undefined) while (!existsSync(`go-${step.hold}`)) await sleep(10)
+  if (toolId) endTool(toolId)
   if (step.file !== undefined) writeFileSync(step.file, step.content)
   if (step.run !== undefined) spawn(step.run[0], step.run.slice(1), { detached: true, stdio: 'ignore' }).unref()
   if (step.result !== undefined) result = step.result
@@ -114,5 +115,9 @@ function end(id, words) {
 function useTool(name, input) {
   const id = `toolu_${randomUUID()}`
   print({ type: 'assistant', message: { id: `msg_${id}`, content: [{ type: 'tool_use', id, name, input }] } })
+  return id
+}
+
+function endTool(id) {
   print({ type: 'user', message: { content: [{ type: 'tool_result', tool_use_id: id, content: 'done' }] } })
 }

@@ -139,7 +139,7 @@ describe('A connection to Discord', { concurrent: true }, () => {
 
     say(discord, thread, 'last')
     await until(() => answersIn(discord, thread.id).includes('You said: last'), 'the last answer')
-    const firstLines = answersIn(discord, thread.id).map((text) => text.split('\n')[0])
+    const firstLines = answersIn(discord, thread.id).map((text) => text.split('\n')[0] ?? '')
     // A command does not wait for the agent.
     expect(firstLines.toSorted()).toEqual([...answers('hello', 'last', 'one'), 'agent: claude'])
   })

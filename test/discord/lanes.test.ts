@@ -35,6 +35,21 @@ it('does what belongs to one key one after the other', async () => {
   expect(steps).toEqual(['one begins', 'one ends', 'two begins', 'two ends', 'three begins', 'three ends'])
 })
 
+it('keeps the order of what is asked for while other work goes on', async () => {
+  const { steps, lanes, piece } = setup()
+  const [one, two, three] = [piece('one'), piece('two'), piece('three')]
+  const first = lanes.run('a', one.work)
+  const second = lanes.run('a', two.work)
+  one.finish()
+  await first
+  const third = lanes.run('a', three.work)
+  three.finish()
+  await new Promise(setImmediate)
+  two.finish()
+  await Promise.all([second, third])
+  expect(steps).toEqual(['one begins', 'one ends', 'two begins', 'two ends', 'three begins', 'three ends'])
+})
+
 it('does what belongs to different keys side by side', async () => {
   const { steps, lanes, piece } = setup()
   const [one, two] = [piece('one'), piece('two')]

@@ -107,7 +107,7 @@ describe.concurrent('what is shown while an agent works', () => {
         id: expect.any(String),
         body: {
           content: 'Hello\n-# ✍️ writing',
-          flags: MessageFlags.SuppressNotifications,
+          flags: MessageFlags.SuppressNotifications | MessageFlags.SuppressEmbeds,
           components: [button('stop', 'm1')],
           nonce: expect.stringMatching(/^.{1,25}$/),
           enforce_nonce: true,

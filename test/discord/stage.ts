@@ -7,6 +7,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { APIMessage, APIUser } from 'discord.js'
 import type { TestContext } from 'vitest'
+import { DiscordChannel } from '../../src/channels/discord/discord-channel.js'
+import type { Channel } from '../../src/channels/types.js'
 import { type GatewayConfig, loadConfig } from '../../src/config.js'
 import { openDiscord } from '../../src/commands/start.js'
 import { type Gateway, type GatewayDependencies, makeHome, startGateway } from '../../src/gateway.js'
@@ -68,6 +70,20 @@ export class DiscordStage {
     makeHome(config)
     const discord = await openDiscord(config, this.log)
     if (!discord) throw new Error('There is no token')
+    return this.#run(config, discord, more)
+  }
+
+  /** For the owner alone, with a channel that has a clock of its own. */
+  async startAt(now: () => number): Promise<Gateway> {
+    const config = this.config()
+    makeHome(config)
+    const access = { guilds: [], channels: [], users: [], roles: [] }
+    const { token, apiUrl } = this.discord
+    const options = { token, apiUrl, access, opensThreads: true, projectOf: () => undefined, log: this.log, now }
+    return this.#run(config, new DiscordChannel(options), {})
+  }
+
+  async #run(config: GatewayConfig, discord: Channel, more: Pick<GatewayDependencies, 'onStep'>): Promise<Gateway> {
     const environment = { PATH: process.env['PATH'], HOME: join(this.directory, 'home') }
     const gateway = await startGateway(config, { environment, log: this.log, channels: [discord], ...more })
     this.#running.add(gateway)

@@ -194,17 +194,23 @@ describe.concurrent('a gateway', () => {
   it.for<[string, boolean, Partial<OutgoingReply>]>([
     ['takes files: they go with the answer, and the agent was told how', true, { text: 'I can send files.' }],
     ['takes none: the lines stay in the answer', false, { text: 'I can send nothing.\nMEDIA:plot.png' }],
-  ])('brings an answer that names files to a channel that %s', async ([, takesFiles, expected], { expect, onTestFinished }) => {
-    const stage = new Stage(onTestFinished)
-    const directory = stage.makeDirectory('site')
-    const BACKEND_CLI_PATH = stage.executable('file-agent', FILE_AGENT)
-    const file = { projects: { site: { directory } } }
-    const { channel } = await stage.start({ BACKEND_CLI_PATH }, file, new TestChannel(takesFiles))
-    await channel.say({ address: 'a', projectId: 'site' }, 'Draw it')
-    await expect.poll(() => channel.replies.length, SOON).toEqual(1)
-    const { text, files } = channel.replies[0] ?? {}
-    expect({ text, files }).toEqual({ ...expected, files: takesFiles ? [{ path: 'plot.png', directory }] : undefined })
-  })
+  ])(
+    'brings an answer that names files to a channel that %s',
+    async ([, takesFiles, expected], { expect, onTestFinished }) => {
+      const stage = new Stage(onTestFinished)
+      const directory = stage.makeDirectory('site')
+      const BACKEND_CLI_PATH = stage.executable('file-agent', FILE_AGENT)
+      const file = { projects: { site: { directory } } }
+      const { channel } = await stage.start({ BACKEND_CLI_PATH }, file, new TestChannel(takesFiles))
+      await channel.say({ address: 'a', projectId: 'site' }, 'Draw it')
+      await expect.poll(() => channel.replies.length, SOON).toEqual(1)
+      const { text, files } = channel.replies[0] ?? {}
+      expect({ text, files }).toEqual({
+        ...expected,
+        files: takesFiles ? [{ path: 'plot.png', directory }] : undefined,
+      })
+    },
+  )
 
   it('tells in words why an agent has failed, and takes the message up again by the button', async ({
     expect,

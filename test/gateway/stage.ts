@@ -23,12 +23,14 @@ console.log(JSON.stringify({ type: 'result', subtype: 'success', is_error: false
 
 /** A platform that lives in the test. */
 export class TestChannel implements Channel {
-  readonly name = 'test'
   readonly replies: OutgoingReply[] = []
   readonly shown: LiveEvent[] = []
   #host: ChannelHost | undefined
 
-  constructor(readonly takesFiles = false) {}
+  constructor(
+    readonly takesFiles = false,
+    readonly name = 'test',
+  ) {}
 
   async start(host: ChannelHost): Promise<void> {
     this.#host = host

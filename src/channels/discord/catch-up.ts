@@ -58,7 +58,7 @@ export class CatchUp {
     if (this.#round) void this.#finish(this.#round)
     const after = this.#after()
     const round: Round = {
-      waitingFor: new Map(guildIds.map((id) => [id, after])),
+      waitingFor: new Map(guildIds.map((id) => [id, this.#late.get(id) ?? after])),
       named: new Set(),
       timer: setTimeout(() => void this.#finish(round), SERVERS_WITHIN_MS).unref(),
       release: this.options.cursor.hold(),

@@ -9,6 +9,7 @@ import type { Log } from '../../log.js'
 import type { DiscordApi } from './api.js'
 import { ClosableStrategy } from './closable-strategy.js'
 import { describeProblem, DEVELOPER_PORTAL, identify, type Identity, isRefusal, readsMessages } from './identity.js'
+import { unlessAborted } from './unless-aborted.js'
 
 interface ConnectionOptions {
   api: DiscordApi
@@ -32,7 +33,7 @@ export class Connection {
     const { api, apiUrl, log } = this.options
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
       try {
-        const identity = await identify(api.rest, signal)
+        const identity = await unlessAborted(signal, (own) => identify(api.rest, own))
         if (readsMessages(identity.application)) return identity
         const where = `Switch "Message Content Intent" on at ${DEVELOPER_PORTAL}, on the page "Bot"`
         throw new GatewayError('config_invalid', `The Discord bot may not read messages. ${where}, and start again.`)

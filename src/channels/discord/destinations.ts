@@ -14,6 +14,11 @@ import { readAddress } from './places.js'
 
 type Post = { message: RESTPostAPIChannelMessageJSONBody; files?: RawFile[]; signal?: AbortSignal }
 
+/** Whether nothing can be said in a thread. With files it may be them that are not allowed. */
+function isClosed(code: number | undefined, { files = [] }: Post): boolean {
+  return code === THREAD_ARCHIVED || code === MISSING_ACCESS || (code === MISSING_PERMISSIONS && files.length === 0)
+}
+
 /** Where what we say of a conversation goes: to its thread, or beside it where there can be none. */
 export class Destinations {
   readonly #opening = new Map<string, Promise<void>>()
@@ -64,7 +69,7 @@ export class Destinations {
         } catch (again) {
           if (codeOf(again) !== UNKNOWN_CHANNEL) throw again
         }
-      } else if (code !== THREAD_ARCHIVED && code !== MISSING_ACCESS && code !== MISSING_PERMISSIONS) throw error
+      } else if (!isClosed(code, post)) throw error
       this.log.warn('discord.thread-unusable', { threadId, code })
       this.#unusable.add(threadId)
       return this.#postTo(channelId, post, threadId)

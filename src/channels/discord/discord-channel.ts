@@ -55,6 +55,7 @@ const START_WITHIN_MS = 20_000
 /** A live message whose answer another gateway sends is forgotten after so long. */
 const FORGET_LIVE_MS = 600_000
 const MAX_TAKEN = 10_000
+const CLOSE_WITHIN_MS = 2_000
 
 export class DiscordChannel implements Channel {
   readonly name = 'discord'
@@ -68,6 +69,9 @@ export class DiscordChannel implements Channel {
   /** Messages that this gateway has taken: what is live about them is our own. */
   readonly #taken = new Set<string>()
   readonly #live = new Map<string, LiveMessage>()
+  readonly #forgetting = new Map<string, NodeJS.Timeout>()
+  /** The last words of live messages, on their way. */
+  readonly #ending = new Set<Promise<void>>()
   readonly #ownRoleIds = new Set<string>()
   #session: Session | undefined
 
@@ -108,18 +112,19 @@ export class DiscordChannel implements Channel {
     const leftover = live || this.#taken.has(messageId) ? undefined : await this.#leftover(address, messageId)
     if (leftover) await removeMessage(this.#api, leftover)
     await live?.remove()
-    this.#live.delete(messageId)
+    this.#forget(messageId)
     this.#taken.delete(messageId)
   }
 
   show({ address, messageId, runId, event }: LiveEvent): void {
     const live = this.#live.get(messageId) ?? this.#begin(address, messageId)
+    clearTimeout(this.#forgetting.get(messageId))
     live.show(runId, event)
     if (event.type !== 'complete') return
     const isCancelled = event.result.failure?.reason === 'cancelled'
-    if (!isCancelled) setTimeout(() => this.#forget(messageId, live), FORGET_LIVE_MS).unref()
-    else if (this.#stopped.signal.aborted) void this.#end(messageId, live, '⏸ goes on when the gateway is back')
-    else void this.#end(messageId, live, '⏹ stopped')
+    if (!isCancelled) this.#forgetting.set(messageId, setTimeout(() => this.#forget(messageId), FORGET_LIVE_MS).unref())
+    else if (this.#stopped.signal.aborted) this.#end(messageId, live.pause('⏸ goes on when the gateway is back'))
+    else this.#end(messageId, live.end('⏹ stopped'))
   }
 
   async stop(): Promise<void> {
@@ -129,6 +134,7 @@ export class DiscordChannel implements Channel {
   }
 
   async close(): Promise<void> {
+    await Promise.race([Promise.all(this.#ending), sleep(CLOSE_WITHIN_MS, undefined, { ref: false })])
     await this.#connection.close()
     for (const live of this.#live.values()) live.stop()
   }
@@ -258,16 +264,21 @@ export class DiscordChannel implements Channel {
     return live
   }
 
-  async #end(messageId: string, live: LiveMessage, status: string): Promise<void> {
-    this.#forget(messageId, live)
+  #end(messageId: string, ended: Promise<void>): void {
+    this.#forget(messageId)
     this.#taken.delete(messageId)
-    await live.end(status).catch((error: unknown) => {
+    const told = ended.catch((error: unknown) => {
       this.options.log.warn('discord.live-failed', { messageId, error: messageOf(error) })
     })
+    this.#ending.add(told)
+    void told.finally(() => this.#ending.delete(told))
   }
 
-  #forget(messageId: string, live: LiveMessage): void {
-    if (this.#live.get(messageId) === live) this.#live.delete(messageId)
+  #forget(messageId: string): void {
+    clearTimeout(this.#forgetting.get(messageId))
+    this.#forgetting.delete(messageId)
+    this.#live.get(messageId)?.stop()
+    this.#live.delete(messageId)
   }
 
   /** The live message of a message that another gateway, or we before a restart, had begun to answer. */

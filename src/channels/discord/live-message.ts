@@ -12,6 +12,7 @@ import type { Destinations } from './destinations.js'
 import { nonceOf } from './outgoing.js'
 import { isAfter, snowflakeAt } from './snowflake.js'
 import { tailOf } from './tail.js'
+import { unlessAborted } from './unless-aborted.js'
 
 export type Posted = Pick<APIMessage, 'id' | 'channel_id'>
 
@@ -82,12 +83,21 @@ export class LiveMessage {
 
   /** Leaves it as the last word, with what there is of the text. */
   async end(status: string): Promise<void> {
+    await this.#leave(status, { components: [] })
+  }
+
+  /** Leaves it to the next gateway, which finds it by its button. */
+  async pause(status: string): Promise<void> {
+    await this.#leave(status, {})
+  }
+
+  async #leave(status: string, more: { components?: [] }): Promise<void> {
     this.stop()
     await this.#pump
     this.#status = status
     if (!this.#posted) return
     const { id, channel_id } = this.#posted
-    await this.options.api.edit(channel_id, id, { content: this.#content(), components: [] })
+    await this.options.api.edit(channel_id, id, { content: this.#content(), ...more })
   }
 
   async #keepShowing(): Promise<void> {
@@ -121,7 +131,7 @@ export class LiveMessage {
     this.#posted = await destinations.post(address, {
       message: {
         content,
-        flags: MessageFlags.SuppressNotifications,
+        flags: MessageFlags.SuppressNotifications | MessageFlags.SuppressEmbeds,
         components: [button('stop', messageId)],
         nonce: nonceOf(`${messageId}:live:${this.#runId}:${this.#postCount}`),
         enforce_nonce: true,
@@ -134,7 +144,7 @@ export class LiveMessage {
     const { signal } = this.#stopped
     const content = this.#content()
     // One that waits for a rate limit must not keep the answer waiting.
-    await unlessAborted(signal, this.options.api.edit(channel_id, id, { content }, signal))
+    await unlessAborted(signal, (own) => this.options.api.edit(channel_id, id, { content }, own))
     this.#shown = content
   }
 
@@ -162,19 +172,6 @@ export class LiveMessage {
   #stopTyping(): void {
     clearInterval(this.#typing)
     this.#typing = undefined
-  }
-}
-
-async function unlessAborted(signal: AbortSignal, work: Promise<void>): Promise<void> {
-  let stop = (): void => {}
-  const aborted = new Promise<never>((_, reject) => {
-    stop = () => reject(signal.reason as Error)
-    signal.addEventListener('abort', stop)
-  })
-  try {
-    await Promise.race([work, aborted])
-  } finally {
-    signal.removeEventListener('abort', stop)
   }
 }
 

@@ -8,7 +8,7 @@ import { openOutgoingFile } from '../../media/outgoing-files.js'
 import { oneLine } from '../../one-line.js'
 import { chunkMarkdown } from '../chunk.js'
 import type { OutgoingFile, OutgoingReply } from '../types.js'
-import { codeOf, type DiscordApi } from './api.js'
+import { codeOf, type DiscordApi, MISSING_PERMISSIONS } from './api.js'
 import { button } from './buttons.js'
 import type { Destinations } from './destinations.js'
 import { renderForDiscord } from './render.js'
@@ -27,6 +27,11 @@ const MAX_PARTS = 20
 const MAX_FILE_BYTES = 10 * 1024 * 1024
 const MAX_FILES = 10
 const REQUEST_TOO_LARGE = 40005
+/** Why an answer goes without its files. */
+const FILE_PROBLEMS = new Map<number | undefined, string>([
+  [REQUEST_TOO_LARGE, 'Discord takes no files of this size'],
+  [MISSING_PERMISSIONS, 'Not sent, since I need the permission Attach Files here'],
+])
 /** How far Discord's clock and ours may be apart. */
 const CLOCK_SKEW_MS = 5_000
 
@@ -60,10 +65,11 @@ export async function postReply(
     try {
       await destinations.post(address, { message, files: part.files, signal })
     } catch (error) {
-      if (codeOf(error) !== REQUEST_TOO_LARGE || part.files.length === 0) throw error
+      const problem = FILE_PROBLEMS.get(codeOf(error))
+      if (problem === undefined || part.files.length === 0) throw error
       if (part.content !== '') await destinations.post(address, { message, signal })
       const names = part.files.map(({ name }) => name).join(', ')
-      const content = `-# Discord takes no files of this size: ${names}`.slice(0, MESSAGE_CHARACTERS)
+      const content = `-# ${problem}: ${names}`.slice(0, MESSAGE_CHARACTERS)
       const nonce = nonceOf(`${idempotencyKey}:files`)
       await destinations.post(address, { message: { content, nonce, enforce_nonce: true }, signal })
     }
@@ -153,15 +159,16 @@ async function ownMessages(
   botId: string,
 ): Promise<APIMessage[]> {
   const { channelId, threadId } = readAddress(address)
-  const places = threadId === undefined ? [channelId] : [threadId, channelId]
-  const found = await Promise.all(
-    places.map((id) =>
-      api.messagesAfter(id, after).catch((error: unknown) => {
-        // What is not there holds nothing; posting finds out the rest.
-        if (codeOf(error) === undefined) throw error
-        return []
-      }),
-    ),
-  )
-  return found.flat().filter(({ author }) => author.id === botId)
+  const read = async (id: string): Promise<APIMessage[]> => {
+    try {
+      return (await api.messagesAfter(id, after)).filter(({ author }) => author.id === botId)
+    } catch (error) {
+      // What is not there holds nothing; posting finds out the rest.
+      if (codeOf(error) === undefined) throw error
+      return []
+    }
+  }
+  if (threadId === undefined) return read(channelId)
+  const beside = (await read(channelId)).filter(({ message_reference }) => message_reference?.message_id === threadId)
+  return [...(await read(threadId)), ...beside]
 }

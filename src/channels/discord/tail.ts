@@ -20,7 +20,7 @@ function startOfLine(text: string, position: number): number {
 /** The line that opened the code fence in which a text ends. */
 function openFence(text: string): string | undefined {
   let open: string | undefined
-  for (const [line, marker = '', rest = ''] of text.matchAll(/^ {0,3}(`{3,}|~{3,})([^\n]*)$/gm)) {
+  for (const [line, marker = '', rest = ''] of text.matchAll(/^ {0,3}(`{3,100}|~{3,100})([^\n]*)$/gm)) {
     if (open === undefined) {
       if (!(marker.startsWith('`') && rest.includes('`'))) open = line
     } else {
@@ -33,5 +33,5 @@ function openFence(text: string): string | undefined {
 }
 
 function markerOf(line: string): string {
-  return /`{3,}|~{3,}/.exec(line)?.[0] ?? ''
+  return /`{3,100}|~{3,100}/.exec(line)?.[0] ?? ''
 }

@@ -1,0 +1,18 @@
+/**
+ * Waits for what a signal can end. The work gets a signal of its own: discord.js listens to each that it is given and
+ * never stops.
+ */
+export async function unlessAborted<T>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const own = new AbortController()
+  const aborted = new Promise<never>((_, reject) => {
+    own.signal.addEventListener('abort', () => reject(own.signal.reason as Error), { once: true })
+  })
+  const stop = (): void => own.abort(signal.reason)
+  signal.addEventListener('abort', stop)
+  if (signal.aborted) stop()
+  try {
+    return await Promise.race([aborted, work(own.signal)])
+  } finally {
+    signal.removeEventListener('abort', stop)
+  }
+}

@@ -1,0 +1,225 @@
+import { existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type APIMessage, PermissionFlagsBits } from 'discord.js'
+import { describe, it } from 'vitest'
+import type { FakeDiscord, GivenFile } from './fake-discord.js'
+import { answered, answersIn, beginThread, openScene, type Scene, steps } from './stage.js'
+
+/** Lets the owner say something with files, and waits for as many answers. */
+async function send(scene: Scene, text: string, attachments: GivenFile[], count = 1): Promise<string> {
+  const { discord, channel } = scene
+  const { id } = discord.say(discord.owner, channel.id, text, { mentions: [discord.bot], attachments })
+  await answered(discord, id, count)
+  return id
+}
+
+function promptsOf({ stage }: Scene): string[] {
+  return stage.journal().map(({ prompt }) => prompt)
+}
+
+function lastMessage(discord: FakeDiscord, channelId: string): APIMessage | undefined {
+  return discord.messagesIn(channelId).findLast(({ author }) => author.id === discord.bot.id)
+}
+
+async function contentOf(file: { url: string } | undefined): Promise<string> {
+  return (await fetch(file?.url ?? '')).text()
+}
+
+describe.concurrent('files that people send', () => {
+  it('are saved where the agent works, and named to it', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished)
+    const id = await send(scene, 'what is in these?', [
+      { name: 'notes.txt', content: 'hello' },
+      { name: 'data.json', content: '{"a": 1}' },
+    ])
+    const inbox = `.aetheel/inbox/${id}`
+    const read = (name: string) => readFileSync(join(scene.stage.workingDir, inbox, name), 'utf8')
+    expect([promptsOf(scene), read('notes.txt'), read('data.json'), scene.stage.problems()]).toEqual([
+      [
+        'what is in these?\n' +
+          `Attached file: ${inbox}/notes.txt (text/plain, 5 bytes)\n` +
+          `Attached file: ${inbox}/data.json (application/json, 8 bytes)`,
+      ],
+      'hello',
+      '{"a": 1}',
+      [],
+    ])
+  })
+
+  it('are saved in the project of the channel', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished, ({ stage, channel }) => ({
+      projects: { site: { directory: stage.makeDirectory('site'), discordChannels: [channel.id] } },
+    }))
+    const { stage } = scene
+    const id = await send(scene, 'look', [{ name: 'notes.txt', content: 'hello' }])
+    const path = `.aetheel/inbox/${id}/notes.txt`
+    expect([existsSync(join(stage.directory, 'site', path)), existsSync(join(stage.workingDir, path))]).toEqual([
+      true,
+      false,
+    ])
+  })
+
+  it('need no text beside them', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished)
+    const id = await send(scene, '', [{ name: 'notes.txt', content: 'hello' }])
+    expect([promptsOf(scene), scene.discord.threadOf(id)?.name]).toEqual([
+      [`Attached file: .aetheel/inbox/${id}/notes.txt (text/plain, 5 bytes)`],
+      'Conversation',
+    ])
+  })
+
+  it('are told to the person when they are too large, and the message is answered', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const scene = await openScene(onTestFinished, { attachmentMaxMb: 1 })
+    const { discord, channel } = scene
+    const id = await send(scene, 'look', [{ name: 'big.txt', content: 'x'.repeat(1024 * 1024 + 1) }])
+    const [note] = await answered(discord, channel.id)
+    expect([note, lastMessage(discord, channel.id)?.message_reference?.message_id, promptsOf(scene)]).toEqual([
+      'The file "big.txt" was not saved: it has 1.1 MB, and 1 MB are allowed. Send a smaller one, or raise ATTACHMENT_MAX_MB.',
+      id,
+      ['look'],
+    ])
+  })
+
+  it('are told to the person when they are of a kind that is not allowed', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished, { attachmentTypes: ['image/*'] })
+    const { discord } = scene
+    const thread = await beginThread(scene)
+    const attachments = [
+      { name: 'notes.txt', content: 'hello' },
+      { name: 'picture.png', content: 'PNG' },
+    ]
+    const { id } = discord.say(discord.owner, thread.id, 'look', { attachments })
+    await answered(discord, thread.id, 3)
+    expect([answersIn(discord, thread.id), promptsOf(scene)[1]]).toEqual([
+      expect.arrayContaining([
+        'The file "notes.txt" was not saved: its type is text/plain, and allowed are image/*. ATTACHMENT_TYPES says which.',
+      ]),
+      `look\nAttached file: .aetheel/inbox/${id}/picture.png (image/png, 3 bytes)`,
+    ])
+  })
+
+  it('are told to the person when none of them was taken and there was no text', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished, { attachmentTypes: ['image/*'] })
+    const { discord } = scene
+    const direct = discord.directChannel(discord.owner)
+    discord.say(discord.owner, direct.id, '', { attachments: [{ name: 'notes.txt', content: 'hello' }] })
+    await answered(discord, direct.id)
+    discord.say(discord.owner, direct.id, 'and now?')
+    const answers = await answered(discord, direct.id, 2)
+    expect([answers.slice(0, -1).join('\n'), promptsOf(scene)]).toEqual([
+      expect.stringContaining('The file "notes.txt" was not saved: its type is text/plain'),
+      ['and now?'],
+    ])
+  })
+
+  it('are told to the person when they cannot be fetched', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished)
+    const { discord, channel } = scene
+    discord.fail('GET /attachments/**', { kind: 'status', status: 404 })
+    await send(scene, 'look', [{ name: 'notes.txt', content: 'hello' }])
+    expect([await answered(discord, channel.id), promptsOf(scene)]).toEqual([
+      [
+        expect.stringMatching(
+          /^The file "notes\.txt" was not saved: it could not be fetched \(.*404\)\. Send it again\.$/,
+        ),
+      ],
+      ['look'],
+    ])
+  })
+
+  it('stay with their message when its text is edited while it waits', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished)
+    const { stage, discord } = scene
+    const direct = discord.directChannel(discord.owner)
+    discord.say(discord.owner, direct.id, steps({ hold: 'it' }, { text: 'released' }))
+    const attachments = [{ name: 'notes.txt', content: 'hello' }]
+    const waiting = discord.say(discord.owner, direct.id, 'the old text', { attachments })
+    discord.edit(waiting, 'the new text')
+    const last = discord.say(discord.owner, direct.id, 'the last')
+    await discord.waitFor(() => discord.reactionsOn(last.id).length > 0)
+    stage.release('it')
+    await answered(discord, direct.id, 3)
+    expect(promptsOf(scene)[1]).toBe(
+      `the new text\nAttached file: .aetheel/inbox/${waiting.id}/notes.txt (text/plain, 5 bytes)`,
+    )
+  })
+})
+
+describe.concurrent('files that an agent names', () => {
+  it('come with the answer, without the line that named them', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished)
+    const { discord } = scene
+    const list = [{ file: 'report.csv', content: 'a,b\n1,2\n' }, { text: 'Here it is.\n\nMEDIA:report.csv\n' }]
+    const id = await send(scene, steps(...list), [])
+    const message = lastMessage(discord, id)
+    const [file, ...more] = message?.attachments ?? []
+    expect([message?.content, file?.filename, await contentOf(file), more]).toEqual([
+      'Here it is.',
+      'report.csv',
+      'a,b\n1,2\n',
+      [],
+    ])
+  })
+
+  it('come alone when there is no text', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished)
+    const { discord } = scene
+    const id = await send(scene, steps({ file: 'a.txt', content: 'A' }, { text: 'MEDIA:a.txt' }), [])
+    const message = lastMessage(discord, id)
+    expect([message?.content, message?.attachments.map(({ filename }) => filename)]).toEqual(['', ['a.txt']])
+  })
+
+  it('are told to the person when they must not be sent, and the rest is sent', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished, ({ stage }) => {
+      writeFileSync(join(stage.directory, 'outside.txt'), 'private')
+      symlinkSync(join(stage.directory, 'outside.txt'), join(stage.workingDir, 'link.txt'))
+      return {}
+    })
+    const { discord } = scene
+    const named = ['../outside.txt', 'link.txt', '.env', 'missing.txt', 'fine.txt'].map((path) => `MEDIA:${path}`)
+    const list = [
+      { file: '.env', content: 'SECRET=1' },
+      { file: 'fine.txt', content: 'fine' },
+      { text: ['Look.', ...named].join('\n') },
+    ]
+    const id = await send(scene, steps(...list), [])
+    const message = lastMessage(discord, id)
+    const outside = "it is outside the project's directory. Ask for a copy inside it if it may be sent."
+    expect([message?.content.split('\n\n'), message?.attachments.map(({ filename }) => filename)]).toEqual([
+      [
+        'Look.',
+        `-# The file "../outside.txt" was not sent: ${outside}`,
+        `-# The file "link.txt" was not sent: ${outside}`,
+        expect.stringContaining('-# The file ".env" was not sent: it is of a kind that may hold secrets'),
+        '-# The file "missing.txt" was not sent: there is no such file. Ask where it is.',
+      ],
+      ['fine.txt'],
+    ])
+  })
+
+  it('are told to the person when Discord takes no files of that size', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished)
+    const { discord } = scene
+    discord.settings.uploadMaxBytes = 10
+    const list = [{ file: 'large.txt', content: 'x'.repeat(20) }, { text: 'Here.\nMEDIA:large.txt' }]
+    const id = await send(scene, steps(...list), [], 2)
+    expect(answersIn(discord, id)).toEqual(['Here.', '-# Discord takes no files of this size: large.txt'])
+  })
+
+  it('are told to the person when the bot may attach none', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished, ({ discord, channel }) => {
+      discord.deny(channel.id, PermissionFlagsBits.AttachFiles)
+      return {}
+    })
+    const { discord } = scene
+    const list = [{ file: 'a.txt', content: 'A' }, { text: 'Here.\nMEDIA:a.txt' }]
+    const id = await send(scene, steps(...list), [], 2)
+    expect(answersIn(discord, id)).toEqual([
+      'Here.',
+      '-# Not sent, since I need the permission Attach Files here: a.txt',
+    ])
+  })
+})
