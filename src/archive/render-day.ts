@@ -38,13 +38,14 @@ function renderMessage({ at, author, kind, text, state, runs }: ArchivedMessage)
 }
 
 function renderReply({ at, reply, state, run }: ArchivedReply): string {
-  const { text, notes, isError } = reply
+  const { text, notes, isError, files = [] } = reply
   return paragraphs([
     `## ${timeOf(at)} ${run ? code(run.backend) : 'Aetheel'}`,
     run && describeRun(run),
     isError && '**Error**',
     state === 'undelivered' && '**Not delivered**',
     text !== '' && quote(text),
+    files.length > 0 && `Files: ${files.map(({ path }) => code(path)).join(', ')}`,
     ...notes.map((note) => `Note:\n\n${quote(note)}`),
   ])
 }

@@ -51,7 +51,11 @@ export async function start({ config, environment, log, stdout, signal }: StartO
 }
 
 /** Contract: its library is loaded only where it is used. */
-export async function openDiscord(config: GatewayConfig, log: Log): Promise<Channel | undefined> {
+export async function openDiscord(
+  config: GatewayConfig,
+  log: Log,
+  now: () => number = Date.now,
+): Promise<Channel | undefined> {
   const { discordBotToken: token, discordApiUrl: apiUrl, discordOwnerId: ownerId } = config
   if (token === undefined) return undefined
   const { DiscordChannel } = await import('../channels/discord/discord-channel.js')
@@ -68,7 +72,7 @@ export async function openDiscord(config: GatewayConfig, log: Log): Promise<Chan
     opensThreads: config.discordThreads,
     projectOf: (channelId) => projectOfChannel(config, channelId),
     log,
-    now: Date.now,
+    now,
   })
 }
 

@@ -240,12 +240,19 @@ export class ConversationCommands {
     if (!/^[^\s\p{Cc}-][^\s\p{Cc}]*$/u.test(argument)) {
       return told(`${JSON.stringify(argument)} is not the name of a model.`)
     }
-    const model = argument === 'default' ? null : argument
+    const { conversations } = this.dependencies.store
+    const { id } = conversation
     // With its agent: a model of one is unknown to another.
-    await this.dependencies.store.conversations.configure(conversation.id, { backend: choice.backend, model })
-    return changed(
-      model === null ? 'The model is the configured one again.' : `The next message goes to the model ${model}.`,
-    )
+    const { backend } = choice
+    if (argument !== 'default') {
+      await conversations.configure(id, { backend, model: argument })
+      return changed(`The next message goes to the model ${argument}.`)
+    }
+    await conversations.configure(id, { backend: null, model: null })
+    const next = await choiceOf(this.dependencies, (await conversations.get(id)) ?? conversation)
+    // The agent was a choice of its own, and stays.
+    if (next.backend !== backend) await conversations.configure(id, { backend, model: null })
+    return changed('The model is the configured one again.')
   }
 
   async #backend({ conversation, argument }: Given): Promise<Answer> {

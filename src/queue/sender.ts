@@ -1,6 +1,7 @@
 // Brings replies from the outbox to their channels. A reply may be sent twice, when we end between sending it and
 // noting that; it goes under the same key, by which the channel shows it once.
 
+import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Channel } from '../channels/types.js'
 import { messageOf } from '../errors.js'
@@ -46,6 +47,8 @@ export class Sender {
   #hasFailed = false
 
   constructor(private readonly options: SenderOptions) {
+    // One listener for each reply that is being sent.
+    setMaxListeners(0, this.#deadline.signal)
     this.#poll = setInterval(() => this.wake(), POLL_MS)
   }
 

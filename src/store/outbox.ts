@@ -160,7 +160,7 @@ export class Outbox {
   async reopen(id: string, now: number, expiresAt: number): Promise<void> {
     await this.db
       .updateTable('outbox')
-      .set({ state: 'pending', attempts: 0, due_at: now, expires_at: expiresAt, settled_at: null, problem: null })
+      .set({ state: 'pending', due_at: now, expires_at: expiresAt, settled_at: null, problem: null })
       .where('id', '=', id)
       .where('state', '=', 'undelivered')
       .execute()

@@ -67,7 +67,11 @@ export async function openStoreReadOnly({ file, databaseUrl }: StoreLocation, lo
   // No gateway has run yet: there is nothing to see, which is not an error.
   if (!existsSync(file)) return openStore({ file: ':memory:' }, log)
   const { openSqlite } = await import('./sqlite.js')
-  return storeOn(await openSqlite(file, true))
+  const store = storeOn(await openSqlite(file, true))
+  if (await isUpToDate(store.db)) return store
+  await store.close()
+  const advice = 'Start the gateway once, which brings it up to date: aetheel start'
+  throw new GatewayError('store_unavailable', `The database is of an earlier version of Aetheel. ${advice}`)
 }
 
 export function storeOn(engine: Engine): Store & { db: Kysely<Schema> } {
@@ -101,6 +105,11 @@ async function openEngine({ file, databaseUrl }: StoreLocation, log: Log): Promi
   // Loaded when needed: a gateway on SQLite has no use for pg, nor the other way round.
   if (databaseUrl !== undefined) return (await import('./postgres.js')).openPostgres(databaseUrl, log)
   return (await import('./sqlite.js')).openSqlite(file)
+}
+
+async function isUpToDate(db: Kysely<Schema>): Promise<boolean> {
+  const migrator = new Migrator({ db, provider: { getMigrations: async () => MIGRATIONS } })
+  return (await migrator.getMigrations()).every(({ executedAt }) => executedAt !== undefined)
 }
 
 export async function migrate(db: Kysely<Schema>): Promise<void> {

@@ -7,7 +7,7 @@ import { answersIn, beginThread, DiscordStage, liveIn, openScene, type Scene, st
 
 const IN_TIME = { timeout: 50_000, interval: 20 }
 const POST = 'POST /channels/:id/messages'
-const PARTS = ["one", "two", "three"].map((word) => `${word} `.repeat(300).trim())
+const PARTS = ['one', 'two', 'three'].map((word) => `${word} `.repeat(300).trim())
 const THREE_PARTS = steps({ text: PARTS.join('\n\n') })
 const MINUTE_MS = 60_000
 
@@ -247,7 +247,7 @@ describe('A live message', { concurrent: true }, () => {
   })
 })
 
-interface Conversation extends Omit<Scene, 'gateway' | 'guild'> {
+interface Conversation extends Pick<Scene, 'stage' | 'discord' | 'channel'> {
   /** In which a first message has been answered. */
   thread: FakeChannel
 }

@@ -31,6 +31,10 @@ export class DiscordApi {
 
   constructor(apiUrl: string, token: string) {
     this.rest = new REST({ version: '10', api: apiUrl }).setToken(token)
+    // discord.js forgets the token when Discord refuses it once, also when that is Discord's own trouble.
+    this.rest.on('response', (_, { status }) => {
+      if (status === 401) setImmediate(() => this.rest.setToken(token))
+    })
   }
 
   async setCommands(applicationId: string, commands: RESTPostAPIApplicationCommandsJSONBody[]): Promise<void> {

@@ -14,11 +14,6 @@ import { readAddress } from './places.js'
 
 type Post = { message: RESTPostAPIChannelMessageJSONBody; files?: RawFile[]; signal?: AbortSignal }
 
-/** Whether nothing can be said in a thread. With files it may be them that are not allowed. */
-function isClosed(code: number | undefined, { files = [] }: Post): boolean {
-  return code === THREAD_ARCHIVED || code === MISSING_ACCESS || (code === MISSING_PERMISSIONS && files.length === 0)
-}
-
 /** Where what we say of a conversation goes: to its thread, or beside it where there can be none. */
 export class Destinations {
   readonly #opening = new Map<string, Promise<void>>()
@@ -89,4 +84,9 @@ export class Destinations {
       if (codeOf(error) !== THREAD_EXISTS) throw error
     }
   }
+}
+
+/** Whether nothing can be said in a thread. With files it may be them that are not allowed. */
+function isClosed(code: number | undefined, { files = [] }: Post): boolean {
+  return code === THREAD_ARCHIVED || code === MISSING_ACCESS || (code === MISSING_PERMISSIONS && files.length === 0)
 }

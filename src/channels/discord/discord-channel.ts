@@ -23,7 +23,7 @@ import { Intake } from './intake.js'
 import { Interactions, slashCommands } from './interactions.js'
 import { Lanes } from './lanes.js'
 import { LiveMessage, type Posted, removeMessage } from './live-message.js'
-import { postReply } from './outgoing.js'
+import { PostedParts, postReply } from './outgoing.js'
 import { Places } from './places.js'
 
 export interface DiscordOptions {
@@ -72,6 +72,7 @@ export class DiscordChannel implements Channel {
   readonly #forgetting = new Map<string, NodeJS.Timeout>()
   /** The last words of live messages, on their way. */
   readonly #ending = new Set<Promise<void>>()
+  readonly #posted = new PostedParts()
   readonly #ownRoleIds = new Set<string>()
   #session: Session | undefined
 
@@ -103,15 +104,23 @@ export class DiscordChannel implements Channel {
   }
 
   async send(reply: OutgoingReply, signal: AbortSignal): Promise<void> {
+    const { now } = this.options
     const { messageId = '', address } = reply
     const botId = this.#session?.identity.user.id
     if (botId === undefined) throw new Error('Discord has not been reached yet')
     const live = this.#live.get(messageId)
     live?.stop()
-    await postReply(reply, { api: this.#api, destinations: this.#destinations, botId, signal })
-    const leftover = live || this.#taken.has(messageId) ? undefined : await this.#leftover(address, messageId)
-    if (leftover) await removeMessage(this.#api, leftover)
+    await postReply(reply, {
+      api: this.#api,
+      destinations: this.#destinations,
+      posted: this.#posted,
+      botId,
+      signal,
+      now,
+    })
     await live?.remove()
+    const leftovers = live && !live.isUnsure ? [] : await this.#leftovers(address, messageId)
+    for (const leftover of leftovers) await removeMessage(this.#api, leftover)
     this.#forget(messageId)
     this.#taken.delete(messageId)
   }
@@ -256,7 +265,7 @@ export class DiscordChannel implements Channel {
       destinations: this.#destinations,
       address,
       messageId,
-      leftover: async () => (this.#taken.has(messageId) ? undefined : this.#leftover(address, messageId)),
+      leftover: async () => (this.#taken.has(messageId) ? [] : await this.#leftovers(address, messageId)).at(-1),
       log: this.options.log,
       now: this.options.now,
     })
@@ -281,14 +290,14 @@ export class DiscordChannel implements Channel {
     this.#live.delete(messageId)
   }
 
-  /** The live message of a message that another gateway, or we before a restart, had begun to answer. */
-  async #leftover(address: string, messageId: string): Promise<Posted | undefined> {
+  /** The live messages of a message that another gateway, or we before a restart, had begun to answer. */
+  async #leftovers(address: string, messageId: string): Promise<Posted[]> {
     try {
       const messages = await this.#api.latestMessages(await this.#destinations.channelId(address))
-      return messages.findLast((message) => hasButton(message, 'stop', messageId))
+      return messages.filter((message) => hasButton(message, 'stop', messageId))
     } catch (error) {
       // Gone, or closed to us.
-      if (codeOf(error) !== undefined) return undefined
+      if (codeOf(error) !== undefined) return []
       throw error
     }
   }

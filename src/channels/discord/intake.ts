@@ -185,7 +185,8 @@ export class Intake {
   async #say({ id, channel_id }: APIMessage, text: string, about: string): Promise<void> {
     for (const [index, content] of chunkMarkdown(text, MESSAGE_CHARACTERS).entries()) {
       const nonce = nonceOf(`${id}:${about}:${index}`)
-      await this.options.api.post(channel_id, { content, nonce, enforce_nonce: true, ...referenceTo(id) })
+      const message = { content, nonce, enforce_nonce: true, ...referenceTo(id) }
+      await this.#untilAnswered(() => this.options.api.post(channel_id, message))
     }
   }
 

@@ -47,6 +47,7 @@ export class LiveMessage {
   #shown = ''
   #posted: Posted | undefined
   #postCount = 0
+  #isUnsure = false
   #typing: NodeJS.Timeout | undefined
   #pump: Promise<void> | undefined
 
@@ -65,6 +66,11 @@ export class LiveMessage {
       this.#status = statusOf(event) ?? this.#status
     }
     this.#pump ??= this.#keepShowing()
+  }
+
+  /** Whether one may have been posted of which we did not hear. */
+  get isUnsure(): boolean {
+    return this.#isUnsure
   }
 
   /** Shows nothing more. */
@@ -107,7 +113,7 @@ export class LiveMessage {
       this.#posted = await leftover()
       if (!this.#posted) await sleep(FIRST_AFTER_MS, undefined, { signal })
       while (!signal.aborted) {
-        if (this.#content() !== this.#shown) await this.#write()
+        if (this.#content() !== this.#shown) await this.#write().catch(unlessOver)
         await sleep(EDIT_EVERY_MS, undefined, { signal })
       }
     } catch (error) {
@@ -127,7 +133,7 @@ export class LiveMessage {
   async #post(): Promise<void> {
     const { destinations, address, messageId } = this.options
     const content = this.#content()
-    this.#postCount += 1
+    this.#isUnsure = true
     this.#posted = await destinations.post(address, {
       message: {
         content,
@@ -137,6 +143,8 @@ export class LiveMessage {
         enforce_nonce: true,
       },
     })
+    this.#isUnsure = false
+    this.#postCount += 1
     this.#shown = content
   }
 
@@ -173,6 +181,11 @@ export class LiveMessage {
     clearInterval(this.#typing)
     this.#typing = undefined
   }
+}
+
+/** What Discord refuses is over; a connection that broke is not. */
+function unlessOver(error: unknown): void {
+  if (codeOf(error) !== undefined) throw error
 }
 
 /** One that is gone already is as good. */

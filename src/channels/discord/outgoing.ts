@@ -34,25 +34,45 @@ const FILE_PROBLEMS = new Map<number | undefined, string>([
 ])
 /** How far Discord's clock and ours may be apart. */
 const CLOCK_SKEW_MS = 5_000
+/** Discord speaks of "a few minutes". */
+const NONCE_MS = 120_000
+const KNOWN_PARTS = 1_000
 
 interface PostOptions {
   api: Pick<DiscordApi, 'messagesAfter'>
   destinations: Destinations
+  posted: PostedParts
   botId: string
   signal: AbortSignal
+  now: () => number
+}
+
+/** Which message is a part of which reply, of the latest that this gateway has posted. */
+export class PostedParts {
+  readonly #keys = new Map<string, string>()
+
+  add(id: string, key: string): void {
+    this.#keys.set(id, key)
+    const [oldest] = this.#keys.keys()
+    if (this.#keys.size > KNOWN_PARTS && oldest !== undefined) this.#keys.delete(oldest)
+  }
+
+  /** Whether it may belong to this reply: an equal text may be the answer to something else. */
+  mayBeOf(id: string, key: string): boolean {
+    return (this.#keys.get(id) ?? key) === key
+  }
 }
 
 /** Posts a reply, but for those parts of it that an earlier attempt has posted. */
-export async function postReply(
-  reply: OutgoingReply,
-  { api, destinations, botId, signal }: PostOptions,
-): Promise<void> {
+export async function postReply(reply: OutgoingReply, options: PostOptions): Promise<void> {
+  const { destinations, posted, signal, now } = options
   const { address, idempotencyKey, attempt, createdAt, messageId, platformId, canRetry } = reply
   const parts = await partsOf(reply)
-  const after = snowflakeAt(createdAt - CLOCK_SKEW_MS)
-  const posted = attempt === 1 ? 0 : countPosted(parts, await ownMessages(address, after, api, botId))
+  // By the nonce Discord knows exactly; by its text a part can only be guessed.
+  const isGuessed = attempt > 1 && now() - createdAt > NONCE_MS
+  const count = isGuessed ? countPosted(parts, await ownMessages(reply, options)) : 0
   for (const [index, part] of parts.entries()) {
-    if (index < posted) continue
+    if (index < count) continue
     signal.throwIfAborted()
     const isLast = index === parts.length - 1
     const message = {
@@ -63,7 +83,8 @@ export async function postReply(
       ...(isLast && canRetry && messageId !== undefined && { components: [button('retry', messageId)] }),
     }
     try {
-      await destinations.post(address, { message, files: part.files, signal })
+      const { id } = await destinations.post(address, { message, files: part.files, signal })
+      posted.add(id, idempotencyKey)
     } catch (error) {
       const problem = FILE_PROBLEMS.get(codeOf(error))
       if (problem === undefined || part.files.length === 0) throw error
@@ -153,15 +174,15 @@ function waiting({ waitsUntil }: OutgoingReply): string[] {
 
 /** What we have said there, oldest first: in the thread, or beside it where the thread could not be used. */
 async function ownMessages(
-  address: string,
-  after: string,
-  api: Pick<DiscordApi, 'messagesAfter'>,
-  botId: string,
+  { address, idempotencyKey, createdAt }: OutgoingReply,
+  { api, posted, botId }: PostOptions,
 ): Promise<APIMessage[]> {
   const { channelId, threadId } = readAddress(address)
-  const read = async (id: string): Promise<APIMessage[]> => {
+  const after = snowflakeAt(createdAt - CLOCK_SKEW_MS)
+  const read = async (place: string): Promise<APIMessage[]> => {
     try {
-      return (await api.messagesAfter(id, after)).filter(({ author }) => author.id === botId)
+      const messages = await api.messagesAfter(place, after)
+      return messages.filter(({ id, author }) => author.id === botId && posted.mayBeOf(id, idempotencyKey))
     } catch (error) {
       // What is not there holds nothing; posting finds out the rest.
       if (codeOf(error) === undefined) throw error
