@@ -1,4 +1,4 @@
-import type { APIMessage } from 'discord.js'
+import { type APIMessage, PermissionFlagsBits } from 'discord.js'
 import { describe, it } from 'vitest'
 import { COMMANDS, HELP_TEXT } from '../../src/conversation/command-descriptions.js'
 import type { FakeDiscord } from './fake-discord.js'
@@ -357,6 +357,23 @@ describe.concurrent('buttons', () => {
     ])
   })
 
+  it('Stop takes out a message that waits to be tried again, and the live message says so', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const scene = await openScene(onTestFinished)
+    const { stage, discord } = scene
+    const thread = await beginThread(scene)
+    discord.say(discord.owner, thread.id, steps({ text: 'I begin.' }, { hold: 'it' }, { fail: 'Out of luck' }))
+    await until(() => liveIn(discord, thread.id), 'a live message')
+    stage.release('it')
+    await until(() => stage.logged.some((line) => line.includes('turn.failed')), 'the failure')
+    const answer = await press(scene, thread.id, 'stop')
+    const next = await goOn(scene, thread.id, 'and now?')
+    await until(() => liveIn(discord, thread.id) === undefined, 'the end of the live message')
+    expect([answer, next]).toEqual(['Dropped the message that waited.', 'You said: and now?'])
+  })
+
   it('Retry takes a message up again that failed, and is gone then', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished)
     const { stage, discord, channel } = scene
@@ -404,6 +421,22 @@ describe.concurrent('/ask', () => {
       'what is this?',
       ['You said: what is this?', 'You said: and that?'],
       true,
+    ])
+  })
+
+  it('is answered in the channel, as a reply, where no thread can be opened', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished, ({ discord, channel }) => {
+      discord.deny(channel.id, PermissionFlagsBits.CreatePublicThreads)
+      return {}
+    })
+    const { discord, channel } = scene
+    await slash(scene, channel.id, 'ask', { text: 'what is this?' })
+    await answered(discord, channel.id, 2)
+    const [asked, answer] = discord.messagesIn(channel.id)
+    expect([asked?.content, answer?.content, answer?.message_reference?.message_id]).toEqual([
+      '👀 what is this?',
+      'You said: what is this?',
+      asked?.id,
     ])
   })
 

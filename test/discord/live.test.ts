@@ -7,8 +7,8 @@ const NEW_MESSAGE = 'POST /channels/:id/messages'
 const EDIT = 'PATCH /channels/:id/messages/:id'
 const REACTION = 'PUT /channels/:id/messages/:id/reactions/:emoji/@me'
 
-function isSilent({ flags = 0 }: Pick<APIMessage, 'flags'>): boolean {
-  return (flags & MessageFlags.SuppressNotifications) !== 0
+function isSilent({ flags }: Pick<APIMessage, 'flags'>): boolean {
+  return ((flags ?? 0) & MessageFlags.SuppressNotifications) !== 0
 }
 
 /** The bodies that were posted into a channel, in order. */

@@ -93,6 +93,32 @@ describe.concurrent('threads', () => {
     expect(repliesIn(discord, voice.id)).toEqual([['You said: hello', id]])
   })
 
+  it('answers in the post of a forum in which it is mentioned', async ({ expect, onTestFinished }) => {
+    const { discord, guild } = await openScene(onTestFinished)
+    const forum = discord.addChannel(guild, { type: ChannelType.GuildForum })
+    const content = `<@${discord.bot.id}> hello`
+    const post = discord.openThread(discord.owner, forum.id, 'a question', { content })
+    expect(await answered(discord, post.id)).toEqual(['You said: hello'])
+  })
+
+  it('answers without 👀 and without replying where it may not see what was said before', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const { discord, channel } = await openScene(onTestFinished, ({ discord, channel }) => {
+      discord.deny(channel.id, PermissionFlagsBits.ReadMessageHistory)
+      return { discordThreads: false }
+    })
+    discord.say(discord.owner, channel.id, 'hello', { mentions: [discord.bot] })
+    await answered(discord, channel.id)
+    discord.say(discord.owner, channel.id, '/model', { mentions: [discord.bot] })
+    await answered(discord, channel.id, 2)
+    expect(repliesIn(discord, channel.id)).toEqual([
+      ['You said: hello', undefined],
+      ["The model is the agent's own.", undefined],
+    ])
+  })
+
   it('opens the thread anew when it was deleted before the answer', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished)
     const { stage, discord, channel } = scene

@@ -17,9 +17,11 @@ import {
 export const UNKNOWN_CHANNEL = 10003
 export const UNKNOWN_MEMBER = 10007
 export const UNKNOWN_MESSAGE = 10008
+export const ALREADY_ACKNOWLEDGED = 40060
 export const MISSING_ACCESS = 50001
 export const MISSING_PERMISSIONS = 50013
 export const THREAD_ARCHIVED = 50083
+const CANNOT_REPLY = 160002
 export const THREAD_EXISTS = 160004
 
 /** Whatever an agent writes, nobody is called by it. */
@@ -67,17 +69,22 @@ export class DiscordApi {
     return newestFirst.toReversed()
   }
 
+  /** Contract: where we may not reply to a message it goes without that. */
   async post(
     channelId: string,
     message: RESTPostAPIChannelMessageJSONBody,
-    { files = [], signal }: { files?: RawFile[]; signal?: AbortSignal } = {},
+    options: { files?: RawFile[]; signal?: AbortSignal } = {},
   ): Promise<APIMessage> {
+    const { files = [], signal } = options
+    const { message_reference: reference, ...plain } = message
     const body = { ...message, allowed_mentions }
-    return (await this.rest.post(`/channels/${channelId}/messages`, {
-      body,
-      files,
-      ...(signal && { signal }),
-    })) as APIMessage
+    const request = { body, files, ...(signal && { signal }) }
+    try {
+      return (await this.rest.post(`/channels/${channelId}/messages`, request)) as APIMessage
+    } catch (error) {
+      if (codeOf(error) === CANNOT_REPLY && reference) return this.post(channelId, plain, options)
+      throw error
+    }
   }
 
   async edit(

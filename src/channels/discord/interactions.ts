@@ -16,7 +16,7 @@ import { messageOf } from '../../errors.js'
 import type { Log } from '../../log.js'
 import { chunkMarkdown } from '../chunk.js'
 import type { ChannelHost, CommandDescription, Place } from '../types.js'
-import type { DiscordApi } from './api.js'
+import { ALREADY_ACKNOWLEDGED, codeOf, type DiscordApi } from './api.js'
 import { readButton } from './buttons.js'
 import { MESSAGE_CHARACTERS } from './outgoing.js'
 
@@ -97,13 +97,11 @@ export class Interactions {
     isPrivate: boolean,
     work: () => Promise<string>,
   ): Promise<void> {
-    const { api, log } = this.options
+    const { host, log, api } = this.options
+    // Discord tells every gateway.
+    if (!(await host.claim(`interaction:${interaction.id}`))) return
     const flags = isPrivate ? { flags: MessageFlags.Ephemeral as const } : {}
-    // Rejects when another gateway has answered: then it does the work, too.
-    await api.respond(interaction, {
-      type: InteractionResponseType.DeferredChannelMessageWithSource,
-      data: flags,
-    })
+    await this.#defer(interaction, flags)
     const answer = await work().catch((error: unknown) => {
       log.error('discord.command-failed', { interactionId: interaction.id, error: messageOf(error) })
       return 'That failed, and the log of the gateway says why. Try it again.'
@@ -111,6 +109,19 @@ export class Interactions {
     const [first = '✓', ...rest] = chunkMarkdown(answer, MESSAGE_CHARACTERS)
     await api.editResponse(interaction, first)
     for (const part of rest) await api.followUp(interaction, part, flags)
+  }
+
+  async #defer(interaction: APIInteraction, data: { flags?: MessageFlags.Ephemeral }): Promise<void> {
+    const { api } = this.options
+    const response = { type: InteractionResponseType.DeferredChannelMessageWithSource as const, data }
+    try {
+      await api.respond(interaction, response)
+    } catch (error) {
+      const code = codeOf(error)
+      // The answer to the first attempt was lost, and so may its effect be.
+      if (code === undefined) await api.respond(interaction, response).catch(unlessAcknowledged)
+      else unlessAcknowledged(error)
+    }
   }
 
   async #suggest(interaction: APIApplicationCommandAutocompleteInteraction, isRefused: boolean): Promise<void> {
@@ -147,6 +158,10 @@ export function slashCommands(commands: CommandDescription[]): RESTPostAPIApplic
       ],
     }),
   }))
+}
+
+function unlessAcknowledged(error: unknown): void {
+  if (codeOf(error) !== ALREADY_ACKNOWLEDGED) throw error
 }
 
 function isChatInput(
