@@ -114,6 +114,23 @@ run \`id-13\`, model \`opus\`
 `)
   })
 
+  it('names the files that went with an answer, also with one that is nothing else', async () => {
+    const { say, answer, write, read } = await createStage(engine)
+    const directory = '/srv/site'
+    await say('2025-03-01T10:00:00Z', 'Draw it')
+    await answer('2025-03-01T10:00:05Z', 'Here it is.', { files: [{ path: 'plot.png', directory }] })
+    await say('2025-03-01T10:01:00Z', 'And the rest')
+    const files = ['a`b.svg', 'reports/1.pdf'].map((path) => ({ path, directory }))
+    await write(await answer('2025-03-01T10:01:05Z', '', { files }))
+    const answers = read('2025-03-01.md')
+      .split('\n## ')
+      .filter((section) => section.includes('`claude`'))
+    expect(answers.map((section) => section.split('\n\n').slice(2).join('\n\n').trim())).toEqual([
+      '> Here it is.\n\nFiles: `plot.png`',
+      'Files: `` a`b.svg ``, `reports/1.pdf`',
+    ])
+  })
+
   it('lets nobody but its owner read', async () => {
     const { say, answer, write, fileOf, directory } = await createStage(engine)
     await say('2025-03-01T10:00:00Z', 'Hello')

@@ -107,6 +107,16 @@ describeEngines('search', (engine) => {
     expect(await textsOf(stage, ['isError'])).toEqual([])
   })
 
+  it('looks for what was said, not for the files that went with it', async () => {
+    const stage = await createStage(engine)
+    await stage.say('2025-03-01T10:00:00Z', 'Draw it')
+    await stage.answer('2025-03-01T10:00:05Z', 'Here it is.', { files: [{ path: 'plot.png', directory: '/srv/site' }] })
+    expect(await foundIn(stage, ['plot', '/srv', 'files', 'here'])).toEqual({
+      ...{ plot: [], '/srv': [], files: [] },
+      here: ['Here it is.'],
+    })
+  })
+
   it('wants every word, in any order', async () => {
     const stage = await stageWith(engine, ['the quick\nbrown fox', 'brown bread', 'fox, brown'])
     expect([await textsOf(stage, ['fox', 'brown']), await textsOf(stage, ['brown fox'])]).toEqual([

@@ -1,5 +1,8 @@
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { openSqlite } from '../../src/store/sqlite.js'
+import { storeOn } from '../../src/store/store.js'
+import { fillFirstVersion } from '../store/store-contract.js'
 import { DEMO_AGENT, Terminal } from './terminal.js'
 
 const DEMO = { BACKEND_CLI_PATH: DEMO_AGENT, USER: 'ada' }
@@ -62,6 +65,47 @@ describe.concurrent('commands that look and change', () => {
     expect(await terminal.run([name, 'list'])).toEqual({ exitCode: 0, stdout: nothing, stderr: '' })
   })
 
+  it('say what to do about a database of the version before, and work once a gateway has brought it up to date', async (test) => {
+    const terminal = new Terminal(test)
+    await makeFirstVersion(terminal)
+    const refused = []
+    for (const command of [['runs'], ['runs', 'show', 'r'], ['queue', 'list'], ['sessions'], ['search', 'Hello']]) {
+      refused.push(await terminal.run(command))
+    }
+    const gateway = await terminal.startGateway(DEMO)
+    gateway.kill('SIGTERM')
+    await gateway.exited
+    const looked = []
+    for (const command of [
+      ['runs', '--json'],
+      ['queue', 'list', '--json'],
+    ]) {
+      const { exitCode, stdout, stderr } = await terminal.run(command)
+      looked.push([exitCode, JSON.parse(stdout) as unknown, stderr])
+    }
+    const advice = 'Start the gateway once, which brings it up to date: aetheel start'
+    const refusal = {
+      exitCode: 1,
+      stdout: '',
+      stderr: `The database is of an earlier version of Aetheel. ${advice}\n`,
+    }
+    expect([refused, looked]).toEqual([
+      refused.map(() => refusal),
+      [
+        [0, [expect.objectContaining({ id: 'r', conversation: 'chat/general', state: 'answered' })], ''],
+        [
+          0,
+          {
+            waiting: [expect.objectContaining({ id: 'm2', address: 'general', text: 'Still there?' })],
+            failed: [expect.objectContaining({ id: 'm3', address: 'general', problem: 'exit: It broke' })],
+            undelivered: [],
+          },
+          '',
+        ],
+      ],
+    ])
+  })
+
   it('check and show the configuration', async (test) => {
     const terminal = new Terminal(test)
     const file = terminal.write('aetheel.json5', `{ agentBackend: 'nope' }`)
@@ -75,3 +119,16 @@ describe.concurrent('commands that look and change', () => {
     ])
   })
 })
+
+/** As the version before left it, with a dead letter. */
+async function makeFirstVersion({ home }: Terminal): Promise<void> {
+  const old = storeOn(await openSqlite(join(home, '.aetheel', 'aetheel.db')))
+  await fillFirstVersion(old.db)
+  const message = { conversation_id: 'c', channel: 'chat', platform_id: 'p3', kind: 'message', author: 'ann' } as const
+  const failed = { state: 'failed', problem: 'exit: It broke', fence: 1, received_at: 5, finished_at: 6 } as const
+  await old.db
+    .insertInto('messages')
+    .values({ ...message, id: 'm3', seq: 4, text: 'Break', ...failed })
+    .execute()
+  await old.close()
+}

@@ -359,7 +359,7 @@ describe('/model', () => {
     const answers = []
     for (const line of ['/model', '/model  small ', '/model', '/model default', '/model'])
       answers.push(await command(line))
-    expect([answers, (await conversation())?.model]).toEqual([
+    expect([answers, await conversation()]).toEqual([
       [
         'The model is large.',
         'The next message goes to the model small.',
@@ -367,7 +367,7 @@ describe('/model', () => {
         'The model is the configured one again.',
         'The model is large.',
       ],
-      undefined,
+      { id: expect.any(String), channel: CHANNEL, address: 'a' },
     ])
   })
 
@@ -464,6 +464,51 @@ describe('what was chosen in a place', () => {
     const ofRoom = ['agent: codex', 'model: large-codex', 'project: site', 'directory: /srv/site']
     const own = ['agent: gemini', "model: the agent's own", 'project: app', 'directory: /srv/app']
     expect(choices).toEqual([usual, ofRoom, own, ofRoom, usual])
+  })
+
+  it('holds again, with what is chosen there later, when a thread takes its own model back', async () => {
+    const { command } = await setup()
+    const choices: string[][] = []
+    const look = async () => choices.push((await command('/status', thread)).split('\n').slice(0, 2))
+    await command('/backend codex', room)
+    await command('/model big-codex', room)
+    await command('/model small-codex', thread)
+    await look()
+    const answer = await command('/model default', thread)
+    await look()
+    await command('/backend gemini', room)
+    await look()
+    expect([answer, choices]).toEqual([
+      'The model is the configured one again.',
+      [
+        ['agent: codex', 'model: small-codex'],
+        ['agent: codex', 'model: big-codex'],
+        ['agent: gemini', "model: the agent's own"],
+      ],
+    ])
+  })
+
+  it('does not hold again for a thread with an agent of its own that takes back only the model', async () => {
+    const { command } = await setup()
+    const choices: string[][] = []
+    const look = async () => choices.push((await command('/status', thread)).split('\n').slice(0, 2))
+    await command('/backend codex', room)
+    await command('/model big-codex', room)
+    await command('/backend gemini', thread)
+    await command('/model small-gemini', thread)
+    await look()
+    const answer = await command('/model default', thread)
+    await look()
+    await command('/backend opencode', room)
+    await look()
+    expect([answer, choices]).toEqual([
+      'The model is the configured one again.',
+      [
+        ['agent: gemini', 'model: small-gemini'],
+        ['agent: gemini', "model: the agent's own"],
+        ['agent: gemini', "model: the agent's own"],
+      ],
+    ])
   })
 
   it('is not given up by a thread that only wants another model of the same agent', async () => {

@@ -322,6 +322,7 @@ describe.concurrent('buttons', () => {
     const { stage, discord } = scene
     const thread = await beginThread(scene)
     await beginWork(scene, thread.id, { text: 'I begin.' })
+    await until(() => liveIn(discord, thread.id)?.content.includes('I begin.'), 'a live message')
     const answer = await press(scene, thread.id, 'stop')
     const last = await until(() => answersIn(discord, thread.id)[1], 'the end of the live message')
     const next = await goOn(scene, thread.id, 'and now?')
@@ -343,17 +344,16 @@ describe.concurrent('buttons', () => {
     await stage.stop(gateway)
     await stage.start()
     await until(() => stage.journal().length === 3, 'the turn to go on')
+    await until(() => liveIn(discord, thread.id)?.content === 'I begin.\n-# ✍️ writing', 'the live message to go on')
     const answer = await press(scene, thread.id, 'stop')
     const next = await goOn(scene, thread.id, 'and now?')
-    const left = discord
-      .messagesIn(thread.id)
-      .map(({ content }) => content)
-      .filter((text) => text.includes('goes on'))
+    await until(() => liveIn(discord, thread.id) === undefined, 'the end of the live message')
+    const left = answersIn(discord, thread.id).filter((text) => text.includes('I begin.'))
     expect([answer, stage.alive(), next, left]).toEqual([
       expect.stringMatching(/^Stopped claude after \d+ s\.$/),
       [],
       'You said: and now?',
-      [],
+      ['I begin.\n-# ⏹ stopped'],
     ])
   })
 
@@ -451,7 +451,7 @@ describe.concurrent('/ask', () => {
     expect([
       answersIn(discord, thread.id).slice(1),
       answersIn(discord, direct.id),
-      stage.journal()[1]?.isResumed,
+      stage.journal().find(({ prompt }) => prompt === 'in the thread')?.isResumed,
       discord.threadsIn(channel.id).length,
     ]).toEqual([['👀 in the thread', 'You said: in the thread'], ['👀 directly', 'You said: directly'], true, 1])
   })

@@ -12,6 +12,23 @@ const IN_TIME = { timeout: 40_000, interval: 20 }
 const QUICKLY_MS = 10_000
 
 describe('A connection to Discord', { concurrent: true }, () => {
+  it('that cannot be made at the start is made later; the gateway starts all the same', async (context) => {
+    const { expect, onTestFinished } = context
+    const stage = await DiscordStage.open(onTestFinished)
+    const { discord } = stage
+    const channel = discord.addChannel(discord.addGuild())
+    discord.goOffline()
+
+    await stage.start()
+    const requests = discord.requests.length
+    discord.comeOnline()
+    await discord.waitFor(() => discord.isConnected, 60_000)
+
+    const { id } = discord.say(discord.owner, channel.id, 'hello', { mentions: [discord.bot] })
+    await expect.poll(() => discord.threadOf(id) && answersIn(discord, id), IN_TIME).toEqual(answers('hello'))
+    expect(requests).toEqual(0)
+  }, 120_000)
+
   it('that breaks is resumed, and what was said meanwhile comes with it', async ({ expect, onTestFinished }) => {
     const { discord, thread } = await openConversation(onTestFinished)
 
@@ -143,23 +160,6 @@ describe('A connection to Discord', { concurrent: true }, () => {
     // A command does not wait for the agent.
     expect(firstLines.toSorted()).toEqual([...answers('hello', 'last', 'one'), 'agent: claude'])
   })
-
-  it('that cannot be made at the start is made later; the gateway starts all the same', async (context) => {
-    const { expect, onTestFinished } = context
-    const stage = await DiscordStage.open(onTestFinished)
-    const { discord } = stage
-    const channel = discord.addChannel(discord.addGuild())
-    discord.goOffline()
-
-    await stage.start()
-    const requests = discord.requests.length
-    discord.comeOnline()
-    await discord.waitFor(() => discord.isConnected, 60_000)
-
-    const { id } = discord.say(discord.owner, channel.id, 'hello', { mentions: [discord.bot] })
-    await expect.poll(() => discord.threadOf(id) && answersIn(discord, id), IN_TIME).toEqual(answers('hello'))
-    expect(requests).toEqual(0)
-  }, 120_000)
 
   it('with a wrong token fails the start, and says where there is a right one', async ({ expect, onTestFinished }) => {
     const stage = await DiscordStage.open(onTestFinished)

@@ -14,6 +14,9 @@ const MINUTE_MS = 60_000
 
 describe('An answer', { concurrent: true }, () => {
   it.for<[string, Fault, number]>([
+    // These take longest: a client waits for 15 s.
+    ['is not answered', { kind: 'hang' }, 1],
+    ['is not answered when it was taken', { kind: 'hang', hasEffect: true }, 1],
     ['is limited', { kind: 'rate-limit', retryAfterMs: 700 }, 3],
     ['is limited like everything else', { kind: 'rate-limit', retryAfterMs: 700, isGlobal: true }, 3],
     ['fails at the server', { kind: 'status', status: 500 }, 2],
@@ -23,8 +26,7 @@ describe('An answer', { concurrent: true }, () => {
     ['is reset when it was taken', { kind: 'reset', hasEffect: true }, 9],
     ['is closed', { kind: 'close' }, 3],
     ['is closed when it was taken', { kind: 'close', hasEffect: true }, 3],
-    ['is not answered', { kind: 'hang' }, 1],
-    ['is not answered when it was taken', { kind: 'hang', hasEffect: true }, 1],
+    ['is refused by mistake', { kind: 'status', status: 401 }, 1],
   ])('whose way %s comes once, and all its parts in order', async ([, fault, times], { expect, onTestFinished }) => {
     const { discord, thread } = await openConversation(onTestFinished)
 
@@ -136,7 +138,7 @@ describe('A live message', { concurrent: true }, () => {
     discord.say(discord.owner, thread.id, steps({ text: 'one ' }, { hold: 'a' }, { text: 'two ' }, { hold: 'b' }))
     await until(() => liveIn(discord, thread.id)?.content.includes('one'), 'the live message')
     stage.release('a')
-    await until(() => liveIn(discord, thread.id)?.content.includes('one two'), 'the live message with more')
+    await until(() => liveIn(discord, thread.id)?.content.includes('two'), 'the live message with more')
     const texts = discord.textsIn(thread.id).length
     stage.release('b')
 
@@ -203,7 +205,7 @@ describe('A live message', { concurrent: true }, () => {
     }, 'a new live message')
     await until(() => discord.message(live.id) === undefined, 'the old one to go')
     stage.release('b')
-    await until(() => discord.message(next.id)?.content.includes('one two three'), 'an edit of the new one')
+    await until(() => discord.message(next.id)?.content.includes('three'), 'an edit of the new one')
     stage.release('c')
 
     await expect.poll(() => discord.textsIn(thread.id), IN_TIME).toEqual(['You said: hello', 'one two three'])
@@ -247,6 +249,8 @@ interface Conversation extends Pick<Scene, 'stage' | 'discord' | 'channel'> {
 
 async function openConversation(onTestFinished: TestContext['onTestFinished']): Promise<Conversation> {
   const scene = await openScene(onTestFinished)
+  // What fails counts, too, and would have to be waited for.
+  scene.discord.limits.postMessage.limit = 100
   return { ...scene, thread: await beginThread(scene) }
 }
 

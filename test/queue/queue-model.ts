@@ -16,6 +16,7 @@ interface ModelMessage {
   id: string
   platformId: string
   address: string
+  text: string
   state: MessageState
   /** Who has it, also when the lease has ended and nobody else took it. */
   holder: Hold | undefined
@@ -48,6 +49,7 @@ export class QueueModel {
   readonly #conversations = new Map<string, string>()
   readonly #queues: Queue[]
   readonly #holds: Hold[][] = [[], []]
+  #edits = 0
 
   /** `channel` is of this model alone, so that others may share the database. */
   constructor(
@@ -71,7 +73,7 @@ export class QueueModel {
   }
 
   async enqueue(address: string): Promise<void> {
-    const platformId = `${this.channel} ${this.#messages.length}`
+    const platformId = this.#platformId(this.#messages.length)
     const line = this.#line(address)
     const ahead = line.length
     const acceptance = await this.#accept(address, platformId)
@@ -92,6 +94,7 @@ export class QueueModel {
       id,
       platformId,
       address,
+      text: textOf(platformId),
       state: isFull ? 'refused' : 'open',
       holder: undefined,
       dueAt: this.#now,
@@ -136,8 +139,9 @@ export class QueueModel {
     this.#holds[worker]?.push(hold)
     const { failures, interruptions } = work.claim
     mustBe(
-      { failures, interruptions, wasInterrupted: work.wasInterrupted },
+      { text: work.message.text, failures, interruptions, wasInterrupted: work.wasInterrupted },
       {
+        text: message.text,
         failures: message.failures,
         interruptions: message.interruptions,
         wasInterrupted: message.lastRun === 'interrupted',
@@ -191,6 +195,17 @@ export class QueueModel {
     if (!isNoticed) return
     await this.store.inbox.expireLeases(this.#gatewayId(worker), this.#now)
     for (const [first] of this.#lines.values()) if (first?.holder?.worker === worker) first.dueAt = this.#now
+  }
+
+  /** Of a message, or of one that has not come yet. An empty text is none. */
+  async edit(worker: number, pick: number, isEmpty: boolean): Promise<void> {
+    const message = at([...this.#messages, undefined], pick)
+    const platformId = message?.platformId ?? this.#platformId(this.#messages.length)
+    const text = isEmpty ? ' ' : `Edit ${(this.#edits += 1)}`
+    const isWaiting = message?.state === 'open' && !message.holder
+    const outcome = await this.#queue(worker).edit(this.channel, platformId, text)
+    mustBe(outcome, message ? (isWaiting ? 'changed' : 'late') : 'unknown')
+    if (isWaiting && !isEmpty) message.text = text
   }
 
   async drop(pick: number): Promise<void> {
@@ -255,7 +270,7 @@ export class QueueModel {
           ...{ id, state, failures, place },
           ...(place === 0 && { dueAt }),
         })),
-        states: Object.fromEntries(messages.map(({ id, state }) => [id, state])),
+        messages: Object.fromEntries(messages.map(({ id, state, text }) => [id, `${state}: ${text}`])),
         replies: replies.map(({ messageId, reply }) => `${messageId} ${reply.text.split(' ', 1)[0]}`),
         session: (await this.store.sessions.get(conversationId))?.sessionId,
       }
@@ -264,8 +279,10 @@ export class QueueModel {
           ...{ id, state: place > 0 ? 'queued' : holder ? 'active' : 'ready', failures, place },
           ...(place === 0 && { dueAt }),
         })),
-        states: Object.fromEntries(
-          this.#messages.filter((message) => message.address === address).map(({ id, state }) => [id, state]),
+        messages: Object.fromEntries(
+          this.#messages
+            .filter((message) => message.address === address)
+            .map(({ id, state, text }) => [id, `${state}: ${text}`]),
         ),
         replies: this.#replies.get(address),
         session: this.#sessions.get(address),
@@ -274,7 +291,8 @@ export class QueueModel {
   }
 
   #accept(address: string, platformId: string) {
-    return this.#queue(0).accept({ channel: this.channel, address, platformId, author: 'ann', text: 'Hello' })
+    const text = textOf(platformId)
+    return this.#queue(0).accept({ channel: this.channel, address, platformId, author: 'ann', text })
   }
 
   async #begin(hold: Hold): Promise<void> {
@@ -334,6 +352,10 @@ export class QueueModel {
     return queue
   }
 
+  #platformId(number: number): string {
+    return `${this.channel} ${number}`
+  }
+
   #gatewayId(worker: number): string {
     return `${this.channel} ${worker}`
   }
@@ -341,6 +363,11 @@ export class QueueModel {
   async #conversationId(address: string): Promise<string> {
     return (await this.store.conversations.find(this.channel, address))?.id ?? ''
   }
+}
+
+/** What it says when it comes, however often. */
+function textOf(platformId: string): string {
+  return `Hello ${platformId}`
 }
 
 function at<T>(items: T[] | undefined, pick: number): T | undefined {

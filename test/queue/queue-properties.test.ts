@@ -47,6 +47,11 @@ const crash = fc
   .map(([worker, isNoticed]) =>
     command(`crash of ${worker}${isNoticed ? ', noticed' : ''}`, (model) => model.crash(worker, isNoticed)),
   )
+const edit = fc
+  .tuple(worker, pick, fc.boolean())
+  .map(([worker, pick, isEmpty]) =>
+    command(`edit by ${worker}: ${pick}${isEmpty ? ', empty' : ''}`, (model) => model.edit(worker, pick, isEmpty)),
+  )
 const drop = pick.map((pick) => command(`drop ${pick}`, (model) => model.drop(pick)))
 const retry = pick.map((pick) => command(`retry dead letter ${pick}`, (model) => model.retryDeadLetter(pick)))
 const cancel = address.map((address) => command(`cancel in ${address}`, (model) => model.requestCancel(address)))
@@ -56,7 +61,7 @@ const commands = [
   ...[enqueue, enqueue, enqueue, redeliver],
   ...[claim, claim, claim, begin, renew],
   ...[settle, settle, settle, pass, pass],
-  ...[crash, drop, retry, retry, cancel],
+  ...[crash, drop, edit, edit, retry, retry, cancel],
 ]
 
 describeEngines('the queue as a state machine', (engine) => {

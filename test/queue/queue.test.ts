@@ -588,6 +588,21 @@ describeEngines('the queue', (engine) => {
       ])
     })
 
+    it('sends a reply again as a later attempt, because an earlier one may have arrived', async () => {
+      const { say, take, queue, clock, store } = await setup(engine)
+      await say('one')
+      await queue.settle(await take(), answered())
+      const send = () => store.outbox.claim('one', [CHANNEL], clock.now, LEASE_MS)
+      const first = await send()
+      if (!first) throw new Error('There is nothing to send')
+      await store.outbox.settle(first, 'undelivered', 'No connection', clock.now)
+      await queue.retry(first.id)
+      expect([first, await send()].map((delivery) => delivery && [delivery.id, delivery.attempts])).toEqual([
+        [first.id, 1],
+        [first.id, 2],
+      ])
+    })
+
     it('refuses what has not failed, and what is not there', async () => {
       const { say, take, queue, store } = await setup(engine)
       const { messageId, conversationId } = await say('one')

@@ -1,5 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Channel, OutgoingReply } from '../../src/channels/types.js'
+import { Queue } from '../../src/queue/queue.js'
 import { Sender, type SenderOptions } from '../../src/queue/sender.js'
 import type { Delivery, Outbox } from '../../src/store/outbox.js'
 import { openTestStore } from '../engines.js'
@@ -193,6 +194,26 @@ describe('a reply', () => {
     clock.now += 3_600_000
     await look()
     expect([attempts.length, told.length, await stateOf('r1')]).toEqual([2, 1, 'undelivered'])
+  })
+
+  it('that is sent again by hand after it was given up comes as a later attempt, under its key', async () => {
+    const seen: [string, number][] = []
+    const { store, clock, add, look, told, stateOf } = await setup(async ({ idempotencyKey, attempt }) => {
+      seen.push([idempotencyKey, attempt])
+      if (attempt === 1) throw new Error('The platform is down')
+    })
+    const limits = { maxQueueDepth: 1, leaseMs: 30_000, replyExpiryMs: EXPIRY_MS }
+    const queue = new Queue(store, { ...limits, gatewayId: 'g1', now: () => clock.now, newId: () => 'none' })
+    await add('r1', 'a', { expiresAt: START + 500 })
+    await look()
+    await expect.poll(() => told).toEqual([['undelivered', 'r1', 'The platform is down']])
+    await queue.retry('r1')
+    await look()
+    await expect.poll(() => stateOf('r1')).toEqual('delivered')
+    expect(seen).toEqual([
+      ['r1', 1],
+      ['r1', 2],
+    ])
   })
 
   it('for a channel that is not there any more expires as well, and is reported', async () => {

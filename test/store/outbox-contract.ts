@@ -161,6 +161,20 @@ export function describeOutboxContract(engine: TestEngine): void {
       expect([id, state, expiresAt, problem, settledAt]).toEqual(['one', 'pending', 200, undefined, undefined])
     })
 
+    it('that is sent again after it was given up goes on counting its attempts', async () => {
+      const { store, reply } = await createStage(engine)
+      await reply('a', 'one')
+      for (const state of ['pending', 'undelivered'] as const) {
+        const delivery = await send(store, 5)
+        if (!delivery) throw new Error('Nothing was taken')
+        if (state === 'pending') await store.outbox.retry(delivery, 'No connection', 5)
+        else await store.outbox.settle(delivery, state, 'No connection', 6)
+      }
+      await store.outbox.reopen('one', 7, 200)
+      const { id, attempts, fence } = (await send(store, 7)) ?? {}
+      expect([id, attempts, fence]).toEqual(['one', 3, 3])
+    })
+
     it('that was delivered is not sent again', async () => {
       const { store, reply } = await createStage(engine)
       await reply('a', 'one')

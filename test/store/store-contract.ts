@@ -295,7 +295,7 @@ const RUN = { messageId: 'm', conversationId: 'c', gatewayId: 'g', backend: 'cod
 const RESULT = { isError: false, durationMs: 1, finalOutput: 'Hi', sessionId: 's' }
 
 /** The tables as the first version made them, and a little of everything as it wrote it. */
-async function fillFirstVersion(db: Kysely<Schema>): Promise<void> {
+export async function fillFirstVersion(db: Kysely<Schema>): Promise<void> {
   const migrator = new Migrator({ db, provider: { getMigrations: async () => ({ '0001-core': core }) } })
   const { error } = await migrator.migrateToLatest()
   if (error !== undefined) throw new Error('The tables of the first version cannot be made', { cause: error })

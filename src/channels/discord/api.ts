@@ -30,13 +30,12 @@ const allowed_mentions = { parse: [] }
 /** The calls of Discord's API that the channel needs. Rate limits are waited for, failures of the server retried. */
 export class DiscordApi {
   readonly rest: REST
+  /** With queues of its own: discord.js would let an answer wait for an edit, although Discord counts them apart. */
+  readonly #edits: REST
 
   constructor(apiUrl: string, token: string) {
-    this.rest = new REST({ version: '10', api: apiUrl }).setToken(token)
-    // discord.js forgets the token when Discord refuses it once, also when that is Discord's own trouble.
-    this.rest.on('response', (_, { status }) => {
-      if (status === 401) setImmediate(() => this.rest.setToken(token))
-    })
+    this.rest = openRest(apiUrl, token)
+    this.#edits = openRest(apiUrl, token)
   }
 
   async setCommands(applicationId: string, commands: RESTPostAPIApplicationCommandsJSONBody[]): Promise<void> {
@@ -94,7 +93,7 @@ export class DiscordApi {
     signal?: AbortSignal,
   ): Promise<void> {
     const body = { ...message, allowed_mentions }
-    await this.rest.patch(`/channels/${channelId}/messages/${messageId}`, { body, ...(signal && { signal }) })
+    await this.#edits.patch(`/channels/${channelId}/messages/${messageId}`, { body, ...(signal && { signal }) })
   }
 
   async remove(channelId: string, messageId: string): Promise<void> {
@@ -140,6 +139,15 @@ export class DiscordApi {
     const body = { content, ...options, allowed_mentions }
     await this.rest.post(`/webhooks/${interaction.application_id}/${interaction.token}`, { body, auth: false })
   }
+}
+
+function openRest(api: string, token: string): REST {
+  const rest = new REST({ version: '10', api }).setToken(token)
+  // discord.js forgets the token when Discord refuses it once, also when that is Discord's own trouble.
+  rest.on('response', (_, { status }) => {
+    if (status === 401) setImmediate(() => rest.setToken(token))
+  })
+  return rest
 }
 
 /** Discord's own number of a failure. */

@@ -52,8 +52,8 @@ interface Session {
 
 /** Without a network the gateway starts all the same. */
 const START_WITHIN_MS = 20_000
-/** A live message whose answer another gateway sends is forgotten after so long. */
-const FORGET_LIVE_MS = 600_000
+/** A live message whose answer another gateway has sent goes after so long, if that one did not see it. */
+const REMOVE_LIVE_MS = 60_000
 const MAX_TAKEN = 10_000
 const CLOSE_WITHIN_MS = 2_000
 
@@ -131,8 +131,10 @@ export class DiscordChannel implements Channel {
     live.show(runId, event)
     if (event.type !== 'complete') return
     const isCancelled = event.result.failure?.reason === 'cancelled'
-    if (!isCancelled) this.#forgetting.set(messageId, setTimeout(() => this.#forget(messageId), FORGET_LIVE_MS).unref())
-    else if (this.#stopped.signal.aborted) this.#end(messageId, live.pause('⏸ goes on when the gateway is back'))
+    if (!isCancelled) {
+      const remove = (): void => this.#end(messageId, live.remove())
+      this.#forgetting.set(messageId, setTimeout(remove, REMOVE_LIVE_MS).unref())
+    } else if (this.#stopped.signal.aborted) this.#end(messageId, live.pause('⏸ goes on when the gateway is back'))
     else this.#end(messageId, live.end('⏹ stopped'))
   }
 

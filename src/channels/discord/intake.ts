@@ -12,7 +12,7 @@ import type { Destinations } from './destinations.js'
 import { type Addressed, type BotIdentity, isFromPerson, readFiles, readMessage, threadName } from './incoming.js'
 import type { Asked } from './interactions.js'
 import { MESSAGE_CHARACTERS, nonceOf, referenceTo } from './outgoing.js'
-import { hasThreads, placeOf, type PlaceFacts, type Places, threadAddress } from './places.js'
+import { hasThreads, isThread, placeOf, type PlaceFacts, type Places, threadAddress } from './places.js'
 
 export interface IntakeOptions {
   api: DiscordApi
@@ -134,12 +134,13 @@ export class Intake {
 
   async #take(heard: Heard): Promise<void> {
     const { api, destinations, onTaken, log } = this.options
-    const { message, addressed } = heard
+    const { message, facts, addressed } = heard
     const taken = await this.#read(heard)
     const acceptance = await this.#untilStored(taken)
     if (acceptance?.status !== 'accepted') return
     onTaken(acceptance.messageId)
-    const opened = destinations.open(taken.address, threadName(addressed.text))
+    // What is said in a thread has one.
+    const opened = isThread(facts.type) ? undefined : destinations.open(taken.address, threadName(addressed.text))
     await api.react(message.channel_id, message.id, TAKEN).catch((error: unknown) => {
       log.warn('discord.reaction-failed', { error: messageOf(error) })
     })

@@ -47,7 +47,7 @@ export class LiveMessage {
   #shown = ''
   #posted: Posted | undefined
   #postCount = 0
-  #isUnsure = false
+  #isUnsure = true
   #typing: NodeJS.Timeout | undefined
   #pump: Promise<void> | undefined
 
@@ -58,8 +58,10 @@ export class LiveMessage {
     if (runId !== this.#runId) this.#text = ''
     this.#runId = runId
     if (event.type === 'complete') {
+      // The answer may be sent by another gateway, which sees only what is shown by then.
+      if (!event.result.failure) return this.stop()
       this.#stopTyping()
-      if (event.result.failure) this.#status = `⚠️ ${plain(event.result.failure.message)}`
+      this.#status = `⚠️ ${plain(event.result.failure.message)}`
     } else {
       this.#startTyping()
       if (event.type === 'output') this.#text += event.content
@@ -111,6 +113,7 @@ export class LiveMessage {
     const { signal } = this.#stopped
     try {
       this.#posted = await leftover()
+      this.#isUnsure = false
       if (!this.#posted) await sleep(FIRST_AFTER_MS, undefined, { signal })
       while (!signal.aborted) {
         if (this.#content() !== this.#shown) await this.#write().catch(unlessOver)
@@ -133,6 +136,7 @@ export class LiveMessage {
   async #post(): Promise<void> {
     const { destinations, address, messageId } = this.options
     const content = this.#content()
+    const isRepeated = this.#isUnsure
     this.#isUnsure = true
     this.#posted = await destinations.post(address, {
       message: {
@@ -145,7 +149,8 @@ export class LiveMessage {
     })
     this.#isUnsure = false
     this.#postCount += 1
-    this.#shown = content
+    // Where the first attempt had come, its text is shown.
+    this.#shown = isRepeated ? '' : content
   }
 
   async #edit({ id, channel_id }: Posted): Promise<void> {
