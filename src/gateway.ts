@@ -27,6 +27,7 @@ import { chooseAgent } from './runtime/agent-choice.js'
 import { AgentRuntime } from './runtime/agent-runtime.js'
 import { HookManager } from './runtime/hook-manager.js'
 import { SessionManager } from './runtime/session-manager.js'
+import type { Message } from './store/inbox.js'
 import type { GatewayRecord } from './store/ledger.js'
 import { openStore, type Store } from './store/store.js'
 
@@ -115,7 +116,15 @@ async function compose(
   const guardian = startGuardian(id, log)
   onClose(() => guardian.stop())
 
-  const queue = new Queue(store, { ...config, gatewayId: id, now, newId })
+  const onDropped = (message: Message): void => {
+    const channel = channels.find(({ name }) => name === message.channel)
+    if (!channel?.forget) return
+    void store.conversations
+      .get(message.conversationId)
+      .then((conversation) => conversation && channel.forget?.(conversation.address, message.id))
+      .catch((error: unknown) => log.warn('drop.not-shown', { messageId: message.id, error: messageOf(error) }))
+  }
+  const queue = new Queue(store, { ...config, gatewayId: id, now, newId, onDropped })
   const sessions = new SessionManager(store.sessions, { idleMs: config.sessionIdleMs, now })
   const { agentEnvPass: passVariables, workingDir } = config
   const hooks = new HookManager(config.hooks, { log, environment, passVariables, workingDir, now, owner })

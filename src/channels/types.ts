@@ -148,6 +148,8 @@ export interface Channel {
   send(reply: OutgoingReply, signal: AbortSignal): Promise<void>
   /** Contract: returns at once and never throws. */
   show?(event: LiveEvent): void
+  /** The message was taken out, and gets no answer. Contract: returns at once and never throws. */
+  forget?(address: string, messageId: string): void
   /** Takes nothing more in. `send` still works until `close`. */
   stop(): Promise<void>
   close(): Promise<void>

@@ -53,6 +53,8 @@ export interface QueueOptions {
   replyExpiryMs: number
   now: () => number
   newId: () => string
+  /** A message was taken out that would have been answered. */
+  onDropped?(message: Message): void
 }
 
 /** No agent takes more in one message, and a chat has no longer ones. */
@@ -209,8 +211,9 @@ export class Queue {
 
   /** Takes a message out that nobody works on, or lets go of an undelivered reply; `active` when somebody works on it. */
   async drop(messageId: string): Promise<'dropped' | 'active' | 'finished'> {
-    const { now } = this.options
-    return this.store.transaction(async (tables) => {
+    const { now, onDropped } = this.options
+    let dropped: Message | undefined
+    const outcome = await this.store.transaction(async (tables) => {
       const at = now()
       const delivery = await tables.outbox.get(messageId)
       if (delivery) {
@@ -226,8 +229,12 @@ export class Queue {
       if (!job) return 'finished'
       if (job.state === 'active') return 'active'
       const claim = { messageId, conversationId: message.conversationId, fence: job.fence }
-      return (await tables.inbox.finish(claim, 'dropped', null, at)) ? 'dropped' : 'active'
+      if (!(await tables.inbox.finish(claim, 'dropped', null, at))) return 'active'
+      dropped = message
+      return 'dropped'
     })
+    if (dropped) onDropped?.(dropped)
+    return outcome
   }
 
   /** Takes up a dead letter, or sends a reply again that could not be delivered. */
@@ -299,7 +306,7 @@ function problemOf(text: string): string | undefined {
 }
 
 function fullProblem(waiting: number): string {
-  return `${waiting} messages wait in this conversation already, so this one was not taken. Send it again later.`
+  return `${waiting === 1 ? '1 message waits' : `${waiting} messages wait`} in this conversation already, so this one was not taken. Send it again later.`
 }
 
 function notWaiting(id: string, state: string): GatewayError {

@@ -152,7 +152,7 @@ describe('What is said while the gateway is stopped', { concurrent: true }, () =
     discord.advance(25 * HOUR_MS)
     discord.say(discord.owner, id, 'two')
 
-    await stage.startAt(() => Date.now() + 25 * HOUR_MS)
+    await stage.start({}, { now: () => Date.now() + 25 * HOUR_MS })
 
     await expect.poll(() => discord.textsIn(id), IN_TIME).toEqual(answers('hello', 'two'))
     expect(stage.journal().map(({ prompt }) => prompt)).toEqual(['hello', 'two'])
@@ -168,7 +168,7 @@ describe('What is said while the gateway is stopped', { concurrent: true }, () =
     // By the clock of Discord, which tells the first start from what was before.
     discord.advance(1_000)
 
-    await stage.startAt(() => Date.now() + 1_000)
+    await stage.start({}, { now: () => Date.now() + 1_000 })
 
     const id = mention(discord, channel.id, 'one')
     await expect.poll(() => textsIn(discord, id), IN_TIME).toEqual(answers('one'))

@@ -262,7 +262,7 @@ async function openConversationWithClock(
   const { discord } = stage
   const channel = discord.addChannel(discord.addGuild())
   let aheadMs = 0
-  await stage.startAt(() => Date.now() + aheadMs)
+  await stage.start({}, { now: () => Date.now() + aheadMs })
   const passes = (ms: number): void => {
     aheadMs += ms
     discord.advance(ms)

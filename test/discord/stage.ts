@@ -7,8 +7,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { APIMessage, APIUser } from 'discord.js'
 import type { TestContext } from 'vitest'
-import { DiscordChannel } from '../../src/channels/discord/discord-channel.js'
-import type { Channel } from '../../src/channels/types.js'
 import { type GatewayConfig, loadConfig } from '../../src/config.js'
 import { openDiscord } from '../../src/commands/start.js'
 import { type Gateway, type GatewayDependencies, makeHome, startGateway } from '../../src/gateway.js'
@@ -64,26 +62,15 @@ export class DiscordStage {
     return loadConfig({ PATH: process.env['PATH'], HOME: home, AETHEEL_HOME: join(this.directory, 'data') }, file)
   }
 
-  /** `settings` stand in the configuration file, beside what every test needs. */
-  async start(settings: object = {}, more: Pick<GatewayDependencies, 'onStep'> = {}): Promise<Gateway> {
+  /** `settings` stand in the configuration file, beside what every test needs; `now` is the channel's clock. */
+  async start(
+    settings: object = {},
+    { now = Date.now, ...more }: Pick<GatewayDependencies, 'onStep'> & { now?: () => number } = {},
+  ): Promise<Gateway> {
     const config = this.config(settings)
     makeHome(config)
-    const discord = await openDiscord(config, this.log)
+    const discord = await openDiscord(config, this.log, now)
     if (!discord) throw new Error('There is no token')
-    return this.#run(config, discord, more)
-  }
-
-  /** For the owner alone, with a channel that has a clock of its own. */
-  async startAt(now: () => number): Promise<Gateway> {
-    const config = this.config()
-    makeHome(config)
-    const access = { guilds: [], channels: [], users: [], roles: [] }
-    const { token, apiUrl } = this.discord
-    const options = { token, apiUrl, access, opensThreads: true, projectOf: () => undefined, log: this.log, now }
-    return this.#run(config, new DiscordChannel(options), {})
-  }
-
-  async #run(config: GatewayConfig, discord: Channel, more: Pick<GatewayDependencies, 'onStep'>): Promise<Gateway> {
     const environment = { PATH: process.env['PATH'], HOME: join(this.directory, 'home') }
     const gateway = await startGateway(config, { environment, log: this.log, channels: [discord], ...more })
     this.#running.add(gateway)

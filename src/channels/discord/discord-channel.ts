@@ -138,6 +138,11 @@ export class DiscordChannel implements Channel {
     else this.#end(messageId, live.end('⏹ stopped'))
   }
 
+  forget(address: string, messageId: string): void {
+    const live = this.#live.get(messageId) ?? this.#begin(address, messageId)
+    this.#end(messageId, live.end('⏹ stopped'))
+  }
+
   async stop(): Promise<void> {
     this.#stopped.abort()
     await this.#lanes.idle()

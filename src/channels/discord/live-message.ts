@@ -101,7 +101,8 @@ export class LiveMessage {
 
   async #leave(status: string, more: { components?: [] }): Promise<void> {
     this.stop()
-    await this.#pump
+    if (this.#pump) await this.#pump
+    else this.#posted = await this.options.leftover()
     this.#status = status
     if (!this.#posted) return
     const { id, channel_id } = this.#posted
