@@ -7,7 +7,7 @@ import {
 } from 'discord.js'
 import { describe, expect, it, type TestContext, vi } from 'vitest'
 import type { AgentEventBody } from '../../src/backends/types.js'
-import { UNKNOWN_MESSAGE } from '../../src/channels/discord/api.js'
+import { MISSING_PERMISSIONS, UNKNOWN_MESSAGE } from '../../src/channels/discord/api.js'
 import { button } from '../../src/channels/discord/buttons.js'
 import { Destinations } from '../../src/channels/discord/destinations.js'
 import { LiveMessage, type Posted } from '../../src/channels/discord/live-message.js'
@@ -222,16 +222,31 @@ describe.concurrent('what is shown while an agent works', () => {
     ])
   })
 
-  it('is given up when it fails; the answer does not need it', async (context) => {
+  it('is given up when Discord refuses it; the answer does not need it', async (context) => {
     const { show, live, discord, calls, log } = setup(context)
-    discord.post = async () => Promise.reject(new Error('socket hang up'))
+    discord.post = async () => Promise.reject(refusal(MISSING_PERMISSIONS, 403))
     show(output('Hello'))
     await context.expect.poll(() => log.logged.length, { timeout: 20_000 }).toBe(1)
     await live.remove()
     expect([calls.length, log.logged]).toEqual([
       1,
-      [['warn', 'discord.live-failed', { messageId: 'm1', error: 'socket hang up' }]],
+      [['warn', 'discord.live-failed', { messageId: 'm1', error: 'Refused with 50013' }]],
     ])
+  })
+
+  it('is tried again under the same nonce when the connection broke', async (context) => {
+    const { show, discord, calls, called } = setup(context)
+    let isBroken = true
+    discord.post = async () => {
+      if (isBroken) {
+        isBroken = false
+        throw new Error('socket hang up')
+      }
+    }
+    show(output('Hello'))
+    await called(2)
+    const nonces = calls.map((call) => (call.kind === 'post' ? call.body.nonce : undefined))
+    expect(nonces).toEqual([expect.any(String), nonces[0]])
   })
 
   it('is never longer than Discord takes', async (context) => {

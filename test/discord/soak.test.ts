@@ -4,7 +4,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { DiscordStage, until } from './stage.js'
+import { DiscordStage } from './stage.js'
 
 const CHANNELS = Number(process.env['SOAK_CHANNELS'] ?? 20)
 const MESSAGES = Number(process.env['SOAK_MESSAGES'] ?? 200)
@@ -71,7 +71,7 @@ it(
         const isSlow = (index * ROUNDS + round) % ONE_SLOW_IN === 0
         discord.say(discord.owner, id, `${names[index]?.[round]}${isSlow ? ' slowly' : ''}`)
       }
-      await until(() => count() > round * CHANNELS, 'some answers of this round')
+      await discord.waitFor(() => count() > round * CHANNELS, timeout)
     }
 
     await expect

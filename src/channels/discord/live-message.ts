@@ -117,13 +117,20 @@ export class LiveMessage {
       this.#isUnsure = false
       if (!this.#posted) await sleep(FIRST_AFTER_MS, undefined, { signal })
       while (!signal.aborted) {
-        if (this.#content() !== this.#shown) await this.#write().catch(unlessOver)
+        if (this.#content() !== this.#shown) await this.#write().catch((error: unknown) => this.#unlessOver(error))
         await sleep(EDIT_EVERY_MS, undefined, { signal })
       }
     } catch (error) {
       // The answer comes in any case.
       if (!signal.aborted) log.warn('discord.live-failed', { messageId, error: messageOf(error) })
     }
+  }
+
+  /** What Discord refuses is over; a connection that broke is not. */
+  #unlessOver(error: unknown): void {
+    if (codeOf(error) !== undefined || this.#stopped.signal.aborted) throw error
+    const { log, messageId } = this.options
+    log.debug('discord.live-not-shown', { messageId, error: messageOf(error) })
   }
 
   async #write(): Promise<void> {
@@ -187,11 +194,6 @@ export class LiveMessage {
     clearInterval(this.#typing)
     this.#typing = undefined
   }
-}
-
-/** What Discord refuses is over; a connection that broke is not. */
-function unlessOver(error: unknown): void {
-  if (codeOf(error) !== undefined) throw error
 }
 
 /** One that is gone already is as good. */

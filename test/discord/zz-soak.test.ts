@@ -1,0 +1,92 @@
+// Many channels and messages at once, while requests fail and connections break. SOAK_CHANNELS and SOAK_MESSAGES say how
+// many; SOAK_SEED repeats the faults of an earlier run.
+
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { DiscordStage } from './stage.js'
+
+const CHANNELS = Number(process.env['SOAK_CHANNELS'] ?? 20)
+const MESSAGES = Number(process.env['SOAK_MESSAGES'] ?? 200)
+const SEED = Number(process.env['SOAK_SEED'] ?? 4)
+const FAULT_RATE = 0.05
+const ROUNDS = MESSAGES / CHANNELS
+/** So many of them take some seconds, and are shown while they are worked on. */
+const ONE_SLOW_IN = 20
+
+/** As quick as an agent can be: two of its lines, and a note of what it was asked. */
+const AGENT = `#!/bin/sh
+while [ $# -gt 0 ]; do
+  case $1 in
+    --version) echo '2.1.197 (Discord soak)'; exit ;;
+    --resume) id=$2 ;;
+  esac
+  shift
+done
+read -r name pace
+[ "$id" ] || read -r id </proc/sys/kernel/random/uuid
+echo "$name" >>journal
+printf '{"type":"system","subtype":"init","session_id":"%s"}\\n' "$id"
+[ "$pace" ] && for word in This takes a while; do
+  printf '{"type":"stream_event","session_id":"%s","event":{"type":"content_block_delta",' "$id"
+  printf '"delta":{"type":"text_delta","text":"%s "}}}\\n' "$word"
+  sleep 1
+done
+printf '{"type":"result","subtype":"success","is_error":false,"session_id":"%s","result":"About %s"}\\n' "$id" "$name"
+`
+
+const timeout = 60_000 + MESSAGES * 100
+
+it(
+  `answers ${MESSAGES} messages in ${CHANNELS} channels once and in order`,
+  { timeout },
+  async ({ onTestFinished }) => {
+    const stage = await DiscordStage.open(onTestFinished)
+    const { discord, workingDir } = stage
+    const agent = join(stage.directory, 'agent.sh')
+    writeFileSync(agent, AGENT, { mode: 0o755 })
+    const guild = discord.addGuild()
+    const threads = Array.from({ length: CHANNELS }, (_, index) =>
+      discord.openThread(discord.bot, discord.addChannel(guild).id, `thread ${index}`),
+    )
+    const count = (): number => threads.reduce((sum, { id }) => sum + discord.textsIn(id).length, 0)
+    const answers = (): string[][] => threads.map(({ id }) => discord.textsIn(id))
+    const names = threads.map((_, index) => Array.from({ length: ROUNDS }, (__, round) => `${index}-${round}`))
+    const troubles: (() => void)[] = [
+      () => discord.dropSocket(),
+      () => discord.invalidateSession(),
+      () => discord.requestReconnect(),
+      () => {
+        discord.refuseResume()
+        discord.dropSocket()
+      },
+    ]
+    await stage.start({ backendCliPath: agent, maxConcurrentQueries: 16 })
+    discord.failAtRandom({ rate: FAULT_RATE, seed: SEED })
+
+    const since = Date.now(); const timer = setInterval(() => { console.log(Math.round((Date.now() - since) / 1000), 's', count(), 'answers', stage.alive().length, 'agents', readFileSync(join(workingDir, 'journal'), 'utf8').split('\n').length, 'asked', discord.faultCount, 'faults', discord.requests.filter((r) => r.status === undefined && !r.fault).length, 'in flight', process.cpuUsage()) }, 3000); onTestFinished(() => clearInterval(timer))
+  for (let round = 0; round < ROUNDS; round += 1) {
+      // Every other round is said while the connection is down.
+      if (round % 2 === 1) troubles[((round - 1) / 2) % troubles.length]?.()
+      for (const [index, { id }] of threads.entries()) {
+        const isSlow = (index * ROUNDS + round) % ONE_SLOW_IN === 0
+        discord.say(discord.owner, id, `${names[index]?.[round]}${isSlow ? ' slowly' : ''}`)
+      }
+      await discord.waitFor(() => count() > round * CHANNELS, timeout)
+    }
+
+    await expect
+      .poll(answers, { timeout, interval: 200 })
+      .toEqual(names.map((ofThread) => ofThread.map((name) => `About ${name}`)))
+    const edits = discord.requestsTo('PATCH /channels/:id/messages/:id').length
+    console.info(
+      `${discord.faultCount} faults, ${discord.identifies} sessions, ${discord.resumes} resumed, ${edits} edits`,
+    )
+    expect({
+      asked: readFileSync(join(workingDir, 'journal'), 'utf8').trim().split('\n').toSorted(),
+      isEdited: edits > 0,
+      editsTooMany: discord.overruns.filter(({ bucket }) => bucket === 'editMessage'),
+      alive: stage.alive(),
+    }).toEqual({ asked: names.flat().toSorted(), isEdited: true, editsTooMany: [], alive: [] })
+  },
+)
