@@ -52,7 +52,7 @@ export function channelHost(channel: string, dependencies: HostDependencies): Ch
   }
 
   const directoryOf = async (place: Place): Promise<string> => {
-    const { id } = await store.conversations.enter({ channel, ...placeOf(place) }, randomUUID(), now())
+    const { id } = await store.conversations.enter({ ...place, channel }, randomUUID(), now())
     const projectId = (await store.conversations.get(id))?.projectId
     const project = projectId === undefined ? undefined : await store.projects.get(projectId)
     return project?.directory ?? config.workingDir
@@ -109,8 +109,4 @@ export function channelHost(channel: string, dependencies: HostDependencies): Ch
     remember: (name, value) => store.channelValues.set(channel, name, value, now()),
     addresses: (since) => store.conversations.addresses(channel, since),
   }
-}
-
-function placeOf({ address, parent, projectId }: Place): Place {
-  return { address, ...(parent !== undefined && { parent }), ...(projectId !== undefined && { projectId }) }
 }

@@ -17,6 +17,8 @@ export interface Place {
   parent?: string
   /** The project that the operator has given to this place. */
   projectId?: string
+  /** What is said here is for one person: other conversations do not list it. */
+  isPrivate?: boolean
 }
 
 /** A file that came with a message. */

@@ -260,12 +260,13 @@ export class ConversationCommands {
     const { store, now } = this.dependencies
     const backend = argument === 'default' ? null : resolveBackendName(argument)
     if (backend !== null) await this.#requireInstalled(backend)
-    await store.transaction(async (tables) => {
-      // A model of one agent is unknown to another, and so is its session.
-      await tables.conversations.configure(conversation.id, { backend, model: null })
-      await tables.sessions.reset(conversation.id, now())
-    })
-    const next = backend === null ? 'the configured agent' : backend
+    const { id } = conversation
+    const before = (await choiceOf(this.dependencies, conversation)).backend
+    await store.conversations.configure(id, { backend, model: null })
+    const next = (await choiceOf(this.dependencies, (await store.conversations.get(id)) ?? conversation)).backend
+    if (next === before) return changed(`The next message goes to ${next}, as before.`)
+    // A session of one agent means nothing to another.
+    await store.sessions.reset(id, now())
     return changed(`The next message goes to ${next}, in a fresh session.`)
   }
 

@@ -117,8 +117,7 @@ function isText(content: Uint8Array): boolean {
 
 function requireAllowed(type: string, types: string[]): void {
   if (isAllowed(type, types)) return
-  const which = types.length === 0 ? 'none is allowed' : `allowed are ${types.join(', ')}`
-  throw refusal(`its type is ${type}, and ${which}. ATTACHMENT_TYPES says which.`)
+  throw refusal(`files of the type ${type} are not taken here. ATTACHMENT_TYPES says which are.`)
 }
 
 function isAllowed(type: string, types: string[]): boolean {

@@ -76,7 +76,7 @@ export class Queue {
    */
   async accept(incoming: IncomingMessage, objection?: string): Promise<Acceptance> {
     const { newId, now, maxQueueDepth } = this.options
-    const { channel, address, parent, projectId, platformId, author } = incoming
+    const { channel, address, platformId, author } = incoming
     if (![address, platformId, author].every((name) => name !== '' && name.length <= MAX_NAME_CHARACTERS)) {
       const rule = `must have 1 to ${MAX_NAME_CHARACTERS} characters each`
       throw new GatewayError('request_invalid', `The address, the id and the author of a message ${rule}.`)
@@ -85,13 +85,7 @@ export class Queue {
     const invalid = objection ?? problemOf(text)
     return this.store.transaction(async (tables) => {
       const at = now()
-      const place = {
-        channel,
-        address,
-        ...(parent !== undefined && { parent }),
-        ...(projectId !== undefined && { projectId }),
-      }
-      const { id: conversationId, seq } = await tables.conversations.enter(place, newId(), at)
+      const { id: conversationId, seq } = await tables.conversations.enter(incoming, newId(), at)
       const ahead = await tables.inbox.countOpen(conversationId)
       const isWorking = ahead > 0 && (await tables.inbox.first(conversationId))?.state === 'active'
       const waiting = isWorking ? ahead - 1 : ahead

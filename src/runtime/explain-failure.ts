@@ -9,7 +9,7 @@ const LOG_IN: Record<BackendName, string> = {
   pi: 'run "pi" there and enter /login, or set the key of its model provider for the gateway',
 }
 
-const SEND_AGAIN = 'send the message again'
+const SEND_AGAIN = 'try it again'
 const WORK_STAYS = 'What it had done by then stays done.'
 
 type Explanation = (failure: AgentFailure, agent: string, now: number) => string
@@ -60,7 +60,7 @@ export function explainFailure(failure: AgentFailure, agent: string, now: number
 
 function explainLimit({ retryAt = 0 }: AgentFailure, agent: string, now: number): string {
   const [until, after] = retryAt > now ? [` until ${timeOfDay(retryAt, now)}`, 'after that'] : ['', 'later']
-  return `The limit of ${agent} is reached${until}. Send the message again ${after}, or choose another agent with /backend.`
+  return `The limit of ${agent} is reached${until}. Try it again ${after}, or choose another agent with /backend.`
 }
 
 /** Which of the two limits it was is told by the words of `cli-run.ts` alone. */

@@ -50,6 +50,8 @@ export interface UsedSession {
 
 /** Where sessions are looked for. */
 export interface SessionFilter {
+  /** Whose sessions are listed in any case; of others those that are not private. */
+  conversationId: string
   /** Where they were used: most agents find a session only there. */
   directory: string
   since: number
@@ -208,7 +210,8 @@ export class Runs {
   }
 
   /** The sessions that were used in a directory, last used first. */
-  async sessions({ directory, since, prefix = '' }: SessionFilter, limit: number): Promise<UsedSession[]> {
+  async sessions(filter: SessionFilter, limit: number): Promise<UsedSession[]> {
+    const { conversationId, directory, since, prefix = '' } = filter
     const ranked = this.db
       .selectFrom('runs')
       .select([
@@ -219,6 +222,12 @@ export class Runs {
       .where(sql`substr(session_id, 1, ${prefix.length})`, '=', prefix)
       .where('started_at', '>=', since)
       .where('directory', '=', directory)
+      .where(({ or, eb, selectFrom }) =>
+        or([
+          eb('conversation_id', '=', conversationId),
+          eb('conversation_id', 'in', selectFrom('conversations').select('id').where('is_private', '=', 0)),
+        ]),
+      )
     const rows = await this.db
       .selectFrom(ranked.as('ranked'))
       .innerJoin('runs', 'runs.id', 'ranked.id')

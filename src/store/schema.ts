@@ -37,6 +37,8 @@ interface ConversationRow {
   parent: string | null
   /** What the operator has given to this place; a choice made in the conversation comes first. */
   given_project_id: string | null
+  /** Whether only one person reads it. */
+  is_private: number
   project_id: string | null
   backend: string | null
   model: string | null

@@ -396,7 +396,7 @@ describe('/backend', () => {
         'The next message goes to codex, in a fresh session.',
         'The agent is codex.',
         "The model is the agent's own.",
-        'The next message goes to the configured agent, in a fresh session.',
+        'The next message goes to claude, in a fresh session.',
       ],
       { id: conversationId, channel: CHANNEL, address: 'a', backend: 'codex' },
       undefined,

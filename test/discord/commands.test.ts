@@ -161,10 +161,7 @@ describe.concurrent('commands', () => {
     ])
   })
 
-  it('/backend chooses the agent, in a fresh session, and knows which there are', async ({
-    expect,
-    onTestFinished,
-  }) => {
+  it('/backend chooses the agent, and knows which there are', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished)
     const { stage } = scene
     const thread = await beginThread(scene)
@@ -173,8 +170,8 @@ describe.concurrent('commands', () => {
     await goOn(scene, thread.id, 'one')
     expect([unknown.answer, chosen, stage.journal().map(({ isResumed }) => isResumed)]).toEqual([
       'Unknown backend "eliza". Known: claude, codex, gemini, opencode, pi',
-      'The next message goes to claude, in a fresh session.',
-      [false, false],
+      'The next message goes to claude, as before.',
+      [false, true],
     ])
   })
 

@@ -121,13 +121,13 @@ describe('A connection to Discord', { concurrent: true }, () => {
     const ids: string[] = []
     discord.beforeReady(() => {
       ids.push(discord.say(discord.owner, channel.id, 'before READY', mention).id)
-      discord.say(discord.owner, channel.id, '/status', mention)
+      discord.say(discord.owner, channel.id, '/new', mention)
     })
     discord.beforeGuilds(() => {
       ids.push(discord.say(discord.owner, channel.id, 'before the server', mention).id)
     })
 
-    await stage.start()
+    const { store } = await stage.start()
 
     ids.push(discord.say(discord.owner, channel.id, 'after all', mention).id)
     const threads = () => ids.map((id) => (discord.threadOf(id) ? answersIn(discord, id) : []))
@@ -139,26 +139,27 @@ describe('A connection to Discord', { concurrent: true }, () => {
         .journal()
         .map(({ prompt }) => prompt)
         .toSorted(),
-      commands: answersIn(discord, channel.id),
-    }).toEqual({
+      commands: await store.audit.list(10),
+    }).toMatchObject({
       asked: ['after all', 'before READY', 'before the server'],
-      commands: [expect.stringContaining('session: none yet')],
+      commands: [{ action: 'new' }],
     })
   })
 
-  it('that brings a message twice has it answered once', async ({ expect, onTestFinished }) => {
-    const { discord, thread } = await openConversation(onTestFinished)
+  it('that brings messages twice has each answered once', async ({ expect, onTestFinished }) => {
+    const { discord, thread, gateway } = await openConversation(onTestFinished)
 
-    discord.duplicateNextMessage()
-    say(discord, thread, 'one')
-    discord.duplicateNextMessage()
-    say(discord, thread, '/status')
+    discord.duplicateNextMessage(2)
+    say(discord, thread, 'one', '/new')
 
     say(discord, thread, 'last')
     await until(() => answersIn(discord, thread.id).includes('You said: last'), 'the last answer')
-    const firstLines = answersIn(discord, thread.id).map((text) => text.split('\n')[0] ?? '')
     // A command does not wait for the agent.
-    expect(firstLines.toSorted()).toEqual([...answers('hello', 'last', 'one'), 'agent: claude'])
+    expect(answersIn(discord, thread.id).toSorted()).toEqual([
+      'The next message begins a fresh session.',
+      ...answers('hello', 'last', 'one'),
+    ])
+    expect(await gateway.store.audit.list(10)).toMatchObject([{ action: 'new' }])
   })
 
   it('with a wrong token fails the start, and says where there is a right one', async ({ expect, onTestFinished }) => {

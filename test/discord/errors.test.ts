@@ -40,7 +40,7 @@ describe.concurrent('what a person is told when it goes wrong', () => {
       [
         '⚠️ claude is not logged in where the gateway runs, or its key was refused. Who runs the gateway can put that ' +
           'right: run "claude" there and enter /login, or set ANTHROPIC_API_KEY for the gateway. ' +
-          'Then send the message again.\n\nIt said: Not logged in · Please run /login',
+          'Then try it again.\n\nIt said: Not logged in · Please run /login',
       ],
       [true],
     ])
@@ -115,7 +115,7 @@ describe.concurrent('what a person is told when it goes wrong', () => {
     expect([answers, hasRetryButton(scene, id)]).toEqual([
       [
         expect.stringMatching(
-          /^⚠️ claude could not be started where the gateway runs\. "aetheel doctor" there says what is missing and how to install it\. Then send the message again\.\n\nThe reason: .*no-such-agent/,
+          /^⚠️ claude could not be started where the gateway runs\. "aetheel doctor" there says what is missing and how to install it\. Then try it again\.\n\nThe reason: .*no-such-agent/,
         ),
       ],
       [true],
@@ -144,7 +144,7 @@ describe.concurrent('what a person is told when it goes wrong', () => {
     await answered(discord, thread.id, 2)
     stage.release('it')
     expect((await answered(discord, thread.id, 4)).slice(1)).toEqual([
-      '⚠️ 1 messages wait in this conversation already, so this one was not taken. Send it again later.',
+      '⚠️ 1 message waits in this conversation already, so this one was not taken. Send it again later.',
       'released',
       'You said: the one that waits',
     ])

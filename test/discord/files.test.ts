@@ -73,12 +73,13 @@ describe.concurrent('files that people send', () => {
     onTestFinished,
   }) => {
     const scene = await openScene(onTestFinished, { attachmentMaxMb: 1 })
-    const { discord, channel } = scene
+    const { discord } = scene
     const id = await send(scene, 'look', [{ name: 'big.txt', content: 'x'.repeat(1024 * 1024 + 1) }])
-    const [note] = await answered(discord, channel.id)
-    expect([note, lastMessage(discord, channel.id)?.message_reference?.message_id, promptsOf(scene)]).toEqual([
-      'The file "big.txt" was not saved: it has 1.1 MB, and 1 MB are allowed. Send a smaller one, or raise ATTACHMENT_MAX_MB.',
-      id,
+    expect([(await answered(discord, id, 2)).toSorted(), promptsOf(scene)]).toEqual([
+      [
+        String.raw`-# The file "big.txt" was not saved: it has 1.1 MB, and 1 MB are allowed. Send a smaller one, or raise ATTACHMENT\_MAX\_MB.`,
+        'You said: look',
+      ],
       ['look'],
     ])
   })
@@ -95,7 +96,7 @@ describe.concurrent('files that people send', () => {
     await answered(discord, thread.id, 3)
     expect([answersIn(discord, thread.id), promptsOf(scene)[1]]).toEqual([
       expect.arrayContaining([
-        'The file "notes.txt" was not saved: its type is text/plain, and allowed are image/*. ATTACHMENT_TYPES says which.',
+        String.raw`-# The file "notes.txt" was not saved: files of the type text/plain are not taken here. ATTACHMENT\_TYPES says which are.`,
       ]),
       `look\nAttached file: .aetheel/inbox/${id}/picture.png (image/png, 3 bytes)`,
     ])
@@ -110,21 +111,22 @@ describe.concurrent('files that people send', () => {
     discord.say(discord.owner, direct.id, 'and now?')
     const answers = await answered(discord, direct.id, 2)
     expect([answers.slice(0, -1).join('\n'), promptsOf(scene)]).toEqual([
-      expect.stringContaining('The file "notes.txt" was not saved: its type is text/plain'),
+      expect.stringContaining('The file "notes.txt" was not saved: files of the type text/plain'),
       ['and now?'],
     ])
   })
 
   it('are told to the person when they cannot be fetched', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished)
-    const { discord, channel } = scene
+    const { discord } = scene
     discord.fail('GET /attachments/**', { kind: 'status', status: 404 })
-    await send(scene, 'look', [{ name: 'notes.txt', content: 'hello' }])
-    expect([await answered(discord, channel.id), promptsOf(scene)]).toEqual([
+    const id = await send(scene, 'look', [{ name: 'notes.txt', content: 'hello' }])
+    expect([(await answered(discord, id, 2)).toSorted(), promptsOf(scene)]).toEqual([
       [
         expect.stringMatching(
-          /^The file "notes\.txt" was not saved: it could not be fetched \(.*404\)\. Send it again\.$/,
+          /^-# The file "notes\.txt" was not saved: it could not be fetched \(.*404\)\. Send it again\.$/,
         ),
+        'You said: look',
       ],
       ['look'],
     ])

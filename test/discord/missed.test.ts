@@ -122,13 +122,13 @@ describe('What is said while the gateway is stopped', { concurrent: true }, () =
     const second = await stage.start()
     await until(() => discord.textsIn(id).length === 2, 'the answer to the command')
     await stage.stop(second)
-    await stage.start()
+    const { store } = await stage.start()
 
     discord.say(discord.owner, id, 'last')
     await expect
       .poll(() => discord.textsIn(id), IN_TIME)
       .toEqual(['You said: hello', 'The next message begins a fresh session.', 'You said: last'])
-    expect(stage.journal().map(({ isResumed }) => isResumed)).toEqual([false, false])
+    expect(await store.audit.list(10)).toMatchObject([{ action: 'new' }])
   })
 
   it('by strangers is left alone', async ({ expect, onTestFinished }) => {
@@ -215,7 +215,7 @@ describe.skipIf(postgresUrl() === undefined)('Two gateways on one PostgreSQL', {
   })
 
   it('do a command once, written or chosen', async ({ expect, onTestFinished }) => {
-    const { discord, channel } = await openTwo(onTestFinished)
+    const { discord, channel, gateways } = await openTwo(onTestFinished)
     const { id } = await beginThread({ discord, channel })
 
     discord.say(discord.owner, id, '/new')
@@ -231,6 +231,7 @@ describe.skipIf(postgresUrl() === undefined)('Two gateways on one PostgreSQL', {
         'There is no session yet; the next message begins one.',
         'You said: last',
       ])
+    expect(await gateways[0]?.store.audit.list(10)).toMatchObject([{ action: 'new' }, { action: 'new' }])
   })
 
   it('answer once what was said while both were stopped', async ({ expect, onTestFinished }) => {
@@ -241,13 +242,16 @@ describe.skipIf(postgresUrl() === undefined)('Two gateways on one PostgreSQL', {
     discord.say(discord.owner, id, '/new')
     discord.say(discord.owner, id, 'two')
 
-    await Promise.all([stage.start({ databaseUrl }), stage.start({ databaseUrl })])
+    const [{ store }] = await Promise.all([stage.start({ databaseUrl }), stage.start({ databaseUrl })])
 
     discord.say(discord.owner, id, 'last')
     await until(() => discord.textsIn(id).includes('You said: last'), 'the last answer')
     const fresh = 'The next message begins a fresh session.'
     expect(discord.textsIn(id).toSorted()).toEqual([fresh, ...answers('hello', 'last', 'one', 'two')])
-    expect(stage.journal().map(({ prompt }) => prompt)).toEqual(['hello', 'one', 'two', 'last'])
+    expect({
+      turns: stage.journal().map(({ prompt }) => prompt),
+      commands: await store.audit.list(10),
+    }).toMatchObject({ turns: ['hello', 'one', 'two', 'last'], commands: [{ action: 'new' }] })
   })
 })
 

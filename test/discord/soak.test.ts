@@ -68,7 +68,7 @@ it(
       // Every other round is said while the connection is down.
       if (round % 2 === 1) troubles[((round - 1) / 2) % troubles.length]?.()
       for (const [index, { id }] of threads.entries()) {
-        const isSlow = (index * ROUNDS + round) % ONE_SLOW_IN === 0
+        const isSlow = (index + 3 * round) % ONE_SLOW_IN === 0
         discord.say(discord.owner, id, `${names[index]?.[round]}${isSlow ? ' slowly' : ''}`)
       }
       await discord.waitFor(() => count() > round * CHANNELS, timeout)

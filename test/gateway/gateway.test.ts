@@ -283,7 +283,7 @@ describe.concurrent('a gateway', () => {
       'Your name is Ada; you told me earlier in this session.',
       'The next message goes to codex, in a fresh session.',
       'Codex here.',
-      'The next message goes to the configured agent, in a fresh session.',
+      'The next message goes to claude, in a fresh session.',
       'I do not know it yet.',
     ])
   })

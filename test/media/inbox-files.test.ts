@@ -235,17 +235,17 @@ describe('saveIncomingFiles', () => {
       [
         'a type that is not allowed',
         { type: 'video/mp4', read: () => Promise.reject(new Error('asked for')) },
-        'its type is video/mp4, and allowed are text/*, image/png, image/jpeg. ATTACHMENT_TYPES says which.',
+        'files of the type video/mp4 are not taken here. ATTACHMENT_TYPES says which are.',
       ],
       [
         'a type like an allowed one',
         { type: 'image/pngx' },
-        'its type is image/pngx, and allowed are text/*, image/png, image/jpeg. ATTACHMENT_TYPES says which.',
+        'files of the type image/pngx are not taken here. ATTACHMENT_TYPES says which are.',
       ],
       [
         'of unknown type and not text',
         { read: async () => PNG, bytes: PNG.length },
-        'its type is application/octet-stream, and allowed are text/*, image/png, image/jpeg. ATTACHMENT_TYPES says which.',
+        'files of the type application/octet-stream are not taken here. ATTACHMENT_TYPES says which are.',
       ],
       [
         'not to be had',
@@ -269,7 +269,7 @@ describe('saveIncomingFiles', () => {
     it('no type is allowed', async () => {
       const { save } = setup()
       expect((await save([textFile('a.txt', 'text')], { types: [] })).notes).toEqual([
-        'The file "a.txt" was not saved: its type is text/plain, and none is allowed. ATTACHMENT_TYPES says which.',
+        'The file "a.txt" was not saved: files of the type text/plain are not taken here. ATTACHMENT_TYPES says which are.',
       ])
     })
 

@@ -479,7 +479,7 @@ describe('a turn that fails', () => {
       worker.wake()
     }
     const text =
-      'The limit of claude is reached until 03:08 UTC. Send the message again after that, or choose another agent ' +
+      'The limit of claude is reached until 03:08 UTC. Try it again after that, or choose another agent ' +
       'with /backend.\n\nIt said: Slow down'
     expect([clock.now - START, await replies()]).toEqual([3 * 59_000, [failure(text)]])
   })

@@ -11,16 +11,16 @@ const MINUTE_MS = 60_000
 
 /** What a person can do about each. */
 const NEXT_STEPS: Record<FailureReason, RegExp> = {
-  auth: /run ".+" there.*, or set .+ for the gateway\. Then send the message again\./,
-  rate_limit: /Send the message again later, or choose another agent with \/backend\./,
+  auth: /run ".+" there.*, or set .+ for the gateway\. Then try it again\./,
+  rate_limit: /Try it again later, or choose another agent with \/backend\./,
   timeout: /Ask for a smaller step\./,
   max_turns: /Tell it to go on, or have BACKEND_MAX_TURNS raised\./,
   refused: /Say it in another way, or choose another model or agent/,
   spawn: /"aetheel doctor" there says what is missing/,
-  exit: /send the message again\. If it fails again, \/new begins a fresh session/,
-  no_result: /Look what is done already, then send the message again\./,
-  session_lost: /begins a fresh one, .*: send the message again\./,
-  cancelled: /send the message again\./,
+  exit: /try it again\. If it fails again, \/new begins a fresh session/,
+  no_result: /Look what is done already, then try it again\./,
+  session_lost: /begins a fresh one, .*: try it again\./,
+  cancelled: /try it again\./,
 }
 
 const REASONS = Object.keys(NEXT_STEPS) as FailureReason[]
@@ -46,17 +46,17 @@ describe('a login that is missing', () => {
   ])('of %s is told with its own commands', (agent, advice) => {
     expect(explain('auth', { message: 'Not logged in' }, agent)).toEqual(
       `${agent} is not logged in where the gateway runs, or its key was refused. Who runs the gateway can put that ` +
-        `right: ${advice}. Then send the message again.\n\nIt said: Not logged in`,
+        `right: ${advice}. Then try it again.\n\nIt said: Not logged in`,
     )
   })
 })
 
 describe('a limit', () => {
   it.each([
-    ['today', NOW + 80 * MINUTE_MS, ' until 13:50 UTC. Send the message again after that'],
-    ['tomorrow', NOW + 720 * MINUTE_MS, ' until 2026-11-17 00:30 UTC. Send the message again after that'],
-    ['already', NOW - 1, '. Send the message again later'],
-    ['nobody knows when', undefined, '. Send the message again later'],
+    ['today', NOW + 80 * MINUTE_MS, ' until 13:50 UTC. Try it again after that'],
+    ['tomorrow', NOW + 720 * MINUTE_MS, ' until 2026-11-17 00:30 UTC. Try it again after that'],
+    ['already', NOW - 1, '. Try it again later'],
+    ['nobody knows when', undefined, '. Try it again later'],
   ])('that ends %s', (_, retryAt, words) => {
     const failure = { message: '', ...(retryAt !== undefined && { retryAt }) }
     expect(explain('rate_limit', failure)).toEqual(
@@ -75,7 +75,7 @@ describe('a time-out', () => {
     [
       'The agent printed nothing for 600 s.',
       'claude gave no sign of life for 10 min and was stopped. What it had done by then stays done. ' +
-        'To try once more, send the message again; if its work needs such pauses, have IDLE_TIMEOUT_MS raised.',
+        'To try once more, try it again; if its work needs such pauses, have IDLE_TIMEOUT_MS raised.',
     ],
     [
       'Something else',

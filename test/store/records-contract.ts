@@ -350,7 +350,7 @@ export function describeRecordsContract(engine: TestEngine): void {
       await turn('b', { backend: 'claude', sessionId: 's2' })
       await turn('a', { backend: 'codex', sessionId: 's1', sessionUsage: USAGE })
       await turn('a', { backend: 'pi' })
-      const filter = { directory: '/srv', since: 0 }
+      const filter = { conversationId: 'a', directory: '/srv', since: 0 }
       const s1 = { backend: 'codex', sessionId: 's1', usedAt: 3, question: 'Hello', usage: USAGE }
       const s2 = { backend: 'claude', sessionId: 's2', usedAt: 2, question: 'Hello' }
       expect([
@@ -362,13 +362,26 @@ export function describeRecordsContract(engine: TestEngine): void {
       ]).toEqual([[s1, s2], [s1], [s1], [s2], []])
     })
 
+    it('is no private sessions of others', async () => {
+      const { store, turn } = await createTurns(engine)
+      await turn('a', { sessionId: 'open' })
+      await turn('direct', { sessionId: 'private' }, { isPrivate: true })
+      const ids = async (conversationId: string) =>
+        (await store.runs.sessions({ conversationId, directory: '/srv', since: 0 }, 9)).map(
+          ({ sessionId }) => sessionId,
+        )
+      expect([await ids('a'), await ids('direct')]).toEqual([['open'], ['private', 'open']])
+    })
+
     it('is sessions of one directory alone', async () => {
       const { store, turn } = await createTurns(engine)
       await turn('a', { sessionId: 'here' })
       await turn('a', { sessionId: 'there', directory: '/old' })
-      expect((await store.runs.sessions({ directory: '/srv', since: 0 }, 9)).map(({ sessionId }) => sessionId)).toEqual(
-        ['here'],
-      )
+      expect(
+        (await store.runs.sessions({ conversationId: 'a', directory: '/srv', since: 0 }, 9)).map(
+          ({ sessionId }) => sessionId,
+        ),
+      ).toEqual(['here'])
     })
 
     it('is what they used, of a conversation and of a project', async () => {

@@ -236,7 +236,7 @@ export function describeStoreContract(engine: TestEngine): void {
         claimed: (await store.inbox.claim('one', [CHANNEL], 10, 1_000))?.messageId,
         run: await store.runs.get('r'),
         events: (await store.runs.events('r')).length,
-        sessionsOfNowhere: await store.runs.sessions({ directory: '/srv', since: 0 }, 9),
+        sessionsOfNowhere: await store.runs.sessions({ conversationId: 'a', directory: '/srv', since: 0 }, 9),
         session: (await store.sessions.get('c'))?.sessionId,
         reply: (await store.outbox.get('o'))?.reply,
         archived: await store.archive.conversation('c'),
@@ -299,14 +299,16 @@ export async function fillFirstVersion(db: Kysely<Schema>): Promise<void> {
   const migrator = new Migrator({ db, provider: { getMigrations: async () => ({ '0001-core': core }) } })
   const { error } = await migrator.migrateToLatest()
   if (error !== undefined) throw new Error('The tables of the first version cannot be made', { cause: error })
+  // As the tables were then, which the types of today do not know.
+  const tables = db as unknown as Kysely<Record<string, Record<string, string | number | null>>>
   const message = { conversation_id: 'c', channel: CHANNEL, kind: 'message', author: 'ann', fence: 1 } as const
-  await db.insertInto('projects').values({ id: 'site', directory: '/srv/site', backend: 'codex' }).execute()
+  await tables.insertInto('projects').values({ id: 'site', directory: '/srv/site', backend: 'codex' }).execute()
   const chosen = { project_id: 'site', backend: 'codex', model: 'large' }
-  await db
+  await tables
     .insertInto('conversations')
     .values({ id: 'c', channel: CHANNEL, address: 'general', ...chosen, last_seq: 3, created_at: 1, updated_at: 4 })
     .execute()
-  await db
+  await tables
     .insertInto('messages')
     .values([
       {
@@ -324,26 +326,29 @@ export async function fillFirstVersion(db: Kysely<Schema>): Promise<void> {
     .execute()
   const job = { message_id: 'm2', conversation_id: 'c', channel: CHANNEL, seq: 3, state: 'ready', due_at: 4 } as const
   const counts = { fence: 0, failures: 0, interruptions: 0, is_cancelled: 0 }
-  await db
+  await tables
     .insertInto('jobs')
     .values({ ...job, ...counts })
     .execute()
   const run = { message_id: 'm', conversation_id: 'c', gateway_id: 'g', backend: 'codex', session_id: 's' }
   const ended = { state: 'answered', started_at: 2, ended_at: 3, result: JSON.stringify(RESULT) } as const
-  await db
+  await tables
     .insertInto('runs')
     .values({ id: 'r', ...run, ...ended })
     .execute()
-  await db.insertInto('events').values({ run_id: 'r', seq: 1, type: 'started', body: '{"type":"started"}' }).execute()
+  await tables
+    .insertInto('events')
+    .values({ run_id: 'r', seq: 1, type: 'started', body: '{"type":"started"}' })
+    .execute()
   const session = { conversation_id: 'c', backend: 'codex', session_id: 's', directory: '/srv' }
-  await db
+  await tables
     .insertInto('sessions')
     .values({ ...session, used_at: 3, reset_at: 0 })
     .execute()
   const reply = { id: 'o', conversation_id: 'c', channel: CHANNEL, address: 'general', seq: 2, message_id: 'm' }
   const body = JSON.stringify({ text: 'Hi', notes: [], isError: false })
   const delivered = { state: 'delivered', attempts: 1, fence: 1, due_at: 3, created_at: 3, expires_at: 9 } as const
-  await db
+  await tables
     .insertInto('outbox')
     .values({ ...reply, body, ...delivered, settled_at: 3 })
     .execute()

@@ -119,7 +119,7 @@ export class CatchUp {
         })
       }
       last = page.at(-1)?.id ?? last
-      if (page.length > 0) log.info('discord.caught-up', { channelId, messages: page.length })
+      if (page.length > 0) log.info('discord.caught-up', { channelId, messagesRead: page.length })
       if (page.length < PAGE) return
     }
   }

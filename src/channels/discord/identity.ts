@@ -28,7 +28,7 @@ export async function identify(rest: REST, signal?: AbortSignal): Promise<Identi
 
 // https://discord.com/developers/docs/resources/application#application-object-application-flags
 const READS_MESSAGES = 1 << 18
-/** Of a bot in fewer than 100 servers. */
+/** Of a bot that Discord has not verified. */
 const READS_MESSAGES_LIMITED = 1 << 19
 
 /** Whether Discord gives the bot what people write. */

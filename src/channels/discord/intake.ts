@@ -1,7 +1,7 @@
 // What people say to the bot, on its way to the gateway.
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { APIInteraction, APIMessage } from 'discord.js'
+import { type APIInteraction, type APIMessage, escapeMarkdown } from 'discord.js'
 import { messageOf } from '../../errors.js'
 import type { Log } from '../../log.js'
 import { chunkMarkdown } from '../chunk.js'
@@ -66,6 +66,8 @@ export class Intake {
     if (!message.edited_timestamp) return
     const heard = await this.#hear(message, guildId)
     if (!heard || !this.#mayTalk(await this.#speaker(message, heard.facts))) return
+    // A command is for us, and comes too late for it here.
+    if (this.options.host.isCommand(heard.addressed.text)) return
     await this.options.host.onEdit(await this.#read(heard))
   }
 
@@ -145,7 +147,11 @@ export class Intake {
       log.warn('discord.reaction-failed', { error: messageOf(error) })
     })
     await opened
-    if (acceptance.notes.length > 0) await this.#say(message, acceptance.notes.join('\n'), 'notes')
+    if (acceptance.notes.length === 0) return
+    const lines = acceptance.notes.map((note) => `-# ${escapeMarkdown(note)}`)
+    const content = lines.join('\n').slice(0, MESSAGE_CHARACTERS)
+    const note = { content, nonce: nonceOf(`${message.id}:notes`), enforce_nonce: true }
+    await this.#untilAnswered(() => destinations.post(taken.address, { message: note }))
   }
 
   /** Contract: undefined when the gateway stops first; Discord is asked for the message again at the next start. */
@@ -166,7 +172,7 @@ export class Intake {
     // Discord may deliver it twice, and to each gateway.
     if (!(await host.claim(`command:${message.id}`))) return
     const answer = await host.onCommand(this.#placeOf(facts), message.author.username, line)
-    await this.#say(message, answer, 'answer')
+    await this.#say(message, escapeMarkdown(answer), 'answer')
   }
 
   /** Now and then: who writes a lot need not read it each time. */

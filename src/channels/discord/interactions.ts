@@ -6,6 +6,7 @@ import {
   type APIMessageComponentInteraction,
   ApplicationCommandOptionType,
   ApplicationCommandType,
+  escapeMarkdown,
   InteractionContextType,
   InteractionResponseType,
   InteractionType,
@@ -73,7 +74,7 @@ export class Interactions {
     const isPrivate = host.commands().find((command) => command.name === name)?.isQuestion ?? false
     await this.#answer(interaction, isPrivate, async () => {
       if (name === 'ask') return ask({ interaction, author, text: argument })
-      return host.onCommand(await placeOf(interaction), author, `/${name} ${argument}`.trim())
+      return escapeMarkdown(await host.onCommand(await placeOf(interaction), author, `/${name} ${argument}`.trim()))
     })
   }
 
@@ -82,7 +83,7 @@ export class Interactions {
     const pressed = readButton(interaction.data.custom_id)
     if (!pressed) return
     await this.#answer(interaction, true, async () => {
-      const answer = await host.onButton(pressed.action, pressed.messageId, nameOf(interaction))
+      const answer = escapeMarkdown(await host.onButton(pressed.action, pressed.messageId, nameOf(interaction)))
       // What it did is done; what is not a Stop of a live message, which goes by itself, would stand there for ever.
       if (pressed.action === 'retry') {
         await api.edit(interaction.message.channel_id, interaction.message.id, { components: [] })

@@ -66,10 +66,14 @@ export function readAddress(address: string): { channelId: string; threadId?: st
 }
 
 /** Where something that is said in a channel or thread belongs. */
-export function placeOf({ id, parentId }: PlaceFacts, projectOf: (channelId: string) => string | undefined): Place {
+export function placeOf(
+  { id, parentId, guildId }: PlaceFacts,
+  projectOf: (channelId: string) => string | undefined,
+): Place {
   const projectId = projectOf(parentId ?? id)
   return {
     ...(parentId === undefined ? { address: id } : { address: threadAddress(parentId, id), parent: parentId }),
     ...(projectId !== undefined && { projectId }),
+    ...(guildId === undefined && { isPrivate: true }),
   }
 }

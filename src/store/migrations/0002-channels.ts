@@ -3,6 +3,7 @@ import { type Kysely, type Migration, sql } from 'kysely'
 const STATEMENTS = [
   'alter table conversations add column parent text',
   'alter table conversations add column given_project_id text',
+  'alter table conversations add column is_private integer not null default 0',
   'create index conversations_by_use on conversations (channel, updated_at)',
   'alter table runs add column directory text',
   'create index runs_of_conversation on runs (conversation_id, started_at)',
