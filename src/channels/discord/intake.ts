@@ -143,7 +143,8 @@ export class Intake {
     onTaken(acceptance.messageId)
     // What is said in a thread has one.
     const opened = isThread(facts.type) ? undefined : destinations.open(taken.address, threadName(addressed.text))
-    await api.react(message.channel_id, message.id, TAKEN).catch((error: unknown) => {
+    // Not waited for: Discord allows four a second and channel, and the next message must be stored.
+    void api.react(message.channel_id, message.id, TAKEN).catch((error: unknown) => {
       log.warn('discord.reaction-failed', { error: messageOf(error) })
     })
     await opened
