@@ -106,7 +106,7 @@ export function channelHost(channel: string, dependencies: HostDependencies): Ch
 
     claim: (name) => store.channelValues.claim(channel, name, now()),
     recall: (name) => store.channelValues.get(channel, name),
-    remember: (name, value) => store.channelValues.set(channel, name, value, now()),
+    remember: (name, value) => store.channelValues.set(channel, name, value),
     addresses: (since) => store.conversations.addresses(channel, since),
   }
 }

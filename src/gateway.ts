@@ -178,6 +178,9 @@ async function compose(
       sender.wake()
       archive.update(conversation)
     },
+    onCancelled: ({ conversation, message }) => {
+      channels.find(({ name }) => name === conversation.channel)?.forget?.(conversation.address, message.id)
+    },
     onEvents: ({ conversation, message }, runId, events) => {
       const channel = channels.find(({ name }) => name === conversation.channel)
       for (const { seq, event } of events) {

@@ -150,7 +150,7 @@ export interface Channel {
   send(reply: OutgoingReply, signal: AbortSignal): Promise<void>
   /** Contract: returns at once and never throws. */
   show?(event: LiveEvent): void
-  /** The message was taken out, and gets no answer. Contract: returns at once and never throws. */
+  /** The message was taken out or stopped, and gets no answer. Contract: returns at once and never throws. */
   forget?(address: string, messageId: string): void
   /** Takes nothing more in. `send` still works until `close`. */
   stop(): Promise<void>

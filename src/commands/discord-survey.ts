@@ -107,6 +107,9 @@ async function channelFacts(channel: Channel): Promise<ChannelFacts> {
   if (channel.isDMBased()) return { id: channel.id, name: 'a direct message', kind: 'direct', missing: [] }
   const isText = channel.type === ChannelType.GuildText || channel.type === ChannelType.GuildAnnouncement
   const kind = channel.isThread() ? 'thread' : isText ? 'text' : channel.isTextBased() ? 'other' : 'wordless'
+  // One whose channel is gone is no place to look at.
+  if (channel.isThread() && !channel.parent)
+    return { id: channel.id, name: `#${showable(channel.name)}`, guildId: channel.guild.id, kind, missing: [] }
   const me = await channel.guild.members.fetchMe()
   const allowed = channel.permissionsFor(me)
   const missing = NEEDED_PERMISSIONS.filter(({ name }) => isNeeded(name, kind) && !allowed.has(name))

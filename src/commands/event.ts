@@ -5,6 +5,7 @@ import { GatewayError } from '../errors.js'
 
 /** Gives the gateway something to do that nobody asks for in a chat; the answer goes to the output channel. */
 export async function sendEvent(home: string, kind: (typeof EVENT_KINDS)[number], text: string): Promise<string> {
+  if (text.trim() === '') throw new GatewayError('request_invalid', 'Say what the agent should do: aetheel event "…"')
   const control = await ControlClient.connect(socketPath(home))
   if (!control) {
     throw new GatewayError('gateway_unavailable', 'No gateway is running here. Start one with "aetheel start".')

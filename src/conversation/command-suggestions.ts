@@ -84,5 +84,6 @@ async function choiceAt(
   const known = await store.conversations.find(channel, address)
   if (known) return known
   const above = parent === undefined ? undefined : await store.conversations.find(channel, parent)
-  return { ...(projectId !== undefined && { projectId }), ...above }
+  const { id: _, ...inherited } = above ?? {}
+  return { ...(projectId !== undefined && { projectId }), ...inherited }
 }

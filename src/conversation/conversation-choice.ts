@@ -11,7 +11,8 @@ export interface ChoiceDependencies {
 }
 
 /** What was chosen in a conversation. */
-export type ConversationChoice = Pick<Conversation, 'projectId' | 'backend' | 'model'> & { id?: string }
+export type ConversationChoice = Pick<Conversation, 'projectId' | 'backend' | 'model'> &
+  Partial<Pick<Conversation, 'id'>>
 
 /** Most agents clear their sessions away after so long, and nobody remembers more. */
 export const RECENT_MS = 30 * 86_400_000
@@ -38,7 +39,7 @@ export async function recentSessions(
 ): Promise<UsedSession[]> {
   const { store, now } = dependencies
   const { directory } = await choiceOf(dependencies, conversation)
-  const { id: conversationId = '' } = conversation
+  const { id: conversationId } = conversation
   const filter = { conversationId, directory, since: now() - RECENT_MS, ...(prefix !== undefined && { prefix }) }
   return store.runs.sessions(filter, LISTED_SESSIONS)
 }

@@ -262,9 +262,10 @@ export class ConversationCommands {
     if (backend !== null) await this.#requireInstalled(backend)
     const { id } = conversation
     const before = (await choiceOf(this.dependencies, conversation)).backend
+    if (backend === before) return told(`The agent is ${backend} already.`)
     await store.conversations.configure(id, { backend, model: null })
     const next = (await choiceOf(this.dependencies, (await store.conversations.get(id)) ?? conversation)).backend
-    if (next === before) return changed(`The next message goes to ${next}, as before.`)
+    if (next === before) return changed(`The agent is the configured one again, ${next}.`)
     // A session of one agent means nothing to another.
     await store.sessions.reset(id, now())
     return changed(`The next message goes to ${next}, in a fresh session.`)

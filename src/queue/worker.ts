@@ -44,6 +44,8 @@ export interface WorkerOptions {
   plan(work: Work): TurnPlan
   /** There may be something to send. */
   onSettled(work: Work): void
+  /** It was stopped by hand, and gets no answer. */
+  onCancelled(work: Work): void
   onEvents(work: Work, runId: string, events: RecordedEvent[]): void
   onStep(step: Step): void
   log: Log
@@ -274,6 +276,7 @@ export class Worker {
     }
     onStep('committed')
     this.#tell(turn, settlement)
+    if (settlement.kind === 'cancelled') this.options.onCancelled(turn.work)
   }
 
   #tell({ work, backend }: Turn, settlement: Settlement): void {

@@ -9,7 +9,7 @@ const LOG_IN: Record<BackendName, string> = {
   pi: 'run "pi" there and enter /login, or set the key of its model provider for the gateway',
 }
 
-const SEND_AGAIN = 'try it again'
+const TRY_AGAIN = 'try it again'
 const WORK_STAYS = 'What it had done by then stays done.'
 
 type Explanation = (failure: AgentFailure, agent: string, now: number) => string
@@ -19,7 +19,7 @@ const EXPLANATIONS: Record<FailureReason, Explanation> = {
   auth: (_, agent) => {
     const logIn = Object.hasOwn(LOG_IN, agent) ? LOG_IN[agent as BackendName] : 'log in as its documentation says'
     const problem = `${agent} is not logged in where the gateway runs, or its key was refused.`
-    return `${problem} Who runs the gateway can put that right: ${logIn}. Then ${SEND_AGAIN}.`
+    return `${problem} Who runs the gateway can put that right: ${logIn}. Then ${TRY_AGAIN}.`
   },
   rate_limit: explainLimit,
   timeout: explainTimeout,
@@ -32,21 +32,21 @@ const EXPLANATIONS: Record<FailureReason, Explanation> = {
   },
   spawn: (_, agent) => {
     const advice = '"aetheel doctor" there says what is missing and how to install it.'
-    return `${agent} could not be started where the gateway runs. ${advice} Then ${SEND_AGAIN}.`
+    return `${agent} could not be started where the gateway runs. ${advice} Then ${TRY_AGAIN}.`
   },
   exit: (_, agent) => {
     const advice = '/new begins a fresh session, and "aetheel runs" where the gateway runs shows what happened.'
-    return `${agent} has failed. Look what is done already, then ${SEND_AGAIN}. If it fails again, ${advice}`
+    return `${agent} has failed. Look what is done already, then ${TRY_AGAIN}. If it fails again, ${advice}`
   },
   no_result: (_, agent) => {
-    return `${agent} was gone before its answer was complete. Look what is done already, then ${SEND_AGAIN}.`
+    return `${agent} was gone before its answer was complete. Look what is done already, then ${TRY_AGAIN}.`
   },
   session_lost: (_, agent) => {
-    const advice = `Your next message begins a fresh one, which knows nothing from before: ${SEND_AGAIN}.`
+    const advice = 'Your next message begins a fresh one, which knows nothing from before.'
     return `${agent} no longer has the session of this conversation. ${advice}`
   },
   cancelled: (_, agent) => {
-    const advice = `To have it finished after all, ${SEND_AGAIN}.`
+    const advice = `To have it finished after all, ${TRY_AGAIN}.`
     return `${agent} was stopped before it had finished. ${WORK_STAYS} ${advice}`
   },
 }
@@ -73,7 +73,7 @@ function explainTimeout({ message }: AgentFailure, agent: string): string {
   const [, silence] = /printed nothing for ([\d.]+) s/.exec(message) ?? []
   if (silence === undefined) return `${agent} took too long and was stopped. ${WORK_STAYS} Ask for a smaller step.`
   const limit = duration(Number(silence) * 1000)
-  return `${agent} gave no sign of life for ${limit} and was stopped. ${WORK_STAYS} To try once more, ${SEND_AGAIN}; if its work needs such pauses, have IDLE_TIMEOUT_MS raised.`
+  return `${agent} gave no sign of life for ${limit} and was stopped. ${WORK_STAYS} To try once more, ${TRY_AGAIN}; if its work needs such pauses, have IDLE_TIMEOUT_MS raised.`
 }
 
 const MOST_CHARACTERS = 500

@@ -15,19 +15,19 @@ export class ChannelValues {
     return row?.value
   }
 
-  async set(channel: string, name: string, value: string, now: number): Promise<void> {
+  async set(channel: string, name: string, value: string): Promise<void> {
     await this.db
       .insertInto('channel_values')
-      .values({ channel, name, value, set_at: now })
-      .onConflict((conflict) => conflict.columns(['channel', 'name']).doUpdateSet({ value, set_at: now }))
+      .values({ channel, name, value })
+      .onConflict((conflict) => conflict.columns(['channel', 'name']).doUpdateSet({ value }))
       .execute()
   }
 
-  /** Sets a value that nobody has set yet. Whether it was that. */
+  /** Whether nobody has claimed it before. */
   async claim(channel: string, name: string, now: number): Promise<boolean> {
     const { numInsertedOrUpdatedRows } = await this.db
-      .insertInto('channel_values')
-      .values({ channel, name, value: CLAIMED, set_at: now })
+      .insertInto('channel_claims')
+      .values({ channel, name, claimed_at: now })
       .onConflict((conflict) => conflict.columns(['channel', 'name']).doNothing())
       .executeTakeFirstOrThrow()
     return numInsertedOrUpdatedRows === 1n
@@ -35,8 +35,6 @@ export class ChannelValues {
 
   /** Forgets claims that are so old that what they guard does not come again. */
   async forgetClaims(before: number): Promise<void> {
-    await this.db.deleteFrom('channel_values').where('value', '=', CLAIMED).where('set_at', '<', before).execute()
+    await this.db.deleteFrom('channel_claims').where('claimed_at', '<', before).execute()
   }
 }
-
-const CLAIMED = 'claimed'

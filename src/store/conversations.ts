@@ -30,10 +30,11 @@ export class Conversations {
   /** Finds or makes the conversation, and gives the next number in it. Nobody else gets one until we commit. */
   async enter(place: ConversationPlace, newId: string, now: number): Promise<{ id: string; seq: number }> {
     const { channel, address, parent = null, projectId = null, isPrivate = false } = place
-    const values = { parent, given_project_id: projectId, is_private: isPrivate ? 1 : 0, updated_at: now }
+    // What was private once stays so.
+    const values = { parent, given_project_id: projectId, updated_at: now, ...(isPrivate && { is_private: 1 }) }
     const { id, last_seq: seq } = await this.db
       .insertInto('conversations')
-      .values({ id: newId, channel, address, last_seq: 1, created_at: now, ...values })
+      .values({ id: newId, channel, address, last_seq: 1, created_at: now, is_private: 0, ...values })
       .onConflict((conflict) =>
         conflict
           .columns(['channel', 'address'])

@@ -51,7 +51,7 @@ export interface UsedSession {
 /** Where sessions are looked for. */
 export interface SessionFilter {
   /** Whose sessions are listed in any case; of others those that are not private. */
-  conversationId: string
+  conversationId: string | undefined
   /** Where they were used: most agents find a session only there. */
   directory: string
   since: number
@@ -224,7 +224,7 @@ export class Runs {
       .where('directory', '=', directory)
       .where(({ or, eb, selectFrom }) =>
         or([
-          eb('conversation_id', '=', conversationId),
+          eb('conversation_id', '=', conversationId ?? ''),
           eb('conversation_id', 'in', selectFrom('conversations').select('id').where('is_private', '=', 0)),
         ]),
       )

@@ -16,6 +16,7 @@ export interface Schema {
   processes: ProcessRow
   audit: AuditRow
   channel_values: ChannelValueRow
+  channel_claims: ChannelClaimRow
 }
 
 interface ProjectRow {
@@ -194,5 +195,10 @@ interface ChannelValueRow {
   channel: string
   name: string
   value: string
-  set_at: number
+}
+
+interface ChannelClaimRow {
+  channel: string
+  name: string
+  claimed_at: number
 }

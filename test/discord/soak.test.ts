@@ -52,21 +52,18 @@ it(
     const count = (): number => threads.reduce((sum, { id }) => sum + discord.textsIn(id).length, 0)
     const answers = (): string[][] => threads.map(({ id }) => discord.textsIn(id))
     const names = threads.map((_, index) => Array.from({ length: ROUNDS }, (__, round) => `${index}-${round}`))
-    const troubles: (() => void)[] = [
+    const troubles = [
       () => discord.dropSocket(),
-      () => discord.invalidateSession(),
       () => discord.requestReconnect(),
-      () => {
-        discord.refuseResume()
-        discord.dropSocket()
-      },
+      () => discord.invalidateSession(),
+      () => discord.invalidateSession({ isResumable: true }),
     ]
     await stage.start({ backendCliPath: agent, maxConcurrentQueries: 16 })
     discord.failAtRandom({ rate: FAULT_RATE, seed: SEED })
 
     for (let round = 0; round < ROUNDS; round += 1) {
       // Every other round is said while the connection is down.
-      if (round % 2 === 1) troubles[((round - 1) / 2) % troubles.length]?.()
+      if (round % 2 === 1) troubles[(round >> 1) % troubles.length]?.()
       for (const [index, { id }] of threads.entries()) {
         const isSlow = (index + 3 * round) % ONE_SLOW_IN === 0
         discord.say(discord.owner, id, `${names[index]?.[round]}${isSlow ? ' slowly' : ''}`)

@@ -19,7 +19,7 @@ const NEXT_STEPS: Record<FailureReason, RegExp> = {
   spawn: /"aetheel doctor" there says what is missing/,
   exit: /try it again\. If it fails again, \/new begins a fresh session/,
   no_result: /Look what is done already, then try it again\./,
-  session_lost: /begins a fresh one, .*: try it again\./,
+  session_lost: /Your next message begins a fresh one, which knows nothing from before\./,
   cancelled: /try it again\./,
 }
 

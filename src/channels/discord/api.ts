@@ -36,9 +36,10 @@ export class DiscordApi {
   readonly #signs: REST
 
   constructor(apiUrl: string, token: string) {
-    this.rest = openRest(apiUrl, token)
-    this.#edits = openRest(apiUrl, token)
-    this.#signs = openRest(apiUrl, token)
+    // Together no more than the 50 requests a second that Discord allows.
+    this.rest = openRest(apiUrl, token, 30)
+    this.#edits = openRest(apiUrl, token, 10)
+    this.#signs = openRest(apiUrl, token, 10)
   }
 
   async setCommands(applicationId: string, commands: RESTPostAPIApplicationCommandsJSONBody[]): Promise<void> {
@@ -144,8 +145,8 @@ export class DiscordApi {
   }
 }
 
-function openRest(api: string, token: string): REST {
-  const rest = new REST({ version: '10', api }).setToken(token)
+function openRest(api: string, token: string, globalRequestsPerSecond: number): REST {
+  const rest = new REST({ version: '10', api, globalRequestsPerSecond }).setToken(token)
   // discord.js forgets the token when Discord refuses it once, also when that is Discord's own trouble.
   rest.on('response', (_, { status }) => {
     if (status === 401) setImmediate(() => rest.setToken(token))

@@ -1,16 +1,16 @@
 // Asks for what was said while we were away. After a resumed session Discord sends it by itself; after a new one nothing
 // does, and every place that has something newer than the cursor is read.
 
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { APIChannel, APIMessage, GatewayGuildCreateDispatchData } from 'discord.js'
 import { messageOf } from '../../errors.js'
 import type { Log } from '../../log.js'
 import type { ChannelHost } from '../types.js'
-import { codeOf, type DiscordApi } from './api.js'
+import type { DiscordApi } from './api.js'
 import type { Cursor } from './cursor.js'
 import type { Lanes } from './lanes.js'
 import { readAddress } from './places.js'
 import { isAfter, snowflakeAt } from './snowflake.js'
+import { untilAnswered } from './until-answered.js'
 
 interface CatchUpOptions {
   api: Pick<DiscordApi, 'messagesAfter' | 'directChannel'>
@@ -41,10 +41,10 @@ const MISSED_MS = 24 * 3_600_000
 /** Of one channel: whoever says more than that in a day does not wait for it. */
 const MAX_MISSED = 1_000
 const PAGE = 100
-const KNOWN_CONVERSATIONS_MS = 7 * 24 * 3_600_000
+/** A thread that nobody writes in is archived after a day; one that somebody writes in is named by its server. */
+const KNOWN_CONVERSATIONS_MS = MISSED_MS + 24 * 3_600_000
 /** How long the servers may take to appear until the other conversations are looked at. */
 const SERVERS_WITHIN_MS = 15_000
-const AGAIN_MS = 5_000
 
 export class CatchUp {
   #round: Round | undefined
@@ -84,14 +84,16 @@ export class CatchUp {
   async #finish(round: Round): Promise<void> {
     clearTimeout(round.timer)
     if (this.#round === round) this.#round = undefined
-    const { api, host, directUserIds, now } = this.options
+    const { api, host, directUserIds, signal, now } = this.options
     const after = this.#after()
-    const addresses = await this.#untilAnswered(() => host.addresses(now() - KNOWN_CONVERSATIONS_MS))
+    const addresses = await untilAnswered(() => host.addresses(now() - KNOWN_CONVERSATIONS_MS), this.options)
     const known = (addresses ?? []).map(readAddress).map(({ channelId, threadId }) => threadId ?? channelId)
-    const direct = await Promise.all(directUserIds.map((id) => this.#untilAnswered(() => api.directChannel(id))))
+    const direct = await Promise.all(
+      directUserIds.map((id) => untilAnswered(() => api.directChannel(id), this.options)),
+    )
     const withNews = direct.flatMap((channel) => (channel && hasNews(channel, after) ? [channel.id] : []))
     for (const id of new Set([...known, ...withNews])) if (!round.named.has(id)) this.#read(id, after)
-    round.release()
+    if (!signal.aborted) round.release()
   }
 
   #after(): string {
@@ -102,9 +104,14 @@ export class CatchUp {
 
   /** In the lane of the place, so that what is said there from now on comes after it. */
   #read(channelId: string, after: string, guildId?: string): void {
-    const { cursor, lanes } = this.options
+    const { cursor, lanes, signal } = this.options
     const release = cursor.hold()
-    void lanes.run(channelId, () => this.#readAll(channelId, after, guildId)).finally(release)
+    void lanes
+      .run(channelId, () => this.#readAll(channelId, after, guildId))
+      .finally(() => {
+        // What was not read to the end is asked for at the next start.
+        if (!signal.aborted) release()
+      })
   }
 
   async #readAll(channelId: string, after: string, guildId: string | undefined): Promise<void> {
@@ -112,7 +119,7 @@ export class CatchUp {
     let last = after
     for (let count = 0; count < MAX_MISSED && !signal.aborted; count += PAGE) {
       const after = last
-      const page = (await this.#untilAnswered(() => api.messagesAfter(channelId, after, PAGE))) ?? []
+      const page = (await untilAnswered(() => api.messagesAfter(channelId, after, PAGE), this.options)) ?? []
       for (const message of page) {
         await onMissed(message, guildId).catch((error: unknown) => {
           if (!signal.aborted) log.error('discord.message-failed', { channelId, error: messageOf(error) })
@@ -122,21 +129,6 @@ export class CatchUp {
       if (page.length > 0) log.info('discord.caught-up', { channelId, messagesRead: page.length })
       if (page.length < PAGE) return
     }
-  }
-
-  /** Contract: undefined for what is gone, or closed to us; anything else is asked for until there is an answer. */
-  async #untilAnswered<T>(ask: () => Promise<T>): Promise<T | undefined> {
-    const { signal, log } = this.options
-    while (!signal.aborted) {
-      try {
-        return await ask()
-      } catch (error) {
-        if (codeOf(error) !== undefined) return undefined
-        log.warn('discord.catch-up-failed', { error: messageOf(error) })
-        await sleep(AGAIN_MS, undefined, { signal }).catch(() => {})
-      }
-    }
-    return undefined
   }
 }
 

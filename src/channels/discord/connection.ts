@@ -70,6 +70,7 @@ export class Connection {
         onAttempt()
         log.info('discord.connected', {})
         const code = await ended
+        await this.#client?.destroy()
         pauseMs = FIRST_PAUSE_MS
         if (!signal.aborted) log.error('discord.disconnected', { code })
       } catch (error) {

@@ -35,7 +35,7 @@ export class Cursor {
       await this.host.remember(FIRST, this.#first)
       await this.host.remember(NAME, this.#saved)
     }
-    this.#timer = setInterval(() => void this.save(), SAVE_EVERY_MS)
+    this.#timer = setInterval(() => void this.save(), SAVE_EVERY_MS).unref()
   }
 
   /** From where to ask. A little before: of two channels the newer message may come first. */

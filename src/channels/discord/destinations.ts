@@ -16,7 +16,7 @@ type Post = { message: RESTPostAPIChannelMessageJSONBody; files?: RawFile[]; sig
 
 /** Where what we say of a conversation goes: to its thread, or beside it where there can be none. */
 export class Destinations {
-  readonly #opening = new Map<string, Promise<void>>()
+  readonly #opening = new Map<string, Promise<'opened' | 'refused' | 'failed'>>()
   readonly #unusable = new Set<string>()
 
   constructor(
@@ -24,18 +24,13 @@ export class Destinations {
     private readonly log: Log,
   ) {}
 
-  /** Opens the thread of an address, if it has one. Contract: never rejects. */
-  open(address: string, name: string): Promise<void> {
+  /** Opens the thread of an address, if it has one. Contract: never rejects; `failed` may go better the next time. */
+  open(address: string, name: string): Promise<'opened' | 'refused' | 'failed'> {
     const { channelId, threadId } = readAddress(address)
-    if (threadId === undefined) return Promise.resolve()
+    if (threadId === undefined) return Promise.resolve('opened')
     const already = this.#opening.get(address)
     if (already) return already
-    const opening = this.#open(channelId, threadId, name)
-      .catch((error: unknown) => {
-        // The thread may have been made by an attempt of which we did not hear; the first message will tell.
-        this.log.warn('discord.thread-not-opened', { channelId, error: messageOf(error) })
-      })
-      .finally(() => this.#opening.delete(address))
+    const opening = this.#open(channelId, threadId, name).finally(() => this.#opening.delete(address))
     this.#opening.set(address, opening)
     return opening
   }
@@ -58,7 +53,8 @@ export class Destinations {
     } catch (error) {
       const code = codeOf(error)
       if (code === UNKNOWN_CHANNEL) {
-        await this.open(address, 'Conversation')
+        // Passing trouble: the message is tried again, and the thread with it.
+        if ((await this.open(address, 'Conversation')) === 'failed') throw error
         try {
           return await this.#postTo(threadId, post)
         } catch (again) {
@@ -77,11 +73,15 @@ export class Destinations {
     return this.api.post(channelId, { ...message, ...reference }, { files, ...(signal && { signal }) })
   }
 
-  async #open(channelId: string, threadId: string, name: string): Promise<void> {
+  async #open(channelId: string, threadId: string, name: string): Promise<'opened' | 'refused' | 'failed'> {
     try {
       await this.api.openThread(channelId, threadId, name)
+      return 'opened'
     } catch (error) {
-      if (codeOf(error) !== THREAD_EXISTS) throw error
+      const code = codeOf(error)
+      if (code === THREAD_EXISTS) return 'opened'
+      this.log.warn('discord.thread-not-opened', { channelId, error: messageOf(error) })
+      return code === undefined ? 'failed' : 'refused'
     }
   }
 }

@@ -55,6 +55,8 @@ const START_WITHIN_MS = 20_000
 /** A live message whose answer another gateway has sent goes after so long, if that one did not see it. */
 const REMOVE_LIVE_MS = 60_000
 const MAX_TAKEN = 10_000
+/** Discord does not like bots that write to many people first. */
+const MAX_DIRECT_USERS = 10
 const CLOSE_WITHIN_MS = 2_000
 
 export class DiscordChannel implements Channel {
@@ -131,11 +133,14 @@ export class DiscordChannel implements Channel {
     live.show(runId, event)
     if (event.type !== 'complete') return
     const isCancelled = event.result.failure?.reason === 'cancelled'
-    if (!isCancelled) {
-      const remove = (): void => this.#end(messageId, live.remove())
-      this.#forgetting.set(messageId, setTimeout(remove, REMOVE_LIVE_MS).unref())
-    } else if (this.#stopped.signal.aborted) this.#end(messageId, live.pause('⏸ goes on when the gateway is back'))
-    else this.#end(messageId, live.end('⏹ stopped'))
+    if (isCancelled && this.#stopped.signal.aborted) {
+      this.#end(messageId, live.pause('⏸ goes on when the gateway is back'))
+      return
+    }
+    // Of one that was stopped `forget` tells; else another gateway goes on with it, and with its live message.
+    if (isCancelled) live.stop()
+    const letGo = isCancelled ? (): void => this.#forget(messageId) : (): void => this.#end(messageId, live.remove())
+    this.#forgetting.set(messageId, setTimeout(letGo, REMOVE_LIVE_MS).unref())
   }
 
   forget(address: string, messageId: string): void {
@@ -145,12 +150,13 @@ export class DiscordChannel implements Channel {
 
   async stop(): Promise<void> {
     this.#stopped.abort()
-    await this.#lanes.idle()
+    // What is not done by then is asked for at the next start.
+    await within(CLOSE_WITHIN_MS, Promise.all([this.#lanes.idle(), this.#session?.intake.idle()]))
     await this.#session?.cursor.close()
   }
 
   async close(): Promise<void> {
-    await Promise.race([Promise.all(this.#ending), sleep(CLOSE_WITHIN_MS, undefined, { ref: false })])
+    await within(CLOSE_WITHIN_MS, Promise.all(this.#ending))
     await this.#connection.close()
     for (const live of this.#live.values()) live.stop()
   }
@@ -188,7 +194,7 @@ export class DiscordChannel implements Channel {
       host,
       cursor,
       lanes: this.#lanes,
-      directUserIds: [...new Set([...ownerIds, ...access.users])],
+      directUserIds: [...new Set([...ownerIds, ...access.users])].slice(0, MAX_DIRECT_USERS),
       onMissed: (message, guildId) => intake.onMessage(message, guildId, true),
       signal,
       log,
@@ -308,4 +314,8 @@ export class DiscordChannel implements Channel {
       throw error
     }
   }
+}
+
+async function within(timeoutMs: number, work: Promise<unknown>): Promise<void> {
+  await Promise.race([work, sleep(timeoutMs, undefined, { ref: false })])
 }

@@ -1,6 +1,6 @@
 // Who the bot is, and what Discord says when it does not tell. Loads nothing: "doctor" needs it without a bot, too.
 
-import type { APIApplication, APITeamMember, APIUser, REST } from 'discord.js'
+import type { APIApplication, APITeamMember, APIUser, REST, TeamMemberMembershipState } from 'discord.js'
 import { GatewayError, messageOf } from '../../errors.js'
 import { showable } from '../../one-line.js'
 
@@ -36,11 +36,15 @@ export function readsMessages({ flags }: Pick<APIApplication, 'flags'>): boolean
   return (flags & (READS_MESSAGES | READS_MESSAGES_LIMITED)) !== 0
 }
 
+// https://discord.com/developers/docs/topics/teams#data-models-membership-state-enum
+const ACCEPTED: TeamMemberMembershipState = 2
+
 /** The people to whom an application belongs, its owner first. */
 export function ownersOf({ owner, team }: Pick<APIApplication, 'owner' | 'team'>): APIUser[] {
   if (!team) return owner ? [owner] : []
   const isOwner = ({ user }: APITeamMember): boolean => user.id === team.owner_user_id
-  return team.members.toSorted((a, b) => Number(isOwner(b)) - Number(isOwner(a))).map(({ user }) => user)
+  const members = team.members.filter(({ membership_state }) => membership_state === ACCEPTED)
+  return members.toSorted((a, b) => Number(isOwner(b)) - Number(isOwner(a))).map(({ user }) => user)
 }
 
 export function isRefusal(error: unknown): boolean {

@@ -13,6 +13,8 @@ export interface BotIdentity {
 export interface Addressed {
   /** Without the mention of the bot. */
   text: string
+  /** The person's own words, without what they reply to. */
+  title: string
   isReplyToBot: boolean
 }
 
@@ -32,7 +34,7 @@ export function readMessage(message: APIMessage, bot: BotIdentity, place: PlaceF
   const isOurThread = isThread(place.type) && place.ownerId === bot.id
   const isDirect = place.guildId === undefined
   if (!isReplyToBot && !isMentioned && !isOurThread && !isDirect) return undefined
-  return { text: readText(message, bot), isReplyToBot }
+  return { text: readText(message, bot), title: withNames(message, bot), isReplyToBot }
 }
 
 /** Contract: what another person said, and is replied to, goes before as a quotation; a command stays a command. */

@@ -7,12 +7,13 @@ import type { Log } from '../../log.js'
 import { chunkMarkdown } from '../chunk.js'
 import type { Acceptance, ChannelHost, ChannelMessage, Place } from '../types.js'
 import { type AccessLists, howToOpen, mayTalk, type Speaker } from './access.js'
-import { codeOf, type DiscordApi, UNKNOWN_MEMBER } from './api.js'
+import type { DiscordApi } from './api.js'
 import type { Destinations } from './destinations.js'
 import { type Addressed, type BotIdentity, isFromPerson, readFiles, readMessage, threadName } from './incoming.js'
-import type { Asked } from './interactions.js'
+import { type Asked, COMMAND_FAILED } from './interactions.js'
 import { MESSAGE_CHARACTERS, nonceOf, referenceTo } from './outgoing.js'
 import { hasThreads, isThread, placeOf, type PlaceFacts, type Places, threadAddress } from './places.js'
+import { untilAnswered } from './until-answered.js'
 
 export interface IntakeOptions {
   api: DiscordApi
@@ -41,8 +42,15 @@ const KNOWN_CONVERSATIONS_MS = 7 * 24 * 3_600_000
 
 export class Intake {
   readonly #refusedAt = new Map<string, number>()
+  /** What is still to be told of messages that are safe. */
+  readonly #following = new Set<Promise<void>>()
 
   constructor(private readonly options: IntakeOptions) {}
+
+  /** Settles when nothing is on its way. */
+  async idle(): Promise<void> {
+    await Promise.all(this.#following)
+  }
 
   /** `isMissed`: said while we were away. */
   async onMessage(message: APIMessage, guildId: string | undefined, isMissed = false): Promise<void> {
@@ -73,6 +81,7 @@ export class Intake {
 
   /** Answers `/ask`: with a thread of its own in a channel, else where it was said. */
   async ask({ interaction, author, text }: Asked): Promise<string> {
+    if (text.trim() === '') return 'Write what the agent should do.'
     const { api, host, places, destinations, opensThreads, onTaken } = this.options
     const facts = await places.get(interaction.channel.id, interaction.guild_id)
     const { projectId } = this.#placeOf(facts)
@@ -85,9 +94,9 @@ export class Intake {
         }
       : this.#placeOf(facts)
     const acceptance = await host.onMessage({ ...place, platformId: `interaction:${interaction.id}`, author, text })
-    if (acceptance.status === 'refused') return acceptance.reason
-    onTaken(acceptance.messageId)
     if (isThreaded) await destinations.open(place.address, threadName(text))
+    if (acceptance.status === 'refused') return 'That was not taken; the answer says why.'
+    onTaken(acceptance.messageId)
     return `${TAKEN} ${text}`
   }
 
@@ -105,8 +114,8 @@ export class Intake {
   async #hear(message: APIMessage, guildId: string | undefined): Promise<Heard | undefined> {
     const { places, bot } = this.options
     if (!isFromPerson(message)) return undefined
-    const facts = await this.#untilAnswered(() => places.get(message.channel_id, guildId))
-    const addressed = readMessage(message, bot, facts)
+    const facts = await untilAnswered(() => places.get(message.channel_id, guildId), this.options)
+    const addressed = facts && readMessage(message, bot, facts)
     return addressed && { message, facts, addressed }
   }
 
@@ -135,24 +144,44 @@ export class Intake {
   }
 
   async #take(heard: Heard): Promise<void> {
-    const { api, destinations, onTaken, log } = this.options
+    const { destinations, onTaken } = this.options
     const { message, facts, addressed } = heard
     const taken = await this.#read(heard)
     const acceptance = await this.#untilStored(taken)
-    if (acceptance?.status !== 'accepted') return
-    onTaken(acceptance.messageId)
+    if (!acceptance || acceptance.status === 'duplicate') return
     // What is said in a thread has one.
-    const opened = isThread(facts.type) ? undefined : destinations.open(taken.address, threadName(addressed.text))
-    // Not waited for: Discord allows four a second and channel, and the next message must be stored.
-    void api.react(message.channel_id, message.id, TAKEN).catch((error: unknown) => {
-      log.warn('discord.reaction-failed', { error: messageOf(error) })
-    })
+    const opened = isThread(facts.type) ? undefined : destinations.open(taken.address, threadName(addressed.title))
+    if (acceptance.status === 'refused') return
+    onTaken(acceptance.messageId)
+    // The next message need not wait for what Discord makes of this one.
+    this.#follow(this.#react(message))
+    this.#follow(this.#note(message, taken.address, acceptance.notes, opened))
+  }
+
+  async #react({ id, channel_id }: APIMessage): Promise<void> {
+    await this.options.api.react(channel_id, id, TAKEN)
+  }
+
+  async #note(
+    { id }: APIMessage,
+    address: string,
+    notes: string[],
+    opened: Promise<unknown> | undefined,
+  ): Promise<void> {
     await opened
-    if (acceptance.notes.length === 0) return
-    const lines = acceptance.notes.map((note) => `-# ${escapeMarkdown(note)}`)
-    const content = lines.join('\n').slice(0, MESSAGE_CHARACTERS)
-    const note = { content, nonce: nonceOf(`${message.id}:notes`), enforce_nonce: true }
-    await this.#untilAnswered(() => destinations.post(taken.address, { message: note }))
+    const lines = notes.map((note) => `-# ${escapeMarkdown(note)}`).join('\n')
+    for (const [index, content] of chunkMarkdown(lines, MESSAGE_CHARACTERS).entries()) {
+      const note = { content, nonce: nonceOf(`${id}:notes:${index}`), enforce_nonce: true }
+      await untilAnswered(() => this.options.destinations.post(address, { message: note }), this.options)
+    }
+  }
+
+  #follow(work: Promise<void>): void {
+    const done = work.catch((error: unknown) => {
+      this.options.log.warn('discord.not-told', { error: messageOf(error) })
+    })
+    this.#following.add(done)
+    void done.finally(() => this.#following.delete(done))
   }
 
   /** Contract: undefined when the gateway stops first; Discord is asked for the message again at the next start. */
@@ -168,12 +197,16 @@ export class Intake {
     }
   }
 
-  async #command({ message, facts }: Heard, line: string): Promise<void> {
-    const { host } = this.options
+  async #command({ message, facts, addressed }: Heard, line: string): Promise<void> {
+    const { host, log } = this.options
     // Discord may deliver it twice, and to each gateway.
     if (!(await host.claim(`command:${message.id}`))) return
-    const answer = await host.onCommand(this.#placeOf(facts), message.author.username, line)
-    await this.#say(message, escapeMarkdown(answer), 'answer')
+    const place = addressed.isReplyToBot ? await this.#conversation(message, facts, addressed) : this.#placeOf(facts)
+    const answer = await host.onCommand(place, message.author.username, line).catch((error: unknown) => {
+      log.error('discord.command-failed', { messageId: message.id, error: messageOf(error) })
+      return COMMAND_FAILED
+    })
+    this.#follow(this.#say(message, escapeMarkdown(answer), 'answer'))
   }
 
   /** Now and then: who writes a lot need not read it each time. */
@@ -194,7 +227,7 @@ export class Intake {
     for (const [index, content] of chunkMarkdown(text, MESSAGE_CHARACTERS).entries()) {
       const nonce = nonceOf(`${id}:${about}:${index}`)
       const message = { content, nonce, enforce_nonce: true, ...referenceTo(id) }
-      await this.#untilAnswered(() => this.options.api.post(channel_id, message))
+      await untilAnswered(() => this.options.api.post(channel_id, message), this.options)
     }
   }
 
@@ -211,26 +244,8 @@ export class Intake {
   }
 
   async #rolesOf(guildId: string, userId: string): Promise<string[]> {
-    try {
-      return (await this.#untilAnswered(() => this.options.api.member(guildId, userId))).roles
-    } catch (error) {
-      if (codeOf(error) === UNKNOWN_MEMBER) return []
-      throw error
-    }
-  }
-
-  /** Contract: rejects with what Discord says, or when the gateway stops; a network that fails is waited for. */
-  async #untilAnswered<T>(ask: () => Promise<T>): Promise<T> {
-    const { signal, log } = this.options
-    for (;;) {
-      try {
-        return await ask()
-      } catch (error) {
-        if (codeOf(error) !== undefined) throw error
-        log.warn('discord.not-reached', { error: messageOf(error) })
-        await sleep(AGAIN_MS, undefined, { signal })
-      }
-    }
+    const member = await untilAnswered(() => this.options.api.member(guildId, userId), this.options)
+    return member?.roles ?? []
   }
 
   #placeOf(facts: PlaceFacts): Place {

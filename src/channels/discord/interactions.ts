@@ -21,6 +21,8 @@ import { ALREADY_ACKNOWLEDGED, codeOf, type DiscordApi } from './api.js'
 import { readButton } from './buttons.js'
 import { MESSAGE_CHARACTERS } from './outgoing.js'
 
+export const COMMAND_FAILED = 'That failed, and the log of the gateway says why. Try it again.'
+
 const MAX_SUGGESTIONS = 25
 const LABEL_CHARACTERS = 100
 
@@ -61,6 +63,8 @@ export class Interactions {
         await this.#command(interaction)
       } else if (interaction.type === InteractionType.MessageComponent) await this.#press(interaction)
     } catch (error) {
+      // Another gateway has answered.
+      if (codeOf(error) === ALREADY_ACKNOWLEDGED) return
       log.warn('discord.interaction-failed', { interactionId: interaction.id, error: messageOf(error) })
     }
   }
@@ -79,14 +83,17 @@ export class Interactions {
   }
 
   async #press(interaction: APIMessageComponentInteraction): Promise<void> {
-    const { host, api } = this.options
+    const { host, api, log } = this.options
     const pressed = readButton(interaction.data.custom_id)
     if (!pressed) return
     await this.#answer(interaction, true, async () => {
       const answer = escapeMarkdown(await host.onButton(pressed.action, pressed.messageId, nameOf(interaction)))
-      // What it did is done; what is not a Stop of a live message, which goes by itself, would stand there for ever.
+      // A live message goes by itself; this one stays.
       if (pressed.action === 'retry') {
-        await api.edit(interaction.message.channel_id, interaction.message.id, { components: [] })
+        const { channel_id, id } = interaction.message
+        await api.edit(channel_id, id, { components: [] }).catch((error: unknown) => {
+          log.warn('discord.button-stays', { error: messageOf(error) })
+        })
       }
       return answer
     })
@@ -105,7 +112,7 @@ export class Interactions {
     await this.#defer(interaction, flags)
     const answer = await work().catch((error: unknown) => {
       log.error('discord.command-failed', { interactionId: interaction.id, error: messageOf(error) })
-      return 'That failed, and the log of the gateway says why. Try it again.'
+      return COMMAND_FAILED
     })
     const [first = '✓', ...rest] = chunkMarkdown(answer, MESSAGE_CHARACTERS)
     await api.editResponse(interaction, first)

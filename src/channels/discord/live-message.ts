@@ -6,7 +6,7 @@ import type { AgentEvent } from '../../backends/types.js'
 import { messageOf } from '../../errors.js'
 import type { Log } from '../../log.js'
 import { oneLine } from '../../one-line.js'
-import { codeOf, type DiscordApi, UNKNOWN_MESSAGE } from './api.js'
+import { codeOf, type DiscordApi } from './api.js'
 import { button } from './buttons.js'
 import type { Destinations } from './destinations.js'
 import { nonceOf } from './outgoing.js'
@@ -61,7 +61,8 @@ export class LiveMessage {
       // The answer may be sent by another gateway, which sees only what is shown by then.
       if (!event.result.failure) return this.stop()
       this.#stopTyping()
-      this.#status = `⚠️ ${plain(event.result.failure.message)}`
+      // One that is not tried again is told in the answer, which takes the place of this.
+      this.#status = `⚠️ ${plain(event.result.failure.message)} · it is tried again`
     } else {
       this.#startTyping()
       if (event.type === 'output') this.#text += event.content
@@ -196,10 +197,10 @@ export class LiveMessage {
   }
 }
 
-/** One that is gone already is as good. */
+/** Contract: what Discord does not let us remove, because it is gone or closed, is as good as removed. */
 export async function removeMessage(api: Pick<DiscordApi, 'remove'>, { channel_id, id }: Posted): Promise<void> {
   await api.remove(channel_id, id).catch((error: unknown) => {
-    if (codeOf(error) !== UNKNOWN_MESSAGE) throw error
+    if (codeOf(error) === undefined) throw error
   })
 }
 

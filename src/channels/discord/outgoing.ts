@@ -2,7 +2,7 @@
 // repetition for some minutes; an attempt after that looks which parts are there.
 
 import { createHash } from 'node:crypto'
-import type { APIMessage, RawFile } from 'discord.js'
+import type { APIMessage, RawFile, RESTPostAPIChannelMessageJSONBody } from 'discord.js'
 import { messageOf } from '../../errors.js'
 import { openOutgoingFile } from '../../media/outgoing-files.js'
 import { oneLine } from '../../one-line.js'
@@ -14,6 +14,7 @@ import type { Destinations } from './destinations.js'
 import { renderForDiscord } from './render.js'
 import { readAddress } from './places.js'
 import { snowflakeAt } from './snowflake.js'
+import { unlessAborted } from './unless-aborted.js'
 
 export interface Part {
   content: string
@@ -37,6 +38,10 @@ const CLOCK_SKEW_MS = 5_000
 /** Discord speaks of "a few minutes". */
 const NONCE_MS = 120_000
 const KNOWN_PARTS = 1_000
+/** How often it is tried with its files. */
+const FILE_ATTEMPTS = 3
+const MAX_PAGES = 10
+const PAGE = 100
 
 interface PostOptions {
   api: Pick<DiscordApi, 'messagesAfter'>
@@ -47,19 +52,23 @@ interface PostOptions {
   now: () => number
 }
 
-/** Which message is a part of which reply, of the latest that this gateway has posted. */
+/** The latest parts of replies that this gateway has posted. */
 export class PostedParts {
-  readonly #keys = new Map<string, string>()
+  readonly #parts = new Map<string, { key: string; index: number }>()
 
-  add(id: string, key: string): void {
-    this.#keys.set(id, key)
-    const [oldest] = this.#keys.keys()
-    if (this.#keys.size > KNOWN_PARTS && oldest !== undefined) this.#keys.delete(oldest)
+  add(id: string, key: string, index: number): void {
+    this.#parts.set(id, { key, index })
+    const [oldest] = this.#parts.keys()
+    if (this.#parts.size > KNOWN_PARTS && oldest !== undefined) this.#parts.delete(oldest)
+  }
+
+  has(key: string, index: number): boolean {
+    return [...this.#parts.values()].some((part) => part.key === key && part.index === index)
   }
 
   /** Whether it may belong to this reply: an equal text may be the answer to something else. */
   mayBeOf(id: string, key: string): boolean {
-    return (this.#keys.get(id) ?? key) === key
+    return (this.#parts.get(id)?.key ?? key) === key
   }
 }
 
@@ -71,9 +80,10 @@ export async function postReply(reply: OutgoingReply, options: PostOptions): Pro
   // By the nonce Discord knows exactly; by its text a part can only be guessed.
   const isGuessed = attempt > 1 && now() - createdAt > NONCE_MS
   const count = isGuessed ? countPosted(parts, await ownMessages(reply, options)) : 0
+  const post = (message: RESTPostAPIChannelMessageJSONBody, files: RawFile[] = []): Promise<APIMessage> =>
+    unlessAborted(signal, (own) => destinations.post(address, { message, files, signal: own }))
   for (const [index, part] of parts.entries()) {
-    if (index < count) continue
-    signal.throwIfAborted()
+    if (index < count || (attempt > 1 && posted.has(idempotencyKey, index))) continue
     const isLast = index === parts.length - 1
     const message = {
       content: part.content,
@@ -82,19 +92,35 @@ export async function postReply(reply: OutgoingReply, options: PostOptions): Pro
       ...(index === 0 && !address.includes('/') && isSnowflake(platformId) && referenceTo(platformId)),
       ...(isLast && canRetry && messageId !== undefined && { components: [button('retry', messageId)] }),
     }
+    const { id } = await postPart(message, part.files, attempt, post)
+    posted.add(id, idempotencyKey, index)
+  }
+}
+
+/** Contract: files that Discord does not take, or that are too much for the network, do not keep the text back. */
+async function postPart(
+  message: RESTPostAPIChannelMessageJSONBody,
+  files: RawFile[],
+  attempt: number,
+  post: (message: RESTPostAPIChannelMessageJSONBody, files?: RawFile[]) => Promise<APIMessage>,
+): Promise<APIMessage> {
+  let problem = attempt > FILE_ATTEMPTS ? 'Not sent, since the network did not take it' : undefined
+  if (files.length === 0 || problem === undefined) {
     try {
-      const { id } = await destinations.post(address, { message, files: part.files, signal })
-      posted.add(id, idempotencyKey)
+      return await post(message, files)
     } catch (error) {
-      const problem = FILE_PROBLEMS.get(codeOf(error))
-      if (problem === undefined || part.files.length === 0) throw error
-      if (part.content !== '') await destinations.post(address, { message, signal })
-      const names = part.files.map(({ name }) => name).join(', ')
-      const content = `-# ${problem}: ${names}`.slice(0, MESSAGE_CHARACTERS)
-      const nonce = nonceOf(`${idempotencyKey}:files`)
-      await destinations.post(address, { message: { content, nonce, enforce_nonce: true }, signal })
+      problem = FILE_PROBLEMS.get(codeOf(error))
+      if (problem === undefined || files.length === 0) throw error
     }
   }
+  const names = files.map(({ name }) => name).join(', ')
+  const note = {
+    content: oneLine(`-# ${problem}: ${names}`, MESSAGE_CHARACTERS),
+    nonce: nonceOf(`${message.nonce}:files`),
+  }
+  const text = message.content === '' ? undefined : await post(message)
+  const told = await post({ ...note, enforce_nonce: true })
+  return text ?? told
 }
 
 /** What a person reads, as messages that Discord takes. */
@@ -181,7 +207,7 @@ async function ownMessages(
   const after = snowflakeAt(createdAt - CLOCK_SKEW_MS)
   const read = async (place: string): Promise<APIMessage[]> => {
     try {
-      const messages = await api.messagesAfter(place, after)
+      const messages = await allAfter(place, after, api)
       return messages.filter(({ id, author }) => author.id === botId && posted.mayBeOf(id, idempotencyKey))
     } catch (error) {
       // What is not there holds nothing; posting finds out the rest.
@@ -192,4 +218,14 @@ async function ownMessages(
   if (threadId === undefined) return read(channelId)
   const beside = (await read(channelId)).filter(({ message_reference }) => message_reference?.message_id === threadId)
   return [...(await read(threadId)), ...beside]
+}
+
+async function allAfter(place: string, after: string, api: Pick<DiscordApi, 'messagesAfter'>): Promise<APIMessage[]> {
+  const messages: APIMessage[] = []
+  for (let page = 0; page < MAX_PAGES; page += 1) {
+    const next = await api.messagesAfter(place, messages.at(-1)?.id ?? after)
+    messages.push(...next)
+    if (next.length < PAGE) break
+  }
+  return messages
 }

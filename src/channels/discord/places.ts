@@ -36,10 +36,6 @@ export class Places {
     this.#known.delete(id)
   }
 
-  isKnown(id: string): boolean {
-    return this.#known.has(id)
-  }
-
   async get(id: string, guildId?: string): Promise<PlaceFacts> {
     return this.#known.get(id) ?? this.learn(await this.api.channel(id), guildId)
   }
