@@ -62,6 +62,7 @@ it(
     discord.failAtRandom({ rate: FAULT_RATE, seed: SEED })
 
     for (let round = 0; round < ROUNDS; round += 1) {
+      await discord.waitFor(() => discord.isConnected, timeout)
       // Every other round is said while the connection is down.
       if (round % 2 === 1) troubles[(round >> 1) % troubles.length]?.()
       for (const [index, { id }] of threads.entries()) {
@@ -81,8 +82,9 @@ it(
     expect({
       asked: readFileSync(join(workingDir, 'journal'), 'utf8').trim().split('\n').toSorted(),
       isEdited: edits > 0,
+      sessions: discord.identifies,
       editsTooMany: discord.overruns.filter(({ bucket }) => bucket === 'editMessage'),
       alive: stage.alive(),
-    }).toEqual({ asked: names.flat().toSorted(), isEdited: true, editsTooMany: [], alive: [] })
+    }).toEqual({ asked: names.flat().toSorted(), isEdited: true, sessions: 2, editsTooMany: [], alive: [] })
   },
 )
