@@ -24,9 +24,6 @@ export const THREAD_ARCHIVED = 50083
 const CANNOT_REPLY = 160002
 export const THREAD_EXISTS = 160004
 
-/** Whatever an agent writes, nobody is called by it. */
-const allowed_mentions = { parse: [] }
-
 /** The calls of Discord's API that the channel needs. Rate limits are waited for, failures of the server retried. */
 export class DiscordApi {
   readonly rest: REST
@@ -35,11 +32,20 @@ export class DiscordApi {
   /** For what may come late: Discord allows 50 requests a second, and the answers come first. */
   readonly #signs: REST
 
-  constructor(apiUrl: string, token: string) {
+  constructor(
+    apiUrl: string,
+    private readonly token: string,
+  ) {
     // Together no more than the 50 requests a second that Discord allows.
     this.rest = openRest(apiUrl, token, 30)
     this.#edits = openRest(apiUrl, token, 10)
     this.#signs = openRest(apiUrl, token, 10)
+  }
+
+  /** Nobody is called by it, and our own token is not in it, whatever an agent writes. */
+  #safe<Message extends { content?: string | null }>(message: Message) {
+    const content = message.content?.replaceAll(this.token, '[secret]')
+    return { ...message, ...(content !== undefined && { content }), allowed_mentions: { parse: [] } }
   }
 
   async setCommands(applicationId: string, commands: RESTPostAPIApplicationCommandsJSONBody[]): Promise<void> {
@@ -80,7 +86,7 @@ export class DiscordApi {
   ): Promise<APIMessage> {
     const { files = [], signal } = options
     const { message_reference: reference, ...plain } = message
-    const body = { ...message, allowed_mentions }
+    const body = this.#safe(message)
     const request = { body, files, ...(signal && { signal }) }
     try {
       return (await this.rest.post(`/channels/${channelId}/messages`, request)) as APIMessage
@@ -96,7 +102,7 @@ export class DiscordApi {
     message: RESTPatchAPIChannelMessageJSONBody,
     signal?: AbortSignal,
   ): Promise<void> {
-    const body = { ...message, allowed_mentions }
+    const body = this.#safe(message)
     await this.#edits.patch(`/channels/${channelId}/messages/${messageId}`, { body, ...(signal && { signal }) })
   }
 
@@ -131,7 +137,7 @@ export class DiscordApi {
 
   async editResponse(interaction: { application_id: string; token: string }, content: string): Promise<void> {
     const { application_id, token } = interaction
-    const body = { content, allowed_mentions }
+    const body = this.#safe({ content })
     await this.rest.patch(`/webhooks/${application_id}/${token}/messages/@original`, { body, auth: false })
   }
 
@@ -140,7 +146,7 @@ export class DiscordApi {
     content: string,
     options: { flags?: MessageFlags },
   ): Promise<void> {
-    const body = { content, ...options, allowed_mentions }
+    const body = this.#safe({ content, ...options })
     await this.rest.post(`/webhooks/${interaction.application_id}/${interaction.token}`, { body, auth: false })
   }
 }

@@ -3,6 +3,7 @@
 
 import { type Fence, findInlineCode, type MarkdownLine, readMarkdown, type Span } from '../markdown-lines.js'
 import { type CodeFile, languageIn, nameCodeFile } from './code-file.js'
+import { separateFenceWords } from './fence-words.js'
 import { isTableHead, renderTable } from './render-table.js'
 
 /** Longer code is a file: it would be torn into too many messages. */
@@ -26,7 +27,7 @@ export interface RenderedText {
 
 /** The text as Discord can show it, and the code that is too long for a message. */
 export function renderForDiscord(text: string): RenderedText {
-  return new Renderer(text).render()
+  return new Renderer(separateFenceWords(text)).render()
 }
 
 class Renderer {
