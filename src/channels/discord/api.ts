@@ -43,7 +43,7 @@ export class DiscordApi {
   }
 
   /** Nobody is called by it, and our own token is not in it, whatever an agent writes. */
-  #safe<Message extends { content?: string | null }>(message: Message) {
+  #safe<Message extends { content?: string | null | undefined }>(message: Message) {
     const content = message.content?.replaceAll(this.token, '[secret]')
     return { ...message, ...(content !== undefined && { content }), allowed_mentions: { parse: [] } }
   }
