@@ -37,6 +37,7 @@ type Heard = { message: APIMessage; facts: PlaceFacts; addressed: Addressed }
 
 const TAKEN = '👀'
 const REFUSE_AGAIN_MS = 3_600_000
+const MAX_REFUSED = 10_000
 const AGAIN_MS = 1_000
 const KNOWN_CONVERSATIONS_MS = 7 * 24 * 3_600_000
 
@@ -58,7 +59,7 @@ export class Intake {
     if (!heard) return
     const speaker = await this.#speaker(message, heard.facts)
     if (!this.#mayTalk(speaker)) {
-      if (!isMissed) await this.#refuse(message, speaker)
+      if (!isMissed) this.#refuse(message, speaker)
       return
     }
     const { text } = heard.addressed
@@ -144,7 +145,7 @@ export class Intake {
   }
 
   async #take(heard: Heard): Promise<void> {
-    const { destinations, onTaken } = this.options
+    const { api, destinations, onTaken } = this.options
     const { message, facts, addressed } = heard
     const taken = await this.#read(heard)
     const acceptance = await this.#untilStored(taken)
@@ -154,12 +155,8 @@ export class Intake {
     if (acceptance.status === 'refused') return
     onTaken(acceptance.messageId)
     // The next message need not wait for what Discord makes of this one.
-    this.#follow(this.#react(message))
+    this.#follow(api.react(message.channel_id, message.id, TAKEN))
     this.#follow(this.#note(message, taken.address, acceptance.notes, opened))
-  }
-
-  async #react({ id, channel_id }: APIMessage): Promise<void> {
-    await this.options.api.react(channel_id, id, TAKEN)
   }
 
   async #note(
@@ -210,7 +207,7 @@ export class Intake {
   }
 
   /** Now and then: who writes a lot need not read it each time. */
-  async #refuse(message: APIMessage, speaker: Speaker): Promise<void> {
+  #refuse(message: APIMessage, speaker: Speaker): void {
     const { now, log } = this.options
     const key = `${speaker.userId}:${message.channel_id}`
     const last = this.#refusedAt.get(key)
@@ -219,7 +216,7 @@ export class Intake {
     if (this.#refusedAt.size >= MAX_REFUSED) this.#refusedAt.clear()
     this.#refusedAt.set(key, now())
     log.info('discord.refused', { userId: speaker.userId, channelId: message.channel_id })
-    await this.#say(message, howToOpen(speaker, this.options.access), 'refusal')
+    this.#follow(this.#say(message, howToOpen(speaker, this.options.access), 'refusal'))
   }
 
   /** Answers a message outside of its conversation. */
@@ -252,8 +249,6 @@ export class Intake {
     return placeOf(facts, this.options.projectOf)
   }
 }
-
-const MAX_REFUSED = 10_000
 
 function speakerOf(userId: string, roleIds: string[], { id, parentId, guildId }: PlaceFacts): Speaker {
   return {
