@@ -312,7 +312,7 @@ it('commands and buttons are answered, and may have made work', async () => {
 it('what a channel keeps is its own', async () => {
   const { host, store } = await setup()
   await host.remember('cursor', '1')
-  await store.channelValues.set('mail', 'cursor', '2', NOW)
+  await store.channelValues.set('mail', 'cursor', '2')
   const claims = [await host.claim('one'), await host.claim('one'), await store.channelValues.claim('mail', 'one', NOW)]
   expect([await host.recall('cursor'), await host.recall('none'), claims]).toEqual([
     '1',

@@ -271,7 +271,10 @@ export class Worker {
       return queue.settle(turn.work, settlement)
     })
     if (outcome === 'lost') {
-      log.warn('turn.lost', { messageId: turn.work.message.id })
+      const { id: messageId } = turn.work.message
+      log.warn('turn.lost', { messageId })
+      // Else the channel shows for ever that it is worked on here.
+      await before().catch((error: unknown) => log.warn('events.not-written', { messageId, error: messageOf(error) }))
       return
     }
     onStep('committed')

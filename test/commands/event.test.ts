@@ -61,10 +61,16 @@ describe('an event', () => {
   })
 
   it('that is refused is a mistake of whoever sent it', async () => {
-    const { home } = await setup({ status: 'refused', ...taken, reason: 'The message is empty.' })
-    await expect(sendEvent(home, 'cron', '')).rejects.toThrow(
-      new GatewayError('request_invalid', 'The message is empty.'),
+    const { home } = await setup({ status: 'refused', ...taken, reason: 'Too many wait.' })
+    await expect(sendEvent(home, 'cron', 'Look at the logs')).rejects.toThrow(
+      new GatewayError('request_invalid', 'Too many wait.'),
     )
+  })
+
+  it('of nothing is not sent', async () => {
+    const { home, asked } = await setup({ status: 'accepted', ...taken, position: 0, notes: [] })
+    const failure = await sendEvent(home, 'cron', ' \n').catch(String)
+    expect([failure, asked]).toEqual([expect.stringContaining('Say what the agent should do: aetheel event "…"'), []])
   })
 })
 

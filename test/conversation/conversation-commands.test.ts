@@ -63,6 +63,7 @@ async function setup({ isFailing = false, tools = [] as string[] } = {}) {
       },
     }),
     onSettled: () => {},
+    onCancelled: () => {},
     onEvents: () => {},
     onStep: () => {},
     log: { debug() {}, info() {}, warn() {}, error() {} },
@@ -402,6 +403,31 @@ describe('/backend', () => {
       undefined,
       { id: conversationId, channel: CHANNEL, address: 'a' },
     ])
+  })
+
+  it('keeps the model and the session when it names the agent in use', async () => {
+    const { sessions, command, say } = await setup()
+    const { conversationId } = await say('one')
+    await sessions.set({ conversationId, backend: 'claude', sessionId: 's1', directory: '/work' })
+    await command('/model small')
+    const answers = [await command('/backend claude'), await command('/model')]
+    expect([answers, (await sessions.get(conversationId, 'claude'))?.sessionId]).toEqual([
+      ['The agent is claude already.', 'The model is small.'],
+      's1',
+    ])
+  })
+
+  it('default says so when it is the agent in use', async () => {
+    const { command, conversation } = await setup()
+    await command('/backend codex', { address: 'room' })
+    const thread = { address: 'room/1', parent: 'room' }
+    const chosen = await command('/backend claude', thread)
+    expect([chosen, await command('/backend default', thread), await command('/backend default')]).toEqual([
+      'The next message goes to claude, in a fresh session.',
+      'The next message goes to codex, in a fresh session.',
+      'The agent is the configured one again, claude.',
+    ])
+    expect((await conversation())?.backend).toBeUndefined()
   })
 
   it('stays with the agent there is when the other is not installed', async () => {

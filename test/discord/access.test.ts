@@ -1,6 +1,9 @@
+import { TeamMemberMembershipState, TeamMemberRole } from 'discord.js'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type AccessLists, howToOpen, mayTalk, type Speaker } from '../../src/channels/discord/access.js'
+import { ownersOf } from '../../src/channels/discord/identity.js'
+import { user } from './samples.js'
 
 const RUNS = { numRuns: 500 }
 const NO_LISTS: AccessLists = { guilds: [], channels: [], users: [], roles: [] }
@@ -9,6 +12,31 @@ const OWNERS = ['owner']
 /** Somebody with a role, in a thread of a channel of a server. */
 const ANN: Speaker = { userId: 'ann', roleIds: ['dev'], guildId: 'home', channelIds: ['general', 'thread'] }
 const DIRECT: Speaker = { userId: 'ann', roleIds: [], channelIds: ['dm'] }
+
+describe('the owners of an application', () => {
+  const { Accepted, Invited } = TeamMemberMembershipState
+  const member = (id: string, membership_state: TeamMemberMembershipState) => ({
+    user: user(id),
+    membership_state,
+    team_id: '7',
+    role: TeamMemberRole.Admin,
+    permissions: ['*'] as ['*'],
+  })
+  const team = { id: '7', icon: null, name: 'crew', owner_user_id: '2' }
+
+  it('are the one person to whom it belongs', () => {
+    expect(ownersOf({ owner: user('1'), team: null })).toEqual([user('1')])
+  })
+
+  it('are the members of its team, its owner first, and nobody who was only invited', () => {
+    const members = [member('1', Accepted), member('2', Accepted), member('3', Invited)]
+    expect(ownersOf({ owner: user('9'), team: { ...team, members } })).toEqual([user('2'), user('1')])
+  })
+
+  it('are nobody when nobody has taken the invitation', () => {
+    expect(ownersOf({ owner: user('9'), team: { ...team, members: [member('3', Invited)] } })).toEqual([])
+  })
+})
 
 describe('who may talk to the bot', () => {
   it('is nobody but the owners when no list is given', () => {

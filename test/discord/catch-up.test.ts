@@ -1,6 +1,6 @@
 import type { APIChannel, APIMessage, GatewayGuildCreateDispatchData } from 'discord.js'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { UNKNOWN_CHANNEL } from '../../src/channels/discord/api.js'
+import { MISSING_ACCESS, UNKNOWN_CHANNEL } from '../../src/channels/discord/api.js'
 import { CatchUp } from '../../src/channels/discord/catch-up.js'
 import { Cursor } from '../../src/channels/discord/cursor.js'
 import { Lanes } from '../../src/channels/discord/lanes.js'
@@ -244,14 +244,14 @@ describe('what was missed', () => {
 })
 
 describe('conversations that no server names', () => {
-  it('are read: threads that are archived and direct ones, of the last week', async () => {
+  it('are read: threads that are archived and direct ones, of the last two days', async () => {
     const said = { '20': [nth(1)], '30': [nth(2)], '10': [nth(3)] }
     const { catchUp, server, asked, missed, done } = await setup({ said, addresses: ['10/20', '30', '10'] })
     catchUp.begin(['5'])
     server('5', { '10': [nth(3)] })
     await done()
     expect([asked, sorted(missed)]).toEqual([
-      [NOW - 7 * 24 * HOUR_MS],
+      [NOW - 48 * HOUR_MS],
       [
         ['10', nth(3), '5'],
         ['20', nth(1), undefined],
@@ -393,29 +393,63 @@ describe('a channel that cannot be read', () => {
         ['10', nth(100), 100],
       ],
       nths(150),
-      ['warn', 'discord.catch-up-failed', { error: 'socket hang up' }],
+      ['warn', 'discord.not-reached', { error: 'socket hang up' }],
     ])
   })
 
-  it('because it is gone or closed to us is left out, and the others are read', async () => {
+  it('is asked for again when Discord does not know our token in passing', async () => {
+    const said = { '10': nths(1), '30': nths(2) }
+    const failures = { '10': [refusal(0, 401)], '1': [refusal(0, 401)], '30': [refusal(0, 401)] }
+    const { catchUp, server, missed, done } = await setup({ said, failures, direct: { '1': '30' } })
+    catchUp.begin(['5'])
+    server('5', { '10': nths(1) })
+    await done()
+    expect(sorted(missed)).toEqual([
+      ['10', nth(1), '5'],
+      ['30', nth(1), undefined],
+      ['30', nth(2), undefined],
+    ])
+  })
+
+  it.each([
+    ['gone', UNKNOWN_CHANNEL, 404],
+    ['closed to us', MISSING_ACCESS, 403],
+  ])('because it is %s is left out with a word in the log, and the others are read', async (_, code, status) => {
     const said = { '10': nths(1), '11': nths(1) }
-    const failures = { '10': [refusal(UNKNOWN_CHANNEL, 404)] }
-    const { catchUp, server, requests, missed, errors, done } = await setup({ said, failures })
+    const failures = { '10': [refusal(code, status)] }
+    const { catchUp, server, requests, missed, errors, log, done } = await setup({ said, failures })
     catchUp.begin(['5'])
     server('5', said)
     await done()
-    expect([requests.length, missed, errors]).toEqual([2, [['11', nth(1), '5']], []])
+    const refused = log.logged.filter(([, text]) => text === 'discord.refused')
+    expect([requests.length, missed, errors, refused]).toEqual([
+      2,
+      [['11', nth(1), '5']],
+      [],
+      [['info', 'discord.refused', { code, error: `Refused with ${code}` }]],
+    ])
   })
 
   it('is not asked for again when the channel stops', async () => {
     const failures = { '10': Array.from({ length: 9 }, () => new Error('socket hang up')) }
-    const { catchUp, server, requests, stopped, lanes } = await setup({ said: {}, failures })
+    const { catchUp, server, requests, stopped, lanes, isFree } = await setup({ said: {}, failures })
     catchUp.begin(['5'])
     server('5', { '10': nths(1) })
     await expect.poll(() => requests.length).toBe(1)
     stopped.abort()
     await lanes.idle()
-    expect(requests.length).toBe(1)
+    // What it holds is asked for at the next start.
+    expect([requests.length, await isFree()]).toEqual([1, false])
+  })
+
+  it('because the channel stops while conversations are looked for keeps the cursor', async () => {
+    const failures = { '1': Array.from({ length: 9 }, () => new Error('socket hang up')) }
+    const { catchUp, log, stopped, isFree } = await setup({ said: { '30': nths(1) }, failures, direct: { '1': '30' } })
+    catchUp.begin([])
+    await expect.poll(() => log.logged.length).toBe(1)
+    stopped.abort()
+    await new Promise(setImmediate)
+    expect(await isFree()).toBe(false)
   })
 })
 

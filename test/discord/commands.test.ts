@@ -1,6 +1,9 @@
 import { type APIMessage, PermissionFlagsBits } from 'discord.js'
 import { describe, it } from 'vitest'
 import { COMMANDS, HELP_TEXT } from '../../src/conversation/command-descriptions.js'
+import { databaseFile } from '../../src/gateway.js'
+import { openSqlite } from '../../src/store/sqlite.js'
+import { storeOn } from '../../src/store/store.js'
 import type { FakeDiscord } from './fake-discord.js'
 import { answered, answersIn, beginThread, liveIn, openScene, type Scene, steps, until } from './stage.js'
 
@@ -131,6 +134,20 @@ describe.concurrent('commands', () => {
     )
   })
 
+  it('say so when they fail', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished)
+    const { stage } = scene
+    const thread = await beginThread(scene)
+    const { db, close } = storeOn(await openSqlite(databaseFile(stage.config())))
+    await db.schema.alterTable('audit').renameTo('hidden').execute()
+    const failed = await say(scene, thread.id, '/new')
+    const failedSlash = await slash(scene, thread.id, 'new')
+    await db.schema.alterTable('hidden').renameTo('audit').execute()
+    await close()
+    const words = 'That failed, and the log of the gateway says why. Try it again.'
+    expect([failed, failedSlash.answer]).toEqual([words, words])
+  })
+
   it('/new begins a fresh session', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished)
     const { stage } = scene
@@ -170,7 +187,7 @@ describe.concurrent('commands', () => {
     await goOn(scene, thread.id, 'one')
     expect([unknown.answer, chosen, stage.journal().map(({ isResumed }) => isResumed)]).toEqual([
       'Unknown backend "eliza". Known: claude, codex, gemini, opencode, pi',
-      'The next message goes to claude, as before.',
+      'The agent is claude already.',
       [false, true],
     ])
   })
@@ -387,6 +404,18 @@ describe.concurrent('buttons', () => {
     ])
   })
 
+  it('Retry works although its button cannot be taken away', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished)
+    const { stage, discord, channel } = scene
+    const text = steps({ fail: 'Not logged in · Please run /login', unless: 'login' }, { text: 'here I am' })
+    const { id } = discord.say(discord.owner, channel.id, text, { mentions: [discord.bot] })
+    await answered(discord, id)
+    stage.release('login')
+    discord.fail('PATCH /channels/:id/messages/:id', { kind: 'close' }, 10)
+    const answer = await press(scene, id, 'retry')
+    expect([answer, (await answered(discord, id, 2))[1]]).toEqual(['Taken up again.', 'here I am'])
+  })
+
   it('Retry works after the gateway was stopped and started again', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished)
     const { stage, discord, channel, gateway } = scene
@@ -419,6 +448,30 @@ describe.concurrent('/ask', () => {
       ['You said: what is this?', 'You said: and that?'],
       true,
     ])
+  })
+
+  it('that is refused is told why once, in a thread named after it', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished)
+    const { stage, discord, channel } = scene
+    // Nothing is left of it.
+    const { answer } = await slash(scene, channel.id, 'ask', { text: '/ask' })
+    const thread = await until(() => discord.threadsIn(channel.id)[0], 'a thread')
+    const [why] = await answered(discord, thread.id)
+    await goOn(scene, thread.id, 'something')
+    expect([answer, thread.name, why, answersIn(discord, thread.id).length, stage.journal().length]).toEqual([
+      'That was not taken; the answer says why.',
+      '/ask',
+      expect.stringMatching(/^⚠️ /),
+      2,
+      1,
+    ])
+  })
+
+  it('of nothing is refused without a thread', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished)
+    const { discord, channel } = scene
+    const { answer } = await slash(scene, channel.id, 'ask', { text: '  ' })
+    expect([answer, discord.threadsIn(channel.id)]).toEqual(['Write what the agent should do.', []])
   })
 
   it('is answered in the channel, as a reply, where no thread can be opened', async ({ expect, onTestFinished }) => {

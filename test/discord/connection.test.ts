@@ -79,6 +79,21 @@ describe('A connection to Discord', { concurrent: true }, () => {
     expect(discord.resumes).toEqual(0)
   })
 
+  it('whose session is gone right after it was resumed begins another one', async ({ expect, onTestFinished }) => {
+    const { discord, thread } = await openConversation(onTestFinished)
+    discord.pauseDelivery()
+    discord.dropSocket()
+    await until(() => discord.resumes === 1, 'a resumed session')
+
+    discord.resumeDelivery()
+    discord.invalidateSession()
+    say(discord, thread, 'one')
+
+    await until(() => discord.identifies === 2, 'a new session')
+    say(discord, thread, 'last')
+    await expect.poll(() => answersIn(discord, thread.id), IN_TIME).toEqual(answers('hello', 'one', 'last'))
+  })
+
   it('that may not be resumed begins another session', async ({ expect, onTestFinished }) => {
     const { discord, thread } = await openConversation(onTestFinished)
 
@@ -153,12 +168,10 @@ describe('A connection to Discord', { concurrent: true }, () => {
     say(discord, thread, 'one', '/new')
 
     say(discord, thread, 'last')
-    await until(() => answersIn(discord, thread.id).includes('You said: last'), 'the last answer')
     // A command does not wait for the agent.
-    expect(answersIn(discord, thread.id).toSorted()).toEqual([
-      'The next message begins a fresh session.',
-      ...answers('hello', 'last', 'one'),
-    ])
+    await expect
+      .poll(() => answersIn(discord, thread.id).toSorted(), IN_TIME)
+      .toEqual(['The next message begins a fresh session.', ...answers('hello', 'last', 'one')])
     expect(await gateway.store.audit.list(10)).toMatchObject([{ action: 'new' }])
   })
 

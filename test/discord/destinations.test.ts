@@ -165,6 +165,24 @@ describe('a thread that cannot be used', () => {
     ])
   })
 
+  it('is not given up when it could not be opened in passing: the post fails, and the next one opens it', async () => {
+    const { destinations, calls, discord } = setup()
+    discord.opens = async () => {
+      throw new Error('socket hang up')
+    }
+    const opened = await destinations.open('10/20', 'Fix it')
+    const failure = await destinations.post('10/20', POST).catch(String)
+    discord.opens = async () => {}
+    const { channel_id } = await destinations.post('10/20', POST)
+    expect([opened, failure, channel_id, calls.filter((call) => (call as string[])[1] === '10').length]).toEqual([
+      'failed',
+      expect.stringContaining(`Refused with ${UNKNOWN_CHANNEL}`),
+      '20',
+      // Only to open it.
+      3,
+    ])
+  })
+
   it('is not given up for what passes: that is a failure of the post', async () => {
     const { destinations, threads, discord } = setup()
     threads.add('20')

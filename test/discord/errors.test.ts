@@ -83,10 +83,12 @@ describe.concurrent('what a person is told when it goes wrong', () => {
     const answers = await answered(discord, id)
     await until(() => liveIn(discord, id) === undefined, 'the end of the live message')
     expect([live.content, answers, hasRetryButton(scene, id), stage.alive()]).toEqual([
-      expect.stringMatching(/-# ⚠️ The agent did not finish within 3 s\.$/),
+      expect.stringMatching(/\n-# ⚠️ The agent did not finish within [\d.]+ s\. · it is tried again$/),
       [
-        '⚠️ claude worked for 3 s, the limit of one message, and was stopped. What it had done by then stays done. ' +
-          'Ask for a smaller step, or have QUERY_TIMEOUT_MS raised.',
+        // Less where the machine was slow to begin.
+        expect.stringMatching(
+          /^⚠️ claude worked for \d s, the limit of one message, and was stopped\. What it had done by then stays done\. Ask for a smaller step, or have QUERY_TIMEOUT_MS raised\.$/,
+        ),
       ],
       [true],
       [],

@@ -2,9 +2,14 @@ import { describe, it } from 'vitest'
 import { answered, liveIn, openScene, type Scene, steps, until } from './stage.js'
 
 /** What the scheduler, a heartbeat or a hook gives an agent to do, with the output channel for its answer. */
-async function give({ gateway, channel }: Scene, kind: 'cron' | 'heartbeat', text: string): Promise<void> {
+async function give(
+  { gateway, channel }: Scene,
+  kind: 'cron' | 'heartbeat',
+  text: string,
+  address = channel.id,
+): Promise<void> {
   const platformId = `event:${kind}:${text}`
-  await gateway.hostOf('discord').onMessage({ address: channel.id, platformId, author: kind, kind, text })
+  await gateway.hostOf('discord').onMessage({ address, platformId, author: kind, kind, text })
 }
 
 describe.concurrent('the output channel', () => {
@@ -50,6 +55,24 @@ describe.concurrent('the output channel', () => {
     await answered(discord, channel.id, 2)
     const sessionOf = (prompt: string) => stage.journal().find((asked) => asked.prompt === prompt)?.sessionId
     expect([sessionOf('one') === sessionOf('three'), sessionOf('one') === sessionOf('two')]).toEqual([true, false])
+  })
+
+  it('stays private when it is a direct message', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished, ({ guild }) => ({ discordGuilds: [guild.id] }))
+    const { discord, channel, ada } = scene
+    const { id } = discord.directChannel(discord.owner)
+    discord.say(discord.owner, id, 'between us')
+    await answered(discord, id)
+    await give(scene, 'cron', 'look at the logs', id)
+    await answered(discord, id, 2)
+    const listed = await discord.slash(ada, channel.id, 'sessions').answer()
+    const suggested = await discord.autocomplete(ada, channel.id, 'resume', 'session', '')
+    const own = await discord.slash(discord.owner, id, 'sessions').answer()
+    expect([listed, suggested, own]).toEqual([
+      'There are no sessions yet.',
+      [],
+      expect.stringMatching(/^1\. claude, \d+ s ago: look at the logs \(/),
+    ])
   })
 
   it('shows what the agent does, and the work can be stopped there', async ({ expect, onTestFinished }) => {

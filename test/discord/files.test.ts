@@ -116,6 +116,22 @@ describe.concurrent('files that people send', () => {
     ])
   })
 
+  it('are told once, in the thread of the message, when they are refused in a channel', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const scene = await openScene(onTestFinished, { attachmentTypes: ['image/*'] })
+    const { discord, channel } = scene
+    const id = await send(scene, '', [{ name: 'notes.txt', content: 'hello' }])
+    discord.say(discord.owner, id, 'and now?')
+    await answered(discord, id, 2)
+    expect([answersIn(discord, id), answersIn(discord, channel.id), promptsOf(scene)]).toEqual([
+      [expect.stringContaining('The file "notes.txt" was not saved'), 'You said: and now?'],
+      [],
+      ['and now?'],
+    ])
+  })
+
   it('are told to the person when they cannot be fetched', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished)
     const { discord } = scene

@@ -49,39 +49,45 @@ describe('what is said to the bot', () => {
   const ofBen = message({ id: '999', author: user('2', 'ben'), content: 'Broken' })
 
   it.each<[title: string, said: APIMessage, place: PlaceFacts, expected: ReturnType<typeof readMessage>]>([
-    ['a mention', mentioning(`<@${BOT_ID}> Hello`), CHANNEL, { text: 'Hello', isReplyToBot: false }],
+    ['a mention', mentioning(`<@${BOT_ID}> Hello`), CHANNEL, { text: 'Hello', title: 'Hello', isReplyToBot: false }],
     [
       'a mention of its role',
       message({ content: '<@&77> Hello', mention_roles: ['77'] }),
       CHANNEL,
-      { text: 'Hello', isReplyToBot: false },
+      { text: 'Hello', title: 'Hello', isReplyToBot: false },
     ],
     [
       'a reply to it, without a mention',
       message({ referenced_message: ofBot }),
       CHANNEL,
-      { text: 'Hello', isReplyToBot: true },
+      { text: 'Hello', title: 'Hello', isReplyToBot: true },
     ],
     [
       'a reply to it, with one',
       mentioning('Hello', { referenced_message: ofBot }),
       CHANNEL,
-      { text: 'Hello', isReplyToBot: true },
+      { text: 'Hello', title: 'Hello', isReplyToBot: true },
     ],
-    ['a direct message', message(), DIRECT, { text: 'Hello', isReplyToBot: false }],
+    ['a direct message', message(), DIRECT, { text: 'Hello', title: 'Hello', isReplyToBot: false }],
     [
       'a message in a thread that it opened',
       message(),
       { ...THREAD, ownerId: BOT_ID },
-      { text: 'Hello', isReplyToBot: false },
+      { text: 'Hello', title: 'Hello', isReplyToBot: false },
     ],
     [
       'a mention in a thread of others',
       mentioning(`<@${BOT_ID}> Hello`),
       { ...THREAD, ownerId: '2' },
-      { text: 'Hello', isReplyToBot: false },
+      { text: 'Hello', title: 'Hello', isReplyToBot: false },
     ],
-    ['a mention and nothing else', mentioning(`<@${BOT_ID}>`), CHANNEL, { text: '', isReplyToBot: false }],
+    ['a mention and nothing else', mentioning(`<@${BOT_ID}>`), CHANNEL, { text: '', title: '', isReplyToBot: false }],
+    [
+      'a mention about what another said, whose title is the own words',
+      mentioning(`<@${BOT_ID}> Why?`, { referenced_message: ofBen }),
+      CHANNEL,
+      { text: '@ben wrote:\n> Broken\n\nWhy?', title: 'Why?', isReplyToBot: false },
+    ],
   ])('is %s', (_, said, place, expected) => {
     expect(readMessage(said, BOT, place)).toEqual(expected)
   })

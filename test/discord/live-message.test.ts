@@ -205,7 +205,7 @@ describe.concurrent('what is shown while an agent works', () => {
     await called(3)
     expect(contents()).toEqual([
       'Half of an ans\n-# ✍️ writing',
-      'Half of an ans\n-# ⚠️ It \\*broke\\*',
+      'Half of an ans\n-# ⚠️ It \\*broke\\* · it is tried again',
       'A whole answer\n-# ✍️ writing',
     ])
   })

@@ -1,5 +1,8 @@
 import { type APIMessage, MessageFlags } from 'discord.js'
 import { describe, it } from 'vitest'
+import { databaseFile } from '../../src/gateway.js'
+import { openSqlite } from '../../src/store/sqlite.js'
+import { storeOn } from '../../src/store/store.js'
 import type { FakeDiscord } from './fake-discord.js'
 import { answered, answersIn, beginThread, DiscordStage, liveIn, openScene, type Scene, steps, until } from './stage.js'
 
@@ -196,6 +199,25 @@ describe.concurrent('while an agent works', () => {
   })
 })
 
+describe.concurrent('a turn that went to another gateway', () => {
+  it('leaves the live message as it is, with its button', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished, { leaseMs: 3_000 })
+    const { stage, discord, channel } = scene
+    const text = steps({ text: 'I begin.' }, { hold: 'never' })
+    const { id } = discord.say(discord.owner, channel.id, text, { mentions: [discord.bot] })
+    const live = await liveThat(discord, id, 'I begin.')
+    const { db, close } = storeOn(await openSqlite(databaseFile(stage.config())))
+    const due_at = Date.now() + 600_000
+    await db.updateTable('jobs').set({ fence: 1_000, gateway_id: 'another', due_at }).execute()
+    await close()
+    await until(() => stage.logged.some((line) => line.includes('turn.lost')), 'the loss')
+    // Time enough for a last word.
+    await beginThread(scene)
+    const left = liveIn(discord, id)
+    expect([left?.content, left && discord.buttonsOf(left)]).toEqual([live.content, discord.buttonsOf(live)])
+  })
+})
+
 describe.concurrent('the answer', () => {
   it('comes in several messages when it is long, its code whole in each', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished)
@@ -212,6 +234,22 @@ describe.concurrent('the answer', () => {
       lines.filter((line) => line !== ''),
       messages.map(({ flags }) => flags),
     ]).toEqual([true, [2, 2], ['Before.', ...Array.from({ length: 100 }, () => code.trim()), 'After.'], [0, 0]])
+  })
+
+  it('of many messages is no cause for a warning', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished)
+    const { discord } = scene
+    discord.limits.postMessage = { limit: 1_000, perMs: 1_000 }
+    const warnings: string[] = []
+    const onWarning = ({ name }: Error): void => {
+      warnings.push(name)
+    }
+    process.on('warning', onWarning)
+    onTestFinished(() => {
+      process.off('warning', onWarning)
+    })
+    const messages = await answerOf(scene, [{ text: `${'many words '.repeat(170)}\n\n`, times: 15 }], 15)
+    expect([messages.length, warnings]).toEqual([15, []])
   })
 
   it('has tables that can be read', async ({ expect, onTestFinished }) => {

@@ -220,7 +220,8 @@ describe.skipIf(postgresUrl() === undefined)('Two gateways on one PostgreSQL', {
 
     discord.say(discord.owner, id, '/new')
     await until(() => discord.textsIn(id).length === 2, 'the answer to the written one')
-    await discord.slash(discord.owner, id, 'new').answer()
+    discord.settings.interactionDeadlineMs = IN_TIME.timeout
+    await discord.slash(discord.owner, id, 'new').answer(IN_TIME.timeout)
 
     discord.say(discord.owner, id, 'last')
     await expect
@@ -245,9 +246,9 @@ describe.skipIf(postgresUrl() === undefined)('Two gateways on one PostgreSQL', {
     const [{ store }] = await Promise.all([stage.start({ databaseUrl }), stage.start({ databaseUrl })])
 
     discord.say(discord.owner, id, 'last')
-    await until(() => discord.textsIn(id).includes('You said: last'), 'the last answer')
-    const fresh = 'The next message begins a fresh session.'
-    expect(discord.textsIn(id).toSorted()).toEqual([fresh, ...answers('hello', 'last', 'one', 'two')])
+    await expect
+      .poll(() => discord.textsIn(id).toSorted(), IN_TIME)
+      .toEqual(['The next message begins a fresh session.', ...answers('hello', 'last', 'one', 'two')])
     expect({
       turns: stage.journal().map(({ prompt }) => prompt),
       commands: await store.audit.list(10),

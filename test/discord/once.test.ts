@@ -109,8 +109,8 @@ describe('An answer', { concurrent: true }, () => {
 
     discord.say(discord.owner, thread.id, 'last')
     await expect
-      .poll(() => discord.textsIn(thread.id), IN_TIME)
-      .toEqual(['You said: hello', 'The next message begins a fresh session.', 'You said: last'])
+      .poll(() => discord.textsIn(thread.id).toSorted(), IN_TIME)
+      .toEqual(['The next message begins a fresh session.', 'You said: hello', 'You said: last'])
   })
 
   it.for<[string, Fault]>([
@@ -119,9 +119,11 @@ describe('An answer', { concurrent: true }, () => {
   ])('to a slash command comes when the first word to it is %s', async ([, fault], { expect, onTestFinished }) => {
     const { discord, thread } = await openConversation(onTestFinished)
 
+    discord.settings.interactionDeadlineMs = IN_TIME.timeout
+
     discord.fail('POST /interactions/:id/:token/callback', fault)
 
-    expect(await discord.slash(discord.owner, thread.id, 'status').answer()).toContain('agent: claude')
+    expect(await discord.slash(discord.owner, thread.id, 'status').answer(IN_TIME.timeout)).toContain('agent: claude')
   })
 })
 

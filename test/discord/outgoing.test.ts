@@ -13,6 +13,7 @@ import {
   nonceOf,
   type Part,
   partsOf,
+  PostedParts,
   postReply,
 } from '../../src/channels/discord/outgoing.js'
 import { snowflakeAt } from '../../src/channels/discord/snowflake.js'
@@ -22,6 +23,8 @@ import { BOT_ID, message, recordingLog, refusal, user } from './samples.js'
 const RUNS = { numRuns: 200 }
 const CREATED_AT = 1_800_000_000_000
 const REQUEST_TOO_LARGE = 40_005
+/** When Discord does not know a nonce any more. */
+const LATER = CREATED_AT + 180_000
 
 function replyOf(more: Partial<OutgoingReply> = {}): OutgoingReply {
   return {
@@ -254,8 +257,10 @@ describe('posting an answer', () => {
   /** Discord, with what is in the thread and in its channel already. */
   function setup(there: APIMessage[] = [], beside: APIMessage[] = []) {
     const posts: Array<[channelId: string, body: RESTPostAPIChannelMessageJSONBody, files: RawFile[]]> = []
-    const listed: unknown[] = []
+    const listed: Array<[channelId: string, after: string]> = []
     const discord = { failsOn: (_index: number): Error | undefined => undefined }
+    const clock = { now: LATER }
+    const posted = new PostedParts()
     const log = recordingLog()
     const post = async (
       channelId: string,
@@ -265,7 +270,7 @@ describe('posting an answer', () => {
       posts.push([channelId, body, files])
       const failure = discord.failsOn(posts.length - 1)
       if (failure) throw failure
-      return message({ channel_id: channelId })
+      return message({ id: `post-${posts.length}`, channel_id: channelId })
     }
     const openThread = async (): Promise<never> => {
       throw refusal(50_013, 403)
@@ -275,14 +280,18 @@ describe('posting an answer', () => {
         api: {
           messagesAfter: async (channelId, after) => {
             listed.push([channelId, after])
-            return channelId === '20' ? there : beside
+            const all = channelId === '20' ? there : beside
+            const begin = all.findIndex(({ id }) => id === after) + 1
+            return all.slice(begin, begin + 100)
           },
         },
         destinations: new Destinations({ post, openThread }, log),
+        posted,
         botId: BOT_ID,
         signal,
+        now: () => clock.now,
       })
-    return { send, posts, listed, discord }
+    return { send, posts, listed, discord, clock }
   }
 
   const ofBot = (content: string): APIMessage => message({ author: user(BOT_ID), content })
@@ -312,10 +321,7 @@ describe('posting an answer', () => {
     ])
     await send({ text: LONG_TEXT, attempt: 2 })
     expect([listed, posts.map(([, { content, nonce }]) => [content, nonce])]).toEqual([
-      [
-        ['20', snowflakeAt(CREATED_AT - 5_000)],
-        ['10', snowflakeAt(CREATED_AT - 5_000)],
-      ],
+      ['10', '20'].map((place) => [place, snowflakeAt(CREATED_AT - 5_000)]),
       [[TWO[1], nonceOf('key:1')]],
     ])
   })
@@ -340,6 +346,49 @@ describe('posting an answer', () => {
     expect(posts).toEqual([])
   })
 
+  it('finds them behind what others have said', async () => {
+    const others = Array.from({ length: 250 }, (_, index) => message({ id: `other-${index}`, content: 'talk' }))
+    const { send, posts, listed } = setup([...others, ofBot(TWO[0] ?? '')])
+    await send({ text: LONG_TEXT, attempt: 2 })
+    expect([posts.map(([, { content }]) => content), listed.filter(([place]) => place === '20')]).toEqual([
+      [TWO[1]],
+      [
+        ['20', snowflakeAt(CREATED_AT - 5_000)],
+        ['20', 'other-99'],
+        ['20', 'other-199'],
+      ],
+    ])
+  })
+
+  it('does not look for them while Discord knows the nonce, and posts again', async () => {
+    const { send, posts, listed, clock } = setup([ofBot('Done')])
+    clock.now = CREATED_AT + 60_000
+    await send({ attempt: 2 })
+    expect([posts.map(([, { nonce }]) => nonce), listed]).toEqual([[nonceOf('key:0')], []])
+  })
+
+  it.each([
+    ['soon', CREATED_AT + 60_000],
+    ['later', LATER],
+  ])('posts no part again that was posted by this process: %s', async (_, now) => {
+    const { send, posts, discord, clock } = setup()
+    clock.now = now
+    discord.failsOn = (index) => (index === 1 ? new Error('socket hang up') : undefined)
+    await send({ text: LONG_TEXT }).catch(String)
+    await send({ text: LONG_TEXT, attempt: 2 })
+    await send({ text: LONG_TEXT, attempt: 3 })
+    expect(posts.map(([, { content }]) => content?.charAt(0))).toEqual(['x', 'y', 'y'])
+  })
+
+  it('does not take a part that belongs to another answer for its own', async () => {
+    const there: APIMessage[] = []
+    const { send, posts } = setup(there)
+    await send({ idempotencyKey: 'other' })
+    there.push({ ...ofBot('Done'), id: 'post-1' })
+    await send({ attempt: 2 })
+    expect(posts.map(([, { nonce }]) => nonce)).toEqual([nonceOf('other:0'), nonceOf('key:0')])
+  })
+
   it('posts all when the thread is not there to be looked at', async () => {
     const posts: string[] = []
     const post = async (channelId: string): Promise<APIMessage> => {
@@ -355,7 +404,9 @@ describe('posting an answer', () => {
       { post, openThread: async () => Promise.reject(new Error('No')) },
       recordingLog(),
     )
-    await postReply(replyOf({ attempt: 2 }), { api, destinations, botId: BOT_ID, signal: new AbortController().signal })
+    const { signal } = new AbortController()
+    const posted = new PostedParts()
+    await postReply(replyOf({ attempt: 2 }), { api, destinations, posted, botId: BOT_ID, signal, now: () => LATER })
     expect(posts).toEqual(['20'])
   })
 
@@ -371,7 +422,8 @@ describe('posting an answer', () => {
       recordingLog(),
     )
     const { signal } = new AbortController()
-    const failure = await postReply(replyOf({ attempt: 2 }), { api, destinations, botId: BOT_ID, signal }).catch(String)
+    const options = { api, destinations, posted: new PostedParts(), botId: BOT_ID, signal, now: () => LATER }
+    const failure = await postReply(replyOf({ attempt: 2 }), options).catch(String)
     expect([failure, posts]).toEqual(['Error: socket hang up', []])
   })
 
@@ -406,6 +458,41 @@ describe('posting an answer', () => {
       ['Done', 2],
       ['Done', 0],
       ['-# Discord takes no files of this size: a.txt, b.txt', 0],
+    ])
+  })
+
+  it('posts the text without files that the network did not take three times, and says so', async () => {
+    const { send, posts, discord } = setup()
+    const directory = makeDirectory({ 'a.txt': 'A', 'b.txt': 'B' })
+    const files = ['a.txt', 'b.txt'].map((path) => ({ path, directory }))
+    discord.failsOn = (index) => (posts[index]?.[2].length ? new Error('socket hang up') : undefined)
+    const failures: unknown[] = []
+    for (const attempt of [1, 2, 3, 4]) failures.push(await send({ files, attempt }).catch(String))
+    expect([failures, posts.map(([, { content, nonce }, sent]) => [content, nonce, sent.length])]).toEqual([
+      ['Error: socket hang up', 'Error: socket hang up', 'Error: socket hang up', undefined],
+      [
+        ...[1, 2, 3].map(() => ['Done', nonceOf('key:0'), 2]),
+        ['Done', nonceOf('key:0'), 0],
+        ['-# Not sent, since the network did not take it: a.txt, b.txt', expect.any(String), 0],
+      ],
+    ])
+  })
+
+  it('says of each part without text which files of it were not sent', async () => {
+    const { send, posts, discord } = setup()
+    const names = Array.from({ length: 10 }, (_, index) => `${index}.txt`)
+    const directory = makeDirectory(Object.fromEntries(names.map((name) => [name, name])))
+    // One of our own more than fits beside them.
+    const text = `Look:\n\`\`\`js\n${'const a = 1\n'.repeat(500)}\`\`\``
+    discord.failsOn = (index) => (posts[index]?.[2].length ? refusal(REQUEST_TOO_LARGE, 413) : undefined)
+    await send({ text, files: names.map((path) => ({ path, directory })) })
+    const notes = posts.filter(([, { content }]) => content?.includes('Discord takes no files'))
+    expect([notes.map(([, { content }]) => content), new Set(notes.map(([, { nonce }]) => nonce)).size]).toEqual([
+      [
+        `-# Discord takes no files of this size: code-1.js, ${names.slice(0, 9).join(', ')}`,
+        '-# Discord takes no files of this size: 9.txt',
+      ],
+      2,
     ])
   })
 

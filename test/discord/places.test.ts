@@ -43,9 +43,7 @@ describe('places', () => {
       channel({ id: '20', type: ChannelType.PrivateThread, parent_id: '10', guild_id: '5' }),
     )
     const facts = { id: '20', type: ChannelType.PrivateThread, guildId: '5', parentId: '10' }
-    expect([places.isKnown('20'), await places.get('20'), await places.get('20'), places.isKnown('20'), asked]).toEqual(
-      [false, facts, facts, true, ['20']],
-    )
+    expect([await places.get('20'), await places.get('20'), asked]).toEqual([facts, facts, ['20']])
   })
 
   it('are in the server that a message came from when the API does not say it', async () => {

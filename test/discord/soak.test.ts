@@ -35,7 +35,7 @@ done
 printf '{"type":"result","subtype":"success","is_error":false,"session_id":"%s","result":"About %s"}\\n' "$id" "$name"
 `
 
-const timeout = 60_000 + MESSAGES * 100
+const timeout = 60_000 + MESSAGES * 200
 
 it(
   `answers ${MESSAGES} messages in ${CHANNELS} channels once and in order`,

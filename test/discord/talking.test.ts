@@ -143,6 +143,22 @@ describe.concurrent('what is said to the bot', () => {
     expect([answersIn(discord, id), answersIn(discord, waiting.id)]).toEqual([['You said: quick'], ['late']])
   })
 
+  it('stores what is said while the thread of another message waits for Discord', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const { discord, channel, gateway } = await openScene(onTestFinished)
+    const opening = 'POST /channels/:id/messages/:id/threads'
+    discord.fail(opening, { kind: 'rate-limit', retryAfterMs: 60_000 })
+    const first = discord.say(discord.owner, channel.id, 'one', { mentions: [discord.bot] })
+    await until(() => discord.requestsTo(opening).length > 0, 'the thread to wait')
+    const second = discord.say(discord.owner, channel.id, 'two', { mentions: [discord.bot] })
+    await expect
+      .poll(async () => (await gateway.store.inbox.findByPlatformId('discord', second.id))?.text, { timeout: 20_000 })
+      .toBe('two')
+    expect(discord.threadOf(first.id)).toBeUndefined()
+  })
+
   it('answers a bare mention with the help, where it stands', async ({ expect, onTestFinished }) => {
     const { stage, discord, channel } = await openScene(onTestFinished)
     const message = discord.say(discord.owner, channel.id, '', { mentions: [discord.bot] })

@@ -1,7 +1,7 @@
 import { ChannelType, PermissionFlagsBits } from 'discord.js'
 import { describe, it } from 'vitest'
 import type { FakeDiscord } from './fake-discord.js'
-import { answered, answersIn, beginThread, openScene, type Scene, steps, until } from './stage.js'
+import { answered, answersIn, beginThread, liveIn, openScene, type Scene, steps, until } from './stage.js'
 
 /** What the bot said in a channel, each with the message that it replies to. */
 function repliesIn(discord: FakeDiscord, channelId: string) {
@@ -17,6 +17,20 @@ async function beginHeld({ stage, discord, channel }: Scene): Promise<string> {
   const { id } = discord.say(discord.owner, channel.id, text, { mentions: [discord.bot] })
   await until(() => stage.journal().length === 1 && discord.threadOf(id), 'a turn')
   return id
+}
+
+/** A mention that is worked on, with a live message in its thread, and another message that waits there. */
+async function beginLive({ discord, channel }: Scene): Promise<string> {
+  const text = steps({ text: 'I begin, ' }, { hold: 'it' }, { text: 'I end.' })
+  const { id } = discord.say(discord.owner, channel.id, text, { mentions: [discord.bot] })
+  await until(() => liveIn(discord, id), 'a live message')
+  const next = discord.say(discord.owner, id, 'and next')
+  await until(() => discord.reactionsOn(next.id).length > 0, 'the next to be taken')
+  return id
+}
+
+function notSent({ stage }: Scene): string[] {
+  return stage.logged.filter((line) => line.includes('reply.not-sent'))
 }
 
 describe.concurrent('threads', () => {
@@ -166,6 +180,85 @@ describe.concurrent('threads', () => {
     stage.release('it')
     await answered(discord, channel.id)
     expect([repliesIn(discord, channel.id), answersIn(discord, id)]).toEqual([[['the answer', id]], []])
+  })
+
+  it('answers once beside a thread that was locked under a live message, and goes on', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const scene = await openScene(onTestFinished)
+    const { stage, discord, channel } = scene
+    const id = await beginLive(scene)
+    discord.archive(id, { isLocked: true })
+    stage.release('it')
+    await answered(discord, channel.id, 2)
+    expect([repliesIn(discord, channel.id), notSent(scene), stage.journal().length]).toEqual([
+      [
+        ['I begin, I end.', id],
+        ['You said: and next', id],
+      ],
+      [],
+      2,
+    ])
+  })
+
+  it('answers once in the channel when a thread is gone with its first message and a live message, and goes on', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const scene = await openScene(onTestFinished)
+    const { stage, discord, channel } = scene
+    const id = await beginLive(scene)
+    const first = discord.message(id)
+    discord.deleteChannel(id)
+    if (first) discord.delete(first)
+    stage.release('it')
+    await answered(discord, channel.id, 2)
+    expect([answersIn(discord, channel.id), notSent(scene), stage.journal().length]).toEqual([
+      ['I begin, I end.', 'You said: and next'],
+      [],
+      2,
+    ])
+  })
+
+  it('opens the thread later when Discord fails to open it, instead of giving it up', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const scene = await openScene(onTestFinished)
+    const { discord, channel } = scene
+    // The client tries each three times more.
+    discord.fail('POST /channels/:id/messages/:id/threads', { kind: 'status', status: 500 }, 8)
+    const { id } = discord.say(discord.owner, channel.id, 'hello', { mentions: [discord.bot] })
+    await answered(discord, id)
+    discord.say(discord.owner, id, 'and now?')
+    await answered(discord, id, 2)
+    expect([answersIn(discord, id), answersIn(discord, channel.id)]).toEqual([
+      ['You said: hello', 'You said: and now?'],
+      [],
+    ])
+  })
+
+  it('takes /stop as a reply beside a thread that could not be opened for the conversation there', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const { stage, discord, channel } = await openScene(onTestFinished, ({ discord, channel }) => {
+      discord.deny(channel.id, PermissionFlagsBits.CreatePublicThreads)
+      return {}
+    })
+    discord.say(discord.owner, channel.id, 'hello', { mentions: [discord.bot] })
+    await answered(discord, channel.id)
+    const replyTo = discord.messagesIn(channel.id).at(-1)
+    if (!replyTo) throw new Error('There is no answer')
+    discord.say(discord.owner, channel.id, steps({ hold: 'never' }), { replyTo })
+    await until(() => stage.journal().length === 2, 'a turn')
+    discord.say(discord.owner, channel.id, '/stop', { replyTo })
+    const stopped = await until(
+      () => answersIn(discord, channel.id).find((text) => text.startsWith('Stopped') || text.startsWith('Nothing')),
+      'the answer to /stop',
+    )
+    expect([stopped, stage.alive()]).toEqual([expect.stringMatching(/^Stopped claude after \d+ s\.$/), []])
   })
 
   it('answers in a new thread when the channel of the first one is used again', async ({ expect, onTestFinished }) => {

@@ -66,6 +66,7 @@ async function setup(setupOptions: SetupOptions = {}) {
           }),
       }),
       onSettled: () => {},
+      onCancelled: () => {},
       onEvents: () => {},
       onStep: (step) => steps.push(step),
       log: {
@@ -101,7 +102,7 @@ async function setup(setupOptions: SetupOptions = {}) {
     },
     /** The turn with this number, from 1, once it has begun. */
     turn: async (number: number): Promise<OpenTurn> => {
-      await expect.poll(() => turns.length).toBeGreaterThanOrEqual(number)
+      await expect.poll(() => turns.length, { timeout: 10_000 }).toBeGreaterThanOrEqual(number)
       const turn = turns[number - 1]
       if (!turn) throw new Error(`There is no turn ${number}`)
       return turn
@@ -538,7 +539,12 @@ describe('a lease', () => {
     ['stops', false],
     ['answers all the same', true],
   ])('that went to another gateway ends the turn, which writes nothing even if it %s', async (_, isDeaf) => {
-    const { store, clock, queueOf, say, turn, idle, replies, stateOf } = await setup({ leaseMs: 60, isDeaf })
+    const cancelled: Work[] = []
+    const { store, clock, queueOf, say, turn, idle, replies, stateOf } = await setup({
+      leaseMs: 60,
+      isDeaf,
+      onCancelled: (work) => cancelled.push(work),
+    })
     const messageId = await say('a', 'hello')
     const { signal, runId, work, finish } = await turn(1)
     const other = queueOf('g2')
@@ -561,6 +567,7 @@ describe('a lease', () => {
       session: await store.sessions.get(conversationId),
       theirs: theirs && (await other.renew(theirs)),
       wasInterrupted: theirs?.wasInterrupted,
+      cancelled,
     }).toEqual({
       replies: [],
       message: 'open',
@@ -568,7 +575,34 @@ describe('a lease', () => {
       session: undefined,
       theirs: 'held',
       wasInterrupted: true,
+      cancelled: [],
     })
+  })
+
+  it('that went to another gateway ends what is shown of the turn here', async () => {
+    const shown: string[] = []
+    const { store, clock, queueOf, say, turn, idle } = await setup({
+      leaseMs: 60,
+      onEvents: (_work, _runId, events) => {
+        shown.push(...events.map(({ event }) => event.type))
+      },
+    })
+    await say('a', 'hello')
+    const { runId, signal, listener } = await turn(1)
+    signal.addEventListener('abort', () => {
+      // Together, so that the last one waits to be written.
+      listener.onEvent({ type: 'thinking', content: 'Hm', timestamp: 1 })
+      listener.onEvent({ type: 'complete', result: failed('cancelled', 'It was stopped.'), timestamp: 2 })
+    })
+    await expect
+      .poll(() => {
+        clock.now += 61
+        return queueOf('g2').claim([CHANNEL])
+      })
+      .toBeDefined()
+    await expect.poll(() => signal.aborted).toEqual(true)
+    await idle()
+    expect([shown, (await store.runs.get(runId))?.state]).toEqual([['thinking', 'complete'], 'interrupted'])
   })
 
   it('that cannot be renewed before it ends stops the turn, which is then done again', async () => {
@@ -681,6 +715,22 @@ describe('cancelling', () => {
     await store.inbox.requestCancel(messageId)
     await idle()
     expect([await stateOf(messageId), await replies()]).toEqual(['cancelled', []])
+  })
+
+  it('is told of those that were stopped by hand, and of no others', async () => {
+    const cancelled: string[] = []
+    const onCancelled = ({ message }: Work) => {
+      cancelled.push(message.text)
+    }
+    const { worker, say, turn, turns } = await setup({ onCancelled })
+    for (const text of ['stopped', 'answered', 'failed', 'handed back']) await say(text, text)
+    await turn(4)
+    const find = (text: string) => turns.find(({ work }) => work.message.text === text)
+    await worker.cancel(find('stopped')?.work.claim.conversationId ?? '')
+    find('answered')?.finish(succeeded('hi'))
+    find('failed')?.finish(failed('auth', 'Not logged in'))
+    await worker.stop(0)
+    expect([cancelled, find('handed back')?.signal.aborted]).toEqual([['stopped'], true])
   })
 })
 

@@ -366,11 +366,17 @@ export function describeRecordsContract(engine: TestEngine): void {
       const { store, turn } = await createTurns(engine)
       await turn('a', { sessionId: 'open' })
       await turn('direct', { sessionId: 'private' }, { isPrivate: true })
-      const ids = async (conversationId: string) =>
+      // Who does not know that it is private does not make it public.
+      await turn('direct', { sessionId: 'private' })
+      const ids = async (conversationId: string | undefined) =>
         (await store.runs.sessions({ conversationId, directory: '/srv', since: 0 }, 9)).map(
           ({ sessionId }) => sessionId,
         )
-      expect([await ids('a'), await ids('direct')]).toEqual([['open'], ['private', 'open']])
+      expect([await ids('a'), await ids('direct'), await ids(undefined)]).toEqual([
+        ['open'],
+        ['private', 'open'],
+        ['open'],
+      ])
     })
 
     it('is sessions of one directory alone', async () => {
@@ -615,10 +621,10 @@ export function describeRecordsContract(engine: TestEngine): void {
   describe('what a channel must still know', () => {
     it('is its last word, under each name and of each channel', async () => {
       const { channelValues } = (await createStage(engine)).store
-      await channelValues.set(CHANNEL, 'cursor', '1', NOW)
-      await channelValues.set(CHANNEL, 'cursor', `it's "2" 🙂`, NOW + 1)
-      await channelValues.set(CHANNEL, 'other', '3', NOW)
-      await channelValues.set('mail', 'cursor', '4', NOW)
+      await channelValues.set(CHANNEL, 'cursor', '1')
+      await channelValues.set(CHANNEL, 'cursor', `it's "2" 🙂`)
+      await channelValues.set(CHANNEL, 'other', '3')
+      await channelValues.set('mail', 'cursor', '4')
       expect([
         await channelValues.get(CHANNEL, 'cursor'),
         await channelValues.get(CHANNEL, 'other'),
@@ -643,12 +649,15 @@ export function describeRecordsContract(engine: TestEngine): void {
       expect(claims.filter(Boolean)).toEqual([true])
     })
 
-    it('is not claimed any more when it was set, and stays', async () => {
+    it('may have the name of a claim, and is another thing', async () => {
       const { channelValues } = (await createStage(engine)).store
-      await channelValues.set(CHANNEL, 'cursor', '1', NOW)
-      expect([await channelValues.claim(CHANNEL, 'cursor', NOW), await channelValues.get(CHANNEL, 'cursor')]).toEqual([
-        false,
+      await channelValues.set(CHANNEL, 'one', '1')
+      const claims = [await channelValues.claim(CHANNEL, 'one', NOW), await channelValues.claim(CHANNEL, 'one', NOW)]
+      await channelValues.claim(CHANNEL, 'two', NOW)
+      expect([claims, await channelValues.get(CHANNEL, 'one'), await channelValues.get(CHANNEL, 'two')]).toEqual([
+        [true, false],
         '1',
+        undefined,
       ])
     })
 
@@ -656,13 +665,14 @@ export function describeRecordsContract(engine: TestEngine): void {
       const { channelValues } = (await createStage(engine)).store
       await channelValues.claim(CHANNEL, 'old', NOW)
       await channelValues.claim(CHANNEL, 'new', NOW + 1)
-      await channelValues.set(CHANNEL, 'cursor', '1', NOW)
+      // Also when it looks like a claim of old.
+      await channelValues.set(CHANNEL, 'cursor', 'claimed')
       await channelValues.forgetClaims(NOW + 1)
       expect([
         await channelValues.claim(CHANNEL, 'old', NOW + 2),
         await channelValues.claim(CHANNEL, 'new', NOW + 2),
         await channelValues.get(CHANNEL, 'cursor'),
-      ]).toEqual([true, false, '1'])
+      ]).toEqual([true, false, 'claimed'])
     })
   })
 }

@@ -247,7 +247,7 @@ export function describeStoreContract(engine: TestEngine): void {
         11,
       )
       await store.runs.begin({ ...RUN, id: 'r2', directory: '/srv' }, 12)
-      await store.channelValues.set(CHANNEL, 'cursor', '5', 13)
+      await store.channelValues.set(CHANNEL, 'cursor', '5')
       expect([before, await store.conversations.get('t'), await store.runs.get('r2')]).toEqual([
         {
           conversation: { ...conversation, projectId: 'site', backend: 'codex', model: 'large' },

@@ -15,7 +15,6 @@ import {
 
 /** Of https://discord.com/developers/docs/topics/opcodes-and-status-codes#json */
 export const UNKNOWN_CHANNEL = 10003
-export const UNKNOWN_MEMBER = 10007
 export const UNKNOWN_MESSAGE = 10008
 export const ALREADY_ACKNOWLEDGED = 40060
 export const MISSING_ACCESS = 50001

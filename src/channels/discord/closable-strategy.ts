@@ -13,6 +13,15 @@ export class ClosableStrategy extends SimpleShardingStrategy {
     private readonly left: AbortSignal,
   ) {
     super(manager)
+    const { retrieveSessionInfo, updateSessionInfo } = manager.options
+    const ended = new Set<number>()
+    // When a session ends right after it was resumed, discord.js still looks into it, and would throw where nobody catches.
+    manager.options.retrieveSessionInfo = (shardId) => (ended.has(shardId) ? null : retrieveSessionInfo(shardId))
+    manager.options.updateSessionInfo = (shardId, session) => {
+      if (!session) return void ended.add(shardId)
+      ended.delete(shardId)
+      return updateSessionInfo(shardId, session)
+    }
   }
 
   override async connect(): Promise<void> {
