@@ -96,6 +96,8 @@ program
     }
     const log = openLog(config, 'info')
     await start({ config, environment, log, stdout: process.stdout, signal: stop.signal })
+    // Requests that a platform has not answered must not keep us here.
+    process.exit()
   })
 
 program

@@ -34,10 +34,22 @@ describe('renderForDiscord', () => {
   })
 
   it.each([
-    [[`${FENCE}js`, 'code', `${FENCE} and **this**`, 'More'], [`${FENCE}js`, 'code', FENCE, 'and **this**', 'More']],
-    [[`${FENCE} one two three`, 'code', FENCE], [FENCE, 'one two three', 'code', FENCE]],
-    [[`${FENCE}ts title="a b.ts" {1,3}`, 'code', FENCE], [`${FENCE}ts`, 'code', FENCE]],
-    [[`${FENCE}ts src/a.ts`, 'code', FENCE], [`${FENCE}ts`, 'code', FENCE]],
+    [
+      [`${FENCE}js`, 'code', `${FENCE} and **this**`, 'More'],
+      [`${FENCE}js`, 'code', FENCE, 'and **this**', 'More'],
+    ],
+    [
+      [`${FENCE} one two three`, 'code', FENCE],
+      [FENCE, 'one two three', 'code', FENCE],
+    ],
+    [
+      [`${FENCE}ts title="a b.ts" {1,3}`, 'code', FENCE],
+      [`${FENCE}ts`, 'code', FENCE],
+    ],
+    [
+      [`${FENCE}ts src/a.ts`, 'code', FENCE],
+      [`${FENCE}ts`, 'code', FENCE],
+    ],
   ])('loses no word on the line of a fence: %j', (given, shown) => {
     expect(render(...given)).toEqual(shown)
   })
