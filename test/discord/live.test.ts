@@ -35,6 +35,7 @@ async function answerOf(scene: Scene, list: object[], count = 1): Promise<APIMes
   const { discord, channel } = scene
   const { id } = discord.say(discord.owner, channel.id, steps(...list), { mentions: [discord.bot] })
   await answered(discord, id, count)
+  await until(() => !liveIn(discord, id), 'the live message is gone')
   return discord.messagesIn(id).filter(({ author }) => author.id === discord.bot.id)
 }
 
