@@ -1,5 +1,5 @@
 /**
- * Runs the benchmarks: `tsx bench/run.ts [--pairs 20] [--only cold-turn,translation,stream-memory,queue,gateway]`.
+ * Runs the benchmarks: `tsx bench/run.ts [--pairs 20] [--only cold-turn,translation,stream-memory,queue,gateway,streams]`.
  *
  * A whole run writes `bench/results.json`; a shortened one only prints. It is a report: a goal that does not hold is
  * told, not failed on.
@@ -13,6 +13,7 @@ import { type BenchOptions, type Measurement, renderTable } from './measurement.
 import { measureGatewayCost } from './gateway-cost.js'
 import { measureQueueSpeed } from './queue-speed.js'
 import { measureStreamMemory } from './stream-memory.js'
+import { measureStreams } from './streams.js'
 import { measureTranslationSpeed } from './translation-speed.js'
 
 const FEWEST_PAIRS = 20
@@ -23,6 +24,7 @@ const benchmarks: Record<string, (options: BenchOptions) => Promise<Measurement[
   'stream-memory': measureStreamMemory,
   queue: measureQueueSpeed,
   gateway: measureGatewayCost,
+  streams: measureStreams,
   'cold-turn': measureColdTurns,
 }
 

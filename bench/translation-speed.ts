@@ -44,7 +44,14 @@ export async function measureTranslationSpeed({ signal, progress }: BenchOptions
 }
 
 function timeTranslation(name: BackendName, bytes: Buffer): number {
-  const turn: Turn = { prompt: 'x', systemPrompt: '', allowedTools: [], workingDir: '/', maxTurns: 0 }
+  const turn: Turn = {
+    prompt: 'x',
+    systemPrompt: '',
+    allowedTools: [],
+    workingDir: '/',
+    maxTurns: 0,
+    isUntrusted: false,
+  }
   const config = { cliPath: name, workingDir: '/', queryTimeoutMs: 1, allowedTools: [], maxTurns: 0 }
   let events = 0
   const startedAt = performance.now()

@@ -27,6 +27,7 @@ import { callShell, refuse, say } from './model-replies.js'
 import type { ModelReply } from './protocols/types.js'
 import { cannot } from './results.js'
 import { Sleeper } from './sleeper.js'
+import { untrusted } from './untrusted-case.js'
 
 const prompt = 'Please say something.'
 const answer = 'Something, said by the scripted model.'
@@ -296,7 +297,7 @@ const maxTurns: Case = {
 
 export const cases: Case[] = [
   ...[plain, streaming, toolCall, resume, unknownSession, ...modelErrors, timeout, cancel, longPrompt, ...prompts],
-  ...[systemPrompt, changedSystemPrompt, unlistedTool, maxTurns],
+  ...[systemPrompt, changedSystemPrompt, unlistedTool, maxTurns, untrusted],
   ...gatewayCases,
 ]
 

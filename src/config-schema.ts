@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import { z } from 'zod'
 import { DEFAULT_IDLE_TIMEOUT_MS } from './backends/cli-backend.js'
 import { BACKEND_NAMES } from './backends/types.js'
@@ -31,6 +32,14 @@ const backend = () =>
     error: ({ input }) =>
       typeof input === 'string' ? `Unknown backend ${quote(input)}. Known: ${BACKEND_NAMES.join(', ')}` : undefined,
   })
+/** As the HTTP API calls them, too. */
+const provider = () =>
+  z
+    .preprocess((name) => (name === 'claudecode' ? 'claude' : name), backend())
+    .meta({
+      type: 'string',
+      enum: ['claudecode', ...BACKEND_NAMES],
+    })
 const list = () =>
   z.union([z.array(z.string()), z.string().transform(splitList)], { error: 'must be a list of texts, or one text' })
 
@@ -61,6 +70,19 @@ const mimeType = () =>
     .string()
     .regex(/^[a-z0-9][a-z0-9.+-]*\/(\*|[a-z0-9][a-z0-9.+-]*)$/i, {
       error: ({ input }) => `${quote(input)} is no MIME type, such as image/png, and no kind of them, such as image/*`,
+    })
+    .toLowerCase()
+
+const directories = () =>
+  z.union([z.array(text()).min(1), z.string().transform(splitList).pipe(z.array(text()).min(1))], {
+    error: 'must be a list of directories',
+  })
+
+const allowedHost = () =>
+  z
+    .string()
+    .refine(isHostAndPort, {
+      error: ({ input }) => `${quote(input)} is no host, such as gateway.example or gateway.example:8443`,
     })
     .toLowerCase()
 
@@ -107,6 +129,7 @@ const hookSchema = z
   .meta({ oneOf: [{ required: ['command'] }, { required: ['url'] }] })
 
 const projectSchema = z.strictObject({
+  name: text().exactOptional().describe('A name for people; left out, the id.'),
   directory: text().describe("Where the agent works. A relative path begins at this file's directory."),
   backend: backend().exactOptional().describe('The agent of this project; left out, that of agentBackend.'),
   model: text().exactOptional().describe("The model, by the agent's own name for it."),
@@ -115,6 +138,10 @@ const projectSchema = z.strictObject({
   maxTurns: maxTurnsSchema
     .exactOptional()
     .describe('How many times the agent may go back to its model within one turn.'),
+  isUntrusted: z
+    .boolean()
+    .exactOptional()
+    .describe('Whether nothing in its directory may configure the agent, or run by itself.'),
   discordChannels: snowflakes()
     .exactOptional()
     .describe('Ids of the Discord channels whose conversations work in this project.'),
@@ -145,7 +172,9 @@ export const discordTokenSchema = text().refine((token) => problemOfToken(token)
 /** What the configuration file may hold; the environment has the same values under the names of `VARIABLES`. */
 export const settingsSchema = z.strictObject({
   $schema: z.string().exactOptional().describe('Where the JSON Schema of this file is, for editors.'),
-  agentBackend: backend().default('claude').describe('The agent that answers.'),
+  agentBackend: backend()
+    .exactOptional()
+    .describe('The agent that answers. Left out, that of codeAgentDefault, else claude.'),
   backendCliPath: text()
     .exactOptional()
     .describe('The executable of that agent: a name looked up in PATH, or a path. Left out, the name of the agent.'),
@@ -232,6 +261,27 @@ export const settingsSchema = z.strictObject({
     })
     .prefault(DEFAULT_ATTACHMENT_TYPES)
     .describe('The kinds of files that are taken with a message, as image/png or image/*. Empty: none.'),
+  codeAgentDefault: provider().exactOptional().describe('The agent of new projects. Left out, that of agentBackend.'),
+  projectRoots: directories()
+    .exactOptional()
+    .describe(
+      'The directories in which projects may be made by the HTTP API and the command line; new ones go into the first. Left out, projects in the data directory.',
+    ),
+  templateDir: text().exactOptional().describe('A directory of your own project templates, a directory each.'),
+  httpEnabled: z.boolean().default(true).describe('Whether the gateway serves the HTTP API.'),
+  httpHost: text()
+    .refine((host) => isIP(host) !== 0 || isHostName(host), {
+      error: 'must be an address or a host name, such as 127.0.0.1, without http:// and without a port',
+    })
+    .default('127.0.0.1')
+    .describe('The address on which the HTTP API listens.'),
+  httpPort: whole(0, 65_535).default(7433).describe('The port on which the HTTP API listens. 0: any that is free.'),
+  httpAllowedHosts: z
+    .union([z.array(allowedHost()), z.string().transform(splitList).pipe(z.array(allowedHost()))], {
+      error: 'must be a list of hosts, such as gateway.example or gateway.example:8443',
+    })
+    .prefault([])
+    .describe('Further names under which the HTTP API is reached, as behind a proxy: host or host:port.'),
 })
 
 export type HookConfig = z.output<typeof hookSchema>
@@ -274,6 +324,13 @@ export const VARIABLES: Record<
   discordApiUrl: { name: 'DISCORD_API_URL', read: asText },
   attachmentMaxMb: { name: 'ATTACHMENT_MAX_MB', read: asNumber },
   attachmentTypes: { name: 'ATTACHMENT_TYPES', read: splitList },
+  codeAgentDefault: { name: 'CODE_AGENT_DEFAULT', read: asText },
+  projectRoots: { name: 'PROJECT_ROOTS', read: splitList },
+  templateDir: { name: 'TEMPLATE_DIR', read: asText },
+  httpEnabled: { name: 'HTTP_ENABLED', read: asBoolean },
+  httpHost: { name: 'HTTP_HOST', read: asText },
+  httpPort: { name: 'HTTP_PORT', read: asNumber },
+  httpAllowedHosts: { name: 'HTTP_ALLOWED_HOSTS', read: splitList },
 }
 
 /** The JSON Schema of the configuration file, as `aetheel.schema.json` holds it. */
@@ -316,4 +373,14 @@ function problemOfToken(token: string): string | undefined {
 function isPostgresUrl(url: string): boolean {
   // A URL may leave out the host for the local socket, which `URL` refuses when there is a user.
   return /^postgres(ql)?:\/\/./i.test(url) && URL.canParse(url.replace('@/', '@localhost/'))
+}
+
+function isHostName(host: string): boolean {
+  return host.length <= 253 && /^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/i.test(host)
+}
+
+/** As it stands in a URL: an IPv6 address has brackets. */
+function isHostAndPort(text: string): boolean {
+  const [, inBrackets, host = '', port = '0'] = /^(?:\[([^\]]*)\]|([^:]*))(?::(\d{1,5}))?$/.exec(text) ?? []
+  return (inBrackets === undefined ? isHostName(host) : isIP(inBrackets) === 6) && Number(port) <= 65_535
 }

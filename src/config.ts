@@ -17,7 +17,10 @@ import { GatewayError } from './errors.js'
 import type { LogLevel } from './log.js'
 
 export interface GatewayConfig {
+  /** Of conversations in channels. */
   agentBackend: BackendName
+  /** Of new projects. */
+  codeAgentDefault: BackendName
   /** For `agentBackend` only; every other agent is looked up by its own name. */
   backendCliPath: string
   /** For `agentBackend` only. */
@@ -64,6 +67,16 @@ export interface GatewayConfig {
   attachmentMaxMb: number
   /** MIME types in lower case, or `image/*`. */
   attachmentTypes: string[]
+  /** Absolute; at least one. Projects that the HTTP API or the command line makes are inside of them, new ones in the first. */
+  projectRoots: string[]
+  /** The operator's own templates. */
+  templateDir?: string
+  httpEnabled: boolean
+  httpHost: string
+  /** 0 for any that is free. */
+  httpPort: number
+  /** Beside those that need no mention: `host` or `host:port`, in lower case. */
+  httpAllowedHosts: string[]
   /** The data directory, as an absolute path. It need not exist yet. */
   home: string
   /** The file that was read, as an absolute path. */
@@ -74,12 +87,14 @@ export interface GatewayConfig {
 
 export interface ProjectConfig {
   id: string
+  name?: string
   directory: string
   backend?: BackendName
   model?: string
   allowedTools?: string[]
   queryTimeoutMs?: number
   maxTurns?: number
+  isUntrusted?: boolean
   /** Ids of the Discord channels whose conversations work in it; none is in two projects. */
   discordChannels?: string[]
 }
@@ -136,11 +151,17 @@ export function loadConfigWithSources(
     throw new GatewayError('config_invalid', problems.join('\n'))
   }
   const { $schema: _, ...settings } = parsed.data
+  // Each stands in for the other.
+  const agentBackend = settings.agentBackend ?? settings.codeAgentDefault ?? 'claude'
+  const chosen = { agentBackend, codeAgentDefault: settings.codeAgentDefault ?? agentBackend }
   const sourceOf = (name: SettingName): SettingSource =>
     !(name in given) ? 'default' : name in fromEnvironment ? 'environment' : 'file'
   const config = {
     ...settings,
-    ...resolvePaths(settings, env, (name) => (configFile && sourceOf(name) === 'file' ? dirname(configFile) : '.')),
+    ...chosen,
+    ...resolvePaths({ ...settings, ...chosen }, env, (name) =>
+      configFile && sourceOf(name) === 'file' ? dirname(configFile) : '.',
+    ),
     home: dataDirectory(env),
     ...(configFile !== undefined && { configFile }),
     warnings,
@@ -150,10 +171,13 @@ export function loadConfigWithSources(
 
 /** `baseOf` says where a relative path of a setting begins. */
 function resolvePaths(
-  settings: Settings,
+  settings: Settings & { agentBackend: BackendName },
   env: NodeJS.ProcessEnv,
   baseOf: (name: SettingName) => string,
-): Pick<GatewayConfig, 'backendCliPath' | 'workingDir' | 'promptDir' | 'hooks' | 'projects'> {
+): Pick<
+  GatewayConfig,
+  'backendCliPath' | 'workingDir' | 'promptDir' | 'hooks' | 'projects' | 'projectRoots' | 'templateDir'
+> {
   const pathOf = (name: SettingName, path: string): string => resolve(baseOf(name), expandHome(path, env))
   // A name without a slash is looked up in PATH.
   const executableOf = (name: SettingName, command: string): string =>
@@ -171,6 +195,10 @@ function resolvePaths(
       ...project,
       directory: pathOf('projects', project.directory),
     })),
+    projectRoots: (settings.projectRoots ?? [join(dataDirectory(env), 'projects')]).map((root) =>
+      pathOf('projectRoots', root),
+    ),
+    ...(settings.templateDir !== undefined && { templateDir: pathOf('templateDir', settings.templateDir) }),
   }
 }
 

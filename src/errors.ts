@@ -3,13 +3,23 @@ export const ERROR_CODES = {
   backend_missing: { status: 503 },
   backend_unknown: { status: 404 },
   config_invalid: { status: 500 },
+  conflict: { status: 409 },
+  forbidden: { status: 403 },
   gateway_running: { status: 409 },
   gateway_unavailable: { status: 503 },
+  host_unknown: { status: 421 },
+  http_unavailable: { status: 503 },
+  internal: { status: 500 },
   not_found: { status: 404 },
+  overloaded: { status: 503 },
   request_invalid: { status: 400 },
   store_corrupt: { status: 500 },
   store_full: { status: 507 },
   store_unavailable: { status: 503 },
+  too_large: { status: 413 },
+  too_many: { status: 429 },
+  unauthorized: { status: 401 },
+  unsupported_media: { status: 415 },
 } as const satisfies Record<string, { status: number }>
 
 export type ErrorCode = keyof typeof ERROR_CODES

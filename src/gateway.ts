@@ -5,14 +5,18 @@ import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Archive } from './archive/archive.js'
-import { createBackend, resolveBackendName } from './backends/registry.js'
+import { BackendRegistry, createBackend } from './backends/registry.js'
 import { BACKEND_NAMES, type BackendName } from './backends/types.js'
 import { channelHost } from './channel-host.js'
 import type { Acceptance, Channel, ChannelHost } from './channels/types.js'
 import { backendConfig, type GatewayConfig } from './config.js'
+import { CredentialStore } from './credentials/credential-store.js'
+import { KeyRing } from './credentials/key-ring.js'
+import { createScrubber, type Scrubber } from './credentials/scrubber.js'
 import { ConversationCommands } from './conversation/conversation-commands.js'
 import { GatewayError, messageOf } from './errors.js'
 import type { Log } from './log.js'
+import { createMetrics, type Metrics, storeOperation } from './metrics.js'
 import { makePrivateDirectory } from './private-directory.js'
 import { startGuardian } from './processes/guardian.js'
 import type { ProcessOwner } from './processes/process-owner.js'
@@ -20,21 +24,26 @@ import { endOrphans, isProcessAlive, thisProcess } from './processes/reaper.js'
 import { removeRunDirectories } from './processes/run-directory.js'
 import { MarkdownConfigLoader } from './prompt/markdown-config-loader.js'
 import { SystemPromptAssembler } from './prompt/system-prompt-assembler.js'
-import { Queue, type Work } from './queue/queue.js'
+import { Queue } from './queue/queue.js'
 import { Sender } from './queue/sender.js'
-import { type Step, type TurnPlan, Worker } from './queue/worker.js'
-import { chooseAgent } from './runtime/agent-choice.js'
+import { type Step, Worker } from './queue/worker.js'
 import { AgentRuntime } from './runtime/agent-runtime.js'
+import { CommandRuntime } from './runtime/command-runtime.js'
 import { HookManager } from './runtime/hook-manager.js'
 import { SessionManager } from './runtime/session-manager.js'
 import type { Message } from './store/inbox.js'
 import type { GatewayRecord } from './store/ledger.js'
 import { openStore, type Store } from './store/store.js'
+import { StreamHub } from './streams/stream-hub.js'
+import { planCommand, planTurn } from './turn-plans.js'
 
 export interface GatewayDependencies {
   environment: NodeJS.ProcessEnv
   log: Log
   channels: Channel[]
+  /** Knows every secret that must not be told. */
+  scrubber?: Scrubber
+  metrics?: Metrics
   /** Serves this conversation alone, and leaves the others to a gateway that stays. */
   address?: string
   /** Hears of each step of each message. */
@@ -45,6 +54,13 @@ export interface Gateway {
   id: string
   store: Store
   queue: Queue
+  agents: BackendRegistry
+  credentials: CredentialStore
+  metrics: Metrics
+  /** The events of messages, from the first one and as they come. */
+  streams: StreamHub
+  /** Ends the work on a message, or takes it out. Contract: `asked` when another gateway works on it. */
+  cancel(messageId: string): Promise<'stopped' | 'dropped' | 'asked' | 'finished'>
   /** Looks for work and replies now; for whoever changed the queue from outside. */
   wake(): void
   /** As a channel would: for a channel's messages that come another way. */
@@ -84,7 +100,15 @@ export async function startGateway(config: GatewayConfig, dependencies: GatewayD
 
 async function compose(
   config: GatewayConfig,
-  { environment, log, channels, address, onStep = () => {} }: GatewayDependencies,
+  {
+    environment,
+    log,
+    channels,
+    scrubber = createScrubber(),
+    metrics = createMetrics({ now: Date.now }),
+    address,
+    onStep = () => {},
+  }: GatewayDependencies,
   onClose: (closer: () => Promise<void>) => void,
 ): Promise<Omit<Gateway, 'stop'>> {
   const now = Date.now
@@ -96,7 +120,10 @@ async function compose(
     stoppingSince ??= now()
     return Math.max(0, config.drainTimeoutMs - (now() - stoppingSince))
   }
-  const store = await openStore({ file: databaseFile(config), databaseUrl: config.databaseUrl }, log)
+  const location = { file: databaseFile(config), databaseUrl: config.databaseUrl }
+  const store = await openStore(location, log, (kind, durationMs) => {
+    metrics.storeAnswered(storeOperation(kind), durationMs)
+  })
   onClose(() => store.close())
   // Whoever may write there may also put a configuration file there, which names executables.
   if (isOpenToOthers(config.home)) log.warn('home.open-to-others', { home: config.home, advice: 'chmod go-w' })
@@ -112,11 +139,16 @@ async function compose(
   const record = { ...self, id, startedAt: now(), seenAt: now() }
   await store.ledger.announceGateway(record)
   onClose(() => store.ledger.removeGateway(id))
-  for (const project of config.projects) await store.projects.put(project)
+  await keepProjects(config, store, now())
+  const keyRing = new KeyRing({ home: config.home, masterKey: environment['AETHEEL_MASTER_KEY'] })
+  const credentials = new CredentialStore({ store, keyRing, scrubber, now })
+  for (const { message } of await credentials.hideAll()) log.warn('credential.unreadable', { message })
   const guardian = startGuardian(id, log)
   onClose(() => guardian.stop())
 
+  const streams = new StreamHub(store, now)
   const onDropped = (message: Message): void => {
+    streams.settled(message.id)
     const channel = channels.find(({ name }) => name === message.channel)
     if (!channel?.forget) return
     void store.conversations
@@ -136,16 +168,16 @@ async function compose(
   onClose(() => archive.written())
   const markdown = new MarkdownConfigLoader(config.promptDir, log)
   const assembler = new SystemPromptAssembler()
-  const backends = new Map(
-    BACKEND_NAMES.map((name) => {
-      return [name, createBackend(name, backendConfig(config, name), { environment, passVariables, log, owner })]
-    }),
-  )
-  const runtimes = new Map(
-    [...backends].map(([name, backend]) => {
-      return [name, new AgentRuntime(config, backend, sessions, markdown, assembler, hooks)]
-    }),
-  )
+  const agents = new BackendRegistry(now)
+  const runtimes = new Map<BackendName, AgentRuntime>()
+  for (const name of BACKEND_NAMES) {
+    const backend = createBackend(name, backendConfig(config, name), { environment, passVariables, log, owner })
+    agents.register(backend)
+    runtimes.set(name, new AgentRuntime(config, backend, sessions, markdown, assembler, hooks, scrubber))
+  }
+  // Channels have theirs from the configuration.
+  agents.setDefault(config.codeAgentDefault)
+  const commandRuntime = new CommandRuntime({ environment, passVariables, now, owner })
 
   for (const channel of channels) onClose(() => channel.close())
   const only = address === undefined ? {} : { address }
@@ -173,8 +205,15 @@ async function compose(
     channels: channels.map(({ name }) => name),
     queue,
     store,
-    plan: (work) => planTurn(work, config, runtimes, channels),
-    onSettled: ({ conversation }) => {
+    plan: (work) =>
+      metrics.measured(
+        work,
+        work.message.options?.command
+          ? planCommand(work, work.message.options.command, config, commandRuntime, credentials, scrubber)
+          : planTurn(work, config, runtimes, channels, credentials),
+      ),
+    onSettled: ({ conversation, message }) => {
+      streams.settled(message.id)
       sender.wake()
       archive.update(conversation)
     },
@@ -182,6 +221,7 @@ async function compose(
       channels.find(({ name }) => name === conversation.channel)?.forget?.(conversation.address, message.id)
     },
     onEvents: ({ conversation, message }, runId, events) => {
+      streams.push(message.id, runId, events)
       const channel = channels.find(({ name }) => name === conversation.channel)
       for (const { seq, event } of events) {
         channel?.show?.({ address: conversation.address, messageId: message.id, runId, seq, event })
@@ -193,8 +233,8 @@ async function compose(
     newId,
   })
   onClose(() => worker.stop(drainMs()))
-  const isInstalled = async (name: BackendName): Promise<boolean> => (await backends.get(name)?.validate()) ?? false
-  const modelsOf = (name: BackendName): string[] => backends.get(name)?.capabilities().supportedModels ?? []
+  const isInstalled = async (name: BackendName): Promise<boolean> => (await agents.get(name)?.validate()) ?? false
+  const modelsOf = (name: BackendName): string[] => agents.get(name)?.capabilities().supportedModels ?? []
   const commands = new ConversationCommands({
     config,
     store,
@@ -205,6 +245,11 @@ async function compose(
     modelsOf,
     now,
     newId,
+  })
+
+  metrics.watch({
+    queueDepth: () => store.inbox.countByState(),
+    processes: async () => (await store.ledger.processesOf(id)).length,
   })
 
   const wake = (): void => {
@@ -237,7 +282,26 @@ async function compose(
   wake()
   log.info('gateway.started', { id, store: store.engine, channels: channels.map(({ name }) => name) })
   onClose(async () => log.info('gateway.stopping', { id }))
-  return { id, store, queue, wake, hostOf }
+  return {
+    id,
+    store,
+    queue,
+    agents,
+    streams,
+    credentials,
+    metrics,
+    wake,
+    hostOf,
+    cancel: (messageId) => cancelMessage(messageId, store, queue, worker),
+  }
+}
+
+/** The configuration file says which of its projects there are. */
+async function keepProjects({ projects }: GatewayConfig, store: Store, now: number): Promise<void> {
+  for (const project of projects) await store.projects.put(project, 'file', now)
+  for (const { id, source } of await store.projects.list()) {
+    if (source === 'file' && !projects.some((project) => project.id === id)) await store.projects.remove(id)
+  }
 }
 
 /** Ends what dead gateways of this machine have left, and lets go of their messages and replies. */
@@ -284,47 +348,19 @@ export async function requireBackend(config: GatewayConfig, environment: NodeJS.
   throw new GatewayError('backend_missing', `The agent ${name} cannot be used. ${problem}`)
 }
 
-function planTurn(
-  work: Work,
-  config: GatewayConfig,
-  runtimes: ReadonlyMap<BackendName, AgentRuntime>,
-  channels: Channel[],
-): TurnPlan {
-  const { conversation, message, project, wasInterrupted } = work
-  const { projectId } = conversation
-  if (projectId !== undefined && !project) {
-    throw new GatewayError('not_found', `The project ${projectId} of this conversation is not known.`)
-  }
-  const { backend: name, model } = chooseAgent(conversation, project, config)
-  const backend = resolveBackendName(name)
-  const runtime = runtimes.get(backend)
-  if (!runtime) throw new GatewayError('backend_unknown', `The agent ${backend} is not there.`)
-  const directory = project?.directory ?? config.workingDir
-  const canSendFiles = channels.some(({ name: channel, takesFiles }) => channel === conversation.channel && takesFiles)
-  return {
-    backend,
-    ...(model !== undefined && { model }),
-    directory,
-    canSendFiles,
-    run: (runId, signal, listener) =>
-      runtime.runTurn(
-        {
-          channelId: conversation.id,
-          prompt: message.text,
-          kind: message.kind,
-          runId,
-          wasInterrupted,
-          ...(model !== undefined && { model }),
-          workingDir: directory,
-          canSendFiles,
-          ...(project?.allowedTools && { allowedTools: project.allowedTools }),
-          ...(project?.queryTimeoutMs !== undefined && { timeoutMs: project.queryTimeoutMs }),
-          ...(project?.maxTurns !== undefined && { maxTurns: project.maxTurns }),
-        },
-        signal,
-        listener,
-      ),
-  }
+async function cancelMessage(
+  messageId: string,
+  store: Store,
+  queue: Queue,
+  worker: Worker,
+): Promise<'stopped' | 'dropped' | 'asked' | 'finished'> {
+  const message = await store.inbox.get(messageId)
+  if (message?.state !== 'open') return 'finished'
+  if (await worker.cancel(message.conversationId, messageId)) return 'stopped'
+  const outcome = await queue.drop(messageId)
+  if (outcome !== 'active') return outcome
+  await store.inbox.requestCancel(messageId)
+  return 'asked'
 }
 
 function isDirectory(path: string): boolean {

@@ -1,5 +1,6 @@
 import { Writable } from 'node:stream'
 import { pino } from 'pino'
+import { createScrubber, type Scrubber } from './credentials/scrubber.js'
 
 /** Messages are dotted nouns (`backend.option-ignored`); what varies goes into the fields. */
 export interface Log {
@@ -17,18 +18,23 @@ interface LogOptions {
   level?: LogLevel
   /** Values that must never appear in a line, wherever they come from. */
   secrets?: string[]
+  /** Knows those that come to be known later; `secrets` are made known to it. */
+  scrubber?: Pick<Scrubber, 'add' | 'scrubJson'>
   destination?: Pick<NodeJS.WritableStream, 'write'>
 }
 
-const SHORTEST_SECRET = 6
-
-export function createLog({ level = 'warn', secrets = [], destination = process.stderr }: LogOptions = {}): Log {
-  const scrub = scrubber(secrets)
+export function createLog({
+  level = 'warn',
+  secrets = [],
+  scrubber = createScrubber(),
+  destination = process.stderr,
+}: LogOptions = {}): Log {
+  scrubber.add(secrets)
   // The finished line is scrubbed, not the fields: a secret may hide in an error's text or deep in an object.
   const stream = new Writable({
     decodeStrings: false,
     write(line: string, _encoding, done) {
-      destination.write(scrub(line))
+      destination.write(scrubber.scrubJson(line))
       done()
     },
   })
@@ -46,13 +52,4 @@ export function secretsOf(environment: NodeJS.ProcessEnv): string[] {
   return Object.entries(environment).flatMap(([name, value]) =>
     /KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL|DATABASE_URL/i.test(name) && value ? [value] : [],
   )
-}
-
-function scrubber(secrets: string[]): (line: string) => string {
-  const forms = secrets
-    .filter((secret) => secret.length >= SHORTEST_SECRET)
-    // As it stands in JSON: a quote or a newline inside the secret is escaped there.
-    .map((secret) => JSON.stringify(secret).slice(1, -1))
-    .toSorted((a, b) => b.length - a.length)
-  return (line) => forms.reduce((text, secret) => text.replaceAll(secret, '[secret]'), line)
 }

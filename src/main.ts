@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
 import { Command, InvalidArgumentError, Option } from 'commander'
@@ -9,25 +10,43 @@ import { rebuildArchive } from './commands/archive.js'
 import { ask } from './commands/ask.js'
 import { chat } from './commands/chat.js'
 import { configCheck, configShow } from './commands/config.js'
+import {
+  credentialsList,
+  credentialsRemove,
+  credentialsRotate,
+  credentialsSet,
+  withCredentials,
+} from './commands/credentials.js'
 import { demo } from './commands/demo.js'
 import { discordReport } from './commands/discord-doctor.js'
 import { sendEvent } from './commands/event.js'
 import { withControl } from './commands/operate.js'
+import {
+  type ProjectFlags,
+  projectsCreate,
+  projectsList,
+  projectsRemove,
+  projectsShow,
+  withProjects,
+} from './commands/projects.js'
 import { queueDrop, queueList, queueRetry } from './commands/queue.js'
 import { runsList, runsShow } from './commands/runs.js'
 import { search } from './commands/search.js'
 import { sessionsList, sessionsReset } from './commands/sessions.js'
-import { start } from './commands/start.js'
+import { PERMISSIONS_NOTE, start } from './commands/start.js'
 import { terminalSafe } from './commands/terminal-safe.js'
+import { type TokenDependencies, tokensCreate, tokensList, tokensRevoke, tokensRotate } from './commands/tokens.js'
+import { createScrubber } from './credentials/scrubber.js'
 import { EVENT_KINDS } from './channels/types.js'
 import { backendConfig, findConfigFile, type GatewayConfig, loadConfig } from './config.js'
 import { secretsOfConfig } from './config-secrets.js'
 import type { Control } from './control/protocol.js'
 import { operatorEnvironment } from './environment.js'
 import { GatewayError } from './errors.js'
-import { databaseFile } from './gateway.js'
+import { databaseFile, makeHome } from './gateway.js'
 import { createLog, type Log, type LogLevel, secretsOf } from './log.js'
-import { openStoreReadOnly, type Store } from './store/store.js'
+import { openStore, openStoreReadOnly, type Store } from './store/store.js'
+import { type Scope, SCOPES } from './store/tokens.js'
 
 interface AskFlags {
   backend?: BackendName
@@ -65,6 +84,9 @@ for (const stream of [process.stdout, process.stderr]) {
   })
 }
 
+/** What is learnt of secrets while we run; the log hides it from then on. */
+const scrubber = createScrubber()
+
 const program = new Command('aetheel')
   .description('Talk to coding agents (Claude Code, Codex, Gemini CLI, OpenCode, Pi) through one interface.')
   .version(readVersion())
@@ -95,7 +117,7 @@ program
       })
     }
     const log = openLog(config, 'info')
-    await start({ config, environment, log, stdout: process.stdout, signal: stop.signal })
+    await start({ config, environment, log, scrubber, stdout: process.stdout, signal: stop.signal })
     // Requests that a platform has not answered must not keep us here.
     process.exit()
   })
@@ -191,6 +213,117 @@ sessions
   .argument('<conversation>', 'as "aetheel sessions" shows it')
   .action((conversation: string) => operate((control) => sessionsReset(control, conversation)))
 
+const projects = program.command('projects').description('Directories in which agents work.')
+listOptions(projects.command('list', { isDefault: true }))
+  .description('List them.')
+  .action((flags: ListFlags) => look((store) => projectsList(store, listed(flags))))
+projects
+  .command('show')
+  .description('Show one.')
+  .argument('<id>')
+  .option('--json', 'print JSON')
+  .action((id: string, flags: { json?: true }) => look((store) => projectsShow(store, id, flags.json === true)))
+projects
+  .command('create')
+  .description('Make one, of a directory, a git repository or a template.')
+  .option('--id <id>', 'left out, made of the name')
+  .option('--name <name>', 'for people')
+  .option('--directory <directory>', 'one that is there, inside PROJECT_ROOTS')
+  .option('--git <url>', 'a repository to clone')
+  .option('--ref <ref>', 'its branch or tag')
+  .option('--template <name>', 'a template to begin with')
+  .option('--variable <name=value...>', 'for the template')
+  .option('-b, --backend <name>', `agent: ${BACKEND_NAMES.join(', ')}`, backendArgument)
+  .option('-m, --model <model>', "model, by the agent's own name for it")
+  .option('--untrusted', 'nothing in its directory may configure the agent')
+  .action(async (flags: ProjectFlags) => {
+    const config = readConfig()
+    const change = withProjects(config, environment, openLog(config), (changer) =>
+      projectsCreate(changer, flags, process.cwd(), abortOn(SIGNALS)),
+    )
+    console.log(await change)
+  })
+projects
+  .command('remove')
+  .description('Forget one. Its files stay.')
+  .argument('<id>')
+  .option('--delete-files', 'delete the directory, too, if it was made here')
+  .action(async (id: string, flags: { deleteFiles?: true }) => {
+    const config = readConfig()
+    const change = withProjects(config, environment, openLog(config), (changer) =>
+      projectsRemove(changer, id, flags.deleteFiles === true),
+    )
+    console.log(await change)
+  })
+
+const credentials = program.command('credentials').description('Secrets for agents, kept sealed.')
+listOptions(credentials.command('list', { isDefault: true }))
+  .description('List their names.')
+  .action((flags: ListFlags) => look((store) => credentialsList(store, { ...listed(flags), now: Date.now() })))
+credentials
+  .command('set')
+  .description('Keep one; the value is asked for, or read from stdin.')
+  .argument('<name>', 'the variable that agents find it in')
+  .option('-p, --project <id>', 'for this project alone')
+  .option('--file', 'agents get a file, and the variable names it')
+  .action((name: string, flags: { project?: string; file?: true }) =>
+    keepSecrets((desk) =>
+      credentialsSet(desk, {
+        name,
+        ...(flags.project !== undefined && { projectId: flags.project }),
+        isFile: flags.file === true,
+        input: process.stdin,
+        output: process.stderr,
+      }),
+    ),
+  )
+credentials
+  .command('rm')
+  .description('Forget one.')
+  .argument('<name>')
+  .option('-p, --project <id>', 'that of this project')
+  .action((name: string, flags: { project?: string }) =>
+    keepSecrets((desk) =>
+      credentialsRemove(desk, { name, ...(flags.project !== undefined && { projectId: flags.project }) }),
+    ),
+  )
+credentials
+  .command('rotate')
+  .description('Seal all of them with a new key.')
+  .action(() => keepSecrets(credentialsRotate))
+
+const tokens = program.command('tokens').description('Who may use the HTTP API.')
+listOptions(tokens.command('list', { isDefault: true }))
+  .description('List them.')
+  .action((flags: ListFlags) => look((store) => tokensList(store, { ...listed(flags), now: Date.now() })))
+tokens
+  .command('create')
+  .description('Make one, and print it once.')
+  .argument('<name>', 'to know it by')
+  .addOption(new Option('-s, --scope <scope>', 'what it may do').choices(SCOPES).default('run'))
+  .option('-p, --project <id...>', 'only in these projects')
+  .option('--days <days>', 'how long it holds', countArgument)
+  .action((name: string, flags: { scope: Scope; project?: string[]; days?: number }) =>
+    changeTokens((desk) =>
+      tokensCreate(desk, {
+        name,
+        scope: flags.scope,
+        ...(flags.project && { projects: flags.project }),
+        ...(flags.days !== undefined && { days: flags.days }),
+      }),
+    ),
+  )
+tokens
+  .command('revoke')
+  .description('It holds no more, from now on.')
+  .argument('<token>', 'its id or name')
+  .action((id: string) => changeTokens((desk) => tokensRevoke(desk, id)))
+tokens
+  .command('rotate')
+  .description('Put another in its place, and print it once.')
+  .argument('<token>', 'its id or name')
+  .action((id: string) => changeTokens((desk) => tokensRotate(desk, id)))
+
 const runs = program.command('runs').description('What the agents did, turn by turn.')
 listOptions(runs.command('list', { isDefault: true }))
   .description('List the latest.')
@@ -242,6 +375,7 @@ program
     const config = readConfig()
     const agents = await probeAll(BACKEND_NAMES.map((name) => openBackend(config, name)))
     const { text: report, isHealthy } = doctorReport(agents, config.agentBackend)
+    console.log(`! ${PERMISSIONS_NOTE}`)
     console.log(report)
     const discord = await discordReport(config)
     console.log(discord.text)
@@ -286,7 +420,8 @@ function readConfig(): GatewayConfig {
 /** Where a person reads what is printed, the log speaks only when something is broken, or when asked to. */
 function openLog(config: GatewayConfig, level: LogLevel = 'error'): Log {
   const secrets = [...secretsOf(environment), ...secretsOfConfig(config)]
-  return createLog({ level: config.logLevel ?? level, secrets })
+  scrubber.add(secrets)
+  return createLog({ level: config.logLevel ?? level, scrubber })
 }
 
 function openBackend(config: GatewayConfig, name: BackendName): AgentBackend {
@@ -310,6 +445,22 @@ async function look(describe: (store: Store, config: GatewayConfig, log: Log) =>
 async function operate(change: (control: Control) => Promise<string>): Promise<void> {
   const config = readConfig()
   console.log(await withControl(config, openLog(config), change))
+}
+
+async function keepSecrets(change: Parameters<typeof withCredentials>[1]): Promise<void> {
+  const config = readConfig()
+  console.log(await withCredentials({ config, environment, log: openLog(config) }, change))
+}
+
+async function changeTokens(change: (desk: TokenDependencies) => Promise<string>): Promise<void> {
+  const config = readConfig()
+  makeHome(config)
+  const store = await openStore({ file: databaseFile(config), databaseUrl: config.databaseUrl }, openLog(config))
+  try {
+    console.log(await change({ store, home: config.home, now: Date.now, newId: randomUUID }))
+  } finally {
+    await store.close()
+  }
 }
 
 function printReport({ text: report, exitCode }: { text: string; exitCode: number }): void {

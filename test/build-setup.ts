@@ -19,7 +19,7 @@ export default function setUpBuild(project: TestProject): () => void {
   const options = ['-p', PROJECT, '--noEmit', 'false', '--noCheck', '--outDir', directory]
   execFileSync(join(PROJECT, 'node_modules', '.bin', 'tsc'), options)
   cpSync(join(PROJECT, 'package.json'), join(directory, 'package.json'))
-  for (const name of ['node_modules', 'demo']) symlinkSync(join(PROJECT, name), join(directory, name))
+  for (const name of ['node_modules', 'demo', 'templates']) symlinkSync(join(PROJECT, name), join(directory, name))
   project.provide('buildDirectory', directory)
   return () => rmSync(directory, { recursive: true })
 }

@@ -18,7 +18,7 @@ async function setup() {
   const site = join(directory, 'site')
   for (const path of [workingDir, site]) mkdirSync(path)
   const store = await openTestStore({ file: ':memory:' })
-  await store.projects.put({ id: 'site', directory: site })
+  await store.projects.put({ id: 'site', directory: site }, 'file', 1)
   const now = (): number => NOW
   const queue = new Queue(store, {
     gatewayId: 'one',

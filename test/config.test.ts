@@ -11,6 +11,7 @@ const HOME = { HOME: '/home/ada' }
 
 const DEFAULTS = {
   agentBackend: 'claude',
+  codeAgentDefault: 'claude',
   backendCliPath: 'claude',
   backendMaxTurns: 25,
   allowedTools: [],
@@ -41,6 +42,11 @@ const DEFAULTS = {
     ...['application/zip', 'application/x-zip', 'application/x-zip-compressed'],
     ...['application/gzip', 'application/x-gzip'],
   ],
+  projectRoots: ['/home/ada/.aetheel/projects'],
+  httpEnabled: true,
+  httpHost: '127.0.0.1',
+  httpPort: 7433,
+  httpAllowedHosts: [],
   home: '/home/ada/.aetheel',
   warnings: [],
 }
@@ -75,6 +81,13 @@ const ALL_VARIABLES = {
   DISCORD_API_URL: 'http://127.0.0.1:8080/discord/',
   ATTACHMENT_MAX_MB: '8',
   ATTACHMENT_TYPES: 'Image/*,application/pdf',
+  CODE_AGENT_DEFAULT: 'claudecode',
+  PROJECT_ROOTS: 'work,/srv/projects',
+  TEMPLATE_DIR: 'templates',
+  HTTP_ENABLED: 'no',
+  HTTP_HOST: '::1',
+  HTTP_PORT: '0',
+  HTTP_ALLOWED_HOSTS: 'Gateway.example, [fd00::1]:8443',
   AETHEEL_HOME: 'data',
 }
 
@@ -126,6 +139,13 @@ describe('loadConfig from the environment', () => {
       discordApiUrl: 'http://127.0.0.1:8080/discord',
       attachmentMaxMb: 8,
       attachmentTypes: ['image/*', 'application/pdf'],
+      codeAgentDefault: 'claude',
+      projectRoots: [resolve('work'), '/srv/projects'],
+      templateDir: resolve('templates'),
+      httpEnabled: false,
+      httpHost: '::1',
+      httpPort: 0,
+      httpAllowedHosts: ['gateway.example', '[fd00::1]:8443'],
       home: resolve('data'),
       warnings: [],
     })
@@ -142,6 +162,8 @@ describe('loadConfig from the environment', () => {
       AETHEEL_HOME: '~/data',
       WORKING_DIR: '~',
       PROMPT_DIR: '~/prompts',
+      PROJECT_ROOTS: '~/src,~',
+      TEMPLATE_DIR: '~/templates',
       BACKEND_CLI_PATH: '~/bin/claude',
     }
     expect(loadConfig({ ...HOME, ...paths })).toEqual({
@@ -149,6 +171,8 @@ describe('loadConfig from the environment', () => {
       home: '/home/ada/data',
       workingDir: '/home/ada',
       promptDir: '/home/ada/prompts',
+      projectRoots: ['/home/ada/src', '/home/ada'],
+      templateDir: '/home/ada/templates',
       backendCliPath: '/home/ada/bin/claude',
     })
   })
@@ -157,6 +181,7 @@ describe('loadConfig from the environment', () => {
     expect(loadConfig({ ...HOME, AGENT_BACKEND: 'gemini' })).toEqual({
       ...DEFAULTS,
       agentBackend: 'gemini',
+      codeAgentDefault: 'gemini',
       backendCliPath: 'gemini',
     })
   })
@@ -195,6 +220,7 @@ describe('loadConfig from the environment', () => {
     ['LEASE_MS', ['999', '2147483648']],
     ['DRAIN_TIMEOUT_MS', ['-1', '2147483648']],
     ['ATTACHMENT_MAX_MB', ['0', '501', '2.5']],
+    ['HTTP_PORT', ['-1', '65536', 'http', '80.5']],
   ])('refuses a %s out of its range', (name, values) => {
     expect(values.map((value) => problemsOf({ [name]: value }))).toEqual(
       values.map(() => [expect.stringMatching(new RegExp(`^${name}: must be a whole number`))]),
@@ -300,6 +326,65 @@ describe('loadConfig of Discord', () => {
   )
 })
 
+describe('loadConfig of the service', () => {
+  it.each([
+    [{}, 'claude', 'claude'],
+    [{ AGENT_BACKEND: 'codex' }, 'codex', 'codex'],
+    [{ CODE_AGENT_DEFAULT: 'opencode' }, 'opencode', 'opencode'],
+    [{ CODE_AGENT_DEFAULT: 'claudecode' }, 'claude', 'claude'],
+    [{ AGENT_BACKEND: 'pi', CODE_AGENT_DEFAULT: 'claudecode' }, 'pi', 'claude'],
+  ])('takes from %j %s for channels and %s for new projects', (environment, agentBackend, codeAgentDefault) => {
+    expect(loadConfig({ ...HOME, ...environment })).toEqual({
+      ...DEFAULTS,
+      agentBackend,
+      codeAgentDefault,
+      backendCliPath: agentBackend,
+    })
+  })
+
+  it('refuses an unknown agent for new projects', () => {
+    expect(problemsOf({ CODE_AGENT_DEFAULT: 'nope' })).toEqual([
+      `CODE_AGENT_DEFAULT: Unknown backend "nope". Known: ${KNOWN}`,
+    ])
+  })
+
+  it.each(['http://127.0.0.1', '127.0.0.1:80', 'a b', '-x', 'x..y', '[::1]', '*'])('refuses HTTP_HOST=%s', (host) => {
+    expect(problemsOf({ HTTP_HOST: host })).toEqual([
+      'HTTP_HOST: must be an address or a host name, such as 127.0.0.1, without http:// and without a port',
+    ])
+  })
+
+  it.each(['localhost', '0.0.0.0', '::', 'gateway.example'])('takes HTTP_HOST=%s', (httpHost) => {
+    expect(loadConfig({ ...HOME, HTTP_HOST: httpHost })).toEqual({ ...DEFAULTS, httpHost })
+  })
+
+  it.each([
+    'https://x.example',
+    'x.example/',
+    '*',
+    '*.example',
+    'x.example:',
+    'x.example:70000',
+    '::1',
+    '[::g]',
+    'a@b',
+  ])('refuses HTTP_ALLOWED_HOSTS=%s', (host) => {
+    expect(problemsOf({ HTTP_ALLOWED_HOSTS: `y.example,${host}` })).toEqual([
+      `HTTP_ALLOWED_HOSTS: "${host}" is no host, such as gateway.example or gateway.example:8443`,
+    ])
+  })
+
+  it('refuses roots and hosts that are no lists', () => {
+    const path = file(`{ projectRoots: [], httpAllowedHosts: [5], httpEnabled: 'yes', templateDir: '' }`)
+    expect(problemsOf({}, path).map((problem) => problem.replace(`${path}: `, ''))).toEqual([
+      'projectRoots: must have at least one entry',
+      'templateDir: must not be empty',
+      'httpEnabled: must be true or false',
+      'httpAllowedHosts[0]: must be text',
+    ])
+  })
+})
+
 describe('loadConfig from a file', () => {
   it('reads JSON5', () => {
     const path = file(`{
@@ -310,6 +395,7 @@ describe('loadConfig from a file', () => {
     expect(loadConfig(HOME, path)).toEqual({
       ...DEFAULTS,
       agentBackend: 'pi',
+      codeAgentDefault: 'pi',
       backendCliPath: 'pi',
       backendMaxTurns: 3,
       allowedTools: ['read', 'bash'],
@@ -322,6 +408,7 @@ describe('loadConfig from a file', () => {
   it('begins its relative paths at the directory of the file', () => {
     const path = file(`{
       workingDir: '../web', promptDir: 'prompts', backendCliPath: './bin/claude',
+      projectRoots: ['.', '../web'], templateDir: './templates',
       hooks: [{ on: 'error', command: ['./tell.sh', './x'] }, { on: 'error', command: ['tell'] }],
       projects: { web: { directory: '.' }, api: { directory: '~/api' } },
     }`)
@@ -330,6 +417,8 @@ describe('loadConfig from a file', () => {
       ...DEFAULTS,
       workingDir: resolve(directory, '../web'),
       promptDir: join(directory, 'prompts'),
+      projectRoots: [directory, resolve(directory, '../web')],
+      templateDir: join(directory, 'templates'),
       backendCliPath: join(directory, 'bin/claude'),
       hooks: [
         { on: ['error'], command: [join(directory, 'tell.sh'), './x'], timeoutMs: 10_000 },
@@ -359,7 +448,7 @@ describe('loadConfig from a file', () => {
       projects: {
         Web_1: {
           directory: '/srv/web', backend: 'codex', model: 'some-model', allowedTools: 'read,edit',
-          queryTimeoutMs: 1000, maxTurns: 2, discordChannels: ['100000000000000001'],
+          queryTimeoutMs: 1000, maxTurns: 2, discordChannels: ['100000000000000001'], name: 'The web', isUntrusted: true,
         },
       },
     }`)
@@ -376,6 +465,8 @@ describe('loadConfig from a file', () => {
           queryTimeoutMs: 1000,
           maxTurns: 2,
           discordChannels: ['100000000000000001'],
+          name: 'The web',
+          isUntrusted: true,
         },
       ],
       configFile: path,
@@ -387,6 +478,7 @@ describe('loadConfig from a file', () => {
     expect(loadConfig({ ...HOME, AGENT_BACKEND: 'codex', LOG_LEVEL: 'warn' }, path)).toEqual({
       ...DEFAULTS,
       agentBackend: 'codex',
+      codeAgentDefault: 'codex',
       backendCliPath: 'codex',
       backendModel: 'from-file',
       logLevel: 'warn',

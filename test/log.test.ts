@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { createScrubber } from '../src/credentials/scrubber.js'
 import { createLog, type LogLevel, secretsOf } from '../src/log.js'
 
 const SECRET = 'sk-ant-0123456789'
@@ -58,6 +59,35 @@ describe('createLog', () => {
     )
   })
 
+  it.each([
+    ['in base64', Buffer.from(`user:${SECRET}`).toString('base64')],
+    ['in an address', `https://host/?key=${encodeURIComponent(SECRET)}`],
+    ['in JSON', JSON.stringify({ key: SECRET })],
+  ])('hides a secret %s', (_, text) => {
+    const { log, lines } = setup([SECRET])
+    log.error('m', { text })
+    expect(JSON.parse(lines.join('')).text).toContain('[secret]')
+  })
+
+  it('hides a secret that came to be known later', () => {
+    const scrubber = createScrubber()
+    const { log, lines } = setup(['first-secret'], 'debug', scrubber)
+    scrubber.add([SECRET])
+    log.warn('m', { key: SECRET, other: 'first-secret' })
+    expect(JSON.parse(lines.join(''))).toMatchObject({ key: '[secret]', other: '[secret]' })
+  })
+
+  it('writes lines of JSON, whatever is a secret', () => {
+    const { log, lines } = setup(['nabcdef', '123456', '":"more', 'u0001x'])
+    log.warn('m', { text: '\nabcdef', pin: 123_456, more: 'more', control: '\u0001x' })
+    expect(JSON.parse(lines.join(''))).toMatchObject({
+      text: '\nabcdef',
+      pin: '[secret]',
+      more: 'more',
+      control: '\u0001x',
+    })
+  })
+
   it('does not take a short word for a secret', () => {
     const { log, lines } = setup(['', 'a', 'on', '12345'])
     log.warn('a banana', { on: 12345 })
@@ -91,7 +121,7 @@ describe('secretsOf', () => {
   })
 })
 
-function setup(secrets: string[] = [], level: LogLevel = 'debug') {
+function setup(secrets: string[] = [], level: LogLevel = 'debug', scrubber = createScrubber()) {
   const lines: string[] = []
   const destination = {
     write(line: string | Uint8Array) {
@@ -99,5 +129,5 @@ function setup(secrets: string[] = [], level: LogLevel = 'debug') {
       return true
     },
   }
-  return { log: createLog({ level, secrets, destination }), lines }
+  return { log: createLog({ level, secrets, scrubber, destination }), lines }
 }

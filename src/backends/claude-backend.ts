@@ -72,6 +72,9 @@ interface ResultLine {
 
 const FIRST_WITH_SNAPSHOT = '2.1.257'
 
+/** Settings, hooks, commands and CLAUDE.md of the directory are left out, and every MCP server. */
+const UNTRUSTED_ARGS = ['--setting-sources', 'user', '--strict-mcp-config']
+
 const ROOT_ADVICE = 'Run the gateway as another user, or set IS_SANDBOX=1 where root is confined, as in a container.'
 
 export class ClaudeCodeBackend extends CliBackend {
@@ -126,6 +129,7 @@ export class ClaudeCodeBackend extends CliBackend {
         ...['--max-turns', String(maxTurns)],
         ...(model === undefined ? [] : ['--model', model]),
         ...(sessionId === undefined ? [] : ['--resume', sessionId]),
+        ...(turn.isUntrusted ? UNTRUSTED_ARGS : []),
         ...permissionArgs(turn.allowedTools),
         ...(systemPrompt === '' ? [] : ['--append-system-prompt-file', files.write('system-prompt.md', systemPrompt)]),
         ...(systemPrompt === '' || sessionId === undefined ? [] : await this.#freshPromptArgs(signal)),

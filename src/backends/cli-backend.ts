@@ -12,7 +12,7 @@ import { findExecutable } from '../processes/find-executable.js'
 import { OUTPUT_LIMITS, type OutputLimits } from '../processes/line-splitter.js'
 import { OWNER_MARKER, type ProcessOwner } from '../processes/process-owner.js'
 import { createRunDirectory, type RunDirectory } from '../processes/run-directory.js'
-import { agentEnvironment } from './agent-environment.js'
+import { agentEnvironment, canBeSetForRun } from './agent-environment.js'
 import { type Run, type RunPlan, startRun } from './cli-run.js'
 import { EventQueue } from './event-queue.js'
 import type { FailureSign } from './failures.js'
@@ -32,7 +32,7 @@ import type {
   BackendName,
   StreamCallback,
 } from './types.js'
-import { problemsOfVersion, readVersion, type VersionKnowledge } from './version.js'
+import { compareVersions, problemsOfVersion, readVersion, type VersionKnowledge } from './version.js'
 
 export const DEFAULT_IDLE_TIMEOUT_MS = 600_000
 
@@ -165,7 +165,7 @@ export abstract class CliBackend implements AgentBackend {
     }
     const turn = this.#turn(request)
     this.#warnAboutIgnoredOptions(turn)
-    const refusal = signal.aborted ? CANCELLED : this.#refusal(turn)
+    const refusal = signal.aborted ? CANCELLED : (this.#refusal(turn) ?? refusedVariable(request))
     if (refusal) {
       yield* this.#refused(refusal)
       return
@@ -181,13 +181,19 @@ export abstract class CliBackend implements AgentBackend {
     // A caller may start any number of runs with one signal.
     setMaxListeners(0, signal)
     signal.addEventListener('abort', cancel)
-    const timer = setTimeout(() => preparing.abort(), Math.min(watch.timeoutMs, VERSION_BEFORE_TURN_MS))
+    const preparationMs = turn.isUntrusted ? VERSION_TIMEOUT_MS : VERSION_BEFORE_TURN_MS
+    const timer = setTimeout(() => preparing.abort(), Math.min(watch.timeoutMs, preparationMs))
     try {
-      files = createRunDirectory(this.dependencies.owner?.id)
       const startedAt = this.dependencies.now()
+      const obstacle = turn.isUntrusted ? await this.#untrustedObstacle(turn, preparing.signal) : undefined
+      if (obstacle !== undefined) {
+        yield* this.#refused(signal.aborted ? CANCELLED : { reason: 'refused', message: obstacle })
+        return
+      }
+      files = createRunDirectory(this.dependencies.owner?.id)
       const invocation = await this.invocation(turn, files, preparing.signal)
       watch.timeoutMs -= Math.min(this.dependencies.now() - startedAt, watch.timeoutMs)
-      run = this.#start(request.runId ?? randomUUID(), turn, invocation, watch)
+      run = this.#start(request.runId ?? randomUUID(), turn, invocation, watch, runVariables(request, files))
       if (signal.aborted) cancel()
       for await (const event of run.events) {
         if (event.type === 'complete') this.#remember(event.result.sessionId, turn.workingDir)
@@ -252,6 +258,24 @@ export abstract class CliBackend implements AgentBackend {
     return []
   }
 
+  /** What in an untrusted directory this CLI would obey whatever it is told; a sentence with what to do. */
+  protected untrustedObstacle(_turn: Turn): string | undefined {
+    return undefined
+  }
+
+  /** How an untrusted project is held back is known of the versions that were tried, and of no older one. */
+  async #untrustedObstacle(turn: Turn, signal: AbortSignal): Promise<string | undefined> {
+    const { label, versions } = this.traits
+    const version = await this.installedVersion(signal)
+    if (version === undefined) {
+      return `The version of ${label} could not be read, so it is not started in an untrusted project. Check that \`${this.config.cliPath} --version\` answers.`
+    }
+    if (compareVersions(version, versions.oldestKnown) < 0) {
+      return `${label} ${version} is not started in an untrusted project. Update it to ${versions.oldestKnown} or newer.`
+    }
+    return this.untrustedObstacle(turn)
+  }
+
   /** Most CLIs find a session only in the directory where it began. */
   #remember(sessionId: string | undefined, directory: string): void {
     if (sessionId === undefined) return
@@ -275,6 +299,7 @@ export abstract class CliBackend implements AgentBackend {
         request.workingDir ?? this.#directories.get(request.sessionId ?? '') ?? this.config.workingDir,
       ),
       maxTurns: wholeNumber('maxTurns', request.maxTurns ?? this.config.maxTurns),
+      isUntrusted: request.isUntrusted ?? false,
     }
   }
 
@@ -303,7 +328,13 @@ export abstract class CliBackend implements AgentBackend {
     return undefined
   }
 
-  #start(runId: string, turn: Turn, invocation: Invocation, watch: Pick<RunPlan, 'timeoutMs' | 'idleTimeoutMs'>): Run {
+  #start(
+    runId: string,
+    turn: Turn,
+    invocation: Invocation,
+    watch: Pick<RunPlan, 'timeoutMs' | 'idleTimeoutMs'>,
+    variables: Record<string, string>,
+  ): Run {
     const { label, failureSigns, stopSignal } = this.traits
     const { now, limits, owner } = this.dependencies
     const { args, check, defaults, environment } = invocation
@@ -315,8 +346,15 @@ export abstract class CliBackend implements AgentBackend {
         args,
         stdin: turn.prompt,
         cwd: turn.workingDir,
-        // PWD: OpenCode trusts it more than its real working directory.
-        environment: { ...defaults, ...this.#agentEnvironment(), PWD: turn.workingDir, ...environment },
+        environment: {
+          ...defaults,
+          ...this.#agentEnvironment(),
+          ...variables,
+          ...(turn.isUntrusted && UNTRUSTED_GIT),
+          // OpenCode trusts it more than its real working directory.
+          PWD: turn.workingDir,
+          ...environment,
+        },
         runId,
         ...(owner && { owner }),
         stopSignal,
@@ -377,6 +415,32 @@ export abstract class CliBackend implements AgentBackend {
 const MOST_DIRECTORIES = 10_000
 
 const CANCELLED: Failed = { reason: 'cancelled', message: 'Cancelled' }
+
+/** Agents ask git about the directory, and its `.git/config` may name programs to run on that. */
+const UNTRUSTED_GIT = {
+  GIT_CONFIG_COUNT: '2',
+  GIT_CONFIG_KEY_0: 'core.fsmonitor',
+  GIT_CONFIG_VALUE_0: 'false',
+  GIT_CONFIG_KEY_1: 'core.hooksPath',
+  GIT_CONFIG_VALUE_1: '/dev/null',
+}
+
+function refusedVariable({ environment = {}, secretFiles = [] }: AgentRequest): Failed | undefined {
+  const names = [...Object.keys(environment), ...secretFiles.map(({ variable }) => variable)]
+  const fixed = names.find((name) => !canBeSetForRun(name))
+  if (fixed !== undefined) {
+    const message = `The variable ${JSON.stringify(fixed)} cannot be set for a run. Give it another name.`
+    return { reason: 'refused', message }
+  }
+  const broken = Object.entries(environment).find(([, value]) => value.includes('\0'))
+  if (!broken) return undefined
+  return { reason: 'refused', message: `The value of ${broken[0]} has a NUL in it. Give it as a file instead.` }
+}
+
+function runVariables({ environment, secretFiles = [] }: AgentRequest, files: RunDirectory): Record<string, string> {
+  const paths = secretFiles.map(({ variable, content }) => [variable, files.write(`secret-${variable}`, content)])
+  return { ...environment, ...Object.fromEntries(paths) }
+}
 
 /** It stands on a command line: what begins with a dash there would be taken for an option. */
 function isName(name: string): boolean {

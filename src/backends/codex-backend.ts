@@ -2,6 +2,7 @@
 
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
+import { dirname } from 'node:path'
 import type { RunDirectory } from '../processes/run-directory.js'
 import { CliBackend, type CliTraits, type Invocation } from './cli-backend.js'
 import type { JsonObject } from './jsonl.js'
@@ -60,7 +61,8 @@ export class CodexBackend extends CliBackend {
     return [...execArgs(workingDir, model), ...(sessionId ? ['resume', sessionId] : []), prompt]
   }
 
-  protected invocation({ systemPrompt, sessionId, model, workingDir }: Turn, files: RunDirectory): Invocation {
+  protected invocation(turn: Turn, files: RunDirectory): Invocation {
+    const { systemPrompt, sessionId, model, workingDir, isUntrusted } = turn
     const instructions = systemPrompt === '' ? undefined : instructionsHook(systemPrompt, files)
     return {
       args: [
@@ -69,6 +71,7 @@ export class CodexBackend extends CliBackend {
         ...['-c', 'check_for_update_on_startup=false'],
         // Otherwise a server that is down is waited for without end.
         ...['--disable', 'unbounded_connection_retries'],
+        ...(isUntrusted ? untrustedArgs(workingDir) : []),
         ...(instructions?.args ?? []),
         ...(sessionId === undefined ? [] : ['resume', sessionId]),
         '-',
@@ -88,6 +91,26 @@ function execArgs(workingDir: string, model: string | undefined): string[] {
     ...['exec', '--json', '--dangerously-bypass-approvals-and-sandbox', '--cd', workingDir],
     ...(model === undefined ? [] : ['--model', model]),
   ]
+}
+
+/**
+ * Settings, hooks and MCP servers of a directory count only where it is trusted. Not so AGENTS.md, which is read up to a
+ * limit, and skills, which are told to the model or not, those of the operator too.
+ */
+function untrustedArgs(workingDir: string): string[] {
+  const projects = withParents(workingDir).map((path) => `${JSON.stringify(path)}={trust_level="untrusted"}`)
+  return [
+    ...['-c', `projects={${projects.join(',')}}`],
+    ...['-c', 'project_doc_max_bytes=0'],
+    ...['-c', 'skills.include_instructions=false'],
+    '--ignore-rules',
+  ]
+}
+
+/** The directory and all above it: the operator may trust any of them. */
+function withParents(directory: string): string[] {
+  const parent = dirname(directory)
+  return parent === directory ? [directory] : [directory, ...withParents(parent)]
 }
 
 // How the system prompt reaches the model. `developer_instructions` would be taken on the first turn only, and the

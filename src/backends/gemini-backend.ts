@@ -71,18 +71,20 @@ export class GeminiBackend extends CliBackend {
 
   protected invocation(turn: Turn, files: RunDirectory): Invocation {
     const { GEMINI_CLI_HOME, HOME = homedir() } = this.dependencies.environment
+    const rules = policy(turn)
     return {
       args: [
         ...geminiArgs('stream-json', turn.model, turn.sessionId),
-        ...(turn.allowedTools.length === 0 ? [] : ['--admin-policy', files.write('policy.toml', policy(turn))]),
+        ...(rules === undefined ? [] : ['--admin-policy', files.write('policy.toml', rules)]),
       ],
       environment: {
         GEMINI_CLI_HOME: createGeminiHome(files, GEMINI_CLI_HOME ?? HOME, turn.systemPrompt, {
           general: { maxAttempts: MAX_ATTEMPTS, enableAutoUpdate: false, enableAutoUpdateNotification: false },
           ...(turn.maxTurns > 0 && { model: { maxSessionTurns: turn.maxTurns } }),
+          ...(turn.isUntrusted && UNTRUSTED_SETTINGS),
         }),
-        // The person at the other end cannot answer whether the directory is trusted; the operator chose it.
-        GEMINI_CLI_TRUST_WORKSPACE: 'true',
+        // The person at the other end cannot answer whether the directory is trusted; the operator has.
+        GEMINI_CLI_TRUST_WORKSPACE: String(!turn.isUntrusted),
         // Otherwise it runs as the child of a parent that ignores signals.
         GEMINI_CLI_NO_RELAUNCH: 'true',
         // It leaves the whole conversation, readable to everybody, in the common one when the model fails.
@@ -110,8 +112,18 @@ function geminiArgs(format: string, model: string | undefined, sessionId: string
   ]
 }
 
-/** Nothing but the listed tools; `run_shell_command(git)` lists only commands that begin so. */
-function policy({ allowedTools }: Turn): string {
+/**
+ * In a directory it is told not to trust, it leaves out settings, hooks, MCP servers, skills and GEMINI.md. It would not
+ * start there without a terminal, unless the question of trust is switched off; the variable is heard all the same.
+ */
+const UNTRUSTED_SETTINGS = { security: { folderTrust: { enabled: false } }, advanced: { ignoreLocalEnv: true } }
+
+/**
+ * Nothing but the listed tools; `run_shell_command(git)` lists only commands that begin so. An untrusted directory takes
+ * the approval mode `yolo` away, which a rule gives back.
+ */
+function policy({ allowedTools, isUntrusted }: Turn): string | undefined {
+  if (allowedTools.length === 0) return isUntrusted ? EVERY_TOOL : undefined
   const allow = allowedTools.map((tool) => {
     const [, name = tool, prefix] = /^([^(]+)\((.*)\)$/s.exec(tool) ?? []
     return [
@@ -121,6 +133,8 @@ function policy({ allowedTools }: Turn): string {
   })
   return ['[[rule]]\ntoolName = "*"\ndecision = "deny"\npriority = 900', ...allow, ''].join('\n\n')
 }
+
+const EVERY_TOOL = '[[rule]]\ntoolName = "*"\ndecision = "allow"\npriority = 950\nallowRedirection = true\n'
 
 class GeminiTranslation extends Translation {
   /** What was said since the last tool. */

@@ -79,7 +79,10 @@ export class OpenCodeBackend extends CliBackend {
         ...(isRestricted ? ['--agent', RESTRICTED_AGENT] : []),
         ...['--dir', turn.workingDir],
       ],
-      environment: { OPENCODE_CONFIG_CONTENT: JSON.stringify(this.#settings(turn, files)) },
+      environment: {
+        OPENCODE_CONFIG_CONTENT: JSON.stringify(this.#settings(turn, files)),
+        ...(turn.isUntrusted && UNTRUSTED_ENVIRONMENT),
+      },
       defaults: { OPENCODE_DISABLE_AUTOUPDATE: '1' },
     }
   }
@@ -89,7 +92,7 @@ export class OpenCodeBackend extends CliBackend {
   }
 
   /** Settings for one turn, over those the operator gave in the same variable. */
-  #settings({ systemPrompt, allowedTools }: Turn, files: RunDirectory): JsonObject {
+  #settings({ systemPrompt, allowedTools, isUntrusted }: Turn, files: RunDirectory): JsonObject {
     const operator = parseSettings(this.dependencies.environment['OPENCODE_CONFIG_CONTENT'] || '{}')
     const instructions = Array.isArray(operator['instructions']) ? operator['instructions'] : []
     return mergeSettings(operator, {
@@ -97,9 +100,14 @@ export class OpenCodeBackend extends CliBackend {
       ...(allowedTools.length > 0 && {
         agent: { [RESTRICTED_AGENT]: { mode: 'primary', permission: permissionOf(allowedTools) } },
       }),
+      // Both are programs, and are looked for in the directory first.
+      ...(isUntrusted && { lsp: false, formatter: false }),
     })
   }
 }
+
+/** Settings, plug-ins, commands, AGENTS.md and skills of the directory are left out. */
+const UNTRUSTED_ENVIRONMENT = { OPENCODE_DISABLE_PROJECT_CONFIG: '1', OPENCODE_DISABLE_EXTERNAL_SKILLS: '1' }
 
 /** The rules of an agent come after all others, so what the operator's settings allow does not undo ours. */
 const RESTRICTED_AGENT = 'aetheel'

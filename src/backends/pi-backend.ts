@@ -1,6 +1,6 @@
 // Pi. Wire types captured from `pi --mode json`, CLI 0.73.1; see test/fixtures/pi and docs/backends/pi.md.
 
-import { existsSync } from 'node:fs'
+import { existsSync, lstatSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import type { RunDirectory } from '../processes/run-directory.js'
@@ -72,16 +72,25 @@ export class PiBackend extends CliBackend {
     return [...piArgs(model, allowedTools, sessionId), ...systemPromptArgs(systemPromptOrFile), prompt]
   }
 
-  protected invocation({ systemPrompt, sessionId, model, allowedTools }: Turn, files: RunDirectory): Invocation {
+  protected invocation(turn: Turn, files: RunDirectory): Invocation {
+    const { systemPrompt, sessionId, model, allowedTools, isUntrusted } = turn
     return {
       args: [
         ...piArgs(model, allowedTools, sessionId),
+        ...(isUntrusted ? UNTRUSTED_ARGS : []),
         ...(systemPrompt === '' ? [] : this.#operatorPromptArgs()),
         ...systemPromptArgs(systemPrompt === '' ? '' : files.write('system-prompt.md', systemPrompt)),
       ],
       // Otherwise it installs packages a repository names before it answers.
       defaults: { PI_OFFLINE: '1' },
+      ...(isUntrusted && { environment: { PI_OFFLINE: '1' } }),
     }
+  }
+
+  protected override untrustedObstacle({ workingDir }: Turn): string | undefined {
+    const file = OBEYED_FILES.find((name) => lstatSync(join(workingDir, name), { throwIfNoEntry: false }))
+    if (file === undefined) return undefined
+    return `The project is untrusted and has ${file}, which Pi would follow. Remove the file, trust the project or choose another agent.`
   }
 
   /**
@@ -103,6 +112,12 @@ export class PiBackend extends CliBackend {
     return existsSync(file) ? systemPromptArgs(file) : []
   }
 }
+
+/** No extensions, skills, templates, themes and context files: Pi has no switch for those of the directory alone. */
+const UNTRUSTED_ARGS = ['-ne', '-ns', '-np', '--no-themes', '-nc']
+
+/** Pi has no switch against these. The settings can name a shell, and commands that run before each of its own. */
+const OBEYED_FILES = ['.pi/settings.json', '.pi/SYSTEM.md', '.pi/APPEND_SYSTEM.md']
 
 function piArgs(model: string | undefined, allowedTools: string[], sessionId: string | undefined): string[] {
   return [

@@ -13,4 +13,6 @@ export interface Turn {
   workingDir: string
   /** 0 is without limit. */
   maxTurns: number
+  /** Nothing in the working directory may configure the agent or run by itself. */
+  isUntrusted: boolean
 }

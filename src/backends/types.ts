@@ -76,6 +76,17 @@ export interface AgentRequest {
   /** Longest silence of the agent; 0 switches the watchdog off. */
   idleTimeoutMs?: number
   maxTurns?: number
+  /** Nothing in the working directory may configure the agent or run by itself; where that cannot be had, `refused`. */
+  isUntrusted?: boolean
+  /** Variables for the processes of this run alone. */
+  environment?: Record<string, string>
+  /** Files for this run alone, gone with it; the agent finds the path in the variable. */
+  secretFiles?: SecretFile[]
+}
+
+export interface SecretFile {
+  variable: string
+  content: string
 }
 
 /** Tokens of one turn. `inputTokens` leaves out what came from or went to the cache. */

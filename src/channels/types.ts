@@ -32,6 +32,19 @@ export interface IncomingFile {
   read(signal: AbortSignal): Promise<Uint8Array>
 }
 
+/** What holds for the turn of one message alone. */
+export interface MessageOptions {
+  model?: string
+  allowedTools?: string[]
+  timeoutMs?: number
+  /** Kept with the run, for whoever asked. */
+  metadata?: Record<string, string>
+  /** A name for the stream of its events. */
+  streamId?: string
+  /** A command to run instead of an agent: an executable and its arguments. */
+  command?: string[]
+}
+
 /** A message as a platform delivers it. */
 export interface ChannelMessage extends Place {
   /** The platform's id of the message, unique in its channel; one that comes again under it is answered once. */
@@ -40,6 +53,7 @@ export interface ChannelMessage extends Place {
   text: string
   kind?: MessageKind
   files?: IncomingFile[]
+  options?: MessageOptions
 }
 
 export type Acceptance =

@@ -95,6 +95,7 @@ class Stage {
       WORKING_DIR: this.#project,
       BACKEND_CLI_PATH: DEMO_AGENT,
       LOG_LEVEL: 'error',
+      HTTP_ENABLED: 'false',
     }
     const command = [...ownCommand('../main', import.meta.url), 'start']
     const gateway = startOwnProgram(command, this.#project, environment)

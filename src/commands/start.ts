@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { TerminalChannel } from '../channels/terminal.js'
 import type { Channel } from '../channels/types.js'
@@ -5,21 +6,30 @@ import { type GatewayConfig, projectOfChannel } from '../config.js'
 import { gatewayHandlers } from '../control/gateway-handlers.js'
 import { socketPath } from '../control/protocol.js'
 import { type ControlServer, requireSocketPath, startControlServer } from '../control/server.js'
-import { makeHome, requireBackend, startGateway } from '../gateway.js'
+import { type Gateway, makeHome, requireBackend, startGateway } from '../gateway.js'
+import type { HttpServer } from '../http/server.js'
+import { HttpChannel } from '../http/http-channel.js'
 import type { Log } from '../log.js'
+import type { Scrubber } from '../credentials/scrubber.js'
+import { gitRunner } from '../projects/git-clone.js'
+import { ProjectService } from '../projects/project-service.js'
 import { lockDirectory } from '../store/sqlite.js'
+
+export const PERMISSIONS_NOTE =
+  'Agents work without asking for permission: they may change and run everything that you may.'
 
 interface StartOptions {
   config: GatewayConfig
   environment: NodeJS.ProcessEnv
   log: Log
+  scrubber: Scrubber
   stdout: Pick<NodeJS.WritableStream, 'write'>
   /** Aborted when the gateway is to stop. */
   signal: AbortSignal
 }
 
 /** Runs the gateway until it is told to stop. Contract: rejects when it cannot start; then nothing of it is left. */
-export async function start({ config, environment, log, stdout, signal }: StartOptions): Promise<void> {
+export async function start({ config, environment, log, scrubber, stdout, signal }: StartOptions): Promise<void> {
   const print = (line: string): void => void stdout.write(`${line}\n`)
   const path = socketPath(config.home)
   requireSocketPath(path)
@@ -31,23 +41,44 @@ export async function start({ config, environment, log, stdout, signal }: StartO
     let control: ControlServer | undefined
     const terminal = new TerminalChannel(async () => control?.close())
     const discord = await openDiscord(config, log)
-    const channels = [terminal, ...(discord ? [discord] : [])]
-    const gateway = await startGateway(config, { environment, log, channels })
+    const http = config.httpEnabled ? new HttpChannel() : undefined
+    const channels = [terminal, ...(discord ? [discord] : []), ...(http ? [http] : [])]
+    const gateway = await startGateway(config, { environment, log, channels, scrubber })
+    let service: HttpServer | undefined
     try {
+      service = http && (await startService(gateway, config, environment, log))
       control = await startControlServer(path, gatewayHandlers(gateway, terminal, config, Date.now), log)
       print(`Configuration: ${config.configFile ?? 'no file, environment and defaults'}`)
       print(`Data: ${config.home}${gateway.store.engine === 'postgres' ? ', messages in PostgreSQL' : ''}`)
       print(`Agent: ${config.agentBackend}`)
       print(`Channels: ${channels.map(({ name }) => name).join(', ')}${discord ? '' : '; "aetheel init" adds Discord'}`)
+      if (service) print(`HTTP API: ${service.url}, described at ${service.url}/docs`)
+      if (service?.newTokenFile !== undefined) print(`A token for everything is in ${service.newTokenFile}`)
+      print(PERMISSIONS_NOTE)
       print('Aetheel is running. Talk to it: aetheel chat')
       await aborted(signal)
       print('Stopping: what is under way may finish. Once more, and it stops at once.')
     } finally {
+      await service?.close()
       await gateway.stop()
     }
   } finally {
     unlock()
   }
+}
+
+/** Contract: its library is loaded only where it is used. */
+async function startService(
+  gateway: Gateway,
+  config: GatewayConfig,
+  environment: NodeJS.ProcessEnv,
+  log: Log,
+): Promise<HttpServer> {
+  const { startHttpServer } = await import('../http/server.js')
+  const { store, agents, credentials, metrics } = gateway
+  const clock = { now: Date.now, newId: randomUUID }
+  const projects = new ProjectService({ store, config, agents, run: gitRunner(environment), log, ...clock })
+  return startHttpServer({ config, gateway, projects, credentials, metrics, log, ...clock })
 }
 
 /** Contract: its library is loaded only where it is used. */

@@ -147,8 +147,11 @@ class Connection {
   }
 
   #refuse(id: number | string | null, error: unknown): void {
-    const code = error instanceof GatewayError ? error.code : 'internal'
-    this.#write({ id, error: { code, message: messageOf(error) } })
+    const told =
+      error instanceof GatewayError
+        ? error
+        : { code: 'internal', message: `The gateway could not do it: ${messageOf(error)}. Its log says more.` }
+    this.#write({ id, error: { code: told.code, message: told.message } })
   }
 
   #write(answer: object): void {

@@ -99,6 +99,7 @@ export class Queue {
         kind: incoming.kind ?? 'message',
         author,
         text: problem === undefined ? text : text.slice(0, KEPT_OF_REFUSED),
+        ...(incoming.options && { options: incoming.options }),
       }
       const isNew = await tables.inbox.add(message, problem === undefined ? 'open' : 'refused', problem ?? null, at)
       if (!isNew) return duplicate(tables, channel, platformId)

@@ -1,8 +1,17 @@
 import { resolve } from 'node:path'
-import type { AgentEvent, AgentRequest, AgentResult, BackendAdapter, BackendEventResult } from '../backends/types.js'
+import type {
+  AgentEvent,
+  AgentRequest,
+  AgentResult,
+  BackendAdapter,
+  BackendEventResult,
+  SecretFile,
+} from '../backends/types.js'
 import type { GatewayConfig } from '../config.js'
 import type { MarkdownConfig } from '../prompt/markdown-config-loader.js'
 import type { PromptContext } from '../prompt/system-prompt-assembler.js'
+import { EventScrubber } from '../credentials/event-scrubber.js'
+import { createScrubber, type Scrubber } from '../credentials/scrubber.js'
 import type { Session } from '../store/sessions.js'
 import type { HookManager } from './hook-manager.js'
 import { liftAdapter, type TurnBackend } from './lift-adapter.js'
@@ -24,6 +33,9 @@ export interface GatewayEvent {
   allowedTools?: string[]
   timeoutMs?: number
   maxTurns?: number
+  isUntrusted?: boolean
+  environment?: Record<string, string>
+  secretFiles?: SecretFile[]
 }
 
 export interface EventResult {
@@ -79,6 +91,8 @@ export class AgentRuntime {
     private readonly markdownConfigLoader: { load(): Promise<MarkdownConfig> },
     private readonly systemPromptAssembler: { assemble(markdown: MarkdownConfig, context: PromptContext): string },
     private readonly hookManager: Pick<HookManager, 'fire'>,
+    /** Knows the secrets that no event may hold. */
+    private readonly scrubber: Scrubber = createScrubber(),
   ) {
     this.#backend = liftAdapter(backend)
   }
@@ -138,6 +152,7 @@ export class AgentRuntime {
     listener: TurnListener,
   ): Promise<Omit<TurnOutcome, 'notes'>> {
     const { channelId, wasInterrupted, runId, model, allowedTools, timeoutMs, maxTurns } = event
+    const { isUntrusted, environment, secretFiles } = event
     const isResumedWork = wasInterrupted === true && session !== undefined
     const request: AgentRequest = {
       prompt: isResumedWork ? INTERRUPTED + event.prompt : event.prompt,
@@ -151,6 +166,9 @@ export class AgentRuntime {
       ...(allowedTools && { allowedTools }),
       ...(timeoutMs !== undefined && { timeoutMs }),
       ...(maxTurns !== undefined && { maxTurns }),
+      ...(isUntrusted !== undefined && { isUntrusted }),
+      ...(environment && { environment }),
+      ...(secretFiles && { secretFiles }),
     }
     const sessionOf = (sessionId: string): Session => ({
       conversationId: channelId,
@@ -160,12 +178,15 @@ export class AgentRuntime {
     })
 
     let result: AgentResult | undefined
-    for await (const agentEvent of this.#backend.run(request, signal)) {
-      if (agentEvent.type === 'complete') result = agentEvent.result
-      if (agentEvent.type === 'started' && agentEvent.sessionId !== undefined && !session) {
-        await listener.keepSession(sessionOf(agentEvent.sessionId))
+    const events = new EventScrubber(this.scrubber)
+    for await (const raw of this.#backend.run(request, signal)) {
+      for (const agentEvent of events.scrub(raw)) {
+        if (agentEvent.type === 'complete') result = agentEvent.result
+        if (agentEvent.type === 'started' && agentEvent.sessionId !== undefined && !session) {
+          await listener.keepSession(sessionOf(agentEvent.sessionId))
+        }
+        listener.onEvent(agentEvent)
       }
-      listener.onEvent(agentEvent)
     }
     if (result === undefined) throw new Error('A run ended without its complete event')
     const { sessionId, sessionUsage } = result

@@ -12,6 +12,8 @@ export interface TurnBackend {
 const SESSION_COMPLAINT =
   /\b(?:session|conversation)\b[^.\n]*\b(?:corrupt\w*|invalid|not found|unknown|expired|does not exist|could not be (?:read|loaded))\b|\bno (?:session|conversation) found\b/i
 
+const CANNOT_HOLD_BACK = 'This agent cannot be kept from what an untrusted project holds, so it was not started.'
+
 /**
  * Gives an adapter that has only `execute` the method that everything is built on.
  *
@@ -21,7 +23,7 @@ export function liftAdapter(adapter: BackendAdapter | TurnBackend, now: () => nu
   if ('run' in adapter) return adapter
   return {
     name: () => adapter.name(),
-    async *run({ prompt, systemPrompt = '', sessionId }, signal) {
+    async *run({ prompt, systemPrompt = '', sessionId, isUntrusted }, signal) {
       const startedAt = now()
       const queue = new EventQueue(now)
       let isOver = false
@@ -36,6 +38,7 @@ export function liftAdapter(adapter: BackendAdapter | TurnBackend, now: () => nu
       const cancel = (): void => complete(failed('cancelled', 'Cancelled'))
       signal.addEventListener('abort', cancel)
       if (signal.aborted) cancel()
+      else if (isUntrusted) complete(failed('refused', CANNOT_HOLD_BACK))
       else {
         const execute = async (): Promise<BackendEventResult> =>
           adapter.execute(prompt, systemPrompt, sessionId, onStream)

@@ -7,7 +7,7 @@
 // - A worker writes only under the fence of its claim. A claim by anybody else makes that fence stale.
 
 import { type Kysely, sql } from 'kysely'
-import type { MessageKind } from '../channels/types.js'
+import type { MessageKind, MessageOptions } from '../channels/types.js'
 import type { ClaimLimits, Engine } from './engine.js'
 import type { JobState, MessageState, Schema } from './schema.js'
 
@@ -21,6 +21,7 @@ export interface NewMessage {
   kind: MessageKind
   author: string
   text: string
+  options?: MessageOptions
 }
 
 export interface Message extends NewMessage {
@@ -90,6 +91,7 @@ export class Inbox {
         kind: message.kind,
         author: message.author,
         text: message.text,
+        options: message.options === undefined ? null : JSON.stringify(message.options),
         state,
         problem,
         fence: 0,
@@ -427,6 +429,54 @@ export class Inbox {
     }))
   }
 
+  /** The ids of messages in conversations whose address begins so, newest first, before one of them. */
+  async idsUnder(
+    channel: string,
+    prefix: string,
+    limit: number,
+    before?: Pick<Message, 'id' | 'receivedAt'>,
+  ): Promise<string[]> {
+    let query = this.db
+      .selectFrom('messages')
+      .innerJoin('conversations', 'conversations.id', 'messages.conversation_id')
+      .select('messages.id')
+      .where('messages.channel', '=', channel)
+      .where(sql`substr(conversations.address, 1, ${prefix.length})`, '=', prefix)
+      .orderBy('messages.received_at', 'desc')
+      .orderBy('messages.id')
+      .limit(limit)
+    if (before) {
+      query = query.where(({ or, and, eb }) =>
+        or([
+          eb('messages.received_at', '<', before.receivedAt),
+          and([eb('messages.received_at', '=', before.receivedAt), eb('messages.id', '>', before.id)]),
+        ]),
+      )
+    }
+    return (await query.execute()).map(({ id }) => id)
+  }
+
+  /** How many messages wait, are worked on, or have failed. */
+  async countByState(): Promise<Record<JobState | 'failed', number>> {
+    const open = await this.db
+      .selectFrom('jobs')
+      .select(({ fn }) => ['state', fn.countAll<number>().as('count')] as const)
+      .groupBy('state')
+      .execute()
+    const { count: failed } = await this.db
+      .selectFrom('messages')
+      .select(({ fn }) => fn.countAll<number>().as('count'))
+      .where('state', '=', 'failed')
+      .executeTakeFirstOrThrow()
+    return {
+      queued: 0,
+      ready: 0,
+      active: 0,
+      failed,
+      ...Object.fromEntries(open.map(({ state, count }) => [state, count])),
+    }
+  }
+
   /** Dead letters, newest first. */
   async listFailed(limit: number): Promise<Message[]> {
     const rows = await this.db
@@ -452,6 +502,7 @@ function toMessage(row: Row): Message {
     kind: row.kind,
     author: row.author,
     text: row.text,
+    ...(row.options !== null && { options: JSON.parse(row.options) as MessageOptions }),
     state: row.state,
     ...(row.problem !== null && { problem: row.problem }),
     receivedAt: row.received_at,

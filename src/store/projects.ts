@@ -1,57 +1,158 @@
-import type { Kysely } from 'kysely'
-import type { Schema } from './schema.js'
+import { type Kysely, sql } from 'kysely'
+import type { ProjectSource, Schema } from './schema.js'
 
 /** A directory with its agent; what is left out comes from the configuration. */
 export interface Project {
   id: string
+  /** For people; left out, the id. */
+  name?: string
   directory: string
   backend?: string
   model?: string
   allowedTools?: string[]
   queryTimeoutMs?: number
   maxTurns?: number
+  /** Nothing in its directory may configure the agent. */
+  isUntrusted?: boolean
+}
+
+export interface ProjectRecord extends Project {
+  source: ProjectSource
+  createdAt: number
+  updatedAt: number
+}
+
+/** What can be changed of a project; `null` takes it back. */
+export interface ProjectSettings {
+  name?: string | null
+  backend?: string
+  model?: string | null
+  allowedTools?: string[] | null
+  queryTimeoutMs?: number | null
+  maxTurns?: number | null
+  isUntrusted?: boolean
 }
 
 export class Projects {
   constructor(private readonly db: Kysely<Schema>) {}
 
-  async put(project: Project): Promise<void> {
-    const values = {
-      directory: project.directory,
-      backend: project.backend ?? null,
-      model: project.model ?? null,
-      allowed_tools: project.allowedTools === undefined ? null : JSON.stringify(project.allowedTools),
-      query_timeout_ms: project.queryTimeoutMs ?? null,
-      max_turns: project.maxTurns ?? null,
-    }
+  /** Makes it, or changes it. */
+  async put(project: Project, source: ProjectSource, now: number): Promise<void> {
+    const values = { ...valuesOf(project), source, updated_at: now }
     await this.db
       .insertInto('projects')
-      .values({ id: project.id, ...values })
+      .values({ id: project.id, created_at: now, ...values })
       .onConflict((conflict) => conflict.column('id').doUpdateSet(values))
       .execute()
   }
 
-  async get(id: string): Promise<Project | undefined> {
+  /** Makes a new one. Whether the id was free. */
+  async add(project: Project, now: number): Promise<boolean> {
+    const { numInsertedOrUpdatedRows } = await this.db
+      .insertInto('projects')
+      .values({ id: project.id, source: 'api', created_at: now, updated_at: now, ...valuesOf(project) })
+      .onConflict((conflict) => conflict.column('id').doNothing())
+      .executeTakeFirstOrThrow()
+    return numInsertedOrUpdatedRows === 1n
+  }
+
+  /** Leaves alone what is not named. */
+  async change(id: string, settings: ProjectSettings, now: number): Promise<void> {
+    const { name, backend, model, allowedTools, queryTimeoutMs, maxTurns, isUntrusted } = settings
+    await this.db
+      .updateTable('projects')
+      .set({
+        ...(name !== undefined && { name }),
+        ...(backend !== undefined && { backend }),
+        ...(model !== undefined && { model }),
+        ...(allowedTools !== undefined && { allowed_tools: allowedTools && JSON.stringify(allowedTools) }),
+        ...(queryTimeoutMs !== undefined && { query_timeout_ms: queryTimeoutMs }),
+        ...(maxTurns !== undefined && { max_turns: maxTurns }),
+        ...(isUntrusted !== undefined && { is_untrusted: isUntrusted ? 1 : 0 }),
+        updated_at: now,
+      })
+      .where('id', '=', id)
+      .execute()
+  }
+
+  /** Whether it was there. What was said in it stays. */
+  async remove(id: string): Promise<boolean> {
+    const { numDeletedRows } = await this.db.deleteFrom('projects').where('id', '=', id).executeTakeFirstOrThrow()
+    return numDeletedRows === 1n
+  }
+
+  async get(id: string): Promise<ProjectRecord | undefined> {
     const row = await this.db.selectFrom('projects').selectAll().where('id', '=', id).executeTakeFirst()
     return row && toProject(row)
   }
 
-  async list(): Promise<Project[]> {
+  async list(): Promise<ProjectRecord[]> {
     const rows = await this.db.selectFrom('projects').selectAll().orderBy('id').execute()
     return rows.map(toProject)
+  }
+
+  /** Lets go of the sessions of its conversations, but for those that have chosen an agent of their own. */
+  async clearSessions(id: string, now: number): Promise<void> {
+    const conversations = this.#conversationsOf(id)
+      .where('conversations.backend', 'is', null)
+      .where('parent.backend', 'is', null)
+    await this.db
+      .updateTable('sessions')
+      .set({ session_id: null, reset_at: now })
+      .where('conversation_id', 'in', conversations)
+      .execute()
+  }
+
+  /** How many messages of its conversations wait or are worked on. */
+  async countOpenMessages(id: string): Promise<number> {
+    const { count } = await this.db
+      .selectFrom('jobs')
+      .select(({ fn }) => fn.countAll<number>().as('count'))
+      .where('conversation_id', 'in', this.#conversationsOf(id))
+      .executeTakeFirstOrThrow()
+    return count
+  }
+
+  /** The nearest choice counts, as everywhere: its own, that of what it is part of, what the operator has given. */
+  #conversationsOf(id: string) {
+    return this.db
+      .selectFrom('conversations')
+      .leftJoin('conversations as parent', (join) =>
+        join.onRef('parent.address', '=', 'conversations.parent').onRef('parent.channel', '=', 'conversations.channel'),
+      )
+      .select('conversations.id')
+      .where(sql`coalesce(conversations.project_id, parent.project_id, conversations.given_project_id)`, '=', id)
   }
 }
 
 type Row = Schema['projects']
 
-function toProject(row: Row): Project {
+function valuesOf(project: Project): Omit<Row, 'id' | 'source' | 'created_at' | 'updated_at'> {
+  return {
+    name: project.name ?? null,
+    directory: project.directory,
+    backend: project.backend ?? null,
+    model: project.model ?? null,
+    allowed_tools: project.allowedTools === undefined ? null : JSON.stringify(project.allowedTools),
+    query_timeout_ms: project.queryTimeoutMs ?? null,
+    max_turns: project.maxTurns ?? null,
+    is_untrusted: project.isUntrusted ? 1 : 0,
+  }
+}
+
+function toProject(row: Row): ProjectRecord {
   return {
     id: row.id,
+    ...(row.name !== null && { name: row.name }),
+    source: row.source,
     directory: row.directory,
     ...(row.backend !== null && { backend: row.backend }),
     ...(row.model !== null && { model: row.model }),
     ...(row.allowed_tools !== null && { allowedTools: JSON.parse(row.allowed_tools) as string[] }),
     ...(row.query_timeout_ms !== null && { queryTimeoutMs: row.query_timeout_ms }),
     ...(row.max_turns !== null && { maxTurns: row.max_turns }),
+    ...(row.is_untrusted === 1 && { isUntrusted: true }),
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
   }
 }

@@ -16,6 +16,7 @@ export interface NewRun {
 /** One turn of an agent. */
 export interface RunRecord extends NewRun {
   sessionId?: string
+  firstSeq: number
   state: RunState
   startedAt: number
   endedAt?: number
@@ -83,6 +84,10 @@ export class Runs {
   constructor(private readonly db: Kysely<Schema>) {}
 
   async begin(run: NewRun, now: number): Promise<void> {
+    const earlier = await this.#last(run.messageId, run.id)
+    const firstSeq = earlier ? earlier.first_seq + (await this.#countEvents(earlier.id)) : 0
+    // In order also when the clock of another gateway is behind.
+    const startedAt = Math.max(now, (earlier?.started_at ?? 0) + 1)
     await this.db
       .insertInto('runs')
       .values({
@@ -93,12 +98,37 @@ export class Runs {
         backend: run.backend,
         model: run.model ?? null,
         directory: run.directory ?? null,
+        first_seq: firstSeq,
         state: 'running',
-        started_at: now,
+        started_at: startedAt,
       })
       // May be repeated when it is not known whether it was written.
       .onConflict((conflict) => conflict.column('id').doNothing())
       .execute()
+  }
+
+  async #last(
+    messageId: string,
+    except: string,
+  ): Promise<{ id: string; first_seq: number; started_at: number } | undefined> {
+    return this.db
+      .selectFrom('runs')
+      .select(['id', 'first_seq', 'started_at'])
+      .where('message_id', '=', messageId)
+      .where('id', '<>', except)
+      .orderBy('first_seq', 'desc')
+      .orderBy('started_at', 'desc')
+      .limit(1)
+      .executeTakeFirst()
+  }
+
+  async #countEvents(runId: string): Promise<number> {
+    const { last } = await this.db
+      .selectFrom('events')
+      .select(({ fn }) => fn.max('seq').as('last'))
+      .where('run_id', '=', runId)
+      .executeTakeFirstOrThrow()
+    return last ?? 0
   }
 
   async end(id: string, state: RunState, result: AgentResult | undefined, now: number): Promise<void> {
@@ -154,14 +184,14 @@ export class Runs {
     }
   }
 
-  async events(runId: string, afterSeq = 0): Promise<RecordedEvent[]> {
-    const rows = await this.db
+  async events(runId: string, afterSeq = 0, limit?: number): Promise<RecordedEvent[]> {
+    const query = this.db
       .selectFrom('events')
       .select(['seq', 'body'])
       .where('run_id', '=', runId)
       .where('seq', '>', afterSeq)
       .orderBy('seq')
-      .execute()
+    const rows = await (limit === undefined ? query : query.limit(limit)).execute()
     return rows.map(({ seq, body }) => ({ seq, event: JSON.parse(body) as AgentEvent }))
   }
 
@@ -173,6 +203,18 @@ export class Runs {
   /** At most two whose id begins so, as a person would type it. Contract: `prefix` is of hex digits and dashes. */
   async findByPrefix(prefix: string): Promise<RunRecord[]> {
     const rows = await this.db.selectFrom('runs').selectAll().where('id', 'like', `${prefix}%`).limit(2).execute()
+    return rows.map(toRun)
+  }
+
+  /** The attempts at a message, in order. */
+  async ofMessage(messageId: string): Promise<RunRecord[]> {
+    const rows = await this.db
+      .selectFrom('runs')
+      .selectAll()
+      .where('message_id', '=', messageId)
+      .orderBy('first_seq')
+      .orderBy('started_at')
+      .execute()
     return rows.map(toRun)
   }
 
@@ -338,6 +380,7 @@ function toRun(row: Row): RunRecord {
     ...(row.model !== null && { model: row.model }),
     ...(row.directory !== null && { directory: row.directory }),
     ...(row.session_id !== null && { sessionId: row.session_id }),
+    firstSeq: row.first_seq,
     state: row.state,
     startedAt: row.started_at,
     ...(row.ended_at !== null && { endedAt: row.ended_at }),

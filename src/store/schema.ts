@@ -16,17 +16,28 @@ export interface Schema {
   processes: ProcessRow
   audit: AuditRow
   channel_values: ChannelValueRow
+  tokens: TokenRow
+  credentials: CredentialRow
   channel_claims: ChannelClaimRow
 }
 
+/** `file`: the configuration file says what it is; `api`: whoever made it. */
+export type ProjectSource = 'file' | 'api'
+
 interface ProjectRow {
   id: string
+  name: string | null
+  source: ProjectSource
   directory: string
   backend: string | null
   model: string | null
   allowed_tools: string | null
   query_timeout_ms: number | null
   max_turns: number | null
+  /** Whether nothing in its directory may configure the agent. */
+  is_untrusted: number
+  created_at: number
+  updated_at: number
 }
 
 interface ConversationRow {
@@ -63,6 +74,8 @@ interface MessageRow {
   author: string
   text: string
   state: MessageState
+  /** The `MessageOptions` as JSON. */
+  options: string | null
   /** Why it failed or was refused. */
   problem: string | null
   /** Of its last claim. A dead letter that is taken up again goes on from there, so that no earlier claim fits. */
@@ -107,6 +120,8 @@ interface RunRow {
   /** Where the agent worked; unknown of runs of earlier versions. */
   directory: string | null
   session_id: string | null
+  /** How many events of earlier runs of the same message come before those of this one. */
+  first_seq: number
   state: RunState
   started_at: number
   ended_at: number | null
@@ -201,4 +216,31 @@ interface ChannelClaimRow {
   channel: string
   name: string
   claimed_at: number
+}
+
+interface TokenRow {
+  id: string
+  name: string
+  /** SHA-256 of the token, in hex. The token itself is nowhere. */
+  hash: string
+  /** JSON: a list of `read`, `run`, `admin`. */
+  scopes: string
+  /** JSON: the ids of projects; null for all. */
+  projects: string | null
+  created_at: number
+  expires_at: number | null
+  used_at: number | null
+}
+
+interface CredentialRow {
+  /** The id of a project, or empty for all. */
+  owner: string
+  name: string
+  /** How agents get it: as a variable, or as a file that a variable names. */
+  kind: 'variable' | 'file'
+  /** Which key it is sealed with. */
+  key_id: string
+  sealed: string
+  created_at: number
+  updated_at: number
 }

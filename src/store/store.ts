@@ -6,18 +6,21 @@ import { ArchiveQueries } from './archive-queries.js'
 import { Audit } from './audit.js'
 import { ChannelValues } from './channel-values.js'
 import { Conversations } from './conversations.js'
+import { Credentials } from './credentials.js'
 import type { Engine } from './engine.js'
 import { Inbox } from './inbox.js'
 import { Ledger } from './ledger.js'
 import { core } from './migrations/0001-core.js'
 import { channels } from './migrations/0002-channels.js'
+import { service } from './migrations/0003-service.js'
 import { Outbox } from './outbox.js'
 import { Projects } from './projects.js'
 import { Runs } from './runs.js'
 import type { Schema } from './schema.js'
 import { Sessions } from './sessions.js'
+import { Tokens } from './tokens.js'
 
-const MIGRATIONS = { '0001-core': core, '0002-channels': channels }
+const MIGRATIONS = { '0001-core': core, '0002-channels': channels, '0003-service': service }
 
 /** The tables, alone or within one transaction. */
 export interface Tables {
@@ -31,6 +34,8 @@ export interface Tables {
   audit: Audit
   archive: ArchiveQueries
   channelValues: ChannelValues
+  credentials: Credentials
+  tokens: Tokens
 }
 
 export interface Store extends Tables {
@@ -42,6 +47,9 @@ export interface Store extends Tables {
   close(): Promise<void>
 }
 
+/** Hears of each statement that was answered: what kind of node it is, and how long it took. */
+export type OnQuery = (kind: string, durationMs: number) => void
+
 export interface StoreLocation {
   /** Where SQLite keeps its file, unless there is a `databaseUrl`. */
   file: string
@@ -49,9 +57,9 @@ export interface StoreLocation {
 }
 
 /** Opens the database and brings its tables up to date. */
-export async function openStore({ file, databaseUrl }: StoreLocation, log: Log): Promise<Store> {
+export async function openStore({ file, databaseUrl }: StoreLocation, log: Log, onQuery?: OnQuery): Promise<Store> {
   const engine = await openEngine({ file, databaseUrl }, log)
-  const store = storeOn(engine)
+  const store = storeOn(engine, onQuery)
   try {
     await migrate(store.db)
   } catch (error) {
@@ -74,8 +82,11 @@ export async function openStoreReadOnly({ file, databaseUrl }: StoreLocation, lo
   throw new GatewayError('store_unavailable', `The database is of an earlier version of Aetheel. ${advice}`)
 }
 
-export function storeOn(engine: Engine): Store & { db: Kysely<Schema> } {
-  const db = new Kysely<Schema>({ dialect: engine.dialect })
+export function storeOn(engine: Engine, onQuery?: OnQuery): Store & { db: Kysely<Schema> } {
+  const db = new Kysely<Schema>({
+    dialect: engine.dialect,
+    ...(onQuery && { log: ({ query, queryDurationMillis }) => onQuery(query.query.kind, queryDurationMillis) }),
+  })
   return {
     db,
     engine: engine.name,
@@ -98,6 +109,8 @@ function tablesOn(db: Kysely<Schema>, engine: Engine): Tables {
     audit: new Audit(db),
     archive: new ArchiveQueries(db),
     channelValues: new ChannelValues(db),
+    credentials: new Credentials(db, engine),
+    tokens: new Tokens(db),
   }
 }
 

@@ -40,6 +40,7 @@ describe.concurrent('aetheel doctor', () => {
     expect([exitCode, stdout.trimEnd().split('\n')]).toEqual([
       1,
       [
+        '! Agents work without asking for permission: they may change and run everything that you may.',
         '✗ claude (chosen): not installed',
         advice('Claude', 'claude', '@anthropic-ai/claude-code'),
         '✗ codex: not installed',
@@ -59,7 +60,7 @@ describe.concurrent('aetheel doctor', () => {
     const terminal = new Terminal(test)
     const path = terminal.install('claude', agentPath('fake-agent.sh'))
     const { exitCode, stdout } = await terminal.run(['doctor'])
-    expect([exitCode, stdout.split('\n')[0]]).toEqual([0, `✓ claude (chosen): 99.1.2 at ${path}`])
+    expect([exitCode, stdout.split('\n')[1]]).toEqual([0, `✓ claude (chosen): 99.1.2 at ${path}`])
   })
 
   it('ends with 1 when the agent is well, but Discord cannot be reached', async (test) => {
@@ -68,7 +69,7 @@ describe.concurrent('aetheel doctor', () => {
     const env = { DISCORD_BOT_TOKEN: 'a.b.c', DISCORD_API_URL: 'http://127.0.0.1:1/api' }
     const { exitCode, stdout } = await terminal.run(['doctor'], { env })
     const lines = stdout.trimEnd().split('\n')
-    expect([exitCode, lines[0], lines.at(-1)]).toEqual([
+    expect([exitCode, lines[1], lines.at(-1)]).toEqual([
       1,
       `✓ claude (chosen): 99.1.2 at ${path}`,
       '✗ 127.0.0.1:1 cannot be reached (ECONNREFUSED): check the network, a firewall and discordApiUrl',
@@ -79,7 +80,7 @@ describe.concurrent('aetheel doctor', () => {
     const terminal = new Terminal(test)
     const path = terminal.install('codex', agentPath('old-agent.mjs'))
     const { exitCode, stdout } = await terminal.run(['doctor'], { env: { AGENT_BACKEND: 'codex' } })
-    expect([exitCode, stdout.split('\n').slice(2, 5)]).toEqual([
+    expect([exitCode, stdout.split('\n').slice(3, 6)]).toEqual([
       0,
       [
         `! codex (chosen): 0.0.7 at ${path}`,

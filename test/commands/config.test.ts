@@ -98,7 +98,14 @@ discordThreads        default                          true
 outputChannelId       default                          -
 discordApiUrl         default                          "https://discord.com/api"
 attachmentMaxMb       default                          25
-attachmentTypes       environment (ATTACHMENT_TYPES)   ["image/*"]`,
+attachmentTypes       environment (ATTACHMENT_TYPES)   ["image/*"]
+codeAgentDefault      default                          "pi"
+projectRoots          default                          ["/data/projects"]
+templateDir           default                          -
+httpEnabled           default                          true
+httpHost              default                          "127.0.0.1"
+httpPort              default                          7433
+httpAllowedHosts      default                          []`,
       exitCode: 0,
     })
   })

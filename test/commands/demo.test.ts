@@ -31,7 +31,21 @@ describe.concurrent('aetheel', () => {
     expect([exitCode, commands, stderr]).toEqual([
       0,
       [
-        ...['init', 'start', 'chat', 'ask', 'event', 'queue', 'sessions', 'runs', 'search', 'archive'],
+        ...[
+          'init',
+          'start',
+          'chat',
+          'ask',
+          'event',
+          'queue',
+          'sessions',
+          'projects',
+          'credentials',
+          'tokens',
+          'runs',
+          'search',
+          'archive',
+        ],
         ...['agents', 'doctor', 'config', 'demo', 'help'],
       ],
       '',

@@ -488,6 +488,7 @@ describe('configText', () => {
           ...defaults,
           configFile: file,
           agentBackend: 'gemini',
+          codeAgentDefault: 'gemini',
           backendCliPath: 'gemini',
           workingDir: resolve(path),
           projects: [{ id: 'a-b', directory: resolve(path), discordChannels: ['100000000000000001'] }],

@@ -13,13 +13,16 @@ describe.concurrent('aetheel start', () => {
     const terminal = new Terminal(test)
     const gateway = await terminal.startGateway(DEMO)
     gateway.kill(signal)
-    expect([await gateway.exited, gateway.stdout.split('\n').slice(0, 5), terminal.leftovers()]).toEqual([
+    expect([await gateway.exited, gateway.stdout.split('\n').slice(0, 8), terminal.leftovers()]).toEqual([
       0,
       [
         'Configuration: no file, environment and defaults',
         `Data: ${join(terminal.home, '.aetheel')}`,
         'Agent: claude',
-        'Channels: terminal; "aetheel init" adds Discord',
+        'Channels: terminal, http; "aetheel init" adds Discord',
+        expect.stringMatching(/^HTTP API: http:\/\/127\.0\.0\.1:\d+, described at .*\/docs$/),
+        `A token for everything is in ${join(terminal.home, '.aetheel', 'http-token')}`,
+        'Agents work without asking for permission: they may change and run everything that you may.',
         'Aetheel is running. Talk to it: aetheel chat',
       ],
       [],

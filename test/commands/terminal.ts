@@ -151,6 +151,8 @@ export class Terminal {
         HOME: this.home,
         TMPDIR: this.#temporary,
         IS_SANDBOX: '1',
+        // Many gateways at once: each would want the same port.
+        HTTP_PORT: '0',
         ...env,
       },
       stdio: ['pipe', 'pipe', 'pipe'],

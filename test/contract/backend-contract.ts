@@ -6,9 +6,11 @@ import { describeCalls } from './calls.js'
 import { describeFailures } from './failures.js'
 import { describeProcesses } from './processes.js'
 import { describeReading } from './reading.js'
+import { describeRunEnvironment } from './run-environment.js'
 import { describeSessions } from './sessions.js'
 import { type CreateBackend, type Stage, testOnStage } from './stage.js'
 import { describeStreaming } from './streaming.js'
+import { describeUntrusted } from './untrusted.js'
 import type { TestAPI } from 'vitest'
 
 /** What differs between the agents, beside what their `capabilities` say. */
@@ -57,6 +59,8 @@ export function describeBackendContract(name: BackendName, setup: Omit<BackendSe
     describeStreaming(part)
     describeSessions(part)
     describeCalls(part)
+    describeRunEnvironment(part)
+    describeUntrusted(part)
     describeFailures(part)
     describeProcesses(part)
   })

@@ -52,7 +52,7 @@ it('tells of a mistake of its own, and logs it', async () => {
   })
   const error = await client.call('status', {}).catch((thrown: unknown) => thrown)
   expect([error, logged]).toEqual([
-    new GatewayError('gateway_unavailable', 'The gateway could not do it: x is undefined. Its log says more.'),
+    new GatewayError('internal', 'The gateway could not do it: x is undefined. Its log says more.'),
     [['control.failed', { method: 'status', error: 'x is undefined' }]],
   ])
 })

@@ -287,7 +287,7 @@ describe('/status', () => {
   it('tells what the project says', async () => {
     const { store, command, say } = await setup()
     const { conversationId } = await say('one')
-    await store.projects.put({ id: 'p1', directory: '/projects/here', backend: 'codex', model: 'small' })
+    await store.projects.put({ id: 'p1', directory: '/projects/here', backend: 'codex', model: 'small' }, 'file', 1)
     await store.conversations.configure(conversationId, { projectId: 'p1' })
     expect((await command('/status')).split('\n').slice(0, 5)).toEqual([
       'agent: codex',
@@ -450,7 +450,7 @@ describe('/backend', () => {
 describe('a place', () => {
   it('gives a command the choices of what it is part of, and the project of the operator', async () => {
     const { store, command } = await setup()
-    await store.projects.put({ id: 'site', directory: '/srv/site' })
+    await store.projects.put({ id: 'site', directory: '/srv/site' }, 'file', 1)
     await command('/backend codex', { address: 'room' })
     const thread = await command('/status', { address: 'room/thread', parent: 'room', projectId: 'site' })
     // Another day it is no longer the project of that place.
@@ -468,8 +468,8 @@ describe('what was chosen in a place', () => {
 
   it('holds at once for what is part of it, until that chooses for itself, and again when it takes that back', async () => {
     const { store, command } = await setup()
-    await store.projects.put({ id: 'site', directory: '/srv/site' })
-    await store.projects.put({ id: 'app', directory: '/srv/app' })
+    await store.projects.put({ id: 'site', directory: '/srv/site' }, 'file', 1)
+    await store.projects.put({ id: 'app', directory: '/srv/app' }, 'file', 1)
     const choices: string[][] = []
     const look = async () => choices.push((await command('/status', thread)).split('\n').slice(0, 4))
     await look()
@@ -583,7 +583,7 @@ describe('/sessions', () => {
 
   it('lists others when the project is in another directory, and those of before when it is back', async () => {
     const { store, command, past } = await setup()
-    await store.projects.put({ id: 'site', directory: '/srv/site' })
+    await store.projects.put({ id: 'site', directory: '/srv/site' }, 'file', 1)
     await past('a', { sessionId: 'usual', text: 'Here' })
     await past('b', { sessionId: 'of-site', directory: '/srv/site', text: 'There' })
     await command('/project site')
@@ -630,7 +630,7 @@ describe('/resume', () => {
 
   it('takes the agent of the session, in the directory of the project', async () => {
     const { store, command, past, conversation } = await setup()
-    await store.projects.put({ id: 'site', directory: '/srv/site' })
+    await store.projects.put({ id: 'site', directory: '/srv/site' }, 'file', 1)
     const place = { projectId: 'site' }
     const id = await past('a', { place })
     await command('/model small', { address: 'a', ...place })
@@ -717,8 +717,8 @@ describe('/project', () => {
   it('shows the project, and those there are', async () => {
     const { store, command } = await setup()
     const empty = await command('/project')
-    await store.projects.put({ id: 'site', directory: '/srv/site', backend: 'codex' })
-    await store.projects.put({ id: 'app', directory: '/srv/app' })
+    await store.projects.put({ id: 'site', directory: '/srv/site', backend: 'codex' }, 'file', 1)
+    await store.projects.put({ id: 'app', directory: '/srv/app' }, 'file', 1)
     await command('/project site')
     expect([empty, await command('/project')]).toEqual([
       'No project: claude works in /work.',
@@ -728,7 +728,7 @@ describe('/project', () => {
 
   it('chooses and takes back, each in a fresh session', async () => {
     const { store, command, past } = await setup()
-    await store.projects.put({ id: 'site', directory: '/srv/site', backend: 'codex' })
+    await store.projects.put({ id: 'site', directory: '/srv/site', backend: 'codex' }, 'file', 1)
     const id = await past('a', { sessionId: 's1' })
     const chosen = await command('/project SITE')
     const sessions = [await store.sessions.get(id)]
@@ -753,8 +753,8 @@ describe('/project', () => {
   it('goes back to the project of the place', async () => {
     const { store, command } = await setup()
     const place = { address: 'a', projectId: 'site' }
-    await store.projects.put({ id: 'site', directory: '/srv/site' })
-    await store.projects.put({ id: 'app', directory: '/srv/app' })
+    await store.projects.put({ id: 'site', directory: '/srv/site' }, 'file', 1)
+    await store.projects.put({ id: 'app', directory: '/srv/app' }, 'file', 1)
     await command('/project app', place)
     expect(await command('/project default', place)).toEqual(
       'The project is site: the next message goes to claude in /srv/site, in a fresh session.',
@@ -763,7 +763,7 @@ describe('/project', () => {
 
   it('says that a turn goes on where it began', async () => {
     const { store, command, say, work } = await setup()
-    await store.projects.put({ id: 'site', directory: '/srv/site' })
+    await store.projects.put({ id: 'site', directory: '/srv/site' }, 'file', 1)
     await work((await say('one')).messageId)
     expect((await command('/project site')).split('\n')[1]).toEqual('What runs now goes on as it began.')
   })
@@ -771,7 +771,7 @@ describe('/project', () => {
   it('names those there are when there is none of that name', async () => {
     const { store, command, conversation } = await setup()
     const none = await command('/project x')
-    await store.projects.put({ id: 'app', directory: '/srv/app' })
+    await store.projects.put({ id: 'app', directory: '/srv/app' }, 'file', 1)
     expect([none, await command('/project x'), (await conversation())?.projectId]).toEqual([
       'There is no project x. Known: none yet.',
       'There is no project x. Known: app.',
@@ -840,7 +840,7 @@ describe('what is suggested', () => {
     const { store, suggest, command, past, conversation } = await setup()
     await past('b', { model: 'of-codex', backend: 'codex' })
     await past('b', { model: 'of-gemini', backend: 'gemini' })
-    await store.projects.put({ id: 'site', directory: '/srv/site', backend: 'gemini' })
+    await store.projects.put({ id: 'site', directory: '/srv/site', backend: 'gemini' }, 'file', 1)
     await command('/backend codex', { address: 'room' })
     const inThread = await suggest('model', 'of', { address: 'thread', parent: 'room', projectId: 'site' })
     const ofProject = await suggest('model', 'of', { address: 'alone', projectId: 'site' })
@@ -853,8 +853,8 @@ describe('what is suggested', () => {
 
   it('after /project: each with its directory, also by what is in that', async () => {
     const { store, suggest } = await setup()
-    await store.projects.put({ id: 'site', directory: `/srv/${'deep/'.repeat(40)}` })
-    await store.projects.put({ id: 'app', directory: '/srv/app' })
+    await store.projects.put({ id: 'site', directory: `/srv/${'deep/'.repeat(40)}` }, 'file', 1)
+    await store.projects.put({ id: 'app', directory: '/srv/app' }, 'file', 1)
     const label = `site: /srv/${'deep/'.repeat(40)}`.slice(0, 99)
     expect([await suggest('project'), await suggest('project', 'deep')]).toEqual([
       [

@@ -178,7 +178,7 @@ describeEngines('the queue', (engine) => {
       const { say, take, store } = await setup(engine)
       const { messageId, conversationId } = await say('one')
       const project = { id: 'site', directory: '/srv/site', model: 'large' }
-      await store.projects.put(project)
+      await store.projects.put(project, 'file', 1)
       await store.conversations.configure(conversationId, { projectId: 'site', backend: 'pi' })
       const { claim, message, ...rest } = await take()
       expect([claim, message.text, rest]).toEqual([
@@ -187,7 +187,7 @@ describeEngines('the queue', (engine) => {
         {
           claimedAt: 1_000,
           conversation: { id: conversationId, channel: CHANNEL, address: 'a', projectId: 'site', backend: 'pi' },
-          project,
+          project: { ...project, source: 'file', createdAt: 1, updatedAt: 1 },
           wasInterrupted: false,
         },
       ])
@@ -240,7 +240,10 @@ describeEngines('the queue', (engine) => {
       const state = await queue.beginRun(work, { id: 'run-1', backend: 'pi', model: 'large' })
       const { messageId, conversationId } = work.claim
       const run = { id: 'run-1', messageId, conversationId, gatewayId: 'one', backend: 'pi', model: 'large' }
-      expect([state, await store.runs.get('run-1')]).toEqual(['held', { ...run, state: 'running', startedAt: 1_000 }])
+      expect([state, await store.runs.get('run-1')]).toEqual([
+        'held',
+        { ...run, firstSeq: 0, state: 'running', startedAt: 1_000 },
+      ])
     })
 
     it('does not begin, and no session is kept, for a claim that is lost', async () => {

@@ -81,16 +81,31 @@ export function describeRecordsContract(engine: TestEngine): void {
 
   it('keeps projects by id; the last word about one counts, as a whole', async () => {
     const { projects } = (await createStage(engine)).store
-    await projects.put({ id: 'site', directory: '/srv/site', backend: 'codex', model: 'large', maxTurns: 3 })
-    await projects.put({
+    await projects.put({ id: 'site', directory: '/srv/site', backend: 'codex', model: 'large', maxTurns: 3 }, 'file', 1)
+    await projects.put(
+      {
+        id: 'app',
+        directory: '/srv/app',
+        allowedTools: ['Read', 'Bash'],
+        queryTimeoutMs: 5_000_000_000,
+        isUntrusted: true,
+      },
+      'api',
+      2,
+    )
+    await projects.put({ id: 'site', name: 'The site', directory: '/srv/new', allowedTools: [] }, 'file', 3)
+    const app = {
       id: 'app',
+      source: 'api',
       directory: '/srv/app',
       allowedTools: ['Read', 'Bash'],
       queryTimeoutMs: 5_000_000_000,
-    })
-    await projects.put({ id: 'site', directory: '/srv/new', allowedTools: [] })
-    const app = { id: 'app', directory: '/srv/app', allowedTools: ['Read', 'Bash'], queryTimeoutMs: 5_000_000_000 }
-    const site = { id: 'site', directory: '/srv/new', allowedTools: [] }
+      isUntrusted: true,
+      createdAt: 2,
+      updatedAt: 2,
+    }
+    const files = { id: 'site', name: 'The site', source: 'file' }
+    const site = { ...files, directory: '/srv/new', allowedTools: [], createdAt: 1, updatedAt: 3 }
     expect([await projects.list(), await projects.get('site'), await projects.get('none')]).toEqual([
       [app, site],
       site,
@@ -217,7 +232,7 @@ export function describeRecordsContract(engine: TestEngine): void {
       await store.runs.begin({ ...run('one'), model: 'large' }, NOW)
       const before = await store.runs.get('one')
       await store.runs.end('one', 'failed', result, NOW + 12)
-      const begun = { ...run('one'), model: 'large', startedAt: NOW }
+      const begun = { ...run('one'), model: 'large', firstSeq: 0, startedAt: NOW }
       expect([before, await store.runs.get('one'), await store.runs.get('none')]).toEqual([
         { ...begun, state: 'running' },
         { ...begun, sessionId: 's', state: 'failed', endedAt: NOW + 12, result },
@@ -245,8 +260,8 @@ export function describeRecordsContract(engine: TestEngine): void {
       await store.runs.begin(run('two'), 3)
       await store.runs.interrupt('m', 4)
       expect([await store.runs.get('one'), await store.runs.get('two')]).toEqual([
-        { ...run('one'), state: 'failed', startedAt: 1, endedAt: 2 },
-        { ...run('two'), state: 'interrupted', startedAt: 3, endedAt: 4 },
+        { ...run('one'), firstSeq: 0, state: 'failed', startedAt: 1, endedAt: 2 },
+        { ...run('two'), firstSeq: 0, state: 'interrupted', startedAt: 3, endedAt: 4 },
       ])
     })
 

@@ -165,14 +165,17 @@ export function describeStoreContract(engine: TestEngine): void {
         const [store, other] = [await openTestStore(location), storeOn(await openEngine(location))]
         onTestFinished(() => other.close())
         const lost = store.transaction(async (tables) => {
-          await tables.projects.put({ id: 'lost', directory: '/srv' })
+          await tables.projects.put({ id: 'lost', directory: '/srv' }, 'file', 1)
           const others = sql`from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`
           await sql`select pg_terminate_backend(pid) ${others}`.execute(other.db)
-          await tables.projects.put({ id: 'lost too', directory: '/srv' })
+          await tables.projects.put({ id: 'lost too', directory: '/srv' }, 'file', 1)
         })
         const outcome = await lost.catch(() => 'rejected')
-        await store.projects.put({ id: 'kept', directory: '/srv' })
-        expect([outcome, await store.projects.list()]).toEqual(['rejected', [{ id: 'kept', directory: '/srv' }]])
+        await store.projects.put({ id: 'kept', directory: '/srv' }, 'file', 1)
+        expect([outcome, await store.projects.list()]).toEqual([
+          'rejected',
+          [{ id: 'kept', directory: '/srv', source: 'file', createdAt: 1, updatedAt: 1 }],
+        ])
       },
     )
 
@@ -201,14 +204,16 @@ export function describeStoreContract(engine: TestEngine): void {
     it('are made once: what is there stays when the database is opened again', async () => {
       const location = await engine.createLocation()
       const first = await openTestStore(location)
-      await first.projects.put({ id: 'site', directory: '/srv/site' })
+      await first.projects.put({ id: 'site', directory: '/srv/site' }, 'file', 1)
       const second = await openTestStore(location)
-      expect(await second.projects.list()).toEqual([{ id: 'site', directory: '/srv/site' }])
+      expect(await second.projects.list()).toEqual([
+        { id: 'site', directory: '/srv/site', source: 'file', createdAt: 1, updatedAt: 1 },
+      ])
     })
 
     it('of a newer Aetheel are refused, and stay as they are', async () => {
       const location = await engine.createLocation()
-      await (await openTestStore(location)).projects.put({ id: 'site', directory: '/srv/site' })
+      await (await openTestStore(location)).projects.put({ id: 'site', directory: '/srv/site' }, 'file', 1)
       const raw = storeOn(await openEngine(location))
       onTestFinished(() => raw.close())
       await sql`insert into kysely_migration (name, timestamp) values ('9999-later', '2999-01-01')`.execute(raw.db)
@@ -218,7 +223,7 @@ export function describeStoreContract(engine: TestEngine): void {
           code: 'store_unavailable',
           message: expect.stringMatching(/9999-later.*newer Aetheel.*use that version, or another database/),
         }),
-        [{ id: 'site', directory: '/srv/site' }],
+        [{ id: 'site', directory: '/srv/site', source: 'file', createdAt: 1, updatedAt: 1 }],
       ])
     })
 
@@ -251,13 +256,24 @@ export function describeStoreContract(engine: TestEngine): void {
       expect([before, await store.conversations.get('t'), await store.runs.get('r2')]).toEqual([
         {
           conversation: { ...conversation, projectId: 'site', backend: 'codex', model: 'large' },
-          projects: [{ id: 'site', directory: '/srv/site', backend: 'codex' }],
+          projects: [
+            { id: 'site', directory: '/srv/site', backend: 'codex', source: 'file', createdAt: 0, updatedAt: 0 },
+          ],
           messages: [
             ['m', 'Hello', 'answered'],
             ['m2', 'Still there?', 'open'],
           ],
           claimed: 'm2',
-          run: { ...RUN, id: 'r', sessionId: 's', state: 'answered', startedAt: 2, endedAt: 3, result: RESULT },
+          run: {
+            ...RUN,
+            id: 'r',
+            sessionId: 's',
+            firstSeq: 0,
+            state: 'answered',
+            startedAt: 2,
+            endedAt: 3,
+            result: RESULT,
+          },
           events: 1,
           sessionsOfNowhere: [],
           session: 's',
@@ -265,7 +281,7 @@ export function describeStoreContract(engine: TestEngine): void {
           archived: { ...conversation, updatedAt: 4 },
         },
         { id: 't', channel: CHANNEL, address: 'thread', projectId: 'site', backend: 'codex', model: 'large' },
-        { ...RUN, id: 'r2', directory: '/srv', state: 'running', startedAt: 12 },
+        { ...RUN, id: 'r2', directory: '/srv', firstSeq: 1, state: 'running', startedAt: 12 },
       ])
     })
 

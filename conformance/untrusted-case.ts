@@ -1,0 +1,57 @@
+/** A project that is not trusted: nothing in it may configure the agent, or run by itself. */
+import assert from 'node:assert/strict'
+import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { neverForTheModel } from './agents.js'
+import type { Case } from './case.js'
+import { callShell, say } from './model-replies.js'
+import { layTraps, traps } from './traps.js'
+
+const prompt = 'Please do something.'
+const answer = 'Done, said by the scripted model.'
+/** Where nobody listens. */
+const otherModel = 'http://127.0.0.1:9'
+
+export const untrusted: Case = {
+  name: 'untrusted',
+  title: 'Untrusted project',
+  async run({ agent, open }) {
+    const { marks, files, followed } = traps[agent.name]
+    let directory = ''
+    const leave = (mark: string) => `touch ${join(directory, mark)}`
+    const stage = await open(({ toolResults }) =>
+      toolResults.length === 0 ? callShell(agent, leave('tool')) : say(answer),
+    )
+    const { workspace, temporary } = stage.sandbox
+    directory = join(temporary, 'marks')
+    const left = async () => (await readdir(directory)).toSorted()
+    const { requests } = stage.model
+
+    await mkdir(directory)
+    await layTraps(workspace, leave, files(leave))
+    await stage.ask({ prompt })
+    const sprung = (await left()).filter((mark) => mark !== 'git')
+    assert.deepEqual(sprung, [...marks, 'tool'].toSorted(), 'where the project is trusted, its programs run')
+    assert.ok(
+      requests.some(({ body }) => body.includes(neverForTheModel)),
+      'and its instructions are read',
+    )
+
+    // In the same home: that the directory was trusted once must not help it.
+    await rm(directory, { recursive: true })
+    await mkdir(directory)
+    await layTraps(workspace, leave, files(leave, otherModel))
+    const before = requests.length
+    const { result } = await stage.ask({ prompt, isUntrusted: true })
+    assert.deepEqual([result.failure, result.finalOutput], [undefined, answer])
+    assert.deepEqual(await left(), ['tool'], 'nothing runs but what the model asked for')
+    const isTaught = requests.slice(before).some(({ body }) => body.includes(neverForTheModel))
+    assert.equal(isTaught, false, 'the model gets no instructions from the project')
+
+    if (followed === undefined) return 'nothing of the project ran or was read; tools work'
+    await writeFile(join(workspace, followed), '{}')
+    const refused = await stage.ask({ prompt, isUntrusted: true })
+    assert.deepEqual([refused.result.failure?.reason, refused.result.exitCode], ['refused', undefined])
+    return `nothing of the project ran or was read; tools work. ${followed} is refused`
+  },
+}

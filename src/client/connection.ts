@@ -1,0 +1,105 @@
+import { AetheelApiError, apiErrorOf } from './api-error.js'
+
+export interface ConnectionOptions {
+  /** Where the gateway is, as `http://127.0.0.1:7433`. */
+  baseUrl: string
+  token: string
+  /** Left out, that of the platform. */
+  fetch?: typeof fetch
+}
+
+export interface RequestOptions {
+  body?: object
+  headers?: Record<string, string>
+  signal?: AbortSignal
+}
+
+/** Requests to one gateway, with its token. */
+export class Connection {
+  readonly #baseUrl: string
+  readonly #authorization: string
+  readonly #fetch: typeof fetch
+
+  constructor(options: ConnectionOptions) {
+    const token = options.token.trim()
+    // A platform that refuses it as a header would show it in its error.
+    if (!/^[\x21-\x7e]+$/.test(token)) {
+      throw new TypeError('The token is empty or holds characters that no token has. "aetheel tokens" makes one.')
+    }
+    this.#baseUrl = options.baseUrl.replace(/\/+$/, '')
+    this.#authorization = `Bearer ${token}`
+    this.#fetch = options.fetch ?? fetch
+  }
+
+  /** Contract: rejects with AetheelApiError, also for an answer that is no success, or with the reason of the signal. */
+  async open(method: string, path: string, options?: RequestOptions): Promise<Response> {
+    const response = await this.#send(method, path, options)
+    if (response.ok) return response
+    throw apiErrorOf(response.status, await response.text())
+  }
+
+  /** `isAnswer` knows by its body an answer that is no success and yet what was asked for. */
+  async json<T>(
+    method: string,
+    path: string,
+    options?: RequestOptions,
+    isAnswer: (body: unknown) => boolean = () => false,
+  ): Promise<T> {
+    const { ok, status, text } = await this.#read(method, path, options)
+    const body = parse(text)
+    if (body !== undefined && (ok || isAnswer(body))) return body as T
+    throw apiErrorOf(status, text)
+  }
+
+  async done(method: string, path: string, options?: RequestOptions): Promise<void> {
+    const { ok, status, text } = await this.#read(method, path, options)
+    if (!ok) throw apiErrorOf(status, text)
+  }
+
+  async #read(
+    method: string,
+    path: string,
+    options: RequestOptions | undefined,
+  ): Promise<{ ok: boolean; status: number; text: string }> {
+    const response = await this.#send(method, path, options)
+    const { ok, status } = response
+    try {
+      return { ok, status, text: await response.text() }
+    } catch (cause) {
+      throw this.#unreachable(cause)
+    }
+  }
+
+  async #send(method: string, path: string, { body, headers, signal }: RequestOptions = {}): Promise<Response> {
+    // Called without `this`: a browser refuses its own as a method of something else.
+    const send = this.#fetch
+    try {
+      return await send(`${this.#baseUrl}${path}`, {
+        method,
+        headers: {
+          authorization: this.#authorization,
+          ...(body && { 'content-type': 'application/json' }),
+          ...headers,
+        },
+        ...(body && { body: JSON.stringify(body) }),
+        ...(signal && { signal }),
+      })
+    } catch (cause) {
+      if (signal?.aborted) throw cause
+      throw this.#unreachable(cause)
+    }
+  }
+
+  #unreachable(cause: unknown): AetheelApiError {
+    const message = `No gateway answers at ${this.#baseUrl}. "aetheel start" starts one.`
+    return new AetheelApiError('unreachable', 0, message, [], { cause })
+  }
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined // Told as what it is by whoever asked for it.
+  }
+}

@@ -1,0 +1,158 @@
+import { GatewayError } from '../errors.js'
+import type { CredentialKind, CredentialRecord } from '../store/credentials.js'
+import type { Store } from '../store/store.js'
+import type { KeyRing } from './key-ring.js'
+import type { Scrubber } from './scrubber.js'
+import { SHORTEST_SECRET } from './secret-forms.js'
+
+/** Whose credentials every project gets. */
+export const GLOBAL_OWNER = ''
+
+/** What may be told of a credential: everything but its value. */
+export type CredentialInfo = Omit<CredentialRecord, 'keyId' | 'sealed'>
+
+/** What a run gets. */
+export interface CredentialValue {
+  name: string
+  kind: CredentialKind
+  value: string
+}
+
+export interface CredentialStoreDependencies {
+  store: Pick<Store, 'credentials' | 'transaction'>
+  keyRing: KeyRing
+  /** Hears of every value before anybody else does. */
+  scrubber: Pick<Scrubber, 'add'>
+  now: () => number
+}
+
+const NAME = /^[A-Z_][A-Z0-9_]{0,99}$/
+/** What decides how programs are found and started, and what is ours. */
+const RESERVED_NAME = /^(?:PATH|HOME|NODE_OPTIONS|(?:LD|DYLD|AETHEEL)_.*)$/
+export const LARGEST_VALUE_BYTES = 64 * 1024
+export const VALUE_TOO_LARGE = 'The value is larger than 64 KB. Give a smaller one.'
+
+/** Secrets for agents, of one project or of all, sealed in the database. */
+export class CredentialStore {
+  constructor(private readonly dependencies: CredentialStoreDependencies) {}
+
+  /** Contract: throws `request_invalid` for a name or value that cannot be one, `not_found` for an unknown project. */
+  async set(owner: string, name: string, value: string, kind: CredentialKind): Promise<void> {
+    const problem = problemOfName(name) ?? problemOfValue(value)
+    if (problem !== undefined) throw new GatewayError('request_invalid', problem)
+    const { store, keyRing, scrubber, now } = this.dependencies
+    scrubber.add([value])
+    await store.transaction(async ({ credentials, projects }) => {
+      // Sealed under the lock: otherwise a rotation could drop the key in between.
+      await credentials.lock()
+      if (owner !== GLOBAL_OWNER && !(await projects.get(owner))) {
+        throw new GatewayError('not_found', `There is no project ${owner}. Look its id up, or leave it out for all.`)
+      }
+      await credentials.put({ owner, name, kind, ...keyRing.seal(value, aboutOf(owner, name)) }, now())
+    })
+  }
+
+  /** Of one owner, or all. */
+  async list(owner?: string): Promise<CredentialInfo[]> {
+    const records = await this.dependencies.store.credentials.list(owner === undefined ? undefined : [owner])
+    return records.map(({ keyId: _keyId, sealed: _sealed, ...info }) => info)
+  }
+
+  /** Contract: throws `not_found` when there is none. */
+  async remove(owner: string, name: string): Promise<void> {
+    if (await this.dependencies.store.credentials.remove(owner, name)) return
+    const whose = owner === GLOBAL_OWNER ? 'for all projects' : `of the project ${owner}`
+    const advice = '"aetheel credentials list" shows those there are.'
+    throw new GatewayError('not_found', `There is no credential ${name} ${whose}. ${advice}`)
+  }
+
+  /** For a project that is deleted: another may get its id. */
+  removeAllOf(projectId: string): Promise<void> {
+    return this.dependencies.store.credentials.removeAllOf(projectId)
+  }
+
+  /** Seals everything with a new key and lets go of the keys before. How many there were. */
+  async rotate(): Promise<number> {
+    const { store, keyRing } = this.dependencies
+    const count = await store.transaction(async ({ credentials }) => {
+      await credentials.lock()
+      // All are opened first: what cannot be keeps everything as it is.
+      const opened = (await credentials.list()).map((record) => ({ ...record, value: this.#open(record) }))
+      keyRing.advance()
+      for (const { owner, name, value } of opened) {
+        await credentials.reseal({ owner, name, ...keyRing.seal(value, aboutOf(owner, name)) })
+      }
+      return opened.length
+    })
+    // Only now: had the transaction failed, the earlier key would still be needed.
+    await store.transaction(async ({ credentials }) => {
+      await credentials.lock()
+      keyRing.retain(new Set((await credentials.list()).map(({ keyId }) => keyId)))
+    })
+    return count
+  }
+
+  /**
+   * What an agent in this project gets; of two with the same name that of the project.
+   *
+   * Contract: throws when one cannot be opened, since an agent must not go on without it as if it had never been there.
+   */
+  async valuesFor(projectId?: string): Promise<CredentialValue[]> {
+    const owners = projectId === undefined ? [GLOBAL_OWNER] : [GLOBAL_OWNER, projectId]
+    const records = await this.dependencies.store.credentials.list(owners)
+    // The empty owner comes first, and later ones take the place of earlier ones.
+    const byName = new Map(records.map((record) => [record.name, record]))
+    return [...byName.values()].map((record) => ({ name: record.name, kind: record.kind, value: this.#open(record) }))
+  }
+
+  /** Makes every value known to the scrubber. What could not be opened, and why; no agent gets that either. */
+  async hideAll(): Promise<GatewayError[]> {
+    const problems: GatewayError[] = []
+    for (const record of await this.dependencies.store.credentials.list()) {
+      try {
+        this.#open(record)
+      } catch (error) {
+        if (!(error instanceof GatewayError)) throw error
+        problems.push(error)
+      }
+    }
+    return problems
+  }
+
+  #open({ owner, name, keyId, sealed }: CredentialRecord): string {
+    const { keyRing, scrubber } = this.dependencies
+    try {
+      const value = keyRing.open({ keyId, sealed }, aboutOf(owner, name))
+      scrubber.add([value])
+      return value
+    } catch (error) {
+      if (!(error instanceof GatewayError)) throw error
+      throw new GatewayError(error.code, `The credential ${name} cannot be opened. ${error.message}`, { cause: error })
+    }
+  }
+}
+
+/** Why it cannot be the name of a credential, if so. */
+export function problemOfName(name: string): string | undefined {
+  if (!NAME.test(name)) {
+    return 'The name of a credential is that of a variable: capital letters, digits and _, no digit first, at most 100.'
+  }
+  if (RESERVED_NAME.test(name)) return `${name} decides how programs are run, and cannot be a credential. Use another.`
+  return undefined
+}
+
+/** Why it cannot be the value of a credential, if so. Never quotes it. */
+export function problemOfValue(value: string): string | undefined {
+  if (value.trim().length < SHORTEST_SECRET) {
+    return `The value needs at least ${SHORTEST_SECRET} characters: a shorter one could not be hidden in what agents say.`
+  }
+  if (Buffer.byteLength(value) > LARGEST_VALUE_BYTES) return VALUE_TOO_LARGE
+  if (value.includes('\0')) return 'The value has a NUL in it, which no variable can hold. Encode it, as in base64.'
+  if (Buffer.from(value).toString() !== value) return 'The value is not valid text. Encode it, as in base64.'
+  return undefined
+}
+
+/** Bound into the seal, so that a row cannot be given to another project or name. */
+function aboutOf(owner: string, name: string): string {
+  return `${owner}\0${name}`
+}

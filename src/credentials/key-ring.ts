@@ -1,0 +1,210 @@
+// The keys that credentials are sealed with.
+//
+// What must stay true:
+// - A key is on the disk before anything is sealed with it, and stays there as long as anything is.
+// - The file is read each time it is needed: another process may have changed the key meanwhile.
+
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
+import {
+  closeSync,
+  fstatSync,
+  fsyncSync,
+  linkSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
+import { z } from 'zod'
+import { GatewayError, messageOf } from '../errors.js'
+import { makePrivateDirectory } from '../private-directory.js'
+
+export interface Sealed {
+  keyId: string
+  /** Base64 of the initialisation vector, the ciphertext and the tag. */
+  sealed: string
+}
+
+interface Keys {
+  current: string
+  /** By their ids. */
+  keys: Record<string, Buffer>
+}
+
+const KEY_BYTES = 32
+const IV_BYTES = 12
+const TAG_BYTES = 16
+const CIPHER = 'aes-256-gcm'
+const KEY_TEXT = /^[A-Za-z0-9+/]{43}=?$/
+
+const KeyFile = z.object({ current: z.string(), keys: z.record(z.string(), z.string().regex(KEY_TEXT)) })
+
+export class KeyRing {
+  readonly #file: string
+  readonly #given: Keys | undefined
+
+  /** `masterKey` is `AETHEEL_MASTER_KEY`: a key, and behind commas earlier ones that may still be in use. Left out, keys
+   *  are kept in a file in `home`, which is made when it is first needed. */
+  constructor({ home, masterKey }: { home: string; masterKey?: string | undefined }) {
+    this.#file = join(home, 'master.key')
+    this.#given = masterKey ? parseMasterKey(masterKey) : undefined
+  }
+
+  /** `about` says what it is; the same is needed to open it. */
+  seal(plain: string, about: string): Sealed {
+    const { current, keys } = this.#given ?? this.#readFile() ?? this.#makeFile()
+    const iv = randomBytes(IV_BYTES)
+    const cipher = createCipheriv(CIPHER, keyOf(keys, current), iv).setAAD(Buffer.from(about))
+    const sealed = Buffer.concat([iv, cipher.update(plain, 'utf8'), cipher.final(), cipher.getAuthTag()])
+    return { keyId: current, sealed: sealed.toString('base64') }
+  }
+
+  /** Contract: throws when the key is not there, and when a single bit of it or of `about` was changed. */
+  open({ keyId, sealed }: Sealed, about: string): string {
+    const key = this.#given?.keys[keyId] ?? this.#readFile()?.keys[keyId]
+    if (!key) {
+      const where = this.#given ? `neither in AETHEEL_MASTER_KEY nor in ${this.#file}` : `not in ${this.#file}`
+      throw new GatewayError('config_invalid', `Its key ${keyId} is ${where}. Put the key back, or set it again.`)
+    }
+    const bytes = Buffer.from(sealed, 'base64')
+    try {
+      const decipher = createDecipheriv(CIPHER, key, bytes.subarray(0, IV_BYTES), { authTagLength: TAG_BYTES })
+      decipher.setAAD(Buffer.from(about)).setAuthTag(bytes.subarray(-TAG_BYTES))
+      const plain = [decipher.update(bytes.subarray(IV_BYTES, -TAG_BYTES)), decipher.final()]
+      return Buffer.concat(plain).toString()
+    } catch (error) {
+      const message = 'It was changed in the database, or moved there from another place. Set it again.'
+      throw new GatewayError('store_corrupt', message, { cause: error })
+    }
+  }
+
+  /** Seals with a new key from now on; with `AETHEEL_MASTER_KEY`, with the first one there. Those before still open. */
+  advance(): void {
+    if (this.#given) return
+    const known = this.#readFile()
+    const key = randomBytes(KEY_BYTES)
+    this.#replaceFile({ current: idOf(key), keys: { ...known?.keys, [idOf(key)]: key } })
+  }
+
+  /** Lets go of every key in the file that is not current and not one of these. */
+  retain(keyIds: ReadonlySet<string>): void {
+    const known = this.#readFile()
+    if (!known) return
+    const current = this.#given ? undefined : known.current
+    const kept = Object.entries(known.keys).filter(([id]) => id === current || keyIds.has(id))
+    if (kept.length === 0) rmSync(this.#file)
+    else if (kept.length < Object.keys(known.keys).length) {
+      this.#replaceFile({ current: current ?? kept[0]?.[0] ?? '', keys: Object.fromEntries(kept) })
+    }
+  }
+
+  #readFile(): Keys | undefined {
+    let descriptor: number
+    try {
+      descriptor = openSync(this.#file, 'r')
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+      throw unusable(this.#file, `It cannot be read: ${messageOf(error)}. Let this user read it.`, error)
+    }
+    try {
+      // Of the file that is open: another could be put in its place between two looks.
+      const stats = fstatSync(descriptor)
+      if (!stats.isFile()) throw unusable(this.#file, 'It is no file. Move it away; a new one is made.')
+      const isOpenToOthers = (stats.mode & 0o077) !== 0
+      if (isOpenToOthers) throw unusable(this.#file, 'Others may read it. Run "chmod 600" on it; better, then rotate.')
+      return parseKeyFile(this.#file, readFileSync(descriptor, 'utf8'))
+    } finally {
+      closeSync(descriptor)
+    }
+  }
+
+  #makeFile(): Keys {
+    const key = randomBytes(KEY_BYTES)
+    const made = { current: idOf(key), keys: { [idOf(key)]: key } }
+    const draft = this.#writeDraft(made)
+    try {
+      // Not by rename, which would put it in the place of one that another process has made meanwhile.
+      linkSync(draft, this.#file)
+    } catch (error) {
+      const theirs = this.#readFile()
+      if (theirs) return theirs
+      throw unusable(this.#file, `It cannot be made: ${messageOf(error)}. Let this user write there.`, error)
+    } finally {
+      rmSync(draft)
+    }
+    syncDirectory(dirname(this.#file))
+    return made
+  }
+
+  #replaceFile(keys: Keys): void {
+    renameSync(this.#writeDraft(keys), this.#file)
+    syncDirectory(dirname(this.#file))
+  }
+
+  #writeDraft({ current, keys }: Keys): string {
+    const draft = `${this.#file}.${randomBytes(6).toString('hex')}.tmp`
+    const texts = Object.fromEntries(Object.entries(keys).map(([id, key]) => [id, key.toString('base64')]))
+    try {
+      makePrivateDirectory(dirname(this.#file))
+      writeFileSync(draft, `${JSON.stringify({ current, keys: texts }, null, 2)}\n`, {
+        mode: 0o600,
+        flag: 'wx',
+        flush: true,
+      })
+    } catch (error) {
+      rmSync(draft, { force: true })
+      throw unusable(this.#file, `It cannot be written: ${messageOf(error)}. Make room, or let this user write.`, error)
+    }
+    return draft
+  }
+}
+
+function parseMasterKey(text: string): Keys {
+  const keys = text.split(',').map((part) => part.trim())
+  if (!keys.every((key) => KEY_TEXT.test(key))) {
+    const advice = '"openssl rand -base64 32" makes one. Earlier ones may follow behind commas.'
+    throw new GatewayError('config_invalid', `AETHEEL_MASTER_KEY must be 32 bytes in base64. ${advice}`)
+  }
+  const entries = keys.map((key) => Buffer.from(key, 'base64')).map((key) => [idOf(key), key] as const)
+  return { current: entries[0]?.[0] ?? '', keys: Object.fromEntries(entries) }
+}
+
+function parseKeyFile(file: string, text: string): Keys {
+  try {
+    const { current, keys: texts } = KeyFile.parse(JSON.parse(text))
+    const keys = Object.fromEntries(Object.entries(texts).map(([id, key]) => [id, Buffer.from(key, 'base64')]))
+    const isWhole = Object.entries(keys).every(([id, key]) => id === idOf(key)) && keys[current] !== undefined
+    if (isWhole) return { current, keys }
+  } catch {
+    // What it says is not told: it may quote a key.
+  }
+  throw unusable(file, 'It is damaged. Put a backup in its place, or move it away and set every credential again.')
+}
+
+/** Tells keys apart and nothing about them. */
+function idOf(key: Buffer): string {
+  return createHash('sha256').update('aetheel master key\0').update(key).digest('hex').slice(0, 16)
+}
+
+function keyOf(keys: Record<string, Buffer>, id: string): Buffer {
+  const key = keys[id]
+  if (!key) throw new Error(`There is no key ${id}`)
+  return key
+}
+
+function unusable(file: string, sentences: string, cause?: unknown): GatewayError {
+  const message = `The key file ${file} cannot be used. ${sentences}`
+  return new GatewayError('config_invalid', message, cause === undefined ? {} : { cause })
+}
+
+/** A name that is new in a directory is as safe as the directory. */
+function syncDirectory(path: string): void {
+  const descriptor = openSync(path, 'r')
+  try {
+    fsyncSync(descriptor)
+  } finally {
+    closeSync(descriptor)
+  }
+}

@@ -1,0 +1,72 @@
+// How a secret looks in texts: as it is, and as programs write it into JSON, into addresses and in base64.
+
+/** What is shorter stands in too many texts by chance to be hidden. */
+export const SHORTEST_SECRET = 6
+
+/** A line of a key or certificate: long, and of no characters that words or settings need. */
+const KEY_LINE = /^[\w+/=-]{32,}$/
+/** After how many characters programs break lines of base64: MIME and coreutils, PEM. */
+const BASE64_COLUMNS = [76, 64]
+
+/** Contract: every form has at least `SHORTEST_SECRET` characters; there is none of a shorter value. */
+export function formsOf(value: string): Set<string> {
+  // A key in a file is rarely shown in one piece: without its last line end, or with a number before each line.
+  const texts = new Set([value, value.trim(), ...value.split(/\r?\n/).filter((line) => KEY_LINE.test(line))])
+  const forms = new Set<string>()
+  for (const text of texts) {
+    if (text.length < SHORTEST_SECRET) continue
+    for (const form of [text, ...jsonForms(text), ...urlForms(text), ...base64Forms(text)]) forms.add(form)
+  }
+  return forms
+}
+
+function jsonForms(text: string): string[] {
+  const once = escapeJson(text)
+  return [
+    once,
+    // A line of JSON that was printed into another one.
+    escapeJson(once),
+    // As Python writes it, and as Go does.
+    once.replace(/[\u0080-\uFFFF]/g, escapeCharacter),
+    once.replace(/[<>&\u2028\u2029]/g, escapeCharacter),
+  ]
+}
+
+function escapeJson(text: string): string {
+  return JSON.stringify(text).slice(1, -1)
+}
+
+function escapeCharacter(character: string): string {
+  return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
+}
+
+function urlForms(text: string): string[] {
+  // Half a pair has no encoding.
+  const wellFormed = Buffer.from(text).toString()
+  const component = encodeURIComponent(wellFormed)
+  const encodings = [
+    component,
+    component.replaceAll('%20', '+'),
+    component.replace(/[!'()*]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`),
+    new URLSearchParams([['', wellFormed]]).toString().slice(1),
+    encodeURI(wellFormed),
+  ]
+  return encodings.flatMap((form) => [form, form.replace(/%[0-9A-F]{2}/g, (code) => code.toLowerCase())])
+}
+
+function base64Forms(text: string): string[] {
+  const bytes = Buffer.from(text)
+  const whole = bytes.toString('base64')
+  const pieces = [0, 1, 2].map((offset) => base64Within(bytes, offset))
+  const broken = BASE64_COLUMNS.flatMap((columns) =>
+    [whole, pieces[0] ?? ''].map((form) => form.replace(new RegExp(`.{${columns}}(?=.)`, 'g'), '$&\n')),
+  )
+  const forms = [whole, ...pieces, ...broken]
+  return [...forms, ...forms.map((form) => form.replaceAll('+', '-').replaceAll('/', '_'))]
+}
+
+/** The characters that no neighbour has a part in, when as many bytes stand before, beside full groups of three. */
+function base64Within(bytes: Buffer, before: number): string {
+  const encoded = Buffer.concat([Buffer.alloc(before), bytes]).toString('base64')
+  return encoded.slice(Math.ceil((before * 8) / 6), Math.floor(((before + bytes.length) * 8) / 6))
+}

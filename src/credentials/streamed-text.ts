@@ -1,0 +1,96 @@
+import { MARK, type Scrubber, type Span } from './scrubber.js'
+
+/** A part of the text, and whose it was. */
+export interface Piece<Owner> {
+  owner: Owner
+  text: string
+}
+
+/**
+ * Scrubs a text that comes bit by bit.
+ *
+ * Contract: without `flush` in between, what is told is the scrubbed whole, in order. Only an end that may be the
+ * beginning of a secret waits. What was flushed cannot be taken back; but the rest of a secret that began there is
+ * hidden.
+ */
+export class StreamedText<Owner> {
+  /** From where something began that may still become a secret. */
+  #text = ''
+  /** How much of it was told already: behind the mark of a secret that it overlaps, or by `flush`. */
+  #told = 0
+  #isToldAsMark = false
+  /** Whose the text is, each from the end of the one before. */
+  #parts: Array<{ owner: Owner; end: number }> = []
+
+  constructor(private readonly scrubber: Pick<Scrubber, 'find'>) {}
+
+  push(text: string, owner: Owner): Piece<Owner>[] {
+    this.#text += text
+    this.#parts.push({ owner, end: this.#text.length })
+    const { spans, openAt = this.#text.length } = this.#find()
+    // What is open may make the secret that it begins in longer; the mark is the same.
+    const around = spans.find(({ start, end }) => start < openAt && openAt < end)
+    const until = Math.max(this.#told, around?.end ?? openAt)
+    const pieces = this.#tell(
+      spans.filter(({ start }) => start < openAt),
+      until,
+    )
+    this.#isToldAsMark = around !== undefined && around.end >= this.#told
+    this.#told = until - openAt
+    this.#text = this.#text.slice(openAt)
+    this.#parts = this.#parts.flatMap((part) => (part.end > openAt ? [{ ...part, end: part.end - openAt }] : []))
+    return pieces
+  }
+
+  /** Tells what waits. */
+  flush(): Piece<Owner>[] {
+    if (this.#told === this.#text.length) return []
+    const pieces = this.#tell(this.#find().spans, this.#text.length)
+    this.#isToldAsMark = false
+    this.#told = this.#text.length
+    return pieces
+  }
+
+  #find(): { spans: Span[]; openAt?: number } {
+    const found = this.scrubber.find(this.#text)
+    if (!this.#isToldAsMark) return found
+    const told = this.#told
+    const joined = found.spans.filter(({ start }) => start < told)
+    const begun = { start: BEFORE, end: Math.max(told, ...joined.map(({ end }) => end)) }
+    return { ...found, spans: [begun, ...found.spans.filter(({ start }) => start >= told)] }
+  }
+
+  #tell(spans: Span[], until: number): Piece<Owner>[] {
+    const pieces: Piece<Owner>[] = []
+    let at = this.#told
+    for (const { start, end } of spans) {
+      if (end <= this.#told) continue
+      this.#copy(at, start, pieces)
+      if (start !== BEFORE) this.#add(MARK, Math.max(start, this.#told), pieces)
+      at = end
+    }
+    this.#copy(at, until, pieces)
+    return pieces
+  }
+
+  #copy(from: number, to: number, pieces: Piece<Owner>[]): void {
+    let at = from
+    for (const { end } of this.#parts) {
+      const stop = Math.min(end, to)
+      if (stop <= at) continue
+      this.#add(this.#text.slice(at, stop), at, pieces)
+      at = stop
+    }
+  }
+
+  #add(text: string, at: number, pieces: Piece<Owner>[]): void {
+    const part = this.#parts.find(({ end }) => end > at)
+    const last = pieces.at(-1)
+    if (!part) return
+    if (last?.owner === part.owner) last.text += text
+    else pieces.push({ owner: part.owner, text })
+  }
+}
+
+/** Where a secret begins whose mark was told with what came before. */
+const BEFORE = -1

@@ -1,0 +1,150 @@
+// Who asks, and what they may do.
+//
+// - A token is 32 random bytes; only its hash is kept. It is looked up for every request, so that one that was revoked
+//   or replaced is worth nothing from then on.
+// - A token is never taken from a URL: those stand in logs and histories. Event streams take a ticket instead.
+
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import type { FastifyRequest } from 'fastify'
+import { GatewayError, messageOf } from '../errors.js'
+import type { Log } from '../log.js'
+import { type Scope, SCOPES, type TokenRecord, type Tokens } from '../store/tokens.js'
+import type { Caller } from './dependencies.js'
+import type { Tickets } from './tickets.js'
+
+/** Nobody asks more exactly when a token was last used; a write for each request would be too many. */
+const USED_EVERY_MS = 60_000
+
+export function newToken(): string {
+  return `aet_${randomBytes(32).toString('base64url')}`
+}
+
+export function hashOf(secret: string): string {
+  return createHash('sha256').update(secret).digest('hex')
+}
+
+/** Makes a token. Contract: `token` is in nobody's hands but the caller's. */
+export async function issueToken(
+  tokens: Tokens,
+  { name, scope, projects, expiresAt }: Pick<TokenRecord, 'name' | 'scope' | 'projects' | 'expiresAt'>,
+  { now, newId }: { now: () => number; newId: () => string },
+): Promise<{ token: string; record: TokenRecord }> {
+  const token = newToken()
+  const record = {
+    id: newId(),
+    name,
+    scope,
+    ...(projects !== undefined && { projects }),
+    createdAt: now(),
+    ...(expiresAt !== undefined && { expiresAt }),
+  }
+  await tokens.add(record, hashOf(token))
+  return { token, record }
+}
+
+/** The hash of the token of a request, valid or not. */
+export function presentedHash({ headers }: Pick<FastifyRequest, 'headers'>): string | undefined {
+  const [, token] = /^Bearer +(\S+) *$/i.exec(headers.authorization ?? '') ?? []
+  return token === undefined ? undefined : hashOf(token)
+}
+
+interface AuthenticatorDependencies {
+  tokens: Tokens
+  tickets: Tickets
+  log: Log
+  now: () => number
+}
+
+export class Authenticator {
+  /** The hashes of tokens that were good when they were last seen. */
+  readonly #known = new Set<string>()
+
+  constructor(private readonly dependencies: AuthenticatorDependencies) {}
+
+  /** Whether this token was good before; for limits that come before the real look. */
+  knows(hash: string): boolean {
+    return this.#known.has(hash)
+  }
+
+  /** Contract: throws `unauthorized` without a good token or ticket, `forbidden` when it may not do this. */
+  async admit(request: FastifyRequest): Promise<Caller> {
+    const caller = await this.#identify(this.#hashFor(request))
+    requireScope(caller, request.routeOptions.config.scope)
+    requireProject(caller, request)
+    return caller
+  }
+
+  #hashFor(request: FastifyRequest): string {
+    if (request.headers.authorization !== undefined) {
+      const hash = presentedHash(request)
+      if (hash !== undefined) return hash
+      throw unauthorized('The Authorization header must be "Bearer" and a token that begins with aet_.')
+    }
+    const ticket = ticketOf(request)
+    if (ticket === undefined) {
+      throw unauthorized('A token is needed: send "Authorization: Bearer" with one of "aetheel tokens create".')
+    }
+    const hash = this.dependencies.tickets.redeem(ticket, pathOf(request))
+    if (hash === undefined) {
+      throw unauthorized('The ticket is used, too old or for another path. Ask for a new one: POST /tickets.')
+    }
+    return hash
+  }
+
+  async #identify(hash: string): Promise<Caller> {
+    const { tokens, log, now } = this.dependencies
+    const record = await tokens.find(hash).catch((error: unknown) => {
+      if (error instanceof GatewayError) throw error
+      const message = 'The database does not answer, so no token can be looked up. Try again later.'
+      throw new GatewayError('store_unavailable', message, { cause: error })
+    })
+    // The database compares as it likes; this does not tell by its time how much of a hash was right.
+    if (!record || !timingSafeEqual(Buffer.from(record.hash), Buffer.from(hash))) {
+      this.#known.delete(hash)
+      throw unauthorized('This token is not known; it may have been revoked or replaced.')
+    }
+    const { id, name, scope, projects, expiresAt, usedAt } = record
+    if (expiresAt !== undefined && expiresAt <= now()) {
+      this.#known.delete(hash)
+      throw unauthorized('This token has expired. Make another with "aetheel tokens create".')
+    }
+    this.#known.add(hash)
+    if (usedAt === undefined || now() - usedAt >= USED_EVERY_MS) {
+      tokens.used(id, now()).catch((error: unknown) => {
+        log.warn('token.use-not-kept', { tokenId: id, error: messageOf(error) })
+      })
+    }
+    return { tokenId: id, name, scope, ...(projects !== undefined && { projects }) }
+  }
+}
+
+/** The path as it was asked for, without what follows the question mark. */
+export function pathOf({ url }: Pick<FastifyRequest, 'url'>): string {
+  return url.split('?', 1)[0] ?? url
+}
+
+function ticketOf({ routeOptions, query }: FastifyRequest): string | undefined {
+  if (!routeOptions.config.isStream) return undefined
+  const { ticket } = query as { ticket?: unknown }
+  return typeof ticket === 'string' ? ticket : undefined
+}
+
+/** Contract: a route without a scope lets nobody in. */
+function requireScope(caller: Caller, needed: Scope | 'public' = 'admin'): void {
+  if (needed === 'public' || SCOPES.indexOf(caller.scope) >= SCOPES.indexOf(needed)) return
+  throw new GatewayError('forbidden', `This needs a token with the scope ${needed}; this one has ${caller.scope}.`)
+}
+
+function requireProject({ projects }: Caller, { routeOptions, params }: FastifyRequest): void {
+  if (projects === undefined || routeOptions.config.allowsProjectTokens) return
+  if (!/^\/projects\/:id(\/|$)/.test(routeOptions.url ?? '')) {
+    throw new GatewayError('forbidden', 'This token is for single projects; what concerns all needs another one.')
+  }
+  const { id } = params as { id: string }
+  if (projects.includes(id)) return
+  throw new GatewayError('forbidden', `This token is for other projects: ${projects.join(', ') || 'none'}.`)
+}
+
+function unauthorized(message: string): GatewayError {
+  return new GatewayError('unauthorized', message)
+}

@@ -1,0 +1,53 @@
+/** What the HTTP side is made of, and how its requests and routes look. Types alone. */
+
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { FastifyBaseLogger, FastifyInstance, RawServerDefault } from 'fastify'
+import type { ZodTypeProvider } from 'fastify-type-provider-zod'
+import type { GatewayConfig } from '../config.js'
+import type { CredentialStore } from '../credentials/credential-store.js'
+import type { Gateway } from '../gateway.js'
+import type { Log } from '../log.js'
+import type { Metrics } from '../metrics.js'
+import type { ProjectService } from '../projects/project-service.js'
+import type { Scope } from '../store/tokens.js'
+
+export interface ServiceDependencies {
+  config: GatewayConfig
+  gateway: Gateway
+  projects: ProjectService
+  credentials: CredentialStore
+  metrics: Metrics
+  log: Log
+  now: () => number
+  newId: () => string
+}
+
+/** A server whose routes are typed by their zod schemas. */
+export type App = FastifyInstance<RawServerDefault, IncomingMessage, ServerResponse, FastifyBaseLogger, ZodTypeProvider>
+
+/** Who asks: the token that came with the request. */
+export interface Caller {
+  tokenId: string
+  /** For the audit log. */
+  name: string
+  scope: Scope
+  /** The ids of the projects it may use; left out, all. */
+  projects?: string[]
+}
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** What the token must be allowed; `public` needs none. A route without it is refused when it is registered. */
+    scope?: Scope | 'public'
+    /** An event stream: may be opened by a ticket, and is ended when the server stops. */
+    isStream?: boolean
+    /** Tokens of single projects reach what is under `/projects/:id` of theirs, and routes with this: those that tell
+     *  nothing of other projects, or look at `caller.projects` themselves. */
+    allowsProjectTokens?: boolean
+  }
+
+  interface FastifyRequest {
+    /** None on public routes. */
+    caller?: Caller
+  }
+}

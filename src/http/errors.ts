@@ -1,0 +1,93 @@
+// One shape for everything that goes wrong: { error: { code, message, problems? } }.
+
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
+import { hasZodFastifySchemaValidationErrors, ResponseSerializationError } from 'fastify-type-provider-zod'
+import { z } from 'zod'
+import { ERROR_CODES, type ErrorCode, GatewayError, messageOf } from '../errors.js'
+import type { Log } from '../log.js'
+
+export const BODY_LIMIT_BYTES = 1024 * 1024
+
+export const errorBodySchema = z.object({
+  error: z.object({
+    code: z.enum(Object.keys(ERROR_CODES) as [ErrorCode, ...ErrorCode[]]),
+    message: z.string(),
+    problems: z
+      .array(z.object({ path: z.string(), message: z.string() }))
+      .optional()
+      .describe('What is wrong with the request, field by field.'),
+  }),
+})
+
+export type ErrorBody = z.output<typeof errorBodySchema>
+
+/** What the framework itself refuses, by our names. */
+const FRAMEWORK_CODES: Partial<Record<number, ErrorCode>> = {
+  404: 'not_found',
+  413: 'too_large',
+  414: 'request_invalid',
+  415: 'unsupported_media',
+  503: 'overloaded',
+}
+
+export function errorBodyOf(error: unknown, requestId: string): ErrorBody {
+  if (error instanceof GatewayError) return body(error.code, error.message)
+  if (hasZodFastifySchemaValidationErrors(error)) return invalidBody(error)
+  const { statusCode, code } = error as Partial<FastifyError>
+  const isFrameworks = code?.startsWith('FST_') && !(error instanceof ResponseSerializationError)
+  const known = statusCode === undefined ? undefined : FRAMEWORK_CODES[statusCode]
+  if (isFrameworks && known !== undefined) return body(known, messageOf(error))
+  if (statusCode !== undefined && statusCode >= 400 && statusCode < 500)
+    return body('request_invalid', messageOf(error))
+  return body(
+    'internal',
+    `Something went wrong inside the gateway. Its log tells more, under the request ${requestId}.`,
+  )
+}
+
+/** Contract: what a user wrote is not logged; what a mistake of ours says is. */
+export function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply, log: Log): FastifyReply {
+  const errorBody = errorBodyOf(error, request.id)
+  const { code } = errorBody.error
+  const { status } = ERROR_CODES[code]
+  if (status >= 500 && code !== 'overloaded') {
+    const { method, url: route } = request.routeOptions
+    const cause = error instanceof Error && error.cause !== undefined ? messageOf(error.cause) : undefined
+    log.error('http.failed', { requestId: request.id, method, route, code, error: messageOf(error), cause })
+  }
+  if (code === 'unauthorized') void reply.header('www-authenticate', 'Bearer')
+  // Otherwise the connection stays open until all of a body has come that nobody reads.
+  if (hasLongBody(request)) void reply.header('connection', 'close')
+  // Written here: the schema of the route's answers knows nothing of errors.
+  return reply.code(status).type('application/json; charset=utf-8').serializer(JSON.stringify).send(errorBody)
+}
+
+function hasLongBody({ headers }: FastifyRequest): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > BODY_LIMIT_BYTES
+}
+
+function body(code: ErrorCode, message: string): ErrorBody {
+  return { error: { code, message } }
+}
+
+type InvalidRequest = Parameters<typeof problemsOf>[0]
+
+function invalidBody(error: InvalidRequest): ErrorBody {
+  const problems = problemsOf(error)
+  const sentences = problems.map(({ path, message }) => `${path}: ${message}`)
+  const message = `The request is not right. ${sentences.join('; ')}`
+  return { error: { code: 'request_invalid', message, problems } }
+}
+
+function problemsOf({
+  validation,
+  validationContext = 'body',
+}: Pick<FastifyError, 'validationContext'> & { validation: Array<{ instancePath: string; message?: string }> }): Array<{
+  path: string
+  message: string
+}> {
+  return validation.map(({ instancePath, message = 'is not valid' }) => ({
+    path: instancePath.slice(1).replaceAll('/', '.') || validationContext,
+    message,
+  }))
+}

@@ -1,0 +1,155 @@
+// What every request meets before anything is done for it, whatever its route: also one that does not exist.
+//
+// - Host is checked against names that are ours. A web page whose name was made to point here (DNS rebinding) sends its
+//   own name.
+// - Origin is checked against Host, after that. There is no CORS: pages of others have no business here.
+// - Limits come before the look at the token, which costs a query.
+
+import { isIPv6 } from 'node:net'
+import type { ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { GatewayConfig } from '../config.js'
+import { GatewayError } from '../errors.js'
+import { type Authenticator, presentedHash } from './auth.js'
+import type { App } from './dependencies.js'
+
+export interface Limits {
+  /** Of one token. */
+  requestsPerMinute: number
+  /** Of one address, without a token that was good before. */
+  strangerRequestsPerMinute: number
+  openRequests: number
+  openStreams: number
+}
+
+export const DEFAULT_LIMITS: Limits = {
+  requestsPerMinute: 3000,
+  strangerRequestsPerMinute: 300,
+  openRequests: 256,
+  openStreams: 1000,
+}
+
+const LOOPBACK_NAMES = ['localhost', '127.0.0.1', '[::1]']
+const WILDCARDS = ['0.0.0.0', '::']
+const RETRY_AFTER_SECONDS = 1
+
+/** Whether nobody but this machine reaches an address. */
+export function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^(::ffff:)?127(\.\d{1,3}){3}$/.test(host)
+}
+
+type HostConfig = Pick<GatewayConfig, 'httpHost' | 'httpAllowedHosts'>
+
+/**
+ * Contract: throws `host_unknown` unless the request is for a name of ours, `forbidden` when a page of another origin
+ * sends it. The port is looked at once the server listens: before, nobody can connect.
+ */
+export function checkSender(request: FastifyRequest, config: HostConfig, address: AddressInfo | string | null): void {
+  const header = request.headers.host?.toLowerCase() ?? ''
+  const port = typeof address === 'object' && address !== null ? String(address.port) : undefined
+  if (!isOurs(header, port, config, request.socket.localAddress)) {
+    const advice = 'Use an address that it listens on, or add the name to HTTP_ALLOWED_HOSTS.'
+    throw new GatewayError('host_unknown', `This gateway does not answer for the host of this request. ${advice}`)
+  }
+  const { origin } = request.headers
+  if (origin === undefined || [`http://${header}`, `https://${header}`].includes(origin.toLowerCase())) return
+  throw new GatewayError('forbidden', 'Web pages of other origins may not use this gateway. Ask it from a server.')
+}
+
+function isOurs(header: string, port: string | undefined, config: HostConfig, localAddress?: string): boolean {
+  const host = parseHost(header)
+  if (!host) return false
+  const own = [...LOOPBACK_NAMES, config.httpHost, ...(localAddress === undefined ? [] : [localAddress])]
+  const names = own.filter((name) => !WILDCARDS.includes(name)).map(bracketed)
+  if (names.includes(host.name) && (port === undefined || (host.port ?? '80') === port)) return true
+  return config.httpAllowedHosts.some((entry) => {
+    const allowed = parseHost(bracketed(entry))
+    if (allowed?.name !== host.name) return false
+    // A proxy in front has the ports that everybody leaves out.
+    return allowed.port === undefined ? [undefined, '80', '443', port].includes(host.port) : allowed.port === host.port
+  })
+}
+
+function parseHost(header: string): { name: string; port?: string } | undefined {
+  const [, name, port] = /^(\[[\da-f:.]+\]|[\w.-]+)(?::(\d{1,5}))?$/.exec(header) ?? []
+  return name === undefined ? undefined : { name, ...(port !== undefined && { port }) }
+}
+
+/** As an address stands in a Host header. */
+function bracketed(address: string): string {
+  const plain = address.toLowerCase().replace(/^::ffff:(?=\d+\.)/, '')
+  return isIPv6(plain) ? `[${plain}]` : plain
+}
+
+/** How many are at work, so that neither requests nor streams crowd out everything else. */
+export class OpenResponses {
+  readonly #requests = new Set<ServerResponse>()
+  readonly #streams = new Set<ServerResponse>()
+
+  constructor(private readonly limits: Pick<Limits, 'openRequests' | 'openStreams'>) {}
+
+  /** Contract: throws `overloaded` when there are too many already. */
+  admit({ routeOptions }: FastifyRequest, reply: FastifyReply): void {
+    const isStream = routeOptions.config.isStream ?? false
+    const open = isStream ? this.#streams : this.#requests
+    if (open.size >= (isStream ? this.limits.openStreams : this.limits.openRequests)) {
+      reply.raw.setHeader('retry-after', RETRY_AFTER_SECONDS)
+      const what = isStream ? 'event streams' : 'requests'
+      throw new GatewayError('overloaded', `Too many ${what} are open at once. Try again in a moment.`)
+    }
+    open.add(reply.raw)
+    reply.raw.once('close', () => open.delete(reply.raw))
+  }
+
+  /** Ends the event streams, whose clients come back to the next gateway and go on where they were. */
+  endStreams(): void {
+    for (const stream of this.#streams) {
+      // Whoever writes to it hears of the end by its `close`; what comes before that has nowhere to go.
+      stream.on('error', () => stream.destroy())
+      stream.end()
+      stream.socket?.destroySoon()
+    }
+  }
+}
+
+interface Guards {
+  config: HostConfig
+  authenticator: Authenticator
+  open: OpenResponses
+  limits: Limits
+}
+
+/** Contract: the rate-limit plugin is registered before. */
+export function addGuards(app: App, { config, authenticator, open, limits }: Guards): void {
+  const timeWindow = 60_000
+  const ofStranger = app.createRateLimit({ max: limits.strangerRequestsPerMinute, timeWindow })
+  const ofToken = app.createRateLimit({
+    max: limits.requestsPerMinute,
+    timeWindow,
+    keyGenerator: (request) => presentedHash(request) ?? '',
+  })
+
+  const limitRate = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+    const hash = presentedHash(request)
+    // A token that nobody has seen counts for its address, or one could guess on with a new one each time.
+    const isKnown = hash !== undefined && authenticator.knows(hash)
+    const rate = await (isKnown ? ofToken : ofStranger)(request)
+    if (rate.isAllowed || !rate.isExceeded) return
+    reply.raw.setHeader('retry-after', rate.ttlInSeconds)
+    const sender = isKnown ? 'with this token' : 'from this address'
+    throw new GatewayError('too_many', `Too many requests ${sender}. Try again in ${rate.ttlInSeconds} s.`)
+  }
+
+  app.addHook('onRequest', async (request, reply) => {
+    checkSender(request, config, app.server.address())
+    open.admit(request, reply)
+    await limitRate(request, reply)
+    // An unknown route has nothing to protect, and no scope.
+    if (request.is404 || request.routeOptions.config.scope === 'public') return
+    request.caller = await authenticator.admit(request)
+  })
+  app.addHook('onRoute', ({ method, url, config: routeConfig }) => {
+    if (routeConfig?.scope === undefined) throw new Error(`The route ${String(method)} ${url} names no scope.`)
+  })
+}

@@ -1,0 +1,66 @@
+// The description of the API, made from the schemas that check its requests, and a page of it for people.
+
+import { createHash } from 'node:crypto'
+import swagger from '@fastify/swagger'
+import { jsonSchemaTransform } from 'fastify-type-provider-zod'
+import type { App } from './dependencies.js'
+import { errorBodySchema } from './errors.js'
+import { PAGE_STYLE, referencePage } from './reference-page.js'
+
+/** Contract: called before any route is registered, as the plugin listens for them. */
+export async function describeApi(app: App, version: string): Promise<void> {
+  await app.register(swagger, {
+    openapi: {
+      openapi: '3.1.0',
+      info: {
+        title: 'Aetheel',
+        description: 'A gateway to coding agents: projects, commands, event streams.',
+        version,
+      },
+      components: { securitySchemes: { token: { type: 'http', scheme: 'bearer' } } },
+    },
+    transform: (document) => {
+      const { route } = document
+      const scope = route.config?.scope
+      const { response, ...schema } = document.schema ?? {}
+      return jsonSchemaTransform({
+        ...document,
+        schema: {
+          ...schema,
+          security: scope === undefined || scope === 'public' ? [] : [{ token: [scope] }],
+          response: { ...(response as object | undefined), default: errorBodySchema.describe('What went wrong') },
+        },
+      })
+    },
+  })
+}
+
+export function registerDescriptionRoutes(app: App): void {
+  app.route({
+    method: 'GET',
+    url: '/openapi.json',
+    config: { scope: 'public' },
+    schema: { hide: true },
+    handler: async () => app.swagger(),
+  })
+  app.route({
+    method: 'GET',
+    url: '/docs',
+    config: { scope: 'public' },
+    schema: { hide: true },
+    handler: async (_request, reply) =>
+      reply
+        .header('content-security-policy', PAGE_POLICY)
+        .type('text/html; charset=utf-8')
+        .send(referencePage(app.swagger())),
+  })
+}
+
+/** The page runs nothing and loads nothing. */
+const PAGE_POLICY = [
+  "default-src 'none'",
+  `style-src 'sha256-${createHash('sha256').update(PAGE_STYLE).digest('base64')}'`,
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ')

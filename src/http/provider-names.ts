@@ -1,0 +1,34 @@
+// The agents as HTTP, health and metrics name them: spec 3 says `claudecode` for what we call `claude`.
+
+import { BACKEND_NAMES, type BackendName } from '../backends/types.js'
+
+const PROVIDERS = {
+  claude: 'claudecode',
+  codex: 'codex',
+  gemini: 'gemini',
+  opencode: 'opencode',
+  pi: 'pi',
+} as const satisfies Record<BackendName, string>
+
+export type ProviderName = (typeof PROVIDERS)[BackendName]
+
+export const PROVIDER_NAMES: ProviderName[] = Object.values(PROVIDERS)
+
+/** What a client may write: `claude` is as good. */
+export const ACCEPTED_PROVIDERS = ['claudecode', ...BACKEND_NAMES] as const
+
+export type AcceptedProvider = (typeof ACCEPTED_PROVIDERS)[number]
+
+export function providerOf(backend: BackendName): ProviderName {
+  return PROVIDERS[backend]
+}
+
+export function backendOf(provider: AcceptedProvider): BackendName {
+  return provider === 'claudecode' ? 'claude' : provider
+}
+
+/** Of a run, which may also be of `shell` or `git`. */
+export function runnerName(backend: string): string {
+  const known = BACKEND_NAMES.find((name) => name === backend)
+  return known ? providerOf(known) : backend
+}

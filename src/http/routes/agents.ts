@@ -1,0 +1,145 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { z } from 'zod'
+import type { AgentBackend, AgentCapabilities, BackendName } from '../../backends/types.js'
+import { GatewayError } from '../../errors.js'
+import type { App, ServiceDependencies } from '../dependencies.js'
+import { backendOf, providerOf } from '../provider-names.js'
+import { noteChange } from './changes.js'
+import { givenProviderSchema, providerSchema } from './schemas.js'
+
+export const capabilitiesSchema = z.object({
+  supports_session_continuation: z.boolean(),
+  supports_model_selection: z.boolean(),
+  supports_tool_control: z.boolean(),
+  supports_max_turns: z.boolean(),
+  supports_streaming: z.boolean(),
+  supported_models: z.array(z.string()).describe('Known by name; empty where any the provider has may be named.'),
+  default_model: z.string().nullable().describe('The one configured; without it the agent chooses.'),
+  max_prompt_length: z.number().describe('0 is unlimited.'),
+})
+
+export function capabilitiesView(capabilities: AgentCapabilities): z.output<typeof capabilitiesSchema> {
+  return {
+    supports_session_continuation: capabilities.supportsSessionContinuation,
+    supports_model_selection: capabilities.supportsModelSelection,
+    supports_tool_control: capabilities.supportsToolControl,
+    supports_max_turns: capabilities.supportsMaxTurns,
+    supports_streaming: capabilities.supportsStreaming,
+    supported_models: capabilities.supportedModels,
+    default_model: capabilities.defaultModel ?? null,
+    max_prompt_length: capabilities.maxPromptLength,
+  }
+}
+
+export const agentSchema = z.object({
+  provider: providerSchema,
+  status: z.enum(['available', 'unavailable']),
+  version: z.string().nullable().describe('As its command line tells; null when it told none in time.'),
+  problems: z.array(z.string()).describe('What an operator should know or do.'),
+  is_default: z.boolean().describe('Whether new projects get it.'),
+  capabilities: capabilitiesSchema,
+})
+
+const defaultSchema = z.object({
+  agent_provider: providerSchema.describe('The agent of new projects, until the gateway starts again.'),
+})
+
+const PROBE_TIMEOUT_MS = 5_000
+const PROBE_CACHE_MS = 60_000
+
+interface Probe {
+  version: string | null
+  problems: string[]
+}
+
+/** What command lines say about themselves. Asking starts a process, so an answer is kept for a while. */
+class AgentProbes {
+  readonly #probes = new Map<BackendName, { until: number; probe: Promise<Probe> }>()
+
+  constructor(private readonly now: () => number) {}
+
+  of(backend: AgentBackend): Promise<Probe> {
+    const cached = this.#probes.get(backend.name())
+    if (cached && cached.until > this.now()) return cached.probe
+    const probe = probeInTime(backend)
+    this.#probes.set(backend.name(), { until: this.now() + PROBE_CACHE_MS, probe })
+    return probe
+  }
+}
+
+async function probeInTime(backend: AgentBackend): Promise<Probe> {
+  const timeLimit = new AbortController()
+  const late = sleep(PROBE_TIMEOUT_MS, undefined, { signal: timeLimit.signal }).catch(() => undefined)
+  try {
+    const probe = await Promise.race([backend.probe(), late])
+    if (!probe) return { version: null, problems: ['Its command line did not tell its version in time.'] }
+    return { version: probe.version ?? null, problems: probe.problems }
+  } finally {
+    timeLimit.abort()
+  }
+}
+
+export function registerAgentRoutes(app: App, dependencies: ServiceDependencies): void {
+  const { gateway, now } = dependencies
+  const { agents } = gateway
+  const probes = new AgentProbes(now)
+
+  app.route({
+    method: 'GET',
+    url: '/agents',
+    config: { scope: 'read', allowsProjectTokens: true },
+    schema: {
+      summary: 'The agents, what they can do, and whether they are there',
+      tags: ['agents'],
+      response: { 200: z.object({ agents: z.array(agentSchema) }) },
+    },
+    handler: async () => {
+      const available = await agents.availableAgents()
+      const registered = agents.available().flatMap((name) => agents.get(name) ?? [])
+      const described = registered.map(async (backend) => {
+        const name = backend.name()
+        return {
+          provider: providerOf(name),
+          status: available.includes(backend) ? ('available' as const) : ('unavailable' as const),
+          ...(await probes.of(backend)),
+          is_default: agents.defaultProvider() === name,
+          capabilities: capabilitiesView(backend.capabilities()),
+        }
+      })
+      return { agents: await Promise.all(described) }
+    },
+  })
+
+  app.route({
+    method: 'GET',
+    url: '/agents/default',
+    config: { scope: 'read', allowsProjectTokens: true },
+    schema: { summary: 'The agent of new projects', tags: ['agents'], response: { 200: defaultSchema } },
+    handler: async () => defaultAgent(),
+  })
+
+  app.route({
+    method: 'PUT',
+    url: '/agents/default',
+    config: { scope: 'admin' },
+    schema: {
+      summary: 'Choose the agent of new projects, until the gateway starts again',
+      description: 'CODE_AGENT_DEFAULT chooses it for good.',
+      tags: ['agents'],
+      body: z.strictObject({ agent_provider: givenProviderSchema }),
+      response: { 200: defaultSchema },
+    },
+    handler: async (request) => {
+      const backend = backendOf(request.body.agent_provider)
+      agents.setDefault(backend)
+      await noteChange(dependencies, request, 'agent.default', providerOf(backend))
+      return defaultAgent()
+    },
+  })
+
+  function defaultAgent(): z.output<typeof defaultSchema> {
+    const name = agents.defaultProvider()
+    if (name === undefined) throw new GatewayError('backend_unknown', 'No agent is registered.')
+    return { agent_provider: providerOf(name) }
+  }
+}

@@ -1,0 +1,29 @@
+import { z } from 'zod'
+import type { App, ServiceDependencies } from '../dependencies.js'
+import { isoTime, pageQuery, timeSchema } from './schemas.js'
+
+const entrySchema = z.object({
+  at: timeSchema,
+  actor: z.string().describe('`terminal`, `token:` and its name, or the person as the channel knows them.'),
+  action: z.string(),
+  subject: z.string().describe('The id of what was changed.'),
+  detail: z.string().nullable(),
+})
+
+export function registerAuditRoutes(app: App, { gateway }: ServiceDependencies): void {
+  app.route({
+    method: 'GET',
+    url: '/audit',
+    config: { scope: 'admin' },
+    schema: {
+      summary: 'Who changed what, newest first',
+      tags: ['operation'],
+      querystring: pageQuery,
+      response: { 200: z.object({ entries: z.array(entrySchema) }) },
+    },
+    handler: async ({ query }) => {
+      const entries = await gateway.store.audit.list(query.limit)
+      return { entries: entries.map((entry) => ({ ...entry, at: isoTime(entry.at), detail: entry.detail ?? null })) }
+    },
+  })
+}

@@ -1,0 +1,145 @@
+import { z } from 'zod'
+import { combineUsage } from '../../backends/translation.js'
+import { commandRunner } from '../../runtime/command-runtime.js'
+import type { Message } from '../../store/inbox.js'
+import type { RunRecord } from '../../store/runs.js'
+import type { Store } from '../../store/store.js'
+import { runnerName } from '../provider-names.js'
+import type { CommandOptions, CommandRecord } from './command-records.js'
+import { isoTime, timeSchema, usageSchema, usageView } from './schemas.js'
+
+/** `open` is told apart: whether somebody works on it. */
+const COMMAND_STATES = ['queued', 'running', 'answered', 'failed', 'cancelled', 'dropped', 'refused'] as const
+
+const runnerSchema = z.string().describe('An agent, `shell` or `git`.')
+
+const errorSchema = z
+  .object({ reason: z.string().nullable(), message: z.string() })
+  .nullable()
+  .describe('Why there is no answer.')
+
+const runSchema = z.object({
+  id: z.string(),
+  provider: runnerSchema,
+  model: z.string().nullable(),
+  state: z.enum(['running', 'answered', 'failed', 'cancelled', 'interrupted']),
+  session_id: z.string().nullable(),
+  exit_code: z.number().nullable(),
+  duration_ms: z.number().nullable(),
+  usage: usageSchema,
+  cost_usd: z.number().nullable(),
+  error: errorSchema,
+  started_at: timeSchema,
+  ended_at: timeSchema.nullable(),
+})
+
+export const commandSummarySchema = z.object({
+  command_id: z.string(),
+  kind: z.enum(['agent', 'shell', 'git']),
+  state: z.enum(COMMAND_STATES),
+  prompt: z.string().describe('What was asked; of a shell or git command, the command as one line.'),
+  agent_provider: runnerSchema.nullable().describe('Who works on it; null until somebody does.'),
+  session_id: z.string().nullable(),
+  stream_url: z.string(),
+  created_at: timeSchema,
+  finished_at: timeSchema.nullable(),
+})
+
+export const commandSchema = commandSummarySchema.extend({
+  project_id: z.string(),
+  command: z.array(z.string()).nullable().describe('Of a shell or git command: the executable and its arguments.'),
+  result: z.string().nullable().describe('The final text of the agent, or what the command printed.'),
+  exit_code: z.number().nullable(),
+  error: errorSchema,
+  duration_ms: z.number().nullable().describe('Of the last run.'),
+  usage: usageSchema.describe('Of all runs.'),
+  cost_usd: z.number().nullable().describe('Of all runs, as far as their agents told.'),
+  metadata: z.record(z.string(), z.string()),
+  runs: z.array(runSchema).describe('The attempts, in order.'),
+})
+
+type CommandSummary = z.output<typeof commandSummarySchema>
+
+/** Of a prompt in a list. */
+const LISTED_CHARACTERS = 400
+
+export async function commandSummary(store: Store, projectId: string, record: CommandRecord): Promise<CommandSummary> {
+  const summary = await viewOf(store, projectId, record, await store.runs.ofMessage(record.message.id))
+  return { ...summary, prompt: summary.prompt.slice(0, LISTED_CHARACTERS) }
+}
+
+export async function commandView(
+  store: Store,
+  projectId: string,
+  record: CommandRecord,
+): Promise<z.output<typeof commandSchema>> {
+  const { message, options } = record
+  const runs = await store.runs.ofMessage(message.id)
+  const result = runs.at(-1)?.result
+  const usages = runs.flatMap((run) => run.result?.usage ?? [])
+  const costs = runs.flatMap((run) => run.result?.costUsd ?? [])
+  return {
+    ...(await viewOf(store, projectId, record, runs)),
+    project_id: projectId,
+    command: options.command ?? null,
+    result: result?.finalOutput ?? null,
+    exit_code: result?.exitCode ?? null,
+    error: errorOf(message, runs.at(-1)),
+    duration_ms: result?.durationMs ?? null,
+    usage: usages.length === 0 ? null : usageView(usages.reduce((sum, usage) => combineUsage(sum, usage))),
+    cost_usd: costs.length === 0 ? null : costs.reduce((sum, cost) => sum + cost),
+    metadata: options.metadata ?? {},
+    runs: runs.map(runView),
+  }
+}
+
+export function streamUrl(projectId: string, commandId: string, { streamId }: CommandOptions): string {
+  const path = streamId === undefined ? `commands/${commandId}/events` : `streams/${streamId}`
+  return `/projects/${encodeURIComponent(projectId)}/${path}`
+}
+
+async function viewOf(
+  store: Store,
+  projectId: string,
+  { message, options }: CommandRecord,
+  runs: RunRecord[],
+): Promise<CommandSummary> {
+  const last = runs.at(-1)
+  const isOpen = message.state === 'open'
+  const session = isOpen && last ? await store.sessions.get(message.conversationId) : undefined
+  return {
+    command_id: message.id,
+    kind: options.command ? commandRunner(options.command) : 'agent',
+    state: message.state === 'open' ? (last?.state === 'running' ? 'running' : 'queued') : message.state,
+    prompt: message.text,
+    agent_provider: last ? runnerName(last.backend) : null,
+    session_id: last?.sessionId ?? session?.sessionId ?? options.sessionId ?? null,
+    stream_url: streamUrl(projectId, message.id, options),
+    created_at: isoTime(message.receivedAt),
+    finished_at: message.finishedAt === undefined ? null : isoTime(message.finishedAt),
+  }
+}
+
+function runView({ result, ...run }: RunRecord): z.output<typeof runSchema> {
+  return {
+    id: run.id,
+    provider: runnerName(run.backend),
+    model: run.model ?? null,
+    state: run.state,
+    session_id: run.sessionId ?? null,
+    exit_code: result?.exitCode ?? null,
+    duration_ms: result?.durationMs ?? null,
+    usage: usageView(result?.usage),
+    cost_usd: result?.costUsd ?? null,
+    error: result?.failure ? { reason: result.failure.reason, message: result.failure.message } : null,
+    started_at: isoTime(run.startedAt),
+    ended_at: run.endedAt === undefined ? null : isoTime(run.endedAt),
+  }
+}
+
+function errorOf(message: Message, run: RunRecord | undefined): z.output<typeof errorSchema> {
+  const failure = run?.result?.failure
+  if (message.state === 'open' || message.state === 'answered') return null
+  if (failure) return { reason: failure.reason, message: failure.message }
+  return message.problem === undefined ? null : { reason: null, message: message.problem }
+}

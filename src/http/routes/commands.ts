@@ -1,0 +1,158 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { z } from 'zod'
+import { GatewayError, messageOf } from '../../errors.js'
+import type { App, ServiceDependencies } from '../dependencies.js'
+import { HTTP_CHANNEL } from '../http-channel.js'
+import { readLastEventId, sendEventStream } from '../sse.js'
+import { noteChange } from './changes.js'
+import { findCommand, listCommands } from './command-records.js'
+import { commandSchema, commandSummary, commandSummarySchema, commandView } from './command-view.js'
+import { streamIdSchema, streamName } from './execute.js'
+import { pageQuery, projectParams } from './schemas.js'
+
+const commandParams = projectParams.extend({ commandId: z.uuid() })
+
+const listQuery = pageQuery.extend({
+  before: z.uuid().optional().describe('The id of a command: only older ones are listed. `next` of a page before.'),
+})
+
+const listSchema = z.object({
+  commands: z.array(commandSummarySchema),
+  next: z.string().nullable().describe('For `before`, to see older ones; null when there are none.'),
+})
+
+const cancelledSchema = z.object({
+  command_id: z.string(),
+  outcome: z
+    .enum(['stopped', 'dropped', 'asked', 'finished'])
+    .describe(
+      '`stopped`: nothing of it is alive; `dropped`: it had not begun; `asked`: another gateway works on it and stops soon; `finished`: it had ended before.',
+    ),
+})
+
+const STREAM_DESCRIPTION = `Server-sent events: \`started\`, \`output\`, \`thinking\`, \`tool_use\`, \`tool_result\`, \
+\`notice\`, \`error\`, \`agent_complete\` and, last and once, \`complete\`. The id of an event counts from 1 without \
+gaps; with \`Last-Event-ID\` the stream goes on after it. 204 when nothing can follow.`
+
+const streamSchema = {
+  tags: ['streams'],
+  description: STREAM_DESCRIPTION,
+  produces: ['text/event-stream'],
+  querystring: z.object({ ticket: z.string().optional().describe('Of POST /tickets, in place of a token.') }),
+}
+
+export function registerCommandRoutes(app: App, dependencies: ServiceDependencies): void {
+  const { gateway, projects, metrics, log } = dependencies
+  const { store, streams } = gateway
+
+  app.route({
+    method: 'GET',
+    url: '/projects/:id/commands',
+    config: { scope: 'read' },
+    schema: {
+      summary: 'The commands of a project, newest first',
+      tags: ['commands'],
+      params: projectParams,
+      querystring: listQuery,
+      response: { 200: listSchema },
+    },
+    handler: async ({ params: { id }, query: { limit, before } }) => {
+      await projects.get(id)
+      if (before !== undefined) await findCommand(store, id, before)
+      const ids = await listCommands(store, id, limit, before)
+      const page = ids.slice(0, limit)
+      const records = await Promise.all(page.map((commandId) => findCommand(store, id, commandId)))
+      return {
+        commands: await Promise.all(records.map((record) => commandSummary(store, id, record))),
+        next: ids.length > limit ? (page.at(-1) ?? null) : null,
+      }
+    },
+  })
+
+  app.route({
+    method: 'GET',
+    url: '/projects/:id/commands/:commandId',
+    config: { scope: 'read' },
+    schema: {
+      summary: 'A command with its result',
+      tags: ['commands'],
+      params: commandParams,
+      response: { 200: commandSchema },
+    },
+    handler: async ({ params: { id, commandId } }) => commandView(store, id, await findCommand(store, id, commandId)),
+  })
+
+  app.route({
+    method: 'POST',
+    url: '/projects/:id/commands/:commandId/cancel',
+    config: { scope: 'run' },
+    schema: {
+      summary: 'End a command; once more does no harm',
+      tags: ['commands'],
+      params: commandParams,
+      response: { 200: cancelledSchema },
+    },
+    handler: async (request) => {
+      const { id, commandId } = request.params
+      await findCommand(store, id, commandId)
+      const outcome = await gateway.cancel(commandId)
+      if (outcome !== 'finished') await noteChange(dependencies, request, 'command.cancel', commandId, id)
+      return { command_id: commandId, outcome }
+    },
+  })
+
+  app.route({
+    method: 'GET',
+    url: '/projects/:id/commands/:commandId/events',
+    config: { scope: 'read', isStream: true },
+    schema: { ...streamSchema, summary: 'The events of a command, as they come', params: commandParams },
+    handler: async (request, reply) => {
+      const { id, commandId } = request.params
+      await findCommand(store, id, commandId)
+      return stream(commandId, request, reply)
+    },
+  })
+
+  app.route({
+    method: 'GET',
+    url: '/projects/:id/streams/:streamId',
+    config: { scope: 'read', isStream: true },
+    schema: {
+      ...streamSchema,
+      summary: 'The events of the last command of a stream_id',
+      params: projectParams.extend({ streamId: streamIdSchema }),
+    },
+    handler: async (request, reply) => {
+      const { id, streamId } = request.params
+      const commandId = await gateway.hostOf(HTTP_CHANNEL).recall(streamName(id, streamId))
+      if (commandId === undefined) {
+        const advice = 'A command that names it as its stream_id makes it.'
+        throw new GatewayError('not_found', `There is no stream ${streamId} in the project ${id}. ${advice}`)
+      }
+      return stream(commandId, request, reply)
+    },
+  })
+
+  async function stream(
+    commandId: string,
+    { headers, id: requestId }: Pick<FastifyRequest, 'headers' | 'id'>,
+    reply: FastifyReply,
+  ): Promise<void> {
+    const after = readLastEventId(headers['last-event-id'])
+    // A client that has seen the end would otherwise come back for ever.
+    if (await streams.isOver(commandId, after)) {
+      await reply.code(204).send()
+      return
+    }
+    reply.hijack()
+    const closed = metrics.streamOpened()
+    try {
+      await sendEventStream(reply.raw, (signal) => streams.follow(commandId, after, signal))
+    } catch (error) {
+      // The client comes back and goes on from where it was.
+      log.warn('stream.broken', { requestId, commandId, error: messageOf(error) })
+    } finally {
+      closed()
+    }
+  }
+}

@@ -1,0 +1,104 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { z } from 'zod'
+import { GatewayError } from '../../errors.js'
+import type { Store } from '../../store/store.js'
+import type { App, ServiceDependencies } from '../dependencies.js'
+import { PROVIDER_NAMES, providerOf } from '../provider-names.js'
+
+const queueSchema = z.object({
+  waiting: z.number(),
+  active: z.number(),
+  failed: z.number().describe('Dead letters.'),
+})
+
+const healthSchema = z.object({
+  status: z
+    .enum(['healthy', 'degraded', 'unhealthy'])
+    .describe('`degraded`: no agent is available; `unhealthy`: the store does not answer.'),
+  agents: z.partialRecord(z.enum(PROVIDER_NAMES), z.enum(['available', 'unavailable'])),
+  store: z.object({
+    engine: z.enum(['sqlite', 'postgres']),
+    status: z.enum(['available', 'unavailable']),
+    latency_ms: z.number().nullable(),
+  }),
+  queue: queueSchema.nullable().describe('Null when the store does not answer.'),
+})
+
+const STORE_TIMEOUT_MS = 2_000
+
+export function registerHealthRoutes(app: App, { gateway, metrics }: ServiceDependencies): void {
+  const { agents, store } = gateway
+
+  app.route({
+    method: 'GET',
+    url: '/health',
+    config: { scope: 'read', allowsProjectTokens: true },
+    schema: {
+      summary: 'How the gateway is',
+      tags: ['operation'],
+      response: { 200: healthSchema, 503: healthSchema },
+    },
+    handler: async (_, reply) => {
+      const startedAt = performance.now()
+      const [queue, available] = await Promise.all([inTime(countQueue(store)), agents.availableAgents()])
+      const names = available.map((backend) => backend.name())
+      const status = !queue ? 'unhealthy' : names.length === 0 ? 'degraded' : 'healthy'
+      return reply.code(queue ? 200 : 503).send({
+        status,
+        agents: Object.fromEntries(
+          agents.available().map((name) => [providerOf(name), names.includes(name) ? 'available' : 'unavailable']),
+        ),
+        store: {
+          engine: store.engine,
+          status: queue ? 'available' : 'unavailable',
+          latency_ms: queue ? queue.endedAt - startedAt : null,
+        },
+        queue: queue?.counts ?? null,
+      })
+    },
+  })
+
+  app.route({
+    method: 'GET',
+    url: '/ready',
+    config: { scope: 'public' },
+    schema: {
+      summary: 'Whether the gateway takes commands',
+      tags: ['operation'],
+      response: { 200: z.object({ status: z.literal('ready') }) },
+    },
+    handler: async () => {
+      if (await inTime(store.ledger.gateways())) return { status: 'ready' as const }
+      throw new GatewayError('store_unavailable', 'The database does not answer. Try again later.')
+    },
+  })
+
+  app.route({
+    method: 'GET',
+    url: '/metrics',
+    config: { scope: 'read' },
+    schema: { summary: 'Metrics for Prometheus', tags: ['operation'], produces: ['text/plain'] },
+    handler: async (_, reply) => reply.type(metrics.registry.contentType).send(await metrics.registry.metrics()),
+  })
+}
+
+interface QueueCounts {
+  counts: z.output<typeof queueSchema>
+  endedAt: number
+}
+
+async function countQueue(store: Store): Promise<QueueCounts> {
+  const { queued, ready, active, failed } = await store.inbox.countByState()
+  return { counts: { waiting: queued + ready, active, failed }, endedAt: performance.now() }
+}
+
+/** What a database answered, or undefined when it failed or took too long. */
+async function inTime<T>(answer: Promise<T>): Promise<T | undefined> {
+  const timeLimit = new AbortController()
+  const late = sleep(STORE_TIMEOUT_MS, undefined, { signal: timeLimit.signal }).catch(() => undefined)
+  try {
+    return await Promise.race([answer.catch(() => undefined), late])
+  } finally {
+    timeLimit.abort()
+  }
+}

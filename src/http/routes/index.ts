@@ -1,0 +1,22 @@
+import type { App, ServiceDependencies } from '../dependencies.js'
+import { registerAgentRoutes } from './agents.js'
+import { registerAuditRoutes } from './audit.js'
+import { registerCommandRoutes } from './commands.js'
+import { registerCredentialRoutes } from './credentials.js'
+import { registerExecuteRoutes } from './execute.js'
+import { registerHealthRoutes } from './health.js'
+import { registerProjectRoutes } from './projects.js'
+import { registerQueueRoutes } from './queue.js'
+import { registerTemplateRoutes } from './templates.js'
+
+export function registerRoutes(app: App, dependencies: ServiceDependencies): void {
+  registerProjectRoutes(app, dependencies)
+  registerTemplateRoutes(app, dependencies)
+  registerExecuteRoutes(app, dependencies)
+  registerCommandRoutes(app, dependencies)
+  registerAgentRoutes(app, dependencies)
+  registerCredentialRoutes(app, dependencies)
+  registerQueueRoutes(app, dependencies)
+  registerAuditRoutes(app, dependencies)
+  registerHealthRoutes(app, dependencies)
+}

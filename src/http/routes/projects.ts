@@ -1,0 +1,207 @@
+import { z } from 'zod'
+import { resolveBackendName } from '../../backends/registry.js'
+import { GatewayError } from '../../errors.js'
+import { chooseAgent } from '../../runtime/agent-choice.js'
+import type { ProjectRecord } from '../../store/projects.js'
+import type { App, ServiceDependencies } from '../dependencies.js'
+import { backendOf, providerOf } from '../provider-names.js'
+import { capabilitiesSchema, capabilitiesView } from './agents.js'
+import { callerOf, mayUse, noteChange } from './changes.js'
+import {
+  givenProviderSchema,
+  isoTime,
+  millisecondsOf,
+  modelSchema,
+  projectParams,
+  providerSchema,
+  timeoutSchema,
+  timeSchema,
+  toolsSchema,
+} from './schemas.js'
+
+export const projectSchema = z.object({
+  id: z.string(),
+  name: z.string(),
+  directory: z.string(),
+  source: z
+    .enum(['file', 'api'])
+    .describe('`file`: the configuration file says what it is; `api`: it was made here, and can be changed here.'),
+  agent_provider: providerSchema,
+  agent_capabilities: capabilitiesSchema,
+  model: z.string().nullable(),
+  allowed_tools: z.array(z.string()).nullable(),
+  timeout: z.number().nullable().describe('In seconds.'),
+  max_turns: z.number().nullable(),
+  is_untrusted: z.boolean().describe('Whether nothing in its directory may configure the agent, or run by itself.'),
+  created_at: timeSchema,
+  updated_at: timeSchema,
+})
+
+const turnsSchema = z.number().int().min(1).max(1_000_000)
+
+export const newProjectSchema = z.strictObject({
+  id: z.string().optional().describe('Left out, made from the name.'),
+  name: z.string().optional(),
+  directory: z.string().optional().describe('One that is there, as an absolute path inside the project roots.'),
+  git: z
+    .strictObject({ url: z.string().max(2_000), ref: z.string().max(300).optional() })
+    .optional()
+    .describe('A repository to clone.'),
+  template: z
+    .strictObject({ name: z.string(), variables: z.record(z.string(), z.string()).optional() })
+    .optional()
+    .describe('One of GET /templates.'),
+  pod: z.unknown().optional().describe('Not yet: refused.'),
+  agent_provider: givenProviderSchema.optional().describe('Left out, that of GET /agents/default.'),
+  model: modelSchema.optional(),
+  allowed_tools: toolsSchema.optional(),
+  timeout: timeoutSchema.optional(),
+  max_turns: turnsSchema.optional(),
+  is_untrusted: z.boolean().optional(),
+})
+
+export const projectChangesSchema = z
+  .strictObject({
+    name: z.string().nullable().optional(),
+    agent_provider: givenProviderSchema.optional(),
+    model: modelSchema.nullable().optional(),
+    allowed_tools: toolsSchema.nullable().optional(),
+    timeout: timeoutSchema.nullable().optional(),
+    max_turns: turnsSchema.nullable().optional(),
+    is_untrusted: z.boolean().optional(),
+  })
+  .describe('What is left out stays; null takes a setting back. Another agent begins new sessions.')
+
+export function registerProjectRoutes(app: App, dependencies: ServiceDependencies): void {
+  const { config, gateway, projects, credentials } = dependencies
+  const view = (project: ProjectRecord): z.output<typeof projectSchema> => {
+    const backend = resolveBackendName(chooseAgent({}, project, config).backend)
+    const agent = gateway.agents.get(backend)
+    if (!agent) throw new GatewayError('backend_unknown', `The agent ${backend} is not registered.`)
+    return {
+      id: project.id,
+      name: project.name ?? project.id,
+      directory: project.directory,
+      source: project.source,
+      agent_provider: providerOf(backend),
+      agent_capabilities: capabilitiesView(agent.capabilities()),
+      model: project.model ?? null,
+      allowed_tools: project.allowedTools ?? null,
+      timeout: project.queryTimeoutMs === undefined ? null : project.queryTimeoutMs / 1000,
+      max_turns: project.maxTurns ?? null,
+      is_untrusted: project.isUntrusted ?? false,
+      created_at: isoTime(project.createdAt),
+      updated_at: isoTime(project.updatedAt),
+    }
+  }
+
+  app.route({
+    method: 'GET',
+    url: '/projects',
+    config: { scope: 'read', allowsProjectTokens: true },
+    schema: {
+      summary: 'The projects that the token may use',
+      tags: ['projects'],
+      response: { 200: z.object({ projects: z.array(projectSchema) }) },
+    },
+    handler: async (request) => {
+      const caller = callerOf(request)
+      const known = await projects.list()
+      return { projects: known.filter(({ id }) => mayUse(caller, id)).map(view) }
+    },
+  })
+
+  app.route({
+    method: 'POST',
+    url: '/projects',
+    config: { scope: 'admin' },
+    schema: {
+      summary: 'Make a project from a directory, a git repository or a template',
+      tags: ['projects'],
+      body: newProjectSchema,
+      response: { 201: projectSchema },
+    },
+    handler: async (request, reply) => {
+      const { id, name, directory, git, template, pod, ...settings } = request.body
+      const project = await projects.create({
+        ...(id !== undefined && { id }),
+        ...(name !== undefined && { name }),
+        ...(directory !== undefined && { directory }),
+        ...(git && { git: { url: git.url, ...(git.ref !== undefined && { ref: git.ref }) } }),
+        ...(template && {
+          template: { name: template.name, ...(template.variables && { variables: template.variables }) },
+        }),
+        ...(pod !== undefined && { pod }),
+        ...(settings.agent_provider !== undefined && { backend: backendOf(settings.agent_provider) }),
+        ...(settings.model !== undefined && { model: settings.model }),
+        ...(settings.allowed_tools && { allowedTools: settings.allowed_tools }),
+        ...(settings.timeout !== undefined && { queryTimeoutMs: millisecondsOf(settings.timeout) }),
+        ...(settings.max_turns !== undefined && { maxTurns: settings.max_turns }),
+        ...(settings.is_untrusted !== undefined && { isUntrusted: settings.is_untrusted }),
+      })
+      await noteChange(dependencies, request, 'project.create', project.id)
+      return reply.code(201).send(view(project))
+    },
+  })
+
+  app.route({
+    method: 'GET',
+    url: '/projects/:id',
+    config: { scope: 'read' },
+    schema: { summary: 'A project', tags: ['projects'], params: projectParams, response: { 200: projectSchema } },
+    handler: async ({ params }) => view(await projects.get(params.id)),
+  })
+
+  app.route({
+    method: 'PATCH',
+    url: '/projects/:id',
+    config: { scope: 'admin' },
+    schema: {
+      summary: 'Change a project',
+      tags: ['projects'],
+      params: projectParams,
+      body: projectChangesSchema,
+      response: { 200: projectSchema },
+    },
+    handler: async (request) => {
+      const { name, agent_provider: provider, model, allowed_tools: tools, timeout, ...rest } = request.body
+      const project = await projects.update(request.params.id, {
+        ...(name !== undefined && { name }),
+        ...(provider !== undefined && { backend: backendOf(provider) }),
+        ...(model !== undefined && { model }),
+        ...(tools !== undefined && { allowedTools: tools }),
+        ...(timeout !== undefined && { queryTimeoutMs: timeout === null ? null : millisecondsOf(timeout) }),
+        ...(rest.max_turns !== undefined && { maxTurns: rest.max_turns }),
+        ...(rest.is_untrusted !== undefined && { isUntrusted: rest.is_untrusted }),
+      })
+      await noteChange(dependencies, request, 'project.update', project.id, Object.keys(request.body).join(', '))
+      return view(project)
+    },
+  })
+
+  app.route({
+    method: 'DELETE',
+    url: '/projects/:id',
+    config: { scope: 'admin' },
+    schema: {
+      summary: 'Remove a project, with its credentials',
+      tags: ['projects'],
+      params: projectParams,
+      querystring: z.object({
+        delete_files: z
+          .stringbool()
+          .default(false)
+          .describe('Whether its files go, too; only those that were made with it.'),
+      }),
+      response: { 204: z.undefined() },
+    },
+    handler: async (request, reply) => {
+      const { id } = request.params
+      const { delete_files: deletesFiles } = request.query
+      await projects.remove(id, { deletesFiles })
+      await credentials.removeAllOf(id)
+      await noteChange(dependencies, request, 'project.remove', id, deletesFiles ? 'with its files' : undefined)
+      return reply.code(204).send()
+    },
+  })
+}

@@ -1,0 +1,184 @@
+import { z } from 'zod'
+import { GatewayError } from '../../errors.js'
+import type { Message, QueuedMessage } from '../../store/inbox.js'
+import type { Delivery } from '../../store/outbox.js'
+import type { App, ServiceDependencies } from '../dependencies.js'
+import { noteChange } from './changes.js'
+import { isoTime, pageQuery, timeSchema } from './schemas.js'
+
+const waitingSchema = z.object({
+  id: z.string(),
+  state: z.enum(['queued', 'ready', 'active']).describe('As docs/queue-states.md draws them.'),
+  channel: z.string(),
+  conversation: z.string(),
+  author: z.string(),
+  text: z.string().describe('Its beginning.'),
+  position: z.number().describe('How many of its conversation come before it.'),
+  failures: z.number(),
+  received_at: timeSchema,
+  due_at: timeSchema.describe('Of `ready`: when it may run; of `active`: when its lease ends.'),
+})
+
+const messageSchema = z.object({
+  id: z.string(),
+  kind: z.literal('message'),
+  state: z.enum(['open', 'answered', 'failed', 'cancelled', 'dropped', 'refused']),
+  job: z.enum(['queued', 'ready', 'active']).nullable().describe('Of an open one: where it stands.'),
+  channel: z.string(),
+  author: z.string(),
+  text: z.string().describe('Its beginning.'),
+  problem: z.string().nullable(),
+  received_at: timeSchema,
+  finished_at: timeSchema.nullable(),
+})
+
+const replySchema = z.object({
+  id: z.string(),
+  kind: z.literal('reply'),
+  state: z.enum(['pending', 'delivered', 'undelivered', 'dropped']),
+  channel: z.string(),
+  message_id: z.string().nullable(),
+  attempts: z.number(),
+  problem: z.string().nullable(),
+  created_at: timeSchema,
+})
+
+const listSchema = z.object({
+  open: z.array(waitingSchema),
+  failed: z.array(messageSchema).describe('Dead letters, newest first.'),
+  undelivered: z.array(replySchema).describe('Replies that could not be brought to their channel, newest first.'),
+})
+
+const entryParams = z.object({ id: z.uuid().describe('The id of a message or a reply.') })
+
+/** Enough to recognise a message by. */
+const BEGINNING_CHARACTERS = 400
+
+export function registerQueueRoutes(app: App, dependencies: ServiceDependencies): void {
+  const { gateway } = dependencies
+  const { store, queue } = gateway
+
+  app.route({
+    method: 'GET',
+    url: '/queue',
+    config: { scope: 'read' },
+    schema: {
+      summary: 'What waits, is worked on, has failed or could not be delivered',
+      tags: ['queue'],
+      querystring: pageQuery,
+      response: { 200: listSchema },
+    },
+    handler: async ({ query: { limit } }) => ({
+      open: (await store.inbox.listOpen(limit)).map(waitingView),
+      failed: (await store.inbox.listFailed(limit)).map((message) => messageView(message, null)),
+      undelivered: (await store.outbox.list('undelivered', limit)).map(replyView),
+    }),
+  })
+
+  app.route({
+    method: 'GET',
+    url: '/queue/:id',
+    config: { scope: 'read' },
+    schema: {
+      summary: 'One message or reply',
+      tags: ['queue'],
+      params: entryParams,
+      response: { 200: z.union([messageSchema, replySchema]) },
+    },
+    handler: async ({ params }) => show(params.id),
+  })
+
+  app.route({
+    method: 'POST',
+    url: '/queue/:id/retry',
+    config: { scope: 'admin' },
+    schema: {
+      summary: 'Take up a dead letter, or send an undelivered reply again',
+      tags: ['queue'],
+      params: entryParams,
+      response: { 200: z.union([messageSchema, replySchema]) },
+    },
+    handler: async (request) => {
+      const { id } = request.params
+      await queue.retry(id)
+      gateway.wake()
+      await noteChange(dependencies, request, 'queue.retry', id)
+      return show(id)
+    },
+  })
+
+  app.route({
+    method: 'DELETE',
+    url: '/queue/:id',
+    config: { scope: 'admin' },
+    schema: {
+      summary: 'Take a message out that nobody works on, or let go of a reply',
+      tags: ['queue'],
+      params: entryParams,
+      response: { 200: z.union([messageSchema, replySchema]) },
+    },
+    handler: async (request) => {
+      const { id } = request.params
+      const outcome = await queue.drop(id)
+      if (outcome === 'active') {
+        const advice = 'Cancel its command, or stop it in its conversation with /stop.'
+        throw new GatewayError('conflict', `${id} is worked on. ${advice}`)
+      }
+      if (outcome === 'finished') throw new GatewayError('conflict', `${id} is finished: there is nothing to drop.`)
+      gateway.wake()
+      await noteChange(dependencies, request, 'queue.drop', id)
+      return show(id)
+    },
+  })
+
+  async function show(id: string): Promise<z.output<typeof messageSchema> | z.output<typeof replySchema>> {
+    const message = await store.inbox.get(id)
+    if (message) return messageView(message, (await store.inbox.job(id))?.state ?? null)
+    const reply = await store.outbox.get(id)
+    if (reply) return replyView(reply)
+    throw new GatewayError('not_found', `There is no message or reply ${id}. GET /queue shows those there are.`)
+  }
+}
+
+function waitingView(message: QueuedMessage): z.output<typeof waitingSchema> {
+  return {
+    id: message.id,
+    state: message.state,
+    channel: message.channel,
+    conversation: message.address,
+    author: message.author,
+    text: message.text.slice(0, BEGINNING_CHARACTERS),
+    position: message.position,
+    failures: message.failures,
+    received_at: isoTime(message.receivedAt),
+    due_at: isoTime(message.dueAt),
+  }
+}
+
+function messageView(message: Message, job: z.output<typeof messageSchema>['job']): z.output<typeof messageSchema> {
+  return {
+    id: message.id,
+    kind: 'message',
+    state: message.state,
+    job,
+    channel: message.channel,
+    author: message.author,
+    text: message.text.slice(0, BEGINNING_CHARACTERS),
+    problem: message.problem ?? null,
+    received_at: isoTime(message.receivedAt),
+    finished_at: message.finishedAt === undefined ? null : isoTime(message.finishedAt),
+  }
+}
+
+function replyView(reply: Delivery): z.output<typeof replySchema> {
+  return {
+    id: reply.id,
+    kind: 'reply',
+    state: reply.state,
+    channel: reply.channel,
+    message_id: reply.messageId ?? null,
+    attempts: reply.attempts,
+    problem: reply.problem ?? null,
+    created_at: isoTime(reply.createdAt),
+  }
+}

@@ -1,0 +1,73 @@
+// Shapes that several routes share. What a client reads is never left out: what is not known is null.
+
+import { z } from 'zod'
+import type { TokenUsage } from '../../backends/types.js'
+import { ACCEPTED_PROVIDERS, PROVIDER_NAMES } from '../provider-names.js'
+
+export const projectParams = z.object({ id: z.string().min(1).max(100).describe('The id of the project.') })
+
+/** Milliseconds since the epoch as people and other programs read them. */
+export function isoTime(at: number): string {
+  return new Date(at).toISOString()
+}
+
+export const timeSchema = z.iso.datetime().describe('A time in UTC, as ISO 8601.')
+
+export const providerSchema = z.enum(PROVIDER_NAMES).describe('An agent.')
+
+/** As a client names an agent. */
+export const givenProviderSchema = z
+  .enum(ACCEPTED_PROVIDERS, {
+    error: () => `invalid agent provider: use one of ${PROVIDER_NAMES.join(', ')}`,
+  })
+  .describe('An agent; `claude` is the same as `claudecode`.')
+
+export const modelSchema = z
+  .string()
+  .regex(/^[A-Za-z0-9][\w.:/@[\]-]{0,199}$/, 'invalid model: letters, digits and . _ : / @ - alone')
+
+// The first character keeps it from being read as an option.
+const toolSchema = z.string().regex(/^[A-Za-z_*][^\p{Cc}]{0,199}$/u, 'invalid tool: it begins with a letter')
+
+export const toolsSchema = z.array(toolSchema).max(200).describe("The agent's own names of the tools it may use.")
+
+const LONGEST_TIMEOUT_S = 86_400
+const INVALID_TIMEOUT = `invalid timeout: a number of seconds above 0 and up to ${LONGEST_TIMEOUT_S}`
+
+export const timeoutSchema = z
+  .number(INVALID_TIMEOUT)
+  .min(0.001, INVALID_TIMEOUT)
+  .max(LONGEST_TIMEOUT_S, INVALID_TIMEOUT)
+  .describe('The longest that it may take, in seconds.')
+
+export function millisecondsOf(seconds: number): number {
+  return Math.round(seconds * 1000)
+}
+
+export const pageQuery = z.object({
+  limit: z.coerce.number().int().min(1).max(200).default(50).describe('How many at most.'),
+})
+
+export const usageSchema = z
+  .object({
+    input_tokens: z.number(),
+    output_tokens: z.number(),
+    cache_read_tokens: z.number(),
+    cache_write_tokens: z.number(),
+    reasoning_tokens: z.number(),
+    total_tokens: z.number(),
+  })
+  .nullable()
+  .describe('Null when the agent told nothing.')
+
+export function usageView(usage: TokenUsage | undefined): z.output<typeof usageSchema> {
+  if (!usage) return null
+  return {
+    input_tokens: usage.inputTokens,
+    output_tokens: usage.outputTokens,
+    cache_read_tokens: usage.cacheReadTokens,
+    cache_write_tokens: usage.cacheWriteTokens,
+    reasoning_tokens: usage.reasoningTokens,
+    total_tokens: usage.totalTokens,
+  }
+}

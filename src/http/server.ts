@@ -1,0 +1,80 @@
+import { GatewayError, messageOf } from '../errors.js'
+import { createApp } from './app.js'
+import { issueToken } from './auth.js'
+import type { App, ServiceDependencies } from './dependencies.js'
+import { DEFAULT_LIMITS, isLoopback, type Limits } from './guards.js'
+import { tokenFile, writeTokenFile } from './token-file.js'
+
+export interface HttpServer {
+  /** Where it listens, as `http://127.0.0.1:7433`. */
+  url: string
+  /** Where the token stands that was made because there was none. */
+  newTokenFile?: string
+  /** Ends the event streams, and lets other requests finish for a moment. */
+  close(): Promise<void>
+}
+
+const CLOSE_MS = 2_000
+
+/** Contract: rejects with `http_unavailable` when it cannot listen or must not; then nothing of it is left. */
+export async function startHttpServer(
+  dependencies: ServiceDependencies,
+  limits: Limits = DEFAULT_LIMITS,
+): Promise<HttpServer> {
+  const { config, log } = dependencies
+  const newTokenFile = await requireToken(dependencies)
+  const app = await createApp(dependencies, limits)
+  try {
+    await app.listen({ host: config.httpHost, port: config.httpPort })
+  } catch (error) {
+    await app.close()
+    throw explainListen(error, config)
+  }
+  const url = urlOf(app, config.httpHost)
+  log.info('http.started', { url })
+  return { url, ...(newTokenFile !== undefined && { newTokenFile }), close: () => close(app) }
+}
+
+/** Makes the first token. Contract: not where others may connect; then somebody must have made one on purpose. */
+async function requireToken({ config, gateway, now, newId }: ServiceDependencies): Promise<string | undefined> {
+  const { tokens } = gateway.store
+  if (await tokens.hasAny(now())) return undefined
+  if (!isLoopback(config.httpHost)) {
+    const advice = 'Make one first with "aetheel tokens create", or leave HTTP_HOST at 127.0.0.1.'
+    const message = `The HTTP API would be open to other machines at ${config.httpHost}, and there is no token. ${advice}`
+    throw new GatewayError('http_unavailable', message)
+  }
+  const { token } = await issueToken(tokens, { name: 'first', scope: 'admin' }, { now, newId })
+  writeTokenFile(config.home, token)
+  return tokenFile(config.home)
+}
+
+async function close(app: App): Promise<void> {
+  // A client that neither reads nor leaves must not keep the gateway.
+  const deadline = setTimeout(() => app.server.closeAllConnections(), CLOSE_MS)
+  try {
+    await app.close()
+  } finally {
+    clearTimeout(deadline)
+  }
+}
+
+function urlOf(app: App, host: string): string {
+  const address = app.server.address()
+  const port = typeof address === 'object' && address !== null ? address.port : 0
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`
+}
+
+function explainListen(error: unknown, { httpHost, httpPort }: ServiceDependencies['config']): GatewayError {
+  const place = `${httpHost}, port ${httpPort}`
+  const advice = 'Set HTTP_PORT to another one, or HTTP_ENABLED=false.'
+  const sentences: Partial<Record<string, string>> = {
+    EADDRINUSE: `Something else listens on ${place} already. ${advice}`,
+    EACCES: `This user may not listen on ${place}. ${advice}`,
+    EADDRNOTAVAIL: `This machine has no address ${httpHost}. Set HTTP_HOST to one that it has.`,
+    ENOTFOUND: `The name ${httpHost} is not known. Set HTTP_HOST to an address of this machine.`,
+  }
+  const { code = '' } = error as NodeJS.ErrnoException
+  const message = sentences[code] ?? `The HTTP API cannot listen on ${place}: ${messageOf(error)}. ${advice}`
+  return new GatewayError('http_unavailable', message, { cause: error })
+}

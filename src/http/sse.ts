@@ -1,0 +1,115 @@
+// Server-sent events, as the HTML standard writes them.
+//
+// What must stay true:
+// - A frame is made once and is the same buffer for every client.
+// - Nothing is written to a client that has not taken what came before; it holds one batch at most.
+
+import { once } from 'node:events'
+import type { ServerResponse } from 'node:http'
+import { GatewayError } from '../errors.js'
+import type { NumberedEvent } from '../streams/numbered-event.js'
+import { projectEvent } from './event-projection.js'
+
+export interface EventStreamOptions {
+  /** Ends the stream, for a server that stops; the client comes back later. */
+  signal?: AbortSignal
+  heartbeatMs?: number
+  /** A client that takes nothing for so long is closed. */
+  stallMs?: number
+}
+
+const RETRY_MS = 1_000
+const HEARTBEAT = Buffer.from(':\n\n')
+
+/** Of a `Last-Event-ID` header. Contract: 0 without one; throws `request_invalid` when no stream has given such an id. */
+export function readLastEventId(header: string | string[] | undefined): number {
+  if (header === undefined) return 0
+  const number = typeof header === 'string' && /^\d{1,15}$/.test(header) ? Number(header) : undefined
+  if (number !== undefined) return number
+  throw new GatewayError(
+    'request_invalid',
+    'Last-Event-ID must be the id of an event. Leave it out to begin at the first.',
+  )
+}
+
+/**
+ * Sends what is followed as the answer to a request, whose headers were not sent yet.
+ *
+ * Contract: settles when the response has ended: everything was sent, the client left or took nothing for too long, or
+ * the signal said so. Rejects with what `follow` throws.
+ */
+export async function sendEventStream(
+  response: ServerResponse,
+  follow: (signal: AbortSignal) => AsyncIterable<NumberedEvent[]>,
+  { signal, heartbeatMs = 15_000, stallMs = 60_000 }: EventStreamOptions = {},
+): Promise<void> {
+  const gone = new AbortController()
+  const leave = (): void => gone.abort()
+  response.once('close', leave)
+  signal?.addEventListener('abort', leave)
+  if (response.destroyed || signal?.aborted) leave()
+  response.writeHead(200, {
+    'content-type': 'text/event-stream; charset=utf-8',
+    'cache-control': 'no-cache, no-transform',
+    'x-accel-buffering': 'no',
+  })
+  response.write(`retry: ${RETRY_MS}\n\n`)
+  const heartbeat = setInterval(() => {
+    if (!response.writableNeedDrain) response.write(HEARTBEAT)
+  }, heartbeatMs)
+  try {
+    for await (const batch of follow(gone.signal)) {
+      if (!gone.signal.aborted && !response.write(framesOf(batch))) await drained(response, stallMs, gone.signal)
+      if (gone.signal.aborted) break
+    }
+  } finally {
+    clearInterval(heartbeat)
+    signal?.removeEventListener('abort', leave)
+    // Who took nothing would not take the end either.
+    if (response.writableNeedDrain) response.destroy()
+    else response.end()
+  }
+}
+
+async function drained(response: ServerResponse, stallMs: number, gone: AbortSignal): Promise<void> {
+  const stalled = setTimeout(() => response.destroy(), stallMs)
+  try {
+    await once(response, 'drain', { signal: gone })
+  } catch (error) {
+    if (!gone.aborted) throw error
+  } finally {
+    clearTimeout(stalled)
+  }
+}
+
+const frames = new WeakMap<NumberedEvent, Buffer>()
+const frameBatches = new WeakMap<NumberedEvent[], Buffer>()
+
+function framesOf(batch: NumberedEvent[]): Buffer {
+  const known = frameBatches.get(batch)
+  if (known) return known
+  const made = Buffer.concat(batch.map(frameOf))
+  frameBatches.set(batch, made)
+  return made
+}
+
+function frameOf(numbered: NumberedEvent): Buffer {
+  const known = frames.get(numbered)
+  if (known) return known
+  const { name, data } = projectEvent(numbered.event)
+  const made = Buffer.from(formatFrame(String(numbered.number), name, JSON.stringify(data)))
+  frames.set(numbered, made)
+  return made
+}
+
+/** Contract: throws `request_invalid` for an id or a name that would end its own line. */
+export function formatFrame(id: string, name: string, data: string): string {
+  if (/[\r\n\0]/.test(id + name)) {
+    throw new GatewayError(
+      'request_invalid',
+      'The id and the name of an event must be of one line. Leave out line ends.',
+    )
+  }
+  const lines = data.split(/\r\n|\r|\n/).map((line) => `data: ${line}\n`)
+  return `id: ${id}\nevent: ${name}\n${lines.join('')}\n`
+}

@@ -1,0 +1,88 @@
+// Tickets let a browser's EventSource in, which cannot send a token: good for one use, one path and half a minute, so
+// that one that is read in a log or a history opens nothing.
+
+import { randomBytes } from 'node:crypto'
+import { z } from 'zod'
+import { GatewayError } from '../errors.js'
+import { hashOf, presentedHash } from './auth.js'
+import type { App } from './dependencies.js'
+
+const TICKET_MS = 30_000
+const MOST_TICKETS = 10_000
+
+interface Ticket {
+  /** Of the token that it stands for; whether that one is still good is seen when the ticket is used. */
+  tokenHash: string
+  path: string
+  expiresAt: number
+}
+
+export class Tickets {
+  readonly #open = new Map<string, Ticket>()
+
+  constructor(private readonly now: () => number) {}
+
+  issue(tokenHash: string, path: string): { ticket: string; expiresAt: number } {
+    this.#forgetOld()
+    if (this.#open.size >= MOST_TICKETS) {
+      throw new GatewayError('overloaded', 'Too many tickets wait to be used. Try again in half a minute.')
+    }
+    const ticket = randomBytes(32).toString('base64url')
+    const expiresAt = this.now() + TICKET_MS
+    this.#open.set(hashOf(ticket), { tokenHash, path, expiresAt })
+    return { ticket, expiresAt }
+  }
+
+  /** Takes a ticket, good or not: there is no second try. Gives the hash of its token. */
+  redeem(ticket: string, path: string): string | undefined {
+    const key = hashOf(ticket)
+    const found = this.#open.get(key)
+    this.#open.delete(key)
+    return found && found.path === path && found.expiresAt > this.now() ? found.tokenHash : undefined
+  }
+
+  /** They stand in the order in which they expire. */
+  #forgetOld(): void {
+    for (const [key, { expiresAt }] of this.#open) {
+      if (expiresAt > this.now()) return
+      this.#open.delete(key)
+    }
+  }
+}
+
+const ticketRequestSchema = z.strictObject({
+  path: z
+    .string()
+    .regex(/^\/[^?#\s]*$/, { error: 'must be the path of a stream, such as /projects/site/commands/1/events' })
+    .max(2000)
+    .describe('The path of the event stream that the ticket opens, without a query.'),
+})
+
+const ticketSchema = z.object({
+  ticket: z.string(),
+  expires_at: z.iso.datetime(),
+  url: z.string().describe('The path with the ticket, for an EventSource.'),
+})
+
+export function registerTicketRoute(app: App, tickets: Tickets): void {
+  app.route({
+    method: 'POST',
+    url: '/tickets',
+    config: { scope: 'read', allowsProjectTokens: true },
+    schema: {
+      summary: 'A ticket that opens one event stream once, within 30 seconds',
+      tags: ['streams'],
+      body: ticketRequestSchema,
+      response: { 201: ticketSchema },
+    },
+    handler: async (request, reply) => {
+      const { path } = request.body
+      const hash = presentedHash(request)
+      if (hash === undefined) throw new GatewayError('unauthorized', 'A ticket is made with a token.')
+      const { ticket, expiresAt } = tickets.issue(hash, path)
+      return reply
+        .code(201)
+        .send({ ticket, expires_at: new Date(expiresAt).toISOString(), url: `${path}?ticket=${ticket}` })
+    },
+  })
+}

@@ -1,0 +1,30 @@
+// Where the first token stands, for the person whose gateway it is.
+
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { hashOf } from './auth.js'
+
+export function tokenFile(home: string): string {
+  return join(home, 'http-token')
+}
+
+export function writeTokenFile(home: string, token: string): void {
+  const path = tokenFile(home)
+  rmSync(path, { force: true })
+  // `wx`: whatever somebody puts there meanwhile, a link too, is not written to.
+  writeFileSync(path, `${token}\n`, { mode: 0o600, flag: 'wx' })
+}
+
+export function removeTokenFile(home: string): void {
+  rmSync(tokenFile(home), { force: true })
+}
+
+/** The hash of the token in the file, if there is one. */
+export function tokenFileHash(home: string): string | undefined {
+  try {
+    return hashOf(readFileSync(tokenFile(home), 'utf8').trim())
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
+  }
+}

@@ -1,0 +1,119 @@
+// Brings a repository here. A URL is somebody's text: it must not become an option, a command, or a place that the
+// operator did not allow; and a repository is somebody's code: nothing of it runs.
+
+import { isAbsolute } from 'node:path'
+import { agentEnvironment } from '../backends/agent-environment.js'
+import type { GatewayConfig } from '../config.js'
+import { GatewayError } from '../errors.js'
+import type { ProcessOwner } from '../processes/process-owner.js'
+import { type CommandOutcome, runCommand } from '../processes/run-command.js'
+import { directoryInRoots } from './project-roots.js'
+
+export interface GitSource {
+  /** `https://…`, `ssh://…`, `git@host:path`, or an absolute path inside the project roots. */
+  url: string
+  /** A branch or a tag; left out, what the repository itself calls its main branch. */
+  ref?: string
+}
+
+/** Runs `git` with these arguments. Contract: as `runCommand`. */
+export type RunGit = (options: {
+  args: string[]
+  cwd: string
+  timeoutMs: number
+  signal?: AbortSignal
+}) => Promise<CommandOutcome>
+
+/** Enough for an agent to read on; the rest can be fetched. */
+const DEPTH = 100
+const CLONE_TIMEOUT_MS = 600_000
+const LONGEST_URL = 2_000
+
+/** How the operator reaches servers. Not what would point git at another repository, such as GIT_DIR. */
+const GIT_VARIABLES = ['GIT_SSH', 'GIT_SSH_COMMAND', 'GIT_CONFIG_GLOBAL', 'GIT_CONFIG_SYSTEM', 'GIT_CONFIG_NOSYSTEM']
+
+const SAFE_SETTINGS = [
+  'core.hooksPath=/dev/null',
+  // Above all no `ext::`, which is a command.
+  ...['protocol.allow=never', 'protocol.ext.allow=never'],
+  ...['https', 'ssh', 'file'].map((protocol) => `protocol.${protocol}.allow=always`),
+]
+
+export function gitRunner(environment: NodeJS.ProcessEnv, owner?: ProcessOwner): RunGit {
+  const variables = {
+    ...agentEnvironment(environment, GIT_VARIABLES),
+    // Nobody is there to be asked.
+    GIT_TERMINAL_PROMPT: '0',
+    GIT_ASKPASS: '',
+    SSH_ASKPASS: '',
+    SSH_ASKPASS_REQUIRE: 'never',
+    LC_ALL: 'C',
+  }
+  return ({ args, ...options }) =>
+    runCommand({ ...options, argv: ['git', ...args], environment: variables, stdin: '', owner })
+}
+
+/**
+ * Contract: throws `request_invalid` for a source that is not allowed, and says what is.
+ * What it returns is safe as the last arguments of `clone`.
+ */
+export async function checkGitSource(
+  { url, ref }: GitSource,
+  places: Pick<GatewayConfig, 'projectRoots' | 'home'>,
+): Promise<GitSource> {
+  if (ref !== undefined && !isRefName(ref)) {
+    throw new GatewayError('request_invalid', `${JSON.stringify(ref.slice(0, 100))} is no name of a branch or a tag.`)
+  }
+  const problem = problemOfUrl(url)
+  if (problem !== undefined) throw new GatewayError('request_invalid', `The repository cannot be taken: ${problem}.`)
+  const source = isAbsolute(url) ? await directoryInRoots(url, places) : url
+  return { url: source, ...(ref !== undefined && { ref }) }
+}
+
+/** Contract: rejects with a sentence when it fails; what is in the directory then is of no use. */
+export async function cloneInto(
+  directory: string,
+  { url, ref }: GitSource,
+  run: RunGit,
+  signal?: AbortSignal,
+): Promise<void> {
+  const args = [
+    ...SAFE_SETTINGS.flatMap((setting) => ['-c', setting]),
+    'clone',
+    '--quiet',
+    // Without the operator's templates, which may hold hooks.
+    '--template=',
+    '--no-recurse-submodules',
+    // A repository beside us is read as one from afar: its files are not linked.
+    '--no-local',
+    `--depth=${DEPTH}`,
+    ...(ref === undefined ? [] : [`--branch=${ref}`]),
+    ...['--', url, directory],
+  ]
+  const outcome = await run({ args, cwd: directory, timeoutMs: CLONE_TIMEOUT_MS, ...(signal && { signal }) })
+  if (outcome.ok) return
+  // The operator's own settings of git may have put a password into the URL.
+  const problem = outcome.problem.replaceAll(/\/\/[^/@\s]*@/g, '//')
+  throw new GatewayError('request_invalid', `The repository could not be cloned: git ${problem}`)
+}
+
+function problemOfUrl(url: string): string | undefined {
+  if (url.length > LONGEST_URL || /[\p{Cc}\s]/u.test(url)) return 'its URL is too long, or has spaces in it'
+  if (url.startsWith('-')) return 'a URL does not begin with "-"'
+  if (isAbsolute(url) || /^git@[a-z0-9][a-z0-9.-]*:[^-:][^:]*$/i.test(url)) return undefined
+  if (!/^(https|ssh):\/\//.test(url) || !URL.canParse(url)) {
+    return 'its URL must begin with https:// or ssh://, be like git@host:path, or be a path inside the project roots'
+  }
+  const { protocol, username, password, hostname, search, hash } = new URL(url)
+  if (password !== '' || (protocol === 'https:' && username !== '')) {
+    return 'its URL has a password or a token in it; leave it out, and let git find it by a credential helper'
+  }
+  if (search !== '' || hash !== '') return 'its URL has a query or a fragment; leave it out'
+  if (hostname === '' || hostname.startsWith('-') || username.startsWith('-')) return 'its URL names no host'
+  return undefined
+}
+
+/** What git itself allows, and less. */
+function isRefName(ref: string): boolean {
+  return /^[A-Za-z0-9_][A-Za-z0-9._/+-]{0,199}$/.test(ref) && !/\.\.|\/\/|\.lock$|[/.]$/.test(ref)
+}

@@ -1,0 +1,31 @@
+import { basename } from 'node:path'
+import { projectIdSchema } from '../config-schema.js'
+import { GatewayError } from '../errors.js'
+
+const LONGEST_ID = 64
+
+/** Contract: throws `request_invalid` for what is no id. */
+export function checkProjectId(id: string): string {
+  const parsed = projectIdSchema.safeParse(id)
+  if (parsed.success) return id
+  const rule = 'It has 1 to 64 letters, digits, "-" and "_", and begins with a letter or a digit.'
+  throw new GatewayError('request_invalid', `${JSON.stringify(id.slice(0, 100))} is no id of a project. ${rule}`)
+}
+
+/** An id that looks like the name. Empty when the name has nothing that an id may have. */
+export function idFromName(name: string): string {
+  return name
+    .normalize('NFKD')
+    .replaceAll(/\p{M}/gu, '')
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, '-')
+    .replace(/^-+/, '')
+    .slice(0, LONGEST_ID)
+    .replace(/-+$/, '')
+}
+
+/** What a directory or a repository is called: the last part of its path, without `.git`. */
+export function nameFromPath(path: string): string {
+  const last = basename(path.replace(/\/+$/, '')).split(':').at(-1) ?? ''
+  return last.replace(/\.git$/, '')
+}

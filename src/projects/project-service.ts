@@ -1,0 +1,269 @@
+// Projects that are made and changed while the gateway runs. Those of the configuration file are seen here, and left
+// alone.
+
+import { rm } from 'node:fs/promises'
+import type { BackendRegistry } from '../backends/registry.js'
+import type { BackendName } from '../backends/types.js'
+import type { GatewayConfig } from '../config.js'
+import { GatewayError, messageOf } from '../errors.js'
+import type { Log } from '../log.js'
+import { oneLine } from '../one-line.js'
+import type { Project, ProjectRecord, ProjectSettings } from '../store/projects.js'
+import type { Store } from '../store/store.js'
+import { checkGitSource, cloneInto, type GitSource, type RunGit } from './git-clone.js'
+import { checkProjectId, idFromName, nameFromPath } from './project-id.js'
+import { directoryInRoots, isInside, isStillInRoots, makeProjectDirectory } from './project-roots.js'
+import { writeTemplateFiles } from './template-files.js'
+import { type Template, Templates } from './templates.js'
+
+export interface ProjectServiceOptions {
+  store: Store
+  config: Pick<GatewayConfig, 'projectRoots' | 'templateDir' | 'codeAgentDefault' | 'home' | 'configFile'>
+  agents: Pick<BackendRegistry, 'availableAgents' | 'defaultProvider'>
+  run: RunGit
+  now: () => number
+  newId: () => string
+  log: Log
+}
+
+/** A project that shall be: exactly one of `directory`, `git` and `template` says where its files come from. */
+export interface NewProject {
+  /** Left out, made from the name. */
+  id?: string
+  /** Left out, that of the directory or the repository. */
+  name?: string
+  /** One that is there, as an absolute path inside the project roots. */
+  directory?: string
+  git?: GitSource
+  template?: { name: string; variables?: Record<string, string> }
+  /** Not yet: refused. */
+  pod?: unknown
+  /** Left out, the default for new projects. */
+  backend?: BackendName
+  model?: string
+  allowedTools?: string[]
+  queryTimeoutMs?: number
+  maxTurns?: number
+  isUntrusted?: boolean
+}
+
+/** `null` takes a setting back; what is left out stays. */
+export type ProjectChanges = Omit<ProjectSettings, 'backend'> & { backend?: BackendName }
+
+type Source =
+  | { kind: 'directory'; directory: string }
+  | { kind: 'git'; git: GitSource }
+  | { kind: 'template'; name: string; variables: Record<string, string> }
+
+const LONGEST_NAME = 200
+/** Where it is kept which directories were made here: no others are ever deleted. */
+const MADE_HERE = 'projects'
+
+export class ProjectService {
+  readonly #options: ProjectServiceOptions
+  readonly #templates: Templates
+
+  constructor(options: ProjectServiceOptions) {
+    this.#options = options
+    this.#templates = new Templates(options.log, options.config.templateDir)
+  }
+
+  /** By id. */
+  async list(): Promise<ProjectRecord[]> {
+    return this.#options.store.projects.list()
+  }
+
+  /** Contract: throws `not_found`. */
+  async get(id: string): Promise<ProjectRecord> {
+    return known(id, await this.#options.store.projects.get(id))
+  }
+
+  async templates(): Promise<Template[]> {
+    return this.#templates.list()
+  }
+
+  /**
+   * Contract: when it throws, nothing is left of the project. `conflict` when the id or its directory is taken,
+   * `backend_missing` when the agent is not there, `not_found` for an unknown template, `request_invalid` else.
+   */
+  async create(project: NewProject, signal?: AbortSignal): Promise<ProjectRecord> {
+    const { config, agents, store, now } = this.#options
+    const source = sourceOf(project)
+    const name = checkName(project.name ?? usualName(source))
+    const id = project.id === undefined ? this.#idFor(name) : checkProjectId(project.id)
+    if (project.backend !== undefined) await this.#requireAvailable(project.backend)
+    if (await store.projects.get(id)) throw idIsTaken(id)
+
+    const backend = project.backend ?? agents.defaultProvider() ?? config.codeAgentDefault
+    const record = { ...project, id, ...(name !== undefined && { name }), backend }
+    if (source.kind === 'directory') {
+      const directory = await directoryInRoots(source.directory, config)
+      if (!(await store.projects.add({ ...record, directory }, now()))) throw idIsTaken(id)
+    } else {
+      await this.#make(record, await this.#contentOf(source, id, name ?? id), signal)
+    }
+    this.#options.log.info('project.created', { projectId: id, from: source.kind })
+    return this.get(id)
+  }
+
+  /** Contract: throws `conflict` for a project of the configuration file, `backend_missing` as `create` does. */
+  async update(id: string, changes: ProjectChanges): Promise<ProjectRecord> {
+    const { store, now } = this.#options
+    const name = changes.name === null ? null : checkName(changes.name)
+    const { backend: chosen } = await this.#changeable(id)
+    const isSwitched = changes.backend !== undefined && changes.backend !== chosen
+    if (isSwitched) await this.#requireAvailable(changes.backend)
+    await store.transaction(async (tables) => {
+      const settings = {
+        ...changes,
+        ...(name !== undefined && { name }),
+        // A model of one agent is unknown to another.
+        ...(isSwitched && changes.model === undefined && { model: null }),
+      }
+      await tables.projects.change(id, settings, now())
+      // So is a session.
+      if (isSwitched) await tables.projects.clearSessions(id, now())
+    })
+    return this.get(id)
+  }
+
+  /**
+   * Its files stay unless they were made here and are to be deleted, too.
+   *
+   * Contract: throws `conflict` for a project of the configuration file, while messages of it wait or are worked on, and
+   * for files that are not ours to delete; then nothing was removed.
+   */
+  async remove(id: string, { deletesFiles = false }: { deletesFiles?: boolean } = {}): Promise<void> {
+    const { store, log } = this.#options
+    const { directory } = await this.#changeable(id)
+    if (deletesFiles) await this.#requireDeletable(id, directory)
+    await store.transaction(async (tables) => {
+      const open = await tables.projects.countOpenMessages(id)
+      if (open > 0) {
+        const messages = open === 1 ? 'message of it waits or is' : 'messages of it wait or are'
+        const advice = 'Cancel them, or wait until they are done.'
+        throw new GatewayError('conflict', `The project ${id} is in use: ${open} ${messages} worked on. ${advice}`)
+      }
+      await tables.projects.remove(id)
+      await tables.channelValues.set(MADE_HERE, id, '')
+    })
+    if (deletesFiles) await deleteFiles(id, directory)
+    log.info('project.removed', { projectId: id, filesDeleted: deletesFiles })
+  }
+
+  /** What fills the directory of a new project; all that can be checked before is. */
+  async #contentOf(
+    source: Exclude<Source, { kind: 'directory' }>,
+    id: string,
+    name: string,
+  ): Promise<(directory: string, signal?: AbortSignal) => Promise<void>> {
+    if (source.kind === 'git') {
+      const git = await checkGitSource(source.git, this.#options.config)
+      return (directory, signal) => cloneInto(directory, git, this.#options.run, signal)
+    }
+    const entries = await this.#templates.render(source.name, source.variables, { id, name })
+    return (directory) => writeTemplateFiles(directory, entries)
+  }
+
+  async #make(
+    project: Omit<Project, 'directory'>,
+    fill: (directory: string, signal?: AbortSignal) => Promise<void>,
+    signal?: AbortSignal,
+  ): Promise<void> {
+    const { store, config, now } = this.#options
+    const { id } = project
+    // Also keeps the place from others that want the same id now.
+    const directory = await makeProjectDirectory(id, config)
+    try {
+      await fill(directory, signal)
+      await store.transaction(async (tables) => {
+        if (!(await tables.projects.add({ ...project, directory }, now()))) throw idIsTaken(id)
+        await tables.channelValues.set(MADE_HERE, id, directory)
+      })
+    } catch (error) {
+      await rm(directory, { recursive: true, force: true })
+      throw error
+    }
+  }
+
+  async #changeable(id: string): Promise<ProjectRecord> {
+    const project = await this.get(id)
+    if (project.source !== 'file') return project
+    const file = this.#options.config.configFile ?? 'the configuration file'
+    throw new GatewayError('conflict', `The project ${id} is defined in ${file}. Change it there, and start anew.`)
+  }
+
+  async #requireDeletable(id: string, directory: string): Promise<void> {
+    const { store, config } = this.#options
+    const madeHere = await store.channelValues.get(MADE_HERE, id)
+    if (madeHere !== directory || !(await isStillInRoots(directory, config))) {
+      const message = `The files in ${directory} were not made with the project ${id}, or are not where they were.`
+      throw new GatewayError('conflict', `${message} Remove it without them, and delete them yourself.`)
+    }
+    const others = (await store.projects.list()).filter((other) => other.id !== id)
+    const inside = others.find((other) => other.directory === directory || isInside(other.directory, directory))
+    if (!inside) return
+    const message = `The project ${inside.id} works in ${inside.directory}, which would be deleted, too.`
+    throw new GatewayError('conflict', `${message} Remove that one first.`)
+  }
+
+  async #requireAvailable(backend: BackendName | undefined): Promise<void> {
+    const available = (await this.#options.agents.availableAgents()).map((agent) => agent.name())
+    if (backend === undefined || available.includes(backend)) return
+    const others = available.length === 0 ? 'No agent is available.' : `Available: ${available.join(', ')}.`
+    const message = `The agent ${backend} is not available here. ${others} "aetheel doctor" tells more.`
+    throw new GatewayError('backend_missing', message)
+  }
+
+  #idFor(name: string | undefined): string {
+    if (name === undefined) throw new GatewayError('request_invalid', 'Give the new project a name or an id.')
+    return idFromName(name) || `project-${this.#options.newId().slice(0, 8)}`
+  }
+}
+
+async function deleteFiles(id: string, directory: string): Promise<void> {
+  try {
+    await rm(directory, { recursive: true, force: true })
+  } catch (error) {
+    const message = `The project ${id} is removed, but its files are not all deleted: ${messageOf(error)}`
+    throw new GatewayError('internal', `${message}. Delete what is left of ${directory} yourself.`, { cause: error })
+  }
+}
+
+function sourceOf({ directory, git, template, pod }: NewProject): Source {
+  if (pod !== undefined) {
+    const message = 'Projects in a pod are not there yet. Use a directory, a git repository or a template.'
+    throw new GatewayError('request_invalid', message)
+  }
+  const sources: Source[] = [
+    ...(directory === undefined ? [] : [{ kind: 'directory' as const, directory }]),
+    ...(git === undefined ? [] : [{ kind: 'git' as const, git }]),
+    ...(template === undefined ? [] : [{ kind: 'template' as const, variables: {}, ...template }]),
+  ]
+  const [source] = sources
+  if (source && sources.length === 1) return source
+  throw new GatewayError('request_invalid', 'A project is made from exactly one of directory, git and template.')
+}
+
+function usualName(source: Source): string | undefined {
+  if (source.kind === 'template') return undefined
+  const name = nameFromPath(source.kind === 'directory' ? source.directory : source.git.url)
+  return oneLine(name, LONGEST_NAME) || undefined
+}
+
+function checkName(name: string | undefined): string | undefined {
+  if (name === undefined) return undefined
+  const trimmed = name.trim()
+  if (trimmed !== '' && trimmed.length <= LONGEST_NAME && !/[\p{Cc}\p{Zl}\p{Zp}]/u.test(trimmed)) return trimmed
+  throw new GatewayError('request_invalid', `A name is one line of 1 to ${LONGEST_NAME} characters.`)
+}
+
+function known(id: string, project: ProjectRecord | undefined): ProjectRecord {
+  if (project) return project
+  const message = `There is no project ${JSON.stringify(id.slice(0, 100))}. "aetheel projects list" shows them.`
+  throw new GatewayError('not_found', message)
+}
+
+function idIsTaken(id: string): GatewayError {
+  return new GatewayError('conflict', `There is already a project ${id}. Choose another id.`)
+}

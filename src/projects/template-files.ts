@@ -1,0 +1,110 @@
+// The files of a template with its variables filled in. Values are somebody's text: they reach names and contents by one
+// pass, so that a value that looks like a placeholder stays what it is, and a name never leads out of the project.
+
+import { isUtf8 } from 'node:buffer'
+import { chmod, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { GatewayError } from '../errors.js'
+
+type Values = ReadonlyMap<string, string>
+
+/** `from` is its path in the template, `path` that in the project. */
+export type TemplateEntry = { from: string; path: string } & (
+  | { kind: 'directory' }
+  | { kind: 'file'; content: Uint8Array | string; mode: number }
+)
+
+/** Exactly so, without spaces: what other languages put into double braces is left alone. */
+const PLACEHOLDER = /\{\{([a-z][a-z0-9_]*)\}\}/g
+
+export function placeholdersIn(text: string): string[] {
+  return [...text.matchAll(PLACEHOLDER)].map(([, name = '']) => name)
+}
+
+/** Contract: every placeholder has a value. */
+export function fillPlaceholders(text: string, values: Values): string {
+  return text.replaceAll(PLACEHOLDER, (placeholder, name: string) => values.get(name) ?? placeholder)
+}
+
+/**
+ * Reads the whole template; directories come before what is in them.
+ *
+ * Contract: throws `config_invalid` when the template is wrong, `request_invalid` when the values make it so.
+ */
+export async function readTemplateFiles(
+  template: { name: string; directory: string },
+  values: Values,
+): Promise<TemplateEntry[]> {
+  const entries = await readBelow(template, values, '', '')
+  const paths = entries.map(({ path }) => path)
+  const twice = paths.find((path, index) => paths.indexOf(path) !== index)
+  if (twice === undefined) return entries
+  const message = `Template ${template.name}: with these values two files are called ${twice}. Give other values.`
+  throw new GatewayError('request_invalid', message)
+}
+
+/** Contract: the directory is there and empty, and nobody else writes there. */
+export async function writeTemplateFiles(directory: string, entries: TemplateEntry[]): Promise<void> {
+  for (const entry of entries) {
+    const path = join(directory, entry.path)
+    if (entry.kind === 'directory') {
+      await mkdir(path)
+    } else {
+      await writeFile(path, entry.content, { flag: 'wx' })
+      // Apart: what is given when a file is made goes through the umask.
+      await chmod(path, entry.mode)
+    }
+  }
+}
+
+async function readBelow(
+  template: { name: string; directory: string },
+  values: Values,
+  parentFrom: string,
+  parentPath: string,
+): Promise<TemplateEntry[]> {
+  const entries: TemplateEntry[] = []
+  for (const child of await readdir(join(template.directory, parentFrom), { withFileTypes: true })) {
+    const from = join(parentFrom, child.name)
+    const place = `Template ${template.name}: ${from}`
+    const filled = (text: string): string => {
+      const unknown = placeholdersIn(text).find((name) => !values.has(name))
+      if (unknown === undefined) return fillPlaceholders(text, values)
+      throw new GatewayError('config_invalid', `${place} has {{${unknown}}}, which template.json5 does not name.`)
+    }
+    const name = filled(storedName(child.name))
+    if (!isPlainName(name)) {
+      const message = `${place} would be called ${JSON.stringify(name)}, which is no name for a file. Give other values.`
+      throw new GatewayError('request_invalid', message)
+    }
+    const path = join(parentPath, name)
+    if (child.isDirectory()) {
+      entries.push({ kind: 'directory', from, path }, ...(await readBelow(template, values, from, path)))
+    } else if (child.isFile()) {
+      const bytes = await readFile(join(template.directory, from))
+      // Where Aetheel is installed it may be read-only; a project is not.
+      const { mode } = await stat(join(template.directory, from))
+      const content = isText(bytes) ? filled(bytes.toString()) : bytes
+      entries.push({ kind: 'file', from, path, content, mode: (mode & 0o777) | 0o600 })
+    } else {
+      // A link could bring in any file of the machine.
+      throw new GatewayError('config_invalid', `${place} is neither a file nor a directory. Take it out.`)
+    }
+  }
+  return entries
+}
+
+/** npm leaves `.gitignore` out of packages, and obeys it: in a template it has another name. */
+function storedName(name: string): string {
+  return name === '_gitignore' ? '.gitignore' : name
+}
+
+function isPlainName(name: string): boolean {
+  // Git configures itself from what is called so, also by commands.
+  if (/^\.git$/i.test(name)) return false
+  return name !== '' && name !== '.' && name !== '..' && Buffer.byteLength(name) <= 255 && !/[/\\\p{Cc}]/u.test(name)
+}
+
+function isText(bytes: Buffer): boolean {
+  return isUtf8(bytes) && !bytes.includes(0)
+}

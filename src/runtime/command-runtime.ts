@@ -1,0 +1,197 @@
+// Commands that an operator runs where an agent works, through the same queue and with the same events.
+//
+// A command may do its work only once: who deploys twice has a problem. So however it ends, that is an answer with an
+// exit code, as a shell would tell it, and never a failure that the queue tries again. Only a stop from outside is one.
+
+import { resolve, sep } from 'node:path'
+import { StringDecoder } from 'node:string_decoder'
+import { agentEnvironment } from '../backends/agent-environment.js'
+import type { AgentEvent, AgentEventBody, AgentFailure, AgentResult, FailureReason } from '../backends/types.js'
+import { messageOf } from '../errors.js'
+import { BoundedText } from '../processes/bounded-text.js'
+import { findExecutable } from '../processes/find-executable.js'
+import { startProcess } from '../processes/local-process.js'
+import type { ProcessOwner } from '../processes/process-owner.js'
+import { createRunDirectory, type RunDirectory } from '../processes/run-directory.js'
+
+export interface CommandRequest {
+  /** The executable and its arguments; no shell sees them. With a slash, it is a path from the directory. */
+  argv: string[]
+  directory: string
+  runId: string
+  timeoutMs: number
+  /** Variables for this run alone. */
+  environment?: Record<string, string>
+  /** Files for this run alone, each named by a variable. */
+  secretFiles?: Array<{ variable: string; content: string }>
+  /** Nothing in the directory may run by itself. */
+  isUntrusted?: boolean
+}
+
+export interface CommandDependencies {
+  /** The operator's environment; filtered before a command sees it. */
+  environment: NodeJS.ProcessEnv
+  /** Further variables to pass on, as names or `PREFIX_*`. */
+  passVariables: readonly string[]
+  now: () => number
+  owner?: ProcessOwner
+}
+
+const EXIT_TIMED_OUT = 124
+const EXIT_NOT_STARTED = 126
+const EXIT_NOT_FOUND = 127
+
+/** Of one command; the rest is told, not kept: one that never stops to print must not fill the disk. */
+const MOST_OUTPUT_CHARACTERS = 8 * 1024 * 1024
+/** setTimeout turns anything longer into one millisecond. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1
+
+/** As what the run of a command is on record. */
+export function commandRunner([executable]: string[]): 'git' | 'shell' {
+  return executable === 'git' ? 'git' : 'shell'
+}
+
+export class CommandRuntime {
+  constructor(private readonly dependencies: CommandDependencies) {}
+
+  /** Contract: never rejects. The events are in the order of the contract of an agent's `run`. */
+  async run(request: CommandRequest, signal: AbortSignal, onEvent: (event: AgentEvent) => void): Promise<AgentResult> {
+    const { now } = this.dependencies
+    const startedAt = now()
+    const emit = (event: AgentEventBody): void => onEvent({ ...event, timestamp: now() })
+    emit({ type: 'started' })
+    const output = new CommandOutput(emit)
+    const { exitCode, problem } = await this.#runWithFiles(request, signal, output)
+    if (problem) emit({ type: 'error', content: problem.message, reason: problem.reason })
+    const result: AgentResult = {
+      isError: exitCode !== 0,
+      ...(exitCode !== undefined && { exitCode }),
+      finalOutput: output.kept.toString(),
+      durationMs: now() - startedAt,
+      ...(problem?.reason === 'cancelled' && { failure: { ...problem, report: problem.message } }),
+    }
+    emit({ type: 'complete', result })
+    return result
+  }
+
+  async #runWithFiles(request: CommandRequest, signal: AbortSignal, output: CommandOutput): Promise<Ending> {
+    const { secretFiles = [] } = request
+    if (secretFiles.length === 0) return this.#runProcess(request, signal, output)
+    let files: RunDirectory | undefined
+    try {
+      const made = createRunDirectory(this.dependencies.owner?.id)
+      files = made
+      const paths = secretFiles.map(({ variable, content }) => [variable, made.write(variable, content)])
+      const environment = { ...request.environment, ...Object.fromEntries(paths) }
+      return await this.#runProcess({ ...request, environment }, signal, output)
+    } catch (error) {
+      const message = `The files for the command could not be written: ${messageOf(error)}`
+      return { exitCode: EXIT_NOT_STARTED, problem: { reason: 'spawn', message } }
+    } finally {
+      files?.remove()
+    }
+  }
+
+  async #runProcess(request: CommandRequest, signal: AbortSignal, output: CommandOutput): Promise<Ending> {
+    const { owner } = this.dependencies
+    const { directory, runId, timeoutMs } = request
+    const environment = this.#environmentOf(request)
+    const [command = '', ...args] = request.argv
+    const path = command.includes(sep) ? resolve(directory, command) : command
+    const executable = findExecutable(path, environment['PATH'] ?? '')
+    if (signal.aborted) return { problem: CANCELLED }
+    if (executable === undefined) {
+      const advice = 'Install it where the gateway runs, or name it by its path.'
+      const message = `${command} was not found, or is not executable. ${advice}`
+      return { exitCode: EXIT_NOT_FOUND, problem: { reason: 'spawn', message } }
+    }
+
+    let stopped: Problem | undefined
+    const child = startProcess({
+      executable,
+      args: command === 'git' && request.isUntrusted ? [...WITHOUT_REPOSITORY_PROGRAMS, ...args] : args,
+      cwd: directory,
+      environment,
+      stdin: '',
+      runId,
+      ...(owner && { owner }),
+      stopSignal: 'SIGTERM',
+      onStdout: (chunk) => output.onStdout(chunk),
+      onStderr: (chunk) => output.onStderr(chunk),
+    })
+    const stop = (problem: Problem): void => {
+      stopped ??= problem
+      child.stop()
+    }
+    const cancel = (): void => stop(CANCELLED)
+    const late = `The command did not finish within ${timeoutMs / 1000} s and was stopped. Give it a longer timeout.`
+    const timer = setTimeout(() => stop({ reason: 'timeout', message: late }), Math.min(timeoutMs, LONGEST_TIMER_MS))
+    signal.addEventListener('abort', cancel)
+    const exit = await child.ended
+    clearTimeout(timer)
+    signal.removeEventListener('abort', cancel)
+    output.end()
+
+    if ('spawnError' in exit) {
+      const message = `${command} could not be started: ${exit.spawnError.message}`
+      return { exitCode: EXIT_NOT_STARTED, problem: stopped ?? { reason: 'spawn', message } }
+    }
+    if (!stopped) return { exitCode: exit.exitCode }
+    return { exitCode: stopped.reason === 'timeout' ? EXIT_TIMED_OUT : exit.exitCode, problem: stopped }
+  }
+
+  #environmentOf({ environment }: CommandRequest): Record<string, string> {
+    const { environment: operator, passVariables } = this.dependencies
+    // Nobody sits at a terminal to type a password.
+    return { ...agentEnvironment(operator, passVariables), ...environment, GIT_TERMINAL_PROMPT: '0' }
+  }
+}
+
+type Problem = Pick<AgentFailure, 'message'> & { reason: Extract<FailureReason, 'cancelled' | 'timeout' | 'spawn'> }
+
+/** Without a code when no process ran. */
+interface Ending {
+  exitCode?: number
+  problem?: Problem
+}
+
+const CANCELLED: Problem = { reason: 'cancelled', message: 'The command was cancelled.' }
+
+const WITHOUT_REPOSITORY_PROGRAMS = ['-c', 'core.hooksPath=/dev/null', '-c', 'core.fsmonitor=false']
+
+/** What a command prints, as events and, bounded, as its result. */
+class CommandOutput {
+  readonly kept = new BoundedText()
+  readonly #stdout = new StringDecoder('utf8')
+  readonly #stderr = new StringDecoder('utf8')
+  #characters = 0
+
+  constructor(private readonly emit: (event: AgentEventBody) => void) {}
+
+  onStdout(chunk: Buffer): void {
+    this.#print(this.#stdout.write(chunk), {})
+  }
+
+  onStderr(chunk: Buffer): void {
+    this.#print(this.#stderr.write(chunk), STDERR)
+  }
+
+  end(): void {
+    this.#print(this.#stdout.end(), {})
+    this.#print(this.#stderr.end(), STDERR)
+  }
+
+  #print(text: string, about: { metadata?: Record<string, unknown> }): void {
+    if (text === '') return
+    this.kept.append(text)
+    const room = MOST_OUTPUT_CHARACTERS - this.#characters
+    if (room <= 0) return
+    this.#characters += text.length
+    this.emit({ type: 'output', content: text.slice(0, room), stream: 'stdout', ...about })
+    if (text.length < room) return
+    this.emit({ type: 'notice', content: 'The command printed too much; what follows is left out.' })
+  }
+}
+
+/** An event of an agent knows no other stream than stdout. */
+const STDERR = { metadata: { stream: 'stderr' } }

@@ -1,0 +1,91 @@
+import { type Kysely, sql } from 'kysely'
+import type { Engine } from './engine.js'
+import type { Schema } from './schema.js'
+
+export type CredentialKind = Schema['credentials']['kind']
+
+/** A secret, sealed. */
+export interface CredentialRecord {
+  /** The id of a project, or empty for all. */
+  owner: string
+  name: string
+  kind: CredentialKind
+  keyId: string
+  sealed: string
+  createdAt: number
+  updatedAt: number
+}
+
+type NewCredential = Omit<CredentialRecord, 'createdAt' | 'updatedAt'>
+
+export class Credentials {
+  constructor(
+    private readonly db: Kysely<Schema>,
+    private readonly engine: Pick<Engine, 'locksRows'>,
+  ) {}
+
+  /** Until the end of the transaction nobody else writes; a transaction of SQLite has that anyway. */
+  async lock(): Promise<void> {
+    if (this.engine.locksRows) await sql`lock table credentials in share row exclusive mode`.execute(this.db)
+  }
+
+  /** Makes it, or changes it. */
+  async put({ owner, name, kind, keyId, sealed }: NewCredential, now: number): Promise<void> {
+    const values = { kind, key_id: keyId, sealed, updated_at: now }
+    await this.db
+      .insertInto('credentials')
+      .values({ owner, name, created_at: now, ...values })
+      .onConflict((conflict) => conflict.columns(['owner', 'name']).doUpdateSet(values))
+      .execute()
+  }
+
+  /** The same value under another key. */
+  async reseal({ owner, name, keyId, sealed }: Omit<NewCredential, 'kind'>): Promise<void> {
+    await this.db
+      .updateTable('credentials')
+      .set({ key_id: keyId, sealed })
+      .where('owner', '=', owner)
+      .where('name', '=', name)
+      .execute()
+  }
+
+  /** Whether it was there. */
+  async remove(owner: string, name: string): Promise<boolean> {
+    const { numDeletedRows } = await this.db
+      .deleteFrom('credentials')
+      .where('owner', '=', owner)
+      .where('name', '=', name)
+      .executeTakeFirstOrThrow()
+    return numDeletedRows === 1n
+  }
+
+  async removeAllOf(owner: string): Promise<void> {
+    await this.db.deleteFrom('credentials').where('owner', '=', owner).execute()
+  }
+
+  /** Of these owners, or all; by owner and name. */
+  async list(owners?: string[]): Promise<CredentialRecord[]> {
+    let query = this.db.selectFrom('credentials').selectAll()
+    if (owners) query = query.where('owner', 'in', owners)
+    const records = (await query.execute()).map(toCredential)
+    // Here, since the engines sort differently.
+    return records.toSorted((a, b) => compare(a.owner, b.owner) || compare(a.name, b.name))
+  }
+}
+
+function compare(a: string, b: string): number {
+  if (a === b) return 0
+  return a < b ? -1 : 1
+}
+
+function toCredential(row: Schema['credentials']): CredentialRecord {
+  return {
+    owner: row.owner,
+    name: row.name,
+    kind: row.kind,
+    keyId: row.key_id,
+    sealed: row.sealed,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+  }
+}

@@ -1,0 +1,94 @@
+import type { Kysely } from 'kysely'
+import type { Schema } from './schema.js'
+
+/** What a token allows; each allows what stands before it, too. */
+export const SCOPES = ['read', 'run', 'admin'] as const
+
+export type Scope = (typeof SCOPES)[number]
+
+/** A token as it is kept. What it is made of is known to its holder alone. */
+export interface TokenRecord {
+  id: string
+  name: string
+  scope: Scope
+  /** The ids of the projects it may use; left out, all. */
+  projects?: string[]
+  createdAt: number
+  expiresAt?: number
+  usedAt?: number
+}
+
+export class Tokens {
+  constructor(private readonly db: Kysely<Schema>) {}
+
+  /** `hash` is the SHA-256 of the token, in hex. */
+  async add({ id, name, scope, projects, createdAt, expiresAt }: TokenRecord, hash: string): Promise<void> {
+    await this.db
+      .insertInto('tokens')
+      .values({
+        id,
+        name,
+        hash,
+        scopes: JSON.stringify([scope]),
+        projects: projects === undefined ? null : JSON.stringify(projects),
+        created_at: createdAt,
+        expires_at: expiresAt ?? null,
+      })
+      .execute()
+  }
+
+  /** The newest first. */
+  async list(): Promise<TokenRecord[]> {
+    const rows = await this.db.selectFrom('tokens').selectAll().orderBy('created_at', 'desc').orderBy('id').execute()
+    return rows.map(toToken)
+  }
+
+  async find(hash: string): Promise<(TokenRecord & { hash: string }) | undefined> {
+    const row = await this.db.selectFrom('tokens').selectAll().where('hash', '=', hash).executeTakeFirst()
+    return row && { ...toToken(row), hash: row.hash }
+  }
+
+  /** Whether there is one that has not expired. */
+  async hasAny(now: number): Promise<boolean> {
+    const row = await this.db
+      .selectFrom('tokens')
+      .select('id')
+      .where((is) => is.or([is('expires_at', 'is', null), is('expires_at', '>', now)]))
+      .limit(1)
+      .executeTakeFirst()
+    return row !== undefined
+  }
+
+  /** Gives a token another secret; the one before is worth nothing from then on. Whether it was there. */
+  async replace(id: string, hash: string): Promise<boolean> {
+    const { numUpdatedRows } = await this.db
+      .updateTable('tokens')
+      .set({ hash, used_at: null })
+      .where('id', '=', id)
+      .executeTakeFirstOrThrow()
+    return numUpdatedRows === 1n
+  }
+
+  async used(id: string, now: number): Promise<void> {
+    await this.db.updateTable('tokens').set({ used_at: now }).where('id', '=', id).execute()
+  }
+
+  /** Whether it was there. */
+  async remove(id: string): Promise<boolean> {
+    const { numDeletedRows } = await this.db.deleteFrom('tokens').where('id', '=', id).executeTakeFirstOrThrow()
+    return numDeletedRows === 1n
+  }
+}
+
+function toToken(row: Schema['tokens']): TokenRecord {
+  const scopes = JSON.parse(row.scopes) as Scope[]
+  return {
+    id: row.id,
+    name: row.name,
+    scope: SCOPES.findLast((scope) => scopes.includes(scope)) ?? 'read',
+    ...(row.projects !== null && { projects: JSON.parse(row.projects) as string[] }),
+    createdAt: row.created_at,
+    ...(row.expires_at !== null && { expiresAt: row.expires_at }),
+    ...(row.used_at !== null && { usedAt: row.used_at }),
+  }
+}

@@ -1,0 +1,9 @@
+package main
+
+import "testing"
+
+func TestGreeting(t *testing.T) {
+	if got := greeting("Ada"); got != "Hello, Ada!" {
+		t.Errorf("greeting said %q", got)
+	}
+}

@@ -1,0 +1,217 @@
+// The client against a whole gateway, over a socket, with an agent that is a process.
+
+import { expect, it, onTestFinished } from 'vitest'
+import { AetheelApiError, AetheelClient } from '../../src/client/aetheel-client.js'
+import { startHttpServer } from '../../src/http/server.js'
+import { makePlace, type Place, release, startService, steps, tokenFor, until } from '../http/routes/stage.js'
+
+it('makes a project, has its agent work, follows that and removes the project', async () => {
+  const { client } = await serve(makePlace())
+  const project = await client.projects.create({ name: 'My Shop', template: { name: 'empty' } })
+  const command = await client.execute('my-shop', { prompt: steps({ text: 'Hello', result: 'Done' }) })
+  const names: string[] = []
+  for await (const event of command.events()) {
+    names.push(event.name === 'output' ? event.data.line : event.name)
+  }
+  const details = await command.get()
+  expect(names).toEqual(['started', 'Hello', 'agent_complete', 'complete'])
+  expect(details).toMatchObject({ command_id: command.id, state: 'answered', result: 'Done', project_id: 'my-shop' })
+  const changed = await client.projects.update('my-shop', { model: 'opus', agent_provider: 'codex' })
+  expect(changed).toEqual({
+    ...project,
+    model: 'opus',
+    agent_provider: 'codex',
+    agent_capabilities: changed.agent_capabilities,
+    updated_at: changed.updated_at,
+  })
+  expect(await client.projects.get('my-shop')).toEqual(changed)
+  await client.projects.remove('my-shop', { deletesFiles: true })
+  expect((await client.projects.list()).map(({ id }) => id)).toEqual(['site'])
+})
+
+it('follows a command over a restart of the gateway, without a gap', async () => {
+  const place = makePlace()
+  const first = await serve(place)
+  let { url } = first
+  const client = new AetheelClient({
+    baseUrl: 'http://gateway',
+    token: first.token,
+    fetch: (address, init) => fetch(new URL(new URL(address).pathname, url), init),
+  })
+  const command = await client.execute('site', {
+    prompt: steps({ text: 'Begun. ' }, { hold: 'restart' }, { text: 'Finished.' }),
+  })
+  const ids: number[] = []
+  let isRestarted = false
+  let last = ''
+  for await (const event of command.events()) {
+    ids.push(event.id)
+    last = event.name === 'complete' ? event.data.status : event.name
+    if (event.name !== 'output' || isRestarted) continue
+    isRestarted = true
+    await first.stop()
+    release(place.site, 'restart')
+    url = (await serve(place)).url
+  }
+  expect([last, ids]).toEqual(['answered', ids.map((_, index) => index + 1)])
+})
+
+it('runs programs and git, and waits for their end', async () => {
+  const { client } = await serve(makePlace())
+  const shell = await client.shell('site', { command: ['node', '-e', 'console.log(6 * 7)'] })
+  const git = await client.git('site', { command: ['init', '--quiet'] })
+  const ended = await Promise.all([shell.finished(), git.finished()])
+  expect(ended.map(({ kind, state, exit_code: exitCode, result }) => [kind, state, exitCode, result])).toEqual([
+    ['shell', 'answered', 0, '42\n'],
+    ['git', 'answered', 0, ''],
+  ])
+})
+
+it('gives the same command for the same key, and lists the commands page by page', async () => {
+  const { client } = await serve(makePlace())
+  const options = { idempotencyKey: 'once' }
+  const first = await client.execute('site', { prompt: 'hello' }, options)
+  const again = await client.execute('site', { prompt: 'hello' }, options)
+  await client.execute('site', { prompt: 'second' })
+  const page = await client.commands('site', { limit: 1 })
+  const rest = await client.commands('site', { limit: 1, before: page.next ?? '' })
+  expect([again.id, page.commands[0]?.prompt, rest.commands[0]?.command_id, rest.next]).toEqual([
+    first.id,
+    'second',
+    first.id,
+    null,
+  ])
+})
+
+it('ends a command by its id, once more, too', async () => {
+  const { client } = await serve(makePlace())
+  const { id } = await client.execute('site', { prompt: steps({ text: 'Begun' }, { hold: 'ever' }) })
+  const command = client.command('site', id)
+  for await (const { name } of command.events()) if (name === 'output') break
+  expect([await command.cancel(), await command.cancel()]).toEqual([
+    { command_id: id, outcome: 'stopped' },
+    { command_id: id, outcome: 'finished' },
+  ])
+  expect(await command.finished()).toMatchObject({ state: 'cancelled' })
+})
+
+it('shows the queue, and takes up and lets go what failed', async () => {
+  const { client } = await serve(makePlace())
+  const prompt = steps({ fail: 'Invalid API key' })
+  const command = await client.execute('site', { prompt })
+  await command.finished()
+  const { open, failed, undelivered } = await client.queue.list({ limit: 10 })
+  const message = {
+    id: command.id,
+    kind: 'message',
+    state: 'failed',
+    job: null,
+    channel: 'http',
+    author: 'a admin token',
+    text: prompt,
+    problem: expect.stringContaining('Invalid API key'),
+    received_at: expect.any(String),
+    finished_at: expect.any(String),
+  }
+  expect({ open, failed, undelivered }).toEqual({ open: [], failed: [message], undelivered: [] })
+  expect(await client.queue.get(command.id)).toEqual(message)
+  expect(await client.queue.retry(command.id)).toMatchObject({ kind: 'message', state: 'open' })
+  await until(async () => (await client.queue.get(command.id)).state === 'failed')
+  expect(await client.queue.drop(command.id)).toMatchObject({ kind: 'message', state: 'dropped' })
+})
+
+it('shows the agents, and chooses that of new projects', async () => {
+  const { client } = await serve(makePlace())
+  const agents = await client.agents.list()
+  expect(agents.map(({ provider, status, is_default: isDefault }) => [provider, status, isDefault])).toEqual([
+    ['claudecode', 'available', true],
+    ['codex', 'available', false],
+    ['gemini', 'unavailable', false],
+    ['opencode', 'unavailable', false],
+    ['pi', 'unavailable', false],
+  ])
+  expect([await client.agents.setDefault('codex'), await client.agents.default()]).toEqual(['codex', 'codex'])
+  expect(await client.agents.setDefault('claude')).toBe('claudecode')
+})
+
+it('tells the health of the gateway, also when that is bad', async () => {
+  const { client } = await serve(makePlace())
+  expect(await client.health()).toEqual({
+    status: 'healthy',
+    agents: {
+      claudecode: 'available',
+      codex: 'available',
+      gemini: 'unavailable',
+      opencode: 'unavailable',
+      pi: 'unavailable',
+    },
+    store: { engine: 'sqlite', status: 'available', latency_ms: expect.any(Number) },
+    queue: { waiting: 0, active: 0, failed: 0 },
+  })
+  const unhealthy = { status: 'unhealthy', agents: {}, store: {}, queue: null }
+  const answering = clientWith(() => Response.json(unhealthy, { status: 503 }))
+  expect(await answering.health()).toEqual(unhealthy)
+})
+
+it('throws what the gateway says, with its code, status and problems', async () => {
+  const { client, url } = await serve(makePlace())
+  const unknown = await errorOf(client.projects.get('no/such'))
+  const invalid = await errorOf(client.execute('site', { prompt: ' ', timeout: -1 }))
+  const stranger = await errorOf(new AetheelClient({ baseUrl: url, token: 'aet_wrong' }).health())
+  expect([unknown.code, unknown.status, stranger.code, stranger.status]).toEqual([
+    'not_found',
+    404,
+    'unauthorized',
+    401,
+  ])
+  expect(invalid).toMatchObject({
+    code: 'request_invalid',
+    status: 400,
+    problems: [{ path: 'prompt', message: 'prompt is required' }, { path: 'timeout' }],
+  })
+})
+
+it('says so when something else answers, or nobody does', async () => {
+  const page = await errorOf(clientWith(() => new Response('<h1>Bad gateway</h1>', { status: 502 })).projects.list())
+  const json = await errorOf(clientWith(() => Response.json({ error: 'bad' }, { status: 502 })).projects.remove('site'))
+  const empty = await errorOf(clientWith(() => new Response('')).agents.list())
+  const away = await errorOf(clientWith(() => Promise.reject(new TypeError('fetch failed'))).health())
+  expect([page, json, empty, away].map(({ code, status }) => [code, status])).toEqual([
+    ['unexpected_answer', 502],
+    ['unexpected_answer', 502],
+    ['unexpected_answer', 200],
+    ['unreachable', 0],
+  ])
+})
+
+it('refuses a token that cannot be one, and does not show it', () => {
+  const make = (): AetheelClient => new AetheelClient({ baseUrl: 'http://127.0.0.1', token: 'aet_secret\nx: y' })
+  expect(make).toThrow('The token is empty or holds characters that no token has. "aetheel tokens" makes one.')
+})
+
+/** A gateway that listens, and a client with a token for everything. */
+async function serve(place: Place) {
+  const dependencies = await startService(place)
+  const token = await tokenFor(dependencies, 'admin')
+  const server = await startHttpServer(dependencies)
+  const stop = async (): Promise<void> => {
+    await server.close()
+    await dependencies.gateway.stop()
+  }
+  onTestFinished(stop)
+  return { client: new AetheelClient({ baseUrl: server.url, token }), url: server.url, token, stop }
+}
+
+function clientWith(answer: () => Response | Promise<Response>): AetheelClient {
+  return new AetheelClient({ baseUrl: 'http://gateway', token: 'token', fetch: async () => answer() })
+}
+
+async function errorOf(asked: Promise<unknown>): Promise<AetheelApiError> {
+  try {
+    await asked
+  } catch (error) {
+    if (error instanceof AetheelApiError) return error
+    throw error
+  }
+  throw new Error('It did not fail.')
+}

@@ -1,0 +1,23 @@
+import fc from 'fast-check'
+import { MARK } from '../../src/credentials/scrubber.js'
+
+/** Of few characters, so that they overlap, begin alike and stand in texts by chance; or of all there are. */
+export const secret = fc
+  .oneof(
+    fc.string({ unit: fc.constantFrom('a', 'b', '\n', '"'), minLength: 6, maxLength: 9 }),
+    fc.string({ unit: 'binary', minLength: 6, maxLength: 20 }),
+    fc.string({ unit: 'grapheme-ascii', minLength: 6, maxLength: 40 }),
+  )
+  // What is a part of the mark cannot be told from it.
+  .filter((text) => !MARK.includes(text.trim()) && text.trim().length >= 6)
+
+export const looseText = fc.oneof(
+  fc.string({ unit: fc.constantFrom('a', 'b', '\n', '"'), maxLength: 30 }),
+  fc.string({ unit: 'grapheme', maxLength: 30 }),
+)
+
+/** A text in pieces of any lengths. */
+export function splitAt(text: string, places: number[]): string[] {
+  const cuts = [0, ...places.map((place) => place % (text.length + 1)), text.length].toSorted((a, b) => a - b)
+  return cuts.slice(1).map((cut, index) => text.slice(cuts[index], cut))
+}

@@ -1,0 +1,222 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { AgentEvent, AgentEventBody, AgentResult } from '../../src/backends/types.js'
+import { EventScrubber } from '../../src/credentials/event-scrubber.js'
+import { createScrubber, MARK } from '../../src/credentials/scrubber.js'
+import { looseText, secret, splitAt } from './arbitraries.js'
+
+const SECRET = 'sk-0123456789'
+
+describe('the events of a run', () => {
+  it('lose a secret wherever an agent puts it', () => {
+    const deep = { list: [{ [SECRET]: `Bearer ${SECRET}`, count: 1 }], encoded: Buffer.from(SECRET).toString('base64') }
+    const scrubbedDeep = { list: [{ [MARK]: `Bearer ${MARK}`, count: 1 }], encoded: MARK }
+    const usage = {
+      inputTokens: 1,
+      outputTokens: 2,
+      cacheReadTokens: 3,
+      cacheWriteTokens: 4,
+      reasoningTokens: 5,
+      totalTokens: 15,
+    }
+    const resultWith = (word: string, object: Record<string, unknown>): AgentResult => ({
+      isError: true,
+      finalOutput: `It is ${word}.`,
+      sessionId: word,
+      exitCode: 1,
+      durationMs: 5,
+      usage,
+      failure: { reason: 'exit', message: word, report: `Failed: ${word}`, retryAt: 7, stderr: `${word}\n` },
+      metadata: object,
+    })
+    const eventsWith = (word: string, object: Record<string, unknown>): AgentEventBody[] => [
+      { type: 'started', sessionId: word, model: word, metadata: object },
+      { type: 'output', content: `<${word}>`, stream: 'stdout', metadata: object },
+      { type: 'thinking', content: `<${word}>`, metadata: object },
+      { type: 'tool_use', toolId: word, toolName: word, toolInput: object, metadata: object },
+      { type: 'tool_result', toolId: word, toolName: word, content: word, isError: false, metadata: object },
+      { type: 'notice', content: word },
+      { type: 'error', content: word, reason: 'exit' },
+      { type: 'complete', result: resultWith(word, object), metadata: object },
+    ]
+    expect(scrubAll([SECRET], eventsWith(SECRET, deep))).toEqual(at(eventsWith(MARK, scrubbedDeep)))
+  })
+
+  it('keep the words of the contract, whatever is a secret', () => {
+    const events: AgentEventBody[] = [
+      { type: 'output', content: 'a', stream: 'stdout' },
+      { type: 'error', content: 'b', reason: 'timeout' },
+      { type: 'complete', result: { isError: false, durationMs: 123_456, finalOutput: 'content' } },
+    ]
+    const secrets = ['output', 'stdout', 'complete', 'timeout', 'content', 'timestamp', 'result', '123456', '1000000']
+    expect(scrubAll(secrets, events)).toEqual(
+      at([
+        ...events.slice(0, 2),
+        { type: 'complete', result: { isError: false, durationMs: 123_456, finalOutput: MARK } },
+      ]),
+    )
+  })
+
+  it('lose a secret that is split over several', () => {
+    expect(scrubAll([SECRET], [...texts('output', 'key: sk-', '0123', '456789!'), notice])).toEqual(
+      at([...texts('output', 'key: ', `${MARK}!`), notice]),
+    )
+  })
+
+  it('wait only for an end that may be the beginning of a secret', () => {
+    const scrubber = new EventScrubber(createScrubber([SECRET]))
+    const answers = at(texts('output', 'A: ', 'B: sk', '-x.', 'sk-0')).map((event) => scrubber.scrub(event))
+    expect(answers).toEqual([texts('output', 'A: '), texts('output', 'B: '), texts('output', 'sk-x.'), []].map(at))
+  })
+
+  it.each(['thinking', 'output'] as const)('tell what waits before anything else, of %s', (type) => {
+    const other = type === 'output' ? 'thinking' : 'output'
+    const events = [...texts(type, 'a sk-0'), ...texts(other, 'b sk-0'), notice, ...texts(type, 'c sk-0'), complete('')]
+    const told = [
+      ...[...texts(type, 'a ', 'sk-0'), ...texts(other, 'b ', 'sk-0'), notice],
+      ...[...texts(type, 'c ', 'sk-0'), complete('')],
+    ]
+    expect(scrubAll([SECRET], events)).toEqual(at(told))
+  })
+
+  it('never show the rest of a secret whose beginning had to be told', () => {
+    const events = [...texts('output', 'a sk-01234'), notice, ...texts('output', '56', '789 b')]
+    expect(scrubAll([SECRET], events)).toEqual(
+      at([...texts('output', 'a ', 'sk-01234'), notice, ...texts('output', `${MARK} b`)]),
+    )
+  })
+
+  it('keep text apart that has different origins', () => {
+    const [from, to] = [{ stream: 'stderr' }, { stream: 'stdout' }]
+    const events: AgentEventBody[] = [
+      { type: 'output', content: 'a sk-', stream: 'stdout', metadata: from },
+      { type: 'output', content: 'b', stream: 'stdout', metadata: to },
+    ]
+    expect(scrubAll([SECRET], events)).toEqual(
+      at([
+        { type: 'output', content: 'a ', stream: 'stdout', metadata: from },
+        { type: 'output', content: 'sk-', stream: 'stdout', metadata: from },
+        { type: 'output', content: 'b', stream: 'stdout', metadata: to },
+      ]),
+    )
+  })
+
+  it('pass without text', () => {
+    const events = texts('output', 'a.', '', 'b.')
+    expect(scrubAll([SECRET], events)).toEqual(at(events))
+  })
+
+  it('know a secret that is added while the run goes on', () => {
+    const live = createScrubber()
+    const scrubber = new EventScrubber(live)
+    const before = at(texts('output', SECRET)).flatMap((event) => scrubber.scrub(event))
+    live.add([SECRET])
+    const after = at(texts('output', SECRET)).flatMap((event) => scrubber.scrub(event))
+    expect([before, after]).toEqual([at(texts('output', SECRET)), at(texts('output', MARK))])
+  })
+
+  it('do not pass unseen when they are nested too deeply', () => {
+    let toolInput: Record<string, unknown> = { key: SECRET }
+    for (let depth = 0; depth < 100_000; depth++) toolInput = { toolInput }
+    const use: AgentEventBody = { type: 'tool_use', toolId: '1', toolName: 'read', toolInput }
+    expect(scrubAll([SECRET], [use])).toEqual(at([{ ...use, toolInput: { [MARK]: 'nested too deeply' } }]))
+  })
+
+  it('together say what the scrubbed whole says, however it is split', () => {
+    fc.assert(
+      fc.property(
+        fc.array(secret, { minLength: 1, maxLength: 4 }),
+        fc.array(fc.oneof(looseText, fc.nat(3)), { maxLength: 6 }),
+        fc.array(fc.nat(), { maxLength: 12 }),
+        fc.constantFrom('output', 'thinking'),
+        (secrets, parts, places, type) => {
+          const whole = parts.map((part) => (typeof part === 'string' ? part : (secrets[part] ?? ''))).join('')
+          const told = scrubAll(secrets, [...texts(type, ...splitAt(whole, places)), complete(whole)])
+          const scrubbed = createScrubber(secrets).scrub(whole)
+          expect([textOf(told, type), told.at(-1)]).toEqual([scrubbed, { ...complete(scrubbed), timestamp: NOW }])
+        },
+      ),
+      { numRuns: 1_000 },
+    )
+  })
+
+  it('together never say a secret, whatever comes between', () => {
+    const between = fc.constantFrom<AgentEventBody['type']>('notice', 'thinking', 'output')
+    fc.assert(
+      fc.property(
+        fc.array(secret, { minLength: 1, maxLength: 4 }),
+        fc.array(fc.oneof(looseText, fc.nat(3)), { maxLength: 6 }),
+        fc.array(fc.nat(), { maxLength: 12 }),
+        fc.array(between, { minLength: 13, maxLength: 13 }),
+        (secrets, parts, places, types) => {
+          const whole = parts.map((part) => (typeof part === 'string' ? part : (secrets[part] ?? ''))).join('')
+          const events = splitAt(whole, places).flatMap((text, index) => {
+            const other = types[index] === 'thinking' ? texts('thinking', 'hm') : [notice]
+            return types[index] === 'output' ? texts('output', text) : [...texts('output', text), ...other]
+          })
+          const told = textOf(scrubAll(secrets, [...events, complete('')]), 'output').split(MARK)
+          const { forms } = createScrubber(secrets)
+          expect([...forms].filter((form) => told.some((text) => text.includes(form)))).toEqual([])
+        },
+      ),
+      { numRuns: 1_000 },
+    )
+  })
+
+  it('lose any secret in any field at any depth', () => {
+    const { tree } = fc.letrec<{ tree: unknown }>((tie) => ({
+      tree: fc.oneof(
+        { maxDepth: 5 },
+        fc.constant(HERE),
+        fc.jsonValue(),
+        fc.array(tie('tree'), { maxLength: 3 }),
+        fc.dictionary(fc.oneof(fc.constant(HERE), fc.string()), tie('tree'), { maxKeys: 3 }),
+      ),
+    }))
+    fc.assert(
+      fc.property(secret, fc.dictionary(fc.string(), tree), (value, object) => {
+        const json = JSON.stringify(object).replaceAll(HERE, () => JSON.stringify(`<${value}>`).slice(1, -1))
+        const filled = JSON.parse(json) as Record<string, unknown>
+        const use: AgentEventBody = {
+          type: 'tool_use',
+          toolId: value,
+          toolName: value,
+          toolInput: filled,
+          metadata: filled,
+        }
+        const told = JSON.stringify(scrubAll([value], [use])).split(MARK)
+        expect(told.filter((text) => text.includes(JSON.stringify(value).slice(1, -1)))).toEqual([])
+      }),
+      { numRuns: 500 },
+    )
+  })
+})
+
+const NOW = 1_800_000_000_123
+/** Where the secret goes. */
+const HERE = '\u{1F511}here\u{1F511}'
+
+const notice: AgentEventBody = { type: 'notice', content: 'n' }
+
+function complete(finalOutput: string): AgentEventBody {
+  return { type: 'complete', result: { isError: false, durationMs: 1, finalOutput } }
+}
+
+function texts(type: 'output' | 'thinking', ...contents: string[]): AgentEventBody[] {
+  return contents.map((content) =>
+    type === 'output' ? { type, content, stream: 'stdout' as const } : { type, content },
+  )
+}
+
+function at(events: AgentEventBody[]): AgentEvent[] {
+  return events.map((event) => ({ ...event, timestamp: NOW }))
+}
+
+function scrubAll(secrets: string[], events: AgentEventBody[]): AgentEvent[] {
+  const scrubber = new EventScrubber(createScrubber(secrets))
+  return at(events).flatMap((event) => scrubber.scrub(event))
+}
+
+function textOf(events: AgentEvent[], type: 'output' | 'thinking'): string {
+  return events.map((event) => (event.type === type ? event.content : '')).join('')
+}

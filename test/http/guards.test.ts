@@ -1,0 +1,248 @@
+import { request as httpRequest } from 'node:http'
+import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, expect, it } from 'vitest'
+import type { App } from '../../src/http/dependencies.js'
+import { isLoopback } from '../../src/http/guards.js'
+import { allRoutes, bearer, createStage, pathFor, type Stage } from './app-stage.js'
+
+describe('every route, also one that does not exist,', () => {
+  it('answers 421 to a foreign host', async () => {
+    const { app, dependencies, tokenWith } = await createStage()
+    const routes = [...allRoutes(dependencies), { method: 'GET', url: '/nowhere' }, { method: 'GET', url: '/%zz' }]
+    const headers = { ...bearer(await tokenWith('admin')), host: 'evil.example' }
+    const answers = await Promise.all(
+      routes.map(async ({ method, url }) => {
+        const response = await app.inject({ method: method as 'GET', url: pathFor(url), headers })
+        return [method, url, response.statusCode, response.json().error.code]
+      }),
+    )
+    expect(answers).toEqual(routes.map(({ method, url }) => [method, url, 421, 'host_unknown']))
+  })
+
+  it('answers 403 to a foreign origin, and gives none leave to read', async () => {
+    const { app, dependencies, tokenWith } = await createStage()
+    const routes = [...allRoutes(dependencies), { method: 'GET', url: '/nowhere' }, { method: 'OPTIONS', url: '/docs' }]
+    const headers = { ...bearer(await tokenWith('admin')), host: 'localhost', origin: 'https://evil.example' }
+    const answers = await Promise.all(
+      routes.map(async ({ method, url }) => {
+        const response = await app.inject({ method: method as 'GET', url: pathFor(url), headers })
+        return [method, url, response.statusCode, response.headers['access-control-allow-origin']]
+      }),
+    )
+    expect(answers).toEqual(routes.map(({ method, url }) => [method, url, 403, undefined]))
+  })
+
+  it('answers 413 to a body of 20 MB, where it takes one', async () => {
+    const { app, dependencies, tokenWith } = await createStage()
+    const routes = allRoutes(dependencies).filter(({ method }) => method !== 'GET')
+    const headers = { ...bearer(await tokenWith('admin')), 'content-type': 'application/json' }
+    const payload = `"${'x'.repeat(20 * 1024 * 1024)}"`
+    const answers: unknown[] = []
+    for (const { method, url } of routes) {
+      const response = await app.inject({ method: method as 'POST', url: pathFor(url), headers, payload })
+      answers.push([method, url, response.statusCode, response.json().error.code, response.headers.connection])
+    }
+    expect(answers).toEqual(routes.map(({ method, url }) => [method, url, 413, 'too_large', 'close']))
+  })
+})
+
+describe('the host', () => {
+  it('is a name of this machine with the port that it listens on, or a configured one', async () => {
+    const stage = await createStage({
+      environment: { HTTP_ALLOWED_HOSTS: 'gateway.example, other.example:8443' },
+      addRoutes,
+    })
+    const port = await listen(stage)
+    const hosts = [
+      `localhost:${port}`,
+      `LOCALHOST:${port}`,
+      `127.0.0.1:${port}`,
+      `[::1]:${port}`,
+      'gateway.example',
+      `gateway.example:${port}`,
+      'gateway.example:443',
+      'other.example:8443',
+    ]
+    expect(await Promise.all(hosts.map((host) => statusFor(port, { host })))).toEqual(hosts.map(() => 200))
+  })
+
+  it('is nothing else', async () => {
+    const stage = await createStage({ environment: { HTTP_ALLOWED_HOSTS: 'other.example:8443' }, addRoutes })
+    const port = await listen(stage)
+    const hosts = [
+      'localhost',
+      'localhost:1',
+      `localhost.:${port}`,
+      `localhost.evil.example:${port}`,
+      `evil.example:${port}`,
+      `user@localhost:${port}`,
+      `localhost:${port}/`,
+      `0.0.0.0:${port}`,
+      'other.example',
+      `other.example:${port}`,
+      '',
+    ]
+    expect(await Promise.all(hosts.map((host) => statusFor(port, { host })))).toEqual(hosts.map(() => 421))
+  })
+
+  it('is the address that a client reached, where the gateway listens on all', async () => {
+    const stage = await createStage({ environment: { HTTP_HOST: '0.0.0.0' }, addRoutes })
+    const port = await listen(stage)
+    const hosts = [`127.0.0.1:${port}`, `0.0.0.0:${port}`]
+    expect(await Promise.all(hosts.map((host) => statusFor(port, { host })))).toEqual([200, 421])
+  })
+})
+
+describe('the origin', () => {
+  it('is left out or that of the host itself', async () => {
+    const stage = await createStage({ addRoutes })
+    const port = await listen(stage)
+    const host = `localhost:${port}`
+    const origins = [
+      `http://localhost:${port}`,
+      `https://localhost:${port}`,
+      'http://localhost',
+      'http://localhost:3000',
+      `http://127.0.0.1:${port}`,
+      `http://localhost:${port}.evil.example`,
+      'null',
+      '',
+    ]
+    const statuses = await Promise.all(origins.map((origin) => statusFor(port, { host, origin })))
+    expect(statuses).toEqual([200, 200, 403, 403, 403, 403, 403, 403])
+  })
+})
+
+describe('isLoopback', () => {
+  it('knows the addresses that only this machine reaches', () => {
+    const hosts = ['localhost', '127.0.0.1', '127.8.9.1', '::1', '0.0.0.0', '::', '192.168.1.1', '127.evil.example']
+    expect(hosts.map(isLoopback)).toEqual([true, true, true, true, false, false, false, false])
+  })
+})
+
+describe('the limits', () => {
+  it('count a token by itself, and who has none by address, before anything is looked up', async () => {
+    const { app, tokenWith } = await createStage({
+      limits: { requestsPerMinute: 2, strangerRequestsPerMinute: 3 },
+      addRoutes,
+    })
+    const good = bearer(await tokenWith('read'))
+    const ask = async (headers: Record<string, string>): Promise<number> =>
+      (await app.inject({ url: '/read', headers })).statusCode
+    const statuses: number[] = []
+    // The first use of a token counts for the address, as nobody has seen it yet.
+    for (const headers of [good, good, good, good]) statuses.push(await ask(headers))
+    for (const token of ['one', 'two', 'three']) statuses.push(await ask(bearer(token)))
+    expect(statuses).toEqual([200, 200, 200, 429, 401, 401, 429])
+  })
+
+  it('say when to come back', async () => {
+    const { app } = await createStage({ limits: { strangerRequestsPerMinute: 1 } })
+    await app.inject('/docs')
+    const response = await app.inject('/nowhere')
+    expect([response.statusCode, response.json(), Number(response.headers['retry-after']) > 0]).toEqual([
+      429,
+      {
+        error: {
+          code: 'too_many',
+          message: expect.stringMatching(/^Too many requests from this address\. Try again in/),
+        },
+      },
+      true,
+    ])
+  })
+
+  it('hold for requests and for streams, each for themselves, and let in again who waits', async () => {
+    const stage = await createStage({ limits: { openRequests: 1, openStreams: 1 }, addRoutes })
+    const port = await listen(stage)
+    const headers = { host: `localhost:${port}`, ...bearer(await stage.tokenWith('read')) }
+    const [slow, stream] = [openRequest(port, '/slow', headers), openRequest(port, '/stream', headers)]
+    await waitFor(async () => (await statusFor(port, headers, '/public')) === 503)
+    await waitFor(async () => (await statusFor(port, headers, '/stream')) === 503)
+    slow.destroy()
+    stream.destroy()
+    await waitFor(async () => (await statusFor(port, headers, '/public')) === 200)
+    expect(await statusFor(port, headers, '/read')).toBe(200)
+  })
+})
+
+describe('a long body', () => {
+  it('is refused before it comes, and the connection with it', async () => {
+    const stage = await createStage()
+    const port = await listen(stage)
+    const token = await stage.tokenWith('admin')
+    const answers = await Promise.all(
+      [`authorization: Bearer ${token}`, 'x-no-token: 1'].map(async (line) => {
+        const socket = connect(port, '127.0.0.1')
+        const head = ['POST /tickets HTTP/1.1', `host: localhost:${port}`, 'content-type: application/json', line]
+        socket.write(`${head.join('\r\n')}\r\ncontent-length: 20971520\r\n\r\n`)
+        return (await text(socket)).split('\r\n')[0]
+      }),
+    )
+    expect(answers).toEqual(['HTTP/1.1 413 Payload Too Large', 'HTTP/1.1 401 Unauthorized'])
+  })
+})
+
+describe('what is no request', () => {
+  it('is answered in the same shape', async () => {
+    const stage = await createStage()
+    const port = await listen(stage)
+    const socket = connect(port, '127.0.0.1')
+    socket.end('this is not HTTP\r\n\r\n')
+    const [head, body = ''] = (await text(socket)).split('\r\n\r\n')
+    expect([head?.split('\r\n')[0], JSON.parse(body)]).toEqual([
+      'HTTP/1.1 400 Bad Request',
+      { error: { code: 'request_invalid', message: 'This is no whole HTTP request.' } },
+    ])
+  })
+})
+
+function addRoutes(app: App): void {
+  app.get('/public', { config: { scope: 'public' } }, async () => 'hello')
+  app.get('/read', { config: { scope: 'read' } }, async () => 'hello')
+  app.get('/slow', { config: { scope: 'read' } }, async ({ signal }) => {
+    await new Promise((resolve) => {
+      signal.addEventListener('abort', resolve)
+    })
+  })
+  app.get('/stream', { config: { scope: 'read', isStream: true } }, async (_request, reply) => {
+    reply.hijack()
+    reply.raw.writeHead(200, { 'content-type': 'text/event-stream' })
+    reply.raw.write(': hello\n\n')
+  })
+}
+
+async function listen({ app, config }: Stage): Promise<number> {
+  await app.listen({ host: config.httpHost, port: 0 })
+  const address = app.server.address()
+  return typeof address === 'object' && address !== null ? address.port : 0
+}
+
+function openRequest(port: number, path: string, headers: Record<string, string>): ReturnType<typeof httpRequest> {
+  const request = httpRequest({ host: '127.0.0.1', port, path, headers })
+  // It is ended by the test, which the client calls an error.
+  request.on('error', () => request.destroy())
+  request.end()
+  return request
+}
+
+function statusFor(port: number, headers: Record<string, string>, path = '/public'): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    const request = httpRequest({ host: '127.0.0.1', port, path, headers, setHost: false }, (response) => {
+      resolve(response.statusCode)
+      response.destroy()
+    })
+    request.on('error', reject)
+    request.end()
+  })
+}
+
+async function waitFor(isReached: () => Promise<boolean>): Promise<void> {
+  const deadline = Date.now() + 20_000
+  while (!(await isReached())) {
+    if (Date.now() > deadline) throw new Error('It was not reached in time.')
+    await sleep(20)
+  }
+}

@@ -1,0 +1,147 @@
+import { existsSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, it, onTestFinished } from 'vitest'
+import type { AgentEvent } from '../../../src/backends/types.js'
+import { commandRunner, type CommandRequest, CommandRuntime } from '../../../src/runtime/command-runtime.js'
+import { livingProcesses } from '../../processes/living-processes.js'
+
+it('tells what a command prints, and its exit code', async () => {
+  const { run } = setup()
+  const script = 'process.stdout.write("out"); process.stderr.write("err"); process.exitCode = 3'
+  const { events, result } = await run(['node', '-e', script])
+  expect(result).toEqual({
+    isError: true,
+    exitCode: 3,
+    finalOutput: expect.any(String),
+    durationMs: expect.any(Number),
+  })
+  expect(result.finalOutput?.length).toBe(6)
+  expect(outputs(events)).toEqual({ stdout: 'out', stderr: 'err' })
+  expect(events.map(({ type }) => type)).toEqual(['started', 'output', 'output', 'complete'])
+})
+
+it('runs in the directory, with its arguments as they are', async () => {
+  const { run, directory } = setup()
+  const { result } = await run(['node', '-p', '[process.cwd(), ...process.argv.slice(1)].join()', '--', '$(id) *', ';'])
+  expect(result.finalOutput).toBe(`${directory},$(id) *,;\n`)
+})
+
+it('gives a command the variables of the run and none of the gateway', async () => {
+  const { run } = setup({ AETHEEL_MASTER_KEY: 'secret', LANG: 'C' })
+  const names = ['AETHEEL_MASTER_KEY', 'LANG', 'TOKEN', 'GIT_TERMINAL_PROMPT']
+  const script = `console.log(${JSON.stringify(names)}.map((name) => process.env[name]).join())`
+  const { result } = await run(['node', '-e', script], { environment: { TOKEN: 'given' } })
+  expect(result.finalOutput).toBe(',C,given,0\n')
+})
+
+it('gives a command files that are gone after it', async () => {
+  const { run } = setup()
+  const script = `const { mode } = fs.statSync(process.env.KEY); console.log(process.env.KEY, (mode & 0o777).toString(8), fs.readFileSync(process.env.KEY, 'utf8'))`
+  const { result } = await run(['node', '-e', script], { secretFiles: [{ variable: 'KEY', content: 'a key' }] })
+  const [path = '', ...rest] = result.finalOutput?.trim().split(' ') ?? []
+  expect([rest, existsSync(path)]).toEqual([['600', 'a', 'key'], false])
+})
+
+it('ends a command that takes too long, with all it started, as an answer that is not tried again', async () => {
+  const { run, directory } = setup()
+  const { result, events } = await run(['sh', '-c', 'sleep 1000 & sleep 1001'], { timeoutMs: 300 })
+  expect([result.exitCode, result.failure]).toEqual([124, undefined])
+  expect(events.find(({ type }) => type === 'error')).toMatchObject({ reason: 'timeout' })
+  expect(livingProcesses(directory)).toEqual([])
+})
+
+it('ends a command that is cancelled, with all it started', async () => {
+  const { run, directory } = setup()
+  const abort = new AbortController()
+  const running = run(['sh', '-c', 'echo begun; sleep 1000 & sleep 1001'], {}, abort, (event) => {
+    if (event.type === 'output') abort.abort()
+  })
+  const { result } = await running
+  expect(result.failure?.reason).toBe('cancelled')
+  expect(livingProcesses(directory)).toEqual([])
+})
+
+it('does not start a command that was cancelled before', async () => {
+  const { run } = setup()
+  const abort = new AbortController()
+  abort.abort()
+  const { events, result } = await run(['node', '-e', '0'], {}, abort)
+  expect(result).toMatchObject({ isError: true, finalOutput: '', failure: { reason: 'cancelled' } })
+  expect(events.map(({ type }) => type)).toEqual(['started', 'error', 'complete'])
+})
+
+it('answers with 127 when there is no such command', async () => {
+  const { run } = setup()
+  const { result, events } = await run(['no-such-command'])
+  expect([result.exitCode, result.failure]).toEqual([127, undefined])
+  expect(events[1]).toMatchObject({ type: 'error', content: expect.stringContaining('no-such-command was not found') })
+})
+
+it('answers with 126 when a command cannot be started', async () => {
+  const { run, directory } = setup()
+  writeFileSync(join(directory, 'broken'), '#!/no/such/interpreter\n', { mode: 0o755 })
+  const { result } = await run(['./broken'])
+  expect(result.exitCode).toBe(126)
+})
+
+it('leaves out what a command prints beyond all measure', async () => {
+  const { run } = setup()
+  const { events } = await run(['node', '-e', 'for (let i = 0; i < 9; i++) process.stdout.write("x".repeat(1 << 20))'])
+  const { stdout } = outputs(events)
+  expect([stdout.length, events.filter(({ type }) => type === 'notice').length]).toEqual([8 * 1024 * 1024, 1])
+})
+
+it('keeps a character whole that comes in two pieces', async () => {
+  const { run } = setup()
+  const script =
+    'const [a, b] = Buffer.from("é"); const w = (x) => process.stdout.write(Buffer.of(x)); w(a); setTimeout(w, 50, b)'
+  const { result } = await run(['node', '-e', script])
+  expect(result.finalOutput).toBe('é')
+})
+
+it('runs no hooks of an untrusted repository', async () => {
+  const { run, directory } = setup()
+  await run(['git', 'init', '-q', '.'])
+  writeFileSync(join(directory, '.git/hooks/pre-commit'), '#!/bin/sh\ntouch ran\n', { mode: 0o755 })
+  const commit = ['-c', 'user.name=a', '-c', 'user.email=a@b', 'commit', '-qm', 'one', '--allow-empty']
+  const { result } = await run(['git', ...commit], { isUntrusted: true })
+  const { result: status } = await run(['git', 'status', '--short'])
+  expect([result.exitCode, status.finalOutput]).toEqual([0, ''])
+})
+
+it('tells git from other commands', () => {
+  expect([commandRunner(['git', 'status']), commandRunner(['npm', 'test'])]).toEqual(['git', 'shell'])
+})
+
+type Extra = Partial<Pick<CommandRequest, 'timeoutMs' | 'environment' | 'secretFiles' | 'isUntrusted'>>
+
+function setup(environment: NodeJS.ProcessEnv = {}) {
+  const directory = realpathSync(mkdtempSync(join(tmpdir(), 'aetheel-command-')))
+  onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
+  const operator = { PATH: process.env['PATH'], HOME: directory, ...environment }
+  const runtime = new CommandRuntime({ environment: operator, passVariables: [], now: Date.now })
+  const run = async (
+    argv: string[],
+    extra: Extra = {},
+    abort = new AbortController(),
+    onEvent: (event: AgentEvent) => void = () => {},
+  ) => {
+    const events: AgentEvent[] = []
+    const request = { argv, directory, runId: `run-${directory}`, timeoutMs: 60_000, ...extra }
+    const result = await runtime.run(request, abort.signal, (event) => {
+      events.push(event)
+      onEvent(event)
+    })
+    return { events, result }
+  }
+  return { run, directory }
+}
+
+function outputs(events: AgentEvent[]): { stdout: string; stderr: string } {
+  const printed = { stdout: '', stderr: '' }
+  for (const event of events) {
+    if (event.type === 'output') printed[event.metadata?.['stream'] === 'stderr' ? 'stderr' : 'stdout'] += event.content
+  }
+  return printed
+}

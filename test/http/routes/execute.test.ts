@@ -1,0 +1,200 @@
+import { expect, it } from 'vitest'
+import { commandIn, openStage, steps } from './stage.js'
+
+it('takes a command, and shows its result, usage and cost', async () => {
+  const { ask } = await openStage()
+  const submitted = await ask('POST', '/projects/site/claude', {
+    prompt: steps({ text: 'Hello ' }, { text: 'there', result: 'All done' }),
+    metadata: { ticket: '7' },
+  })
+  const { command_id: id } = submitted.body
+  expect(submitted).toMatchObject({
+    status: 202,
+    body: { stream_url: `/projects/site/commands/${id}/events`, session_id: null, agent_provider: 'claudecode' },
+  })
+  const command = await commandIn(ask, id, 'answered')
+  expect(command).toEqual({
+    command_id: id,
+    project_id: 'site',
+    kind: 'agent',
+    state: 'answered',
+    prompt: expect.stringContaining('Hello'),
+    command: null,
+    agent_provider: 'claudecode',
+    session_id: expect.any(String),
+    stream_url: `/projects/site/commands/${id}/events`,
+    result: 'All done',
+    exit_code: 0,
+    error: null,
+    duration_ms: expect.any(Number),
+    usage: expect.objectContaining({ input_tokens: 100, output_tokens: 20, total_tokens: 120 }),
+    cost_usd: 0.25,
+    metadata: { ticket: '7' },
+    created_at: expect.any(String),
+    finished_at: expect.any(String),
+    runs: [
+      {
+        id: expect.any(String),
+        provider: 'claudecode',
+        model: null,
+        state: 'answered',
+        session_id: command.session_id,
+        exit_code: 0,
+        duration_ms: expect.any(Number),
+        usage: expect.objectContaining({ total_tokens: 120 }),
+        cost_usd: 0.25,
+        error: null,
+        started_at: expect.any(String),
+        ended_at: expect.any(String),
+      },
+    ],
+  })
+})
+
+it('goes on in a session that an earlier command began, and passes the model on', async () => {
+  const { ask, journal } = await openStage()
+  const first = await ask('POST', '/projects/site/execute', { prompt: 'one' })
+  const { session_id: sessionId } = await commandIn(ask, first.body.command_id, 'answered')
+  const second = await ask('POST', '/projects/site/execute', { prompt: 'two', session_id: sessionId, model: 'opus' })
+  await commandIn(ask, second.body.command_id, 'answered')
+  expect([second.body.session_id, journal().map(({ prompt, isResumed, model }) => [prompt, isResumed, model])]).toEqual(
+    [
+      sessionId,
+      [
+        ['one', false, 'none'],
+        ['two', true, 'opus'],
+      ],
+    ],
+  )
+})
+
+it('begins in a session of the project that no command knows yet', async () => {
+  const { ask, gateway, journal } = await openStage()
+  const first = await ask('POST', '/projects/site/execute', { prompt: 'one' })
+  const { session_id: sessionId } = await commandIn(ask, first.body.command_id, 'answered')
+  const { conversationId } = (await gateway.store.inbox.get(first.body.command_id)) ?? { conversationId: '' }
+  await gateway.store.sessions.reset(conversationId, Date.now())
+  const second = await ask('POST', '/projects/site/execute', { prompt: 'two', session_id: sessionId })
+  await commandIn(ask, second.body.command_id, 'answered')
+  expect(journal().at(-1)).toMatchObject({ prompt: 'two', sessionId, isResumed: true })
+})
+
+it('refuses a session of another project', async () => {
+  const { ask } = await openStage()
+  const first = await ask('POST', '/projects/site/execute', { prompt: 'one' })
+  const { session_id: sessionId } = await commandIn(ask, first.body.command_id, 'answered')
+  const answer = await ask('POST', '/projects/shop/execute', { prompt: 'two', session_id: sessionId })
+  expect([answer.status, answer.body.error.code]).toEqual([404, 'not_found'])
+})
+
+it('takes a command once under one Idempotency-Key', async () => {
+  const { ask, journal } = await openStage()
+  const again = (): ReturnType<typeof ask> =>
+    ask('POST', '/projects/site/execute', { prompt: 'once', metadata: { a: 'b' } }, { 'idempotency-key': 'key-1' })
+  const answers = await Promise.all([again(), again(), again()])
+  await commandIn(ask, answers[0].body.command_id, 'answered')
+  answers.push(await again())
+  expect(new Set(answers.map(({ status, body }) => `${status} ${body.command_id}`)).size).toBe(1)
+  expect(journal().map(({ prompt }) => prompt)).toEqual(['once'])
+})
+
+it.each([{ prompt: 'another' }, { prompt: 'once', model: 'opus' }, { prompt: 'once', session_id: 'some-session' }])(
+  'answers a used Idempotency-Key with a conflict when the body is %j',
+  async (body) => {
+    const { ask } = await openStage()
+    await ask('POST', '/projects/site/execute', { prompt: 'once' }, { 'idempotency-key': 'key-1' })
+    const answer = await ask('POST', '/projects/site/execute', body, { 'idempotency-key': 'key-1' })
+    expect([answer.status, answer.body.error.code]).toEqual([409, 'conflict'])
+  },
+)
+
+it('keeps the keys of two projects apart', async () => {
+  const { ask } = await openStage()
+  const first = await ask('POST', '/projects/site/execute', { prompt: 'once' }, { 'idempotency-key': 'key-1' })
+  const second = await ask('POST', '/projects/shop/execute', { prompt: 'else' }, { 'idempotency-key': 'key-1' })
+  expect([second.status, second.body.command_id === first.body.command_id]).toEqual([202, false])
+})
+
+it.each([
+  [{}, 'prompt', 'prompt is required'],
+  [{ prompt: '  \n' }, 'prompt', 'prompt is required'],
+  [{ prompt: 7 }, 'prompt', 'prompt is required'],
+  [{ prompt: 'a', timeout: 0 }, 'timeout', 'invalid timeout'],
+  [{ prompt: 'a', timeout: -1 }, 'timeout', 'invalid timeout'],
+  [{ prompt: 'a', timeout: 'soon' }, 'timeout', 'invalid timeout'],
+  [{ prompt: 'a', timeout: 90_000 }, 'timeout', 'invalid timeout'],
+  [{ prompt: 'a', model: '--settings=x' }, 'model', 'invalid model'],
+  [{ prompt: 'a', session_id: '--last' }, 'session_id', 'invalid session_id'],
+  [{ prompt: 'a', allowed_tools: ['--x'] }, 'allowed_tools.0', 'invalid tool'],
+  [{ prompt: 'a', stream_id: '../x' }, 'stream_id', 'invalid stream_id'],
+])('refuses the body %j', async (body, path, message) => {
+  const { ask } = await openStage()
+  const answer = await ask('POST', '/projects/site/execute', body)
+  expect([answer.status, answer.body.error.code, answer.body.error.problems]).toEqual([
+    400,
+    'request_invalid',
+    [{ path, message: expect.stringContaining(message) }],
+  ])
+})
+
+it('refuses what it does not know in a body, and an unknown project', async () => {
+  const { ask } = await openStage()
+  const unknownKey = await ask('POST', '/projects/site/execute', { prompt: 'a', promt: 'b' })
+  const unknownProject = await ask('POST', '/projects/none/execute', { prompt: 'a' })
+  expect([unknownKey.status, unknownProject.status, unknownProject.body.error.code]).toEqual([400, 404, 'not_found'])
+})
+
+it('runs a command, and tells its output and exit code', async () => {
+  const { ask, site } = await openStage()
+  const submitted = await ask('POST', '/projects/site/shell', { command: ['sh', '-c', 'pwd; exit 3'] })
+  const command = await commandIn(ask, submitted.body.command_id, 'answered')
+  expect(submitted.body.agent_provider).toBe('shell')
+  expect(command).toMatchObject({
+    kind: 'shell',
+    prompt: "sh -c 'pwd; exit 3'",
+    command: ['sh', '-c', 'pwd; exit 3'],
+    result: `${site}\n`,
+    exit_code: 3,
+    agent_provider: 'shell',
+    runs: [{ provider: 'shell', exit_code: 3 }],
+  })
+})
+
+it('runs git in the directory of the project', async () => {
+  const { ask } = await openStage()
+  const init = await ask('POST', '/projects/site/git', { command: ['init', '-q', '-b', 'main'] })
+  await commandIn(ask, init.body.command_id, 'answered')
+  const status = await ask('POST', '/projects/site/git', { command: ['status', '--short', '--branch'] })
+  const command = await commandIn(ask, status.body.command_id, 'answered')
+  expect(command).toMatchObject({ kind: 'git', agent_provider: 'git', result: '## No commits yet on main\n' })
+})
+
+it('ends a command after its timeout, and does not run it again', async () => {
+  const { ask, alive } = await openStage()
+  const submitted = await ask('POST', '/projects/site/shell', { command: ['sleep', '1000'], timeout: 0.2 })
+  const command = await commandIn(ask, submitted.body.command_id, 'answered')
+  expect([command.exit_code, command.runs.length, alive()]).toEqual([124, 1, []])
+})
+
+it('lets only an admin run commands, and only those who may run use an agent', async () => {
+  const { askWith, tokenWith } = await openStage()
+  const [read, run] = [askWith(await tokenWith('read')), askWith(await tokenWith('run'))]
+  const answers = [
+    await read('POST', '/projects/site/execute', { prompt: 'a' }),
+    await run('POST', '/projects/site/shell', { command: ['id'] }),
+    await run('POST', '/projects/site/git', { command: ['status'] }),
+    await run('POST', '/projects/site/execute', { prompt: 'a' }),
+  ]
+  expect(answers.map(({ status }) => status)).toEqual([403, 403, 403, 202])
+})
+
+it('refuses a command that names no executable', async () => {
+  const { ask } = await openStage()
+  const answers = [
+    await ask('POST', '/projects/site/shell', { command: [] }),
+    await ask('POST', '/projects/site/shell', { command: [''] }),
+    await ask('POST', '/projects/site/shell', { command: 'ls -l' }),
+    await ask('POST', '/projects/site/shell', { command: ['ls', '\0'] }),
+  ]
+  expect(answers.map(({ status }) => status)).toEqual([400, 400, 400, 400])
+})

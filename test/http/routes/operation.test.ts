@@ -1,0 +1,190 @@
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { commandIn, openStage, steps } from './stage.js'
+
+it('lists the agents with version, availability and abilities', async () => {
+  const { ask } = await openStage()
+  const { body } = await ask('GET', '/agents')
+  const agents = body.agents.map(({ provider, status, version, is_default: isDefault }) => [
+    provider,
+    status,
+    version,
+    isDefault,
+  ])
+  expect(agents.slice(0, 2)).toEqual([
+    ['claudecode', 'available', expect.stringContaining('2.1.197'), true],
+    ['codex', 'available', expect.stringContaining('0.142.5'), false],
+  ])
+  expect(body.agents.map(({ provider }) => provider)).toEqual(['claudecode', 'codex', 'gemini', 'opencode', 'pi'])
+})
+
+it('refuses an unknown default agent', async () => {
+  const { ask } = await openStage()
+  const answer = await ask('PUT', '/agents/default', { agent_provider: 'nope' })
+  const { body } = await ask('GET', '/agents/default')
+  expect([answer.status, answer.body.error.problems[0]?.message, body]).toEqual([
+    400,
+    expect.stringContaining('invalid agent provider'),
+    { agent_provider: 'claudecode' },
+  ])
+})
+
+it('tells its health by agents, store and queue', async () => {
+  const { ask } = await openStage()
+  const answer = await ask('GET', '/health')
+  expect(answer).toMatchObject({
+    status: 200,
+    body: {
+      status: 'healthy',
+      agents: { claudecode: 'available', codex: 'available' },
+      store: { engine: 'sqlite', status: 'available', latency_ms: expect.any(Number) },
+      queue: { waiting: 0, active: 0, failed: 0 },
+    },
+  })
+})
+
+it('says to everybody whether it is ready', async () => {
+  const { app } = await openStage()
+  const response = await app.inject({ url: '/ready', headers: { host: '127.0.0.1' } })
+  expect([response.statusCode, response.json()]).toEqual([200, { status: 'ready' }])
+})
+
+it('gives metrics as text', async () => {
+  const { ask } = await openStage()
+  const { status, headers } = await ask('GET', '/metrics')
+  expect([status, headers['content-type']]).toEqual([200, expect.stringContaining('text/plain')])
+})
+
+it('shows the queue, takes up a dead letter and lets it go', async () => {
+  const { ask } = await openStage()
+  const failing = await ask('POST', '/projects/site/execute', { prompt: steps({ fail: 'Invalid API key' }) })
+  const id = failing.body.command_id
+  await commandIn(ask, id, 'failed')
+  const listed = await ask('GET', '/queue')
+  const retried = await ask('POST', `/queue/${id}/retry`)
+  await commandIn(ask, id, 'failed')
+  const dropped = await ask('DELETE', `/queue/${id}`)
+  const again = await ask('DELETE', `/queue/${id}`)
+  expect(listed.body).toEqual({
+    open: [],
+    failed: [expect.objectContaining({ id, kind: 'message', state: 'failed', problem: expect.any(String), job: null })],
+    undelivered: [],
+  })
+  expect([retried.status, dropped.body.state, again.status, again.body.error.code]).toEqual([
+    200,
+    'dropped',
+    409,
+    'conflict',
+  ])
+})
+
+it('shows what is worked on, and does not take it out', async () => {
+  const { ask, release } = await openStage()
+  const { body } = await ask('POST', '/projects/site/execute', { prompt: steps({ hold: 'busy' }) })
+  await commandIn(ask, body.command_id, 'running')
+  const listed = await ask('GET', '/queue')
+  const shown = await ask('GET', `/queue/${body.command_id}`)
+  const dropped = await ask('DELETE', `/queue/${body.command_id}`)
+  release('busy')
+  await commandIn(ask, body.command_id, 'answered')
+  expect(listed.body.open).toEqual([
+    expect.objectContaining({
+      id: body.command_id,
+      state: 'active',
+      channel: 'http',
+      author: 'a admin token',
+      position: 0,
+    }),
+  ])
+  expect([shown.body.job, dropped.status]).toEqual(['active', 409])
+})
+
+it('answers 404 for what is not in the queue', async () => {
+  const { ask } = await openStage()
+  const id = '00000000-0000-4000-8000-000000000000'
+  const answers = [
+    await ask('GET', `/queue/${id}`),
+    await ask('POST', `/queue/${id}/retry`),
+    await ask('DELETE', `/queue/${id}`),
+  ]
+  expect(answers.map(({ status }) => status)).toEqual([404, 404, 404])
+})
+
+it('keeps credentials, and never tells their values', async () => {
+  const { ask, logged } = await openStage()
+  const secret = 'correct horse battery'
+  await ask('PUT', '/credentials/NPM_TOKEN', { value: secret })
+  await ask('PUT', '/projects/shop/credentials/DEPLOY_KEY', { value: secret, kind: 'file' })
+  const global = await ask('GET', '/credentials')
+  const own = await ask('GET', '/projects/shop/credentials')
+  const rotated = await ask('POST', '/credentials/rotate')
+  const removed = await ask('DELETE', '/projects/shop/credentials/DEPLOY_KEY')
+  const again = await ask('DELETE', '/projects/shop/credentials/DEPLOY_KEY')
+  const about = { created_at: expect.any(String), updated_at: expect.any(String) }
+  expect([global.body, own.body]).toEqual([
+    { credentials: [{ name: 'NPM_TOKEN', kind: 'variable', project_id: null, ...about }] },
+    { credentials: [{ name: 'DEPLOY_KEY', kind: 'file', project_id: 'shop', ...about }] },
+  ])
+  expect([rotated.body, removed.status, again.status]).toEqual([{ count: 2 }, 204, 404])
+  const audit = await ask('GET', '/audit')
+  expect(JSON.stringify([logged, global, own, audit])).not.toContain(secret)
+})
+
+it('refuses credentials that cannot be, without quoting them', async () => {
+  const { ask } = await openStage()
+  const answers = [
+    await ask('PUT', '/credentials/PATH', { value: 'long enough' }),
+    await ask('PUT', '/credentials/lower', { value: 'long enough' }),
+    await ask('PUT', '/credentials/SHORT', { value: 'x7y' }),
+    await ask('PUT', '/projects/none/credentials/A', { value: 'long enough' }),
+  ]
+  expect(answers.map(({ status }) => status)).toEqual([400, 400, 400, 404])
+  expect(JSON.stringify(answers)).not.toContain('x7y')
+})
+
+it('removes the credentials of a project with it', async () => {
+  const { ask, directory } = await openStage()
+  await ask('PUT', '/projects/shop/credentials/DEPLOY_KEY', { value: 'long enough' })
+  await ask('DELETE', '/projects/shop')
+  await ask('POST', '/projects', { id: 'shop', directory: join(directory, 'roots/shop') })
+  const { body } = await ask('GET', '/projects/shop/credentials')
+  expect(body).toEqual({ credentials: [] })
+})
+
+it('puts every change on record with the name of the token', async () => {
+  const { ask } = await openStage()
+  await ask('POST', '/projects', { id: 'fresh', template: { name: 'empty' } })
+  await ask('PATCH', '/projects/fresh', { model: 'opus', timeout: 5 })
+  await ask('PUT', '/projects/fresh/credentials/A_KEY', { value: 'long enough' })
+  await ask('DELETE', '/projects/fresh/credentials/A_KEY')
+  await ask('POST', '/credentials/rotate')
+  await ask('PUT', '/agents/default', { agent_provider: 'codex' })
+  const { body } = await ask('POST', '/projects/site/shell', { command: ['sleep', '1000'] })
+  await commandIn(ask, body.command_id, 'running')
+  await ask('POST', `/projects/site/commands/${body.command_id}/cancel`)
+  await ask('DELETE', '/projects/fresh')
+  const { entries } = (await ask('GET', '/audit')).body
+  expect(new Set(entries.map(({ actor }) => actor))).toEqual(new Set(['token:a admin token']))
+  // Those of one millisecond stand in any order.
+  expect(new Set(entries.map(({ action, subject, detail }) => `${action} ${subject} ${detail}`))).toEqual(
+    new Set([
+      'project.create fresh null',
+      'project.update fresh model, timeout',
+      'credential.set A_KEY fresh',
+      'credential.remove A_KEY fresh',
+      'credential.rotate all null',
+      'agent.default codex null',
+      `command.shell ${body.command_id} site`,
+      `command.cancel ${body.command_id} site`,
+      'project.remove fresh null',
+    ]),
+  )
+})
+
+it('describes every route', async () => {
+  const { app } = await openStage()
+  const { paths } = (await app.inject({ url: '/openapi.json', headers: { host: '127.0.0.1' } })).json()
+  expect(Object.keys(paths)).toEqual(
+    expect.arrayContaining(['/projects/{id}/execute', '/credentials/{name}', '/queue/{id}/retry']),
+  )
+})

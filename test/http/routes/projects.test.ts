@@ -1,0 +1,176 @@
+import { existsSync, mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { commandIn, openStage } from './stage.js'
+
+it('shows a project with its agent and what that can do', async () => {
+  const { ask, site } = await openStage()
+  const { body } = await ask('GET', '/projects/site')
+  expect(body).toEqual({
+    id: 'site',
+    name: 'site',
+    directory: site,
+    source: 'file',
+    agent_provider: 'claudecode',
+    agent_capabilities: {
+      supports_session_continuation: true,
+      supports_model_selection: true,
+      supports_tool_control: true,
+      supports_max_turns: true,
+      supports_streaming: true,
+      supported_models: expect.any(Array),
+      default_model: null,
+      max_prompt_length: expect.any(Number),
+    },
+    model: null,
+    allowed_tools: null,
+    timeout: null,
+    max_turns: null,
+    is_untrusted: false,
+    created_at: expect.any(String),
+    updated_at: expect.any(String),
+  })
+})
+
+it('lists the projects that a token may use', async () => {
+  const { ask, askWith, tokenWith } = await openStage()
+  const all = await ask('GET', '/projects')
+  const one = await askWith(await tokenWith('read', ['shop']))('GET', '/projects')
+  const ids = ({ body }: typeof all): string[] => body.projects.map(({ id }) => id)
+  expect([ids(all), ids(one)]).toEqual([['shop', 'site'], ['shop']])
+})
+
+it('makes a project from a directory', async () => {
+  const { ask, directory } = await openStage()
+  const place = join(directory, 'roots', 'my app')
+  mkdirSync(place)
+  const made = await ask('POST', '/projects', {
+    name: 'My App',
+    directory: place,
+    agent_provider: 'codex',
+    model: 'gpt-5',
+    allowed_tools: ['Bash'],
+    timeout: 1.5,
+    max_turns: 7,
+    is_untrusted: true,
+  })
+  expect(made).toMatchObject({
+    status: 201,
+    body: {
+      id: 'my-app',
+      name: 'My App',
+      directory: place,
+      source: 'api',
+      agent_provider: 'codex',
+      model: 'gpt-5',
+      allowed_tools: ['Bash'],
+      timeout: 1.5,
+      max_turns: 7,
+      is_untrusted: true,
+    },
+  })
+})
+
+it('makes a project from a template, and removes it with its files', async () => {
+  const { ask } = await openStage()
+  const made = await ask('POST', '/projects', { name: 'fresh', template: { name: 'empty' } })
+  const wasThere = existsSync(made.body.directory)
+  const removed = await ask('DELETE', '/projects/fresh?delete_files=true')
+  const after = await ask('GET', '/projects/fresh')
+  expect([made.status, wasThere, removed.status, after.status, existsSync(made.body.directory)]).toEqual([
+    201,
+    true,
+    204,
+    404,
+    false,
+  ])
+})
+
+it('gives a new project the default agent', async () => {
+  const { ask } = await openStage()
+  const chosen = await ask('PUT', '/agents/default', { agent_provider: 'codex' })
+  const made = await ask('POST', '/projects', { name: 'fresh', template: { name: 'empty' } })
+  expect([chosen.body, made.body.agent_provider]).toEqual([{ agent_provider: 'codex' }, 'codex'])
+})
+
+it.each([
+  [{ name: 'a', pod: { name: 'x' } }, 400],
+  [{ name: 'a' }, 400],
+  [{ name: 'a', directory: '/etc' }, 400],
+  [{ id: 'site', template: { name: 'empty' } }, 409],
+  [{ name: 'a', template: { name: 'none' } }, 404],
+  [{ name: 'a', template: { name: 'empty' }, agent_provider: 'nope' }, 400],
+  [{ name: 'a', template: { name: 'empty' }, agent_provider: 'gemini' }, 503],
+])('refuses to make the project %j with %i', async (body, status) => {
+  const { ask } = await openStage()
+  expect((await ask('POST', '/projects', body)).status).toBe(status)
+})
+
+it('switches the agent of a project, which begins a new session', async () => {
+  const { ask, gateway } = await openStage()
+  const { body } = await ask('POST', '/projects/shop/execute', { prompt: 'one' })
+  const { conversationId } = (await gateway.store.inbox.get(body.command_id)) ?? { conversationId: '' }
+  await commandIn((method, url) => ask(method, url.replace('site', 'shop')), body.command_id, 'answered')
+  const before = await gateway.store.sessions.get(conversationId)
+  const changed = await ask('PATCH', '/projects/shop', { agent_provider: 'codex', timeout: 60 })
+  const next = await ask('POST', '/projects/shop/execute', { prompt: 'two' })
+  expect(before).toBeDefined()
+  expect(await gateway.store.sessions.get(conversationId)).toBeUndefined()
+  expect([changed.body.agent_provider, changed.body.timeout, next.body.agent_provider]).toEqual(['codex', 60, 'codex'])
+})
+
+it('takes both names of Claude, and answers with one', async () => {
+  const { ask } = await openStage()
+  const answers = [
+    await ask('PATCH', '/projects/shop', { agent_provider: 'claude' }),
+    await ask('PATCH', '/projects/shop', { agent_provider: 'claudecode' }),
+  ]
+  expect(answers.map(({ body }) => body.agent_provider)).toEqual(['claudecode', 'claudecode'])
+})
+
+it.each([
+  [{ agent_provider: 'nope' }, 400, 'request_invalid'],
+  [{ agent_provider: 'gemini' }, 503, 'backend_missing'],
+  [{ directory: '/etc' }, 400, 'request_invalid'],
+  [{ timeout: 0 }, 400, 'request_invalid'],
+])('refuses the change %j', async (body, status, code) => {
+  const { ask } = await openStage()
+  const answer = await ask('PATCH', '/projects/shop', body)
+  expect([answer.status, answer.body.error.code]).toEqual([status, code])
+})
+
+it('neither changes nor removes a project of the configuration file', async () => {
+  const { ask } = await openStage()
+  const answers = [await ask('PATCH', '/projects/site', { model: 'opus' }), await ask('DELETE', '/projects/site')]
+  expect(answers.map(({ status, body }) => [status, body.error.code])).toEqual([
+    [409, 'conflict'],
+    [409, 'conflict'],
+  ])
+})
+
+it('lists the templates with their variables', async () => {
+  const { ask } = await openStage()
+  const { body } = await ask('GET', '/templates')
+  expect(body.templates.map(({ name }) => name)).toEqual(['empty', 'go', 'node-typescript', 'python'])
+  expect(body.templates[0]).toEqual({
+    name: 'empty',
+    description: expect.any(String),
+    is_built_in: true,
+    variables: expect.any(Array),
+  })
+})
+
+it('keeps a token of one project out of the others', async () => {
+  const { askWith, tokenWith } = await openStage()
+  const ask = askWith(await tokenWith('admin', ['shop']))
+  const answers = [
+    await ask('GET', '/projects/shop'),
+    await ask('GET', '/projects/site'),
+    await ask('POST', '/projects', { name: 'a', template: { name: 'empty' } }),
+    await ask('GET', '/queue'),
+    await ask('GET', '/audit'),
+    await ask('GET', '/credentials'),
+    await ask('GET', '/agents'),
+  ]
+  expect(answers.map(({ status }) => status)).toEqual([200, 403, 403, 403, 403, 403, 200])
+})

@@ -1,0 +1,72 @@
+import { expect, it } from 'vitest'
+import type { TokenRecord } from '../../src/store/tokens.js'
+import { describeEngines } from '../engines.js'
+
+const FIRST: TokenRecord = { id: 'one', name: 'First', scope: 'admin', createdAt: 1000 }
+const SECOND: TokenRecord = {
+  id: 'two',
+  name: 'Second',
+  scope: 'read',
+  projects: ['a', 'b'],
+  createdAt: 2000,
+  expiresAt: 9000,
+}
+
+describeEngines('tokens', ({ createStore }) => {
+  it('come back as they were added, the newest first, without their hashes', async () => {
+    const { tokens } = await createStore()
+    await tokens.add(FIRST, 'hash-1')
+    await tokens.add(SECOND, 'hash-2')
+    expect(await tokens.list()).toEqual([SECOND, FIRST])
+  })
+
+  it('are found by their hash', async () => {
+    const { tokens } = await createStore()
+    await tokens.add(SECOND, 'hash-2')
+    expect([await tokens.find('hash-2'), await tokens.find('hash-1')]).toEqual([
+      { ...SECOND, hash: 'hash-2' },
+      undefined,
+    ])
+  })
+
+  it('are found by the new hash alone once they have another', async () => {
+    const { tokens } = await createStore()
+    await tokens.add(FIRST, 'old')
+    await tokens.used('one', 3000)
+    const outcomes = [await tokens.replace('one', 'new'), await tokens.replace('none', 'other')]
+    expect([outcomes, await tokens.find('old'), await tokens.find('new')]).toEqual([
+      [true, false],
+      undefined,
+      { ...FIRST, hash: 'new' },
+    ])
+  })
+
+  it('know when they were used', async () => {
+    const { tokens } = await createStore()
+    await tokens.add(FIRST, 'hash-1')
+    await tokens.used('one', 3000)
+    expect(await tokens.list()).toEqual([{ ...FIRST, usedAt: 3000 }])
+  })
+
+  it('are there while one has not expired', async () => {
+    const { tokens } = await createStore()
+    const answers = [await tokens.hasAny(0)]
+    await tokens.add(SECOND, 'hash-2')
+    answers.push(await tokens.hasAny(8999), await tokens.hasAny(9000))
+    await tokens.add(FIRST, 'hash-1')
+    answers.push(await tokens.hasAny(9000))
+    expect(answers).toEqual([false, true, false, true])
+  })
+
+  it('are gone once removed', async () => {
+    const { tokens } = await createStore()
+    await tokens.add(FIRST, 'hash-1')
+    expect([await tokens.remove('one'), await tokens.remove('one'), await tokens.list()]).toEqual([true, false, []])
+  })
+
+  it('refuse a hash that another one has', async () => {
+    const { tokens } = await createStore()
+    await tokens.add(FIRST, 'hash-1')
+    await expect(tokens.add(SECOND, 'hash-1')).rejects.toThrow(/unique/i)
+  })
+})

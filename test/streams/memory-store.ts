@@ -1,0 +1,92 @@
+// A store of one message, in memory, as slow and as little atomic as PostgreSQL: every step may let others go first.
+
+import type { AgentEvent, AgentResult } from '../../src/backends/types.js'
+import type { Message } from '../../src/store/inbox.js'
+import type { RecordedEvent, RunRecord } from '../../src/store/runs.js'
+import type { EventStore } from '../../src/streams/stream-reader.js'
+import type { Ending, Writer } from './interleaving.js'
+
+const MESSAGE_ID = 'message'
+
+export function createMemoryWriter(pause: () => Promise<void>): Writer {
+  const message: Message = {
+    id: MESSAGE_ID,
+    conversationId: 'conversation',
+    channel: 'http',
+    platformId: 'platform',
+    seq: 1,
+    kind: 'message',
+    author: 'ann',
+    text: 'Hello',
+    state: 'open',
+    receivedAt: 0,
+  }
+  const runs: RunRecord[] = []
+  const events = new Map<string, AgentEvent[]>()
+  const recordedOf = (runId: string): AgentEvent[] => events.get(runId) ?? []
+  const store: EventStore = {
+    inbox: {
+      get: async () => {
+        await pause()
+        const copy = { ...message }
+        await pause()
+        return copy
+      },
+    },
+    runs: {
+      ofMessage: async () => {
+        await pause()
+        const copies = runs.map((run) => ({ ...run }))
+        await pause()
+        return copies
+      },
+      events: async (runId, afterSeq, limit) => {
+        await pause()
+        const page: RecordedEvent[] = recordedOf(runId)
+          .map((event, index) => ({ seq: index + 1, event }))
+          .filter(({ seq }) => seq > (afterSeq ?? 0))
+          .slice(0, limit)
+        await pause()
+        return page
+      },
+    },
+  }
+  const end = (runId: string, state: RunRecord['state'], result?: AgentResult): void => {
+    const run = runs.find(({ id }) => id === runId)
+    if (run) Object.assign(run, { state, endedAt: runs.length, ...(result && { result }) })
+  }
+  return {
+    store,
+    messageId: MESSAGE_ID,
+    claim: async () => {
+      await pause()
+      for (const run of runs) if (run.state === 'running') run.state = 'interrupted'
+    },
+    begin: async (id) => {
+      await pause()
+      const earlier = runs.at(-1)
+      const firstSeq = earlier ? earlier.firstSeq + recordedOf(earlier.id).length : 0
+      await pause()
+      const { conversationId } = message
+      const about = { messageId: MESSAGE_ID, conversationId, gatewayId: 'gateway', backend: 'claude' }
+      runs.push({ ...about, id, firstSeq, state: 'running', startedAt: runs.length })
+    },
+    record: async (runId, recorded) => {
+      await pause()
+      events.set(runId, [...recordedOf(runId), ...recorded.map(({ event }) => event)])
+    },
+    settle: async (runId, ending: Ending, result) => {
+      await pause()
+      if (ending === 'handed-back') end(runId, 'interrupted')
+      else if (ending === 'retry') end(runId, 'failed', result)
+      else {
+        end(runId, ending, result)
+        Object.assign(message, { state: ending, finishedAt: 1 })
+      }
+    },
+    drop: async () => {
+      await pause()
+      Object.assign(message, { state: 'dropped', finishedAt: 1 })
+    },
+  }
+}

@@ -1,0 +1,63 @@
+// A message in a real store, worked on through the real queue.
+
+import { randomUUID } from 'node:crypto'
+import type { AgentResult } from '../../src/backends/types.js'
+import { Queue, type Settlement, type Work } from '../../src/queue/queue.js'
+import type { Store } from '../../src/store/store.js'
+import type { Ending, Writer } from './interleaving.js'
+
+const LEASE_MS = 1_000
+
+export async function createQueueWriter(store: Store): Promise<Writer> {
+  let now = 1_000
+  const limits = { maxQueueDepth: 10, leaseMs: LEASE_MS, replyExpiryMs: 1_000_000 }
+  const queue = new Queue(store, { ...limits, gatewayId: 'one', now: () => now, newId: randomUUID })
+  // A channel of its own, so that only this one claims it.
+  const channel = `http ${randomUUID()}`
+  const incoming = { channel, address: 'a', platformId: randomUUID(), author: 'ann', text: 'Hello' }
+  const { messageId } = await queue.accept(incoming)
+  let work: Work | undefined
+  const held = (): Work => {
+    if (!work) throw new Error('Nobody has claimed it')
+    return work
+  }
+  return {
+    store,
+    messageId,
+    claim: async () => {
+      now += LEASE_MS + 1
+      work = await queue.claim([channel])
+    },
+    begin: async (id) => {
+      mustBe(await queue.beginRun(held(), { id, backend: 'claude', directory: '/' }), 'held')
+    },
+    record: (runId, events) => store.runs.record(runId, events),
+    settle: async (id, kind, result) => {
+      mustBe(await queue.settle(held(), settlementOf(id, kind, result, now)), 'settled')
+    },
+    drop: async () => {
+      mustBe(await queue.drop(messageId), 'dropped')
+    },
+  }
+}
+
+function settlementOf(id: string, kind: Ending, result: AgentResult, now: number): Settlement {
+  const run = { id, result }
+  const reply = { text: 'Done', notes: [], isError: false }
+  switch (kind) {
+    case 'answered':
+      return { kind, reply, run }
+    case 'failed':
+      return { kind, problem: 'exit: It broke.', reply, run }
+    case 'retry':
+      return { kind, at: now, isAttempt: false, run }
+    case 'handed-back':
+      return { kind, runId: id }
+    default:
+      return { kind, run }
+  }
+}
+
+function mustBe(outcome: string, expected: string): void {
+  if (outcome !== expected) throw new Error(`It was ${outcome}, not ${expected}`)
+}
