@@ -164,7 +164,7 @@ async function compose(
     await Promise.race([hooks.drained(), sleep(drainMs(), undefined, { ref: false })])
     await hooks.stop()
   })
-  const archive = new Archive(join(config.home, 'archive'), store, log)
+  const archive = new Archive(join(config.home, 'archive'), store, log, now, (text) => scrubber.scrub(text))
   onClose(() => archive.written())
   const markdown = new MarkdownConfigLoader(config.promptDir, log)
   const assembler = new SystemPromptAssembler()

@@ -36,6 +36,8 @@ import { sessionsList, sessionsReset } from './commands/sessions.js'
 import { PERMISSIONS_NOTE, start } from './commands/start.js'
 import { terminalSafe } from './commands/terminal-safe.js'
 import { type TokenDependencies, tokensCreate, tokensList, tokensRevoke, tokensRotate } from './commands/tokens.js'
+import { CredentialStore } from './credentials/credential-store.js'
+import { KeyRing } from './credentials/key-ring.js'
 import { createScrubber } from './credentials/scrubber.js'
 import { EVENT_KINDS } from './channels/types.js'
 import { backendConfig, findConfigFile, type GatewayConfig, loadConfig } from './config.js'
@@ -358,7 +360,14 @@ listOptions(program.command('search'))
 program
   .command('archive')
   .description('Write every conversation as Markdown again, and say where.')
-  .action(() => look((store, config, log) => rebuildArchive(config.home, store, log)))
+  .action(() =>
+    look(async (store, config, log) => {
+      const keyRing = new KeyRing({ home: config.home, masterKey: environment['AETHEEL_MASTER_KEY'] })
+      const unreadable = await new CredentialStore({ store, keyRing, scrubber, now: Date.now }).hideAll()
+      for (const { message } of unreadable) log.warn('credential.unreadable', { message })
+      return rebuildArchive(config.home, store, log, (text) => scrubber.scrub(text))
+    }),
+  )
 
 program
   .command('agents')

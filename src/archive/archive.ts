@@ -41,6 +41,8 @@ export class Archive {
     private readonly store: Pick<Store, 'archive'>,
     private readonly log: Log,
     private readonly now: () => number = Date.now,
+    /** Takes out what must not be written. */
+    private readonly scrub: (text: string) => string = (text) => text,
   ) {}
 
   /** Writes what has changed, soon, and not while the next turn begins. Contract: returns at once and never throws. */
@@ -101,7 +103,7 @@ export class Archive {
     const path = this.#pathOf(conversation)
     for (const day of days) {
       const entries = await this.store.archive.entries(conversation.id, day, day + DAY_MS)
-      await replaceFile(path, `${dateOf(day)}.md`, renderDay(conversation, dateOf(day), entries))
+      await replaceFile(path, `${dateOf(day)}.md`, this.scrub(renderDay(conversation, dateOf(day), entries)))
     }
     await replaceFile(path, MARK, `${new Date(conversation.updatedAt).toISOString()}\n`)
     return days.length

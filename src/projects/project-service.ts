@@ -145,6 +145,7 @@ export class ProjectService {
         throw new GatewayError('conflict', `The project ${id} is in use: ${open} ${messages} worked on. ${advice}`)
       }
       await tables.projects.remove(id)
+      await tables.credentials.removeAllOf(id)
       await tables.channelValues.set(MADE_HERE, id, '')
     })
     if (deletesFiles) await deleteFiles(id, directory)

@@ -242,28 +242,28 @@ run \`id-13\`, model \`opus\`
     expect(days).toEqual([true, true, true])
   })
 
-  it('is made again from a database that is only read', async () => {
+  it('is made again from a database that is only read, without secrets', async () => {
     const { say, answer, read, home, location, fileOf } = await createStage(engine)
     await say('2025-03-01T10:00:00Z', 'Hello')
     await answer('2025-03-02T10:00:05Z', 'Hi')
-    await say('2025-03-01T10:00:00Z', 'Hello', { address: '../..' })
+    await say('2025-03-01T10:00:00Z', 'Hello, my key is sk-12345', { address: '../..' })
     const leftover = fileOf('.2025-03-01.md.1.tmp')
     mkdirSync(dirname(leftover), { recursive: true })
     writeFileSync(leftover, 'Half a f')
     utimesSync(leftover, 0, 0)
     const store = await openStoreReadOnly(location, LOG)
-    const text = await rebuildArchive(home, store, LOG)
+    const text = await rebuildArchive(home, store, LOG, (day) => day.replaceAll('sk-12345', '[secret]'))
     await store.close()
     const names = readdirSync(dirname(leftover)).toSorted()
     expect([text, names, read('2025-03-01.md', '../..').match(/^>.*/gm)]).toEqual([
       `Wrote 3 days of 2 conversations to ${join(home, 'archive')}`,
       ['.written-until', '2025-03-01.md', '2025-03-02.md'],
-      ['> Hello'],
+      ['> Hello, my key is [secret]'],
     ])
   })
 
   it('says so when there is nothing to archive', async () => {
     const { store, home } = await createStage(engine)
-    expect(await rebuildArchive(home, store, LOG)).toBe('There is nothing to archive yet.')
+    expect(await rebuildArchive(home, store, LOG, (text) => text)).toBe('There is nothing to archive yet.')
   })
 })
