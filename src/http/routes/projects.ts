@@ -48,9 +48,9 @@ export const newProjectSchema = z.strictObject({
     .optional()
     .describe('A repository to clone.'),
   template: z
-    .strictObject({ name: z.string(), variables: z.record(z.string(), z.string()).optional() })
+    .union([z.string(), z.strictObject({ name: z.string(), variables: z.record(z.string(), z.string()).optional() })])
     .optional()
-    .describe('One of GET /templates.'),
+    .describe('One of GET /templates: its name, or its name and variables.'),
   pod: z.unknown().optional().describe('Not yet: refused.'),
   agent_provider: givenProviderSchema.optional().describe('Left out, that of GET /agents/default.'),
   model: modelSchema.optional(),
@@ -129,7 +129,7 @@ export function registerProjectRoutes(app: App, dependencies: ServiceDependencie
         ...(directory !== undefined && { directory }),
         ...(git && { git: { url: git.url, ...(git.ref !== undefined && { ref: git.ref }) } }),
         ...(template && {
-          template: { name: template.name, ...(template.variables && { variables: template.variables }) },
+          template: typeof template === 'string' ? { name: template } : templateOf(template),
         }),
         ...(pod !== undefined && { pod }),
         ...(settings.agent_provider !== undefined && { backend: backendOf(settings.agent_provider) }),
@@ -204,4 +204,8 @@ export function registerProjectRoutes(app: App, dependencies: ServiceDependencie
       return reply.code(204).send()
     },
   })
+}
+
+function templateOf({ name, variables }: { name: string; variables?: Record<string, string> | undefined }) {
+  return { name, ...(variables && { variables }) }
 }

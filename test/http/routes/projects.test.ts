@@ -89,7 +89,7 @@ it('makes a project from a template, and removes it with its files', async () =>
 it('gives a new project the default agent', async () => {
   const { ask } = await openStage()
   const chosen = await ask('PUT', '/agents/default', { agent_provider: 'codex' })
-  const made = await ask('POST', '/projects', { name: 'fresh', template: { name: 'empty' } })
+  const made = await ask('POST', '/projects', { name: 'fresh', template: 'empty' })
   expect([chosen.body, made.body.agent_provider]).toEqual([{ agent_provider: 'codex' }, 'codex'])
 })
 
