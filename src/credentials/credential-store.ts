@@ -66,11 +66,6 @@ export class CredentialStore {
     throw new GatewayError('not_found', `There is no credential ${name} ${whose}. ${advice}`)
   }
 
-  /** For a project that is deleted: another may get its id. */
-  removeAllOf(projectId: string): Promise<void> {
-    return this.dependencies.store.credentials.removeAllOf(projectId)
-  }
-
   /** Seals everything with a new key and lets go of the keys before. How many there were. */
   async rotate(): Promise<number> {
     const { store, keyRing } = this.dependencies

@@ -69,7 +69,7 @@ function projectResult(result: AgentResult): Record<string, unknown> {
   }
 }
 
-export function projectUsage(usage: TokenUsage): Record<string, number> {
+export function projectUsage(usage: TokenUsage) {
   return {
     input_tokens: usage.inputTokens,
     output_tokens: usage.outputTokens,

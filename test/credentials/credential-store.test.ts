@@ -109,13 +109,13 @@ describeEngines('the credential store', (engine) => {
   })
 
   it('removes one, or all of a project', async () => {
-    const { credentials } = await setup(engine)
+    const { credentials, store } = await setup(engine)
     for (const owner of ['site', 'shop', GLOBAL_OWNER]) {
       await credentials.set(owner, 'A_TOKEN', 'some value', 'variable')
       await credentials.set(owner, 'B_TOKEN', 'some value', 'variable')
     }
     await credentials.remove('site', 'A_TOKEN')
-    await credentials.removeAllOf('shop')
+    await store.credentials.removeAllOf('shop')
     await expect(credentials.remove('site', 'A_TOKEN')).rejects.toMatchObject({
       code: 'not_found',
       message: 'There is no credential A_TOKEN of the project site. "aetheel credentials list" shows those there are.',

@@ -56,7 +56,7 @@ async function setup(setupOptions: SetupOptions = {}) {
       store,
       plan: (work) => ({
         backend: 'claude',
-        directory: '/work',
+        directory: '/srv/site',
         canSendFiles,
         run: (runId, signal, listener) =>
           new Promise((resolve) => {
@@ -196,13 +196,13 @@ describe('a turn', () => {
     const { say, turn, idle, replies } = await setup({ canSendFiles: true })
     await say('a', 'draw it')
     const { finish } = await turn(1)
-    finish(succeeded('Here it is.\n\nMEDIA:out/plot.png\nMEDIA: "/work/two words.pdf"\n\nAnything else?'))
+    finish(succeeded('Here it is.\n\nMEDIA:out/plot.png\nMEDIA: "/srv/site/two words.pdf"\n\nAnything else?'))
     await idle()
     await say('b', 'hello')
     const other = await turn(2)
     other.finish(succeeded('No MEDIA:file here.'))
     await idle()
-    const files = ['out/plot.png', '/work/two words.pdf'].map((path) => ({ path, directory: '/work' }))
+    const files = ['out/plot.png', '/srv/site/two words.pdf'].map((path) => ({ path, directory: '/srv/site' }))
     expect(await replies()).toEqual([
       { ...answer('Here it is.\n\nAnything else?'), files },
       answer('No MEDIA:file here.'),
@@ -253,7 +253,7 @@ describe('a turn', () => {
     let calls = 0
     const plan: WorkerOptions['plan'] = () => ({
       backend: 'claude',
-      directory: '/work',
+      directory: '/srv/site',
       canSendFiles: false,
       run: async () => {
         calls += 1

@@ -73,7 +73,7 @@ export const projectChangesSchema = z
   .describe('What is left out stays; null takes a setting back. Another agent begins new sessions.')
 
 export function registerProjectRoutes(app: App, dependencies: ServiceDependencies): void {
-  const { config, gateway, projects, credentials } = dependencies
+  const { config, gateway, projects } = dependencies
   const view = (project: ProjectRecord): z.output<typeof projectSchema> => {
     const backend = resolveBackendName(chooseAgent({}, project, config).backend)
     const agent = gateway.agents.get(backend)
@@ -199,7 +199,6 @@ export function registerProjectRoutes(app: App, dependencies: ServiceDependencie
       const { id } = request.params
       const { delete_files: deletesFiles } = request.query
       await projects.remove(id, { deletesFiles })
-      await credentials.removeAllOf(id)
       await noteChange(dependencies, request, 'project.remove', id, deletesFiles ? 'with its files' : undefined)
       return reply.code(204).send()
     },

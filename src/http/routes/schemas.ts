@@ -2,6 +2,7 @@
 
 import { z } from 'zod'
 import type { TokenUsage } from '../../backends/types.js'
+import { projectUsage } from '../event-projection.js'
 import { ACCEPTED_PROVIDERS, PROVIDER_NAMES } from '../provider-names.js'
 
 export const projectParams = z.object({ id: z.string().min(1).max(100).describe('The id of the project.') })
@@ -61,13 +62,5 @@ export const usageSchema = z
   .describe('Null when the agent told nothing.')
 
 export function usageView(usage: TokenUsage | undefined): z.output<typeof usageSchema> {
-  if (!usage) return null
-  return {
-    input_tokens: usage.inputTokens,
-    output_tokens: usage.outputTokens,
-    cache_read_tokens: usage.cacheReadTokens,
-    cache_write_tokens: usage.cacheWriteTokens,
-    reasoning_tokens: usage.reasoningTokens,
-    total_tokens: usage.totalTokens,
-  }
+  return usage ? projectUsage(usage) : null
 }

@@ -86,6 +86,21 @@ it('makes a project from a template, and removes it with its files', async () =>
   ])
 })
 
+it('leaves nothing of a project’s credentials to another that gets its id', async () => {
+  const { ask } = await openStage()
+  await ask('POST', '/projects', { name: 'fresh', template: 'empty' })
+  await ask('PUT', '/projects/fresh/credentials/DEPLOY_KEY', { value: 'a secret of the first' })
+  const before = await ask('GET', '/projects/fresh/credentials')
+  await ask('DELETE', '/projects/fresh?delete_files=true')
+  await ask('POST', '/projects', { name: 'fresh', template: 'empty' })
+  const after = await ask('GET', '/projects/fresh/credentials')
+  expect([before.text.includes('DEPLOY_KEY'), after.status, after.text.includes('DEPLOY_KEY')]).toEqual([
+    true,
+    200,
+    false,
+  ])
+})
+
 it('gives a new project the default agent', async () => {
   const { ask } = await openStage()
   const chosen = await ask('PUT', '/agents/default', { agent_provider: 'codex' })
