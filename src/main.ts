@@ -1,6 +1,5 @@
 #!/usr/bin/env node
 import { randomUUID } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { createBackend, resolveBackendName } from './backends/registry.js'
@@ -47,6 +46,7 @@ import { operatorEnvironment } from './environment.js'
 import { GatewayError } from './errors.js'
 import { databaseFile, makeHome } from './gateway.js'
 import { createLog, type Log, type LogLevel, secretsOf } from './log.js'
+import { packageVersion } from './package-version.js'
 import { openStore, openStoreReadOnly, type Store } from './store/store.js'
 import { type Scope, SCOPES } from './store/tokens.js'
 
@@ -91,7 +91,7 @@ const scrubber = createScrubber()
 
 const program = new Command('aetheel')
   .description('Talk to coding agents (Claude Code, Codex, Gemini CLI, OpenCode, Pi) through one interface.')
-  .version(readVersion())
+  .version(packageVersion())
   .option('--config <file>', 'configuration file (JSON5)')
   .showHelpAfterError()
 
@@ -519,11 +519,6 @@ function countArgument(value: string): number {
   const count = Number(value)
   if (Number.isInteger(count) && count > 0 && count <= 10_000) return count
   throw new InvalidArgumentError('It must be a whole number from 1 to 10000.')
-}
-
-function readVersion(): string {
-  const manifest = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
-  return manifest.version
 }
 
 try {

@@ -1,11 +1,11 @@
 // The HTTP API as a value: guards, one shape of errors, the description, and the routes. `server.ts` lets it listen.
 
-import { readFileSync } from 'node:fs'
 import helmet from '@fastify/helmet'
 import rateLimit from '@fastify/rate-limit'
 import fastify, { type FastifyReply, type FastifyRequest } from 'fastify'
 import { serializerCompiler, validatorCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod'
 import { GatewayError } from '../errors.js'
+import { packageVersion } from '../package-version.js'
 import { Authenticator } from './auth.js'
 import type { App, ServiceDependencies } from './dependencies.js'
 import { BODY_LIMIT_BYTES, errorBodyOf, sendError } from './errors.js'
@@ -73,7 +73,7 @@ export async function createApp(dependencies: ServiceDependencies, limits: Limit
     throw new GatewayError('not_found', `There is no ${request.method} on this path. What there is: /docs.`)
   })
 
-  await describeApi(app, readVersion())
+  await describeApi(app, packageVersion())
   registerDescriptionRoutes(app)
   registerTicketRoute(app, tickets)
   registerRoutes(app, dependencies)
@@ -97,11 +97,4 @@ function firstOf(check: () => void, otherwise: unknown): unknown {
   } catch (error) {
     return error
   }
-}
-
-function readVersion(): string {
-  const manifest = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
-    version: string
-  }
-  return manifest.version
 }

@@ -15,7 +15,7 @@ import { isSecretPath } from './secret-paths.js'
 const READ_WITHOUT_WAITING = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY
 const LONGEST_SHOWN_PATH = 200
 
-export interface OutgoingFile {
+export interface OpenedFile {
   name: string
   content: Buffer
 }
@@ -25,7 +25,7 @@ export interface OutgoingFile {
  *
  * Contract: throws `request_invalid` with a sentence for the person when it cannot or must not be sent.
  */
-export async function openOutgoingFile(path: string, roots: string[], maxBytes: number): Promise<OutgoingFile> {
+export async function openOutgoingFile(path: string, roots: string[], maxBytes: number): Promise<OpenedFile> {
   try {
     const wanted = resolve(roots[0] ?? '/', path)
     const found = await judged(wanted, roots)
