@@ -56,6 +56,7 @@ export interface Gateway {
   queue: Queue
   agents: BackendRegistry
   credentials: CredentialStore
+  scrubber: Scrubber
   metrics: Metrics
   /** The events of messages, from the first one and as they come. */
   streams: StreamHub
@@ -289,6 +290,7 @@ async function compose(
     agents,
     streams,
     credentials,
+    scrubber,
     metrics,
     wake,
     hostOf,

@@ -38,7 +38,7 @@ export async function createApp(dependencies: ServiceDependencies, limits: Limit
         firstOf(() => checkSender(request, config, app.server.address()), error),
         request,
         reply,
-        log,
+        { log, scrubber: gateway.scrubber },
       )
     },
     clientErrorHandler: (error, socket) => {
@@ -54,7 +54,7 @@ export async function createApp(dependencies: ServiceDependencies, limits: Limit
   app.setValidatorCompiler(validatorCompiler)
   app.setSerializerCompiler(serializerCompiler)
 
-  app.setErrorHandler((error, request, reply) => sendError(error, request, reply, log))
+  app.setErrorHandler((error, request, reply) => sendError(error, request, reply, { log, scrubber: gateway.scrubber }))
   app.addHook('onRequest', async (request, reply) => {
     // On the raw answer: event streams are written there.
     reply.raw.setHeader('x-request-id', request.id)

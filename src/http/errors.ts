@@ -4,6 +4,7 @@ import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { hasZodFastifySchemaValidationErrors, ResponseSerializationError } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { ERROR_CODES, type ErrorCode, GatewayError, messageOf } from '../errors.js'
+import type { Scrubber } from '../credentials/scrubber.js'
 import type { Log } from '../log.js'
 
 export const BODY_LIMIT_BYTES = 1024 * 1024
@@ -46,7 +47,12 @@ export function errorBodyOf(error: unknown, requestId: string): ErrorBody {
 }
 
 /** Contract: what a user wrote is not logged; what a mistake of ours says is. */
-export function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply, log: Log): FastifyReply {
+export function sendError(
+  error: unknown,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { log, scrubber }: { log: Log; scrubber: Pick<Scrubber, 'scrubJson'> },
+): FastifyReply {
   const errorBody = errorBodyOf(error, request.id)
   const { code } = errorBody.error
   const { status } = ERROR_CODES[code]
@@ -59,7 +65,11 @@ export function sendError(error: unknown, request: FastifyRequest, reply: Fastif
   // Otherwise the connection stays open until all of a body has come that nobody reads.
   if (hasLongBody(request)) void reply.header('connection', 'close')
   // Written here: the schema of the route's answers knows nothing of errors.
-  return reply.code(status).type('application/json; charset=utf-8').serializer(JSON.stringify).send(errorBody)
+  return reply
+    .code(status)
+    .type('application/json; charset=utf-8')
+    .serializer((told) => scrubber.scrubJson(JSON.stringify(told)))
+    .send(errorBody)
 }
 
 function hasLongBody({ headers }: FastifyRequest): boolean {

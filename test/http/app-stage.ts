@@ -6,6 +6,7 @@ import fastify, { type RouteOptions } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import { onTestFinished } from 'vitest'
 import { loadConfig } from '../../src/config.js'
+import { createScrubber } from '../../src/credentials/scrubber.js'
 import { createApp } from '../../src/http/app.js'
 import { issueToken } from '../../src/http/auth.js'
 import type { App, ServiceDependencies } from '../../src/http/dependencies.js'
@@ -37,7 +38,8 @@ export async function createStage({ environment = {}, limits = {}, addRoutes = (
   const clock = { now: START_AT }
   const now = (): number => clock.now
   const config = loadConfig({ HOME: home, AETHEEL_HOME: home, HTTP_PORT: '0', ...environment })
-  const dependencies = { config, gateway: { store }, log, now, newId: randomUUID } as unknown as ServiceDependencies
+  const gateway = { store, scrubber: createScrubber() }
+  const dependencies = { config, gateway, log, now, newId: randomUUID } as unknown as ServiceDependencies
   const app = await createApp(dependencies, { ...DEFAULT_LIMITS, ...limits })
   addRoutes(app)
   onTestFinished(() => app.close())

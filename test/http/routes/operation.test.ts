@@ -110,6 +110,13 @@ it('answers 404 for what is not in the queue', async () => {
   expect(answers.map(({ status }) => status)).toEqual([404, 404, 404])
 })
 
+it('hides a credential in an error that would repeat it', async () => {
+  const { ask } = await openStage()
+  await ask('PUT', '/credentials/NPM_TOKEN', { value: 'npm_0123456789' })
+  const { status, text } = await ask('GET', '/projects/npm_0123456789')
+  expect([status, text.includes('npm_0123456789'), text.includes('[secret]')]).toEqual([404, false, true])
+})
+
 it('keeps credentials, and never tells their values', async () => {
   const { ask, logged } = await openStage()
   const secret = 'correct horse battery'
