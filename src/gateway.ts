@@ -141,7 +141,7 @@ async function compose(
   await store.ledger.announceGateway(record)
   onClose(() => store.ledger.removeGateway(id))
   await keepProjects(config, store, now())
-  const keyRing = new KeyRing({ home: config.home, masterKey: environment['AETHEEL_MASTER_KEY'] })
+  const keyRing = new KeyRing({ home: config.home, masterKey: environment['AETHEEL_MASTER_KEY'], scrubber })
   const credentials = new CredentialStore({ store, keyRing, scrubber, now })
   for (const { message } of await credentials.hideAll()) log.warn('credential.unreadable', { message })
   const guardian = startGuardian(id, log)

@@ -32,7 +32,7 @@ import { queueDrop, queueList, queueRetry } from './commands/queue.js'
 import { runsList, runsShow } from './commands/runs.js'
 import { search } from './commands/search.js'
 import { sessionsList, sessionsReset } from './commands/sessions.js'
-import { PERMISSIONS_NOTE, start } from './commands/start.js'
+import { PERMISSIONS_NOTE, PLAIN_HTTP_NOTE, start } from './commands/start.js'
 import { terminalSafe } from './commands/terminal-safe.js'
 import { type TokenDependencies, tokensCreate, tokensList, tokensRevoke, tokensRotate } from './commands/tokens.js'
 import { CredentialStore } from './credentials/credential-store.js'
@@ -44,6 +44,7 @@ import { secretsOfConfig } from './config-secrets.js'
 import type { Control } from './control/protocol.js'
 import { operatorEnvironment } from './environment.js'
 import { GatewayError } from './errors.js'
+import { isLoopback } from './http/guards.js'
 import { databaseFile, makeHome } from './gateway.js'
 import { createLog, type Log, type LogLevel, secretsOf } from './log.js'
 import { packageVersion } from './package-version.js'
@@ -385,6 +386,7 @@ program
     const agents = await probeAll(BACKEND_NAMES.map((name) => openBackend(config, name)))
     const { text: report, isHealthy } = doctorReport(agents, config.agentBackend)
     console.log(`! ${PERMISSIONS_NOTE}`)
+    if (config.httpEnabled && !isLoopback(config.httpHost)) console.log(`! ${PLAIN_HTTP_NOTE}`)
     console.log(report)
     const discord = await discordReport(config)
     console.log(discord.text)

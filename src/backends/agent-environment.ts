@@ -27,13 +27,6 @@ export function agentEnvironment(operator: NodeJS.ProcessEnv, ownVariables: read
   return environment
 }
 
-/** What decides how programs are found and started, and what is ours: it is the same for every run. */
-const FIXED_VARIABLES = ['PATH', 'HOME', 'PWD', 'NODE_OPTIONS', 'LD_*', 'DYLD_*', 'AETHEEL_*']
-
-export function canBeSetForRun(name: string): boolean {
-  return /^[A-Za-z_]\w*$/.test(name) && !matches(name, FIXED_VARIABLES)
-}
-
 function matches(name: string, patterns: readonly string[]): boolean {
   return patterns.some((pattern) => (pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern))
 }

@@ -7,6 +7,7 @@ import { gatewayHandlers } from '../control/gateway-handlers.js'
 import { socketPath } from '../control/protocol.js'
 import { type ControlServer, requireSocketPath, startControlServer } from '../control/server.js'
 import { type Gateway, makeHome, requireBackend, startGateway } from '../gateway.js'
+import { isLoopback } from '../http/guards.js'
 import type { HttpServer } from '../http/server.js'
 import { HttpChannel } from '../http/http-channel.js'
 import type { Log } from '../log.js'
@@ -17,6 +18,9 @@ import { lockDirectory } from '../store/sqlite.js'
 
 export const PERMISSIONS_NOTE =
   'Agents work without asking for permission: they may change and run everything that you may.'
+
+export const PLAIN_HTTP_NOTE =
+  'Other machines can reach the HTTP API, and tokens travel there in the clear: put a proxy with TLS in front of it.'
 
 interface StartOptions {
   config: GatewayConfig
@@ -53,6 +57,7 @@ export async function start({ config, environment, log, scrubber, stdout, signal
       print(`Agent: ${config.agentBackend}`)
       print(`Channels: ${channels.map(({ name }) => name).join(', ')}${discord ? '' : '; "aetheel init" adds Discord'}`)
       if (service) print(`HTTP API: ${service.url}, described at ${service.url}/docs`)
+      if (service && !isLoopback(config.httpHost)) print(PLAIN_HTTP_NOTE)
       if (service?.newTokenFile !== undefined) print(`A token for everything is in ${service.newTokenFile}`)
       print(PERMISSIONS_NOTE)
       print('Aetheel is running. Talk to it: aetheel chat')

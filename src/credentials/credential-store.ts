@@ -1,3 +1,4 @@
+import { canBeSetForRun } from '../environment.js'
 import { GatewayError } from '../errors.js'
 import type { CredentialKind, CredentialRecord } from '../store/credentials.js'
 import type { Store } from '../store/store.js'
@@ -27,8 +28,6 @@ export interface CredentialStoreDependencies {
 }
 
 const NAME = /^[A-Z_][A-Z0-9_]{0,99}$/
-/** What decides how programs are found and started, and what is ours. */
-const RESERVED_NAME = /^(?:PATH|HOME|NODE_OPTIONS|(?:LD|DYLD|AETHEEL)_.*)$/
 export const LARGEST_VALUE_BYTES = 64 * 1024
 export const VALUE_TOO_LARGE = 'The value is larger than 64 KB. Give a smaller one.'
 
@@ -132,7 +131,7 @@ export function problemOfName(name: string): string | undefined {
   if (!NAME.test(name)) {
     return 'The name of a credential is that of a variable: capital letters, digits and _, no digit first, at most 100.'
   }
-  if (RESERVED_NAME.test(name)) return `${name} decides how programs are run, and cannot be a credential. Use another.`
+  if (!canBeSetForRun(name)) return `${name} decides how programs are run, and cannot be a credential. Use another.`
   return undefined
 }
 

@@ -20,6 +20,7 @@ import { dirname, join } from 'node:path'
 import { z } from 'zod'
 import { GatewayError, messageOf } from '../errors.js'
 import { makePrivateDirectory } from '../private-directory.js'
+import type { Scrubber } from './scrubber.js'
 
 export interface Sealed {
   keyId: string
@@ -41,15 +42,24 @@ const KEY_TEXT = /^[A-Za-z0-9+/]{43}=?$/
 
 const KeyFile = z.object({ current: z.string(), keys: z.record(z.string(), z.string().regex(KEY_TEXT)) })
 
+interface KeyRingOptions {
+  home: string
+  masterKey?: string | undefined
+  scrubber?: Pick<Scrubber, 'add'>
+}
+
 export class KeyRing {
   readonly #file: string
   readonly #given: Keys | undefined
+  readonly #scrubber: Pick<Scrubber, 'add'> | undefined
 
   /** `masterKey` is `AETHEEL_MASTER_KEY`: a key, and behind commas earlier ones that may still be in use. Left out, keys
-   *  are kept in a file in `home`, which is made when it is first needed. */
-  constructor({ home, masterKey }: { home: string; masterKey?: string | undefined }) {
+   *  are kept in a file in `home`, which is made when it is first needed. `scrubber` hears of every key: an agent may
+   *  print the file. */
+  constructor({ home, masterKey, scrubber }: KeyRingOptions) {
     this.#file = join(home, 'master.key')
-    this.#given = masterKey ? parseMasterKey(masterKey) : undefined
+    this.#scrubber = scrubber
+    this.#given = masterKey ? this.#hidden(parseMasterKey(masterKey)) : undefined
   }
 
   /** `about` says what it is; the same is needed to open it. */
@@ -114,7 +124,7 @@ export class KeyRing {
       if (!stats.isFile()) throw unusable(this.#file, 'It is no file. Move it away; a new one is made.')
       const isOpenToOthers = (stats.mode & 0o077) !== 0
       if (isOpenToOthers) throw unusable(this.#file, 'Others may read it. Run "chmod 600" on it; better, then rotate.')
-      return parseKeyFile(this.#file, readFileSync(descriptor, 'utf8'))
+      return this.#hidden(parseKeyFile(this.#file, readFileSync(descriptor, 'utf8')))
     } finally {
       closeSync(descriptor)
     }
@@ -143,8 +153,14 @@ export class KeyRing {
     syncDirectory(dirname(this.#file))
   }
 
+  #hidden(keys: Keys): Keys {
+    this.#scrubber?.add(Object.values(keys.keys).map((key) => key.toString('base64')))
+    return keys
+  }
+
   #writeDraft({ current, keys }: Keys): string {
     const draft = `${this.#file}.${randomBytes(6).toString('hex')}.tmp`
+    this.#hidden({ current, keys })
     const texts = Object.fromEntries(Object.entries(keys).map(([id, key]) => [id, key.toString('base64')]))
     try {
       makePrivateDirectory(dirname(this.#file))

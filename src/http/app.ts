@@ -65,7 +65,13 @@ export async function createApp(dependencies: ServiceDependencies, limits: Limit
   await app.register(rateLimit, { global: false })
 
   const tickets = new Tickets(now)
-  const authenticator = new Authenticator({ tokens: gateway.store.tokens, tickets, log, now })
+  const authenticator = new Authenticator({
+    tokens: gateway.store.tokens,
+    tickets,
+    scrubber: gateway.scrubber,
+    log,
+    now,
+  })
   const open = new OpenResponses(limits)
   addGuards(app, { config, authenticator, open, limits })
   app.addHook('preClose', async () => open.endStreams())

@@ -7,6 +7,7 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import { GatewayError, messageOf } from '../errors.js'
+import type { Scrubber } from '../credentials/scrubber.js'
 import type { Log } from '../log.js'
 import { type Scope, SCOPES, type TokenRecord, type Tokens } from '../store/tokens.js'
 import type { Caller } from './dependencies.js'
@@ -14,6 +15,7 @@ import type { Tickets } from './tickets.js'
 
 /** Nobody asks more exactly when a token was last used; a write for each request would be too many. */
 const USED_EVERY_MS = 60_000
+const READ_HASHES_EVERY_MS = 2_000
 
 export function newToken(): string {
   return `aet_${randomBytes(32).toString('base64url')}`
@@ -43,35 +45,71 @@ export async function issueToken(
 }
 
 /** The hash of the token of a request, valid or not. */
-export function presentedHash({ headers }: Pick<FastifyRequest, 'headers'>): string | undefined {
-  const [, token] = /^Bearer +(\S+) *$/i.exec(headers.authorization ?? '') ?? []
+export function presentedHash(request: Pick<FastifyRequest, 'headers'>): string | undefined {
+  const token = presentedToken(request)
   return token === undefined ? undefined : hashOf(token)
+}
+
+function presentedToken({ headers }: Pick<FastifyRequest, 'headers'>): string | undefined {
+  return /^Bearer +(\S+) *$/i.exec(headers.authorization ?? '')?.[1]
 }
 
 interface AuthenticatorDependencies {
   tokens: Tokens
   tickets: Tickets
+  /** Hears of the tokens that are in use: an agent may find one. */
+  scrubber: Pick<Scrubber, 'add'>
   log: Log
   now: () => number
 }
 
 export class Authenticator {
-  /** The hashes of tokens that were good when they were last seen. */
-  readonly #known = new Set<string>()
+  /** Of all tokens, as they were last read. */
+  #hashes = new Set<string>()
+  #hashesReadAt = 0
+  /** Whose tokens were good when they were last seen, by their hashes. */
+  readonly #known = new Map<string, Caller>()
 
   constructor(private readonly dependencies: AuthenticatorDependencies) {}
 
-  /** Whether this token was good before; for limits that come before the real look. */
-  knows(hash: string): boolean {
-    return this.#known.has(hash)
+  /**
+   * The hash of the token that a request comes with, or that its ticket stands for, if there is such a token.
+   *
+   * For limits, which come before the real look: it costs a query every few seconds, however many strangers there are.
+   */
+  async knownHash(request: FastifyRequest): Promise<string | undefined> {
+    const ticket = ticketOf(request)
+    const hash = presentedHash(request) ?? (ticket === undefined ? undefined : this.dependencies.tickets.peek(ticket))
+    if (hash === undefined || this.#hashes.has(hash)) return hash
+    const { tokens, now } = this.dependencies
+    if (now() - this.#hashesReadAt >= READ_HASHES_EVERY_MS) {
+      this.#hashesReadAt = now()
+      // While the database is away nobody new comes in.
+      this.#hashes = new Set(await tokens.hashes().catch(() => this.#hashes))
+    }
+    return this.#hashes.has(hash) ? hash : undefined
   }
 
   /** Contract: throws `unauthorized` without a good token or ticket, `forbidden` when it may not do this. */
   async admit(request: FastifyRequest): Promise<Caller> {
-    const caller = await this.#identify(this.#hashFor(request))
+    const hash = this.#hashFor(request)
+    const { answersWithoutStore = false } = request.routeOptions.config
+    const caller = await this.#identify(hash, answersWithoutStore)
+    const token = presentedToken(request)
+    if (token !== undefined) this.dependencies.scrubber.add([token])
     requireScope(caller, request.routeOptions.config.scope)
     requireProject(caller, request)
     return caller
+  }
+
+  /** Whether the token of somebody who was admitted is good still; while the database is away, it is. */
+  async isStillGood({ tokenHash }: Caller): Promise<boolean> {
+    try {
+      await this.#identify(tokenHash, true)
+      return true
+    } catch (error) {
+      return !(error instanceof GatewayError && error.code === 'unauthorized')
+    }
   }
 
   #hashFor(request: FastifyRequest): string {
@@ -91,13 +129,17 @@ export class Authenticator {
     return hash
   }
 
-  async #identify(hash: string): Promise<Caller> {
+  /** `trustsMemory`: who was known before is let in while the database is away. */
+  async #identify(hash: string, trustsMemory: boolean): Promise<Caller> {
     const { tokens, log, now } = this.dependencies
+    const remembered = trustsMemory ? this.#known.get(hash) : undefined
     const record = await tokens.find(hash).catch((error: unknown) => {
+      if (remembered) return remembered
       if (error instanceof GatewayError) throw error
       const message = 'The database does not answer, so no token can be looked up. Try again later.'
       throw new GatewayError('store_unavailable', message, { cause: error })
     })
+    if (record && 'tokenHash' in record) return record
     // The database compares as it likes; this does not tell by its time how much of a hash was right.
     if (!record || !timingSafeEqual(Buffer.from(record.hash), Buffer.from(hash))) {
       this.#known.delete(hash)
@@ -108,13 +150,14 @@ export class Authenticator {
       this.#known.delete(hash)
       throw unauthorized('This token has expired. Make another with "aetheel tokens create".')
     }
-    this.#known.add(hash)
+    const caller = { tokenId: id, tokenHash: hash, name, scope, ...(projects !== undefined && { projects }) }
+    this.#known.set(hash, caller)
     if (usedAt === undefined || now() - usedAt >= USED_EVERY_MS) {
       tokens.used(id, now()).catch((error: unknown) => {
         log.warn('token.use-not-kept', { tokenId: id, error: messageOf(error) })
       })
     }
-    return { tokenId: id, name, scope, ...(projects !== undefined && { projects }) }
+    return caller
   }
 }
 

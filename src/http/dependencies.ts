@@ -28,6 +28,7 @@ export type App = FastifyInstance<RawServerDefault, IncomingMessage, ServerRespo
 /** Who asks: the token that came with the request. */
 export interface Caller {
   tokenId: string
+  tokenHash: string
   /** For the audit log. */
   name: string
   scope: Scope
@@ -41,6 +42,8 @@ declare module 'fastify' {
     scope?: Scope | 'public'
     /** An event stream: may be opened by a ticket, and is ended when the server stops. */
     isStream?: boolean
+    /** It tells how the gateway is, also while no token can be looked up. */
+    answersWithoutStore?: boolean
     /** Tokens of single projects reach what is under `/projects/:id` of theirs, and routes with this: those that tell
      *  nothing of other projects, or look at `caller.projects` themselves. */
     allowsProjectTokens?: boolean
@@ -49,5 +52,7 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** None on public routes. */
     caller?: Caller
+    /** Of a token that there is; whether it may do this is not said. */
+    tokenHash?: string
   }
 }

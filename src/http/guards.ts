@@ -11,16 +11,18 @@ import type { AddressInfo } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { GatewayConfig } from '../config.js'
 import { GatewayError } from '../errors.js'
-import { type Authenticator, presentedHash } from './auth.js'
-import type { App } from './dependencies.js'
+import type { Authenticator } from './auth.js'
+import type { App, Caller } from './dependencies.js'
 
 export interface Limits {
   /** Of one token. */
   requestsPerMinute: number
-  /** Of one address, without a token that was good before. */
+  /** Of one address, without a token that there is. */
   strangerRequestsPerMinute: number
   openRequests: number
   openStreams: number
+  /** How often the token of an open stream is looked up again, in milliseconds. */
+  streamTokenCheckMs: number
 }
 
 export const DEFAULT_LIMITS: Limits = {
@@ -28,6 +30,7 @@ export const DEFAULT_LIMITS: Limits = {
   strangerRequestsPerMinute: 300,
   openRequests: 256,
   openStreams: 1000,
+  streamTokenCheckMs: 10_000,
 }
 
 const LOOPBACK_NAMES = ['localhost', '127.0.0.1', '[::1]']
@@ -104,13 +107,15 @@ export class OpenResponses {
 
   /** Ends the event streams, whose clients come back to the next gateway and go on where they were. */
   endStreams(): void {
-    for (const stream of this.#streams) {
-      // Whoever writes to it hears of the end by its `close`; what comes before that has nowhere to go.
-      stream.on('error', () => stream.destroy())
-      stream.end()
-      stream.socket?.destroySoon()
-    }
+    for (const stream of this.#streams) endStream(stream)
   }
+}
+
+function endStream(stream: ServerResponse): void {
+  // Whoever writes to it hears of the end by its `close`; what comes before that has nowhere to go.
+  stream.on('error', () => stream.destroy())
+  stream.end()
+  stream.socket?.destroySoon()
 }
 
 interface Guards {
@@ -127,18 +132,27 @@ export function addGuards(app: App, { config, authenticator, open, limits }: Gua
   const ofToken = app.createRateLimit({
     max: limits.requestsPerMinute,
     timeWindow,
-    keyGenerator: (request) => presentedHash(request) ?? '',
+    keyGenerator: (request) => request.tokenHash ?? '',
   })
 
   const limitRate = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
-    const hash = presentedHash(request)
-    // A token that nobody has seen counts for its address, or one could guess on with a new one each time.
-    const isKnown = hash !== undefined && authenticator.knows(hash)
+    // A token that does not exist counts for its address, or one could guess on with a new one each time.
+    const hash = await authenticator.knownHash(request)
+    const isKnown = hash !== undefined
+    if (isKnown) request.tokenHash = hash
     const rate = await (isKnown ? ofToken : ofStranger)(request)
     if (rate.isAllowed || !rate.isExceeded) return
     reply.raw.setHeader('retry-after', rate.ttlInSeconds)
     const sender = isKnown ? 'with this token' : 'from this address'
     throw new GatewayError('too_many', `Too many requests ${sender}. Try again in ${rate.ttlInSeconds} s.`)
+  }
+
+  /** A stream may be open for a day: a token that is revoked meanwhile ends it. */
+  const endWithToken = (caller: Caller, stream: ServerResponse): void => {
+    const timer = setInterval(() => {
+      void authenticator.isStillGood(caller).then((isGood) => isGood || endStream(stream))
+    }, limits.streamTokenCheckMs)
+    stream.once('close', () => clearInterval(timer))
   }
 
   app.addHook('onRequest', async (request, reply) => {
@@ -147,7 +161,9 @@ export function addGuards(app: App, { config, authenticator, open, limits }: Gua
     await limitRate(request, reply)
     // An unknown route has nothing to protect, and no scope.
     if (request.is404 || request.routeOptions.config.scope === 'public') return
-    request.caller = await authenticator.admit(request)
+    const caller = await authenticator.admit(request)
+    request.caller = caller
+    if (request.routeOptions.config.isStream) endWithToken(caller, reply.raw)
   })
   app.addHook('onRoute', ({ method, url, config: routeConfig }) => {
     if (routeConfig?.scope === undefined) throw new Error(`The route ${String(method)} ${url} names no scope.`)

@@ -3,7 +3,7 @@ import { createApp } from './app.js'
 import { issueToken } from './auth.js'
 import type { App, ServiceDependencies } from './dependencies.js'
 import { DEFAULT_LIMITS, isLoopback, type Limits } from './guards.js'
-import { tokenFile, writeTokenFile } from './token-file.js'
+import { readTokenFile, tokenFile, writeTokenFile } from './token-file.js'
 
 export interface HttpServer {
   /** Where it listens, as `http://127.0.0.1:7433`. */
@@ -38,6 +38,8 @@ export async function startHttpServer(
 /** Makes the first token. Contract: not where others may connect; then somebody must have made one on purpose. */
 async function requireToken({ config, gateway, now, newId }: ServiceDependencies): Promise<string | undefined> {
   const { tokens } = gateway.store
+  const earlier = readTokenFile(config.home)
+  if (earlier !== undefined) gateway.scrubber.add([earlier])
   if (await tokens.hasAny(now())) return undefined
   if (!isLoopback(config.httpHost)) {
     const advice = 'Make one first with "aetheel tokens create", or leave HTTP_HOST at 127.0.0.1.'
@@ -45,6 +47,7 @@ async function requireToken({ config, gateway, now, newId }: ServiceDependencies
     throw new GatewayError('http_unavailable', message)
   }
   const { token } = await issueToken(tokens, { name: 'first', scope: 'admin' }, { now, newId })
+  gateway.scrubber.add([token])
   writeTokenFile(config.home, token)
   return tokenFile(config.home)
 }

@@ -41,6 +41,11 @@ export class Tickets {
     return found && found.path === path && found.expiresAt > this.now() ? found.tokenHash : undefined
   }
 
+  /** The hash of the token that an open ticket stands for. */
+  peek(ticket: string): string | undefined {
+    return this.#open.get(hashOf(ticket))?.tokenHash
+  }
+
   /** They stand in the order in which they expire. */
   #forgetOld(): void {
     for (const [key, { expiresAt }] of this.#open) {

@@ -21,8 +21,13 @@ export function removeTokenFile(home: string): void {
 
 /** The hash of the token in the file, if there is one. */
 export function tokenFileHash(home: string): string | undefined {
+  const token = readTokenFile(home)
+  return token === undefined ? undefined : hashOf(token)
+}
+
+export function readTokenFile(home: string): string | undefined {
   try {
-    return hashOf(readFileSync(tokenFile(home), 'utf8').trim())
+    return readFileSync(tokenFile(home), 'utf8').trim()
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
     throw error

@@ -69,6 +69,10 @@ export class Tokens {
     return numUpdatedRows === 1n
   }
 
+  async hashes(): Promise<string[]> {
+    return (await this.db.selectFrom('tokens').select('hash').execute()).map(({ hash }) => hash)
+  }
+
   async used(id: string, now: number): Promise<void> {
     await this.db.updateTable('tokens').set({ used_at: now }).where('id', '=', id).execute()
   }

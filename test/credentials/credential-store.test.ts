@@ -68,7 +68,7 @@ describeEngines('the credential store', (engine) => {
     })
   })
 
-  it.each(['PATH', 'HOME', 'NODE_OPTIONS', 'LD_PRELOAD', 'DYLD_INSERT_LIBRARIES', 'AETHEEL_HOME', 'LD_'])(
+  it.each(['PATH', 'HOME', 'PWD', 'NODE_OPTIONS', 'LD_PRELOAD', 'DYLD_INSERT_LIBRARIES', 'AETHEEL_HOME', 'LD_'])(
     'refuses the name %s, which is not for agents to have',
     async (name) => {
       const { credentials } = await setup(engine)

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { hashOf, newToken } from '../../src/http/auth.js'
 import type { App } from '../../src/http/dependencies.js'
 import { SCOPES } from '../../src/store/tokens.js'
@@ -187,7 +187,41 @@ describe('a database that is away', () => {
   })
 })
 
+describe('an open stream', () => {
+  it.each(['removed', 'replaced'])('ends when its token is %s', async (how) => {
+    const { app, store, tokenWith } = await createStage({ limits: { streamTokenCheckMs: 20 }, addRoutes })
+    const url = await app.listen({ host: '127.0.0.1', port: 0 })
+    const response = await fetch(`${url}/stream`, { headers: bearer(await tokenWith('read')) })
+    const read = response.text()
+    const [token] = await store.tokens.list()
+    if (how === 'removed') await store.tokens.remove(token?.id ?? '')
+    else await store.tokens.replace(token?.id ?? '', hashOf(newToken()))
+    expect([response.status, await read]).toEqual([200, ': open\n\n'])
+  })
+
+  it('stays open while the database is away', async () => {
+    const { app, store, tokenWith } = await createStage({ limits: { streamTokenCheckMs: 5 }, addRoutes })
+    const url = await app.listen({ host: '127.0.0.1', port: 0 })
+    let lookups = 0
+    const response = await fetch(`${url}/stream`, { headers: bearer(await tokenWith('read')) })
+    store.tokens.find = () => {
+      lookups += 1
+      return Promise.reject(new Error('connection lost'))
+    }
+    const read = response.text()
+    await vi.waitFor(() => expect(lookups).toBeGreaterThan(3))
+    const state = await Promise.race([read.then(() => 'ended'), Promise.resolve('open')])
+    await app.close()
+    expect(state).toBe('open')
+  })
+})
+
 function addRoutes(app: App): void {
+  app.get('/stream', { config: { scope: 'read', isStream: true } }, (_request, reply) => {
+    reply.hijack()
+    reply.raw.writeHead(200, { 'content-type': 'text/event-stream' })
+    reply.raw.write(': open\n\n')
+  })
   app.get('/run', { config: { scope: 'run' } }, async ({ caller }) => caller)
   app.get('/shared', { config: { scope: 'read', allowsProjectTokens: true } }, async ({ caller }) => caller)
   app.get('/projects/:id/x', { config: { scope: 'read' } }, async ({ caller }) => caller)

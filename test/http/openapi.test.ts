@@ -39,6 +39,34 @@ describe('/openapi.json', () => {
     expect(lacking).toEqual([])
   })
 
+  it('says that streams are streams, and errors JSON', async () => {
+    const { app } = await createStage()
+    const { paths } = (await app.inject({ url: '/openapi.json', headers: { host: 'localhost' } })).json()
+    const contents = ['/projects/{id}/commands/{commandId}/events', '/metrics'].map((path) => {
+      const { responses, parameters = [] } = paths[path].get
+      const kinds = Object.entries(responses as Record<string, { content?: object }>)
+      const named = (parameters as Array<{ in: string; name: string }>).filter((parameter) => parameter.in === 'header')
+      return [kinds.map(([code, { content }]) => [code, Object.keys(content ?? {})]), named.map(({ name }) => name)]
+    })
+    expect(contents).toEqual([
+      [
+        [
+          ['200', ['text/event-stream']],
+          ['204', []],
+          ['default', ['application/json']],
+        ],
+        ['last-event-id'],
+      ],
+      [
+        [
+          ['200', ['text/plain']],
+          ['default', ['application/json']],
+        ],
+        [],
+      ],
+    ])
+  })
+
   it('refers to nothing that is not in it', async () => {
     const { app } = await createStage()
     const document = (await app.inject('/openapi.json')).json() as object

@@ -37,8 +37,14 @@ gaps; with \`Last-Event-ID\` the stream goes on after it. 204 when nothing can f
 const streamSchema = {
   tags: ['streams'],
   description: STREAM_DESCRIPTION,
-  produces: ['text/event-stream'],
   querystring: z.object({ ticket: z.string().optional().describe('Of POST /tickets, in place of a token.') }),
+  headers: z.object({
+    'last-event-id': z.string().optional().describe('The id of the last event that was received: it goes on after it.'),
+  }),
+  response: {
+    200: { description: 'The events', content: { 'text/event-stream': { schema: z.string() } } },
+    204: z.null().describe('Nothing can follow.'),
+  },
 }
 
 export function registerCommandRoutes(app: App, dependencies: ServiceDependencies): void {

@@ -32,7 +32,7 @@ export function registerHealthRoutes(app: App, { gateway, metrics }: ServiceDepe
   app.route({
     method: 'GET',
     url: '/health',
-    config: { scope: 'read', allowsProjectTokens: true },
+    config: { scope: 'read', allowsProjectTokens: true, answersWithoutStore: true },
     schema: {
       summary: 'How the gateway is',
       tags: ['operation'],
@@ -76,8 +76,12 @@ export function registerHealthRoutes(app: App, { gateway, metrics }: ServiceDepe
   app.route({
     method: 'GET',
     url: '/metrics',
-    config: { scope: 'read' },
-    schema: { summary: 'Metrics for Prometheus', tags: ['operation'], produces: ['text/plain'] },
+    config: { scope: 'read', answersWithoutStore: true },
+    schema: {
+      summary: 'Metrics for Prometheus',
+      tags: ['operation'],
+      response: { 200: { description: 'The metrics', content: { 'text/plain': { schema: z.string() } } } },
+    },
     handler: async (_, reply) => reply.type(metrics.registry.contentType).send(await metrics.registry.metrics()),
   })
 }

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { commandIn, openStage, steps } from './stage.js'
@@ -41,6 +42,24 @@ it('tells its health by agents, store and queue', async () => {
       queue: { waiting: 0, active: 0, failed: 0 },
     },
   })
+})
+
+it('tells that its database is away, to whom it knew before', async () => {
+  const { ask, askWith, gateway } = await openStage()
+  await ask('GET', '/health')
+  const away = () => Promise.reject(new Error('connection refused'))
+  gateway.store.tokens.find = away
+  gateway.store.inbox.countByState = away
+  const answers = [
+    await ask('GET', '/health'),
+    await ask('GET', '/metrics'),
+    await askWith('aet_unknown')('GET', '/health'),
+  ]
+  expect(answers).toMatchObject([
+    { status: 503, body: { status: 'unhealthy', store: { status: 'unavailable', latency_ms: null }, queue: null } },
+    { status: 200 },
+    { status: 503, body: { error: { code: 'store_unavailable' } } },
+  ])
 })
 
 it('says to everybody whether it is ready', async () => {
@@ -135,6 +154,24 @@ it('keeps credentials, and never tells their values', async () => {
   expect([rotated.body, removed.status, again.status]).toEqual([{ count: 2 }, 204, 404])
   const audit = await ask('GET', '/audit')
   expect(JSON.stringify([logged, global, own, audit])).not.toContain(secret)
+})
+
+it('hides its own keys and tokens in what a command prints', async () => {
+  const { ask, config, askWith, tokenWith } = await openStage()
+  await ask('PUT', '/credentials/NPM_TOKEN', { value: 'correct horse battery' })
+  const token = await tokenWith('admin')
+  const file = join(config.home, 'master.key')
+  const { keys } = JSON.parse(readFileSync(file, 'utf8')) as { keys: Record<string, string> }
+  const script = 'console.log(process.argv[1], require("fs").readFileSync(process.argv[2], "utf8"))'
+  const command = ['node', '-e', script, token, file]
+  const { body } = await askWith(token)('POST', '/projects/site/shell', { command })
+  await commandIn(ask, body.command_id, 'answered')
+  const printed = (await ask('GET', body.stream_url)).text
+  expect([printed, printed.includes(token), Object.values(keys).some((key) => printed.includes(key))]).toEqual([
+    expect.stringContaining('[secret]'),
+    false,
+    false,
+  ])
 })
 
 it('refuses credentials that cannot be, without quoting them', async () => {
