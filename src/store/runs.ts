@@ -11,6 +11,8 @@ export interface NewRun {
   model?: string
   /** Where the agent works. */
   directory?: string
+  /** What whoever asked for it wants to find again. */
+  metadata?: Record<string, string>
 }
 
 /** One turn of an agent. */
@@ -98,6 +100,7 @@ export class Runs {
         backend: run.backend,
         model: run.model ?? null,
         directory: run.directory ?? null,
+        metadata: run.metadata === undefined ? null : JSON.stringify(run.metadata),
         first_seq: firstSeq,
         state: 'running',
         started_at: startedAt,
@@ -379,6 +382,7 @@ function toRun(row: Row): RunRecord {
     backend: row.backend,
     ...(row.model !== null && { model: row.model }),
     ...(row.directory !== null && { directory: row.directory }),
+    ...(row.metadata !== null && { metadata: JSON.parse(row.metadata) as Record<string, string> }),
     ...(row.session_id !== null && { sessionId: row.session_id }),
     firstSeq: row.first_seq,
     state: row.state,

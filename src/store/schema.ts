@@ -119,6 +119,8 @@ interface RunRow {
   model: string | null
   /** Where the agent worked; unknown of runs of earlier versions. */
   directory: string | null
+  /** Names and texts as JSON, of a message that had some. */
+  metadata: string | null
   session_id: string | null
   /** How many events of earlier runs of the same message come before those of this one. */
   first_seq: number

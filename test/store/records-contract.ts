@@ -229,10 +229,11 @@ export function describeRecordsContract(engine: TestEngine): void {
         usage: USAGE,
         failure: { reason: 'exit', message: 'no \0', report: 'r' },
       }
-      await store.runs.begin({ ...run('one'), model: 'large' }, NOW)
+      const more = { model: 'large', metadata: { ticket: `it's "7"` } }
+      await store.runs.begin({ ...run('one'), ...more }, NOW)
       const before = await store.runs.get('one')
       await store.runs.end('one', 'failed', result, NOW + 12)
-      const begun = { ...run('one'), model: 'large', firstSeq: 0, startedAt: NOW }
+      const begun = { ...run('one'), ...more, firstSeq: 0, startedAt: NOW }
       expect([before, await store.runs.get('one'), await store.runs.get('none')]).toEqual([
         { ...begun, state: 'running' },
         { ...begun, sessionId: 's', state: 'failed', endedAt: NOW + 12, result },
