@@ -1,5 +1,6 @@
 import { type Kysely, sql } from 'kysely'
 import type { AgentEvent, AgentResult, TokenUsage } from '../backends/types.js'
+import type { Engine } from './engine.js'
 import type { RunState, Schema } from './schema.js'
 
 export interface NewRun {
@@ -83,7 +84,10 @@ const BEGINNING = sql<string>`substr(messages.text, 1, 400)`.as('text')
 const LATEST_TOOL_EVENTS = 20
 
 export class Runs {
-  constructor(private readonly db: Kysely<Schema>) {}
+  constructor(
+    private readonly db: Kysely<Schema>,
+    private readonly engine: Pick<Engine, 'locksRows'>,
+  ) {}
 
   async begin(run: NewRun, now: number): Promise<void> {
     const earlier = await this.#last(run.messageId, run.id)
@@ -169,22 +173,46 @@ export class Runs {
     return row?.state === 'interrupted'
   }
 
-  /** May be repeated when it is not known whether it was written. */
-  async record(runId: string, events: RecordedEvent[]): Promise<void> {
+  /**
+   * Whether the run still goes on. After the claim has gone to somebody else, which ends the run, nothing is written.
+   *
+   * Contract: may be repeated when it is not known whether it was written.
+   */
+  async record(runId: string, events: RecordedEvent[]): Promise<boolean> {
     for (let start = 0; start < events.length; start += ROWS_AT_ONCE) {
-      const rows = events
-        .slice(start, start + ROWS_AT_ONCE)
-        .map(({ seq, event }) => ({ run_id: runId, seq, type: event.type, body: JSON.stringify(event) }))
-      await this.db
-        .insertInto('events')
-        .values(rows)
-        .onConflict((conflict) =>
-          conflict
-            .columns(['run_id', 'seq'])
-            .doUpdateSet(({ ref }) => ({ type: ref('excluded.type'), body: ref('excluded.body') })),
-        )
-        .execute()
+      const isRunning = await this.#insertEvents(runId, events.slice(start, start + ROWS_AT_ONCE))
+      if (!isRunning) return false
     }
+    return true
+  }
+
+  async #insertEvents(runId: string, events: RecordedEvent[]): Promise<boolean> {
+    let running = this.db.selectFrom('runs').select('id').where('id', '=', runId).where('state', '=', 'running')
+    // Else a claim could come between this look and the events.
+    if (this.engine.locksRows) running = running.forShare()
+    const rows = events.map(({ seq, event }) => sql`(${seq}, ${event.type}, ${JSON.stringify(event)})`)
+    const values = sql<{ column1: number; column2: string; column3: string }>`(values ${sql.join(rows)})`
+    const { numInsertedOrUpdatedRows } = await this.db
+      .insertInto('events')
+      .columns(['run_id', 'seq', 'type', 'body'])
+      .expression(({ selectFrom }) =>
+        selectFrom([running.as('run'), values.as('event')])
+          .select(({ cast }) => [
+            'run.id',
+            cast('event.column1', 'integer').as('seq'),
+            'event.column2',
+            'event.column3',
+          ])
+          // Without a condition SQLite would take `on conflict` for that of a join.
+          .where('run.id', '=', runId),
+      )
+      .onConflict((conflict) =>
+        conflict
+          .columns(['run_id', 'seq'])
+          .doUpdateSet(({ ref }) => ({ type: ref('excluded.type'), body: ref('excluded.body') })),
+      )
+      .executeTakeFirstOrThrow()
+    return numInsertedOrUpdatedRows !== 0n
   }
 
   async events(runId: string, afterSeq = 0, limit?: number): Promise<RecordedEvent[]> {

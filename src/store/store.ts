@@ -108,7 +108,7 @@ function tablesOn(db: Kysely<Schema>, engine: Engine): Tables {
     projects: new Projects(db),
     conversations: new Conversations(db),
     inbox: new Inbox(db, engine),
-    runs: new Runs(db),
+    runs: new Runs(db, engine),
     outbox: new Outbox(db, engine),
     sessions: new Sessions(db),
     ledger: new Ledger(db),

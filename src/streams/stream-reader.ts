@@ -1,11 +1,8 @@
 // The events of a message as one stream, read from the store.
 //
 // What must stay true, whoever reads and however often:
-// - An event has the number `firstSeq` of its run + its own `seq`. Of a run that another one follows, only what comes
-//   before the next `firstSeq` counts: a gateway that lost its claim may go on writing for a while.
-// - So the last run of an open message is looked at once more after its events were read. When it still is `running`,
-//   nobody has claimed the message anew, and whoever does will count what was read. When it is `interrupted`, only the
-//   next run can tell how much of it counts.
+// - An event has the number `firstSeq` of its run + its own `seq`. Nobody writes events of a run after its message was
+//   claimed anew, so all that is read was counted by the run that follows.
 // - Whether the message has ended is asked before its events are read: then they are all there are.
 // - A run's `complete` is held back while the message is open: another run may follow, which makes it a notice.
 
@@ -61,15 +58,13 @@ export class StreamReader {
     const recorded = await this.store.runs.events(run.id, after - run.firstSeq, PAGE_EVENTS)
     const events = recorded.map(({ seq, event }) => ({ number: run.firstSeq + seq, event }))
     const next = runs[index + 1]
-    if (next) return firstOf(events.filter(({ number }) => number <= next.firstSeq).map(asEarlier))
+    if (next) return firstOf(events.map(asEarlier))
     if (message.state !== 'open') {
       const isWhole = recorded.length < PAGE_EVENTS
       const last = isWhole ? [finalOf(message, message.state, run, after + recorded.length + 1)] : []
       return firstOf([...events, ...last])
     }
-    const latest = (await this.store.runs.ofMessage(messageId)).at(-1)
-    if (latest?.id !== run.id) return this.read(messageId, after)
-    return latest.state === 'interrupted' ? [] : firstOf(events.filter(isShownLive))
+    return firstOf(events.filter(isShownLive))
   }
 
   /** As `read`, of events that are at hand; undefined when they are not what comes next. */

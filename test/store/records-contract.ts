@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import type { AgentResult } from '../../src/backends/types.js'
 import type { Place } from '../../src/channels/types.js'
@@ -302,6 +303,28 @@ export function describeRecordsContract(engine: TestEngine): void {
       const again = [...events(1, 600), ...(last ? [last] : [])]
       await store.runs.record('one', again)
       expect(await store.runs.events('one')).toEqual(again)
+    })
+
+    it('keep no event that comes after their message was claimed anew', async () => {
+      const { store, run } = await createRuns(engine)
+      await store.runs.begin(run('one'), NOW)
+      const before = await store.runs.record('one', events(1, 2))
+      await store.runs.interrupt('m', NOW + 1)
+      const after = await store.runs.record('one', events(2, 3))
+      expect([before, after, await store.runs.events('one')]).toEqual([true, false, events(1, 2)])
+    })
+
+    it('keep no event that comes while their message is claimed anew', async () => {
+      const { store, run } = await createRuns(engine)
+      await store.runs.begin(run('one'), NOW)
+      let late: Promise<boolean> | undefined
+      await store.transaction(async (tables) => {
+        await tables.runs.interrupt('m', NOW + 1)
+        late = store.runs.record('one', events(1, 2))
+        // Long enough to be written, if it did not wait for the claim.
+        await Promise.race([late, sleep(200)])
+      })
+      expect([await late, await store.runs.events('one')]).toEqual([false, []])
     })
 
     it('keep an event of any content', async () => {

@@ -17,7 +17,7 @@ export interface Writer {
   /** Takes it, also from somebody who has not finished. */
   claim(): Promise<void>
   begin(runId: string): Promise<void>
-  record(runId: string, events: RecordedEvent[]): Promise<void>
+  record(runId: string, events: RecordedEvent[]): Promise<boolean>
   settle(runId: string, ending: Ending, result: AgentResult): Promise<void>
   /** Contract: nobody works on it. */
   drop(): Promise<void>

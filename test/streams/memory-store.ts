@@ -73,7 +73,9 @@ export function createMemoryWriter(pause: () => Promise<void>): Writer {
     },
     record: async (runId, recorded) => {
       await pause()
+      if (runs.find(({ id }) => id === runId)?.state !== 'running') return false
       events.set(runId, [...recordedOf(runId), ...recorded.map(({ event }) => event)])
+      return true
     },
     settle: async (runId, ending: Ending, result) => {
       await pause()
