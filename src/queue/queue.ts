@@ -247,7 +247,8 @@ export class Queue {
       }
       const { message, seq } = await this.#lockMessage(tables, id, at)
       if (message.state !== 'failed') throw notWaiting(id, `it is ${message.state}`)
-      await tables.inbox.reopen(message, seq, at)
+      const end = 1 + (await tables.runs.lastNumber(id))
+      await tables.inbox.reopen(message, seq, end, at)
       return 'message'
     })
   }

@@ -91,7 +91,7 @@ export class Runs {
 
   async begin(run: NewRun, now: number): Promise<void> {
     const earlier = await this.#last(run.messageId, run.id)
-    const firstSeq = earlier ? earlier.first_seq + (await this.#countEvents(earlier.id)) : 0
+    const firstSeq = await this.#lastNumber(run.messageId, earlier)
     // In order also when the clock of another gateway is behind.
     const startedAt = Math.max(now, (earlier?.started_at ?? 0) + 1)
     await this.db
@@ -114,15 +114,27 @@ export class Runs {
       .execute()
   }
 
-  async #last(
-    messageId: string,
-    except: string,
-  ): Promise<{ id: string; first_seq: number; started_at: number } | undefined> {
-    return this.db
+  /** The number of the last event of a message, or of the end after which it was taken up again. */
+  async lastNumber(messageId: string): Promise<number> {
+    return this.#lastNumber(messageId, await this.#last(messageId))
+  }
+
+  async #lastNumber(messageId: string, last: Pick<Row, 'id' | 'first_seq'> | undefined): Promise<number> {
+    const message = await this.db
+      .selectFrom('messages')
+      .select('retried_after')
+      .where('id', '=', messageId)
+      .executeTakeFirst()
+    const ofLast = last ? last.first_seq + (await this.#countEvents(last.id)) : 0
+    return Math.max(ofLast, message?.retried_after ?? 0)
+  }
+
+  async #last(messageId: string, except?: string): Promise<Pick<Row, 'id' | 'first_seq' | 'started_at'> | undefined> {
+    const runs = this.db
       .selectFrom('runs')
       .select(['id', 'first_seq', 'started_at'])
       .where('message_id', '=', messageId)
-      .where('id', '<>', except)
+    return (except === undefined ? runs : runs.where('id', '<>', except))
       .orderBy('first_seq', 'desc')
       .orderBy('started_at', 'desc')
       .limit(1)

@@ -1,6 +1,6 @@
 import { type Kysely, type Migration, sql } from 'kysely'
 
-const STATEMENTS = ['alter table runs add column metadata text']
+const STATEMENTS = ['alter table runs add column metadata text', 'alter table messages add column retried_after bigint']
 
 export const commands: Migration = {
   async up(db: Kysely<unknown>) {
