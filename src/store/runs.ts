@@ -1,4 +1,4 @@
-import { type Kysely, sql } from 'kysely'
+import { type CompiledQuery, type Kysely, sql } from 'kysely'
 import type { AgentEvent, AgentResult, TokenUsage } from '../backends/types.js'
 import type { RunState, Schema } from './schema.js'
 
@@ -81,6 +81,10 @@ const BEGINNING = sql<string>`substr(messages.text, 1, 400)`.as('text')
 const LATEST_TOOL_EVENTS = 20
 
 export class Runs {
+  /** Of the two queries that come with each line of an agent: making their text takes as long as running them. */
+  #insertOne: CompiledQuery | undefined
+  #selectLatest: CompiledQuery | undefined
+
   constructor(private readonly db: Kysely<Schema>) {}
 
   async begin(run: NewRun, now: number): Promise<void> {
@@ -172,16 +176,26 @@ export class Runs {
       const rows = events
         .slice(start, start + ROWS_AT_ONCE)
         .map(({ seq, event }) => ({ run_id: runId, seq, type: event.type, body: JSON.stringify(event) }))
-      await this.db
-        .insertInto('events')
-        .values(rows)
-        .onConflict((conflict) =>
-          conflict
-            .columns(['run_id', 'seq'])
-            .doUpdateSet(({ ref }) => ({ type: ref('excluded.type'), body: ref('excluded.body') })),
-        )
-        .execute()
+      await this.db.executeQuery(this.#insertOf(rows))
     }
+  }
+
+  #insertOf(rows: Schema['events'][]): CompiledQuery {
+    const [first, ...others] = rows
+    if (this.#insertOne && first && others.length === 0) {
+      return { ...this.#insertOne, parameters: [first.run_id, first.seq, first.type, first.body] }
+    }
+    const query = this.db
+      .insertInto('events')
+      .values(rows)
+      .onConflict((conflict) =>
+        conflict
+          .columns(['run_id', 'seq'])
+          .doUpdateSet(({ ref }) => ({ type: ref('excluded.type'), body: ref('excluded.body') })),
+      )
+      .compile()
+    if (others.length === 0) this.#insertOne = query
+    return query
   }
 
   async events(runId: string, afterSeq = 0, limit?: number): Promise<RecordedEvent[]> {
@@ -216,6 +230,21 @@ export class Runs {
       .orderBy('started_at')
       .execute()
     return rows.map(toRun)
+  }
+
+  /** The last attempt at a message, as far as its events are numbered by it. */
+  async latest(messageId: string): Promise<Pick<RunRecord, 'id' | 'firstSeq' | 'state'> | undefined> {
+    this.#selectLatest ??= this.db
+      .selectFrom('runs')
+      .select(['id', 'first_seq', 'state'])
+      .where('message_id', '=', messageId)
+      .orderBy('first_seq', 'desc')
+      .orderBy('started_at', 'desc')
+      .limit(sql.lit(1))
+      .compile()
+    const query = { ...this.#selectLatest, parameters: [messageId] }
+    const [row] = (await this.db.executeQuery<Pick<Row, 'id' | 'first_seq' | 'state'>>(query)).rows
+    return row && { id: row.id, firstSeq: row.first_seq, state: row.state }
   }
 
   /** The run of a message that goes on now. */
