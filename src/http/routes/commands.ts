@@ -16,12 +16,12 @@ const listQuery = pageQuery.extend({
   before: z.uuid().optional().describe('The id of a command: only older ones are listed. `next` of a page before.'),
 })
 
-const listSchema = z.object({
+export const commandPageSchema = z.object({
   commands: z.array(commandSummarySchema),
   next: z.string().nullable().describe('For `before`, to see older ones; null when there are none.'),
 })
 
-const cancelledSchema = z.object({
+export const cancelledSchema = z.object({
   command_id: z.string(),
   outcome: z
     .enum(['stopped', 'dropped', 'asked', 'finished'])
@@ -54,7 +54,7 @@ export function registerCommandRoutes(app: App, dependencies: ServiceDependencie
       tags: ['commands'],
       params: projectParams,
       querystring: listQuery,
-      response: { 200: listSchema },
+      response: { 200: commandPageSchema },
     },
     handler: async ({ params: { id }, query: { limit, before } }) => {
       const project = await projects.get(id)
