@@ -6,7 +6,7 @@ import { COMMANDS } from './conversation/command-descriptions.js'
 import type { GatewayConfig } from './config.js'
 import { askedText, type ConversationCommands, isCommand } from './conversation/conversation-commands.js'
 import { saveIncomingFiles } from './media/inbox-files.js'
-import type { Queue } from './queue/queue.js'
+import type { Admit, Queue } from './queue/queue.js'
 import type { HookManager } from './runtime/hook-manager.js'
 import type { Store } from './store/store.js'
 
@@ -26,7 +26,12 @@ interface HostDependencies {
 /** The longest that the files of one message may take to come. */
 const FETCH_TIMEOUT_MS = 60_000
 
-export function channelHost(channel: string, dependencies: HostDependencies): ChannelHost {
+/** What the gateway's own parts may ask. */
+export interface GatewayHost extends ChannelHost {
+  onMessage(message: ChannelMessage, admit?: Admit): Promise<Acceptance>
+}
+
+export function channelHost(channel: string, dependencies: HostDependencies): GatewayHost {
   const { config, store, queue, commands, hooks, onTaken, wake, now } = dependencies
 
   /** Saves the files of a message where its agent works, and names them in its text. */
@@ -59,14 +64,14 @@ export function channelHost(channel: string, dependencies: HostDependencies): Ch
   }
 
   return {
-    onMessage: async (message) => {
+    onMessage: async (message, admit) => {
       const { files: _, ...rest } = message
       // What came before need not be fetched again.
       const isKnown = message.files && (await store.inbox.findByPlatformId(channel, message.platformId)) !== undefined
       const { text, notes } = isKnown ? { text: message.text, notes: [] } : await withFiles(message)
       // Of a message that was only a file there is nothing left.
       const objection = text === '' && notes.length > 0 ? notes.join('\n') : undefined
-      const acceptance = await queue.accept({ ...rest, text, channel }, objection)
+      const acceptance = await queue.accept({ ...rest, text, channel }, { objection, admit })
       onTaken(acceptance)
       const { status, messageId, conversationId } = acceptance
       if (status !== 'duplicate') hooks.fire('message-received', { messageId, conversationId, channel, status })

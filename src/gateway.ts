@@ -7,8 +7,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Archive } from './archive/archive.js'
 import { BackendRegistry, createBackend } from './backends/registry.js'
 import { BACKEND_NAMES, type BackendName } from './backends/types.js'
-import { channelHost } from './channel-host.js'
-import type { Acceptance, Channel, ChannelHost } from './channels/types.js'
+import { channelHost, type GatewayHost } from './channel-host.js'
+import type { Acceptance, Channel } from './channels/types.js'
 import { backendConfig, type GatewayConfig } from './config.js'
 import { CredentialStore } from './credentials/credential-store.js'
 import { KeyRing } from './credentials/key-ring.js'
@@ -65,7 +65,7 @@ export interface Gateway {
   /** Looks for work and replies now; for whoever changed the queue from outside. */
   wake(): void
   /** As a channel would: for a channel's messages that come another way. */
-  hostOf(channel: string): ChannelHost
+  hostOf(channel: string): GatewayHost
   /** Drains, gives back what is not finished, ends everything it started. */
   stop(): Promise<void>
 }
@@ -268,7 +268,7 @@ async function compose(
     sender.wake()
     archive.update({ id: conversationId })
   }
-  const hostOf = (channel: string): ChannelHost =>
+  const hostOf = (channel: string): GatewayHost =>
     channelHost(channel, { config, store, queue, commands, hooks, onTaken, wake, now })
 
   await keepHouse(record, store, log, now)

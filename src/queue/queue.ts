@@ -8,7 +8,7 @@ import type { Acceptance, ChannelMessage, Reply } from '../channels/types.js'
 import { GatewayError } from '../errors.js'
 import type { Conversation } from '../store/conversations.js'
 import type { ClaimLimits } from '../store/engine.js'
-import type { Claim, Message } from '../store/inbox.js'
+import type { Claim, Message, NewMessage } from '../store/inbox.js'
 import type { Project } from '../store/projects.js'
 import type { NewRun } from '../store/runs.js'
 import type { RunState } from '../store/schema.js'
@@ -64,6 +64,13 @@ const MAX_NAME_CHARACTERS = 500
 /** Of a refused message, enough to recognise it. */
 const KEPT_OF_REFUSED = 1_000
 
+/**
+ * What else must hold, or happens, when a new message is taken.
+ *
+ * Contract: uses the tables it is given, those of the same transaction; when it throws, nothing is taken.
+ */
+export type Admit = (tables: Tables, message: NewMessage) => Promise<void>
+
 export class Queue {
   constructor(
     private readonly store: Store,
@@ -74,7 +81,10 @@ export class Queue {
    * Contract: when this settles, the message is on disk, or the person is going to be told why not: `objection`, or what
    * is wrong with it.
    */
-  async accept(incoming: IncomingMessage, objection?: string): Promise<Acceptance> {
+  async accept(
+    incoming: IncomingMessage,
+    { objection, admit }: { objection?: string | undefined; admit?: Admit | undefined } = {},
+  ): Promise<Acceptance> {
     const { newId, now, maxQueueDepth } = this.options
     const { channel, address, platformId, author } = incoming
     if (![address, platformId, author].every((name) => name !== '' && name.length <= MAX_NAME_CHARACTERS)) {
@@ -103,6 +113,7 @@ export class Queue {
       }
       const isNew = await tables.inbox.add(message, problem === undefined ? 'open' : 'refused', problem ?? null, at)
       if (!isNew) return duplicate(tables, channel, platformId)
+      await admit?.(tables, message)
       const messageId = message.id
       if (problem === undefined) {
         await tables.inbox.enqueue(message, ahead, at)

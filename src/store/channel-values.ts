@@ -23,6 +23,16 @@ export class ChannelValues {
       .execute()
   }
 
+  /** Whether there was none; one that is there stays. */
+  async add(channel: string, name: string, value: string): Promise<boolean> {
+    const { numInsertedOrUpdatedRows } = await this.db
+      .insertInto('channel_values')
+      .values({ channel, name, value })
+      .onConflict((conflict) => conflict.columns(['channel', 'name']).doNothing())
+      .executeTakeFirstOrThrow()
+    return numInsertedOrUpdatedRows === 1n
+  }
+
   /** Whether nobody has claimed it before. */
   async claim(channel: string, name: string, now: number): Promise<boolean> {
     const { numInsertedOrUpdatedRows } = await this.db

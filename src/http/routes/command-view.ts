@@ -1,6 +1,5 @@
 import { z } from 'zod'
 import { combineUsage } from '../../backends/translation.js'
-import type { MessageOptions } from '../../channels/types.js'
 import { commandRunner } from '../../runtime/command-runtime.js'
 import type { Message } from '../../store/inbox.js'
 import type { RunRecord } from '../../store/runs.js'
@@ -94,9 +93,8 @@ export async function commandView(
   }
 }
 
-export function streamUrl(projectId: string, commandId: string, { streamId }: MessageOptions): string {
-  const path = streamId === undefined ? `commands/${commandId}/events` : `streams/${streamId}`
-  return `/projects/${encodeURIComponent(projectId)}/${path}`
+export function streamUrl(projectId: string, commandId: string): string {
+  return `/projects/${encodeURIComponent(projectId)}/commands/${commandId}/events`
 }
 
 async function viewOf(
@@ -115,7 +113,7 @@ async function viewOf(
     prompt: message.text,
     agent_provider: last ? runnerName(last.backend) : null,
     session_id: last?.sessionId ?? session?.sessionId ?? options.sessionId ?? null,
-    stream_url: streamUrl(projectId, message.id, options),
+    stream_url: streamUrl(projectId, message.id),
     created_at: isoTime(message.receivedAt),
     finished_at: message.finishedAt === undefined ? null : isoTime(message.finishedAt),
   }

@@ -7,8 +7,9 @@ import { readLastEventId, sendEventStream } from '../sse.js'
 import { noteChange } from './changes.js'
 import { type CommandRecord, findCommand, listCommands } from './command-records.js'
 import { commandSchema, commandSummary, commandSummarySchema, commandView } from './command-view.js'
-import { streamIdSchema, streamName } from './execute.js'
+import { streamIdSchema } from './execute.js'
 import { pageQuery, projectParams } from './schemas.js'
+import { streamName } from './submit-command.js'
 
 const commandParams = projectParams.extend({ commandId: z.uuid() })
 
@@ -125,14 +126,14 @@ export function registerCommandRoutes(app: App, dependencies: ServiceDependencie
     config: { scope: 'read', isStream: true },
     schema: {
       ...streamSchema,
-      summary: 'The events of the last command of a stream_id',
+      summary: 'The events of the command that has this stream_id',
       params: projectParams.extend({ streamId: streamIdSchema }),
     },
     handler: async (request, reply) => {
       const { id, streamId } = request.params
       const commandId = await gateway.hostOf(HTTP_CHANNEL).recall(streamName(await projects.get(id), streamId))
       if (commandId === undefined) {
-        const advice = 'A command that names it as its stream_id makes it.'
+        const advice = 'The command that names it as its stream_id makes it.'
         throw new GatewayError('not_found', `There is no stream ${streamId} in the project ${id}. ${advice}`)
       }
       return stream(commandId, request, reply)

@@ -4,9 +4,8 @@ import { resolveBackendName } from '../../backends/registry.js'
 import type { MessageOptions } from '../../channels/types.js'
 import { chooseAgent } from '../../runtime/agent-choice.js'
 import { commandRunner } from '../../runtime/command-runtime.js'
-import type { Project, ProjectRecord } from '../../store/projects.js'
+import type { Project } from '../../store/projects.js'
 import type { App, ServiceDependencies } from '../dependencies.js'
-import { HTTP_CHANNEL } from '../http-channel.js'
 import { providerOf } from '../provider-names.js'
 import { callerOf, noteChange } from './changes.js'
 import { streamUrl } from './command-view.js'
@@ -22,7 +21,9 @@ export const streamIdSchema = z
 
 const common = {
   timeout: timeoutSchema.optional(),
-  stream_id: streamIdSchema.optional().describe('A name for the stream of its events; the last command of it counts.'),
+  stream_id: streamIdSchema
+    .optional()
+    .describe('A name for the stream of its events, which no other command of the project has.'),
   metadata: z
     .record(z.string().min(1).max(100), z.string().max(2_000))
     .refine((metadata) => Object.keys(metadata).length <= 50, 'at most 50 entries')
@@ -87,7 +88,7 @@ interface Asked {
 }
 
 export function registerExecuteRoutes(app: App, dependencies: ServiceDependencies): void {
-  const { gateway, projects } = dependencies
+  const { projects } = dependencies
   const response = { 202: submittedSchema }
 
   for (const path of ['claude', 'execute']) {
@@ -153,31 +154,19 @@ export function registerExecuteRoutes(app: App, dependencies: ServiceDependencie
       { project, text, options, author: callerOf(request).name, ...(key !== undefined && { idempotencyKey: key }) },
       dependencies,
     )
-    if (options.streamId !== undefined) await nameStream(streamName(project, options.streamId), id, isNew)
     if (isNew) await noteChange(dependencies, request, action, id, project.id)
     return {
       command_id: id,
-      stream_url: streamUrl(project.id, id, options),
+      stream_url: streamUrl(project.id, id),
       session_id: options.sessionId ?? null,
       agent_provider: agentOf(project, options),
     }
-  }
-
-  async function nameStream(name: string, commandId: string, isNew: boolean): Promise<void> {
-    const host = gateway.hostOf(HTTP_CHANNEL)
-    // A repetition names it only when the first time was cut off before it came to that.
-    if (isNew || (await host.recall(name)) === undefined) await host.remember(name, commandId)
   }
 
   function agentOf(project: Project, { command }: MessageOptions): string {
     if (command) return commandRunner(command)
     return providerOf(resolveBackendName(chooseAgent({}, project, dependencies.config).backend))
   }
-}
-
-/** Under which the last command of a stream is remembered. */
-export function streamName({ instance }: ProjectRecord, streamId: string): string {
-  return `stream:${instance}/${streamId}`
 }
 
 function commonOptions({

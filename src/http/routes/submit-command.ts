@@ -7,6 +7,7 @@ import { askedText } from '../../conversation/conversation-commands.js'
 import { GatewayError } from '../../errors.js'
 import { chooseAgent } from '../../runtime/agent-choice.js'
 import type { ProjectRecord } from '../../store/projects.js'
+import type { Tables } from '../../store/store.js'
 import type { ServiceDependencies } from '../dependencies.js'
 import { HTTP_CHANNEL } from '../http-channel.js'
 import { addressIn, isIn } from './command-records.js'
@@ -30,7 +31,7 @@ export interface SubmittedCommand {
 
 type Dependencies = Pick<ServiceDependencies, 'config' | 'gateway' | 'now' | 'newId'>
 
-/** Contract: when it settles the command is on disk. Throws `conflict` for a key that stands for another command. */
+/** Contract: when it settles the command is on disk. Throws `conflict` for a key or a stream_id of another command. */
 export async function submitCommand(command: NewCommand, dependencies: Dependencies): Promise<SubmittedCommand> {
   const { gateway, newId } = dependencies
   const { project, options, author, idempotencyKey: key } = command
@@ -45,7 +46,9 @@ export async function submitCommand(command: NewCommand, dependencies: Dependenc
       ? addressIn(project, newId())
       : await addressOfSession(options.sessionId, project, dependencies)
   const message = { address, projectId: project.id, platformId, author, text, options }
-  const acceptance = await gateway.hostOf(HTTP_CHANNEL).onMessage(message)
+  const acceptance = await gateway.hostOf(HTTP_CHANNEL).onMessage(message, async (tables, { id }) => {
+    if (options.streamId !== undefined) await nameStream(tables, project, options.streamId, id)
+  })
   if (acceptance.status === 'refused') throw new GatewayError('too_many', acceptance.reason)
   if (acceptance.status === 'duplicate') {
     const earlier = await earlierCommand(platformId, { text, options }, dependencies)
@@ -53,6 +56,24 @@ export async function submitCommand(command: NewCommand, dependencies: Dependenc
   }
   const { messageId: id, conversationId } = acceptance
   return { id, conversationId, isNew: true }
+}
+
+/** Under which the command of a stream is remembered. */
+export function streamName({ instance }: ProjectRecord, streamId: string): string {
+  return `stream:${instance}/${streamId}`
+}
+
+/** For good: the numbers of events would mean something else in the stream of another command. */
+async function nameStream(
+  { channelValues }: Tables,
+  project: ProjectRecord,
+  streamId: string,
+  commandId: string,
+): Promise<void> {
+  if (await channelValues.add(HTTP_CHANNEL, streamName(project, streamId), commandId)) return
+  const advice = 'Choose another, or leave it out.'
+  const message = `The stream_id ${streamId} is that of another command of the project ${project.id}. ${advice}`
+  throw new GatewayError('conflict', message)
 }
 
 async function earlierCommand(

@@ -130,19 +130,35 @@ it('refuses an id of an event that is none', async () => {
   expect([answer.status, answer.body.error.code]).toEqual([400, 'request_invalid'])
 })
 
-it('streams the last command of a stream by its name', async () => {
+it('streams a command by the name of its stream, too', async () => {
   const { ask } = await openStage()
-  const send = (text: string): ReturnType<typeof ask> =>
-    ask('POST', '/projects/site/execute', { prompt: steps({ text }), stream_id: 'screen-1' })
-  const first = await send('one')
-  await commandIn(ask, first.body.command_id, 'answered')
-  const second = await send('two')
-  const { text: events } = await ask('GET', second.body.stream_url)
+  const { body } = await ask('POST', '/projects/site/execute', {
+    prompt: steps({ text: 'one' }),
+    stream_id: 'screen-1',
+  })
+  const { text: events } = await ask('GET', '/projects/site/streams/screen-1')
   const elsewhere = await ask('GET', '/projects/shop/streams/screen-1')
-  expect([second.body.stream_url, dataOf(events, 'output'), elsewhere.status]).toEqual([
-    '/projects/site/streams/screen-1',
-    [{ line: 'two', stream: 'stdout' }],
+  expect([body.stream_url, dataOf(events, 'output'), elsewhere.status]).toEqual([
+    `/projects/site/commands/${body.command_id}/events`,
+    [{ line: 'one', stream: 'stdout' }],
     404,
+  ])
+})
+
+it('gives the name of a stream to one command of a project for good', async () => {
+  const { ask } = await openStage()
+  const send = (project: string, prompt: string): ReturnType<typeof ask> =>
+    ask('POST', `/projects/${project}/execute`, { prompt, stream_id: 'ui' }, { 'idempotency-key': prompt })
+  const first = await send('site', 'one')
+  await commandIn(ask, first.body.command_id, 'answered')
+  const answers = [await send('site', 'one'), await send('site', 'two'), await send('shop', 'two')]
+  const { text: events } = await ask('GET', '/projects/site/streams/ui', undefined, { 'last-event-id': '2' })
+  const listed = await ask('GET', '/projects/site/commands')
+  expect([answers.map(({ status }) => status), answers[0]?.body, idsOf(events), listed.body.commands.length]).toEqual([
+    [202, 409, 202],
+    first.body,
+    [3, 4],
+    1,
   ])
 })
 
