@@ -13,6 +13,7 @@ import type { TurnPlan } from './queue/worker.js'
 import { chooseAgent } from './runtime/agent-choice.js'
 import type { AgentRuntime } from './runtime/agent-runtime.js'
 import { commandRunner, type CommandRuntime } from './runtime/command-runtime.js'
+import { limitTime, limitTurn } from './runtime/turn-limits.js'
 import type { Project } from './store/projects.js'
 
 /** A message's turn of its agent. Contract: throws for what the person or the operator must put right. */
@@ -31,8 +32,7 @@ export function planTurn(
   const { options = {} } = message
   const { backend: name, model: chosen } = chooseAgent(conversation, project, config)
   const model = options.model ?? chosen
-  const allowedTools = options.allowedTools ?? project?.allowedTools
-  const timeoutMs = options.timeoutMs ?? project?.queryTimeoutMs
+  const limits = limitTurn(options, project, config)
   const backend = resolveBackendName(name)
   const runtime = runtimes.get(backend)
   if (!runtime) throw new GatewayError('backend_unknown', `The agent ${backend} is not there.`)
@@ -56,8 +56,7 @@ export function planTurn(
           ...(model !== undefined && { model }),
           workingDir: directory,
           canSendFiles,
-          ...(allowedTools && { allowedTools }),
-          ...(timeoutMs !== undefined && { timeoutMs }),
+          ...limits,
           ...(options.metadata && { metadata: options.metadata }),
           ...(project?.maxTurns !== undefined && { maxTurns: project.maxTurns }),
         },
@@ -83,8 +82,8 @@ export function planCommand(
     const advice = 'Look what is done already, then send it as a new command.'
     throw new GatewayError('request_invalid', `The gateway ended while the command ran, so it was cut off. ${advice}`)
   }
-  const { directory, isUntrusted, queryTimeoutMs } = project
-  const timeoutMs = message.options?.timeoutMs ?? queryTimeoutMs ?? config.queryTimeoutMs
+  const { directory, isUntrusted } = project
+  const timeoutMs = limitTime(message.options ?? {}, project, config)
   return {
     backend: commandRunner(argv),
     directory,

@@ -38,7 +38,8 @@ if (resumed && !existsSync(`session-${resumed}`)) {
 }
 writeFileSync(`session-${sessionId}`, '')
 const model = args.includes('--model') ? args[args.indexOf('--model') + 1] : 'none'
-appendFileSync('journal', `${JSON.stringify({ prompt, sessionId, isResumed: resumed !== undefined, model })}\n`)
+const tools = args.includes('--tools') ? args[args.indexOf('--tools') + 1] : undefined
+appendFileSync('journal', `${JSON.stringify({ prompt, sessionId, isResumed: resumed !== undefined, model, tools })}\n`)
 print({ type: 'system', subtype: 'init', cwd: process.cwd(), model, tools: ['Bash'] })
 
 const written = []

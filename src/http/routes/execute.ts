@@ -4,6 +4,7 @@ import { resolveBackendName } from '../../backends/registry.js'
 import type { MessageOptions } from '../../channels/types.js'
 import { chooseAgent } from '../../runtime/agent-choice.js'
 import { commandRunner } from '../../runtime/command-runtime.js'
+import { limitTurn } from '../../runtime/turn-limits.js'
 import type { Project } from '../../store/projects.js'
 import type { App, ServiceDependencies } from '../dependencies.js'
 import { providerOf } from '../provider-names.js'
@@ -149,6 +150,7 @@ export function registerExecuteRoutes(app: App, dependencies: ServiceDependencie
     { text, options, action }: Asked,
   ): Promise<Submitted> {
     const project = await projects.get(request.params.id)
+    limitTurn(options, project, dependencies.config)
     const key = request.headers['idempotency-key']
     const { id, isNew } = await submitCommand(
       { project, text, options, author: callerOf(request).name, ...(key !== undefined && { idempotencyKey: key }) },

@@ -30,7 +30,12 @@ export const modelSchema = z
 // The first character keeps it from being read as an option.
 const toolSchema = z.string().regex(/^[A-Za-z_*][^\p{Cc}]{0,199}$/u, 'invalid tool: it begins with a letter')
 
-export const toolsSchema = z.array(toolSchema).max(200).describe("The agent's own names of the tools it may use.")
+export const toolsSchema = z
+  .array(toolSchema)
+  // Agents take a list of none for no restriction.
+  .min(1, 'name at least one tool; leave it out for all that are allowed')
+  .max(200)
+  .describe("The agent's own names of the tools it may use. A request chooses among those of its project.")
 
 const LONGEST_TIMEOUT_S = 86_400
 const INVALID_TIMEOUT = `invalid timeout: a number of seconds above 0 and up to ${LONGEST_TIMEOUT_S}`
@@ -39,7 +44,7 @@ export const timeoutSchema = z
   .number(INVALID_TIMEOUT)
   .min(0.001, INVALID_TIMEOUT)
   .max(LONGEST_TIMEOUT_S, INVALID_TIMEOUT)
-  .describe('The longest that it may take, in seconds.')
+  .describe('The longest that it may take, in seconds. A request shortens that of its project.')
 
 export function millisecondsOf(seconds: number): number {
   return Math.round(seconds * 1000)

@@ -142,6 +142,7 @@ it.each([
   [{ prompt: 'a', model: '--settings=x' }, 'model', 'invalid model'],
   [{ prompt: 'a', session_id: '--last' }, 'session_id', 'invalid session_id'],
   [{ prompt: 'a', allowed_tools: ['--x'] }, 'allowed_tools.0', 'invalid tool'],
+  [{ prompt: 'a', allowed_tools: [] }, 'allowed_tools', 'name at least one tool'],
   [{ prompt: 'a', stream_id: '../x' }, 'stream_id', 'invalid stream_id'],
 ])('refuses the body %j', async (body, path, message) => {
   const { ask } = await openStage()
@@ -183,6 +184,53 @@ it('runs git in the directory of the project', async () => {
   const status = await ask('POST', '/projects/site/git', { command: ['status', '--short', '--branch'] })
   const command = await commandIn(ask, status.body.command_id, 'answered')
   expect(command).toMatchObject({ kind: 'git', agent_provider: 'git', result: '## No commits yet on main\n' })
+})
+
+it('lets a command use fewer tools than its project allows, and no others', async () => {
+  const { gateway, ask, site, journal } = await openStage()
+  const allowedTools = ['Read', 'Bash', 'Edit(/docs/*)']
+  await gateway.store.projects.put({ id: 'site', directory: site, allowedTools }, 'file', Date.now())
+  const execute = (tools: string[]): ReturnType<typeof ask> =>
+    ask('POST', '/projects/site/execute', { prompt: 'x', allowed_tools: tools })
+  const refused = [await execute(['Read', 'Write']), await execute(['Edit']), await execute(['Read(a),Write()'])]
+  const { body } = await execute(['Read', 'Bash(git log:*)', 'Edit(/docs/*)'])
+  await commandIn(ask, body.command_id, 'answered')
+  expect([
+    refused.map(({ status, body: { error } }) => [status, error.code]),
+    journal().map(({ tools }) => tools),
+  ]).toEqual([[400, 400, 400].map((status) => [status, 'request_invalid']), ['Read,Bash,Edit']])
+})
+
+it('lets a command use fewer tools than the configuration allows, and no others', async () => {
+  const { ask } = await openStage({ allowedTools: ['Read'] })
+  const execute = (tools: string[]): ReturnType<typeof ask> =>
+    ask('POST', '/projects/site/execute', { prompt: 'x', allowed_tools: tools })
+  expect([(await execute(['Bash'])).status, (await execute(['Read'])).status]).toEqual([400, 202])
+})
+
+it('does not run a command whose tools its project has taken back while it waited', async () => {
+  const { ask, gateway, site, release, journal } = await openStage({ maxConcurrentQueries: 1 })
+  const busy = await ask('POST', '/projects/site/execute', { prompt: steps({ hold: 'busy' }) })
+  await commandIn(ask, busy.body.command_id, 'running')
+  const waiting = await ask('POST', '/projects/site/execute', { prompt: 'two', allowed_tools: ['Bash'] })
+  await gateway.store.projects.put({ id: 'site', directory: site, allowedTools: ['Read'] }, 'file', Date.now())
+  release('busy')
+  const { error } = await commandIn(ask, waiting.body.command_id, 'failed')
+  expect([error, journal().length]).toEqual([{ reason: null, message: expect.stringContaining('Bash') }, 1])
+})
+
+it.each([
+  ['execute', { prompt: steps({ hold: 'never' }) }, { error: { reason: 'timeout' } }],
+  ['shell', { command: ['sleep', '1000'] }, { exit_code: 124 }],
+])('ends %s after the time of its project, however long was asked for', async (path, body, end) => {
+  const { ask, gateway, site } = await openStage()
+  await gateway.store.projects.put({ id: 'site', directory: site, queryTimeoutMs: 500 }, 'file', Date.now())
+  const submitted = await ask('POST', `/projects/site/${path}`, { ...body, timeout: 86_400 })
+  const { runs } = await until(async () => {
+    const command = await ask('GET', `/projects/site/commands/${submitted.body.command_id}`)
+    return JSON.stringify(command.body.runs).includes('"ended_at":"') && command.body
+  })
+  expect(runs[0]).toMatchObject(end)
 })
 
 it('ends a command after its timeout, and does not run it again', async () => {

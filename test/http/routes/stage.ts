@@ -167,6 +167,7 @@ interface Journaled {
   sessionId: string
   isResumed: boolean
   model: string
+  tools?: string
 }
 
 /** The routes on a gateway of their own, with a second project: `shop`, which was made by the API. */
