@@ -9,7 +9,7 @@ import { GatewayError, messageOf } from '../errors.js'
 import type { Log } from '../log.js'
 import { oneLine } from '../one-line.js'
 import type { Project, ProjectRecord, ProjectSettings } from '../store/projects.js'
-import type { Store } from '../store/store.js'
+import type { Store, Tables } from '../store/store.js'
 import { checkGitSource, cloneInto, type GitSource, type RunGit } from './git-clone.js'
 import { checkProjectId, idFromName, nameFromPath } from './project-id.js'
 import { directoryInRoots, isInside, isStillInRoots, makeProjectDirectory } from './project-roots.js'
@@ -85,7 +85,7 @@ export class ProjectService {
    * `backend_missing` when the agent is not there, `not_found` for an unknown template, `request_invalid` else.
    */
   async create(project: NewProject, signal?: AbortSignal): Promise<ProjectRecord> {
-    const { config, agents, store, now } = this.#options
+    const { config, agents, store } = this.#options
     const source = sourceOf(project)
     const name = checkName(project.name ?? usualName(source))
     const id = project.id === undefined ? this.#idFor(name) : checkProjectId(project.id)
@@ -96,7 +96,7 @@ export class ProjectService {
     const record = { ...project, id, ...(name !== undefined && { name }), backend }
     if (source.kind === 'directory') {
       const directory = await directoryInRoots(source.directory, config)
-      if (!(await store.projects.add({ ...record, directory }, now()))) throw idIsTaken(id)
+      await this.#add({ ...record, directory })
     } else {
       await this.#make(record, await this.#contentOf(source, id, name ?? id), signal)
     }
@@ -144,7 +144,7 @@ export class ProjectService {
         throw new GatewayError('conflict', `The project ${id} is in use: ${open} ${messages} worked on. ${advice}`)
       }
       await tables.projects.remove(id)
-      await tables.credentials.removeAllOf(id)
+      await forgetRights(tables, id)
     })
     if (deletesFiles) await deleteFiles(id, directory)
     log.info('project.removed', { projectId: id, filesDeleted: deletesFiles })
@@ -169,17 +169,26 @@ export class ProjectService {
     fill: (directory: string, signal?: AbortSignal) => Promise<void>,
     signal?: AbortSignal,
   ): Promise<void> {
-    const { store, config, now } = this.#options
+    const { config } = this.#options
     const { id } = project
     // Also keeps the place from others that want the same id now.
     const directory = await makeProjectDirectory(id, config)
     try {
       await fill(directory, signal)
-      if (!(await store.projects.add({ ...project, directory, isMadeHere: true }, now()))) throw idIsTaken(id)
+      await this.#add({ ...project, directory, isMadeHere: true })
     } catch (error) {
       await rm(directory, { recursive: true, force: true })
       throw error
     }
+  }
+
+  async #add(project: Project): Promise<void> {
+    const { store, now } = this.#options
+    await store.transaction(async (tables) => {
+      if (!(await tables.projects.add(project, now()))) throw idIsTaken(project.id)
+      // Of one that the configuration file had under this id.
+      await forgetRights(tables, project.id)
+    })
   }
 
   async #changeable(id: string): Promise<ProjectRecord> {
@@ -214,6 +223,12 @@ export class ProjectService {
     if (name === undefined) throw new GatewayError('request_invalid', 'Give the new project a name or an id.')
     return idFromName(name) || `project-${this.#options.newId().slice(0, 8)}`
   }
+}
+
+/** What was given to a project or for it must not serve another that gets its id. */
+async function forgetRights({ credentials, tokens }: Tables, projectId: string): Promise<void> {
+  await credentials.removeAllOf(projectId)
+  await tokens.forgetProject(projectId)
 }
 
 async function deleteFiles(id: string, directory: string): Promise<void> {

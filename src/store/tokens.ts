@@ -77,6 +77,19 @@ export class Tokens {
     await this.db.updateTable('tokens').set({ used_at: now }).where('id', '=', id).execute()
   }
 
+  /** Takes a project from those that may use it; a token that has no other left is removed. */
+  async forgetProject(projectId: string): Promise<void> {
+    for (const { id, projects } of await this.list()) {
+      if (!projects?.includes(projectId)) continue
+      const others = projects.filter((other) => other !== projectId)
+      if (others.length === 0) await this.remove(id)
+      else {
+        const values = { projects: JSON.stringify(others) }
+        await this.db.updateTable('tokens').set(values).where('id', '=', id).execute()
+      }
+    }
+  }
+
   /** Whether it was there. */
   async remove(id: string): Promise<boolean> {
     const { numDeletedRows } = await this.db.deleteFrom('tokens').where('id', '=', id).executeTakeFirstOrThrow()

@@ -186,7 +186,7 @@ export function registerProjectRoutes(app: App, dependencies: ServiceDependencie
     url: '/projects/:id',
     config: { scope: 'admin' },
     schema: {
-      summary: 'Remove a project, with its credentials',
+      summary: 'Remove a project, with its credentials and the right of tokens to use it',
       tags: ['projects'],
       params: projectParams,
       querystring: z.object({

@@ -189,3 +189,34 @@ it('keeps a token of one project out of the others', async () => {
   ]
   expect(answers.map(({ status }) => status)).toEqual([200, 403, 403, 403, 403, 403, 200])
 })
+
+it('takes the right to use a project from tokens when it is removed, so that another of its id is closed to them', async () => {
+  const { ask, askWith, tokenWith, gateway } = await openStage()
+  const make = (): ReturnType<typeof ask> => ask('POST', '/projects', { id: 'client', template: 'empty' })
+  await make()
+  const single = askWith(await tokenWith('run', ['client']))
+  const double = askWith(await tokenWith('run', ['client', 'shop']))
+  await ask('DELETE', '/projects/client?delete_files=true')
+  await make()
+  const answers = [
+    await single('GET', '/projects/client'),
+    await double('GET', '/projects/client'),
+    await double('GET', '/projects/shop'),
+  ]
+  const left = (await gateway.store.tokens.list()).map(({ projects }) => projects)
+  expect([answers.map(({ status }) => status), left]).toEqual([
+    [401, 403, 200],
+    expect.arrayContaining([undefined, ['shop']]),
+  ])
+})
+
+it('makes no project that tokens and credentials of the configuration file serve', async () => {
+  const { ask, askWith, tokenWith, gateway, site } = await openStage()
+  await ask('PUT', '/projects/site/credentials/KEY', { value: 'sk-0123456789' })
+  const old = askWith(await tokenWith('run', ['site']))
+  // As when the gateway starts with a file that no longer has it.
+  await gateway.store.projects.remove('site')
+  await ask('POST', '/projects', { id: 'site', directory: site })
+  const { status } = await old('GET', '/projects/site')
+  expect([status, await gateway.credentials.valuesFor('site')]).toEqual([401, []])
+})
