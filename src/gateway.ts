@@ -213,7 +213,7 @@ async function compose(
         work,
         work.message.options?.command
           ? planCommand(work, work.message.options.command, config, commandRuntime, credentials, scrubber)
-          : planTurn(work, config, runtimes, channels, credentials),
+          : planTurn(work, config, agents, runtimes, channels, credentials),
       ),
     onSettled: ({ conversation, message }) => {
       streams.settled(message.id)

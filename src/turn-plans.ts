@@ -1,6 +1,6 @@
 // What is run for a message: a turn of an agent, or a command.
 
-import { resolveBackendName } from './backends/registry.js'
+import { type BackendRegistry, resolveBackendName } from './backends/registry.js'
 import type { BackendName, SecretFile } from './backends/types.js'
 import type { Channel } from './channels/types.js'
 import type { GatewayConfig } from './config.js'
@@ -20,6 +20,7 @@ import type { Project } from './store/projects.js'
 export function planTurn(
   work: Work,
   config: GatewayConfig,
+  agents: Pick<BackendRegistry, 'get'>,
   runtimes: ReadonlyMap<BackendName, AgentRuntime>,
   channels: Channel[],
   credentials: CredentialStore,
@@ -32,10 +33,11 @@ export function planTurn(
   const { options = {} } = message
   const { backend: name, model: chosen } = chooseAgent(conversation, project, config)
   const model = options.model ?? chosen
-  const limits = limitTurn(options, project, config)
   const backend = resolveBackendName(name)
   const runtime = runtimes.get(backend)
-  if (!runtime) throw new GatewayError('backend_unknown', `The agent ${backend} is not there.`)
+  const agent = agents.get(backend)
+  if (!runtime || !agent) throw new GatewayError('backend_unknown', `The agent ${backend} is not there.`)
+  const limits = limitTurn(options, project, config, agent.capabilities())
   const directory = project?.directory ?? config.workingDir
   const canSendFiles = channels.some(({ name: channel, takesFiles }) => channel === conversation.channel && takesFiles)
   return {

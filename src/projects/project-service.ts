@@ -2,12 +2,13 @@
 // alone.
 
 import { rm } from 'node:fs/promises'
-import type { BackendRegistry } from '../backends/registry.js'
+import { type BackendRegistry, resolveBackendName } from '../backends/registry.js'
 import type { BackendName } from '../backends/types.js'
 import type { GatewayConfig } from '../config.js'
 import { GatewayError, messageOf } from '../errors.js'
 import type { Log } from '../log.js'
 import { oneLine } from '../one-line.js'
+import { requireHoldable } from '../runtime/turn-limits.js'
 import type { Project, ProjectRecord, ProjectSettings } from '../store/projects.js'
 import type { Store, Tables } from '../store/store.js'
 import { checkGitSource, cloneInto, type GitSource, type RunGit } from './git-clone.js'
@@ -18,8 +19,11 @@ import { type Template, Templates } from './templates.js'
 
 export interface ProjectServiceOptions {
   store: Store
-  config: Pick<GatewayConfig, 'projectRoots' | 'templateDir' | 'codeAgentDefault' | 'home' | 'configFile'>
-  agents: Pick<BackendRegistry, 'availableAgents' | 'defaultProvider'>
+  config: Pick<
+    GatewayConfig,
+    'projectRoots' | 'templateDir' | 'agentBackend' | 'codeAgentDefault' | 'home' | 'configFile'
+  >
+  agents: Pick<BackendRegistry, 'availableAgents' | 'defaultProvider' | 'get'>
   run: RunGit
   now: () => number
   newId: () => string
@@ -82,17 +86,19 @@ export class ProjectService {
 
   /**
    * Contract: when it throws, nothing is left of the project. `conflict` when the id or its directory is taken,
-   * `backend_missing` when the agent is not there, `not_found` for an unknown template, `request_invalid` else.
+   * `backend_missing` when the agent is not there, `not_found` for an unknown template, `request_invalid` else, also for
+   * limits that the agent cannot hold.
    */
   async create(project: NewProject, signal?: AbortSignal): Promise<ProjectRecord> {
     const { config, agents, store } = this.#options
     const source = sourceOf(project)
     const name = checkName(project.name ?? usualName(source))
     const id = project.id === undefined ? this.#idFor(name) : checkProjectId(project.id)
-    if (project.backend !== undefined) await this.#requireAvailable(project.backend)
+    const backend = project.backend ?? agents.defaultProvider() ?? config.codeAgentDefault
+    await this.requireAvailable(backend)
+    this.#requireHoldable(project, backend)
     if (await store.projects.get(id)) throw idIsTaken(id)
 
-    const backend = project.backend ?? agents.defaultProvider() ?? config.codeAgentDefault
     const record = { ...project, id, ...(name !== undefined && { name }), backend }
     if (source.kind === 'directory') {
       const directory = await directoryInRoots(source.directory, config)
@@ -108,9 +114,15 @@ export class ProjectService {
   async update(id: string, changes: ProjectChanges): Promise<ProjectRecord> {
     const { store, now } = this.#options
     const name = changes.name === null ? null : checkName(changes.name)
-    const { backend: chosen } = await this.#changeable(id)
+    const project = await this.#changeable(id)
+    const { backend: chosen = this.#options.config.agentBackend } = project
     const isSwitched = changes.backend !== undefined && changes.backend !== chosen
-    if (isSwitched) await this.#requireAvailable(changes.backend)
+    if (changes.backend !== undefined && isSwitched) await this.requireAvailable(changes.backend)
+    const limits = {
+      allowedTools: given(changes.allowedTools, project.allowedTools),
+      maxTurns: given(changes.maxTurns, project.maxTurns),
+    }
+    this.#requireHoldable(limits, resolveBackendName(changes.backend ?? chosen))
     await store.transaction(async (tables) => {
       const settings = {
         ...changes,
@@ -211,12 +223,18 @@ export class ProjectService {
     throw new GatewayError('conflict', `${message} Remove that one first.`)
   }
 
-  async #requireAvailable(backend: BackendName | undefined): Promise<void> {
+  /** Contract: throws `backend_missing` when the agent is not there. */
+  async requireAvailable(backend: BackendName): Promise<void> {
     const available = (await this.#options.agents.availableAgents()).map((agent) => agent.name())
-    if (backend === undefined || available.includes(backend)) return
+    if (available.includes(backend)) return
     const others = available.length === 0 ? 'No agent is available.' : `Available: ${available.join(', ')}.`
     const message = `The agent ${backend} is not available here. ${others} "aetheel doctor" tells more.`
     throw new GatewayError('backend_missing', message)
+  }
+
+  #requireHoldable(limits: Parameters<typeof requireHoldable>[0], backend: BackendName): void {
+    const agent = this.#options.agents.get(backend)
+    if (agent) requireHoldable(limits, agent.capabilities())
   }
 
   #idFor(name: string | undefined): string {
@@ -229,6 +247,11 @@ export class ProjectService {
 async function forgetRights({ credentials, tokens }: Tables, projectId: string): Promise<void> {
   await credentials.removeAllOf(projectId)
   await tokens.forgetProject(projectId)
+}
+
+/** What a setting is after a change: `null` takes it back. */
+function given<T>(change: T | null | undefined, before: T | undefined): T | undefined {
+  return change === undefined ? before : (change ?? undefined)
 }
 
 async function deleteFiles(id: string, directory: string): Promise<void> {

@@ -1,6 +1,7 @@
 // What a turn may use. A request narrows what its project allows or, where that says nothing, the configuration: whoever
 // may run something in a project must not lift its limits.
 
+import type { AgentCapabilities } from '../backends/types.js'
 import type { MessageOptions } from '../channels/types.js'
 import type { GatewayConfig } from '../config.js'
 import { GatewayError } from '../errors.js'
@@ -15,8 +16,13 @@ interface TurnLimits {
 type Asked = Pick<MessageOptions, 'allowedTools' | 'timeoutMs'>
 type Config = Pick<GatewayConfig, 'allowedTools' | 'queryTimeoutMs'>
 
-/** Contract: throws `request_invalid` for tools that may not be used. */
-export function limitTurn(asked: Asked, project: Project | undefined, config: Config): TurnLimits {
+/** Contract: throws `request_invalid` for tools that may not be used, and for limits that the agent cannot hold. */
+export function limitTurn(
+  asked: Asked,
+  project: Project | undefined,
+  config: Config,
+  agent: AgentCapabilities,
+): TurnLimits {
   const allowed = project?.allowedTools ?? config.allowedTools
   const beyond = allowed.length === 0 ? [] : (asked.allowedTools ?? []).filter((tool) => !isWithin(tool, allowed))
   if (beyond.length > 0) {
@@ -24,7 +30,24 @@ export function limitTurn(asked: Asked, project: Project | undefined, config: Co
     throw new GatewayError('request_invalid', `These tools may not be used here: ${beyond.join(', ')}. ${advice}`)
   }
   const allowedTools = asked.allowedTools ?? project?.allowedTools
+  requireHoldable({ allowedTools, maxTurns: project?.maxTurns }, agent)
   return { ...(allowedTools && { allowedTools }), timeoutMs: limitTime(asked, project, config) }
+}
+
+/** Contract: throws `request_invalid` for a limit that the agent cannot hold: it would be none. */
+export function requireHoldable(
+  { allowedTools = [], maxTurns }: { allowedTools?: string[] | undefined; maxTurns?: number | undefined },
+  { provider, supportsToolControl, supportsMaxTurns }: AgentCapabilities,
+): void {
+  const advice = 'or choose another agent.'
+  if (allowedTools.length > 0 && !supportsToolControl) {
+    const message = `The agent ${provider} cannot be restricted to tools: take allowed_tools away,`
+    throw new GatewayError('request_invalid', `${message} ${advice}`)
+  }
+  if (maxTurns !== undefined && !supportsMaxTurns) {
+    const message = `The agent ${provider} cannot be limited to a number of turns: take max_turns away,`
+    throw new GatewayError('request_invalid', `${message} ${advice}`)
+  }
 }
 
 export function limitTime(

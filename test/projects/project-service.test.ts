@@ -235,7 +235,7 @@ describe('update', () => {
   it('changes what is named and nothing else; null takes back', async () => {
     const { projects, after } = await setup()
     const before = await projects.create({
-      ...{ id: 'x', name: 'X', template: { name: 'empty' } },
+      ...{ id: 'x', name: 'X', template: { name: 'empty' }, backend: 'claude' as const },
       ...{ model: 'large', allowedTools: ['Read'], queryTimeoutMs: 5, maxTurns: 6, isUntrusted: true },
     })
     after(1000)
@@ -245,6 +245,38 @@ describe('update', () => {
       maxTurns: 7,
       updatedAt: NOW + 1000,
     })
+  })
+
+  it.each([{ allowedTools: ['Read'] }, { maxTurns: 3 }])(
+    'refuses %j for an agent that cannot hold it',
+    async (limit) => {
+      const { projects } = await setup()
+      const template = { name: 'empty' }
+      const held = await projects.create({ id: 'held', template, backend: 'claude', ...limit })
+      const free = await projects.create({ id: 'free', template, backend: 'codex' })
+      const problems = [
+        await codeOf(projects.create({ id: 'new', template, backend: 'codex', ...limit })),
+        await codeOf(projects.update('free', limit)),
+        await codeOf(projects.update('held', { backend: 'codex' })),
+      ]
+      expect([problems, await projects.list()]).toEqual([
+        ['request_invalid', 'request_invalid', 'request_invalid'],
+        [free, held],
+      ])
+    },
+  )
+
+  it('switches to an agent that cannot hold a limit when that is taken back', async () => {
+    const { projects } = await setup()
+    await projects.create({
+      id: 'x',
+      template: { name: 'empty' },
+      backend: 'claude',
+      allowedTools: ['Read'],
+      maxTurns: 3,
+    })
+    const changed = await projects.update('x', { backend: 'codex', allowedTools: null, maxTurns: null })
+    expect(changed).toMatchObject({ backend: 'codex' })
   })
 
   it('refuses an agent that is not available, and keeps the one there was', async () => {

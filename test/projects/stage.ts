@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { onTestFinished } from 'vitest'
+import { createBackend } from '../../src/backends/registry.js'
 import type { AgentBackend, BackendName } from '../../src/backends/types.js'
 import { GatewayError } from '../../src/errors.js'
 import { createLog } from '../../src/log.js'
@@ -12,6 +13,8 @@ import type { Store } from '../../src/store/store.js'
 import { openTestStore } from '../engines.js'
 
 export const NOW = Date.UTC(2026, 0, 2, 3, 4, 5)
+
+const BACKEND_CONFIG = { cliPath: 'none', workingDir: '.', queryTimeoutMs: 1_000, allowedTools: [], maxTurns: 10 }
 
 /** A directory for one test, as its real path. */
 export function createDirectory(): string {
@@ -43,6 +46,7 @@ export async function setup({ store: given, available = ['claude', 'codex'], tem
     config: {
       projectRoots: [root, second],
       home,
+      agentBackend: 'claude',
       codeAgentDefault: 'claude',
       configFile: '/etc/aetheel.json5',
       ...(templateDir !== undefined && { templateDir }),
@@ -50,6 +54,7 @@ export async function setup({ store: given, available = ['claude', 'codex'], tem
     agents: {
       availableAgents: async () => available.map((name) => ({ name: () => name }) as AgentBackend),
       defaultProvider: () => 'codex',
+      get: (name) => createBackend(name, BACKEND_CONFIG),
     },
     run: run ?? gitRunner(gitEnvironment(directory)),
     now: () => time,

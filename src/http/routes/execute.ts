@@ -2,6 +2,7 @@ import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { resolveBackendName } from '../../backends/registry.js'
 import type { MessageOptions } from '../../channels/types.js'
+import { GatewayError } from '../../errors.js'
 import { chooseAgent } from '../../runtime/agent-choice.js'
 import { commandRunner } from '../../runtime/command-runtime.js'
 import { limitTurn } from '../../runtime/turn-limits.js'
@@ -89,7 +90,7 @@ interface Asked {
 }
 
 export function registerExecuteRoutes(app: App, dependencies: ServiceDependencies): void {
-  const { projects } = dependencies
+  const { config, gateway, projects } = dependencies
   const response = { 202: submittedSchema }
 
   for (const path of ['claude', 'execute']) {
@@ -150,7 +151,7 @@ export function registerExecuteRoutes(app: App, dependencies: ServiceDependencie
     { text, options, action }: Asked,
   ): Promise<Submitted> {
     const project = await projects.get(request.params.id)
-    limitTurn(options, project, dependencies.config)
+    if (!options.command) requireWithinLimits(project, options)
     const key = request.headers['idempotency-key']
     const { id, isNew } = await submitCommand(
       { project, text, options, author: callerOf(request).name, ...(key !== undefined && { idempotencyKey: key }) },
@@ -165,9 +166,17 @@ export function registerExecuteRoutes(app: App, dependencies: ServiceDependencie
     }
   }
 
+  /** What the worker would find later is told now. */
+  function requireWithinLimits(project: Project, options: MessageOptions): void {
+    const backend = resolveBackendName(chooseAgent({}, project, config).backend)
+    const agent = gateway.agents.get(backend)
+    if (!agent) throw new GatewayError('backend_unknown', `The agent ${backend} is not registered.`)
+    limitTurn(options, project, config, agent.capabilities())
+  }
+
   function agentOf(project: Project, { command }: MessageOptions): string {
     if (command) return commandRunner(command)
-    return providerOf(resolveBackendName(chooseAgent({}, project, dependencies.config).backend))
+    return providerOf(resolveBackendName(chooseAgent({}, project, config).backend))
   }
 }
 

@@ -201,6 +201,23 @@ it('lets a command use fewer tools than its project allows, and no others', asyn
   ]).toEqual([[400, 400, 400].map((status) => [status, 'request_invalid']), ['Read,Bash,Edit']])
 })
 
+it('refuses tools for an agent that cannot be restricted to them', async () => {
+  const { ask } = await openStage()
+  await ask('PATCH', '/projects/shop', { agent_provider: 'codex' })
+  const answer = await ask('POST', '/projects/shop/execute', { prompt: 'x', allowed_tools: ['Read'] })
+  expect([answer.status, answer.body.error]).toMatchObject([
+    400,
+    { code: 'request_invalid', message: expect.stringContaining('codex cannot be restricted to tools') },
+  ])
+})
+
+it('does not run an agent that cannot hold the limits that the configuration file gives to its project', async () => {
+  const { ask, gateway, site } = await openStage()
+  await gateway.store.projects.put({ id: 'site', directory: site, backend: 'codex', maxTurns: 3 }, 'file', Date.now())
+  const answer = await ask('POST', '/projects/site/execute', { prompt: 'x' })
+  expect([answer.status, answer.body.error.message]).toEqual([400, expect.stringContaining('number of turns')])
+})
+
 it('lets a command use fewer tools than the configuration allows, and no others', async () => {
   const { ask } = await openStage({ allowedTools: ['Read'] })
   const execute = (tools: string[]): ReturnType<typeof ask> =>
