@@ -80,7 +80,7 @@ async function probeInTime(backend: AgentBackend): Promise<Probe> {
 }
 
 export function registerAgentRoutes(app: App, dependencies: ServiceDependencies): void {
-  const { gateway, now } = dependencies
+  const { gateway, projects, now } = dependencies
   const { agents } = gateway
   const probes = new AgentProbes(now)
 
@@ -131,6 +131,7 @@ export function registerAgentRoutes(app: App, dependencies: ServiceDependencies)
     },
     handler: async (request) => {
       const backend = backendOf(request.body.agent_provider)
+      await projects.requireAvailable(backend)
       agents.setDefault(backend)
       await noteChange(dependencies, request, 'agent.default', providerOf(backend))
       return defaultAgent()

@@ -232,3 +232,10 @@ it('describes every route', async () => {
     expect.arrayContaining(['/projects/{id}/execute', '/credentials/{name}', '/queue/{id}/retry']),
   )
 })
+
+it('refuses an agent that is not there as the one of new projects', async () => {
+  const { ask } = await openStage()
+  const answer = await ask('PUT', '/agents/default', { agent_provider: 'gemini' })
+  const { body } = await ask('GET', '/agents/default')
+  expect([answer.status, answer.body.error.code, body.agent_provider]).toEqual([503, 'backend_missing', 'claudecode'])
+})
