@@ -2,13 +2,13 @@
 // alone.
 
 import { rm } from 'node:fs/promises'
+import { requireHoldable } from '../backends/agent-limits.js'
 import { type BackendRegistry, resolveBackendName } from '../backends/registry.js'
 import type { BackendName } from '../backends/types.js'
 import type { GatewayConfig } from '../config.js'
 import { GatewayError, messageOf } from '../errors.js'
 import type { Log } from '../log.js'
 import { oneLine } from '../one-line.js'
-import { requireHoldable } from '../runtime/turn-limits.js'
 import type { Project, ProjectRecord, ProjectSettings } from '../store/projects.js'
 import type { Store, Tables } from '../store/store.js'
 import { checkGitSource, cloneInto, type GitSource, type RunGit } from './git-clone.js'
@@ -95,7 +95,7 @@ export class ProjectService {
     const name = checkName(project.name ?? usualName(source))
     const id = project.id === undefined ? this.#idFor(name) : checkProjectId(project.id)
     const backend = project.backend ?? agents.defaultProvider() ?? config.codeAgentDefault
-    await this.requireAvailable(backend)
+    if (project.backend !== undefined) await this.requireAvailable(project.backend)
     this.#requireHoldable(project, backend)
     if (await store.projects.get(id)) throw idIsTaken(id)
 

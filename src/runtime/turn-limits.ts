@@ -1,6 +1,7 @@
 // What a turn may use. A request narrows what its project allows or, where that says nothing, the configuration: whoever
 // may run something in a project must not lift its limits.
 
+import { requireHoldable } from '../backends/agent-limits.js'
 import type { AgentCapabilities } from '../backends/types.js'
 import type { MessageOptions } from '../channels/types.js'
 import type { GatewayConfig } from '../config.js'
@@ -32,22 +33,6 @@ export function limitTurn(
   const allowedTools = asked.allowedTools ?? project?.allowedTools
   requireHoldable({ allowedTools, maxTurns: project?.maxTurns }, agent)
   return { ...(allowedTools && { allowedTools }), timeoutMs: limitTime(asked, project, config) }
-}
-
-/** Contract: throws `request_invalid` for a limit that the agent cannot hold: it would be none. */
-export function requireHoldable(
-  { allowedTools = [], maxTurns }: { allowedTools?: string[] | undefined; maxTurns?: number | undefined },
-  { provider, supportsToolControl, supportsMaxTurns }: AgentCapabilities,
-): void {
-  const advice = 'or choose another agent.'
-  if (allowedTools.length > 0 && !supportsToolControl) {
-    const message = `The agent ${provider} cannot be restricted to tools: take allowed_tools away,`
-    throw new GatewayError('request_invalid', `${message} ${advice}`)
-  }
-  if (maxTurns !== undefined && !supportsMaxTurns) {
-    const message = `The agent ${provider} cannot be limited to a number of turns: take max_turns away,`
-    throw new GatewayError('request_invalid', `${message} ${advice}`)
-  }
 }
 
 export function limitTime(
