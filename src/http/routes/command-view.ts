@@ -38,7 +38,7 @@ export const commandSummarySchema = z.object({
   kind: z.enum(['agent', 'shell', 'git']),
   state: z.enum(COMMAND_STATES),
   prompt: z.string().describe('What was asked; of a shell or git command, the command as one line.'),
-  agent_provider: runnerSchema.nullable().describe('Who works on it; null until somebody does.'),
+  agent_provider: runnerSchema.nullable().describe('Who works on it, or will.'),
   session_id: z.string().nullable(),
   stream_url: z.string(),
   created_at: timeSchema,
@@ -100,18 +100,19 @@ export function streamUrl(projectId: string, commandId: string): string {
 async function viewOf(
   store: Store,
   projectId: string,
-  { message, options }: CommandRecord,
+  { message, conversation, options }: CommandRecord,
   runs: RunRecord[],
 ): Promise<CommandSummary> {
   const last = runs.at(-1)
   const isOpen = message.state === 'open'
+  const runner = options.command ? commandRunner(options.command) : (last?.backend ?? conversation.backend)
   const session = isOpen && last ? await store.sessions.get(message.conversationId) : undefined
   return {
     command_id: message.id,
     kind: options.command ? commandRunner(options.command) : 'agent',
     state: message.state === 'open' ? (last?.state === 'running' ? 'running' : 'queued') : message.state,
     prompt: message.text,
-    agent_provider: last ? runnerName(last.backend) : null,
+    agent_provider: runner === undefined ? null : runnerName(runner),
     session_id: last?.sessionId ?? session?.sessionId ?? options.sessionId ?? null,
     stream_url: streamUrl(projectId, message.id),
     created_at: isoTime(message.receivedAt),

@@ -6,6 +6,7 @@ import { GatewayError } from '../../errors.js'
 import { chooseAgent } from '../../runtime/agent-choice.js'
 import { commandRunner } from '../../runtime/command-runtime.js'
 import { limitTurn } from '../../runtime/turn-limits.js'
+import type { Conversation } from '../../store/conversations.js'
 import type { Project } from '../../store/projects.js'
 import type { App, ServiceDependencies } from '../dependencies.js'
 import { providerOf } from '../provider-names.js'
@@ -153,7 +154,7 @@ export function registerExecuteRoutes(app: App, dependencies: ServiceDependencie
     const project = await projects.get(request.params.id)
     if (!options.command) requireWithinLimits(project, options)
     const key = request.headers['idempotency-key']
-    const { id, isNew } = await submitCommand(
+    const { id, conversationId, isNew } = await submitCommand(
       { project, text, options, author: callerOf(request).name, ...(key !== undefined && { idempotencyKey: key }) },
       dependencies,
     )
@@ -162,7 +163,7 @@ export function registerExecuteRoutes(app: App, dependencies: ServiceDependencie
       command_id: id,
       stream_url: streamUrl(project.id, id),
       session_id: options.sessionId ?? null,
-      agent_provider: agentOf(project, options),
+      agent_provider: agentOf(project, options, isNew ? {} : await gateway.store.conversations.get(conversationId)),
     }
   }
 
@@ -174,9 +175,9 @@ export function registerExecuteRoutes(app: App, dependencies: ServiceDependencie
     limitTurn(options, project, config, agent.capabilities())
   }
 
-  function agentOf(project: Project, { command }: MessageOptions): string {
+  function agentOf(project: Project, { command }: MessageOptions, conversation: Partial<Conversation> = {}): string {
     if (command) return commandRunner(command)
-    return providerOf(resolveBackendName(chooseAgent({}, project, config).backend))
+    return providerOf(resolveBackendName(chooseAgent(conversation, project, config).backend))
   }
 }
 

@@ -7,6 +7,7 @@ import { askedText } from '../../conversation/conversation-commands.js'
 import { GatewayError } from '../../errors.js'
 import { chooseAgent } from '../../runtime/agent-choice.js'
 import type { ProjectRecord } from '../../store/projects.js'
+import type { Session } from '../../store/sessions.js'
 import type { Tables } from '../../store/store.js'
 import type { ServiceDependencies } from '../dependencies.js'
 import { HTTP_CHANNEL } from '../http-channel.js'
@@ -33,7 +34,7 @@ type Dependencies = Pick<ServiceDependencies, 'config' | 'gateway' | 'now' | 'ne
 
 /** Contract: when it settles the command is on disk. Throws `conflict` for a key or a stream_id of another command. */
 export async function submitCommand(command: NewCommand, dependencies: Dependencies): Promise<SubmittedCommand> {
-  const { gateway, newId } = dependencies
+  const { config, gateway, newId } = dependencies
   const { project, options, author, idempotencyKey: key } = command
   const platformId = key === undefined ? `${project.instance}:${newId()}` : `${project.instance}:key:${key}`
   const text = askedText(command.text.replaceAll('\0', ''))
@@ -41,12 +42,15 @@ export async function submitCommand(command: NewCommand, dependencies: Dependenc
     const earlier = await earlierCommand(platformId, { text, options }, dependencies)
     if (earlier) return earlier
   }
+  const { backend } = chooseAgent({}, project, config)
   const address =
     options.sessionId === undefined
       ? addressIn(project, newId())
-      : await addressOfSession(options.sessionId, project, dependencies)
+      : await addressOfSession({ backend, sessionId: options.sessionId }, project, dependencies)
   const message = { address, projectId: project.id, platformId, author, text, options }
-  const acceptance = await gateway.hostOf(HTTP_CHANNEL).onMessage(message, async (tables, { id }) => {
+  const acceptance = await gateway.hostOf(HTTP_CHANNEL).onMessage(message, async (tables, { id, conversationId }) => {
+    // A switch of the project's agent while it waits changes nothing: it was answered with this one.
+    if (!options.command) await tables.conversations.configure(conversationId, { backend })
     if (options.streamId !== undefined) await nameStream(tables, project, options.streamId, id)
   })
   if (acceptance.status === 'refused') throw new GatewayError('too_many', acceptance.reason)
@@ -92,12 +96,11 @@ async function earlierCommand(
 
 /** The conversation that goes on in a session, or a new one that begins in it. */
 async function addressOfSession(
-  sessionId: string,
+  { backend, sessionId }: Pick<Session, 'backend' | 'sessionId'>,
   project: ProjectRecord,
   { config, gateway, now, newId }: Dependencies,
 ): Promise<string> {
   const { store } = gateway
-  const { backend } = chooseAgent({}, project, config)
   const ids = await store.sessions.conversationsIn({ backend, sessionId })
   const found = await Promise.all(ids.map((id) => store.conversations.get(id)))
   const conversations = found.filter((conversation) => conversation !== undefined)

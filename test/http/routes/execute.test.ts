@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { commandIn, openStage, steps, until } from './stage.js'
+import { type AnswerBody, commandIn, journal, openStage, steps, until } from './stage.js'
 
 it('takes a command, and shows its result, usage and cost', async () => {
   const { ask } = await openStage()
@@ -234,6 +234,35 @@ it('does not run a command whose tools its project has taken back while it waite
   release('busy')
   const { error } = await commandIn(ask, waiting.body.command_id, 'failed')
   expect([error, journal().length]).toEqual([{ reason: null, message: expect.stringContaining('Bash') }, 1])
+})
+
+it('leaves a command that waits to the agent and the session that it was answered with', async () => {
+  const { ask, gateway, release, directory } = await openStage({ maxConcurrentQueries: 1 })
+  const first = await ask('POST', '/projects/shop/execute', { prompt: 'one' })
+  const shown = async (id: string): Promise<AnswerBody> => (await ask('GET', `/projects/shop/commands/${id}`)).body
+  const { session_id: sessionId } = await until(async () => {
+    const command = await shown(first.body.command_id)
+    return command.state === 'answered' && command
+  })
+  const busy = await ask('POST', '/projects/site/execute', { prompt: steps({ hold: 'busy' }) })
+  await commandIn(ask, busy.body.command_id, 'running')
+  const body = { prompt: 'two', session_id: sessionId, model: 'opus', allowed_tools: ['Read'] }
+  const send = (): ReturnType<typeof ask> => ask('POST', '/projects/shop/execute', body, { 'idempotency-key': 'two' })
+  const waiting = await send()
+  const queued = await shown(waiting.body.command_id)
+  await ask('PATCH', '/projects/shop', { agent_provider: 'codex' })
+  release('busy')
+  const ended = await until(async () => {
+    const command = await shown(waiting.body.command_id)
+    return command.state !== 'queued' && command.state !== 'running' && command
+  })
+  const run = (await gateway.store.runs.ofMessage(waiting.body.command_id)).at(-1)
+  expect([queued.agent_provider, ended.state, run, journal(join(directory, 'roots/shop')).at(-1)]).toMatchObject([
+    'claudecode',
+    'answered',
+    { backend: 'claude', model: 'opus', sessionId },
+    { prompt: 'two', sessionId, isResumed: true, tools: 'Read' },
+  ])
 })
 
 it.each([

@@ -31,7 +31,7 @@ import { endLivingProcesses, livingProcesses } from '../../processes/living-proc
 
 const AGENT = fileURLToPath(new URL('../../discord/agent.mjs', import.meta.url))
 
-interface AnswerBody extends Command {
+export interface AnswerBody extends Command {
   id: string
   directory: string
   timeout: number
