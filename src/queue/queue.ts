@@ -65,11 +65,11 @@ const MAX_NAME_CHARACTERS = 500
 const KEPT_OF_REFUSED = 1_000
 
 /**
- * What else must hold, or happens, when a new message is taken.
+ * What else must hold, or happens, when a new message is taken, or refused for a problem.
  *
- * Contract: uses the tables it is given, those of the same transaction; when it throws, nothing is taken.
+ * Contract: uses the tables it is given, those of the same transaction; when it throws, nothing of it is kept.
  */
-export type Admit = (tables: Tables, message: NewMessage) => Promise<void>
+export type Admit = (tables: Tables, message: NewMessage, problem: string | undefined) => Promise<void>
 
 export class Queue {
   constructor(
@@ -113,7 +113,7 @@ export class Queue {
       }
       const isNew = await tables.inbox.add(message, problem === undefined ? 'open' : 'refused', problem ?? null, at)
       if (!isNew) return duplicate(tables, channel, platformId)
-      await admit?.(tables, message)
+      await admit?.(tables, message, problem)
       const messageId = message.id
       if (problem === undefined) {
         await tables.inbox.enqueue(message, ahead, at)

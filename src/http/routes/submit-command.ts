@@ -8,7 +8,7 @@ import { GatewayError } from '../../errors.js'
 import { chooseAgent } from '../../runtime/agent-choice.js'
 import type { ProjectRecord } from '../../store/projects.js'
 import type { Session } from '../../store/sessions.js'
-import type { Tables } from '../../store/store.js'
+import type { Store, Tables } from '../../store/store.js'
 import type { ServiceDependencies } from '../dependencies.js'
 import { HTTP_CHANNEL } from '../http-channel.js'
 import { addressIn, isIn } from './command-records.js'
@@ -34,7 +34,7 @@ type Dependencies = Pick<ServiceDependencies, 'config' | 'gateway' | 'now' | 'ne
 
 /** Contract: when it settles the command is on disk. Throws `conflict` for a key or a stream_id of another command. */
 export async function submitCommand(command: NewCommand, dependencies: Dependencies): Promise<SubmittedCommand> {
-  const { config, gateway, newId } = dependencies
+  const { config, gateway, now, newId } = dependencies
   const { project, options, author, idempotencyKey: key } = command
   const platformId = key === undefined ? `${project.instance}:${newId()}` : `${project.instance}:key:${key}`
   const text = askedText(command.text.replaceAll('\0', ''))
@@ -46,9 +46,16 @@ export async function submitCommand(command: NewCommand, dependencies: Dependenc
   const address =
     options.sessionId === undefined
       ? addressIn(project, newId())
-      : await addressOfSession({ backend, sessionId: options.sessionId }, project, dependencies)
+      : await addressOfSession({ backend, sessionId: options.sessionId }, project, gateway.store)
   const message = { address, projectId: project.id, platformId, author, text, options }
-  const acceptance = await gateway.hostOf(HTTP_CHANNEL).onMessage(message, async (tables, { id, conversationId }) => {
+  const acceptance = await gateway.hostOf(HTTP_CHANNEL).onMessage(message, async (tables, taken, problem) => {
+    const { id, conversationId, seq } = taken
+    // Kept as refused it would stay so under its key.
+    if (problem !== undefined) throw new GatewayError('too_many', problem)
+    if (options.sessionId !== undefined && seq === 1) {
+      const session = { conversationId, backend, sessionId: options.sessionId, directory: resolve(project.directory) }
+      await tables.sessions.choose(session, now())
+    }
     // A switch of the project's agent while it waits changes nothing: it was answered with this one.
     if (!options.command) await tables.conversations.configure(conversationId, { backend })
     if (options.streamId !== undefined) await nameStream(tables, project, options.streamId, id)
@@ -98,36 +105,24 @@ async function earlierCommand(
 async function addressOfSession(
   { backend, sessionId }: Pick<Session, 'backend' | 'sessionId'>,
   project: ProjectRecord,
-  { config, gateway, now, newId }: Dependencies,
+  store: Store,
 ): Promise<string> {
-  const { store } = gateway
   const ids = await store.sessions.conversationsIn({ backend, sessionId })
   const found = await Promise.all(ids.map((id) => store.conversations.get(id)))
   const conversations = found.filter((conversation) => conversation !== undefined)
   const own = conversations.find((conversation) => isIn(project, conversation))
-  if (own) {
-    await requireRoom(own.id, config.maxQueueDepth, gateway)
-    return own.address
-  }
+  if (own) return own.address
   // Whoever may use one project must not read along in another, nor in one that had its id before.
   if (conversations.some(({ projectId, channel }) => projectId !== project.id || channel === HTTP_CHANNEL)) {
     const advice = 'Leave session_id out to begin a new one.'
     throw new GatewayError('not_found', `There is no session ${sessionId} in the project ${project.id}. ${advice}`)
   }
-  const address = addressIn(project, newId())
-  const place = { channel: HTTP_CHANNEL, address, projectId: project.id }
-  const { id: conversationId } = await store.conversations.enter(place, newId(), now())
-  await store.sessions.choose({ conversationId, backend, sessionId, directory: resolve(project.directory) }, now())
-  return address
-}
-
-/** Before it is taken: a command that the queue refuses would stay refused under its key. */
-async function requireRoom(
-  conversationId: string,
-  maxQueueDepth: number,
-  { store }: ServiceDependencies['gateway'],
-): Promise<void> {
-  const open = await store.inbox.countOpen(conversationId)
-  if (open <= maxQueueDepth) return
-  throw new GatewayError('too_many', `${open} commands wait in this session already. Send it again later.`)
+  // The same for all who ask at once: else two agents would work in one session.
+  for (let count = 1; ; count++) {
+    const address = addressIn(project, `session-${count}:${backend}:${sessionId}`)
+    const conversation = await store.conversations.find(HTTP_CHANNEL, address)
+    if (!conversation) return address
+    // One that has gone on in another session stays there.
+    if ((await store.sessions.get(conversation.id))?.sessionId === sessionId) return address
+  }
 }

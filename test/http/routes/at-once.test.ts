@@ -1,0 +1,29 @@
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { createDatabase, postgresUrl } from '../../postgres.js'
+import { commandIn, openStage, type Stage, steps } from './stage.js'
+
+describe.skipIf(postgresUrl() === undefined)('requests at once on PostgreSQL', () => {
+  it('have one agent at a time work in a session', async () => {
+    const { ask, gateway, journal, release } = await openPostgresStage()
+    const first = await ask('POST', '/projects/site/execute', { prompt: 'one' })
+    const { session_id: sessionId } = await commandIn(ask, first.body.command_id, 'answered')
+    const { conversationId } = (await gateway.store.inbox.get(first.body.command_id)) ?? { conversationId: '' }
+    await gateway.store.sessions.reset(conversationId, Date.now())
+    const body = { prompt: steps({ hold: 'go' }), session_id: sessionId }
+    const answers = await Promise.all([1, 2, 3, 4].map(() => ask('POST', '/projects/site/execute', body)))
+    const messages = await Promise.all(answers.map((answer) => gateway.store.inbox.get(answer.body.command_id)))
+    release('go')
+    for (const answer of answers) await commandIn(ask, answer.body.command_id, 'answered')
+    expect([
+      answers.map(({ status }) => status),
+      new Set(messages.map((message) => message?.conversationId)).size,
+      journal().map((entry) => [entry.sessionId, entry.isResumed]),
+    ]).toEqual([[202, 202, 202, 202], 1, [false, true, true, true, true].map((isResumed) => [sessionId, isResumed])])
+  })
+})
+
+async function openPostgresStage(): Promise<Stage> {
+  const { url, drop } = await createDatabase()
+  onTestFinished(drop)
+  return openStage({ databaseUrl: url })
+}
