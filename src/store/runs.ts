@@ -177,6 +177,18 @@ export class Runs {
       .execute()
   }
 
+  /** The conversations in which runs of an agent ended in a session. */
+  async conversationsIn({ backend, sessionId }: { backend: string; sessionId: string }): Promise<string[]> {
+    const rows = await this.db
+      .selectFrom('runs')
+      .select('conversation_id')
+      .distinct()
+      .where('session_id', '=', sessionId)
+      .where('backend', '=', backend)
+      .execute()
+    return rows.map(({ conversation_id: id }) => id)
+  }
+
   /** Whether the latest run of a message was cut off. */
   async wasInterrupted(messageId: string): Promise<boolean> {
     const row = await this.db

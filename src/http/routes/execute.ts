@@ -16,7 +16,9 @@ import { millisecondsOf, modelSchema, projectParams, timeoutSchema, toolsSchema 
 import { submitCommand } from './submit-command.js'
 
 // Of any agent: what one takes for a session of its own is judged by its backend.
-const sessionIdSchema = z.string().regex(/^[A-Za-z0-9][\w.:-]{0,127}$/, 'invalid session_id')
+const sessionIdSchema = z
+  .string()
+  .regex(/^[A-Za-z0-9][\w.:-]{0,127}$/, 'invalid session_id: letters, digits and . _ : - alone')
 
 export const streamIdSchema = z
   .string()
@@ -42,7 +44,9 @@ export const executeBodySchema = z.strictObject({
     .max(1_000_000)
     .refine((prompt) => prompt.trim() !== '', PROMPT_REQUIRED),
   model: modelSchema.optional(),
-  session_id: sessionIdSchema.optional().describe('A session to go on in; left out, a new one begins.'),
+  session_id: sessionIdSchema
+    .optional()
+    .describe('A session of this project and its agent to go on in; left out, a new one begins.'),
   allowed_tools: toolsSchema.optional(),
   ...common,
 })

@@ -6,6 +6,7 @@ import type { MessageOptions } from '../../channels/types.js'
 import { askedText } from '../../conversation/conversation-commands.js'
 import { GatewayError } from '../../errors.js'
 import { chooseAgent } from '../../runtime/agent-choice.js'
+import type { Conversation } from '../../store/conversations.js'
 import type { ProjectRecord } from '../../store/projects.js'
 import type { Session } from '../../store/sessions.js'
 import type { Store, Tables } from '../../store/store.js'
@@ -107,15 +108,19 @@ async function addressOfSession(
   project: ProjectRecord,
   store: Store,
 ): Promise<string> {
-  const ids = await store.sessions.conversationsIn({ backend, sessionId })
-  const found = await Promise.all(ids.map((id) => store.conversations.get(id)))
-  const conversations = found.filter((conversation) => conversation !== undefined)
-  const own = conversations.find((conversation) => isIn(project, conversation))
+  const current = await conversationsOf(await store.sessions.conversationsIn({ backend, sessionId }), store)
+  const own = current.find((conversation) => isIn(project, conversation))
   if (own) return own.address
-  // Whoever may use one project must not read along in another, nor in one that had its id before.
-  if (conversations.some(({ projectId, channel }) => projectId !== project.id || channel === HTTP_CHANNEL)) {
+  // Whoever may use one project must not read along in another, nor in one that had its id before, nor in what the
+  // operator says to the agent elsewhere.
+  const earlier = await conversationsOf(await store.runs.conversationsIn({ backend, sessionId }), store)
+  const all = [...current, ...earlier]
+  const isOurs = ({ channel, address, projectId }: Conversation): boolean =>
+    channel === HTTP_CHANNEL ? isIn(project, { channel, address }) : projectId === project.id
+  if (all.length === 0 || !all.every(isOurs)) {
     const advice = 'Leave session_id out to begin a new one.'
-    throw new GatewayError('not_found', `There is no session ${sessionId} in the project ${project.id}. ${advice}`)
+    const message = `There is no session ${sessionId} of ${backend} in the project ${project.id}.`
+    throw new GatewayError('not_found', `${message} ${advice}`)
   }
   // The same for all who ask at once: else two agents would work in one session.
   for (let count = 1; ; count++) {
@@ -125,4 +130,12 @@ async function addressOfSession(
     // One that has gone on in another session stays there.
     if ((await store.sessions.get(conversation.id))?.sessionId === sessionId) return address
   }
+}
+
+async function conversationsOf(
+  ids: string[],
+  { conversations }: Pick<Store, 'conversations'>,
+): Promise<Conversation[]> {
+  const found = await Promise.all(ids.map((id) => conversations.get(id)))
+  return found.filter((conversation) => conversation !== undefined)
 }

@@ -2,6 +2,7 @@ import { type Kysely, type Migration, sql } from 'kysely'
 
 const STATEMENTS = [
   'alter table runs add column metadata text',
+  'create index runs_of_session on runs (session_id) where session_id is not null',
   'alter table messages add column retried_after bigint',
 
   // The commands of those that are there are found by their id.

@@ -103,6 +103,22 @@ it('refuses a session of another project', async () => {
   expect([answer.status, answer.body.error.code]).toEqual([404, 'not_found'])
 })
 
+it('refuses a session that another project has had, and one that nobody knows', async () => {
+  const { ask, gateway } = await openStage()
+  const first = await ask('POST', '/projects/site/execute', { prompt: 'one' })
+  const { session_id: sessionId } = await commandIn(ask, first.body.command_id, 'answered')
+  const { conversationId } = (await gateway.store.inbox.get(first.body.command_id)) ?? { conversationId: '' }
+  await gateway.store.sessions.reset(conversationId, Date.now())
+  const answers = [
+    await ask('POST', '/projects/shop/execute', { prompt: 'two', session_id: sessionId }),
+    await ask('POST', '/projects/shop/execute', { prompt: 'two', session_id: 'nobodys' }),
+  ]
+  expect(answers.map(({ status, body }) => [status, body.error.code])).toEqual([
+    [404, 'not_found'],
+    [404, 'not_found'],
+  ])
+})
+
 it('takes a command once under one Idempotency-Key', async () => {
   const { ask, journal } = await openStage()
   const again = (): ReturnType<typeof ask> =>
