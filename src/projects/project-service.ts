@@ -149,6 +149,8 @@ export class ProjectService {
     const { directory } = project
     if (deletesFiles) await this.#requireDeletable(project)
     await store.transaction(async (tables) => {
+      // Else a command could be taken between the count and the end.
+      await tables.projects.hold(id, 'removal')
       const open = await tables.projects.countOpenMessages(id)
       if (open > 0) {
         const messages = open === 1 ? 'message of it waits or is' : 'messages of it wait or are'

@@ -1,4 +1,5 @@
 import { type Kysely, sql } from 'kysely'
+import type { Engine } from './engine.js'
 import type { ProjectSource, Schema } from './schema.js'
 
 /** A directory with its agent; what is left out comes from the configuration. */
@@ -38,7 +39,10 @@ export interface ProjectSettings {
 }
 
 export class Projects {
-  constructor(private readonly db: Kysely<Schema>) {}
+  constructor(
+    private readonly db: Kysely<Schema>,
+    private readonly engine: Pick<Engine, 'locksRows'>,
+  ) {}
 
   /** Makes it, or changes it. */
   async put(project: Project, source: ProjectSource, now: number): Promise<void> {
@@ -94,6 +98,14 @@ export class Projects {
 
   async get(id: string): Promise<ProjectRecord | undefined> {
     const row = await this.db.selectFrom('projects').selectAll().where('id', '=', id).executeTakeFirst()
+    return row && toProject(row)
+  }
+
+  /** As `get`; until we commit it is not removed or, for who is to do that, not used either. */
+  async hold(id: string, forWhat: 'use' | 'removal'): Promise<ProjectRecord | undefined> {
+    let query = this.db.selectFrom('projects').selectAll().where('id', '=', id)
+    if (this.engine.locksRows) query = forWhat === 'use' ? query.forShare() : query.forUpdate()
+    const row = await query.executeTakeFirst()
     return row && toProject(row)
   }
 

@@ -105,7 +105,7 @@ export function storeOn(engine: Engine, onQuery?: OnQuery): Store & { db: Kysely
 
 function tablesOn(db: Kysely<Schema>, engine: Engine): Tables {
   return {
-    projects: new Projects(db),
+    projects: new Projects(db, engine),
     conversations: new Conversations(db),
     inbox: new Inbox(db, engine),
     runs: new Runs(db, engine),

@@ -51,6 +51,9 @@ export async function submitCommand(command: NewCommand, dependencies: Dependenc
   const message = { address, projectId: project.id, platformId, author, text, options }
   const acceptance = await gateway.hostOf(HTTP_CHANNEL).onMessage(message, async (tables, taken, problem) => {
     const { id, conversationId, seq } = taken
+    if ((await tables.projects.hold(project.id, 'use'))?.instance !== project.instance) {
+      throw new GatewayError('not_found', `The project ${project.id} was removed meanwhile.`)
+    }
     // Kept as refused it would stay so under its key.
     if (problem !== undefined) throw new GatewayError('too_many', problem)
     if (options.sessionId !== undefined && seq === 1) {

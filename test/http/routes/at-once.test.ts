@@ -20,6 +20,20 @@ describe.skipIf(postgresUrl() === undefined)('requests at once on PostgreSQL', (
       journal().map((entry) => [entry.sessionId, entry.isResumed]),
     ]).toEqual([[202, 202, 202, 202], 1, [false, true, true, true, true].map((isResumed) => [sessionId, isResumed])])
   })
+
+  it('do not remove a project under a command that is taken', async () => {
+    const { ask } = await openPostgresStage()
+    for (let round = 0; round < 10; round++) {
+      const id = `round-${round}`
+      await ask('POST', '/projects', { id, template: 'empty' })
+      const [taken, removed] = await Promise.all([
+        ask('POST', `/projects/${id}/shell`, { command: ['sleep', '1000'] }),
+        ask('DELETE', `/projects/${id}`),
+      ])
+      expect(['202 409', '404 204']).toContain(`${taken.status} ${removed.status}`)
+      if (taken.status === 202) await ask('POST', `/projects/${id}/commands/${taken.body.command_id}/cancel`)
+    }
+  })
 })
 
 async function openPostgresStage(): Promise<Stage> {
