@@ -43,6 +43,8 @@ export interface MessageOptions {
   metadata?: Record<string, string>
   /** A name for the stream of its events. */
   streamId?: string
+  /** Of the project it was asked of: another that has its id since is none of its. */
+  projectInstance?: string
   /** A command to run instead of an agent: an executable and its arguments. */
   command?: string[]
 }

@@ -136,8 +136,7 @@ export class Queue {
       const message = await tables.inbox.get(claim.messageId)
       const conversation = await tables.conversations.get(claim.conversationId)
       if (!message || !conversation) throw new Error(`The job ${claim.messageId} has no message`)
-      const project =
-        conversation.projectId === undefined ? undefined : await tables.projects.get(conversation.projectId)
+      const project = await projectOf(tables, conversation, message)
       const wasInterrupted = claim.fence > 1 && (await tables.runs.wasInterrupted(claim.messageId))
       return { claim, claimedAt: at, message, conversation, ...(project && { project }), wasInterrupted }
     })
@@ -245,7 +244,11 @@ export class Queue {
     return outcome
   }
 
-  /** Takes up a dead letter, or sends a reply again that could not be delivered. */
+  /**
+   * Takes up a dead letter, or sends a reply again that could not be delivered.
+   *
+   * Contract: throws `conflict` for a command that may have been done in part, and for one of a removed project.
+   */
   async retry(id: string): Promise<'message' | 'reply'> {
     const { now, replyExpiryMs } = this.options
     return this.store.transaction(async (tables) => {
@@ -258,6 +261,7 @@ export class Queue {
       }
       const { message, seq } = await this.#lockMessage(tables, id, at)
       if (message.state !== 'failed') throw notWaiting(id, `it is ${message.state}`)
+      await requireRepeatable(tables, message)
       const end = 1 + (await tables.runs.lastNumber(id))
       await tables.inbox.reopen(message, seq, end, at)
       return 'message'
@@ -305,6 +309,28 @@ async function duplicate(tables: Tables, channel: string, platformId: string): P
   const message = await tables.inbox.findByPlatformId(channel, platformId)
   if (!message) throw new Error(`The message ${platformId} of ${channel} is neither new nor there`)
   return { status: 'duplicate', messageId: message.id, conversationId: message.conversationId }
+}
+
+async function projectOf(
+  { projects }: Tables,
+  { projectId }: Conversation,
+  { options: { projectInstance } = {} }: Message,
+): Promise<Project | undefined> {
+  const project = projectId === undefined ? undefined : await projects.get(projectId)
+  return projectInstance === undefined || project?.instance === projectInstance ? project : undefined
+}
+
+async function requireRepeatable(tables: Tables, message: Message): Promise<void> {
+  const { id, conversationId, options = {} } = message
+  if (options.command && (await tables.runs.wasInterrupted(id))) {
+    const advice = 'Look what is done already, then send it as a new command.'
+    throw new GatewayError('conflict', `${id} was cut off while it ran, and is not run twice. ${advice}`)
+  }
+  const conversation = await tables.conversations.get(conversationId)
+  if (options.projectInstance === undefined || conversation?.projectId === undefined) return
+  await tables.projects.hold(conversation.projectId, 'use')
+  if (await projectOf(tables, conversation, message)) return
+  throw new GatewayError('conflict', `The project of ${id} was removed. Drop it, or send it to another project.`)
 }
 
 function problemOf(text: string): string | undefined {

@@ -83,6 +83,8 @@ it('does not run a command again that the end of the gateway has cut off', async
     name: 'complete',
     data: { status: 'failed', error: expect.stringContaining('cut off') },
   })
+  const retried = await second.api.call('POST', `/queue/${String(body['command_id'])}/retry`)
+  expect([retried.status, retried.body['error']]).toMatchObject([409, { code: 'conflict' }])
   expect([readFileSync(join(place.site, 'ran'), 'utf8'), livingProcesses(place.site)]).toEqual(['x', []])
 })
 

@@ -36,7 +36,8 @@ type Dependencies = Pick<ServiceDependencies, 'config' | 'gateway' | 'now' | 'ne
 /** Contract: when it settles the command is on disk. Throws `conflict` for a key or a stream_id of another command. */
 export async function submitCommand(command: NewCommand, dependencies: Dependencies): Promise<SubmittedCommand> {
   const { config, gateway, now, newId } = dependencies
-  const { project, options, author, idempotencyKey: key } = command
+  const { project, author, idempotencyKey: key } = command
+  const options = { ...command.options, projectInstance: project.instance }
   const platformId = key === undefined ? `${project.instance}:${newId()}` : `${project.instance}:key:${key}`
   const text = askedText(command.text.replaceAll('\0', ''))
   if (key !== undefined) {

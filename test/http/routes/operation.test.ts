@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { commandIn, openStage, steps } from './stage.js'
+import { commandIn, journal, openStage, steps, until } from './stage.js'
 
 it('lists the agents with version, availability and abilities', async () => {
   const { ask } = await openStage()
@@ -238,4 +238,27 @@ it('refuses an agent that is not there as the one of new projects', async () => 
   const answer = await ask('PUT', '/agents/default', { agent_provider: 'gemini' })
   const { body } = await ask('GET', '/agents/default')
   expect([answer.status, answer.body.error.code, body.agent_provider]).toEqual([503, 'backend_missing', 'claudecode'])
+})
+
+it('does not take up a dead letter of a removed project in another that has its id', async () => {
+  const { ask, directory } = await openStage()
+  const make = (): ReturnType<typeof ask> => ask('POST', '/projects', { id: 'client', template: 'empty' })
+  await make()
+  const prompt = steps({ fail: 'Invalid API key · Please run /login' })
+  const { body } = await ask('POST', '/projects/client/execute', { prompt })
+  await until(async () => (await ask('GET', `/queue/${body.command_id}`)).body.state === 'failed')
+  await ask('DELETE', '/projects/client?delete_files=true')
+  const answers = [await ask('POST', `/queue/${body.command_id}/retry`)]
+  await make()
+  answers.push(await ask('POST', `/queue/${body.command_id}/retry`))
+  expect([
+    answers.map(({ status, body: { error } }) => [status, error.code]),
+    journal(join(directory, 'roots/client')),
+  ]).toEqual([
+    [
+      [409, 'conflict'],
+      [409, 'conflict'],
+    ],
+    [],
+  ])
 })
