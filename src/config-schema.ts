@@ -207,6 +207,9 @@ export const settingsSchema = z.strictObject({
   maxQueueDepth: whole(1, 1_000_000)
     .default(100)
     .describe('How many messages of one conversation may wait; further ones are refused.'),
+  maxWaitingCommands: whole(1, 1_000_000)
+    .default(100)
+    .describe('How many commands of one project, which came over HTTP, may wait; further ones are refused.'),
   replyExpiryMs: whole(1, LONGEST_AGE_MS)
     .default(900_000)
     .describe('A reply that could not be delivered for so many milliseconds is kept as undelivered.'),
@@ -308,6 +311,7 @@ export const VARIABLES: Record<
   databaseUrl: { name: 'DATABASE_URL', read: asText },
   maxConcurrentQueries: { name: 'MAX_CONCURRENT_QUERIES', read: asNumber },
   maxQueueDepth: { name: 'MAX_QUEUE_DEPTH', read: asNumber },
+  maxWaitingCommands: { name: 'MAX_WAITING_COMMANDS', read: asNumber },
   replyExpiryMs: { name: 'REPLY_EXPIRY_MS', read: asNumber },
   sessionIdleMs: { name: 'SESSION_IDLE_MS', read: asNumber },
   leaseMs: { name: 'LEASE_MS', read: asNumber },

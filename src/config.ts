@@ -39,6 +39,8 @@ export interface GatewayConfig {
   maxConcurrentQueries: number
   /** Of one conversation. */
   maxQueueDepth: number
+  /** Of one project, over HTTP. */
+  maxWaitingCommands: number
   replyExpiryMs: number
   /** 0 for never. */
   sessionIdleMs: number

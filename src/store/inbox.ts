@@ -458,6 +458,19 @@ export class Inbox {
     return (await query.execute()).map(({ id }) => id)
   }
 
+  /** How many messages wait in conversations whose address begins so. */
+  async countWaitingUnder(channel: string, prefix: string): Promise<number> {
+    const { count } = await this.db
+      .selectFrom('jobs')
+      .innerJoin('conversations', 'conversations.id', 'jobs.conversation_id')
+      .select(({ fn }) => fn.countAll<number>().as('count'))
+      .where('jobs.channel', '=', channel)
+      .where('jobs.state', '<>', 'active')
+      .where(sql`substr(conversations.address, 1, ${prefix.length})`, '=', prefix)
+      .executeTakeFirstOrThrow()
+    return count
+  }
+
   /** How many messages wait, are worked on, or have failed. */
   async countByState(): Promise<Record<JobState | 'failed', number>> {
     const open = await this.db

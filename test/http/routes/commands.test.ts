@@ -97,6 +97,26 @@ it('refuses a command of a session in which too many wait', async () => {
   expect([refused.status, refused.body.error.code, again.status]).toEqual([429, 'too_many', 202])
 })
 
+it('refuses a command of a project in which too many wait, and takes it later', async () => {
+  const { ask, release } = await openStage({ maxWaitingCommands: 2, maxConcurrentQueries: 1 })
+  const send = (project: string, prompt: string): ReturnType<typeof ask> =>
+    ask('POST', `/projects/${project}/execute`, { prompt }, { 'idempotency-key': prompt })
+  const busy = await send('site', steps({ hold: 'busy' }))
+  await commandIn(ask, busy.body.command_id, 'running')
+  const answers = [await send('site', 'one'), await send('site', 'two'), await send('site', 'three')]
+  answers.push(await send('site', 'one'), await send('shop', 'four'))
+  release('busy')
+  const later = await until(async () => {
+    const answer = await send('site', 'three')
+    return answer.status !== 429 && answer
+  })
+  expect([answers.map(({ status }) => status), answers[2]?.body.error.code, later.status]).toEqual([
+    [202, 202, 429, 202, 202],
+    'too_many',
+    202,
+  ])
+})
+
 it('streams the events of a command, and replays them after an id', async () => {
   const { ask } = await openStage()
   const { body } = await ask('POST', '/projects/site/execute', { prompt: steps({ tool: 'Bash' }, { text: 'Hi' }) })
