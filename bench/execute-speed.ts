@@ -16,7 +16,7 @@ const CONNECTIONS = 16
 const REQUESTS = 400
 const ROUND_MS = 800
 const LIMIT_MS = 20_000
-/** Of a route that makes one commit of one row. A command is nine statements and two commits. */
+/** Of a route that makes one commit of one row. A command is twelve statements and two commits. */
 const SHARE_GOAL = 0.05
 
 /** Keeps the only place there is, so that what is measured is taking commands and not working on them. */

@@ -45,6 +45,7 @@ export async function startBenchService(agent: string, databaseUrl?: string): Pr
       WORKING_DIR: home,
       HTTP_PORT: '0',
       MAX_CONCURRENT_QUERIES: '1',
+      MAX_WAITING_COMMANDS: '1000000',
       DRAIN_TIMEOUT_MS: '0',
       ...(databaseUrl !== undefined && { DATABASE_URL: databaseUrl }),
     }

@@ -458,17 +458,21 @@ export class Inbox {
     return (await query.execute()).map(({ id }) => id)
   }
 
-  /** How many messages wait in conversations whose address begins so. */
-  async countWaitingUnder(channel: string, prefix: string): Promise<number> {
-    const { count } = await this.db
+  /** Whether so many messages wait in conversations whose address begins so. */
+  async haveWaitingUnder(channel: string, prefix: string, count: number): Promise<boolean> {
+    const waiting = this.db
       .selectFrom('jobs')
-      .innerJoin('conversations', 'conversations.id', 'jobs.conversation_id')
-      .select(({ fn }) => fn.countAll<number>().as('count'))
+      .select('jobs.message_id')
       .where('jobs.channel', '=', channel)
       .where('jobs.state', '<>', 'active')
+      .limit(1)
+      .offset(count - 1)
+    // Mostly there are not so many in all, and whose they are need not be looked up.
+    if (!(await waiting.executeTakeFirst())) return false
+    const theirs = waiting
+      .innerJoin('conversations', 'conversations.id', 'jobs.conversation_id')
       .where(sql`substr(conversations.address, 1, ${prefix.length})`, '=', prefix)
-      .executeTakeFirstOrThrow()
-    return count
+    return (await theirs.executeTakeFirst()) !== undefined
   }
 
   /** How many messages wait, are worked on, or have failed. */

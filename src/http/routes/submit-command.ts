@@ -55,11 +55,10 @@ export async function submitCommand(command: NewCommand, dependencies: Dependenc
     if ((await tables.projects.hold(project.id, 'use'))?.instance !== project.instance) {
       throw new GatewayError('not_found', `The project ${project.id} was removed meanwhile.`)
     }
-    const waiting = await tables.inbox.countWaitingUnder(HTTP_CHANNEL, addressIn(project, ''))
-    if (waiting >= config.maxWaitingCommands) {
-      const advice = 'Send it again when some of them are done.'
-      const message = `${waiting} commands wait in the project ${project.id} already, as many as may. ${advice}`
-      throw new GatewayError('too_many', message)
+    if (await tables.inbox.haveWaitingUnder(HTTP_CHANNEL, addressIn(project, ''), config.maxWaitingCommands)) {
+      const count = config.maxWaitingCommands
+      const message = `${count === 1 ? '1 command waits' : `${count} commands wait`} in the project ${project.id} already.`
+      throw new GatewayError('too_many', `${message} Send it again when some are done.`)
     }
     // Kept as refused it would stay so under its key.
     if (problem !== undefined) throw new GatewayError('too_many', problem)
