@@ -91,7 +91,7 @@ export class Queue {
       const rule = `must have 1 to ${MAX_NAME_CHARACTERS} characters each`
       throw new GatewayError('request_invalid', `The address, the id and the author of a message ${rule}.`)
     }
-    const text = withoutNul(incoming.text)
+    const text = storableText(incoming.text)
     const invalid = objection ?? problemOf(text)
     return this.store.transaction(async (tables) => {
       const at = now()
@@ -204,7 +204,7 @@ export class Queue {
 
   /** Changes the text of a message that waits. Contract: one that would be refused as a new message stays as it is. */
   async edit(channel: string, platformId: string, newText: string): Promise<'changed' | 'late' | 'unknown'> {
-    const text = withoutNul(newText)
+    const text = storableText(newText)
     return this.store.transaction(async (tables) => {
       const found = await tables.inbox.findByPlatformId(channel, platformId)
       if (!found) return 'unknown'
@@ -348,7 +348,7 @@ function notWaiting(id: string, state: string): GatewayError {
   return new GatewayError('request_invalid', `${id} cannot be tried again: ${state}, not failed.`)
 }
 
-/** Before it is judged: the store has no place for it. */
-function withoutNul(text: string): string {
-  return text.replaceAll('\0', '')
+/** A text as the store gives it back: it has no place for NUL, nor for half a character. */
+export function storableText(text: string): string {
+  return text.replaceAll('\0', '').replaceAll(/\p{Surrogate}/gu, '\uFFFD')
 }

@@ -6,6 +6,7 @@ import type { MessageOptions } from '../../channels/types.js'
 import { askedText } from '../../conversation/conversation-commands.js'
 import { GatewayError } from '../../errors.js'
 import { chooseAgent } from '../../runtime/agent-choice.js'
+import { storableText } from '../../queue/queue.js'
 import type { Conversation } from '../../store/conversations.js'
 import type { ProjectRecord } from '../../store/projects.js'
 import type { Session } from '../../store/sessions.js'
@@ -39,7 +40,7 @@ export async function submitCommand(command: NewCommand, dependencies: Dependenc
   const { project, author, idempotencyKey: key } = command
   const options = { ...command.options, projectInstance: project.instance }
   const platformId = key === undefined ? `${project.instance}:${newId()}` : `${project.instance}:key:${key}`
-  const text = askedText(command.text.replaceAll('\0', ''))
+  const text = askedText(storableText(command.text))
   if (key !== undefined) {
     const earlier = await earlierCommand(platformId, { text, options }, dependencies)
     if (earlier) return earlier

@@ -140,6 +140,16 @@ it.each([{ prompt: 'another' }, { prompt: 'once', model: 'opus' }, { prompt: 'on
   },
 )
 
+it('knows a prompt again that holds what cannot be kept', async () => {
+  const { ask } = await openStage()
+  const send = (): ReturnType<typeof ask> =>
+    ask('POST', '/projects/site/execute', { prompt: 'a \ud800 b\0' }, { 'idempotency-key': 'key-1' })
+  const first = await send()
+  const second = await send()
+  const { prompt } = await commandIn(ask, first.body.command_id, 'answered')
+  expect([second.status, second.body.command_id, prompt]).toEqual([202, first.body.command_id, 'a \ufffd b'])
+})
+
 it('keeps the keys of two projects apart', async () => {
   const { ask } = await openStage()
   const first = await ask('POST', '/projects/site/execute', { prompt: 'once' }, { 'idempotency-key': 'key-1' })
