@@ -1,6 +1,9 @@
 import type { AgentEvent } from '../backends/types.js'
 import type { MessageState } from '../store/schema.js'
 
+/** Why there is no answer to a message that was taken out. */
+export const DROPPED = 'It was taken out of the queue before it was done.'
+
 /** The last word on a message, after everything its agents did. */
 export interface FinalEvent {
   type: 'final'

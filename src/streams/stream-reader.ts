@@ -12,7 +12,7 @@ import type { AgentEvent } from '../backends/types.js'
 import { GatewayError } from '../errors.js'
 import type { Inbox, Message } from '../store/inbox.js'
 import type { RecordedEvent, RunRecord, Runs } from '../store/runs.js'
-import type { FinalEvent, NumberedEvent } from './numbered-event.js'
+import { DROPPED, type FinalEvent, type NumberedEvent } from './numbered-event.js'
 
 /** The part of a store that streams are read from. */
 export interface EventStore {
@@ -120,6 +120,7 @@ function finalOf(
   number: number,
 ): NumberedEvent {
   const { exitCode, durationMs, sessionId = run?.sessionId } = run?.result ?? {}
+  const error = message.problem ?? (status === 'dropped' ? DROPPED : undefined)
   const event: FinalEvent = {
     type: 'final',
     timestamp: message.finishedAt ?? message.receivedAt,
@@ -128,7 +129,7 @@ function finalOf(
     durationMs: durationMs ?? (run?.endedAt === undefined ? 0 : run.endedAt - run.startedAt),
     ...(sessionId !== undefined && { sessionId }),
     ...(run && { backend: run.backend }),
-    ...(message.problem !== undefined && { error: message.problem }),
+    ...(error !== undefined && { error }),
   }
   return { number, event }
 }

@@ -293,7 +293,8 @@ describe('the numbers of a message', () => {
   it('are one alone of a message that nobody worked on', async () => {
     const stage = await setup()
     await stage.writer.drop()
-    const event = { type: 'final', status: 'dropped', exitCode: 1, durationMs: 0, timestamp: expect.any(Number) }
+    const error = 'It was taken out of the queue before it was done.'
+    const event = { type: 'final', status: 'dropped', exitCode: 1, durationMs: 0, timestamp: expect.any(Number), error }
     expect(await stage.all()).toEqual([{ number: 1, event }])
   })
 

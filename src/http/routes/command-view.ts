@@ -4,6 +4,7 @@ import { commandRunner } from '../../runtime/command-runtime.js'
 import type { Message } from '../../store/inbox.js'
 import type { RunRecord } from '../../store/runs.js'
 import type { Store } from '../../store/store.js'
+import { DROPPED } from '../../streams/numbered-event.js'
 import { runnerName } from '../provider-names.js'
 import type { CommandRecord } from './command-records.js'
 import { isoTime, timeSchema, usageSchema, usageView } from './schemas.js'
@@ -141,5 +142,6 @@ function errorOf(message: Message, run: RunRecord | undefined): z.output<typeof 
   const failure = run?.result?.failure
   if (message.state === 'open' || message.state === 'answered') return null
   if (failure) return { reason: failure.reason, message: failure.message }
-  return message.problem === undefined ? null : { reason: null, message: message.problem }
+  const problem = message.problem ?? (message.state === 'dropped' ? DROPPED : undefined)
+  return problem === undefined ? null : { reason: null, message: problem }
 }

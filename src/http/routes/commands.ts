@@ -27,7 +27,7 @@ export const cancelledSchema = z.object({
   outcome: z
     .enum(['stopped', 'dropped', 'asked', 'finished'])
     .describe(
-      '`stopped`: nothing of it is alive; `dropped`: it had not begun; `asked`: another gateway works on it and stops soon; `finished`: it had ended before.',
+      '`stopped`: nothing of it is alive; `dropped`: nobody worked on it, and nobody will; `asked`: another gateway works on it and stops soon; `finished`: it had ended before.',
     ),
 })
 

@@ -76,6 +76,12 @@ it('takes a command out that waits behind another of its session', async () => {
   await commandIn(ask, second.body.command_id, 'answered')
   expect([body.outcome, journal().length]).toEqual(['dropped', 2])
   expect(namesOf(events.text)).toEqual(['complete'])
+  const dropped = await ask('GET', `/projects/site/commands/${third.body.command_id}`)
+  expect(dropped.body).toMatchObject({
+    state: 'dropped',
+    agent_provider: 'claudecode',
+    error: { reason: null, message: expect.stringContaining('taken out') },
+  })
 })
 
 it('refuses a command of a session in which too many wait', async () => {
