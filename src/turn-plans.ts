@@ -11,7 +11,7 @@ import { GatewayError } from './errors.js'
 import type { Work } from './queue/queue.js'
 import type { TurnPlan } from './queue/worker.js'
 import { chooseAgent } from './runtime/agent-choice.js'
-import type { AgentRuntime } from './runtime/agent-runtime.js'
+import type { AgentRuntime, TurnListener } from './runtime/agent-runtime.js'
 import { commandRunner, type CommandRuntime } from './runtime/command-runtime.js'
 import { limitTime, limitTurn } from './runtime/turn-limits.js'
 import type { Project } from './store/projects.js'
@@ -37,7 +37,9 @@ export function planTurn(
   const runtime = runtimes.get(backend)
   const agent = agents.get(backend)
   if (!runtime || !agent) throw new GatewayError('backend_unknown', `The agent ${backend} is not there.`)
-  const limits = limitTurn(options, project, config, agent.capabilities())
+  const capabilities = agent.capabilities()
+  const limits = limitTurn(options, project, config, capabilities)
+  const isUnrestricted = !limits.allowedTools && config.allowedTools.length > 0 && !capabilities.supportsToolControl
   const directory = project?.directory ?? config.workingDir
   const canSendFiles = channels.some(({ name: channel, takesFiles }) => channel === conversation.channel && takesFiles)
   return {
@@ -63,8 +65,21 @@ export function planTurn(
           ...(project?.maxTurns !== undefined && { maxTurns: project.maxTurns }),
         },
         signal,
-        listener,
+        isUnrestricted ? withNotice(listener, UNRESTRICTED) : listener,
       ),
+  }
+}
+
+const UNRESTRICTED = 'ALLOWED_TOOLS does not hold here: this agent cannot be restricted to tools.'
+
+/** After the beginning, which comes first in every stream. */
+function withNotice(listener: TurnListener, content: string): TurnListener {
+  return {
+    ...listener,
+    onEvent: (event) => {
+      listener.onEvent(event)
+      if (event.type === 'started') listener.onEvent({ type: 'notice', content, timestamp: event.timestamp })
+    },
   }
 }
 

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { type AnswerBody, commandIn, journal, openStage, steps, until } from './stage.js'
@@ -235,6 +235,21 @@ it('refuses tools for an agent that cannot be restricted to them', async () => {
     400,
     { code: 'request_invalid', message: expect.stringContaining('codex cannot be restricted to tools') },
   ])
+})
+
+it('says in the stream that ALLOWED_TOOLS does not hold for an agent that cannot be restricted to tools', async () => {
+  const { ask, directory } = await openStage({ allowedTools: ['Read'] })
+  const lines = [
+    { type: 'thread.started', thread_id: '0199a213-81c0-7800-8aa1-bbab2a035a53' },
+    { type: 'item.completed', item: { id: 'item_0', type: 'agent_message', text: 'Done' } },
+    { type: 'turn.completed', usage: { input_tokens: 1, cached_input_tokens: 0, output_tokens: 1 } },
+  ]
+  const script = `#!/bin/sh\n${lines.map((line) => `echo '${JSON.stringify(line)}'`).join('\n')}\n`
+  writeFileSync(join(directory, 'bin/codex'), script)
+  await ask('PATCH', '/projects/shop', { agent_provider: 'codex' })
+  const { body } = await ask('POST', '/projects/shop/execute', { prompt: 'x' })
+  const { text: events } = await ask('GET', body.stream_url)
+  expect(events).toMatch(/event: started\n[^]*event: notice\ndata: .*ALLOWED_TOOLS does not hold/)
 })
 
 it('does not run an agent that cannot hold the limits that the configuration file gives to its project', async () => {
