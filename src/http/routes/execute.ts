@@ -2,10 +2,8 @@ import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { resolveBackendName } from '../../backends/registry.js'
 import type { MessageOptions } from '../../channels/types.js'
-import { GatewayError } from '../../errors.js'
 import { chooseAgent } from '../../runtime/agent-choice.js'
 import { commandRunner } from '../../runtime/command-runtime.js'
-import { limitTurn } from '../../runtime/turn-limits.js'
 import type { Conversation } from '../../store/conversations.js'
 import type { Project } from '../../store/projects.js'
 import type { App, ServiceDependencies } from '../dependencies.js'
@@ -156,7 +154,6 @@ export function registerExecuteRoutes(app: App, dependencies: ServiceDependencie
     { text, options, action }: Asked,
   ): Promise<Submitted> {
     const project = await projects.get(request.params.id)
-    if (!options.command) requireWithinLimits(project, options)
     const key = request.headers['idempotency-key']
     const { id, conversationId, isNew } = await submitCommand(
       { project, text, options, author: callerOf(request).name, ...(key !== undefined && { idempotencyKey: key }) },
@@ -169,14 +166,6 @@ export function registerExecuteRoutes(app: App, dependencies: ServiceDependencie
       session_id: options.sessionId ?? null,
       agent_provider: agentOf(project, options, isNew ? {} : await gateway.store.conversations.get(conversationId)),
     }
-  }
-
-  /** What the worker would find later is told now. */
-  function requireWithinLimits(project: Project, options: MessageOptions): void {
-    const backend = resolveBackendName(chooseAgent({}, project, config).backend)
-    const agent = gateway.agents.get(backend)
-    if (!agent) throw new GatewayError('backend_unknown', `The agent ${backend} is not registered.`)
-    limitTurn(options, project, config, agent.capabilities())
   }
 
   function agentOf(project: Project, { command }: MessageOptions, conversation: Partial<Conversation> = {}): string {

@@ -2,11 +2,13 @@
 
 import { resolve } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
+import { resolveBackendName } from '../../backends/registry.js'
 import type { MessageOptions } from '../../channels/types.js'
 import { askedText } from '../../conversation/conversation-commands.js'
 import { GatewayError } from '../../errors.js'
-import { chooseAgent } from '../../runtime/agent-choice.js'
 import { storableText } from '../../queue/queue.js'
+import { chooseAgent } from '../../runtime/agent-choice.js'
+import { limitTurn } from '../../runtime/turn-limits.js'
 import type { Conversation } from '../../store/conversations.js'
 import type { ProjectRecord } from '../../store/projects.js'
 import type { Session } from '../../store/sessions.js'
@@ -46,6 +48,7 @@ export async function submitCommand(command: NewCommand, dependencies: Dependenc
     if (earlier) return earlier
   }
   const { backend } = chooseAgent({}, project, config)
+  if (!options.command) requireWithinLimits(options, project, backend, dependencies)
   const address =
     options.sessionId === undefined
       ? addressIn(project, newId())
@@ -53,14 +56,8 @@ export async function submitCommand(command: NewCommand, dependencies: Dependenc
   const message = { address, projectId: project.id, platformId, author, text, options }
   const acceptance = await gateway.hostOf(HTTP_CHANNEL).onMessage(message, async (tables, taken, problem) => {
     const { id, conversationId, seq } = taken
-    if ((await tables.projects.hold(project.id, 'use'))?.instance !== project.instance) {
-      throw new GatewayError('not_found', `The project ${project.id} was removed meanwhile.`)
-    }
-    if (await tables.inbox.haveWaitingUnder(HTTP_CHANNEL, addressIn(project, ''), config.maxWaitingCommands)) {
-      const count = config.maxWaitingCommands
-      const message = `${count === 1 ? '1 command waits' : `${count} commands wait`} in the project ${project.id} already.`
-      throw new GatewayError('too_many', `${message} Send it again when some are done.`)
-    }
+    await requireProject(tables, project)
+    await requireRoom(tables, project, config.maxWaitingCommands)
     // Kept as refused it would stay so under its key.
     if (problem !== undefined) throw new GatewayError('too_many', problem)
     if (options.sessionId !== undefined && seq === 1) {
@@ -80,6 +77,19 @@ export async function submitCommand(command: NewCommand, dependencies: Dependenc
   return { id, conversationId, isNew: true }
 }
 
+/** Contract: it is not removed before the command is taken. */
+async function requireProject({ projects }: Tables, { id, instance }: ProjectRecord): Promise<void> {
+  if ((await projects.hold(id, 'use'))?.instance === instance) return
+  throw new GatewayError('not_found', `The project ${id} was removed meanwhile. GET /projects shows those there are.`)
+}
+
+async function requireRoom({ inbox }: Tables, project: ProjectRecord, maxWaiting: number): Promise<void> {
+  if (!(await inbox.haveWaitingUnder(HTTP_CHANNEL, addressIn(project, ''), maxWaiting))) return
+  const waiting = maxWaiting === 1 ? '1 command waits' : `${maxWaiting} commands wait`
+  const message = `${waiting} in the project ${project.id} already. Send it again when some are done.`
+  throw new GatewayError('too_many', message)
+}
+
 /** Under which the command of a stream is remembered. */
 export function streamName({ instance }: ProjectRecord, streamId: string): string {
   return `stream:${instance}/${streamId}`
@@ -96,6 +106,18 @@ async function nameStream(
   const advice = 'Choose another, or leave it out.'
   const message = `The stream_id ${streamId} is that of another command of the project ${project.id}. ${advice}`
   throw new GatewayError('conflict', message)
+}
+
+/** What the worker would find later is told now. */
+function requireWithinLimits(
+  options: MessageOptions,
+  project: ProjectRecord,
+  backend: string,
+  { config, gateway }: Dependencies,
+): void {
+  const agent = gateway.agents.get(resolveBackendName(backend))
+  if (!agent) throw new GatewayError('backend_unknown', `The agent ${backend} is not registered.`)
+  limitTurn(options, project, config, agent.capabilities())
 }
 
 async function earlierCommand(

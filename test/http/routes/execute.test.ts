@@ -150,6 +150,15 @@ it('knows a prompt again that holds what cannot be kept', async () => {
   expect([second.status, second.body.command_id, prompt]).toEqual([202, first.body.command_id, 'a \ufffd b'])
 })
 
+it('answers a command alike under its Idempotency-Key when its project has other tools since', async () => {
+  const { ask, gateway, site } = await openStage()
+  const send = (): ReturnType<typeof ask> =>
+    ask('POST', '/projects/site/execute', { prompt: 'x', allowed_tools: ['Bash'] }, { 'idempotency-key': 'key-1' })
+  const first = await send()
+  await gateway.store.projects.put({ id: 'site', directory: site, allowedTools: ['Read'] }, 'file', Date.now())
+  expect(await send()).toMatchObject({ status: 202, body: first.body })
+})
+
 it('keeps the keys of two projects apart', async () => {
   const { ask } = await openStage()
   const first = await ask('POST', '/projects/site/execute', { prompt: 'once' }, { 'idempotency-key': 'key-1' })
