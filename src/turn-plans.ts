@@ -58,6 +58,7 @@ export function planTurn(
           canSendFiles,
           ...(allowedTools && { allowedTools }),
           ...(timeoutMs !== undefined && { timeoutMs }),
+          ...(options.metadata && { metadata: options.metadata }),
           ...(project?.maxTurns !== undefined && { maxTurns: project.maxTurns }),
         },
         signal,

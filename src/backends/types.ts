@@ -82,6 +82,8 @@ export interface AgentRequest {
   environment?: Record<string, string>
   /** Files for this run alone, gone with it; the agent finds the path in the variable. */
   secretFiles?: SecretFile[]
+  /** What whoever asked said beside the prompt, by names of their own. No agent that is built in takes anything from it. */
+  metadata?: Record<string, string>
 }
 
 export interface SecretFile {

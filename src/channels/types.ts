@@ -37,7 +37,9 @@ export interface MessageOptions {
   model?: string
   allowedTools?: string[]
   timeoutMs?: number
-  /** Kept with the run, for whoever asked. */
+  /** The session that whoever asked wanted to go on in. */
+  sessionId?: string
+  /** What whoever asked wants to find again: with the run, in the request to the agent, in hooks. */
   metadata?: Record<string, string>
   /** A name for the stream of its events. */
   streamId?: string

@@ -53,6 +53,7 @@ export async function runsShow(
     ['state', run.state],
     ['started', new Date(run.startedAt).toISOString()],
     ['took', took(run)],
+    ...(run.metadata ? [['metadata', JSON.stringify(run.metadata)]] : []),
     ...(run.result?.usage ? [['tokens', describeUsage(run.result.usage)]] : []),
     ...(run.result?.costUsd === undefined ? [] : [['cost', `${run.result.costUsd} USD`]]),
   ].map(([name = '', value = '']) => [name, oneLine(value, Math.max(width - 14, 40))])

@@ -10,7 +10,7 @@ const AFTER_FAILURE_MS = 1_000
  * Writes the events of one run down and passes them on, numbered without gaps, once they are safe.
  *
  * The first event goes at once; what comes within the pause after it goes together, and text that belongs together
- * becomes one event. The agent is never made to wait.
+ * becomes one event. The agent is never made to wait. Of a run that has gone to somebody else only the end is passed on.
  */
 export class EventRecorder {
   #waiting: AgentEvent[] = []
@@ -57,15 +57,16 @@ export class EventRecorder {
     const events = this.#waiting.map((event, index) => ({ seq: this.#seq + index + 1, event }))
     if (events.length === 0) return
     this.#waiting = []
+    let isOurs: boolean
     try {
-      await this.runs.record(this.runId, events)
+      isOurs = await this.runs.record(this.runId, events)
     } catch (error) {
       this.#waiting = [...events.map(({ event }) => event), ...this.#waiting]
       this.#notBefore = performance.now() + AFTER_FAILURE_MS
       throw error
     }
     this.#seq += events.length
-    this.onRecorded(events)
+    this.onRecorded(isOurs ? events : events.filter(({ event }) => event.type === 'complete'))
   }
 
   #pause(): void {

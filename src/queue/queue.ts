@@ -134,14 +134,16 @@ export class Queue {
 
   /** Puts a run on record. Contract: nothing happens when the claim is `lost`. */
   async beginRun(
-    { claim }: Work,
+    { claim, message }: Work,
     run: Pick<NewRun, 'id' | 'backend' | 'model' | 'directory'>,
   ): Promise<'held' | 'cancelled' | 'lost'> {
     const { gatewayId, leaseMs, now } = this.options
     const { messageId, conversationId } = claim
+    const metadata = message.options?.metadata
+    const about = { messageId, conversationId, gatewayId, ...(metadata && { metadata }) }
     return this.store.transaction(async (tables) => {
       const state = await tables.inbox.renew(claim, now(), leaseMs)
-      if (state === 'held') await tables.runs.begin({ ...run, messageId, conversationId, gatewayId }, now())
+      if (state === 'held') await tables.runs.begin({ ...run, ...about }, now())
       return state
     })
   }
@@ -245,7 +247,8 @@ export class Queue {
       }
       const { message, seq } = await this.#lockMessage(tables, id, at)
       if (message.state !== 'failed') throw notWaiting(id, `it is ${message.state}`)
-      await tables.inbox.reopen(message, seq, at)
+      const end = 1 + (await tables.runs.lastNumber(id))
+      await tables.inbox.reopen(message, seq, end, at)
       return 'message'
     })
   }

@@ -36,6 +36,7 @@ export interface GatewayEvent {
   isUntrusted?: boolean
   environment?: Record<string, string>
   secretFiles?: SecretFile[]
+  metadata?: Record<string, string>
 }
 
 export interface EventResult {
@@ -108,7 +109,8 @@ export class AgentRuntime {
   /** As `process`, for a caller that keeps the session itself, together with what else it has to keep. */
   async runTurn(event: GatewayEvent, signal: AbortSignal, listener: TurnListener): Promise<TurnOutcome> {
     const backend = this.#backend.name()
-    const about = { conversationId: event.channelId, backend, ...(event.runId !== undefined && { runId: event.runId }) }
+    const { channelId: conversationId, runId, metadata } = event
+    const about = { conversationId, backend, ...(runId !== undefined && { runId }), ...(metadata && { metadata }) }
     this.hookManager.fire('run-started', about)
     const outcome = await this.#runWithSession(event, signal, listener)
     const { failure, durationMs } = outcome.result
@@ -152,7 +154,7 @@ export class AgentRuntime {
     listener: TurnListener,
   ): Promise<Omit<TurnOutcome, 'notes'>> {
     const { channelId, wasInterrupted, runId, model, allowedTools, timeoutMs, maxTurns } = event
-    const { isUntrusted, environment, secretFiles } = event
+    const { isUntrusted, environment, secretFiles, metadata } = event
     const isResumedWork = wasInterrupted === true && session !== undefined
     const request: AgentRequest = {
       prompt: isResumedWork ? INTERRUPTED + event.prompt : event.prompt,
@@ -169,6 +171,7 @@ export class AgentRuntime {
       ...(isUntrusted !== undefined && { isUntrusted }),
       ...(environment && { environment }),
       ...(secretFiles && { secretFiles }),
+      ...(metadata && { metadata }),
     }
     const sessionOf = (sessionId: string): Session => ({
       conversationId: channelId,

@@ -27,6 +27,8 @@ export interface NewMessage {
 export interface Message extends NewMessage {
   state: MessageState
   problem?: string
+  /** The number of the end that its stream had when it was last taken up again. */
+  retriedAfter?: number
   receivedAt: number
   finishedAt?: number
 }
@@ -310,10 +312,10 @@ export class Inbox {
   }
 
   /** Takes up a dead letter again, as if it had come now. Contract: the conversation's row is locked. */
-  async reopen(message: Message, seq: number, now: number): Promise<void> {
+  async reopen(message: Message, seq: number, retriedAfter: number, now: number): Promise<void> {
     const { fence } = await this.db
       .updateTable('messages')
-      .set({ state: 'open', problem: null, finished_at: null, seq })
+      .set({ state: 'open', problem: null, finished_at: null, seq, retried_after: retriedAfter })
       .where('id', '=', message.id)
       .returning('fence')
       .executeTakeFirstOrThrow()
@@ -505,6 +507,7 @@ function toMessage(row: Row): Message {
     ...(row.options !== null && { options: JSON.parse(row.options) as MessageOptions }),
     state: row.state,
     ...(row.problem !== null && { problem: row.problem }),
+    ...(row.retried_after !== null && { retriedAfter: row.retried_after }),
     receivedAt: row.received_at,
     ...(row.finished_at !== null && { finishedAt: row.finished_at }),
   }

@@ -1,5 +1,6 @@
 import { type Kysely, sql } from 'kysely'
 import type { AgentEvent, AgentResult, TokenUsage } from '../backends/types.js'
+import type { Engine } from './engine.js'
 import type { RunState, Schema } from './schema.js'
 
 export interface NewRun {
@@ -11,6 +12,8 @@ export interface NewRun {
   model?: string
   /** Where the agent works. */
   directory?: string
+  /** What whoever asked for it wants to find again. */
+  metadata?: Record<string, string>
 }
 
 /** One turn of an agent. */
@@ -81,11 +84,14 @@ const BEGINNING = sql<string>`substr(messages.text, 1, 400)`.as('text')
 const LATEST_TOOL_EVENTS = 20
 
 export class Runs {
-  constructor(private readonly db: Kysely<Schema>) {}
+  constructor(
+    private readonly db: Kysely<Schema>,
+    private readonly engine: Pick<Engine, 'locksRows'>,
+  ) {}
 
   async begin(run: NewRun, now: number): Promise<void> {
     const earlier = await this.#last(run.messageId, run.id)
-    const firstSeq = earlier ? earlier.first_seq + (await this.#countEvents(earlier.id)) : 0
+    const firstSeq = await this.#lastNumber(run.messageId, earlier)
     // In order also when the clock of another gateway is behind.
     const startedAt = Math.max(now, (earlier?.started_at ?? 0) + 1)
     await this.db
@@ -98,6 +104,7 @@ export class Runs {
         backend: run.backend,
         model: run.model ?? null,
         directory: run.directory ?? null,
+        metadata: run.metadata === undefined ? null : JSON.stringify(run.metadata),
         first_seq: firstSeq,
         state: 'running',
         started_at: startedAt,
@@ -107,15 +114,27 @@ export class Runs {
       .execute()
   }
 
-  async #last(
-    messageId: string,
-    except: string,
-  ): Promise<{ id: string; first_seq: number; started_at: number } | undefined> {
-    return this.db
+  /** The number of the last event of a message, or of the end after which it was taken up again. */
+  async lastNumber(messageId: string): Promise<number> {
+    return this.#lastNumber(messageId, await this.#last(messageId))
+  }
+
+  async #lastNumber(messageId: string, last: Pick<Row, 'id' | 'first_seq'> | undefined): Promise<number> {
+    const message = await this.db
+      .selectFrom('messages')
+      .select('retried_after')
+      .where('id', '=', messageId)
+      .executeTakeFirst()
+    const ofLast = last ? last.first_seq + (await this.#countEvents(last.id)) : 0
+    return Math.max(ofLast, message?.retried_after ?? 0)
+  }
+
+  async #last(messageId: string, except?: string): Promise<Pick<Row, 'id' | 'first_seq' | 'started_at'> | undefined> {
+    const runs = this.db
       .selectFrom('runs')
       .select(['id', 'first_seq', 'started_at'])
       .where('message_id', '=', messageId)
-      .where('id', '<>', except)
+    return (except === undefined ? runs : runs.where('id', '<>', except))
       .orderBy('first_seq', 'desc')
       .orderBy('started_at', 'desc')
       .limit(1)
@@ -166,22 +185,46 @@ export class Runs {
     return row?.state === 'interrupted'
   }
 
-  /** May be repeated when it is not known whether it was written. */
-  async record(runId: string, events: RecordedEvent[]): Promise<void> {
+  /**
+   * Whether the run still goes on. After the claim has gone to somebody else, which ends the run, nothing is written.
+   *
+   * Contract: may be repeated when it is not known whether it was written.
+   */
+  async record(runId: string, events: RecordedEvent[]): Promise<boolean> {
     for (let start = 0; start < events.length; start += ROWS_AT_ONCE) {
-      const rows = events
-        .slice(start, start + ROWS_AT_ONCE)
-        .map(({ seq, event }) => ({ run_id: runId, seq, type: event.type, body: JSON.stringify(event) }))
-      await this.db
-        .insertInto('events')
-        .values(rows)
-        .onConflict((conflict) =>
-          conflict
-            .columns(['run_id', 'seq'])
-            .doUpdateSet(({ ref }) => ({ type: ref('excluded.type'), body: ref('excluded.body') })),
-        )
-        .execute()
+      const isRunning = await this.#insertEvents(runId, events.slice(start, start + ROWS_AT_ONCE))
+      if (!isRunning) return false
     }
+    return true
+  }
+
+  async #insertEvents(runId: string, events: RecordedEvent[]): Promise<boolean> {
+    let running = this.db.selectFrom('runs').select('id').where('id', '=', runId).where('state', '=', 'running')
+    // Else a claim could come between this look and the events.
+    if (this.engine.locksRows) running = running.forShare()
+    const rows = events.map(({ seq, event }) => sql`(${seq}, ${event.type}, ${JSON.stringify(event)})`)
+    const values = sql<{ column1: number; column2: string; column3: string }>`(values ${sql.join(rows)})`
+    const { numInsertedOrUpdatedRows } = await this.db
+      .insertInto('events')
+      .columns(['run_id', 'seq', 'type', 'body'])
+      .expression(({ selectFrom }) =>
+        selectFrom([running.as('run'), values.as('event')])
+          .select(({ cast }) => [
+            'run.id',
+            cast('event.column1', 'integer').as('seq'),
+            'event.column2',
+            'event.column3',
+          ])
+          // Without a condition SQLite would take `on conflict` for that of a join.
+          .where('run.id', '=', runId),
+      )
+      .onConflict((conflict) =>
+        conflict
+          .columns(['run_id', 'seq'])
+          .doUpdateSet(({ ref }) => ({ type: ref('excluded.type'), body: ref('excluded.body') })),
+      )
+      .executeTakeFirstOrThrow()
+    return numInsertedOrUpdatedRows !== 0n
   }
 
   async events(runId: string, afterSeq = 0, limit?: number): Promise<RecordedEvent[]> {
@@ -379,6 +422,7 @@ function toRun(row: Row): RunRecord {
     backend: row.backend,
     ...(row.model !== null && { model: row.model }),
     ...(row.directory !== null && { directory: row.directory }),
+    ...(row.metadata !== null && { metadata: JSON.parse(row.metadata) as Record<string, string> }),
     ...(row.session_id !== null && { sessionId: row.session_id }),
     firstSeq: row.first_seq,
     state: row.state,

@@ -80,6 +80,8 @@ interface MessageRow {
   problem: string | null
   /** Of its last claim. A dead letter that is taken up again goes on from there, so that no earlier claim fits. */
   fence: number
+  /** The number of the end that its stream had when it was last taken up again; the stream goes on after it. */
+  retried_after: number | null
   received_at: number
   finished_at: number | null
 }
@@ -119,8 +121,10 @@ interface RunRow {
   model: string | null
   /** Where the agent worked; unknown of runs of earlier versions. */
   directory: string | null
+  /** Names and texts as JSON, of a message that had some. */
+  metadata: string | null
   session_id: string | null
-  /** How many events of earlier runs of the same message come before those of this one. */
+  /** The number after which its events come in the stream of its message. */
   first_seq: number
   state: RunState
   started_at: number

@@ -13,6 +13,7 @@ import { Ledger } from './ledger.js'
 import { core } from './migrations/0001-core.js'
 import { channels } from './migrations/0002-channels.js'
 import { service } from './migrations/0003-service.js'
+import { commands } from './migrations/0004-commands.js'
 import { Outbox } from './outbox.js'
 import { Projects } from './projects.js'
 import { Runs } from './runs.js'
@@ -20,7 +21,12 @@ import type { Schema } from './schema.js'
 import { Sessions } from './sessions.js'
 import { Tokens } from './tokens.js'
 
-const MIGRATIONS = { '0001-core': core, '0002-channels': channels, '0003-service': service }
+const MIGRATIONS = {
+  '0001-core': core,
+  '0002-channels': channels,
+  '0003-service': service,
+  '0004-commands': commands,
+}
 
 /** The tables, alone or within one transaction. */
 export interface Tables {
@@ -102,7 +108,7 @@ function tablesOn(db: Kysely<Schema>, engine: Engine): Tables {
     projects: new Projects(db),
     conversations: new Conversations(db),
     inbox: new Inbox(db, engine),
-    runs: new Runs(db),
+    runs: new Runs(db, engine),
     outbox: new Outbox(db, engine),
     sessions: new Sessions(db),
     ledger: new Ledger(db),

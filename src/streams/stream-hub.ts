@@ -43,7 +43,7 @@ export class StreamHub {
    * Contract: each number once, in order, without gaps; the one of type `final` is the last, and then it ends. Without
    * that it ends only at the signal, or, rarely, to be followed again from the last number. Batches are shared: nobody
    * changes them. Throws `not_found` for an unknown message, and what the store throws while it is caught up with.
-   * A dead letter that is taken up again goes on with the number its `final` had.
+   * A dead letter that is taken up again goes on after its `final`, which is a notice from then on.
    */
   async *follow(messageId: string, after: number, signal: AbortSignal): AsyncGenerator<NumberedEvent[], void> {
     const stream = this.#join(messageId)

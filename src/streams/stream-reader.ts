@@ -1,13 +1,12 @@
 // The events of a message as one stream, read from the store.
 //
 // What must stay true, whoever reads and however often:
-// - An event has the number `firstSeq` of its run + its own `seq`. Of a run that another one follows, only what comes
-//   before the next `firstSeq` counts: a gateway that lost its claim may go on writing for a while.
-// - So the last run of an open message is looked at once more after its events were read. When it still is `running`,
-//   nobody has claimed the message anew, and whoever does will count what was read. When it is `interrupted`, only the
-//   next run can tell how much of it counts.
+// - An event has the number `firstSeq` of its run + its own `seq`. Nobody writes events of a run after its message was
+//   claimed anew, so all that is read was counted by the run that follows.
 // - Whether the message has ended is asked before its events are read: then they are all there are.
 // - A run's `complete` is held back while the message is open: another run may follow, which makes it a notice.
+// - The end of a message keeps its number when the message is taken up again, and is a notice from then on: who has seen
+//   it goes on after it, and who comes now sees one end.
 
 import type { AgentEvent } from '../backends/types.js'
 import { GatewayError } from '../errors.js'
@@ -35,13 +34,14 @@ export class StreamReader {
 
   /** Where to read on from: `after`, or a number before it when there is no such event. */
   async position(messageId: string, after: number): Promise<number> {
+    const { retriedAfter = 0 } = await this.#message(messageId)
     const runs = await this.store.runs.ofMessage(messageId)
     const index = indexOfRun(runs, after)
     const run = runs[index]
-    if (!run) return 0
-    if (after === run.firstSeq || index < runs.length - 1) return after
-    const [event] = await this.store.runs.events(run.id, after - run.firstSeq - 1, 1)
-    return event ? after : run.firstSeq
+    const last = Math.max(run?.firstSeq ?? 0, retriedAfter)
+    if (after <= last || index < runs.length - 1) return after
+    const [event] = run ? await this.store.runs.events(run.id, after - run.firstSeq - 1, 1) : []
+    return event ? after : last
   }
 
   /** Whether the message has ended, and nothing comes after this number. */
@@ -56,20 +56,18 @@ export class StreamReader {
     const runs = await this.store.runs.ofMessage(messageId)
     const index = indexOfRun(runs, after)
     const run = runs[index]
-    if (!run) return message.state === 'open' ? [] : [finalOf(message, message.state, undefined, after + 1)]
-
-    const recorded = await this.store.runs.events(run.id, after - run.firstSeq, PAGE_EVENTS)
-    const events = recorded.map(({ seq, event }) => ({ number: run.firstSeq + seq, event }))
+    const recorded = run ? await this.store.runs.events(run.id, after - run.firstSeq, PAGE_EVENTS) : []
+    const events = recorded.map(({ event }, place) => ({ number: after + place + 1, event }))
+    const isWhole = recorded.length < PAGE_EVENTS
+    const end = after + recorded.length
     const next = runs[index + 1]
-    if (next) return firstOf(events.filter(({ number }) => number <= next.firstSeq).map(asEarlier))
-    if (message.state !== 'open') {
-      const isWhole = recorded.length < PAGE_EVENTS
-      const last = isWhole ? [finalOf(message, message.state, run, after + recorded.length + 1)] : []
-      return firstOf([...events, ...last])
+    const goesOnAfter = next?.firstSeq ?? message.retriedAfter ?? 0
+    if (next || end < goesOnAfter) {
+      const ends = isWhole ? earlierEnds(end, goesOnAfter, run?.endedAt ?? message.receivedAt) : []
+      return firstOf([...events.map(asEarlier), ...ends])
     }
-    const latest = (await this.store.runs.ofMessage(messageId)).at(-1)
-    if (latest?.id !== run.id) return this.read(messageId, after)
-    return latest.state === 'interrupted' ? [] : firstOf(events.filter(isShownLive))
+    if (message.state === 'open') return firstOf(events.filter(isShownLive))
+    return firstOf([...events, ...(isWhole ? [finalOf(message, message.state, run, end + 1)] : [])])
   }
 
   /** As `read`, of events that are at hand; undefined when they are not what comes next. */
@@ -104,6 +102,15 @@ function asEarlier({ number, event }: { number: number; event: AgentEvent }): Nu
   const { failure } = event.result
   const content = `This attempt has ended${failure ? ` (${failure.reason}: ${failure.message})` : ''}; another one follows.`
   return { number, event: { type: 'notice', content, timestamp: event.timestamp } }
+}
+
+/** More than one when it failed again before there was a run. */
+function earlierEnds(after: number, last: number, timestamp: number): NumberedEvent[] {
+  const content = 'This ended as failed, and was taken up again.'
+  return Array.from({ length: last - after }, (_, index) => ({
+    number: after + index + 1,
+    event: { type: 'notice', content, timestamp },
+  }))
 }
 
 function finalOf(

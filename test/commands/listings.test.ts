@@ -11,6 +11,7 @@ import { LocalControl } from '../../src/control/local-control.js'
 import { operations } from '../../src/control/operations.js'
 import { createLog } from '../../src/log.js'
 import { Queue, type Work } from '../../src/queue/queue.js'
+import type { RecordedEvent } from '../../src/store/runs.js'
 import { openStore } from '../../src/store/store.js'
 
 const START_AT = Date.UTC(2026, 0, 2, 3, 4, 5)
@@ -224,7 +225,6 @@ describe('runs', () => {
   it('shows one event by event', async () => {
     const { store, say, answer, now } = await setup()
     await say('first', 'Two and two?')
-    const id = await answer()
     const events: AgentEventBody[] = [
       { type: 'started', sessionId: 's-1', model: 'small' },
       { type: 'thinking', content: 'Hm' },
@@ -237,7 +237,7 @@ describe('runs', () => {
       seq: index + 1,
       event: { ...event, timestamp: now() + index * 100 },
     }))
-    await store.runs.record(id, recorded)
+    const id = await answer(recorded)
     const shown = await runsShow(store, id.slice(0, 8), { isJson: false, width: 120 })
     const json = JSON.parse(await runsShow(store, id, { isJson: true, width: 120 })) as unknown
     expect([rows(shown), json]).toEqual([
@@ -307,9 +307,10 @@ async function setup(newId: (count: number) => string = () => randomUUID()) {
     await queue.beginRun(work, { id, backend: 'claude' })
     return { id, result }
   }
-  const answer = async (): Promise<string> => {
+  const answer = async (events: RecordedEvent[] = []): Promise<string> => {
     const work = await claim()
     const run = await work.begin(RESULT)
+    await store.runs.record(run.id, events)
     const session = { conversationId: work.conversation.id, backend: 'claude', sessionId: 's-1', directory: '/work' }
     await queue.settle(work, { kind: 'answered', run, reply: { text: 'Four.', notes: [], isError: false }, session })
     return run.id

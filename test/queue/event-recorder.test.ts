@@ -13,14 +13,16 @@ const notice = (content: string): AgentEvent => ({ type: 'notice', content, time
 class Writer implements Pick<Runs, 'record'> {
   readonly writes: RecordedEvent[][] = []
   failures = 0
+  isLost = false
 
-  async record(_runId: string, events: RecordedEvent[]): Promise<void> {
+  async record(_runId: string, events: RecordedEvent[]): Promise<boolean> {
     await Promise.resolve()
     if (this.failures > 0) {
       this.failures -= 1
       throw new Error('The disk is full')
     }
-    this.writes.push(events)
+    if (!this.isLost) this.writes.push(events)
+    return !this.isLost
   }
 }
 
@@ -90,6 +92,23 @@ describe('EventRecorder', () => {
     expect(passedOn).toEqual([])
   })
 
+  it('passes only the end on of a run that has gone to somebody else', async () => {
+    const { writer, passedOn, recorder } = setup()
+    recorder.push(notice('one'))
+    await recorder.flush()
+    writer.isLost = true
+    const end: AgentEvent = { type: 'complete', result: { isError: false, durationMs: 1 }, timestamp: 1 }
+    for (const event of [notice('two'), end]) recorder.push(event)
+    await recorder.flush()
+    expect([writer.writes.flat(), passedOn]).toEqual([
+      [{ seq: 1, event: notice('one') }],
+      [
+        { seq: 1, event: notice('one') },
+        { seq: 3, event: end },
+      ],
+    ])
+  })
+
   it('numbers without gaps and loses no text, whatever fails when', async () => {
     const anyEvent: fc.Arbitrary<AgentEventBody> = fc.oneof(
       fc.record({ type: fc.constant('output'), content: fc.string(), stream: fc.constant('stdout') }),
@@ -134,8 +153,9 @@ describeEngines('Events', ({ createLocation }) => {
     let failures = 1
     const runs: Pick<Runs, 'record'> = {
       record: async (id, events) => {
-        await store.runs.record(id, events)
+        const isOurs = await store.runs.record(id, events)
         if (failures > 0) throw new Error(`The connection was lost, ${(failures -= 1)} more times`)
+        return isOurs
       },
     }
     const log = { debug() {}, info() {}, warn() {}, error() {} }

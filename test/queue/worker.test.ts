@@ -602,7 +602,7 @@ describe('a lease', () => {
       .toBeDefined()
     await expect.poll(() => signal.aborted).toEqual(true)
     await idle()
-    expect([shown, (await store.runs.get(runId))?.state]).toEqual([['thinking', 'complete'], 'interrupted'])
+    expect([shown, (await store.runs.get(runId))?.state]).toEqual([['complete'], 'interrupted'])
   })
 
   it('that cannot be renewed before it ends stops the turn, which is then done again', async () => {

@@ -134,7 +134,14 @@ describe('AgentRuntime', () => {
 
   it('asks for what the event says, and takes the rest from the configuration', async () => {
     const { requests, process } = await setupScripts(answered())
-    const wishes = { runId: 'r1', model: 'small', allowedTools: ['Read'], timeoutMs: 5, maxTurns: 2 }
+    const wishes = {
+      runId: 'r1',
+      model: 'small',
+      allowedTools: ['Read'],
+      timeoutMs: 5,
+      maxTurns: 2,
+      metadata: { a: 'b' },
+    }
     await process({ ...wishes, kind: 'cron', canSendFiles: true, workingDir: '/projects/other/' })
     expect(requests).toEqual([
       {
@@ -176,8 +183,8 @@ describe('AgentRuntime', () => {
     ['error', failed('exit'), { reason: 'exit', message: 'It failed' }],
   ])('tells the hooks that a run started and how it ended: %s', async (hook, result, how) => {
     const { hooks, process } = await setupScripts([{ type: 'complete', result }])
-    await process({ runId: 'r1' })
-    const about = { conversationId: 'thread-1', backend: 'claude', runId: 'r1' }
+    await process({ runId: 'r1', metadata: { ticket: '7' } })
+    const about = { conversationId: 'thread-1', backend: 'claude', runId: 'r1', metadata: { ticket: '7' } }
     expect(hooks).toEqual([
       ['run-started', about],
       [hook, { ...about, ...how }],

@@ -313,7 +313,7 @@ export function describeInboxContract(engine: TestEngine): void {
     await store.inbox.finish(await claim(1), 'failed', 'It broke', 2)
     await store.transaction(async (tables) => {
       const message = await tables.inbox.get('one')
-      if (message) await tables.inbox.reopen(message, await tables.conversations.nextSeq('a', 3), 3)
+      if (message) await tables.inbox.reopen(message, await tables.conversations.nextSeq('a', 3), 7, 3)
     })
     const open = await store.inbox.listOpen(10)
     expect([open.map(({ id, position, state }) => ({ id, position, state })), await store.inbox.get('one')]).toEqual([
@@ -321,7 +321,7 @@ export function describeInboxContract(engine: TestEngine): void {
         { id: 'one', position: 1, state: 'queued' },
         { id: 'two', position: 0, state: 'ready' },
       ],
-      { ...newMessage({ id: 'one', conversationId: 'a', seq: 3 }), state: 'open', receivedAt: 0 },
+      { ...newMessage({ id: 'one', conversationId: 'a', seq: 3 }), state: 'open', retriedAfter: 7, receivedAt: 0 },
     ])
   })
 

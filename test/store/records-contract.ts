@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import type { AgentResult } from '../../src/backends/types.js'
 import type { Place } from '../../src/channels/types.js'
@@ -229,10 +230,11 @@ export function describeRecordsContract(engine: TestEngine): void {
         usage: USAGE,
         failure: { reason: 'exit', message: 'no \0', report: 'r' },
       }
-      await store.runs.begin({ ...run('one'), model: 'large' }, NOW)
+      const more = { model: 'large', metadata: { ticket: `it's "7"` } }
+      await store.runs.begin({ ...run('one'), ...more }, NOW)
       const before = await store.runs.get('one')
       await store.runs.end('one', 'failed', result, NOW + 12)
-      const begun = { ...run('one'), model: 'large', firstSeq: 0, startedAt: NOW }
+      const begun = { ...run('one'), ...more, firstSeq: 0, startedAt: NOW }
       expect([before, await store.runs.get('one'), await store.runs.get('none')]).toEqual([
         { ...begun, state: 'running' },
         { ...begun, sessionId: 's', state: 'failed', endedAt: NOW + 12, result },
@@ -301,6 +303,28 @@ export function describeRecordsContract(engine: TestEngine): void {
       const again = [...events(1, 600), ...(last ? [last] : [])]
       await store.runs.record('one', again)
       expect(await store.runs.events('one')).toEqual(again)
+    })
+
+    it('keep no event that comes after their message was claimed anew', async () => {
+      const { store, run } = await createRuns(engine)
+      await store.runs.begin(run('one'), NOW)
+      const before = await store.runs.record('one', events(1, 2))
+      await store.runs.interrupt('m', NOW + 1)
+      const after = await store.runs.record('one', events(2, 3))
+      expect([before, after, await store.runs.events('one')]).toEqual([true, false, events(1, 2)])
+    })
+
+    it('keep no event that comes while their message is claimed anew', async () => {
+      const { store, run } = await createRuns(engine)
+      await store.runs.begin(run('one'), NOW)
+      let late: Promise<boolean> | undefined
+      await store.transaction(async (tables) => {
+        await tables.runs.interrupt('m', NOW + 1)
+        late = store.runs.record('one', events(1, 2))
+        // Long enough to be written, if it did not wait for the claim.
+        await Promise.race([late, sleep(200)])
+      })
+      expect([await late, await store.runs.events('one')]).toEqual([false, []])
     })
 
     it('keep an event of any content', async () => {

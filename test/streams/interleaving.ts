@@ -17,10 +17,14 @@ export interface Writer {
   /** Takes it, also from somebody who has not finished. */
   claim(): Promise<void>
   begin(runId: string): Promise<void>
-  record(runId: string, events: RecordedEvent[]): Promise<void>
+  record(runId: string, events: RecordedEvent[]): Promise<boolean>
   settle(runId: string, ending: Ending, result: AgentResult): Promise<void>
   /** Contract: nobody works on it. */
   drop(): Promise<void>
+  /** Ends it without a run. Contract: it is claimed. */
+  fail(): Promise<void>
+  /** Takes it up again. Contract: it has failed. */
+  retry(): Promise<void>
 }
 
 /** What every client must have seen, and what each has: a line for each event. */
@@ -72,8 +76,11 @@ export async function interleave(writer: Writer, random: Random): Promise<Seen> 
 
   const follow = async (): Promise<NumberedEvent[]> => {
     const seen: NumberedEvent[] = []
-    while (seen.at(-1)?.event.type !== 'final') {
+    for (;;) {
       const { hub, stop } = pick()
+      // Who has seen an end comes back as long as it may be taken up again.
+      const hasEnd = seen.at(-1)?.event.type === 'final'
+      if (hasEnd && work.isOver && (await hub.isOver(writer.messageId, seen.length))) return seen
       const leave = new AbortController()
       const signal = AbortSignal.any([stop.signal, leave.signal])
       let patience = 1 + random.below(8)
@@ -87,14 +94,13 @@ export async function interleave(writer: Writer, random: Random): Promise<Seen> 
       }
       await pause()
     }
-    return seen
   }
 
-  const clients = Array.from({ length: 1 + random.below(4) }, follow)
   const work = new Work(writer, random, pause, pick, restart)
+  const clients = Array.from({ length: 1 + random.below(4) }, follow)
   const expected = await work.run()
   const seen = await Promise.all(clients)
-  return { expected, clients: seen.map((events) => events.map(({ number, event }) => `${number} ${summaryOf(event)}`)) }
+  return { expected, clients: seen.map(withOneEnd) }
 }
 
 interface Run {
@@ -104,6 +110,8 @@ interface Run {
 }
 
 class Work {
+  /** Whether it has come to an end for good. */
+  isOver = false
   readonly #runs: Run[] = []
 
   constructor(
@@ -120,6 +128,11 @@ class Work {
     const zombies: Array<Promise<void>> = []
     for (let attempt = 1; ; attempt += 1) {
       await writer.claim()
+      if (random.isOnceIn(10)) {
+        await writer.fail()
+        await this.#retry()
+        await writer.claim()
+      }
       const run = await this.#begin(attempt)
       for (let batches = random.below(5); batches > 0; batches -= 1) {
         await this.#record(run, 1 + random.below(3))
@@ -146,9 +159,20 @@ class Work {
         await writer.drop()
         return this.#whole('dropped')
       }
+      if (ending === 'failed' && !isLast && random.isOnceIn(2)) {
+        await this.#retry()
+        continue
+      }
       await Promise.all(zombies)
       return this.#whole(ending)
     }
+  }
+
+  async #retry(): Promise<void> {
+    await this.pause()
+    this.pick().hub.settled(this.writer.messageId)
+    await this.pause()
+    await this.writer.retry()
   }
 
   async #begin(attempt: number): Promise<Run> {
@@ -171,23 +195,36 @@ class Work {
 
   async #write(run: Run, events: AgentEvent[]): Promise<void> {
     const recorded = events.map((event, index) => ({ seq: run.events.length + index + 1, event }))
-    run.events.push(...events)
-    await this.writer.record(run.id, recorded)
+    if (await this.writer.record(run.id, recorded)) run.events.push(...events)
     await this.pause()
     run.hub().push(this.writer.messageId, run.id, recorded)
     await this.pause()
   }
 
   async #whole(status: string): Promise<string[]> {
+    this.isOver = true
     const records = await this.writer.store.runs.ofMessage(this.writer.messageId)
-    const lines = records.flatMap(({ id, firstSeq }, index) => {
-      const next = records[index + 1]
+    const lines: string[] = []
+    for (const [index, { id, firstSeq }] of records.entries()) {
+      // Ends that were not the last.
+      while (lines.length < firstSeq) lines.push('notice')
       const all = (this.#runs.find((run) => run.id === id)?.events ?? []).map(summaryOf)
-      if (!next) return all
-      return all.slice(0, next.firstSeq - firstSeq).map((line) => (line === 'complete' ? 'notice' : line))
-    })
+      const isLast = index === records.length - 1
+      lines.push(...all.map((line) => (line === 'complete' && !isLast ? 'notice' : line)))
+    }
     return [...lines, `final ${status}`].map((line, index) => `${index + 1} ${line}`)
   }
+}
+
+/** As who comes now would see it: what was the end once, with the end of its run, is a notice. */
+function withOneEnd(events: NumberedEvent[]): string[] {
+  return events.map(({ number, event }, index) => {
+    const isLast = index === events.length - 1
+    const wasEnd = event.type === 'final' && !isLast
+    const following = events[index + 1]?.event.type
+    const wasEndOfRun = event.type === 'complete' && following === 'final' && index + 1 < events.length - 1
+    return `${number} ${wasEnd || wasEndOfRun ? 'notice' : summaryOf(event)}`
+  })
 }
 
 function summaryOf(event: NumberedEvent['event']): string {

@@ -65,7 +65,10 @@ export function createMemoryWriter(pause: () => Promise<void>): Writer {
     begin: async (id) => {
       await pause()
       const earlier = runs.at(-1)
-      const firstSeq = earlier ? earlier.firstSeq + recordedOf(earlier.id).length : 0
+      const firstSeq = Math.max(
+        earlier ? earlier.firstSeq + recordedOf(earlier.id).length : 0,
+        message.retriedAfter ?? 0,
+      )
       await pause()
       const { conversationId } = message
       const about = { messageId: MESSAGE_ID, conversationId, gatewayId: 'gateway', backend: 'claude' }
@@ -73,7 +76,9 @@ export function createMemoryWriter(pause: () => Promise<void>): Writer {
     },
     record: async (runId, recorded) => {
       await pause()
+      if (runs.find(({ id }) => id === runId)?.state !== 'running') return false
       events.set(runId, [...recordedOf(runId), ...recorded.map(({ event }) => event)])
+      return true
     },
     settle: async (runId, ending: Ending, result) => {
       await pause()
@@ -83,6 +88,16 @@ export function createMemoryWriter(pause: () => Promise<void>): Writer {
         end(runId, ending, result)
         Object.assign(message, { state: ending, finishedAt: 1 })
       }
+    },
+    fail: async () => {
+      await pause()
+      Object.assign(message, { state: 'failed', finishedAt: 1 })
+    },
+    retry: async () => {
+      await pause()
+      const last = runs.at(-1)
+      const ofLast = last ? last.firstSeq + recordedOf(last.id).length : 0
+      Object.assign(message, { state: 'open', retriedAfter: 1 + Math.max(ofLast, message.retriedAfter ?? 0) })
     },
     drop: async () => {
       await pause()

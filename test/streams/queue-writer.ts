@@ -35,6 +35,13 @@ export async function createQueueWriter(store: Store): Promise<Writer> {
     settle: async (id, kind, result) => {
       mustBe(await queue.settle(held(), settlementOf(id, kind, result, now)), 'settled')
     },
+    fail: async () => {
+      const reply = { text: 'It broke.', notes: [], isError: true }
+      mustBe(await queue.settle(held(), { kind: 'failed', problem: 'It broke.', reply }), 'settled')
+    },
+    retry: async () => {
+      await queue.retry(messageId)
+    },
     drop: async () => {
       mustBe(await queue.drop(messageId), 'dropped')
     },

@@ -229,6 +229,44 @@ describe('the numbers of a message', () => {
     expect(events).toEqual(['first 0', 'first 1', 'second 0', 'complete', 'final'])
   })
 
+  it('go on after the end of a message that is taken up again, and that end is a notice', async () => {
+    const stage = await setup()
+    const failure = { reason: 'exit' as const, message: 'It broke', report: '' }
+    await stage.begin('first')
+    await stage.settle('failed', { isError: true, durationMs: 1, failure }, 'first')
+    const before = await stage.all()
+    await stage.writer.retry()
+    const resumed = stage.all(2)
+    await stage.begin('second')
+    await stage.record(outputs(1), 'second')
+    await stage.settle('answered', ANSWER, 'second')
+    const kindsOf = (events: NumberedEvent[]): string[] => events.map(({ number, event }) => `${number} ${event.type}`)
+    expect([kindsOf(before), kindsOf(await resumed), kindsOf(await stage.all())]).toEqual([
+      ['1 complete', '2 final'],
+      ['3 output', '4 complete', '5 final'],
+      ['1 notice', '2 notice', '3 output', '4 complete', '5 final'],
+    ])
+  })
+
+  it('go on after each end of a message that nobody could work on, however often it is taken up again', async () => {
+    const stage = await setup()
+    const kinds: string[][] = []
+    for (const after of [0, 1, 2]) {
+      if (after > 0) await stage.writer.retry()
+      await stage.writer.claim()
+      await stage.writer.fail()
+      const over = await stage.hub.isOver(stage.writer.messageId, after + 1)
+      kinds.push([...(await stage.all(after)).map(({ number, event }) => `${number} ${event.type}`), String(over)])
+    }
+    kinds.push((await stage.all()).map(({ number, event }) => `${number} ${event.type}`))
+    expect(kinds).toEqual([
+      ['1 final', 'true'],
+      ['2 final', 'true'],
+      ['3 final', 'true'],
+      ['1 notice', '2 notice', '3 final'],
+    ])
+  })
+
   it('hold the end of a run back until it is the end of the message', async () => {
     const stage = await setup()
     await stage.begin()

@@ -7,16 +7,11 @@ import type { Message } from '../../store/inbox.js'
 import type { Store } from '../../store/store.js'
 import { HTTP_CHANNEL } from '../http-channel.js'
 
-/** What was asked beside the text, kept with the message. */
-export interface CommandOptions extends MessageOptions {
-  /** The session that the client wanted to go on in. */
-  sessionId?: string
-}
-
 export interface CommandRecord {
   message: Message
   conversation: Conversation
-  options: CommandOptions
+  /** What was asked beside the text. */
+  options: MessageOptions
 }
 
 export function addressIn(projectId: string, name: string): string {

@@ -1,11 +1,12 @@
 import { z } from 'zod'
 import { combineUsage } from '../../backends/translation.js'
+import type { MessageOptions } from '../../channels/types.js'
 import { commandRunner } from '../../runtime/command-runtime.js'
 import type { Message } from '../../store/inbox.js'
 import type { RunRecord } from '../../store/runs.js'
 import type { Store } from '../../store/store.js'
 import { runnerName } from '../provider-names.js'
-import type { CommandOptions, CommandRecord } from './command-records.js'
+import type { CommandRecord } from './command-records.js'
 import { isoTime, timeSchema, usageSchema, usageView } from './schemas.js'
 
 /** `open` is told apart: whether somebody works on it. */
@@ -93,7 +94,7 @@ export async function commandView(
   }
 }
 
-export function streamUrl(projectId: string, commandId: string, { streamId }: CommandOptions): string {
+export function streamUrl(projectId: string, commandId: string, { streamId }: MessageOptions): string {
   const path = streamId === undefined ? `commands/${commandId}/events` : `streams/${streamId}`
   return `/projects/${encodeURIComponent(projectId)}/${path}`
 }

@@ -1,6 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { resolveBackendName } from '../../backends/registry.js'
+import type { MessageOptions } from '../../channels/types.js'
 import { chooseAgent } from '../../runtime/agent-choice.js'
 import { commandRunner } from '../../runtime/command-runtime.js'
 import type { Project } from '../../store/projects.js'
@@ -8,7 +9,6 @@ import type { App, ServiceDependencies } from '../dependencies.js'
 import { HTTP_CHANNEL } from '../http-channel.js'
 import { providerOf } from '../provider-names.js'
 import { callerOf, noteChange } from './changes.js'
-import type { CommandOptions } from './command-records.js'
 import { streamUrl } from './command-view.js'
 import { millisecondsOf, modelSchema, projectParams, timeoutSchema, toolsSchema } from './schemas.js'
 import { submitCommand } from './submit-command.js'
@@ -27,7 +27,7 @@ const common = {
     .record(z.string().min(1).max(100), z.string().max(2_000))
     .refine((metadata) => Object.keys(metadata).length <= 50, 'at most 50 entries')
     .optional()
-    .describe('Kept with the command.'),
+    .describe('Kept with the command and its runs, and told to hooks.'),
 }
 
 const PROMPT_REQUIRED = 'prompt is required'
@@ -82,7 +82,7 @@ type Submitted = z.output<typeof submittedSchema>
 
 interface Asked {
   text: string
-  options: CommandOptions
+  options: MessageOptions
   action: string
 }
 
@@ -169,7 +169,7 @@ export function registerExecuteRoutes(app: App, dependencies: ServiceDependencie
     if (isNew || (await host.recall(name)) === undefined) await host.remember(name, commandId)
   }
 
-  function agentOf(project: Project, { command }: CommandOptions): string {
+  function agentOf(project: Project, { command }: MessageOptions): string {
     if (command) return commandRunner(command)
     return providerOf(resolveBackendName(chooseAgent({}, project, dependencies.config).backend))
   }
@@ -184,7 +184,7 @@ function commonOptions({
   timeout,
   stream_id: streamId,
   metadata,
-}: Pick<z.output<typeof executeBodySchema>, 'timeout' | 'stream_id' | 'metadata'>): CommandOptions {
+}: Pick<z.output<typeof executeBodySchema>, 'timeout' | 'stream_id' | 'metadata'>): MessageOptions {
   return {
     ...(timeout !== undefined && { timeoutMs: millisecondsOf(timeout) }),
     ...(streamId !== undefined && { streamId }),

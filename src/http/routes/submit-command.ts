@@ -2,18 +2,19 @@
 
 import { resolve } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
+import type { MessageOptions } from '../../channels/types.js'
 import { askedText } from '../../conversation/conversation-commands.js'
 import { GatewayError } from '../../errors.js'
 import { chooseAgent } from '../../runtime/agent-choice.js'
 import type { Project } from '../../store/projects.js'
 import type { ServiceDependencies } from '../dependencies.js'
 import { HTTP_CHANNEL } from '../http-channel.js'
-import { addressIn, type CommandOptions, isIn } from './command-records.js'
+import { addressIn, isIn } from './command-records.js'
 
 export interface NewCommand {
   project: Project
   text: string
-  options: CommandOptions
+  options: MessageOptions
   /** The name of the token. */
   author: string
   /** The client's own name for this command: one that comes again under it is the same. */

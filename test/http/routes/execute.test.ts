@@ -1,5 +1,7 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { commandIn, openStage, steps } from './stage.js'
+import { commandIn, openStage, steps, until } from './stage.js'
 
 it('takes a command, and shows its result, usage and cost', async () => {
   const { ask } = await openStage()
@@ -49,6 +51,20 @@ it('takes a command, and shows its result, usage and cost', async () => {
       },
     ],
   })
+})
+
+it('gives the metadata of a command to its run and to hooks', async () => {
+  const hooks = [{ on: ['run-started'], command: ['sh', '-c', 'read -r line; printf "%s\\n" "$line" > told'] }]
+  const { ask, gateway, config } = await openStage({ hooks })
+  const metadata = { ticket: 'SHOP-7', 'a "b"': '' }
+  const { body } = await ask('POST', '/projects/site/execute', { prompt: 'one', metadata })
+  await commandIn(ask, body.command_id, 'answered')
+  const [run] = await gateway.store.runs.ofMessage(body.command_id)
+  const told = await until(() => {
+    const file = join(config.workingDir, 'told')
+    return existsSync(file) && readFileSync(file, 'utf8').endsWith('\n') && readFileSync(file, 'utf8')
+  })
+  expect([run?.metadata, JSON.parse(told)]).toEqual([metadata, expect.objectContaining({ runId: run?.id, metadata })])
 })
 
 it('goes on in a session that an earlier command began, and passes the model on', async () => {
