@@ -7,6 +7,7 @@ import { resolve, sep } from 'node:path'
 import { StringDecoder } from 'node:string_decoder'
 import { agentEnvironment } from '../backends/agent-environment.js'
 import type { AgentEvent, AgentEventBody, AgentFailure, AgentResult, FailureReason } from '../backends/types.js'
+import { gitObstacle, UNTRUSTED_GIT } from '../backends/untrusted-git.js'
 import { messageOf } from '../errors.js'
 import { BoundedText } from '../processes/bounded-text.js'
 import { findExecutable } from '../processes/find-executable.js'
@@ -43,6 +44,8 @@ const EXIT_NOT_FOUND = 127
 
 /** Of one command; the rest is told, not kept: one that never stops to print must not fill the disk. */
 const MOST_OUTPUT_CHARACTERS = 8 * 1024 * 1024
+/** To look whether an untrusted directory names programs. */
+const LOOK_MS = 30_000
 /** setTimeout turns anything longer into one millisecond. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
@@ -99,7 +102,11 @@ export class CommandRuntime {
     const [command = '', ...args] = request.argv
     const path = command.includes(sep) ? resolve(directory, command) : command
     const executable = findExecutable(path, environment['PATH'] ?? '')
+    const obstacle = request.isUntrusted ? await this.#obstacle(request, signal) : undefined
     if (signal.aborted) return { problem: CANCELLED }
+    if (obstacle !== undefined) {
+      return { exitCode: EXIT_NOT_STARTED, problem: { reason: 'refused', message: obstacle } }
+    }
     if (executable === undefined) {
       const advice = 'Install it where the gateway runs, or name it by its path.'
       const message = `${command} was not found, or is not executable. ${advice}`
@@ -109,7 +116,7 @@ export class CommandRuntime {
     let stopped: Problem | undefined
     const child = startProcess({
       executable,
-      args: command === 'git' && request.isUntrusted ? [...WITHOUT_REPOSITORY_PROGRAMS, ...args] : args,
+      args,
       cwd: directory,
       environment,
       stdin: '',
@@ -140,14 +147,27 @@ export class CommandRuntime {
     return { exitCode: stopped.reason === 'timeout' ? EXIT_TIMED_OUT : exit.exitCode, problem: stopped }
   }
 
-  #environmentOf({ environment }: CommandRequest): Record<string, string> {
+  #obstacle({ directory, timeoutMs }: CommandRequest, signal: AbortSignal): Promise<string | undefined> {
+    const { environment, passVariables } = this.dependencies
+    const late = AbortSignal.timeout(Math.min(timeoutMs, LOOK_MS))
+    return gitObstacle(directory, agentEnvironment(environment, passVariables), AbortSignal.any([signal, late]))
+  }
+
+  #environmentOf({ environment, isUntrusted }: CommandRequest): Record<string, string> {
     const { environment: operator, passVariables } = this.dependencies
-    // Nobody sits at a terminal to type a password.
-    return { ...agentEnvironment(operator, passVariables), ...environment, GIT_TERMINAL_PROMPT: '0' }
+    return {
+      ...agentEnvironment(operator, passVariables),
+      ...environment,
+      ...(isUntrusted && UNTRUSTED_GIT),
+      // Nobody sits at a terminal to type a password.
+      GIT_TERMINAL_PROMPT: '0',
+    }
   }
 }
 
-type Problem = Pick<AgentFailure, 'message'> & { reason: Extract<FailureReason, 'cancelled' | 'timeout' | 'spawn'> }
+type Problem = Pick<AgentFailure, 'message'> & {
+  reason: Extract<FailureReason, 'cancelled' | 'timeout' | 'spawn' | 'refused'>
+}
 
 /** Without a code when no process ran. */
 interface Ending {
@@ -156,8 +176,6 @@ interface Ending {
 }
 
 const CANCELLED: Problem = { reason: 'cancelled', message: 'The command was cancelled.' }
-
-const WITHOUT_REPOSITORY_PROGRAMS = ['-c', 'core.hooksPath=/dev/null', '-c', 'core.fsmonitor=false']
 
 /** What a command prints, as events and, bounded, as its result. */
 class CommandOutput {

@@ -4,7 +4,10 @@ import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import type { AgentEvent } from '../../../src/backends/types.js'
 import { commandRunner, type CommandRequest, CommandRuntime } from '../../../src/runtime/command-runtime.js'
+import { findExecutable } from '../../../src/processes/find-executable.js'
 import { livingProcesses } from '../../processes/living-processes.js'
+
+const gitPath = findExecutable('git', process.env['PATH'] ?? '') ?? ''
 
 it('tells what a command prints, and its exit code', async () => {
   const { run } = setup()
@@ -100,14 +103,36 @@ it('keeps a character whole that comes in two pieces', async () => {
   expect(result.finalOutput).toBe('é')
 })
 
-it('runs no hooks of an untrusted repository', async () => {
+it.each([['git'], [gitPath]])('runs no hooks of an untrusted repository, by %s', async (git) => {
   const { run, directory } = setup()
   await run(['git', 'init', '-q', '.'])
   writeFileSync(join(directory, '.git/hooks/pre-commit'), '#!/bin/sh\ntouch ran\n', { mode: 0o755 })
   const commit = ['-c', 'user.name=a', '-c', 'user.email=a@b', 'commit', '-qm', 'one', '--allow-empty']
-  const { result } = await run(['git', ...commit], { isUntrusted: true })
+  const { result } = await run([git, ...commit], { isUntrusted: true, environment: { GIT_CONFIG_COUNT: '0' } })
   const { result: status } = await run(['git', 'status', '--short'])
   expect([result.exitCode, status.finalOutput]).toEqual([0, ''])
+})
+
+it('starts nothing where the settings of an untrusted repository may run a program', async () => {
+  const { run, directory } = setup()
+  await run(['git', 'init', '-q', '.'])
+  writeFileSync(join(directory, 'a.txt'), 'one')
+  await run(['git', 'add', '.'])
+  writeFileSync(join(directory, '.gitattributes'), '*.txt filter=x')
+  writeFileSync(join(directory, 'a.txt'), 'two')
+  await run(['git', 'config', 'filter.x.clean', 'touch ran; cat'])
+  const { result, events } = await run(['git', 'status', '--short'], { isUntrusted: true })
+  const settings = join(directory, '.git/config')
+  expect([result.exitCode, events[1], existsSync(join(directory, 'ran'))]).toEqual([
+    126,
+    {
+      type: 'error',
+      reason: 'refused',
+      content: `The project is untrusted, and ${settings} sets filter.x.clean, by which git may run a program or leave the project. Remove that setting, or trust the project.`,
+      timestamp: expect.any(Number),
+    },
+    false,
+  ])
 })
 
 it('tells git from other commands', () => {
