@@ -165,7 +165,8 @@ async function compose(
     await Promise.race([hooks.drained(), sleep(drainMs(), undefined, { ref: false })])
     await hooks.stop()
   })
-  const archive = new Archive(join(config.home, 'archive'), store, log, now, (text) => scrubber.scrub(text))
+  const scrub = (text: string): string => scrubber.scrub(text)
+  const archive = new Archive(join(config.home, 'archive'), store, log, now, scrub)
   onClose(() => archive.written())
   const markdown = new MarkdownConfigLoader(config.promptDir, log)
   const assembler = new SystemPromptAssembler()
@@ -196,6 +197,7 @@ async function compose(
       archive.update({ id: conversationId })
     },
     onStep,
+    scrub,
     log,
     now,
   })
@@ -229,6 +231,7 @@ async function compose(
       }
     },
     onStep,
+    scrub,
     log,
     now,
     newId,

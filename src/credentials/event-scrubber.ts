@@ -12,8 +12,8 @@ const OUR_OBJECTS = new Set(['result', 'failure', 'usage', 'sessionUsage'])
  * Takes known secrets out of the events of one run.
  *
  * Contract: the events that come out keep the contract of `run`. Text that may be the beginning of a secret waits for the
- * next event of its kind, and at the longest until any other event. An event that is no text comes out as the last one
- * of its answer.
+ * next event of its kind, and at the longest until any other event; then a long beginning is hidden, too. An event that
+ * is no text comes out as the last one of its answer.
  */
 export class EventScrubber {
   readonly #output: StreamedText<TextEvent>
@@ -25,6 +25,9 @@ export class EventScrubber {
   }
 
   scrub(event: AgentEvent): AgentEvent[] {
+    if (event.type === 'complete') {
+      return [...toEvents([...this.#output.end(), ...this.#thinking.end()]), this.#scrubFields(event)]
+    }
     if (event.type !== 'output' && event.type !== 'thinking') {
       return [...toEvents([...this.#output.flush(), ...this.#thinking.flush()]), this.#scrubFields(event)]
     }

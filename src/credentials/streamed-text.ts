@@ -1,4 +1,5 @@
 import { MARK, type Scrubber, type Span } from './scrubber.js'
+import { SHORTEST_SECRET } from './secret-forms.js'
 
 /** A part of the text, and whose it was. */
 export interface Piece<Owner> {
@@ -11,7 +12,7 @@ export interface Piece<Owner> {
  *
  * Contract: without `flush` in between, what is told is the scrubbed whole, in order. Only an end that may be the
  * beginning of a secret waits. What was flushed cannot be taken back; but the rest of a secret that began there is
- * hidden.
+ * hidden, and so is a beginning that is long enough to be no chance.
  */
 export class StreamedText<Owner> {
   /** From where something began that may still become a secret. */
@@ -42,11 +43,25 @@ export class StreamedText<Owner> {
     return pieces
   }
 
-  /** Tells what waits. */
+  /** Tells what waits, for something else comes now. */
   flush(): Piece<Owner>[] {
+    const end = this.#text.length
+    const { spans, openAt = end } = this.#find()
+    if (end - openAt < SHORTEST_SECRET) return this.end()
+    const isBegun = this.#isToldAsMark && openAt < this.#told
+    const hidden = { start: isBegun ? BEFORE : openAt, end }
+    return this.#tellAll([...spans.filter(({ start }) => start < openAt), hidden], true)
+  }
+
+  /** Tells what waits, for nothing more comes. */
+  end(): Piece<Owner>[] {
+    return this.#tellAll(this.#find().spans, false)
+  }
+
+  #tellAll(spans: Span[], isEndHidden: boolean): Piece<Owner>[] {
     if (this.#told === this.#text.length) return []
-    const pieces = this.#tell(this.#find().spans, this.#text.length)
-    this.#isToldAsMark = false
+    const pieces = this.#tell(spans, this.#text.length)
+    this.#isToldAsMark = isEndHidden
     this.#told = this.#text.length
     return pieces
   }

@@ -20,6 +20,8 @@ export interface SenderOptions {
   /** Nobody will read it now: tell the operator. */
   onUndelivered(delivery: Delivery): void
   onStep(step: Step): void
+  /** Hides known secrets: what a channel throws may hold some. */
+  scrub(text: string): string
   log: Log
   now: () => number
   /** How long a channel may take for one reply. */
@@ -122,7 +124,8 @@ export class Sender {
   }
 
   async #send(delivery: Delivery): Promise<void> {
-    const { channels, store, now, log, onSent, onUndelivered, onStep, sendTimeoutMs = SEND_TIMEOUT_MS } = this.options
+    const { channels, store, now, scrub, log, onSent, onUndelivered, onStep } = this.options
+    const { sendTimeoutMs = SEND_TIMEOUT_MS } = this.options
     const { id, address, messageId, reply, attempts, createdAt, expiresAt } = delivery
     try {
       const channel = channels.find(({ name }) => name === delivery.channel)
@@ -139,7 +142,7 @@ export class Sender {
       }
       await within(sendTimeoutMs, this.#deadline.signal, (signal) => channel.send(outgoing, signal))
     } catch (error) {
-      const problem = messageOf(error)
+      const problem = scrub(messageOf(error))
       const dueAt = now() + Math.min(FIRST_BACKOFF_MS * 2 ** (attempts - 1), LONGEST_BACKOFF_MS)
       log.warn('reply.not-sent', { id, channel: delivery.channel, attempts, problem })
       if (dueAt < expiresAt) await store.outbox.retry(delivery, problem, dueAt)

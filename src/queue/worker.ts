@@ -48,6 +48,8 @@ export interface WorkerOptions {
   onCancelled(work: Work): void
   onEvents(work: Work, runId: string, events: RecordedEvent[]): void
   onStep(step: Step): void
+  /** Hides known secrets: what is thrown may hold some. */
+  scrub(text: string): string
   log: Log
   now: () => number
   newId: () => string
@@ -188,7 +190,7 @@ export class Worker {
 
   /** One attempt. Returns what it came to, and what must be written before that. */
   async #run(turn: Turn): Promise<[Settlement, () => Promise<void>]> {
-    const { plan, queue, store, newId, onEvents, onStep, log } = this.options
+    const { plan, queue, store, newId, onEvents, onStep, scrub, log } = this.options
     const { work } = turn
     const nothing = async (): Promise<void> => {}
     if (work.claim.interruptions > MAX_INTERRUPTIONS) {
@@ -198,7 +200,7 @@ export class Worker {
     try {
       turnPlan = plan(work)
     } catch (error) {
-      return [failed(messageOf(error)), nothing]
+      return [failed(scrub(messageOf(error))), nothing]
     }
     const { backend, model, directory } = turnPlan
     const runId = newId()
@@ -237,7 +239,7 @@ export class Worker {
     try {
       return await plan.run(runId, signal, listener)
     } catch (error) {
-      const message = messageOf(error)
+      const message = this.options.scrub(messageOf(error))
       const failure = { reason: 'spawn' as const, message, report: message }
       return { result: { isError: true, durationMs: this.options.now() - startedAt, failure }, notes: [] }
     }

@@ -66,6 +66,7 @@ async function setup({ isFailing = false, tools = [] as string[] } = {}) {
     onCancelled: () => {},
     onEvents: () => {},
     onStep: () => {},
+    scrub: (text) => text,
     log: { debug() {}, info() {}, warn() {}, error() {} },
     now,
     newId,

@@ -80,10 +80,39 @@ describe('the events of a run', () => {
   })
 
   it('never show the rest of a secret whose beginning had to be told', () => {
-    const events = [...texts('output', 'a sk-01234'), notice, ...texts('output', '56', '789 b')]
+    const events = [...texts('output', 'a sk-01'), notice, ...texts('output', '23456', '789 b')]
     expect(scrubAll([SECRET], events)).toEqual(
-      at([...texts('output', 'a ', 'sk-01234'), notice, ...texts('output', `${MARK} b`)]),
+      at([...texts('output', 'a ', 'sk-01'), notice, ...texts('output', `${MARK} b`)]),
     )
+  })
+
+  it('lose a secret that is split around something else, when its beginning is no chance', () => {
+    const events = [
+      ...texts('output', 'a sk-', '012'),
+      notice,
+      ...texts('output', '34'),
+      notice,
+      ...texts('output', '56789 b'),
+    ]
+    expect(scrubAll([SECRET], events)).toEqual(
+      at([...texts('output', 'a ', MARK), notice, notice, ...texts('output', ' b')]),
+    )
+  })
+
+  it('go on after something that looked like a secret and was none', () => {
+    const events = [...texts('output', 'a sk-012'), notice, ...texts('output', '99 b'), complete('')]
+    expect(scrubAll([SECRET], events)).toEqual(
+      at([...texts('output', 'a ', MARK), notice, ...texts('output', '99 b'), complete('')]),
+    )
+  })
+
+  it('show at most five characters of a secret, wherever something else comes between', () => {
+    const told = Array.from({ length: SECRET.length - 1 }, (_, index) => {
+      const [begin, rest] = [SECRET.slice(0, index + 1), SECRET.slice(index + 1)]
+      return textOf(scrubAll([SECRET], [...texts('output', begin), notice, ...texts('output', rest, '.')]), 'output')
+    })
+    const shown = ['s', 'sk', 'sk-', 'sk-0', 'sk-01', ...Array.from({ length: SECRET.length - 6 }, () => '')]
+    expect(told).toEqual(shown.map((beginning) => `${beginning}${MARK}.`))
   })
 
   it('keep text apart that has different origins', () => {

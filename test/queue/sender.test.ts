@@ -53,6 +53,7 @@ async function setup(send: Channel['send'] = async () => {}, options: Partial<Se
     onSent: ({ id, problem }) => told.push(['sent', id, problem]),
     onUndelivered: ({ id, problem }) => told.push(['undelivered', id, problem]),
     onStep: (step) => steps.push(step),
+    scrub: (text) => text.replaceAll('sk-0123456789', '[secret]'),
     log: { debug() {}, info() {}, warn() {}, error() {} },
     now: () => clock.now,
     ...options,
@@ -180,6 +181,15 @@ describe('a reply', () => {
     await add('r1', 'a', { reply: { ...reply, notes: [], files: [...reply.files] } })
     await look()
     await expect.poll(() => sent).toMatchObject([reply])
+  })
+
+  it('that a channel does not take leaves no secret behind', async () => {
+    const { add, look, told } = await setup(async () => {
+      throw new Error('It was refused: sk-0123456789')
+    })
+    await add('r1', 'a', { expiresAt: START + 500 })
+    await look()
+    await expect.poll(() => told).toEqual([['undelivered', 'r1', 'It was refused: [secret]']])
   })
 
   it('that expires is kept as undelivered, with the last problem, and reported', async () => {

@@ -12,6 +12,7 @@ import { failed, succeeded } from '../scripted-backend.js'
 
 const CHANNEL = 'test'
 const START = Date.UTC(2026, 0, 2, 3, 4, 5)
+const SECRET = 'sk-0123456789'
 
 /** A turn that runs until the test ends it, or it is told to stop. */
 interface OpenTurn {
@@ -69,6 +70,7 @@ async function setup(setupOptions: SetupOptions = {}) {
       onCancelled: () => {},
       onEvents: () => {},
       onStep: (step) => steps.push(step),
+      scrub: (text) => text.replaceAll(SECRET, '[secret]'),
       log: {
         debug() {},
         info() {},
@@ -247,6 +249,29 @@ describe('a turn', () => {
     const messageId = await say('a', 'hello')
     await expect.poll(async () => (await store.inbox.get(messageId))?.state).toEqual('failed')
     expect([await replies(), (await store.inbox.get(messageId))?.problem]).toEqual([[failure(problem)], problem])
+  })
+
+  it('that cannot be planned, or breaks, tells no secret', async () => {
+    const error = new Error(`It broke at ${SECRET}.`)
+    const plan: WorkerOptions['plan'] = ({ message }) => {
+      if (message.text === 'plan') throw error
+      const run = async (): Promise<TurnOutcome> => {
+        throw error
+      }
+      return { backend: 'claude', directory: '/srv/site', canSendFiles: false, run }
+    }
+    const { store, say, replies } = await setup({ plan })
+    const planned = await say('a', 'plan')
+    await expect.poll(async () => (await store.inbox.get(planned))?.state).toEqual('failed')
+    await say('b', 'run')
+    const ended = async () => (await store.runs.list(1)).flatMap(({ result }) => result?.failure ?? [])
+    await expect.poll(async () => (await ended()).length).toEqual(1)
+    const text = 'It broke at [secret].'
+    expect([await replies(), (await store.inbox.get(planned))?.problem, await ended()]).toEqual([
+      [failure(text)],
+      text,
+      [{ reason: 'spawn', message: text, report: text }],
+    ])
   })
 
   it('that breaks counts as a failed attempt, and is tried again', async () => {
