@@ -173,13 +173,19 @@ async function compose(
   const agents = new BackendRegistry(now)
   const runtimes = new Map<BackendName, AgentRuntime>()
   for (const name of BACKEND_NAMES) {
-    const backend = createBackend(name, backendConfig(config, name), { environment, passVariables, log, owner })
+    const backend = createBackend(name, backendConfig(config, name), {
+      environment,
+      passVariables,
+      log,
+      owner,
+      scrubber,
+    })
     agents.register(backend)
     runtimes.set(name, new AgentRuntime(config, backend, sessions, markdown, assembler, hooks, scrubber))
   }
   // Channels have theirs from the configuration.
   agents.setDefault(config.codeAgentDefault)
-  const commandRuntime = new CommandRuntime({ environment, passVariables, now, owner })
+  const commandRuntime = new CommandRuntime({ environment, passVariables, now, owner, scrubber })
 
   for (const channel of channels) onClose(() => channel.close())
   const only = address === undefined ? {} : { address }
@@ -212,7 +218,7 @@ async function compose(
       metrics.measured(
         work,
         work.message.options?.command
-          ? planCommand(work, work.message.options.command, config, commandRuntime, credentials, scrubber)
+          ? planCommand(work, work.message.options.command, config, commandRuntime, credentials)
           : planTurn(work, config, runtimes, channels, credentials),
       ),
     onSettled: ({ conversation, message }) => {

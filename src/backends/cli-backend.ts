@@ -6,6 +6,7 @@ import { setMaxListeners } from 'node:events'
 import { existsSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { canBeSetForRun, operatorEnvironment } from '../environment.js'
+import { createScrubber, type Scrubber } from '../credentials/scrubber.js'
 import { GatewayError, messageOf } from '../errors.js'
 import { createLog, type Log } from '../log.js'
 import { findExecutable } from '../processes/find-executable.js'
@@ -53,6 +54,8 @@ export interface BackendDependencies {
   limits: OutputLimits
   /** Without one, nobody ends the agents of a gateway that was itself killed. */
   owner?: ProcessOwner
+  /** Knows secrets. What is not told whole is scrubbed here: of half a secret nobody above could know. */
+  scrubber: Scrubber
 }
 
 /** What is fixed about one CLI. */
@@ -106,6 +109,7 @@ export abstract class CliBackend implements AgentBackend {
       now: dependencies.now ?? Date.now,
       limits: dependencies.limits ?? OUTPUT_LIMITS,
       ...(dependencies.owner && { owner: dependencies.owner }),
+      scrubber: dependencies.scrubber ?? createScrubber(),
     }
   }
 
@@ -339,7 +343,7 @@ export abstract class CliBackend implements AgentBackend {
     variables: Record<string, string>,
   ): Run {
     const { label, failureSigns, stopSignal } = this.traits
-    const { now, limits, owner } = this.dependencies
+    const { now, limits, owner, scrubber } = this.dependencies
     const { args, check, defaults, environment } = invocation
     return startRun({
       label,
@@ -366,6 +370,7 @@ export abstract class CliBackend implements AgentBackend {
       ...watch,
       limits,
       now,
+      scrubber,
       check,
     })
   }

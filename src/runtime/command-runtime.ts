@@ -9,6 +9,8 @@ import { agentEnvironment } from '../backends/agent-environment.js'
 import type { AgentEvent, AgentEventBody, AgentFailure, AgentResult, FailureReason } from '../backends/types.js'
 import { gitObstacle, UNTRUSTED_GIT } from '../backends/untrusted-git.js'
 import { messageOf } from '../errors.js'
+import { EventScrubber } from '../credentials/event-scrubber.js'
+import type { Scrubber } from '../credentials/scrubber.js'
 import { BoundedText } from '../processes/bounded-text.js'
 import { findExecutable } from '../processes/find-executable.js'
 import { startProcess } from '../processes/local-process.js'
@@ -36,6 +38,8 @@ export interface CommandDependencies {
   passVariables: readonly string[]
   now: () => number
   owner?: ProcessOwner
+  /** Knows the secrets that no event may hold. */
+  scrubber: Scrubber
 }
 
 const EXIT_TIMED_OUT = 124
@@ -59,22 +63,19 @@ export class CommandRuntime {
 
   /** Contract: never rejects. The events are in the order of the contract of an agent's `run`. */
   async run(request: CommandRequest, signal: AbortSignal, onEvent: (event: AgentEvent) => void): Promise<AgentResult> {
-    const { now } = this.dependencies
+    const { now, scrubber } = this.dependencies
     const startedAt = now()
-    const emit = (event: AgentEventBody): void => onEvent({ ...event, timestamp: now() })
-    emit({ type: 'started' })
-    const output = new CommandOutput(emit)
+    const record = new CommandRecord(scrubber, now, onEvent)
+    record.add({ type: 'started' })
+    const output = new CommandOutput((event) => record.add(event))
     const { exitCode, problem } = await this.#runWithFiles(request, signal, output)
-    if (problem) emit({ type: 'error', content: problem.message, reason: problem.reason })
-    const result: AgentResult = {
+    if (problem) record.add({ type: 'error', content: problem.message, reason: problem.reason })
+    return record.complete({
       isError: exitCode !== 0,
       ...(exitCode !== undefined && { exitCode }),
-      finalOutput: output.kept.toString(),
       durationMs: now() - startedAt,
       ...(problem?.reason === 'cancelled' && { failure: { ...problem, report: problem.message } }),
-    }
-    emit({ type: 'complete', result })
-    return result
+    })
   }
 
   async #runWithFiles(request: CommandRequest, signal: AbortSignal, output: CommandOutput): Promise<Ending> {
@@ -177,12 +178,10 @@ interface Ending {
 
 const CANCELLED: Problem = { reason: 'cancelled', message: 'The command was cancelled.' }
 
-/** What a command prints, as events and, bounded, as its result. */
+/** What a command prints, as events. */
 class CommandOutput {
-  readonly kept = new BoundedText()
   readonly #stdout = new StringDecoder('utf8')
   readonly #stderr = new StringDecoder('utf8')
-  #characters = 0
 
   constructor(private readonly emit: (event: AgentEventBody) => void) {}
 
@@ -200,14 +199,54 @@ class CommandOutput {
   }
 
   #print(text: string, about: { metadata?: Record<string, unknown> }): void {
-    if (text === '') return
-    this.kept.append(text)
+    if (text !== '') this.emit({ type: 'output', content: text, stream: 'stdout', ...about })
+  }
+}
+
+/** What is told of a command. Secrets are hidden before anything is cut: half of one is not found any more. */
+class CommandRecord {
+  readonly #events: EventScrubber
+  readonly #printed = new BoundedText()
+  #characters = 0
+
+  constructor(
+    scrubber: Scrubber,
+    private readonly now: () => number,
+    private readonly onEvent: (event: AgentEvent) => void,
+  ) {
+    this.#events = new EventScrubber(scrubber)
+  }
+
+  add(event: AgentEventBody): void {
+    for (const scrubbed of this.#scrub(event)) this.#tell(scrubbed)
+  }
+
+  complete(result: AgentResult): AgentResult {
+    let told = result
+    for (const event of this.#scrub({ type: 'complete', result })) {
+      if (event.type === 'complete') told = { ...event.result, finalOutput: this.#printed.toString() }
+      this.#tell(event.type === 'complete' ? { ...event, result: told } : event)
+    }
+    return told
+  }
+
+  #scrub(event: AgentEventBody): AgentEvent[] {
+    return this.#events.scrub({ ...event, timestamp: this.now() })
+  }
+
+  #tell(event: AgentEvent): void {
+    if (event.type !== 'output') {
+      this.onEvent(event)
+      return
+    }
+    const { content, timestamp } = event
+    this.#printed.append(content)
     const room = MOST_OUTPUT_CHARACTERS - this.#characters
     if (room <= 0) return
-    this.#characters += text.length
-    this.emit({ type: 'output', content: text.slice(0, room), stream: 'stdout', ...about })
-    if (text.length < room) return
-    this.emit({ type: 'notice', content: 'The command printed too much; what follows is left out.' })
+    this.#characters += content.length
+    this.onEvent({ ...event, content: content.slice(0, room) })
+    if (content.length < room) return
+    this.onEvent({ type: 'notice', content: 'The command printed too much; what follows is left out.', timestamp })
   }
 }
 
