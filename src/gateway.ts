@@ -35,6 +35,7 @@ import type { Message } from './store/inbox.js'
 import type { GatewayRecord } from './store/ledger.js'
 import { openStore, type Store } from './store/store.js'
 import { StreamHub } from './streams/stream-hub.js'
+import { planInRoots } from './project-plans.js'
 import { planCommand, planTurn } from './turn-plans.js'
 
 export interface GatewayDependencies {
@@ -217,9 +218,14 @@ async function compose(
     plan: (work) =>
       metrics.measured(
         work,
-        work.message.options?.command
-          ? planCommand(work, work.message.options.command, config, commandRuntime, credentials)
-          : planTurn(work, config, runtimes, channels, credentials),
+        planInRoots(
+          work.message.options?.command
+            ? planCommand(work, work.message.options.command, config, commandRuntime, credentials)
+            : planTurn(work, config, runtimes, channels, credentials),
+          work.project,
+          config,
+          now,
+        ),
       ),
     onSettled: ({ conversation, message }) => {
       streams.settled(message.id)

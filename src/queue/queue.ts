@@ -9,7 +9,7 @@ import { GatewayError } from '../errors.js'
 import type { Conversation } from '../store/conversations.js'
 import type { ClaimLimits } from '../store/engine.js'
 import type { Claim, Message } from '../store/inbox.js'
-import type { Project } from '../store/projects.js'
+import type { ProjectRecord } from '../store/projects.js'
 import type { NewRun } from '../store/runs.js'
 import type { RunState } from '../store/schema.js'
 import type { Session } from '../store/sessions.js'
@@ -25,7 +25,7 @@ export interface Work {
   claimedAt: number
   message: Message
   conversation: Conversation
-  project?: Project
+  project?: ProjectRecord
   /** Whether the last attempt was cut off. */
   wasInterrupted: boolean
 }
