@@ -1,5 +1,5 @@
 /**
- * Runs the benchmarks: `tsx bench/run.ts [--pairs 20] [--only cold-turn,translation,stream-memory,queue,gateway,streams]`.
+ * Runs the benchmarks: `tsx bench/run.ts [--pairs 20] [--only queue,streams,…]`.
  *
  * A whole run writes `bench/results.json`; a shortened one only prints. It is a report: a goal that does not hold is
  * told, not failed on.
@@ -10,7 +10,9 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { measureColdTurns } from './cold-turn.js'
 import { type BenchOptions, type Measurement, renderTable } from './measurement.js'
+import { measureExecuteSpeed } from './execute-speed.js'
 import { measureGatewayCost } from './gateway-cost.js'
+import { measureLineLatency } from './line-latency.js'
 import { measureQueueSpeed } from './queue-speed.js'
 import { measureStreamMemory } from './stream-memory.js'
 import { measureStreams } from './streams.js'
@@ -25,6 +27,8 @@ const benchmarks: Record<string, (options: BenchOptions) => Promise<Measurement[
   queue: measureQueueSpeed,
   gateway: measureGatewayCost,
   streams: measureStreams,
+  'line-latency': measureLineLatency,
+  execute: measureExecuteSpeed,
   'cold-turn': measureColdTurns,
 }
 

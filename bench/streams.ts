@@ -1,21 +1,19 @@
-/** What a stream costs: events to many clients beside a bare loop that writes the same, and the way of one line. */
+/** What a stream costs: events to many clients beside a bare loop that writes the same. */
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { createServer, get, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import type { AgentEvent } from '../src/backends/types.js'
 import { formatFrame, sendEventStream } from '../src/http/sse.js'
 import { createLog } from '../src/log.js'
-import { EventRecorder } from '../src/queue/event-recorder.js'
-import type { RecordedEvent } from '../src/store/runs.js'
 import { openStore, type Store } from '../src/store/store.js'
 import { StreamHub } from '../src/streams/stream-hub.js'
 import { createQueueWriter } from '../test/streams/queue-writer.js'
-import { atLeast, atMost, type BenchOptions, lowerQuartile, type Measurement } from './measurement.js'
+import { atLeast, type BenchOptions, lowerQuartile, type Measurement } from './measurement.js'
 
 const CLIENTS = [1, 50, 200]
 const ROUNDS = 5
@@ -25,10 +23,6 @@ const MAX_EVENTS = 20_000
 const EVENTS_AT_ONCE = 20
 const LINE = 'The quick brown fox jumps over the lazy dog, and then writes about it. '.repeat(3)
 const SHARE_GOAL = 0.8
-const LINES = 60
-/** Longer than the pause in which the recorder collects text that belongs together. */
-const LINE_EVERY_MS = 120
-const LATENCY_GOAL_MS = 2
 
 /** In a thread of its own, so that what is measured is the server. Tells when all are connected, and when all have ended. */
 const CLIENT_THREAD = `
@@ -64,11 +58,7 @@ export async function measureStreams({ signal, progress }: BenchOptions): Promis
       const share = bareMs / streamedMs
       measurements.push(atLeast(`streams.share.${clients}-clients`, share, clients === 200 ? SHARE_GOAL : 0, 'of bare'))
     }
-    const { lineMs, writeMs } = await measureLatency(store, signal)
-    progress(
-      `from an agent's line to the client ${lineMs.toFixed(2)} ms, of it ${writeMs.toFixed(2)} to have it on disk`,
-    )
-    return [...measurements, atMost('streams.latency-p50', lineMs, LATENCY_GOAL_MS, 'ms')]
+    return measurements
   } finally {
     await store.close()
     await rm(directory, { recursive: true, force: true })
@@ -131,43 +121,6 @@ async function timeClients(server: Server, count: number, send: () => Promise<vo
   }
 }
 
-async function measureLatency(store: Store, signal: AbortSignal): Promise<{ lineMs: number; writeMs: number }> {
-  const writer = await createQueueWriter(store)
-  const runId = `run of ${writer.messageId}`
-  await writer.claim()
-  await writer.begin(runId)
-  const hub = new StreamHub(store, Date.now)
-  const server = await listen((response) => {
-    void sendEventStream(response, (gone) => hub.follow(writer.messageId, 0, gone))
-  })
-  const [lines, writes]: [number[], number[]] = [[], []]
-  let startedAt = 0
-  const onRecorded = (recorded: RecordedEvent[]): void => {
-    writes.push(performance.now() - startedAt)
-    hub.push(writer.messageId, runId, recorded)
-  }
-  const recorder = new EventRecorder(runId, store.runs, onRecorded, createLog())
-  try {
-    const [response] = (await once(get({ port: (server.address() as AddressInfo).port }), 'response')) as [
-      IncomingMessage,
-    ]
-    await once(response, 'data')
-    for (let line = 0; line < LINES; line += 1) {
-      await sleep(LINE_EVERY_MS, undefined, { signal })
-      const arrived = once(response, 'data')
-      startedAt = performance.now()
-      recorder.push(output(LINE))
-      await arrived
-      lines.push(performance.now() - startedAt)
-    }
-    return { lineMs: median(lines), writeMs: median(writes) }
-  } finally {
-    recorder.close()
-    server.closeAllConnections()
-    server.close()
-  }
-}
-
 async function listen(answer: (response: ServerResponse) => void): Promise<Server> {
   const server = createServer((_, response) => answer(response))
   await once(server.listen(0, '127.0.0.1'), 'listening')
@@ -176,10 +129,4 @@ async function listen(answer: (response: ServerResponse) => void): Promise<Serve
 
 function output(content: string): AgentEvent {
   return { type: 'output', content, stream: 'stdout', timestamp: 0 }
-}
-
-function median(values: number[]): number {
-  const middle = values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]
-  if (middle === undefined) throw new Error('Nothing was measured')
-  return middle
 }

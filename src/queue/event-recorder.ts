@@ -3,20 +3,25 @@ import { messageOf } from '../errors.js'
 import type { Log } from '../log.js'
 import type { RecordedEvent, Runs } from '../store/runs.js'
 
-const PAUSE_MS = 50
+/** Times the last write, up to a limit: while SQLite writes, nothing else happens. */
+const PAUSE_PER_WRITE = 3
+const LONGEST_PAUSE_MS = 50
 const AFTER_FAILURE_MS = 1_000
 
 /**
  * Writes the events of one run down and passes them on, numbered without gaps, once they are safe.
  *
- * The first event goes at once; what comes within the pause after it goes together, and text that belongs together
- * becomes one event. The agent is never made to wait. Of a run that has gone to somebody else only the end is passed on.
+ * An event goes at once; what comes while it is written and in the pause after that goes together, and text that
+ * belongs together becomes one event. The agent is never made to wait. Of a run that has gone to somebody
+ * else only the end is passed on.
  */
 export class EventRecorder {
   #waiting: AgentEvent[] = []
   #seq = 0
   #timer: NodeJS.Timeout | undefined
   #writing: Promise<void> = Promise.resolve()
+  #isWriting = false
+  #isClosed = false
   #hasFailed = false
   #notBefore = 0
 
@@ -32,13 +37,7 @@ export class EventRecorder {
     const joined = last && join(last, event)
     if (joined) this.#waiting[this.#waiting.length - 1] = joined
     else this.#waiting.push(event)
-    if (this.#timer) return
-    void this.flush().catch((error: unknown) => this.#tellOnce(error))
-    this.#timer = setInterval(() => {
-      if (performance.now() < this.#notBefore) return
-      if (this.#waiting.length > 0) void this.flush().catch((error: unknown) => this.#tellOnce(error))
-      else this.#pause()
-    }, PAUSE_MS)
+    this.#writeSoon()
   }
 
   /** Contract: when it settles, everything pushed before is written; a rejection has lost nothing. */
@@ -50,7 +49,27 @@ export class EventRecorder {
 
   /** Nothing is pushed after it. */
   close(): void {
-    this.#pause()
+    this.#isClosed = true
+    clearTimeout(this.#timer)
+  }
+
+  #writeSoon(): void {
+    if (this.#timer || this.#isWriting || this.#isClosed) return
+    const pauseMs = this.#notBefore - performance.now()
+    if (pauseMs <= 0) void this.#writeAll()
+    else this.#timer = setTimeout(() => void this.#writeAll(), pauseMs)
+  }
+
+  async #writeAll(): Promise<void> {
+    this.#timer = undefined
+    this.#isWriting = true
+    try {
+      await this.flush()
+    } catch (error) {
+      this.#tellOnce(error)
+    }
+    this.#isWriting = false
+    if (this.#waiting.length > 0) this.#writeSoon()
   }
 
   async #write(): Promise<void> {
@@ -58,6 +77,7 @@ export class EventRecorder {
     if (events.length === 0) return
     this.#waiting = []
     let isOurs: boolean
+    const startedAt = performance.now()
     try {
       isOurs = await this.runs.record(this.runId, events)
     } catch (error) {
@@ -65,13 +85,10 @@ export class EventRecorder {
       this.#notBefore = performance.now() + AFTER_FAILURE_MS
       throw error
     }
+    const endedAt = performance.now()
+    this.#notBefore = endedAt + Math.min(LONGEST_PAUSE_MS, PAUSE_PER_WRITE * (endedAt - startedAt))
     this.#seq += events.length
     this.onRecorded(isOurs ? events : events.filter(({ event }) => event.type === 'complete'))
-  }
-
-  #pause(): void {
-    clearInterval(this.#timer)
-    this.#timer = undefined
   }
 
   #tellOnce(error: unknown): void {

@@ -17,7 +17,7 @@ import type { FinalEvent, NumberedEvent } from './numbered-event.js'
 /** The part of a store that streams are read from. */
 export interface EventStore {
   inbox: Pick<Inbox, 'get'>
-  runs: Pick<Runs, 'ofMessage' | 'events'>
+  runs: Pick<Runs, 'ofMessage' | 'latest' | 'events'>
 }
 
 /** Events of one run that have just been written. */
@@ -72,7 +72,7 @@ export class StreamReader {
 
   /** As `read`, of events that are at hand; undefined when they are not what comes next. */
   async number(messageId: string, after: number, pushed: PushedEvents): Promise<NumberedEvent[] | undefined> {
-    const run = (await this.store.runs.ofMessage(messageId)).at(-1)
+    const run = await this.store.runs.latest(messageId)
     if (run?.id !== pushed.runId || run.state !== 'running') return undefined
     const events = pushed.events
       .map(({ seq, event }) => ({ number: run.firstSeq + seq, event }))

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import fc from 'fast-check'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { AgentEvent, AgentEventBody } from '../../src/backends/types.js'
@@ -14,9 +15,12 @@ class Writer implements Pick<Runs, 'record'> {
   readonly writes: RecordedEvent[][] = []
   failures = 0
   isLost = false
+  begun = 0
+  isReleased: Promise<void> = Promise.resolve()
 
   async record(_runId: string, events: RecordedEvent[]): Promise<boolean> {
-    await Promise.resolve()
+    this.begun += 1
+    await this.isReleased
     if (this.failures > 0) {
       this.failures -= 1
       throw new Error('The disk is full')
@@ -52,6 +56,27 @@ describe('EventRecorder', () => {
         { seq: 3, event: output('d') },
         { seq: 4, event: output('ef') },
       ],
+    ])
+  })
+
+  it('writes together what comes while a write is under way, and no two at once', async () => {
+    const { writer, passedOn, recorder } = setup()
+    let release = (): void => {}
+    writer.isReleased = new Promise((resolve) => {
+      release = resolve
+    })
+    recorder.push(notice('one'))
+    await expect.poll(() => writer.begun).toBe(1)
+    recorder.push(output('a'))
+    await nextTurn()
+    recorder.push(output('b'))
+    await nextTurn()
+    const begunMeanwhile = writer.begun
+    release()
+    await expect.poll(() => passedOn.length).toBe(2)
+    expect([begunMeanwhile, writer.writes]).toEqual([
+      1,
+      [[{ seq: 1, event: notice('one') }], [{ seq: 2, event: output('ab') }]],
     ])
   })
 

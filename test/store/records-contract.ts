@@ -310,6 +310,35 @@ export function describeRecordsContract(engine: TestEngine): void {
       ])
     })
 
+    it('keep events that come one by one, with what was said last of each', async () => {
+      const { store, run } = await createRuns(engine)
+      await store.runs.begin(run('one'), NOW)
+      await store.runs.begin(run('two'), NOW)
+      for (const event of [...events(1, 3), toolUse(2, 't', 'ls')]) await store.runs.record('one', [event])
+      await store.runs.record('two', events(1, 1))
+      expect([await store.runs.events('one'), await store.runs.latestTools('one')]).toEqual([
+        [...events(1, 1), toolUse(2, 't', 'ls'), ...events(3, 3)],
+        [{ name: 'Bash', input: { command: 'ls' }, isRunning: true }],
+      ])
+    })
+
+    it('tell the latest of a message, and where its events begin', async () => {
+      const { store, run } = await createRuns(engine)
+      const latest = [await store.runs.latest('m')]
+      await store.runs.begin(run('one'), NOW)
+      await store.runs.record('one', events(1, 3))
+      latest.push(await store.runs.latest('m'))
+      await store.runs.interrupt('m', NOW)
+      await store.runs.begin(run('two'), NOW)
+      latest.push(await store.runs.latest('m'), await store.runs.latest('none'))
+      expect(latest).toEqual([
+        undefined,
+        { id: 'one', firstSeq: 0, state: 'running' },
+        { id: 'two', firstSeq: 3, state: 'running' },
+        undefined,
+      ])
+    })
+
     it('may be told events again, when it is not known whether they were written', async () => {
       const { store, run } = await createRuns(engine)
       await store.runs.begin(run('one'), NOW)

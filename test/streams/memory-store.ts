@@ -40,6 +40,13 @@ export function createMemoryWriter(pause: () => Promise<void>): Writer {
         await pause()
         return copies
       },
+      latest: async () => {
+        await pause()
+        const last = runs.at(-1)
+        const copy = last && { ...last }
+        await pause()
+        return copy
+      },
       events: async (runId, afterSeq, limit) => {
         await pause()
         const page: RecordedEvent[] = recordedOf(runId)

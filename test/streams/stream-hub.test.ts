@@ -101,7 +101,9 @@ describe('following a message', () => {
       await then()
       return read
     }
-    const stage = new Stage(writer, NEVER_MS, { inbox, runs: { ofMessage: (id) => runs.ofMessage(id), events } })
+    const ofMessage: EventStore['runs']['ofMessage'] = (id) => runs.ofMessage(id)
+    const latest: EventStore['runs']['latest'] = (id) => runs.latest(id)
+    const stage = new Stage(writer, NEVER_MS, { inbox, runs: { ofMessage, latest, events } })
     await stage.begin()
     afterRead = () => stage.record(outputs(1))
     const { value } = await stage.follow().next()
@@ -166,11 +168,18 @@ describe('following a message', () => {
     const { writer } = await setup()
     let isAway = false
     const { inbox, runs } = writer.store
-    const ofMessage: EventStore['runs']['ofMessage'] = async (id) => {
+    const answered = async <T>(read: () => Promise<T>): Promise<T> => {
       if (isAway) throw new Error('The store is away')
-      return runs.ofMessage(id)
+      return read()
     }
-    const stage = new Stage(writer, 5, { inbox, runs: { ofMessage, events: (...range) => runs.events(...range) } })
+    const stage = new Stage(writer, 5, {
+      inbox,
+      runs: {
+        ofMessage: (id) => answered(() => runs.ofMessage(id)),
+        latest: (id) => answered(() => runs.latest(id)),
+        events: (...range) => answered(() => runs.events(...range)),
+      },
+    })
     await stage.begin()
     const followed = stage.all()
     await sleep(50)

@@ -132,8 +132,8 @@ it('refuses an id of an event that is none', async () => {
 
 it('streams the last command of a stream by its name', async () => {
   const { ask } = await openStage()
-  const send = (prompt: string): ReturnType<typeof ask> =>
-    ask('POST', '/projects/site/execute', { prompt, stream_id: 'screen-1' })
+  const send = (text: string): ReturnType<typeof ask> =>
+    ask('POST', '/projects/site/execute', { prompt: steps({ text }), stream_id: 'screen-1' })
   const first = await send('one')
   await commandIn(ask, first.body.command_id, 'answered')
   const second = await send('two')
@@ -141,7 +141,7 @@ it('streams the last command of a stream by its name', async () => {
   const elsewhere = await ask('GET', '/projects/shop/streams/screen-1')
   expect([second.body.stream_url, dataOf(events, 'output'), elsewhere.status]).toEqual([
     '/projects/site/streams/screen-1',
-    [{ line: 'You said: two', stream: 'stdout' }],
+    [{ line: 'two', stream: 'stdout' }],
     404,
   ])
 })

@@ -1,0 +1,144 @@
+/** How many commands the service takes per second, beside routes that check the same body and keep next to nothing. */
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { Worker } from 'node:worker_threads'
+import fastify, { type FastifyInstance } from 'fastify'
+import { serializerCompiler, validatorCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod'
+import { executeBodySchema, submittedSchema } from '../src/http/routes/execute.js'
+import { projectParams } from '../src/http/routes/schemas.js'
+import { findPostgres, startPostgresCluster } from '../test/postgres-cluster.js'
+import { atLeast, type BenchOptions, lowerQuartile, type Measurement } from './measurement.js'
+import { type BenchService, startBenchService } from './service.js'
+
+const ROUNDS = 4
+const CONNECTIONS = 16
+/** Of one round, whichever comes first. */
+const REQUESTS = 400
+const ROUND_MS = 800
+const LIMIT_MS = 20_000
+/** Of a route that makes one commit of one row. A command is nine statements and two commits. */
+const SHARE_GOAL = 0.05
+
+/** Keeps the only place there is, so that what is measured is taking commands and not working on them. */
+const AGENT = `#!/bin/sh
+[ "$1" = --version ] && exec echo 2.1.197
+exec sleep 1000
+`
+
+/** In a thread of its own, so that what is measured is the server. Tells how many were answered with 202, and in which time. */
+const CLIENT_THREAD = `
+const { connect } = require('node:net')
+const { parentPort, workerData: { port, path, token, connections, requests, roundMs } } = require('node:worker_threads')
+const body = JSON.stringify({ prompt: 'Say hello to everybody, one by one.', timeout: 600, metadata: { ticket: 'A-1' } })
+const head = 'POST ' + path + ' HTTP/1.1\\r\\nHost: 127.0.0.1:' + port + '\\r\\nAuthorization: Bearer ' + token
+const request = head + '\\r\\nContent-Type: application/json\\r\\nContent-Length: ' + body.length + '\\r\\n\\r\\n' + body
+let sent = 0, answered = 0, closed = 0
+const startedAt = performance.now()
+for (let index = 0; index < connections; index += 1) {
+  const socket = connect(port, '127.0.0.1')
+  let text = ''
+  const next = () => {
+    text = ''
+    if (sent >= requests || performance.now() - startedAt > roundMs) return socket.destroy()
+    sent += 1
+    socket.write(request)
+  }
+  socket.setEncoding('latin1')
+  socket.on('data', (chunk) => {
+    text += chunk
+    const end = text.indexOf('\\r\\n\\r\\n')
+    if (end < 0 || text.length < end + 4 + Number(/content-length: (\\d+)/i.exec(text)[1])) return
+    if (!text.startsWith('HTTP/1.1 202')) throw new Error(text)
+    answered += 1
+    next()
+  })
+  socket.on('close', () => {
+    closed += 1
+    if (closed === connections) parentPort.postMessage({ answered, ms: performance.now() - startedAt })
+  })
+  next()
+}
+`
+
+type Target = Pick<BenchService, 'port' | 'path' | 'token'>
+
+export async function measureExecuteSpeed({ signal, progress }: BenchOptions): Promise<Measurement[]> {
+  const measurements = await measureEngine('sqlite', undefined, signal, progress)
+  const binaries = findPostgres(process.env['PATH'] ?? '')
+  if (!binaries) {
+    progress('PostgreSQL is not installed: its half of the requests was not measured.')
+    return measurements
+  }
+  const cluster = await startPostgresCluster(binaries)
+  try {
+    return [...measurements, ...(await measureEngine('postgres', cluster.url, signal, progress))]
+  } finally {
+    await cluster.stop()
+  }
+}
+
+async function measureEngine(
+  engine: string,
+  databaseUrl: string | undefined,
+  signal: AbortSignal,
+  progress: BenchOptions['progress'],
+): Promise<Measurement[]> {
+  const service = await startBenchService(AGENT, databaseUrl)
+  const { audit } = service.store
+  const empty = await startBareRoute(async () => {})
+  const committing = await startBareRoute(() => audit.add({ at: 0, actor: '', action: '', subject: '' }))
+  try {
+    const times: Record<'empty' | 'committing' | 'service', number[]> = { empty: [], committing: [], service: [] }
+    // By turns, so that what else the machine does falls on all.
+    for (let round = 0; round < ROUNDS; round += 1) {
+      signal.throwIfAborted()
+      times.empty.push(await msPerRequest({ ...service, ...(empty.server.address() as AddressInfo) }))
+      times.committing.push(await msPerRequest({ ...service, ...(committing.server.address() as AddressInfo) }))
+      times.service.push(await msPerRequest(service))
+    }
+    const rateOf = (values: number[]): number => 1_000 / lowerQuartile(values)
+    const [rate, commits, bare] = [rateOf(times.service), rateOf(times.committing), rateOf(times.empty)]
+    progress(
+      `${engine}: ${rate.toFixed(0)} commands/s taken; ${commits.toFixed(0)} by a bare route with one commit, ${bare.toFixed(0)} without`,
+    )
+    return [
+      atLeast(`execute.requests-per-second.${engine}`, rate, commits * SHARE_GOAL, '/s'),
+      atLeast(`execute.share.${engine}`, rate / bare, 0, 'of bare'),
+    ]
+  } finally {
+    await empty.close()
+    await committing.close()
+    await service.stop()
+  }
+}
+
+async function startBareRoute(keep: () => Promise<void>): Promise<FastifyInstance> {
+  const app = fastify()
+  app.setValidatorCompiler(validatorCompiler)
+  app.setSerializerCompiler(serializerCompiler)
+  app.withTypeProvider<ZodTypeProvider>().route({
+    method: 'POST',
+    url: '/projects/:id/execute',
+    schema: { params: projectParams, body: executeBodySchema, response: { 202: submittedSchema } },
+    handler: async (_, reply) => {
+      await keep()
+      return reply.code(202).send({ command_id: '', stream_url: '', session_id: null, agent_provider: 'claudecode' })
+    },
+  })
+  await app.listen({ host: '127.0.0.1', port: 0 })
+  return app
+}
+
+async function msPerRequest({ port, path, token }: Target): Promise<number> {
+  const limits = { connections: CONNECTIONS, requests: REQUESTS, roundMs: ROUND_MS }
+  const workerData = { port, path, token, ...limits }
+  const client = new Worker(CLIENT_THREAD, { eval: true, execArgv: [], workerData })
+  try {
+    const [{ answered, ms }] = (await once(client, 'message', { signal: AbortSignal.timeout(LIMIT_MS) })) as [
+      { answered: number; ms: number },
+    ]
+    return ms / answered
+  } finally {
+    await client.terminate()
+  }
+}

@@ -1,0 +1,84 @@
+/** A whole gateway that listens, in this process, with one project and an agent of the benchmark's own. */
+import { randomUUID } from 'node:crypto'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { loadConfig } from '../src/config.js'
+import { makeHome, startGateway } from '../src/gateway.js'
+import { issueToken } from '../src/http/auth.js'
+import { DEFAULT_LIMITS } from '../src/http/guards.js'
+import { HttpChannel } from '../src/http/http-channel.js'
+import { startHttpServer } from '../src/http/server.js'
+import { createLog } from '../src/log.js'
+import { gitRunner } from '../src/projects/git-clone.js'
+import { ProjectService } from '../src/projects/project-service.js'
+import type { Store } from '../src/store/store.js'
+
+const PROJECT_ID = 'bench'
+
+export interface BenchService {
+  store: Store
+  port: number
+  /** May run. */
+  token: string
+  /** Where commands are posted. */
+  path: string
+  /** Contract: rejects unless the command was taken. */
+  execute(body: { prompt: string }): Promise<{ stream_url: string }>
+  /** Ends everything, and removes its files. */
+  stop(): Promise<void>
+}
+
+/** `agent` is the text of an executable that speaks as Claude Code does. Without a `databaseUrl` it is on SQLite. */
+export async function startBenchService(agent: string, databaseUrl?: string): Promise<BenchService> {
+  const home = await mkdtemp(join(tmpdir(), 'service-'))
+  const remove = (): Promise<void> => rm(home, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 })
+  try {
+    const directory = join(home, 'projects', PROJECT_ID)
+    await mkdir(directory, { recursive: true })
+    await writeFile(join(home, 'agent'), agent, { mode: 0o700 })
+    const environment = {
+      PATH: process.env['PATH'],
+      HOME: home,
+      AETHEEL_HOME: home,
+      BACKEND_CLI_PATH: join(home, 'agent'),
+      WORKING_DIR: home,
+      HTTP_PORT: '0',
+      MAX_CONCURRENT_QUERIES: '1',
+      DRAIN_TIMEOUT_MS: '0',
+      ...(databaseUrl !== undefined && { DATABASE_URL: databaseUrl }),
+    }
+    const config = loadConfig(environment)
+    makeHome(config)
+    const log = createLog()
+    const gateway = await startGateway(config, { environment, log, channels: [new HttpChannel()] })
+    try {
+      const { store, agents, credentials, metrics } = gateway
+      const clock = { now: Date.now, newId: randomUUID }
+      await store.projects.add({ id: PROJECT_ID, directory }, Date.now())
+      const projects = new ProjectService({ store, config, agents, run: gitRunner(environment), log, ...clock })
+      const { token } = await issueToken(store.tokens, { name: 'bench', scope: 'run' }, clock)
+      const limits = { ...DEFAULT_LIMITS, requestsPerMinute: 1e9, strangerRequestsPerMinute: 1e9 }
+      const http = await startHttpServer({ config, gateway, projects, credentials, metrics, log, ...clock }, limits)
+      const stop = async (): Promise<void> => {
+        await http.close()
+        await gateway.stop()
+        await remove()
+      }
+      const path = `/projects/${PROJECT_ID}/execute`
+      const execute: BenchService['execute'] = async (body) => {
+        const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}` }
+        const response = await fetch(http.url + path, { method: 'POST', headers, body: JSON.stringify(body) })
+        if (response.status !== 202) throw new Error(`It was answered ${response.status}: ${await response.text()}`)
+        return (await response.json()) as { stream_url: string }
+      }
+      return { store, port: Number(new URL(http.url).port), token, path, execute, stop }
+    } catch (error) {
+      await gateway.stop()
+      throw error
+    }
+  } catch (error) {
+    await remove()
+    throw error
+  }
+}
