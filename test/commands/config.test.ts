@@ -100,7 +100,7 @@ discordApiUrl         default                          "https://discord.com/api"
 attachmentMaxMb       default                          25
 attachmentTypes       environment (ATTACHMENT_TYPES)   ["image/*"]
 codeAgentDefault      default                          "pi"
-projectRoots          default                          ["/data/projects"]
+projectRoots          default                          ["/aetheel-projects"]
 templateDir           default                          -
 httpEnabled           default                          true
 httpHost              default                          "127.0.0.1"
