@@ -5,8 +5,11 @@ import type { z } from 'zod'
 import type { StreamEventName } from '../http/event-projection.js'
 import type { agentSchema } from '../http/routes/agents.js'
 import type { commandSchema, commandSummarySchema } from '../http/routes/command-view.js'
+import type { cancelledSchema, commandPageSchema } from '../http/routes/commands.js'
 import type { executeBodySchema, gitBodySchema, shellBodySchema, submittedSchema } from '../http/routes/execute.js'
+import type { healthSchema } from '../http/routes/health.js'
 import type { newProjectSchema, projectChangesSchema, projectSchema } from '../http/routes/projects.js'
+import type { entrySchema, messageSchema, overviewSchema, replySchema, waitingSchema } from '../http/routes/queue.js'
 import type { givenProviderSchema, providerSchema, usageSchema } from '../http/routes/schemas.js'
 
 export type Provider = z.output<typeof providerSchema>
@@ -22,70 +25,14 @@ export type CommandSummary = z.output<typeof commandSummarySchema>
 export type CommandDetails = z.output<typeof commandSchema>
 export type Agent = z.output<typeof agentSchema>
 export type Usage = NonNullable<z.output<typeof usageSchema>>
-
-export interface CommandPage {
-  commands: CommandSummary[]
-  /** For `before`; null when there are no older ones. */
-  next: string | null
-}
-
-export interface CancelledCommand {
-  command_id: string
-  /** `asked`: another gateway works on it and stops soon; `finished`: it had ended before. */
-  outcome: 'stopped' | 'dropped' | 'asked' | 'finished'
-}
-
-export interface Health {
-  status: 'healthy' | 'degraded' | 'unhealthy'
-  agents: Partial<Record<Provider, 'available' | 'unavailable'>>
-  store: { engine: 'sqlite' | 'postgres'; status: 'available' | 'unavailable'; latency_ms: number | null }
-  queue: { waiting: number; active: number; failed: number } | null
-}
-
-export interface WaitingMessage {
-  id: string
-  state: 'queued' | 'ready' | 'active'
-  channel: string
-  conversation: string
-  author: string
-  text: string
-  position: number
-  failures: number
-  received_at: string
-  due_at: string
-}
-
-export interface QueuedMessage {
-  id: string
-  kind: 'message'
-  state: 'open' | 'answered' | 'failed' | 'cancelled' | 'dropped' | 'refused'
-  job: 'queued' | 'ready' | 'active' | null
-  channel: string
-  author: string
-  text: string
-  problem: string | null
-  received_at: string
-  finished_at: string | null
-}
-
-export interface QueuedReply {
-  id: string
-  kind: 'reply'
-  state: 'pending' | 'delivered' | 'undelivered' | 'dropped'
-  channel: string
-  message_id: string | null
-  attempts: number
-  problem: string | null
-  created_at: string
-}
-
-export type QueueEntry = QueuedMessage | QueuedReply
-
-export interface QueueOverview {
-  open: WaitingMessage[]
-  failed: QueuedMessage[]
-  undelivered: QueuedReply[]
-}
+export type CommandPage = z.output<typeof commandPageSchema>
+export type CancelledCommand = z.output<typeof cancelledSchema>
+export type Health = z.output<typeof healthSchema>
+export type WaitingMessage = z.output<typeof waitingSchema>
+export type QueuedMessage = z.output<typeof messageSchema>
+export type QueuedReply = z.output<typeof replySchema>
+export type QueueEntry = z.output<typeof entrySchema>
+export type QueueOverview = z.output<typeof overviewSchema>
 
 interface EventData extends Record<StreamEventName, object> {
   started: { session_id?: string; model?: string }

@@ -56,8 +56,6 @@ type Source =
   | { kind: 'template'; name: string; variables: Record<string, string> }
 
 const LONGEST_NAME = 200
-/** Where it is kept which directories were made here: no others are ever deleted. */
-const MADE_HERE = 'projects'
 
 export class ProjectService {
   readonly #options: ProjectServiceOptions
@@ -135,8 +133,9 @@ export class ProjectService {
    */
   async remove(id: string, { deletesFiles = false }: { deletesFiles?: boolean } = {}): Promise<void> {
     const { store, log } = this.#options
-    const { directory } = await this.#changeable(id)
-    if (deletesFiles) await this.#requireDeletable(id, directory)
+    const project = await this.#changeable(id)
+    const { directory } = project
+    if (deletesFiles) await this.#requireDeletable(project)
     await store.transaction(async (tables) => {
       const open = await tables.projects.countOpenMessages(id)
       if (open > 0) {
@@ -146,7 +145,6 @@ export class ProjectService {
       }
       await tables.projects.remove(id)
       await tables.credentials.removeAllOf(id)
-      await tables.channelValues.set(MADE_HERE, id, '')
     })
     if (deletesFiles) await deleteFiles(id, directory)
     log.info('project.removed', { projectId: id, filesDeleted: deletesFiles })
@@ -177,10 +175,7 @@ export class ProjectService {
     const directory = await makeProjectDirectory(id, config)
     try {
       await fill(directory, signal)
-      await store.transaction(async (tables) => {
-        if (!(await tables.projects.add({ ...project, directory }, now()))) throw idIsTaken(id)
-        await tables.channelValues.set(MADE_HERE, id, directory)
-      })
+      if (!(await store.projects.add({ ...project, directory, isMadeHere: true }, now()))) throw idIsTaken(id)
     } catch (error) {
       await rm(directory, { recursive: true, force: true })
       throw error
@@ -194,10 +189,9 @@ export class ProjectService {
     throw new GatewayError('conflict', `The project ${id} is defined in ${file}. Change it there, and start anew.`)
   }
 
-  async #requireDeletable(id: string, directory: string): Promise<void> {
+  async #requireDeletable({ id, directory, isMadeHere }: ProjectRecord): Promise<void> {
     const { store, config } = this.#options
-    const madeHere = await store.channelValues.get(MADE_HERE, id)
-    if (madeHere !== directory || !(await isStillInRoots(directory, config))) {
+    if (!isMadeHere || !(await isStillInRoots(directory, config))) {
       const message = `The files in ${directory} were not made with the project ${id}, or are not where they were.`
       throw new GatewayError('conflict', `${message} Remove it without them, and delete them yourself.`)
     }

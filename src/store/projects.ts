@@ -14,10 +14,14 @@ export interface Project {
   maxTurns?: number
   /** Nothing in its directory may configure the agent. */
   isUntrusted?: boolean
+  /** Its directory was made with it. */
+  isMadeHere?: boolean
 }
 
 export interface ProjectRecord extends Project {
   source: ProjectSource
+  /** Tells it from others that had its id before or will have it later. */
+  instance: string
   createdAt: number
   updatedAt: number
 }
@@ -41,7 +45,7 @@ export class Projects {
     const values = { ...valuesOf(project), source, updated_at: now }
     await this.db
       .insertInto('projects')
-      .values({ id: project.id, created_at: now, ...values })
+      .values({ id: project.id, instance: instanceOf(project, now), created_at: now, ...values })
       .onConflict((conflict) => conflict.column('id').doUpdateSet(values))
       .execute()
   }
@@ -50,7 +54,14 @@ export class Projects {
   async add(project: Project, now: number): Promise<boolean> {
     const { numInsertedOrUpdatedRows } = await this.db
       .insertInto('projects')
-      .values({ id: project.id, source: 'api', created_at: now, updated_at: now, ...valuesOf(project) })
+      .values({
+        id: project.id,
+        instance: instanceOf(project, now),
+        source: 'api',
+        created_at: now,
+        updated_at: now,
+        ...valuesOf(project),
+      })
       .onConflict((conflict) => conflict.column('id').doNothing())
       .executeTakeFirstOrThrow()
     return numInsertedOrUpdatedRows === 1n
@@ -127,7 +138,12 @@ export class Projects {
 
 type Row = Schema['projects']
 
-function valuesOf(project: Project): Omit<Row, 'id' | 'source' | 'created_at' | 'updated_at'> {
+/** No id has "~" in it. */
+function instanceOf({ id }: Project, now: number): string {
+  return `${id}~${now.toString(36)}`
+}
+
+function valuesOf(project: Project): Omit<Row, 'id' | 'instance' | 'source' | 'created_at' | 'updated_at'> {
   return {
     name: project.name ?? null,
     directory: project.directory,
@@ -137,6 +153,7 @@ function valuesOf(project: Project): Omit<Row, 'id' | 'source' | 'created_at' | 
     query_timeout_ms: project.queryTimeoutMs ?? null,
     max_turns: project.maxTurns ?? null,
     is_untrusted: project.isUntrusted ? 1 : 0,
+    is_made_here: project.isMadeHere ? 1 : 0,
   }
 }
 
@@ -145,6 +162,7 @@ function toProject(row: Row): ProjectRecord {
     id: row.id,
     ...(row.name !== null && { name: row.name }),
     source: row.source,
+    instance: row.instance,
     directory: row.directory,
     ...(row.backend !== null && { backend: row.backend }),
     ...(row.model !== null && { model: row.model }),
@@ -152,6 +170,7 @@ function toProject(row: Row): ProjectRecord {
     ...(row.query_timeout_ms !== null && { queryTimeoutMs: row.query_timeout_ms }),
     ...(row.max_turns !== null && { maxTurns: row.max_turns }),
     ...(row.is_untrusted === 1 && { isUntrusted: true }),
+    ...(row.is_made_here === 1 && { isMadeHere: true }),
     createdAt: row.created_at,
     updatedAt: row.updated_at,
   }

@@ -28,7 +28,11 @@ interface ProjectRow {
   id: string
   name: string | null
   source: ProjectSource
+  /** Tells it from others that had its id before or will have it later. */
+  instance: string
   directory: string
+  /** Whether its directory was made with it: no others are ever deleted. */
+  is_made_here: number
   backend: string | null
   model: string | null
   allowed_tools: string | null

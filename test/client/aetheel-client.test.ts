@@ -120,6 +120,25 @@ it('shows the queue, and takes up and lets go what failed', async () => {
   expect(await client.queue.drop(command.id)).toMatchObject({ kind: 'message', state: 'dropped' })
 })
 
+it('goes on with the events of a command that is taken up again', async () => {
+  const { client } = await serve(makePlace())
+  const command = await client.execute('site', { prompt: steps({ fail: 'Invalid API key' }) })
+  const idsAndNames = async (after: number): Promise<string[]> => {
+    const seen: string[] = []
+    for await (const { id, name } of command.events({ after })) seen.push(`${id} ${name}`)
+    return seen
+  }
+  const first = await idsAndNames(0)
+  await client.queue.retry(command.id)
+  const second = await idsAndNames(first.length)
+  const whole = await idsAndNames(0)
+  const names = whole.map((line) => line.split(' ')[1])
+  expect([first.at(-1), second.at(-1)]).toEqual([`${first.length} complete`, `${whole.length} complete`])
+  expect(whole.slice(first.length)).toEqual(second)
+  expect(whole.map((line) => line.split(' ')[0])).toEqual(whole.map((_, index) => String(index + 1)))
+  expect(names.filter((name) => name === 'complete')).toEqual(['complete'])
+})
+
 it('shows the agents, and chooses that of new projects', async () => {
   const { client } = await serve(makePlace())
   const agents = await client.agents.list()

@@ -35,6 +35,8 @@ describe('projects create', () => {
           directory: join(root, 'my-tool'),
           backend: 'codex',
           source: 'api',
+          instance: expect.any(String),
+          isMadeHere: true,
           createdAt: expect.any(Number),
           updatedAt: expect.any(Number),
         },

@@ -1,12 +1,13 @@
 // The service as a client sees it: over a socket, with the real queue and an agent that is a process.
 
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import type { ServiceDependencies } from '../../src/http/dependencies.js'
 import { type HttpServer, startHttpServer } from '../../src/http/server.js'
 import { livingProcesses } from '../processes/living-processes.js'
-import { journal, makePlace, type Place, release, startService, steps } from './routes/stage.js'
+import { journal, makePlace, type Place, release, startService, steps, until } from './routes/stage.js'
 
 interface StreamedEvent {
   id: number
@@ -115,6 +116,26 @@ it('opens a stream with a ticket, once', async () => {
   expect([first.status, text.includes('event: complete'), second.status]).toEqual([200, true, 401])
 })
 
+it('ends a clone when the client that asked for it has gone', async () => {
+  const place = makePlace()
+  const { api } = await serve(place)
+  const remote = createServer()
+  const connected = new Promise((resolve) => remote.once('connection', resolve))
+  await new Promise<void>((resolve) => remote.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void remote.close())
+  const { port } = remote.address() as AddressInfo
+  const gone = new AbortController()
+  const git = { url: `https://127.0.0.1:${port}/x` }
+  const creation = api.call('POST', '/projects', { id: 'cloned', git }, {}, gone.signal).catch(() => 'left')
+  await connected
+  const directory = join(place.directory, 'roots/cloned')
+  const during = [existsSync(directory), livingProcesses(directory).length > 0]
+  gone.abort()
+  const outcome = await creation
+  await until(() => !existsSync(directory) && livingProcesses(directory).length === 0)
+  expect([during, outcome, (await api.call('GET', '/projects/cloned')).status]).toEqual([[true, true], 'left', 404])
+})
+
 it('says to a client that all was seen, and that it is not known, before a stream begins', async () => {
   const place = makePlace()
   const { api } = await serve(place)
@@ -133,7 +154,7 @@ interface Answer {
 type Headers = Record<string, string>
 
 interface Api {
-  call(method: string, path: string, body?: object, headers?: Headers): Promise<Answer>
+  call(method: string, path: string, body?: object, headers?: Headers, signal?: AbortSignal): Promise<Answer>
   open(path: string, headers: Headers): Promise<Response>
 }
 
@@ -147,15 +168,22 @@ async function serve(place: Place): Promise<{ api: Api; url: string; stop(): Pro
   }
   onTestFinished(stop)
   const token = readFileSync(join(place.config.home, 'http-token'), 'utf8').trim()
-  const send = (method: string, path: string, body?: object, headers: Headers = {}): Promise<Response> =>
+  const send = (
+    method: string,
+    path: string,
+    body?: object,
+    headers: Headers = {},
+    signal: AbortSignal | null = null,
+  ): Promise<Response> =>
     fetch(`${server.url}${path}`, {
       method,
+      signal,
       headers: { authorization: `Bearer ${token}`, ...(body && { 'content-type': 'application/json' }), ...headers },
       ...(body && { body: JSON.stringify(body) }),
     })
   const api: Api = {
-    call: async (method, path, body, headers) => {
-      const response = await send(method, path, body, headers)
+    call: async (method, path, body, headers, signal) => {
+      const response = await send(method, path, body, headers, signal)
       const text = await response.text()
       return { status: response.status, body: text === '' ? {} : (JSON.parse(text) as Answer['body']) }
     },

@@ -17,6 +17,8 @@ describe('a project from git', () => {
         name: 'Site',
         directory: join(root, 'site'),
         source: 'api',
+        instance: expect.any(String),
+        isMadeHere: true,
         backend: 'codex',
         createdAt: NOW,
         updatedAt: NOW,

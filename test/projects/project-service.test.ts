@@ -7,7 +7,7 @@ import { openStore } from '../../src/store/store.js'
 import { describeEngines } from '../engines.js'
 import { createRepository, NOW, problemOf, setup } from './stage.js'
 
-const RECORD = { source: 'api', backend: 'codex', createdAt: NOW, updatedAt: NOW }
+const RECORD = { source: 'api', instance: expect.any(String), backend: 'codex', createdAt: NOW, updatedAt: NOW }
 
 describe('create', () => {
   it('takes a directory, with everything that can be said of it', async () => {
@@ -212,6 +212,7 @@ describe('create', () => {
       ...RECORD,
       id: 'x',
       directory: join(root, 'x'),
+      isMadeHere: true,
     })
   })
 
@@ -235,7 +236,7 @@ describe('create', () => {
     expect([problem, readdirSync(root), await projects.list()]).toEqual([
       'conflict',
       [],
-      [{ ...taken, source: 'api', createdAt: NOW, updatedAt: NOW }],
+      [{ ...taken, source: 'api', instance: expect.any(String), createdAt: NOW, updatedAt: NOW }],
     ])
   })
 })
@@ -280,7 +281,18 @@ describe('update', () => {
       await problemOf(projects.update('web', { name: 'X' })),
       await problemOf(projects.remove('web')),
       await projects.get('web'),
-    ]).toEqual([advice, advice, { id: 'web', directory: '/srv/web', source: 'file', createdAt: NOW, updatedAt: NOW }])
+    ]).toEqual([
+      advice,
+      advice,
+      {
+        id: 'web',
+        directory: '/srv/web',
+        source: 'file',
+        instance: expect.any(String),
+        createdAt: NOW,
+        updatedAt: NOW,
+      },
+    ])
   })
 
   it('knows no project that is not there', async () => {

@@ -98,6 +98,7 @@ export function describeRecordsContract(engine: TestEngine): void {
     const app = {
       id: 'app',
       source: 'api',
+      instance: 'app~2',
       directory: '/srv/app',
       allowedTools: ['Read', 'Bash'],
       queryTimeoutMs: 5_000_000_000,
@@ -105,11 +106,26 @@ export function describeRecordsContract(engine: TestEngine): void {
       createdAt: 2,
       updatedAt: 2,
     }
-    const files = { id: 'site', name: 'The site', source: 'file' }
+    const files = { id: 'site', name: 'The site', source: 'file', instance: 'site~1' }
     const site = { ...files, directory: '/srv/new', allowedTools: [], createdAt: 1, updatedAt: 3 }
     expect([await projects.list(), await projects.get('site'), await projects.get('none')]).toEqual([
       [app, site],
       site,
+      undefined,
+    ])
+  })
+
+  it('tells a project from one that had its id before', async () => {
+    const { projects } = (await createStage(engine)).store
+    await projects.add({ id: 'site', directory: '/srv', isMadeHere: true }, NOW)
+    await projects.change('site', { name: 'The site' }, NOW + 1)
+    const before = await projects.get('site')
+    await projects.remove('site')
+    await projects.add({ id: 'site', directory: '/srv' }, NOW + 2)
+    const after = await projects.get('site')
+    expect([before?.instance === after?.instance, before?.isMadeHere, after?.isMadeHere]).toEqual([
+      false,
+      true,
       undefined,
     ])
   })

@@ -174,7 +174,7 @@ export function describeStoreContract(engine: TestEngine): void {
         await store.projects.put({ id: 'kept', directory: '/srv' }, 'file', 1)
         expect([outcome, await store.projects.list()]).toEqual([
           'rejected',
-          [{ id: 'kept', directory: '/srv', source: 'file', createdAt: 1, updatedAt: 1 }],
+          [{ id: 'kept', directory: '/srv', source: 'file', instance: 'kept~1', createdAt: 1, updatedAt: 1 }],
         ])
       },
     )
@@ -207,7 +207,7 @@ export function describeStoreContract(engine: TestEngine): void {
       await first.projects.put({ id: 'site', directory: '/srv/site' }, 'file', 1)
       const second = await openTestStore(location)
       expect(await second.projects.list()).toEqual([
-        { id: 'site', directory: '/srv/site', source: 'file', createdAt: 1, updatedAt: 1 },
+        { id: 'site', directory: '/srv/site', source: 'file', instance: 'site~1', createdAt: 1, updatedAt: 1 },
       ])
     })
 
@@ -223,7 +223,7 @@ export function describeStoreContract(engine: TestEngine): void {
           code: 'store_unavailable',
           message: expect.stringMatching(/9999-later.*newer Aetheel.*use that version, or another database/),
         }),
-        [{ id: 'site', directory: '/srv/site', source: 'file', createdAt: 1, updatedAt: 1 }],
+        [{ id: 'site', directory: '/srv/site', source: 'file', instance: 'site~1', createdAt: 1, updatedAt: 1 }],
       ])
     })
 
@@ -257,7 +257,15 @@ export function describeStoreContract(engine: TestEngine): void {
         {
           conversation: { ...conversation, projectId: 'site', backend: 'codex', model: 'large' },
           projects: [
-            { id: 'site', directory: '/srv/site', backend: 'codex', source: 'file', createdAt: 0, updatedAt: 0 },
+            {
+              id: 'site',
+              directory: '/srv/site',
+              backend: 'codex',
+              source: 'file',
+              instance: 'site',
+              createdAt: 0,
+              updatedAt: 0,
+            },
           ],
           messages: [
             ['m', 'Hello', 'answered'],

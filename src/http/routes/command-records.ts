@@ -1,9 +1,11 @@
-// Commands as the store has them: messages of the channel `http`, in conversations named after their project.
+// Commands as the store has them: messages of the channel `http`, in conversations named after the instance of their
+// project, so that one that is made again under the same id has none of the earlier one.
 
 import type { MessageOptions } from '../../channels/types.js'
 import { GatewayError } from '../../errors.js'
 import type { Conversation } from '../../store/conversations.js'
 import type { Message } from '../../store/inbox.js'
+import type { ProjectRecord } from '../../store/projects.js'
 import type { Store } from '../../store/store.js'
 import { HTTP_CHANNEL } from '../http-channel.js'
 
@@ -14,30 +16,30 @@ export interface CommandRecord {
   options: MessageOptions
 }
 
-export function addressIn(projectId: string, name: string): string {
-  return `${projectId}/${name}`
+export function addressIn({ instance }: ProjectRecord, name: string): string {
+  return `${instance}/${name}`
 }
 
-export function isIn(projectId: string, { channel, address }: Pick<Conversation, 'channel' | 'address'>): boolean {
-  return channel === HTTP_CHANNEL && address.startsWith(addressIn(projectId, ''))
+export function isIn(project: ProjectRecord, { channel, address }: Pick<Conversation, 'channel' | 'address'>): boolean {
+  return channel === HTTP_CHANNEL && address.startsWith(addressIn(project, ''))
 }
 
 /** Contract: throws `not_found` for one of another project, too. */
-export async function findCommand(store: Store, projectId: string, commandId: string): Promise<CommandRecord> {
+export async function findCommand(store: Store, project: ProjectRecord, commandId: string): Promise<CommandRecord> {
   const message = await store.inbox.get(commandId)
   const conversation = message && (await store.conversations.get(message.conversationId))
-  if (conversation && isIn(projectId, conversation)) return { message, conversation, options: message.options ?? {} }
-  const advice = `GET /projects/${projectId}/commands shows those there are.`
-  throw new GatewayError('not_found', `There is no command ${commandId} in the project ${projectId}. ${advice}`)
+  if (conversation && isIn(project, conversation)) return { message, conversation, options: message.options ?? {} }
+  const advice = `GET /projects/${project.id}/commands shows those there are.`
+  throw new GatewayError('not_found', `There is no command ${commandId} in the project ${project.id}. ${advice}`)
 }
 
 /** The ids of the commands of a project before one of them, newest first, and at most one more than `limit`. */
 export async function listCommands(
   store: Pick<Store, 'inbox'>,
-  projectId: string,
+  project: ProjectRecord,
   limit: number,
   before: string | undefined,
 ): Promise<string[]> {
   const last = before === undefined ? undefined : await store.inbox.get(before)
-  return store.inbox.idsUnder(HTTP_CHANNEL, addressIn(projectId, ''), limit + 1, last)
+  return store.inbox.idsUnder(HTTP_CHANNEL, addressIn(project, ''), limit + 1, last)
 }

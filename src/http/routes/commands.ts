@@ -5,7 +5,7 @@ import type { App, ServiceDependencies } from '../dependencies.js'
 import { HTTP_CHANNEL } from '../http-channel.js'
 import { readLastEventId, sendEventStream } from '../sse.js'
 import { noteChange } from './changes.js'
-import { findCommand, listCommands } from './command-records.js'
+import { type CommandRecord, findCommand, listCommands } from './command-records.js'
 import { commandSchema, commandSummary, commandSummarySchema, commandView } from './command-view.js'
 import { streamIdSchema, streamName } from './execute.js'
 import { pageQuery, projectParams } from './schemas.js'
@@ -16,12 +16,12 @@ const listQuery = pageQuery.extend({
   before: z.uuid().optional().describe('The id of a command: only older ones are listed. `next` of a page before.'),
 })
 
-const listSchema = z.object({
+export const commandPageSchema = z.object({
   commands: z.array(commandSummarySchema),
   next: z.string().nullable().describe('For `before`, to see older ones; null when there are none.'),
 })
 
-const cancelledSchema = z.object({
+export const cancelledSchema = z.object({
   command_id: z.string(),
   outcome: z
     .enum(['stopped', 'dropped', 'asked', 'finished'])
@@ -60,14 +60,14 @@ export function registerCommandRoutes(app: App, dependencies: ServiceDependencie
       tags: ['commands'],
       params: projectParams,
       querystring: listQuery,
-      response: { 200: listSchema },
+      response: { 200: commandPageSchema },
     },
     handler: async ({ params: { id }, query: { limit, before } }) => {
-      await projects.get(id)
-      if (before !== undefined) await findCommand(store, id, before)
-      const ids = await listCommands(store, id, limit, before)
+      const project = await projects.get(id)
+      if (before !== undefined) await findCommand(store, project, before)
+      const ids = await listCommands(store, project, limit, before)
       const page = ids.slice(0, limit)
-      const records = await Promise.all(page.map((commandId) => findCommand(store, id, commandId)))
+      const records = await Promise.all(page.map((commandId) => findCommand(store, project, commandId)))
       return {
         commands: await Promise.all(records.map((record) => commandSummary(store, id, record))),
         next: ids.length > limit ? (page.at(-1) ?? null) : null,
@@ -85,7 +85,7 @@ export function registerCommandRoutes(app: App, dependencies: ServiceDependencie
       params: commandParams,
       response: { 200: commandSchema },
     },
-    handler: async ({ params: { id, commandId } }) => commandView(store, id, await findCommand(store, id, commandId)),
+    handler: async ({ params: { id, commandId } }) => commandView(store, id, await find(id, commandId)),
   })
 
   app.route({
@@ -100,7 +100,7 @@ export function registerCommandRoutes(app: App, dependencies: ServiceDependencie
     },
     handler: async (request) => {
       const { id, commandId } = request.params
-      await findCommand(store, id, commandId)
+      await find(id, commandId)
       const outcome = await gateway.cancel(commandId)
       if (outcome !== 'finished') await noteChange(dependencies, request, 'command.cancel', commandId, id)
       return { command_id: commandId, outcome }
@@ -114,7 +114,7 @@ export function registerCommandRoutes(app: App, dependencies: ServiceDependencie
     schema: { ...streamSchema, summary: 'The events of a command, as they come', params: commandParams },
     handler: async (request, reply) => {
       const { id, commandId } = request.params
-      await findCommand(store, id, commandId)
+      await find(id, commandId)
       return stream(commandId, request, reply)
     },
   })
@@ -130,7 +130,7 @@ export function registerCommandRoutes(app: App, dependencies: ServiceDependencie
     },
     handler: async (request, reply) => {
       const { id, streamId } = request.params
-      const commandId = await gateway.hostOf(HTTP_CHANNEL).recall(streamName(id, streamId))
+      const commandId = await gateway.hostOf(HTTP_CHANNEL).recall(streamName(await projects.get(id), streamId))
       if (commandId === undefined) {
         const advice = 'A command that names it as its stream_id makes it.'
         throw new GatewayError('not_found', `There is no stream ${streamId} in the project ${id}. ${advice}`)
@@ -138,6 +138,10 @@ export function registerCommandRoutes(app: App, dependencies: ServiceDependencie
       return stream(commandId, request, reply)
     },
   })
+
+  async function find(projectId: string, commandId: string): Promise<CommandRecord> {
+    return findCommand(store, await projects.get(projectId), commandId)
+  }
 
   async function stream(
     commandId: string,

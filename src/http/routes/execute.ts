@@ -4,7 +4,7 @@ import { resolveBackendName } from '../../backends/registry.js'
 import type { MessageOptions } from '../../channels/types.js'
 import { chooseAgent } from '../../runtime/agent-choice.js'
 import { commandRunner } from '../../runtime/command-runtime.js'
-import type { Project } from '../../store/projects.js'
+import type { Project, ProjectRecord } from '../../store/projects.js'
 import type { App, ServiceDependencies } from '../dependencies.js'
 import { HTTP_CHANNEL } from '../http-channel.js'
 import { providerOf } from '../provider-names.js'
@@ -153,7 +153,7 @@ export function registerExecuteRoutes(app: App, dependencies: ServiceDependencie
       { project, text, options, author: callerOf(request).name, ...(key !== undefined && { idempotencyKey: key }) },
       dependencies,
     )
-    if (options.streamId !== undefined) await nameStream(streamName(project.id, options.streamId), id, isNew)
+    if (options.streamId !== undefined) await nameStream(streamName(project, options.streamId), id, isNew)
     if (isNew) await noteChange(dependencies, request, action, id, project.id)
     return {
       command_id: id,
@@ -176,8 +176,8 @@ export function registerExecuteRoutes(app: App, dependencies: ServiceDependencie
 }
 
 /** Under which the last command of a stream is remembered. */
-export function streamName(projectId: string, streamId: string): string {
-  return `stream:${projectId}/${streamId}`
+export function streamName({ instance }: ProjectRecord, streamId: string): string {
+  return `stream:${instance}/${streamId}`
 }
 
 function commonOptions({

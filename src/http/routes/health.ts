@@ -11,7 +11,7 @@ const queueSchema = z.object({
   failed: z.number().describe('Dead letters.'),
 })
 
-const healthSchema = z.object({
+export const healthSchema = z.object({
   status: z
     .enum(['healthy', 'degraded', 'unhealthy'])
     .describe('`degraded`: no agent is available; `unhealthy`: the store does not answer.'),

@@ -1,3 +1,4 @@
+import type { FastifyReply } from 'fastify'
 import { z } from 'zod'
 import { resolveBackendName } from '../../backends/registry.js'
 import { GatewayError } from '../../errors.js'
@@ -123,7 +124,7 @@ export function registerProjectRoutes(app: App, dependencies: ServiceDependencie
     },
     handler: async (request, reply) => {
       const { id, name, directory, git, template, pod, ...settings } = request.body
-      const project = await projects.create({
+      const asked = {
         ...(id !== undefined && { id }),
         ...(name !== undefined && { name }),
         ...(directory !== undefined && { directory }),
@@ -138,7 +139,8 @@ export function registerProjectRoutes(app: App, dependencies: ServiceDependencie
         ...(settings.timeout !== undefined && { queryTimeoutMs: millisecondsOf(settings.timeout) }),
         ...(settings.max_turns !== undefined && { maxTurns: settings.max_turns }),
         ...(settings.is_untrusted !== undefined && { isUntrusted: settings.is_untrusted }),
-      })
+      }
+      const project = await projects.create(asked, whenGone(reply))
       await noteChange(dependencies, request, 'project.create', project.id)
       return reply.code(201).send(view(project))
     },
@@ -203,6 +205,14 @@ export function registerProjectRoutes(app: App, dependencies: ServiceDependencie
       return reply.code(204).send()
     },
   })
+}
+
+// The close of the request does not tell: that comes with the end of its body.
+/** Aborted when the client has gone, or has its answer. */
+function whenGone({ raw }: FastifyReply): AbortSignal {
+  const gone = new AbortController()
+  raw.once('close', () => gone.abort())
+  return gone.signal
 }
 
 function templateOf({ name, variables }: { name: string; variables?: Record<string, string> | undefined }) {

@@ -6,7 +6,7 @@ import type { App, ServiceDependencies } from '../dependencies.js'
 import { noteChange } from './changes.js'
 import { isoTime, pageQuery, timeSchema } from './schemas.js'
 
-const waitingSchema = z.object({
+export const waitingSchema = z.object({
   id: z.string(),
   state: z.enum(['queued', 'ready', 'active']).describe('As docs/queue-states.md draws them.'),
   channel: z.string(),
@@ -19,7 +19,7 @@ const waitingSchema = z.object({
   due_at: timeSchema.describe('Of `ready`: when it may run; of `active`: when its lease ends.'),
 })
 
-const messageSchema = z.object({
+export const messageSchema = z.object({
   id: z.string(),
   kind: z.literal('message'),
   state: z.enum(['open', 'answered', 'failed', 'cancelled', 'dropped', 'refused']),
@@ -32,7 +32,7 @@ const messageSchema = z.object({
   finished_at: timeSchema.nullable(),
 })
 
-const replySchema = z.object({
+export const replySchema = z.object({
   id: z.string(),
   kind: z.literal('reply'),
   state: z.enum(['pending', 'delivered', 'undelivered', 'dropped']),
@@ -43,7 +43,9 @@ const replySchema = z.object({
   created_at: timeSchema,
 })
 
-const listSchema = z.object({
+export const entrySchema = z.union([messageSchema, replySchema])
+
+export const overviewSchema = z.object({
   open: z.array(waitingSchema),
   failed: z.array(messageSchema).describe('Dead letters, newest first.'),
   undelivered: z.array(replySchema).describe('Replies that could not be brought to their channel, newest first.'),
@@ -66,7 +68,7 @@ export function registerQueueRoutes(app: App, dependencies: ServiceDependencies)
       summary: 'What waits, is worked on, has failed or could not be delivered',
       tags: ['queue'],
       querystring: pageQuery,
-      response: { 200: listSchema },
+      response: { 200: overviewSchema },
     },
     handler: async ({ query: { limit } }) => ({
       open: (await store.inbox.listOpen(limit)).map(waitingView),
@@ -83,7 +85,7 @@ export function registerQueueRoutes(app: App, dependencies: ServiceDependencies)
       summary: 'One message or reply',
       tags: ['queue'],
       params: entryParams,
-      response: { 200: z.union([messageSchema, replySchema]) },
+      response: { 200: entrySchema },
     },
     handler: async ({ params }) => show(params.id),
   })
@@ -96,7 +98,7 @@ export function registerQueueRoutes(app: App, dependencies: ServiceDependencies)
       summary: 'Take up a dead letter, or send an undelivered reply again',
       tags: ['queue'],
       params: entryParams,
-      response: { 200: z.union([messageSchema, replySchema]) },
+      response: { 200: entrySchema },
     },
     handler: async (request) => {
       const { id } = request.params
@@ -115,7 +117,7 @@ export function registerQueueRoutes(app: App, dependencies: ServiceDependencies)
       summary: 'Take a message out that nobody works on, or let go of a reply',
       tags: ['queue'],
       params: entryParams,
-      response: { 200: z.union([messageSchema, replySchema]) },
+      response: { 200: entrySchema },
     },
     handler: async (request) => {
       const { id } = request.params
@@ -131,7 +133,7 @@ export function registerQueueRoutes(app: App, dependencies: ServiceDependencies)
     },
   })
 
-  async function show(id: string): Promise<z.output<typeof messageSchema> | z.output<typeof replySchema>> {
+  async function show(id: string): Promise<z.output<typeof entrySchema>> {
     const message = await store.inbox.get(id)
     if (message) return messageView(message, (await store.inbox.job(id))?.state ?? null)
     const reply = await store.outbox.get(id)

@@ -6,13 +6,13 @@ import type { MessageOptions } from '../../channels/types.js'
 import { askedText } from '../../conversation/conversation-commands.js'
 import { GatewayError } from '../../errors.js'
 import { chooseAgent } from '../../runtime/agent-choice.js'
-import type { Project } from '../../store/projects.js'
+import type { ProjectRecord } from '../../store/projects.js'
 import type { ServiceDependencies } from '../dependencies.js'
 import { HTTP_CHANNEL } from '../http-channel.js'
 import { addressIn, isIn } from './command-records.js'
 
 export interface NewCommand {
-  project: Project
+  project: ProjectRecord
   text: string
   options: MessageOptions
   /** The name of the token. */
@@ -34,7 +34,7 @@ type Dependencies = Pick<ServiceDependencies, 'config' | 'gateway' | 'now' | 'ne
 export async function submitCommand(command: NewCommand, dependencies: Dependencies): Promise<SubmittedCommand> {
   const { gateway, newId } = dependencies
   const { project, options, author, idempotencyKey: key } = command
-  const platformId = key === undefined ? `${project.id}:${newId()}` : `${project.id}:key:${key}`
+  const platformId = key === undefined ? `${project.instance}:${newId()}` : `${project.instance}:key:${key}`
   const text = askedText(command.text.replaceAll('\0', ''))
   if (key !== undefined) {
     const earlier = await earlierCommand(platformId, { text, options }, dependencies)
@@ -42,7 +42,7 @@ export async function submitCommand(command: NewCommand, dependencies: Dependenc
   }
   const address =
     options.sessionId === undefined
-      ? addressIn(project.id, newId())
+      ? addressIn(project, newId())
       : await addressOfSession(options.sessionId, project, dependencies)
   const message = { address, projectId: project.id, platformId, author, text, options }
   const acceptance = await gateway.hostOf(HTTP_CHANNEL).onMessage(message)
@@ -72,7 +72,7 @@ async function earlierCommand(
 /** The conversation that goes on in a session, or a new one that begins in it. */
 async function addressOfSession(
   sessionId: string,
-  project: Project,
+  project: ProjectRecord,
   { config, gateway, now, newId }: Dependencies,
 ): Promise<string> {
   const { store } = gateway
@@ -80,17 +80,17 @@ async function addressOfSession(
   const ids = await store.sessions.conversationsIn({ backend, sessionId })
   const found = await Promise.all(ids.map((id) => store.conversations.get(id)))
   const conversations = found.filter((conversation) => conversation !== undefined)
-  const own = conversations.find((conversation) => isIn(project.id, conversation))
+  const own = conversations.find((conversation) => isIn(project, conversation))
   if (own) {
     await requireRoom(own.id, config.maxQueueDepth, gateway)
     return own.address
   }
-  // Whoever may use one project must not read along in another.
-  if (conversations.some(({ projectId }) => projectId !== project.id)) {
+  // Whoever may use one project must not read along in another, nor in one that had its id before.
+  if (conversations.some(({ projectId, channel }) => projectId !== project.id || channel === HTTP_CHANNEL)) {
     const advice = 'Leave session_id out to begin a new one.'
     throw new GatewayError('not_found', `There is no session ${sessionId} in the project ${project.id}. ${advice}`)
   }
-  const address = addressIn(project.id, newId())
+  const address = addressIn(project, newId())
   const place = { channel: HTTP_CHANNEL, address, projectId: project.id }
   const { id: conversationId } = await store.conversations.enter(place, newId(), now())
   await store.sessions.choose({ conversationId, backend, sessionId, directory: resolve(project.directory) }, now())

@@ -169,3 +169,35 @@ function dataOf(text: string, wanted: string): unknown[] {
     .filter(({ name }) => name === wanted)
     .map(({ data }) => data)
 }
+
+it('shows nothing of a project that had the same id before', async () => {
+  const { ask } = await openStage()
+  const key = { 'idempotency-key': 'key-1' }
+  const make = () => ask('POST', '/projects', { id: 'shop2', template: 'empty' })
+  const run = (body: object, headers = {}) =>
+    ask('POST', '/projects/shop2/execute', { prompt: 'hello', ...body }, headers)
+  await make()
+  const earlier = (await run({ stream_id: 'main' }, key)).body.command_id
+  const ended = await until(async () => {
+    const { body } = await ask('GET', `/projects/shop2/commands/${earlier}`)
+    return body.state === 'answered' && body
+  })
+  await ask('DELETE', '/projects/shop2?delete_files=true')
+  const gone = await ask('GET', `/projects/shop2/commands/${earlier}`)
+  await make()
+  const answers = [
+    await ask('GET', `/projects/shop2/commands/${earlier}`),
+    await ask('GET', `/projects/shop2/commands/${earlier}/events`),
+    await ask('POST', `/projects/shop2/commands/${earlier}/cancel`),
+    await ask('GET', '/projects/shop2/streams/main'),
+    await run({ session_id: ended.session_id }),
+  ]
+  const listed = await ask('GET', '/projects/shop2/commands')
+  const fresh = await run({ prompt: 'another' }, key)
+  expect([gone.status, answers.map(({ status }) => status), listed.body.commands, fresh.status]).toEqual([
+    404,
+    [404, 404, 404, 404, 404],
+    [],
+    202,
+  ])
+})
