@@ -26,6 +26,9 @@ export interface RunRecord extends NewRun {
   result?: AgentResult
 }
 
+/** Of a run, what a list tells. */
+export type LastRun = Pick<RunRecord, 'backend' | 'state' | 'sessionId'>
+
 /** `seq` counts from 1 without gaps within its run. */
 export interface RecordedEvent {
   seq: number
@@ -320,6 +323,24 @@ export class Runs {
       .orderBy('started_at')
       .execute()
     return rows.map(toRun)
+  }
+
+  /** The last attempts at messages, by the ids of the messages. */
+  async lastOf(messageIds: string[]): Promise<Map<string, LastRun>> {
+    if (messageIds.length === 0) return new Map()
+    const rows = await this.db
+      .selectFrom('runs')
+      .select(['message_id', 'backend', 'session_id', 'state'])
+      .where('message_id', 'in', messageIds)
+      .orderBy('first_seq')
+      .orderBy('started_at')
+      .execute()
+    return new Map(
+      rows.map(({ message_id: messageId, backend, session_id: sessionId, state }) => [
+        messageId,
+        { backend, state, ...(sessionId !== null && { sessionId }) },
+      ]),
+    )
   }
 
   /** The last attempt at a message, as far as its events are numbered by it. */
