@@ -94,7 +94,7 @@ export function planCommand(
       const request = { argv, directory, runId, timeoutMs, ...secrets, ...(isUntrusted && { isUntrusted }) }
       const events = new EventScrubber(scrubber)
       const result = await runtime.run(request, signal, (event) => events.scrub(event).forEach(onEvent))
-      return { result: events.scrubResult(result), notes: [] }
+      return { result: events.scrubResult(result), notes: [], isFinal: true }
     },
   }
 }
