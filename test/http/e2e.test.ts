@@ -4,7 +4,6 @@ import { existsSync, readFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
-import type { ServiceDependencies } from '../../src/http/dependencies.js'
 import { type HttpServer, startHttpServer } from '../../src/http/server.js'
 import { livingProcesses } from '../processes/living-processes.js'
 import { journal, makePlace, type Place, release, startService, steps, until } from './routes/stage.js'
@@ -160,7 +159,7 @@ interface Api {
 
 /** A gateway that listens, and a client with the token that it made. */
 async function serve(place: Place): Promise<{ api: Api; url: string; stop(): Promise<void> }> {
-  const dependencies: ServiceDependencies = await startService(place)
+  const dependencies = await startService(place)
   const server: HttpServer = await startHttpServer(dependencies)
   const stop = async (): Promise<void> => {
     await server.close()

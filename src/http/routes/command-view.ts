@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { combineUsage } from '../../backends/translation.js'
 import type { MessageOptions } from '../../channels/types.js'
-import type { Gateway } from '../../gateway.js'
+import type { GatewayParts } from '../../gateway.js'
 import { commandRunner } from '../../runtime/command-runtime.js'
 import type { Message } from '../../store/inbox.js'
 import type { LastRun, RunRecord } from '../../store/runs.js'
@@ -63,7 +63,7 @@ export const commandSchema = commandSummarySchema.extend({
 type CommandSummary = z.output<typeof commandSummarySchema>
 
 export async function commandSummaries(
-  { store, scrubber }: Pick<Gateway, 'store' | 'scrubber'>,
+  { store, scrubber }: Pick<GatewayParts, 'store' | 'scrubber'>,
   projectId: string,
   messages: Message[],
 ): Promise<CommandSummary[]> {
