@@ -89,7 +89,7 @@ export function planCommand(
     run: async (runId, signal, { onEvent }) => {
       const secrets = await secretsFor(project, credentials)
       const request = { argv, directory, runId, timeoutMs, ...secrets, ...(isUntrusted && { isUntrusted }) }
-      return { result: await runtime.run(request, signal, onEvent), notes: [] }
+      return { result: await runtime.run(request, signal, onEvent), notes: [], isFinal: true }
     },
   }
 }

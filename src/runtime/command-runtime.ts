@@ -1,7 +1,7 @@
 // Commands that an operator runs where an agent works, through the same queue and with the same events.
 //
-// A command may do its work only once: who deploys twice has a problem. So however it ends, that is an answer with an
-// exit code, as a shell would tell it, and never a failure that the queue tries again. Only a stop from outside is one.
+// A command may do its work only once: who deploys twice has a problem. What it ends with by itself is an answer, whatever
+// its exit code. When it was stopped or could not be started, that is a failure, which the queue does not try again.
 
 import { resolve, sep } from 'node:path'
 import { StringDecoder } from 'node:string_decoder'
@@ -74,7 +74,7 @@ export class CommandRuntime {
       isError: exitCode !== 0,
       ...(exitCode !== undefined && { exitCode }),
       durationMs: now() - startedAt,
-      ...(problem?.reason === 'cancelled' && { failure: { ...problem, report: problem.message } }),
+      ...(problem && { failure: { ...problem, report: problem.message } }),
     })
   }
 

@@ -150,7 +150,7 @@ function setup() {
     withProjects(config, environment, log, work)
   return {
     config,
-    root: join(directory, '.aetheel/projects'),
+    root: join(directory, 'aetheel-projects'),
     change,
     create: (flags: ProjectFlags, cwd = directory) => change((changer) => projectsCreate(changer, flags, cwd)),
     look: async <T>(work: (store: Store) => Promise<T>): Promise<T> => {

@@ -4,7 +4,6 @@ import { existsSync, readFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
-import type { ServiceDependencies } from '../../src/http/dependencies.js'
 import { type HttpServer, startHttpServer } from '../../src/http/server.js'
 import { createDatabase, postgresUrl } from '../postgres.js'
 import { livingProcesses } from '../processes/living-processes.js'
@@ -192,7 +191,7 @@ async function serve(
   place: Place,
   known?: string,
 ): Promise<{ api: Api; url: string; token: string; stop(): Promise<void> }> {
-  const dependencies: ServiceDependencies = await startService(place)
+  const dependencies = await startService(place)
   const server: HttpServer = await startHttpServer(dependencies)
   const stop = async (): Promise<void> => {
     await server.close()

@@ -110,9 +110,19 @@ describe('create', () => {
     // As if the operator had named a root that is too wide.
     rmSync(root, { recursive: true })
     symlinkSync(join(directory, '..'), root)
-    await expect(projects.create({ id: 'x', directory: `${directory}${place}` })).rejects.toEqual(
-      new GatewayError('request_invalid', 'The data directory of the gateway cannot be part of a project.'),
-    )
+    await expect(projects.create({ id: 'x', directory: `${directory}${place}` })).rejects.toMatchObject({
+      code: 'request_invalid',
+      message: expect.stringContaining('The data directory of the gateway cannot be part of a project.'),
+    })
+  })
+
+  it('makes nothing in a root that lies in the data directory', async () => {
+    const { projects, root, home } = await setup()
+    rmSync(root, { recursive: true })
+    mkdirSync(join(home, 'projects'))
+    symlinkSync(join(home, 'projects'), root)
+    const problem = await codeOf(projects.create({ id: 'x', template: { name: 'empty' } }))
+    expect([problem, readdirSync(join(home, 'projects'))]).toEqual(['request_invalid', []])
   })
 
   it.each([

@@ -6,7 +6,7 @@ import { HTTP_CHANNEL } from '../http-channel.js'
 import { readLastEventId, sendEventStream } from '../sse.js'
 import { noteOf } from './changes.js'
 import { type CommandRecord, findCommand, listCommands } from './command-records.js'
-import { commandSchema, commandSummary, commandSummarySchema, commandView } from './command-view.js'
+import { commandSchema, commandSummaries, commandSummarySchema, commandView } from './command-view.js'
 import { streamIdSchema, streamName } from './execute.js'
 import { pageQuery, projectParams } from './schemas.js'
 
@@ -65,12 +65,11 @@ export function registerCommandRoutes(app: App, dependencies: ServiceDependencie
     handler: async ({ params: { id }, query: { limit, before } }) => {
       const project = await projects.get(id)
       if (before !== undefined) await findCommand(store, project, before)
-      const ids = await listCommands(store, project, limit, before)
-      const page = ids.slice(0, limit)
-      const records = await Promise.all(page.map((commandId) => findCommand(store, project, commandId)))
+      const found = await listCommands(store, project, limit, before)
+      const page = found.slice(0, limit)
       return {
-        commands: await Promise.all(records.map((record) => commandSummary(store, id, record))),
-        next: ids.length > limit ? (page.at(-1) ?? null) : null,
+        commands: await commandSummaries(gateway, id, page),
+        next: found.length > limit ? (page.at(-1)?.id ?? null) : null,
       }
     },
   })

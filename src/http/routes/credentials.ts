@@ -4,7 +4,7 @@ import type { App, ServiceDependencies } from '../dependencies.js'
 import { noteOf } from './changes.js'
 import { isoTime, projectParams, timeSchema } from './schemas.js'
 
-const credentialSchema = z.object({
+export const credentialSchema = z.object({
   name: z.string(),
   kind: z.enum(['variable', 'file']).describe('How agents get it: as a variable, or as a file that a variable names.'),
   project_id: z.string().nullable().describe('Null: all projects get it.'),
@@ -16,7 +16,7 @@ const listSchema = z.object({ credentials: z.array(credentialSchema).describe('V
 
 const nameParams = z.object({ name: z.string().min(1).max(100).describe('The variable that agents find it in.') })
 
-const bodySchema = z.strictObject({
+export const credentialBodySchema = z.strictObject({
   value: z.string(),
   kind: z.enum(['variable', 'file']).default('variable'),
 })
@@ -55,7 +55,7 @@ export function registerCredentialRoutes(app: App, dependencies: ServiceDependen
         summary: `Set a credential ${whose}`,
         tags: ['credentials'],
         params: params.extend(nameParams.shape),
-        body: bodySchema,
+        body: credentialBodySchema,
         response: { 204: z.undefined() },
       },
       handler: async (request, reply) => {

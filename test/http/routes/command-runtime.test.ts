@@ -48,10 +48,10 @@ it('gives a command files that are gone after it', async () => {
   expect([rest, existsSync(path)]).toEqual([['600', 'a', 'key'], false])
 })
 
-it('ends a command that takes too long, with all it started, as an answer that is not tried again', async () => {
+it('ends a command that takes too long, with all it started, as a failure', async () => {
   const { run, directory } = setup()
   const { result, events } = await run(['sh', '-c', 'sleep 1000 & sleep 1001'], { timeoutMs: 300 })
-  expect([result.exitCode, result.failure]).toEqual([124, undefined])
+  expect([result.exitCode, result.failure?.reason]).toEqual([124, 'timeout'])
   expect(events.find(({ type }) => type === 'error')).toMatchObject({ reason: 'timeout' })
   expect(livingProcesses(directory)).toEqual([])
 })
@@ -76,14 +76,14 @@ it('does not start a command that was cancelled before', async () => {
   expect(events.map(({ type }) => type)).toEqual(['started', 'error', 'complete'])
 })
 
-it('answers with 127 when there is no such command', async () => {
+it('fails with 127 when there is no such command', async () => {
   const { run } = setup()
   const { result, events } = await run(['no-such-command'])
-  expect([result.exitCode, result.failure]).toEqual([127, undefined])
+  expect([result.exitCode, result.failure?.reason]).toEqual([127, 'spawn'])
   expect(events[1]).toMatchObject({ type: 'error', content: expect.stringContaining('no-such-command was not found') })
 })
 
-it('answers with 126 when a command cannot be started', async () => {
+it('fails with 126 when a command cannot be started', async () => {
   const { run, directory } = setup()
   writeFileSync(join(directory, 'broken'), '#!/no/such/interpreter\n', { mode: 0o755 })
   const { result } = await run(['./broken'])

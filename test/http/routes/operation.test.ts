@@ -174,6 +174,27 @@ it('hides its own keys and tokens in what a command prints', async () => {
   ])
 })
 
+it('tells nobody a known secret that somebody sent in a prompt, in arguments or in metadata', async () => {
+  const { ask } = await openStage()
+  const secret = 'correct-horse-battery'
+  await ask('PUT', '/credentials/NPM_TOKEN', { value: secret })
+  const about = { metadata: { note: `uses ${secret}` } }
+  const shell = await ask('POST', '/projects/site/shell', { command: ['node', '-e', '0', secret], ...about })
+  // The list shows so much of a prompt that the secret would be cut.
+  const prompt = steps({ fail: `Invalid API key ${'x'.repeat(365)} ${secret}` })
+  const agent = await ask('POST', '/projects/site/execute', { prompt, ...about })
+  const details = [
+    await commandIn(ask, shell.body.command_id, 'answered'),
+    await commandIn(ask, agent.body.command_id, 'failed'),
+  ]
+  const texts = [await ask('GET', '/projects/site/commands'), await ask('GET', '/queue')].map(({ text }) => text)
+  expect(details.map(({ command, metadata }) => [command, metadata])).toEqual([
+    [['node', '-e', '0', '[secret]'], { note: 'uses [secret]' }],
+    [null, { note: 'uses [secret]' }],
+  ])
+  expect([JSON.stringify(details), ...texts].map((text) => text.includes('correct'))).toEqual([false, false, false])
+})
+
 it('refuses credentials that cannot be, without quoting them', async () => {
   const { ask } = await openStage()
   const answers = [
