@@ -5,7 +5,7 @@ export default defineConfig({
   test: {
     include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
     globalSetup: ['test/build-setup.ts', 'test/postgres-setup.ts'],
-    testTimeout: 120_000,
+    testTimeout: 60_000,
     // Many tests only wait, for processes and for time-outs.
     maxWorkers: availableParallelism() + 2,
     // No module keeps state of its own, so that each worker can load them once for all its files.

@@ -197,7 +197,8 @@ function resolvePaths(
       ...project,
       directory: pathOf('projects', project.directory),
     })),
-    projectRoots: (settings.projectRoots ?? [join(dataDirectory(env), 'projects')]).map((root) =>
+    // Beside the data, not in it: who works in a project and looks around upwards must not come upon keys.
+    projectRoots: (settings.projectRoots ?? [join(dirname(dataDirectory(env)), 'aetheel-projects')]).map((root) =>
       pathOf('projectRoots', root),
     ),
     ...(settings.templateDir !== undefined && { templateDir: pathOf('templateDir', settings.templateDir) }),

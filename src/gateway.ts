@@ -35,6 +35,7 @@ import type { Message } from './store/inbox.js'
 import type { GatewayRecord } from './store/ledger.js'
 import { openStore, type Store } from './store/store.js'
 import { StreamHub } from './streams/stream-hub.js'
+import { planInRoots } from './project-plans.js'
 import { planCommand, planTurn } from './turn-plans.js'
 
 export interface GatewayDependencies {
@@ -48,9 +49,12 @@ export interface GatewayDependencies {
   address?: string
   /** Hears of each step of each message. */
   onStep?(step: Step): void
+  /** The last thing before it takes messages. Contract: when it rejects, the gateway does not start. */
+  beforeWork?(gateway: GatewayParts): Promise<void>
 }
 
-export interface Gateway {
+/** What a gateway is made of, for whoever serves it. */
+export interface GatewayParts {
   id: string
   store: Store
   queue: Queue
@@ -66,6 +70,9 @@ export interface Gateway {
   wake(): void
   /** As a channel would: for a channel's messages that come another way. */
   hostOf(channel: string): GatewayHost
+}
+
+export interface Gateway extends GatewayParts {
   /** Drains, gives back what is not finished, ends everything it started. */
   stop(): Promise<void>
 }
@@ -109,9 +116,10 @@ async function compose(
     metrics = createMetrics({ now: Date.now }),
     address,
     onStep = () => {},
+    beforeWork,
   }: GatewayDependencies,
   onClose: (closer: () => Promise<void>) => void,
-): Promise<Omit<Gateway, 'stop'>> {
+): Promise<GatewayParts> {
   const now = Date.now
   const newId = randomUUID
   const id = newId()
@@ -126,8 +134,9 @@ async function compose(
     metrics.storeAnswered(storeOperation(kind), durationMs)
   })
   onClose(() => store.close())
-  // Whoever may write there may also put a configuration file there, which names executables.
-  if (isOpenToOthers(config.home)) log.warn('home.open-to-others', { home: config.home, advice: 'chmod go-w' })
+  // Whoever may write there may also put a configuration file there, which names executables; who may read finds files
+  // whose names tell something.
+  if (isOpenToOthers(config.home)) log.warn('home.open-to-others', { home: config.home, advice: 'chmod 700' })
   const self = thisProcess()
   const owner: ProcessOwner = {
     id,
@@ -173,13 +182,19 @@ async function compose(
   const agents = new BackendRegistry(now)
   const runtimes = new Map<BackendName, AgentRuntime>()
   for (const name of BACKEND_NAMES) {
-    const backend = createBackend(name, backendConfig(config, name), { environment, passVariables, log, owner })
+    const backend = createBackend(name, backendConfig(config, name), {
+      environment,
+      passVariables,
+      log,
+      owner,
+      scrubber,
+    })
     agents.register(backend)
     runtimes.set(name, new AgentRuntime(config, backend, sessions, markdown, assembler, hooks, scrubber))
   }
   // Channels have theirs from the configuration.
   agents.setDefault(config.codeAgentDefault)
-  const commandRuntime = new CommandRuntime({ environment, passVariables, now, owner })
+  const commandRuntime = new CommandRuntime({ environment, passVariables, now, owner, scrubber })
 
   for (const channel of channels) onClose(() => channel.close())
   const only = address === undefined ? {} : { address }
@@ -211,9 +226,14 @@ async function compose(
     plan: (work) =>
       metrics.measured(
         work,
-        work.message.options?.command
-          ? planCommand(work, work.message.options.command, config, commandRuntime, credentials, scrubber)
-          : planTurn(work, config, agents, runtimes, channels, credentials),
+        planInRoots(
+          work.message.options?.command
+            ? planCommand(work, work.message.options.command, config, commandRuntime, credentials)
+            : planTurn(work, config, agents, runtimes, channels, credentials),
+          work.project,
+          config,
+          now,
+        ),
       ),
     onSettled: ({ conversation, message }) => {
       streams.settled(message.id)
@@ -271,6 +291,20 @@ async function compose(
   const hostOf = (channel: string): GatewayHost =>
     channelHost(channel, { config, store, queue, commands, hooks, onTaken, wake, now })
 
+  const parts: GatewayParts = {
+    id,
+    store,
+    queue,
+    agents,
+    streams,
+    credentials,
+    scrubber,
+    metrics,
+    wake,
+    hostOf,
+    cancel: (messageId) => cancelMessage(messageId, store, queue, worker),
+  }
+  await beforeWork?.(parts)
   await keepHouse(record, store, log, now)
   const housekeeping = setInterval(() => {
     keepHouse(record, store, log, now).then(wake, (error: unknown) => {
@@ -286,19 +320,7 @@ async function compose(
   wake()
   log.info('gateway.started', { id, store: store.engine, channels: channels.map(({ name }) => name) })
   onClose(async () => log.info('gateway.stopping', { id }))
-  return {
-    id,
-    store,
-    queue,
-    agents,
-    streams,
-    credentials,
-    scrubber,
-    metrics,
-    wake,
-    hostOf,
-    cancel: (messageId) => cancelMessage(messageId, store, queue, worker),
-  }
+  return parts
 }
 
 /** The configuration file says which of its projects there are. */
@@ -373,7 +395,7 @@ function isDirectory(path: string): boolean {
 }
 
 function isOpenToOthers(path: string): boolean {
-  return ((statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & 0o022) !== 0
+  return ((statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & 0o077) !== 0
 }
 
 /** Makes the data directory, readable by its owner alone. One that is there is left as it is. */

@@ -43,7 +43,7 @@ const DEFAULTS = {
     ...['application/zip', 'application/x-zip', 'application/x-zip-compressed'],
     ...['application/gzip', 'application/x-gzip'],
   ],
-  projectRoots: ['/home/ada/.aetheel/projects'],
+  projectRoots: ['/home/ada/aetheel-projects'],
   httpEnabled: true,
   httpHost: '127.0.0.1',
   httpPort: 7433,

@@ -1,14 +1,17 @@
 // The client of the HTTP API: `aetheel/client`. It loads nothing but its own folder, and runs wherever there is `fetch`.
 
-import { Command } from './command.js'
+import { Command, GivenCommand } from './command.js'
 import { Connection, type ConnectionOptions } from './connection.js'
 import type {
   Agent,
+  AuditEntry,
   CommandPage,
+  Credential,
   ExecuteRequest,
   GitRequest,
   GivenProvider,
   Health,
+  NewCredential,
   NewProject,
   Project,
   ProjectChanges,
@@ -17,11 +20,13 @@ import type {
   QueueOverview,
   ShellRequest,
   SubmittedCommand,
+  Template,
+  Ticket,
 } from './types.js'
 
 export { AetheelApiError, type ApiErrorCode, type FieldProblem } from './api-error.js'
 export type { EventsOptions } from './command-events.js'
-export type { Command } from './command.js'
+export type { Command, GivenCommand } from './command.js'
 export type * from './types.js'
 
 export type AetheelClientOptions = ConnectionOptions
@@ -35,6 +40,7 @@ export class AetheelClient {
   readonly projects: ProjectsClient
   readonly agents: AgentsClient
   readonly queue: QueueClient
+  readonly credentials: CredentialsClient
   readonly #connection: Connection
 
   constructor(options: AetheelClientOptions) {
@@ -42,19 +48,20 @@ export class AetheelClient {
     this.projects = new ProjectsClient(this.#connection)
     this.agents = new AgentsClient(this.#connection)
     this.queue = new QueueClient(this.#connection)
+    this.credentials = new CredentialsClient(this.#connection)
   }
 
   /** Has the agent of a project do something. Settles when the gateway has it on disk. */
-  execute(projectId: string, request: ExecuteRequest, options?: SubmitOptions): Promise<Command> {
+  execute(projectId: string, request: ExecuteRequest, options?: SubmitOptions): Promise<GivenCommand> {
     return this.#submit(projectId, 'execute', request, options)
   }
 
   /** Runs a program in a project, without a shell in between. */
-  shell(projectId: string, request: ShellRequest, options?: SubmitOptions): Promise<Command> {
+  shell(projectId: string, request: ShellRequest, options?: SubmitOptions): Promise<GivenCommand> {
     return this.#submit(projectId, 'shell', request, options)
   }
 
-  git(projectId: string, request: GitRequest, options?: SubmitOptions): Promise<Command> {
+  git(projectId: string, request: GitRequest, options?: SubmitOptions): Promise<GivenCommand> {
     return this.#submit(projectId, 'git', request, options)
   }
 
@@ -68,6 +75,21 @@ export class AetheelClient {
     return this.#connection.json('GET', `${projectPath(projectId)}/commands${queryOf(page)}`)
   }
 
+  /** What new projects can be made from. */
+  async templates(): Promise<Template[]> {
+    return (await this.#connection.json<{ templates: Template[] }>('GET', '/templates')).templates
+  }
+
+  /** Opens one event stream once, for an `EventSource`: `path` is that of a `stream_url`. */
+  ticket(path: string): Promise<Ticket> {
+    return this.#connection.json('POST', '/tickets', { body: { path } })
+  }
+
+  /** Who changed what, newest first. */
+  async audit(page: { limit?: number } = {}): Promise<AuditEntry[]> {
+    return (await this.#connection.json<{ entries: AuditEntry[] }>('GET', `/audit${queryOf(page)}`)).entries
+  }
+
   /** Contract: an unhealthy gateway is no error here. */
   health(): Promise<Health> {
     const isHealth = (body: unknown): boolean => typeof body === 'object' && body !== null && 'agents' in body
@@ -79,11 +101,11 @@ export class AetheelClient {
     kind: string,
     body: object,
     { idempotencyKey }: SubmitOptions = {},
-  ): Promise<Command> {
+  ): Promise<GivenCommand> {
     const headers = idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }
     const path = `${projectPath(projectId)}/${kind}`
     const submitted = await this.#connection.json<SubmittedCommand>('POST', path, { body, headers })
-    return this.command(projectId, submitted.command_id)
+    return new GivenCommand(this.#connection, projectId, submitted)
   }
 }
 
@@ -151,6 +173,38 @@ class QueueClient {
   drop(id: string): Promise<QueueEntry> {
     return this.connection.json('DELETE', entryPath(id))
   }
+}
+
+/** Those of one project, or, without `projectId`, those that all projects get. */
+class CredentialsClient {
+  constructor(private readonly connection: Connection) {}
+
+  async list({ projectId }: CredentialOwner = {}): Promise<Credential[]> {
+    const path = credentialsPath(projectId)
+    return (await this.connection.json<{ credentials: Credential[] }>('GET', path)).credentials
+  }
+
+  set(name: string, credential: NewCredential, { projectId }: CredentialOwner = {}): Promise<void> {
+    return this.connection.done('PUT', credentialsPath(projectId, name), { body: credential })
+  }
+
+  remove(name: string, { projectId }: CredentialOwner = {}): Promise<void> {
+    return this.connection.done('DELETE', credentialsPath(projectId, name))
+  }
+
+  /** Seals all of them with a new key, and tells how many there are. */
+  async rotate(): Promise<number> {
+    return (await this.connection.json<{ count: number }>('POST', '/credentials/rotate')).count
+  }
+}
+
+interface CredentialOwner {
+  projectId?: string
+}
+
+function credentialsPath(projectId: string | undefined, name?: string): string {
+  const owner = projectId === undefined ? '' : projectPath(projectId)
+  return `${owner}/credentials${name === undefined ? '' : `/${encodeURIComponent(name)}`}`
 }
 
 function projectPath(id: string): string {

@@ -1,7 +1,7 @@
 import { AetheelApiError } from './api-error.js'
 import { commandEvents, type EventsOptions } from './command-events.js'
 import type { Connection } from './connection.js'
-import type { CancelledCommand, CommandDetails, CommandEvent } from './types.js'
+import type { CancelledCommand, CommandDetails, CommandEvent, SubmittedCommand } from './types.js'
 
 /** A command that the gateway has, running or not. */
 export class Command {
@@ -36,5 +36,17 @@ export class Command {
 
   #path(): string {
     return `/projects/${encodeURIComponent(this.projectId)}/commands/${encodeURIComponent(this.id)}`
+  }
+}
+
+/** A command that was just given. */
+export class GivenCommand extends Command {
+  constructor(
+    connection: Connection,
+    projectId: string,
+    /** What the gateway has said to it: who works on it, in which session, where its events are. */
+    readonly submitted: SubmittedCommand,
+  ) {
+    super(connection, projectId, submitted.command_id)
   }
 }

@@ -4,13 +4,17 @@
 import type { z } from 'zod'
 import type { StreamEventName } from '../http/event-projection.js'
 import type { agentSchema } from '../http/routes/agents.js'
+import type { auditEntrySchema } from '../http/routes/audit.js'
 import type { commandSchema, commandSummarySchema } from '../http/routes/command-view.js'
 import type { cancelledSchema, commandPageSchema } from '../http/routes/commands.js'
+import type { credentialBodySchema, credentialSchema } from '../http/routes/credentials.js'
 import type { executeBodySchema, gitBodySchema, shellBodySchema, submittedSchema } from '../http/routes/execute.js'
 import type { healthSchema } from '../http/routes/health.js'
 import type { newProjectSchema, projectChangesSchema, projectSchema } from '../http/routes/projects.js'
 import type { entrySchema, messageSchema, overviewSchema, replySchema, waitingSchema } from '../http/routes/queue.js'
 import type { givenProviderSchema, providerSchema, usageSchema } from '../http/routes/schemas.js'
+import type { templateSchema } from '../http/routes/templates.js'
+import type { ticketSchema } from '../http/tickets.js'
 
 export type Provider = z.output<typeof providerSchema>
 export type GivenProvider = z.input<typeof givenProviderSchema>
@@ -33,6 +37,12 @@ export type QueuedMessage = z.output<typeof messageSchema>
 export type QueuedReply = z.output<typeof replySchema>
 export type QueueEntry = z.output<typeof entrySchema>
 export type QueueOverview = z.output<typeof overviewSchema>
+export type Template = z.output<typeof templateSchema>
+/** Without its value, which nothing tells. */
+export type Credential = z.output<typeof credentialSchema>
+export type NewCredential = z.input<typeof credentialBodySchema>
+export type Ticket = z.output<typeof ticketSchema>
+export type AuditEntry = z.output<typeof auditEntrySchema>
 
 interface EventData extends Record<StreamEventName, object> {
   started: { session_id?: string; model?: string }

@@ -7,6 +7,7 @@ import {
 } from '../config.js'
 import { SETTING_NAMES, VARIABLES } from '../config-schema.js'
 import { MASK, maskDatabaseUrl, maskHookUrl } from '../config-secrets.js'
+import { parseMasterKey } from '../credentials/key-ring.js'
 import { GatewayError } from '../errors.js'
 import { table } from './table.js'
 
@@ -34,6 +35,8 @@ interface Setting {
 /** The report of `aetheel config check`: every problem, or that there is none. */
 export function configCheck(options: ConfigOptions): Report {
   return report(options, ({ config }) => {
+    const masterKey = options.environment['AETHEEL_MASTER_KEY']
+    if (masterKey) parseMasterKey(masterKey)
     const places = configFilePlaces(options.environment, options.cwd)
     const verdict =
       config.configFile === undefined

@@ -6,7 +6,7 @@ import { type GatewayConfig, projectOfChannel } from '../config.js'
 import { gatewayHandlers } from '../control/gateway-handlers.js'
 import { socketPath } from '../control/protocol.js'
 import { type ControlServer, requireSocketPath, startControlServer } from '../control/server.js'
-import { type Gateway, makeHome, requireBackend, startGateway } from '../gateway.js'
+import { type GatewayParts, makeHome, requireBackend, startGateway } from '../gateway.js'
 import { isLoopback } from '../http/guards.js'
 import type { HttpServer } from '../http/server.js'
 import { HttpChannel } from '../http/http-channel.js'
@@ -47,10 +47,18 @@ export async function start({ config, environment, log, scrubber, stdout, signal
     const discord = await openDiscord(config, log)
     const http = config.httpEnabled ? new HttpChannel() : undefined
     const channels = [terminal, ...(discord ? [discord] : []), ...(http ? [http] : [])]
-    const gateway = await startGateway(config, { environment, log, channels, scrubber })
     let service: HttpServer | undefined
+    // Where it may not or cannot listen, no message is taken first.
+    const beforeWork = async (parts: GatewayParts): Promise<void> => {
+      if (http) service = await startService(parts, config, environment, log)
+    }
+    const gateway = await startGateway(config, { environment, log, channels, scrubber, beforeWork }).catch(
+      async (error: unknown) => {
+        await service?.close()
+        throw error
+      },
+    )
     try {
-      service = http && (await startService(gateway, config, environment, log))
       control = await startControlServer(path, gatewayHandlers(gateway, terminal, config, Date.now), log)
       print(`Configuration: ${config.configFile ?? 'no file, environment and defaults'}`)
       print(`Data: ${config.home}${gateway.store.engine === 'postgres' ? ', messages in PostgreSQL' : ''}`)
@@ -74,7 +82,7 @@ export async function start({ config, environment, log, scrubber, stdout, signal
 
 /** Contract: its library is loaded only where it is used. */
 async function startService(
-  gateway: Gateway,
+  gateway: GatewayParts,
   config: GatewayConfig,
   environment: NodeJS.ProcessEnv,
   log: Log,

@@ -177,7 +177,7 @@ export class KeyRing {
   }
 }
 
-function parseMasterKey(text: string): Keys {
+export function parseMasterKey(text: string): Keys {
   const keys = text.split(',').map((part) => part.trim())
   if (!keys.every((key) => KEY_TEXT.test(key))) {
     const advice = '"openssl rand -base64 32" makes one. Earlier ones may follow behind commas.'

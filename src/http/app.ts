@@ -52,7 +52,11 @@ export async function createApp(dependencies: ServiceDependencies, limits: Limit
     },
   }).withTypeProvider<ZodTypeProvider>()
   app.setValidatorCompiler(validatorCompiler)
-  app.setSerializerCompiler(serializerCompiler)
+  // All JSON but errors, which `sendError` writes: prompts and arguments come back to others than who sent them.
+  app.setSerializerCompiler((route: Parameters<typeof serializerCompiler>[0]) => {
+    const serialize = serializerCompiler(route)
+    return (answer) => gateway.scrubber.scrubJson(serialize(answer))
+  })
 
   app.setErrorHandler((error, request, reply) => sendError(error, request, reply, { log, scrubber: gateway.scrubber }))
   app.addHook('onRequest', async (request, reply) => {

@@ -5,7 +5,7 @@ import type { FastifyBaseLogger, FastifyInstance, RawServerDefault } from 'fasti
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import type { GatewayConfig } from '../config.js'
 import type { CredentialStore } from '../credentials/credential-store.js'
-import type { Gateway } from '../gateway.js'
+import type { GatewayParts } from '../gateway.js'
 import type { Log } from '../log.js'
 import type { Metrics } from '../metrics.js'
 import type { ProjectService } from '../projects/project-service.js'
@@ -13,7 +13,7 @@ import type { Scope } from '../store/tokens.js'
 
 export interface ServiceDependencies {
   config: GatewayConfig
-  gateway: Gateway
+  gateway: GatewayParts
   projects: ProjectService
   credentials: CredentialStore
   metrics: Metrics

@@ -63,7 +63,7 @@ const ticketRequestSchema = z.strictObject({
     .describe('The path of the event stream that the ticket opens, without a query.'),
 })
 
-const ticketSchema = z.object({
+export const ticketSchema = z.object({
   ticket: z.string(),
   expires_at: z.iso.datetime(),
   url: z.string().describe('The path with the ticket, for an EventSource.'),

@@ -18,13 +18,12 @@ export async function directoryInRoots(path: string, places: Places): Promise<st
     throw new GatewayError('request_invalid', 'The directory of a project must be an absolute path.')
   }
   const real = await realPathOf(path)
-  const root = real === undefined ? undefined : (await realRoots(places)).find((candidate) => isInside(real, candidate))
+  const isInRoots = real !== undefined && (await realRoots(places)).some((root) => isInside(real, root))
   // The same words whether it is there or not: who may not go there shall not learn what is there.
-  if (real === undefined || root === undefined || !(await stat(real)).isDirectory()) {
-    const message = `There is no directory ${JSON.stringify(path)} inside the project roots (${places.projectRoots.join(', ')}).`
-    throw new GatewayError('request_invalid', `${message} Use one inside of them, or add to PROJECT_ROOTS.`)
+  if (real === undefined || !isInRoots || !(await stat(real)).isDirectory()) {
+    throw notInRoots(path, places)
   }
-  await refuseDataDirectory(real, root, places)
+  await refuseDataDirectory(real, places)
   return real
 }
 
@@ -34,9 +33,8 @@ export async function makeProjectDirectory(id: string, places: Places): Promise<
   let directory = join(first, id)
   try {
     makePrivateDirectory(first)
-    const root = await realpath(first)
-    directory = join(root, id)
-    await refuseDataDirectory(directory, root, places)
+    directory = join(await realpath(first), id)
+    await refuseDataDirectory(directory, places)
     await mkdir(directory, 0o700)
   } catch (error) {
     if (error instanceof GatewayError) throw error
@@ -59,18 +57,26 @@ export async function isStillInRoots(directory: string, places: Places): Promise
   return (await realRoots(places)).some((root) => isInside(directory, root))
 }
 
+/** Contract: throws `request_invalid`, in the words of `directoryInRoots`, when it is not. */
+export async function checkStillInRoots(directory: string, places: Places): Promise<void> {
+  if (!(await isStillInRoots(directory, places))) throw notInRoots(directory, places)
+}
+
 export function isInside(path: string, directory: string): boolean {
   return path.startsWith(directory.endsWith(sep) ? directory : `${directory}${sep}`)
 }
 
+function notInRoots(path: string, { projectRoots }: Places): GatewayError {
+  const message = `There is no directory ${JSON.stringify(path)} inside the project roots (${projectRoots.join(', ')}).`
+  return new GatewayError('request_invalid', `${message} Use one inside of them, or add to PROJECT_ROOTS.`)
+}
+
 /** The gateway's own data would be open to whoever works in such a project. */
-async function refuseDataDirectory(directory: string, root: string, { home }: Places): Promise<void> {
+async function refuseDataDirectory(directory: string, { home }: Places): Promise<void> {
   const data = (await realPathOf(home)) ?? home
-  const isOfData = directory === data || isInside(directory, data)
-  // A root that the operator put into the data directory, as the usual one is, was meant.
-  const isMeant = isInside(root, data)
-  if (!isInside(data, directory) && (!isOfData || isMeant)) return
-  throw new GatewayError('request_invalid', 'The data directory of the gateway cannot be part of a project.')
+  if (directory !== data && !isInside(directory, data) && !isInside(data, directory)) return
+  const advice = 'Use another directory; PROJECT_ROOTS should not lie in it either.'
+  throw new GatewayError('request_invalid', `The data directory of the gateway cannot be part of a project. ${advice}`)
 }
 
 /** Those that are there. */

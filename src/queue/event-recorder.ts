@@ -7,6 +7,8 @@ import type { RecordedEvent, Runs } from '../store/runs.js'
 const PAUSE_PER_WRITE = 3
 const LONGEST_PAUSE_MS = 50
 const AFTER_FAILURE_MS = 1_000
+/** Of text that was joined: who follows gets an event whole. */
+const LONGEST_JOINED = 65_536
 
 /**
  * Writes the events of one run down and passes them on, numbered without gaps, once they are safe.
@@ -99,11 +101,12 @@ export class EventRecorder {
 
 function join(earlier: AgentEvent, later: AgentEvent): AgentEvent | undefined {
   if (earlier.metadata || later.metadata) return undefined
-  if (earlier.type === 'output' && later.type === 'output') {
-    return { ...earlier, content: earlier.content + later.content }
-  }
-  if (earlier.type === 'thinking' && later.type === 'thinking') {
-    return { ...earlier, content: earlier.content + later.content }
-  }
+  if (earlier.type === 'output' && later.type === 'output') return withText(earlier, later.content)
+  if (earlier.type === 'thinking' && later.type === 'thinking') return withText(earlier, later.content)
   return undefined
+}
+
+function withText<T extends AgentEvent & { content: string }>(event: T, text: string): T | undefined {
+  if (event.content.length + text.length > LONGEST_JOINED) return undefined
+  return { ...event, content: event.content + text }
 }

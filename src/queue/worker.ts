@@ -74,6 +74,7 @@ interface Turn {
 const POLL_MS = 1_000
 const WRITE_AGAIN_MS = 1_000
 const MAX_INTERRUPTIONS = 10
+const INTERRUPTED_NOTE = 'The gateway ended while this was worked on. It is taken up again; what follows is new.'
 
 export class Worker {
   readonly #turns = new Map<string, Turn>()
@@ -213,6 +214,7 @@ export class Worker {
 
     let isStreaming = false
     const recorder = new EventRecorder(runId, store.runs, (events) => onEvents(work, runId, events), log)
+    if (work.wasInterrupted) recorder.push({ type: 'notice', content: INTERRUPTED_NOTE, timestamp: this.options.now() })
     try {
       const outcome = await this.#runPlan(turnPlan, runId, turn.abort.signal, {
         onEvent: (event) => {
@@ -235,19 +237,30 @@ export class Worker {
 
   /** Contract: never rejects. What should not happen counts as a failed attempt, so that it does not happen for ever. */
   async #runPlan(plan: TurnPlan, runId: string, signal: AbortSignal, listener: TurnListener): Promise<TurnOutcome> {
-    const startedAt = this.options.now()
+    const { now, scrub } = this.options
+    const startedAt = now()
+    let hasEnded = false
+    const onEvent: TurnListener['onEvent'] = (event) => {
+      hasEnded ||= event.type === 'complete'
+      listener.onEvent(event)
+    }
     try {
-      return await plan.run(runId, signal, listener)
+      return await plan.run(runId, signal, { ...listener, onEvent })
     } catch (error) {
-      const message = this.options.scrub(messageOf(error))
+      const message = scrub(messageOf(error))
       const failure = { reason: 'spawn' as const, message, report: message }
-      return { result: { isError: true, durationMs: this.options.now() - startedAt, failure }, notes: [] }
+      const result = { isError: true, durationMs: now() - startedAt, failure }
+      if (!hasEnded) {
+        onEvent({ type: 'error', content: message, reason: failure.reason, timestamp: now() })
+        onEvent({ type: 'complete', result, timestamp: now() })
+      }
+      return { result, notes: [] }
     }
   }
 
   #judge({ work, ending }: Turn, runId: string, outcome: TurnOutcome, plan: TurnPlan): Settlement {
     const { backend } = plan
-    const { result, notes, session } = outcome
+    const { result, notes, session, isFinal = false } = outcome
     const run = { id: runId, result }
     const keep = session && { session }
     const { failure, finalOutput = '' } = result
@@ -257,7 +270,7 @@ export class Worker {
     if (ending !== undefined && ending !== 'cancelled') return { kind: 'handed-back', runId }
     if (ending === 'cancelled') return { kind: 'cancelled', run, ...keep }
     const { now } = this.options
-    const retry = planRetry(failure, work.claim.failures, now())
+    const retry = isFinal ? undefined : planRetry(failure, work.claim.failures, now())
     if (!retry) {
       const reply: Reply = { text: explainFailure(failure, backend, now()), notes, isError: true, canRetry: true }
       return { kind: 'failed', problem: `${failure.reason}: ${failure.message}`, reply, run, ...keep }

@@ -61,6 +61,8 @@ export interface TurnOutcome {
   notes: string[]
   /** Where the conversation goes on. Absent when the agent named none. */
   session?: Session
+  /** A failure is not tried again by itself: nobody knows what was done before it. */
+  isFinal?: boolean
 }
 
 interface PreparedTurn {

@@ -431,17 +431,17 @@ export class Inbox {
     }))
   }
 
-  /** The ids of messages in conversations whose address begins so, newest first, before one of them. */
-  async idsUnder(
+  /** The messages in conversations whose address begins so, newest first, before one of them. */
+  async listUnder(
     channel: string,
     prefix: string,
     limit: number,
     before?: Pick<Message, 'id' | 'receivedAt'>,
-  ): Promise<string[]> {
+  ): Promise<Message[]> {
     let query = this.db
       .selectFrom('messages')
       .innerJoin('conversations', 'conversations.id', 'messages.conversation_id')
-      .select('messages.id')
+      .selectAll('messages')
       .where('messages.channel', '=', channel)
       .where(sql`substr(conversations.address, 1, ${prefix.length})`, '=', prefix)
       .orderBy('messages.received_at', 'desc')
@@ -455,7 +455,7 @@ export class Inbox {
         ]),
       )
     }
-    return (await query.execute()).map(({ id }) => id)
+    return (await query.execute()).map(toMessage)
   }
 
   /** Whether so many messages wait in conversations whose address begins so. */

@@ -26,10 +26,24 @@ export interface RunRecord extends NewRun {
   result?: AgentResult
 }
 
+/** Of a run, what a list tells. */
+export type LastRun = Pick<RunRecord, 'backend' | 'state' | 'sessionId'>
+
 /** `seq` counts from 1 without gaps within its run. */
 export interface RecordedEvent {
   seq: number
   event: AgentEvent
+}
+
+export interface PageLimits {
+  events: number
+  bytes: number
+}
+
+export interface EventPage {
+  events: RecordedEvent[]
+  /** Whether nothing comes after it for now. */
+  isLast: boolean
 }
 
 /** A tool that an agent used. */
@@ -257,15 +271,47 @@ export class Runs {
     return query
   }
 
-  async events(runId: string, afterSeq = 0, limit?: number): Promise<RecordedEvent[]> {
-    const query = this.db
+  async events(runId: string, afterSeq = 0): Promise<RecordedEvent[]> {
+    const rows = await this.db
       .selectFrom('events')
       .select(['seq', 'body'])
       .where('run_id', '=', runId)
       .where('seq', '>', afterSeq)
       .orderBy('seq')
-    const rows = await (limit === undefined ? query : query.limit(limit)).execute()
-    return rows.map(({ seq, body }) => ({ seq, event: JSON.parse(body) as AgentEvent }))
+      .execute()
+    return rows.map(toRecorded)
+  }
+
+  /**
+   * The next events of a run, as many as one reader should hold at once: the last is the one that makes it enough.
+   *
+   * Neither engine reads a text to tell its length in bytes, so that what is not on the page costs nothing.
+   */
+  async page(runId: string, afterSeq: number, limits: PageLimits): Promise<EventPage> {
+    const size = sql<number>`octet_length(body)`
+    const sized = this.db
+      .selectFrom('events')
+      .select(['seq', size.as('size')])
+      .where('run_id', '=', runId)
+      .where('seq', '>', afterSeq)
+      .orderBy('seq')
+      .limit(limits.events)
+    const rows = await this.db
+      .with('sized', () => sized)
+      .with('summed', (db) =>
+        db.selectFrom('sized').select(['seq', 'size', sql<number>`sum(size) over (order by seq)`.as('total')]),
+      )
+      .selectFrom('summed')
+      .innerJoin('events', 'events.seq', 'summed.seq')
+      .select(['events.seq', 'events.body', 'summed.total'])
+      .where('events.run_id', '=', runId)
+      .where(sql<number>`total - size`, '<', limits.bytes)
+      .orderBy('events.seq')
+      .execute()
+    const last = rows.at(-1)
+    // A sum is more than PostgreSQL's driver takes for a number.
+    const isLast = rows.length < limits.events && Number(last?.total ?? 0) < limits.bytes
+    return { events: rows.map(toRecorded), isLast }
   }
 
   async get(id: string): Promise<RunRecord | undefined> {
@@ -289,6 +335,24 @@ export class Runs {
       .orderBy('started_at')
       .execute()
     return rows.map(toRun)
+  }
+
+  /** The last attempts at messages, by the ids of the messages. */
+  async lastOf(messageIds: string[]): Promise<Map<string, LastRun>> {
+    if (messageIds.length === 0) return new Map()
+    const rows = await this.db
+      .selectFrom('runs')
+      .select(['message_id', 'backend', 'session_id', 'state'])
+      .where('message_id', 'in', messageIds)
+      .orderBy('first_seq')
+      .orderBy('started_at')
+      .execute()
+    return new Map(
+      rows.map(({ message_id: messageId, backend, session_id: sessionId, state }) => [
+        messageId,
+        { backend, state, ...(sessionId !== null && { sessionId }) },
+      ]),
+    )
   }
 
   /** The last attempt at a message, as far as its events are numbered by it. */
@@ -457,6 +521,10 @@ function withRun(sum: Usage, { durationMs = 0, usage, costUsd }: Partial<AgentRe
 }
 
 type Row = Schema['runs']
+
+function toRecorded({ seq, body }: { seq: number; body: string }): RecordedEvent {
+  return { seq, event: JSON.parse(body) as AgentEvent }
+}
 
 function toRun(row: Row): RunRecord {
   return {

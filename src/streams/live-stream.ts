@@ -12,6 +12,8 @@ export class LiveStream {
   followers = 0
   /** Begins where the first follower has found nothing more in the store. */
   #ring: EventRing | undefined
+  /** From the store, by the number after which they begin: who follows side by side is served by one of them. */
+  readonly #reads = new Map<number, Promise<NumberedEvent[]>>()
   #pushed: PushedEvents | undefined
   #heardAt = -Infinity
   #isReading = false
@@ -67,7 +69,15 @@ export class LiveStream {
   }
 
   async #readStored(cursor: number): Promise<NumberedEvent[]> {
-    const batch = await this.reader.read(this.messageId, cursor)
+    const sameRead = this.#reads.get(cursor)
+    const shared = sameRead && (await sameRead)
+    // Something may have come since that read began.
+    if (shared && shared.length > 0) return shared
+    const read = this.reader.read(this.messageId, cursor)
+    this.#reads.set(cursor, read)
+    const batch = await read.finally(() => {
+      if (this.#reads.get(cursor) === read) this.#reads.delete(cursor)
+    })
     if (batch.length === 0 && !this.#ring) {
       this.#ring = new EventRing(cursor)
       // Something may have been pushed while nobody kept it.

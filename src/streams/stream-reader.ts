@@ -11,13 +11,13 @@
 import type { AgentEvent } from '../backends/types.js'
 import { GatewayError } from '../errors.js'
 import type { Inbox, Message } from '../store/inbox.js'
-import type { RecordedEvent, RunRecord, Runs } from '../store/runs.js'
+import type { EventPage, RecordedEvent, RunRecord, Runs } from '../store/runs.js'
 import { DROPPED, type FinalEvent, type NumberedEvent } from './numbered-event.js'
 
 /** The part of a store that streams are read from. */
 export interface EventStore {
   inbox: Pick<Inbox, 'get'>
-  runs: Pick<Runs, 'ofMessage' | 'latest' | 'events'>
+  runs: Pick<Runs, 'ofMessage' | 'latest' | 'page'>
 }
 
 /** Events of one run that have just been written. */
@@ -26,8 +26,9 @@ export interface PushedEvents {
   events: RecordedEvent[]
 }
 
-const PAGE_EVENTS = 100
-const PAGE_CHARACTERS = 65_536
+/** What one reader holds at once, one event more apart. */
+const PAGE = { events: 100, bytes: 65_536 }
+const NOTHING: EventPage = { events: [], isLast: true }
 
 export class StreamReader {
   constructor(private readonly store: EventStore) {}
@@ -40,8 +41,9 @@ export class StreamReader {
     const run = runs[index]
     const last = Math.max(run?.firstSeq ?? 0, retriedAfter)
     if (after <= last || index < runs.length - 1) return after
-    const [event] = run ? await this.store.runs.events(run.id, after - run.firstSeq - 1, 1) : []
-    return event ? after : last
+    if (!run) return last
+    const { events } = await this.store.runs.page(run.id, after - run.firstSeq - 1, { events: 1, bytes: 1 })
+    return events.length > 0 ? after : last
   }
 
   /** Whether the message has ended, and nothing comes after this number. */
@@ -56,18 +58,17 @@ export class StreamReader {
     const runs = await this.store.runs.ofMessage(messageId)
     const index = indexOfRun(runs, after)
     const run = runs[index]
-    const recorded = run ? await this.store.runs.events(run.id, after - run.firstSeq, PAGE_EVENTS) : []
-    const events = recorded.map(({ event }, place) => ({ number: after + place + 1, event }))
-    const isWhole = recorded.length < PAGE_EVENTS
-    const end = after + recorded.length
+    const page = run ? await this.store.runs.page(run.id, after - run.firstSeq, PAGE) : NOTHING
+    const events = page.events.map(({ event }, place) => ({ number: after + place + 1, event }))
+    const end = after + events.length
     const next = runs[index + 1]
     const goesOnAfter = next?.firstSeq ?? message.retriedAfter ?? 0
     if (next || end < goesOnAfter) {
-      const ends = isWhole ? earlierEnds(end, goesOnAfter, run?.endedAt ?? message.receivedAt) : []
-      return firstOf([...events.map(asEarlier), ...ends])
+      const ends = page.isLast ? earlierEnds(end, goesOnAfter, run?.endedAt ?? message.receivedAt) : []
+      return [...events.map(asEarlier), ...ends]
     }
-    if (message.state === 'open') return firstOf(events.filter(isShownLive))
-    return firstOf([...events, ...(isWhole ? [finalOf(message, message.state, run, end + 1)] : [])])
+    if (message.state === 'open') return events.filter(isShownLive)
+    return [...events, ...(page.isLast ? [finalOf(message, message.state, run, end + 1)] : [])]
   }
 
   /** As `read`, of events that are at hand; undefined when they are not what comes next. */
@@ -132,11 +133,4 @@ function finalOf(
     ...(error !== undefined && { error }),
   }
   return { number, event }
-}
-
-/** As many as one reader should hold at once, and at least one. */
-function firstOf(events: NumberedEvent[]): NumberedEvent[] {
-  let characters = 0
-  const end = events.findIndex(({ event }) => (characters += JSON.stringify(event).length) > PAGE_CHARACTERS)
-  return end === -1 ? events : events.slice(0, Math.max(1, end))
 }

@@ -153,6 +153,40 @@ it('shows the agents, and chooses that of new projects', async () => {
   expect(await client.agents.setDefault('claude')).toBe('claudecode')
 })
 
+it('knows templates, credentials, tickets and the audit log, and what a command was answered with', async () => {
+  const { client, url } = await serve(makePlace())
+  await client.credentials.set('NPM_TOKEN', { value: 'correct horse battery' })
+  await client.credentials.set('DEPLOY_KEY', { value: 'correct horse battery', kind: 'file' }, { projectId: 'site' })
+  const names = [await client.credentials.list(), await client.credentials.list({ projectId: 'site' })]
+  const rotated = await client.credentials.rotate()
+  await client.credentials.remove('NPM_TOKEN')
+  const { submitted, id } = await client.shell('site', { command: ['node', '-e', '0'] })
+  const ticket = await client.ticket(submitted.stream_url)
+  const events = await (await fetch(`${url}${ticket.url}`)).text()
+  expect({
+    templates: (await client.templates()).map(({ name }) => name),
+    names: names.map((list) => list.map(({ name, kind }) => `${name} ${kind}`)),
+    rotated,
+    left: await client.credentials.list(),
+    submitted,
+    isComplete: events.includes('event: complete'),
+    audit: (await client.audit({ limit: 200 })).length,
+  }).toEqual({
+    templates: ['empty', 'go', 'node-typescript', 'python'],
+    names: [['NPM_TOKEN variable'], ['DEPLOY_KEY file']],
+    rotated: 2,
+    left: [],
+    submitted: {
+      command_id: id,
+      stream_url: `/projects/site/commands/${id}/events`,
+      session_id: null,
+      agent_provider: 'shell',
+    },
+    isComplete: true,
+    audit: 5,
+  })
+})
+
 it('tells the health of the gateway, also when that is bad', async () => {
   const { client } = await serve(makePlace())
   expect(await client.health()).toEqual({

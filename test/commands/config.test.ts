@@ -31,6 +31,13 @@ describe('configCheck', () => {
     })
   })
 
+  it('tells that the key of credentials is none', () => {
+    const { cwd } = setup('{}')
+    const environment = { HOME: '/home/ada', AETHEEL_MASTER_KEY: 'abc' }
+    const { text, exitCode } = configCheck({ cwd, environment })
+    expect([text, exitCode]).toEqual([expect.stringContaining('AETHEEL_MASTER_KEY must be 32 bytes in base64.'), 1])
+  })
+
   it('fails when the file that was named is not there', () => {
     const { cwd, environment } = setup(`{}`)
     expect(configCheck({ cwd, environment, explicit: 'other.json5' })).toEqual({
@@ -100,7 +107,7 @@ discordApiUrl         default                          "https://discord.com/api"
 attachmentMaxMb       default                          25
 attachmentTypes       environment (ATTACHMENT_TYPES)   ["image/*"]
 codeAgentDefault      default                          "pi"
-projectRoots          default                          ["/data/projects"]
+projectRoots          default                          ["/aetheel-projects"]
 templateDir           default                          -
 httpEnabled           default                          true
 httpHost              default                          "127.0.0.1"

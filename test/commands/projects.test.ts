@@ -41,7 +41,7 @@ describe('projects create', () => {
           updatedAt: expect.any(Number),
         },
       ],
-      [{ at: expect.any(Number), actor: 'terminal', action: 'projects.create', subject: 'my-tool' }],
+      [{ at: expect.any(Number), actor: 'terminal', action: 'project.create', subject: 'my-tool' }],
       true,
     ])
   })
@@ -150,7 +150,7 @@ function setup() {
     withProjects(config, environment, log, work)
   return {
     config,
-    root: join(directory, '.aetheel/projects'),
+    root: join(directory, 'aetheel-projects'),
     change,
     create: (flags: ProjectFlags, cwd = directory) => change((changer) => projectsCreate(changer, flags, cwd)),
     look: async <T>(work: (store: Store) => Promise<T>): Promise<T> => {

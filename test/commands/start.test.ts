@@ -1,4 +1,4 @@
-import { existsSync, statSync } from 'node:fs'
+import { existsSync, mkdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { START } from '../contract/agent-script.js'
@@ -58,6 +58,26 @@ describe.concurrent('aetheel start', () => {
       1,
       `Another gateway uses ${join(terminal.home, '.aetheel')}. Stop that one first, or give this one a directory of its own by AETHEEL_HOME.\n`,
     ])
+  })
+
+  it('takes no message when the HTTP API may not listen', async (test) => {
+    const terminal = new Terminal(test)
+    const { exitCode, stderr } = await terminal.run(['start'], { env: { ...DEMO, HTTP_HOST: '0.0.0.0' } })
+    expect([exitCode, stderr]).toEqual([
+      1,
+      'The HTTP API would be open to other machines at 0.0.0.0, and there is no token. Make one first with "aetheel tokens create", or leave HTTP_HOST at 127.0.0.1.\n',
+    ])
+  })
+
+  it('warns of a data directory that others may read', async (test) => {
+    const terminal = new Terminal(test)
+    const home = join(terminal.home, '.aetheel')
+    mkdirSync(home, { mode: 0o755 })
+    const gateway = await terminal.startGateway(DEMO)
+    gateway.kill('SIGTERM')
+    await gateway.exited
+    const lines = gateway.stderr.split('\n').filter((line) => line.includes('home.open-to-others'))
+    expect(lines.map((line) => JSON.parse(line) as object)).toMatchObject([{ home, advice: 'chmod 700' }])
   })
 
   it('takes the place of one that was killed', async (test) => {

@@ -7,7 +7,7 @@ import { startGateway } from '../../src/gateway.js'
 import type { FakeChannel } from './fake-discord-records.js'
 import { answersIn, beginThread, DiscordStage, openScene, type Scene, until } from './stage.js'
 
-const IN_TIME = { timeout: 90_000, interval: 20 }
+const IN_TIME = { timeout: 40_000, interval: 20 }
 /** Far below what any time-out on the way would take. */
 const QUICKLY_MS = 10_000
 

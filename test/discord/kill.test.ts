@@ -9,7 +9,7 @@ import type { Step } from '../../src/queue/worker.js'
 import type { FakeChannel } from './fake-discord-records.js'
 import { DiscordStage, liveIn, steps, until } from './stage.js'
 
-const IN_TIME = { timeout: 90_000, interval: 20 }
+const IN_TIME = { timeout: 40_000, interval: 20 }
 const POST = 'POST /channels/:id/messages'
 const DELETE = 'DELETE /channels/:id/messages/:id'
 const STEPS: Step[] = ['accepted', 'claimed', 'streaming', 'finished', 'committed', 'sent']

@@ -4,7 +4,7 @@ import { describe, it, type TestContext } from 'vitest'
 import { createDatabase, postgresUrl } from '../postgres.js'
 import { beginThread, DiscordStage, liveIn, openScene, type Scene, steps, until } from './stage.js'
 
-const IN_TIME = { timeout: 90_000, interval: 20 }
+const IN_TIME = { timeout: 40_000, interval: 20 }
 const HOUR_MS = 3_600_000
 
 describe('What is said while the gateway is stopped', { concurrent: true }, () => {

@@ -5,7 +5,7 @@ import type { FakeChannel } from './fake-discord-records.js'
 import type { Fault } from './fake-discord-faults.js'
 import { answersIn, beginThread, DiscordStage, liveIn, openScene, type Scene, steps, until } from './stage.js'
 
-const IN_TIME = { timeout: 90_000, interval: 20 }
+const IN_TIME = { timeout: 50_000, interval: 20 }
 const POST = 'POST /channels/:id/messages'
 const PATCH = 'PATCH /channels/:id/messages/:id'
 const PARTS = ['one', 'two', 'three'].map((word) => `${word} `.repeat(300).trim())

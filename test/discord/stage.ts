@@ -183,7 +183,7 @@ export async function until<T>(
   look: () => T | undefined | false | Promise<T | undefined | false>,
   what: string,
 ): Promise<T> {
-  const deadline = Date.now() + 45_000
+  const deadline = Date.now() + 20_000
   for (;;) {
     const found = await look()
     if (found !== undefined && found !== false) return found

@@ -110,9 +110,19 @@ describe('create', () => {
     // As if the operator had named a root that is too wide.
     rmSync(root, { recursive: true })
     symlinkSync(join(directory, '..'), root)
-    await expect(projects.create({ id: 'x', directory: `${directory}${place}` })).rejects.toEqual(
-      new GatewayError('request_invalid', 'The data directory of the gateway cannot be part of a project.'),
-    )
+    await expect(projects.create({ id: 'x', directory: `${directory}${place}` })).rejects.toMatchObject({
+      code: 'request_invalid',
+      message: expect.stringContaining('The data directory of the gateway cannot be part of a project.'),
+    })
+  })
+
+  it('makes nothing in a root that lies in the data directory', async () => {
+    const { projects, root, home } = await setup()
+    rmSync(root, { recursive: true })
+    mkdirSync(join(home, 'projects'))
+    symlinkSync(join(home, 'projects'), root)
+    const problem = await codeOf(projects.create({ id: 'x', template: { name: 'empty' } }))
+    expect([problem, readdirSync(join(home, 'projects'))]).toEqual(['request_invalid', []])
   })
 
   it.each([
@@ -452,3 +462,20 @@ it('keeps projects over a restart, with what it may delete', async () => {
 async function codeOf(work: Promise<unknown>): Promise<string> {
   return (await problemOf(work)).split(':')[0] ?? ''
 }
+
+it('makes no change that cannot be put on record', async () => {
+  const { projects, store, root } = await setup()
+  await projects.create({ id: 'shop', template: { name: 'empty' } })
+  const before = await store.projects.list()
+  const note = (): Promise<void> => Promise.reject(new Error('The disk is full'))
+  const attempts = await Promise.allSettled([
+    projects.create({ id: 'site', template: { name: 'empty' } }, undefined, note),
+    projects.update('shop', { model: 'opus' }, note),
+    projects.remove('shop', {}, note),
+  ])
+  expect([attempts.map(({ status }) => status), await store.projects.list(), existsSync(join(root, 'site'))]).toEqual([
+    ['rejected', 'rejected', 'rejected'],
+    before,
+    false,
+  ])
+})

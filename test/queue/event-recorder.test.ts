@@ -80,6 +80,14 @@ describe('EventRecorder', () => {
     ])
   })
 
+  it('joins no more text than one event should hold', async () => {
+    const { passedOn, recorder } = setup()
+    const text = 'x'.repeat(30_000)
+    for (const event of [output(text), output(text), output(text), output('y')]) recorder.push(event)
+    await recorder.flush()
+    expect(passedOn.map(({ event }) => event)).toEqual([output(text + text), output(`${text}y`)])
+  })
+
   it('does not join what has more to say than its text', async () => {
     const { passedOn, recorder } = setup()
     const marked: AgentEvent = { ...output('b'), metadata: { agent: 'helper' } }

@@ -310,6 +310,35 @@ export function describeRecordsContract(engine: TestEngine): void {
       ])
     })
 
+    it('are read page by page, up to the event that makes it enough', async () => {
+      const { store, run } = await createRuns(engine)
+      await store.runs.begin(run('one'), NOW)
+      await store.runs.begin(run('two'), NOW)
+      const long = { type: 'output' as const, content: 'é'.repeat(1_000), stream: 'stdout' as const, timestamp: NOW }
+      const recorded = [1, 2, 3, 4, 5].map((seq) => ({ seq, event: seq > 3 ? long : { ...long, content: 'short' } }))
+      await store.runs.record('one', recorded)
+      await store.runs.record('two', recorded)
+      const page = async (after: number, limit: number, bytes: number): Promise<[number[], boolean]> => {
+        const read = await store.runs.page('one', after, { events: limit, bytes })
+        return [read.events.map(({ seq }) => seq), read.isLast]
+      }
+      expect([
+        await store.runs.page('one', 3, { events: 10, bytes: 10_000 }),
+        await page(0, 2, 10_000),
+        await page(0, 10, 1_500),
+        await page(4, 10, 1_500),
+        await page(4, 10, 2_500),
+        await page(5, 10, 1),
+      ]).toEqual([
+        { events: recorded.slice(3), isLast: true },
+        [[1, 2], false],
+        [[1, 2, 3, 4], false],
+        [[5], false],
+        [[5], true],
+        [[], true],
+      ])
+    })
+
     it('keep events that come one by one, with what was said last of each', async () => {
       const { store, run } = await createRuns(engine)
       await store.runs.begin(run('one'), NOW)

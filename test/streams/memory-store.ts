@@ -47,14 +47,13 @@ export function createMemoryWriter(pause: () => Promise<void>): Writer {
         await pause()
         return copy
       },
-      events: async (runId, afterSeq, limit) => {
+      page: async (runId, afterSeq, limits) => {
         await pause()
-        const page: RecordedEvent[] = recordedOf(runId)
+        const rest: RecordedEvent[] = recordedOf(runId)
           .map((event, index) => ({ seq: index + 1, event }))
-          .filter(({ seq }) => seq > (afterSeq ?? 0))
-          .slice(0, limit)
+          .filter(({ seq }) => seq > afterSeq)
         await pause()
-        return page
+        return { events: rest.slice(0, limits.events), isLast: rest.length < limits.events }
       },
     },
   }

@@ -94,8 +94,8 @@ describe('following a message', () => {
     const { writer } = await setup()
     let afterRead = async (): Promise<void> => {}
     const { inbox, runs } = writer.store
-    const events: EventStore['runs']['events'] = async (...range) => {
-      const read = await runs.events(...range)
+    const page: EventStore['runs']['page'] = async (...range) => {
+      const read = await runs.page(...range)
       const then = afterRead
       afterRead = async () => {}
       await then()
@@ -103,7 +103,7 @@ describe('following a message', () => {
     }
     const ofMessage: EventStore['runs']['ofMessage'] = (id) => runs.ofMessage(id)
     const latest: EventStore['runs']['latest'] = (id) => runs.latest(id)
-    const stage = new Stage(writer, NEVER_MS, { inbox, runs: { ofMessage, latest, events } })
+    const stage = new Stage(writer, NEVER_MS, { inbox, runs: { ofMessage, latest, page } })
     await stage.begin()
     afterRead = () => stage.record(outputs(1))
     const { value } = await stage.follow().next()
@@ -121,6 +121,25 @@ describe('following a message', () => {
       numbers: batches.flat().map(({ number }) => number),
       isBounded: batches.every((batch) => batch.length === 1 || JSON.stringify(batch).length < 100_000),
     }).toEqual({ numbers: numbersFrom(1, 3_032), isBounded: true })
+  })
+
+  it('reads each event from the store once for all who come side by side, however large', async () => {
+    const { writer } = await setup()
+    const { inbox, runs } = writer.store
+    const read: number[] = []
+    const page: EventStore['runs']['page'] = async (runId, after, limits) => {
+      const found = await runs.page(runId, after, limits)
+      if (limits.events > 1) read.push(...found.events.map(({ seq }) => seq))
+      return found
+    }
+    const ofMessage: EventStore['runs']['ofMessage'] = (id) => runs.ofMessage(id)
+    const latest: EventStore['runs']['latest'] = (id) => runs.latest(id)
+    const stage = new Stage(writer, NEVER_MS, { inbox, runs: { ofMessage, latest, page } })
+    await stage.begin()
+    await stage.record(outputs(12, 'x'.repeat(300_000)))
+    await stage.settle('answered')
+    const followed = await Promise.all([stage.all(), stage.all(), stage.all()])
+    expect([followed.map((events) => events.length), read]).toEqual([[14, 14, 14], numbersFrom(1, 13)])
   })
 
   it('lets a follower that took nothing for long go on where it was, and others not wait for it', async () => {
@@ -177,7 +196,7 @@ describe('following a message', () => {
       runs: {
         ofMessage: (id) => answered(() => runs.ofMessage(id)),
         latest: (id) => answered(() => runs.latest(id)),
-        events: (...range) => answered(() => runs.events(...range)),
+        page: (...range) => answered(() => runs.page(...range)),
       },
     })
     await stage.begin()

@@ -2,9 +2,11 @@ import { z } from 'zod'
 import type { App, ServiceDependencies } from '../dependencies.js'
 import { isoTime, pageQuery, timeSchema } from './schemas.js'
 
-const entrySchema = z.object({
+export const auditEntrySchema = z.object({
   at: timeSchema,
-  actor: z.string().describe('`terminal`, `token:` and its name, or the person as the channel knows them.'),
+  actor: z
+    .string()
+    .describe('`terminal`, `gateway`, `token:` with its id and name, or the person as the channel knows them.'),
   action: z.string(),
   subject: z.string().describe('The id of what was changed.'),
   detail: z.string().nullable(),
@@ -19,7 +21,7 @@ export function registerAuditRoutes(app: App, { gateway }: ServiceDependencies):
       summary: 'Who changed what, newest first',
       tags: ['operation'],
       querystring: pageQuery,
-      response: { 200: z.object({ entries: z.array(entrySchema) }) },
+      response: { 200: z.object({ entries: z.array(auditEntrySchema) }) },
     },
     handler: async ({ query }) => {
       const entries = await gateway.store.audit.list(query.limit)

@@ -11,9 +11,12 @@ import { HTTP_CHANNEL } from '../http-channel.js'
 
 export interface CommandRecord {
   message: Message
-  conversation: Conversation
   /** What was asked beside the text. */
   options: MessageOptions
+}
+
+export function recordOf(message: Message): CommandRecord {
+  return { message, options: message.options ?? {} }
 }
 
 export function addressIn({ instance }: ProjectRecord, name: string): string {
@@ -28,18 +31,18 @@ export function isIn(project: ProjectRecord, { channel, address }: Pick<Conversa
 export async function findCommand(store: Store, project: ProjectRecord, commandId: string): Promise<CommandRecord> {
   const message = await store.inbox.get(commandId)
   const conversation = message && (await store.conversations.get(message.conversationId))
-  if (conversation && isIn(project, conversation)) return { message, conversation, options: message.options ?? {} }
+  if (conversation && isIn(project, conversation)) return recordOf(message)
   const advice = `GET /projects/${project.id}/commands shows those there are.`
   throw new GatewayError('not_found', `There is no command ${commandId} in the project ${project.id}. ${advice}`)
 }
 
-/** The ids of the commands of a project before one of them, newest first, and at most one more than `limit`. */
+/** The commands of a project before one of them, newest first, and at most one more than `limit`. */
 export async function listCommands(
   store: Pick<Store, 'inbox'>,
   project: ProjectRecord,
   limit: number,
   before: string | undefined,
-): Promise<string[]> {
+): Promise<Message[]> {
   const last = before === undefined ? undefined : await store.inbox.get(before)
-  return store.inbox.idsUnder(HTTP_CHANNEL, addressIn(project, ''), limit + 1, last)
+  return store.inbox.listUnder(HTTP_CHANNEL, addressIn(project, ''), limit + 1, last)
 }

@@ -1,13 +1,14 @@
 import { z } from 'zod'
 import { combineUsage } from '../../backends/translation.js'
+import type { GatewayParts } from '../../gateway.js'
 import { commandRunner } from '../../runtime/command-runtime.js'
 import type { Message } from '../../store/inbox.js'
-import type { RunRecord } from '../../store/runs.js'
+import type { LastRun, RunRecord } from '../../store/runs.js'
 import type { Store } from '../../store/store.js'
 import { DROPPED } from '../../streams/numbered-event.js'
 import { runnerName } from '../provider-names.js'
-import type { CommandRecord } from './command-records.js'
-import { isoTime, timeSchema, usageSchema, usageView } from './schemas.js'
+import { type CommandRecord, recordOf } from './command-records.js'
+import { beginningOf, isoTime, timeSchema, usageSchema, usageView } from './schemas.js'
 
 /** `open` is told apart: whether somebody works on it. */
 const COMMAND_STATES = ['queued', 'running', 'answered', 'failed', 'cancelled', 'dropped', 'refused'] as const
@@ -61,12 +62,18 @@ export const commandSchema = commandSummarySchema.extend({
 
 type CommandSummary = z.output<typeof commandSummarySchema>
 
-/** Of a prompt in a list. */
-const LISTED_CHARACTERS = 400
-
-export async function commandSummary(store: Store, projectId: string, record: CommandRecord): Promise<CommandSummary> {
-  const summary = await viewOf(store, projectId, record, await store.runs.ofMessage(record.message.id))
-  return { ...summary, prompt: summary.prompt.slice(0, LISTED_CHARACTERS) }
+export async function commandSummaries(
+  { store, scrubber }: Pick<GatewayParts, 'store' | 'scrubber'>,
+  projectId: string,
+  messages: Message[],
+): Promise<CommandSummary[]> {
+  const runs = await store.runs.lastOf(messages.map(({ id }) => id))
+  return Promise.all(
+    messages.map(async (message) => {
+      const summary = await viewOf(store, projectId, recordOf(message), runs.get(message.id))
+      return { ...summary, prompt: beginningOf(summary.prompt, scrubber) }
+    }),
+  )
 }
 
 export async function commandView(
@@ -80,7 +87,7 @@ export async function commandView(
   const usages = runs.flatMap((run) => run.result?.usage ?? [])
   const costs = runs.flatMap((run) => run.result?.costUsd ?? [])
   return {
-    ...(await viewOf(store, projectId, record, runs)),
+    ...(await viewOf(store, projectId, record, runs.at(-1))),
     project_id: projectId,
     command: options.command ?? null,
     result: result?.finalOutput ?? null,
@@ -101,12 +108,13 @@ export function streamUrl(projectId: string, commandId: string): string {
 async function viewOf(
   store: Store,
   projectId: string,
-  { message, conversation, options }: CommandRecord,
-  runs: RunRecord[],
+  { message, options }: CommandRecord,
+  last: LastRun | undefined,
 ): Promise<CommandSummary> {
-  const last = runs.at(-1)
   const isOpen = message.state === 'open'
-  const runner = options.command ? commandRunner(options.command) : (last?.backend ?? conversation.backend)
+  const runner = options.command
+    ? commandRunner(options.command)
+    : (last ?? (await store.conversations.get(message.conversationId)))?.backend
   const session = isOpen && last ? await store.sessions.get(message.conversationId) : undefined
   return {
     command_id: message.id,

@@ -4,9 +4,9 @@ import { GatewayError, messageOf } from '../../errors.js'
 import type { App, ServiceDependencies } from '../dependencies.js'
 import { HTTP_CHANNEL } from '../http-channel.js'
 import { readLastEventId, sendEventStream } from '../sse.js'
-import { noteChange } from './changes.js'
+import { noteOf } from './changes.js'
 import { type CommandRecord, findCommand, listCommands } from './command-records.js'
-import { commandSchema, commandSummary, commandSummarySchema, commandView } from './command-view.js'
+import { commandSchema, commandSummaries, commandSummarySchema, commandView } from './command-view.js'
 import { streamIdSchema } from './execute.js'
 import { pageQuery, projectParams } from './schemas.js'
 import { streamName } from './submit-command.js'
@@ -49,7 +49,7 @@ const streamSchema = {
 }
 
 export function registerCommandRoutes(app: App, dependencies: ServiceDependencies): void {
-  const { gateway, projects, metrics, log } = dependencies
+  const { gateway, projects, metrics, log, now } = dependencies
   const { store, streams } = gateway
 
   app.route({
@@ -66,12 +66,11 @@ export function registerCommandRoutes(app: App, dependencies: ServiceDependencie
     handler: async ({ params: { id }, query: { limit, before } }) => {
       const project = await projects.get(id)
       if (before !== undefined) await findCommand(store, project, before)
-      const ids = await listCommands(store, project, limit, before)
-      const page = ids.slice(0, limit)
-      const records = await Promise.all(page.map((commandId) => findCommand(store, project, commandId)))
+      const found = await listCommands(store, project, limit, before)
+      const page = found.slice(0, limit)
       return {
-        commands: await Promise.all(records.map((record) => commandSummary(store, id, record))),
-        next: ids.length > limit ? (page.at(-1) ?? null) : null,
+        commands: await commandSummaries(gateway, id, page),
+        next: found.length > limit ? (page.at(-1)?.id ?? null) : null,
       }
     },
   })
@@ -103,7 +102,8 @@ export function registerCommandRoutes(app: App, dependencies: ServiceDependencie
       const { id, commandId } = request.params
       await find(id, commandId)
       const outcome = await gateway.cancel(commandId)
-      if (outcome !== 'finished') await noteChange(dependencies, request, 'command.cancel', commandId, id)
+      const about = { action: 'command.cancel', subject: commandId, detail: id } as const
+      if (outcome !== 'finished') await noteOf(request, now)(store, about)
       return { command_id: commandId, outcome }
     },
   })

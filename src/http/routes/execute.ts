@@ -4,11 +4,12 @@ import { resolveBackendName } from '../../backends/registry.js'
 import type { MessageOptions } from '../../channels/types.js'
 import { chooseAgent } from '../../runtime/agent-choice.js'
 import { commandRunner } from '../../runtime/command-runtime.js'
+import type { AuditAction } from '../../store/audit.js'
 import type { Conversation } from '../../store/conversations.js'
 import type { Project } from '../../store/projects.js'
 import type { App, ServiceDependencies } from '../dependencies.js'
 import { providerOf } from '../provider-names.js'
-import { callerOf, noteChange } from './changes.js'
+import { callerOf, noteOf } from './changes.js'
 import { streamUrl } from './command-view.js'
 import { millisecondsOf, modelSchema, projectParams, timeoutSchema, toolsSchema } from './schemas.js'
 import { submitCommand } from './submit-command.js'
@@ -89,11 +90,11 @@ type Submitted = z.output<typeof submittedSchema>
 interface Asked {
   text: string
   options: MessageOptions
-  action: string
+  action: AuditAction
 }
 
 export function registerExecuteRoutes(app: App, dependencies: ServiceDependencies): void {
-  const { config, gateway, projects } = dependencies
+  const { config, gateway, projects, now } = dependencies
   const response = { 202: submittedSchema }
 
   for (const path of ['claude', 'execute']) {
@@ -159,7 +160,7 @@ export function registerExecuteRoutes(app: App, dependencies: ServiceDependencie
       { project, text, options, author: callerOf(request).name, ...(key !== undefined && { idempotencyKey: key }) },
       dependencies,
     )
-    if (isNew) await noteChange(dependencies, request, action, id, project.id)
+    if (isNew) await noteOf(request, now)(gateway.store, { action, subject: id, detail: project.id })
     return {
       command_id: id,
       stream_url: streamUrl(project.id, id),

@@ -1,10 +1,11 @@
 import { z } from 'zod'
+import type { Scrubber } from '../../credentials/scrubber.js'
 import { GatewayError } from '../../errors.js'
 import type { Message, QueuedMessage } from '../../store/inbox.js'
 import type { Delivery } from '../../store/outbox.js'
 import type { App, ServiceDependencies } from '../dependencies.js'
-import { noteChange } from './changes.js'
-import { isoTime, pageQuery, timeSchema } from './schemas.js'
+import { noteOf } from './changes.js'
+import { beginningOf, isoTime, pageQuery, timeSchema } from './schemas.js'
 
 export const waitingSchema = z.object({
   id: z.string(),
@@ -53,12 +54,9 @@ export const overviewSchema = z.object({
 
 const entryParams = z.object({ id: z.uuid().describe('The id of a message or a reply.') })
 
-/** Enough to recognise a message by. */
-const BEGINNING_CHARACTERS = 400
-
 export function registerQueueRoutes(app: App, dependencies: ServiceDependencies): void {
-  const { gateway } = dependencies
-  const { store, queue } = gateway
+  const { gateway, now } = dependencies
+  const { store, queue, scrubber } = gateway
 
   app.route({
     method: 'GET',
@@ -71,8 +69,8 @@ export function registerQueueRoutes(app: App, dependencies: ServiceDependencies)
       response: { 200: overviewSchema },
     },
     handler: async ({ query: { limit } }) => ({
-      open: (await store.inbox.listOpen(limit)).map(waitingView),
-      failed: (await store.inbox.listFailed(limit)).map((message) => messageView(message, null)),
+      open: (await store.inbox.listOpen(limit)).map((message) => waitingView(message, scrubber)),
+      failed: (await store.inbox.listFailed(limit)).map((message) => messageView(message, null, scrubber)),
       undelivered: (await store.outbox.list('undelivered', limit)).map(replyView),
     }),
   })
@@ -102,9 +100,8 @@ export function registerQueueRoutes(app: App, dependencies: ServiceDependencies)
     },
     handler: async (request) => {
       const { id } = request.params
-      await queue.retry(id)
+      await queue.retry(id, noteOf(request, now))
       gateway.wake()
-      await noteChange(dependencies, request, 'queue.retry', id)
       return show(id)
     },
   })
@@ -121,35 +118,34 @@ export function registerQueueRoutes(app: App, dependencies: ServiceDependencies)
     },
     handler: async (request) => {
       const { id } = request.params
-      const outcome = await queue.drop(id)
+      const outcome = await queue.drop(id, noteOf(request, now))
       if (outcome === 'active') {
         const advice = 'Cancel its command, or stop it in its conversation with /stop.'
         throw new GatewayError('conflict', `${id} is worked on. ${advice}`)
       }
       if (outcome === 'finished') throw new GatewayError('conflict', `${id} is finished: there is nothing to drop.`)
       gateway.wake()
-      await noteChange(dependencies, request, 'queue.drop', id)
       return show(id)
     },
   })
 
   async function show(id: string): Promise<z.output<typeof entrySchema>> {
     const message = await store.inbox.get(id)
-    if (message) return messageView(message, (await store.inbox.job(id))?.state ?? null)
+    if (message) return messageView(message, (await store.inbox.job(id))?.state ?? null, scrubber)
     const reply = await store.outbox.get(id)
     if (reply) return replyView(reply)
     throw new GatewayError('not_found', `There is no message or reply ${id}. GET /queue shows those there are.`)
   }
 }
 
-function waitingView(message: QueuedMessage): z.output<typeof waitingSchema> {
+function waitingView(message: QueuedMessage, scrubber: Scrubber): z.output<typeof waitingSchema> {
   return {
     id: message.id,
     state: message.state,
     channel: message.channel,
     conversation: message.address,
     author: message.author,
-    text: message.text.slice(0, BEGINNING_CHARACTERS),
+    text: beginningOf(message.text, scrubber),
     position: message.position,
     failures: message.failures,
     received_at: isoTime(message.receivedAt),
@@ -157,7 +153,11 @@ function waitingView(message: QueuedMessage): z.output<typeof waitingSchema> {
   }
 }
 
-function messageView(message: Message, job: z.output<typeof messageSchema>['job']): z.output<typeof messageSchema> {
+function messageView(
+  message: Message,
+  job: z.output<typeof messageSchema>['job'],
+  scrubber: Scrubber,
+): z.output<typeof messageSchema> {
   return {
     id: message.id,
     kind: 'message',
@@ -165,7 +165,7 @@ function messageView(message: Message, job: z.output<typeof messageSchema>['job'
     job,
     channel: message.channel,
     author: message.author,
-    text: message.text.slice(0, BEGINNING_CHARACTERS),
+    text: beginningOf(message.text, scrubber),
     problem: message.problem ?? null,
     received_at: isoTime(message.receivedAt),
     finished_at: message.finishedAt === undefined ? null : isoTime(message.finishedAt),

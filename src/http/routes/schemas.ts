@@ -2,6 +2,7 @@
 
 import { z } from 'zod'
 import type { TokenUsage } from '../../backends/types.js'
+import type { Scrubber } from '../../credentials/scrubber.js'
 import { projectUsage } from '../event-projection.js'
 import { ACCEPTED_PROVIDERS, PROVIDER_NAMES } from '../provider-names.js'
 
@@ -10,6 +11,16 @@ export const projectParams = z.object({ id: z.string().min(1).max(100).describe(
 /** Milliseconds since the epoch as people and other programs read them. */
 export function isoTime(at: number): string {
   return new Date(at).toISOString()
+}
+
+/** Enough to recognise a message by. */
+const BEGINNING_CHARACTERS = 400
+
+/** Contract: no secret is cut in two, of which the first part would be told. */
+export function beginningOf(text: string, scrubber: Pick<Scrubber, 'find'>): string {
+  if (text.length < BEGINNING_CHARACTERS) return text
+  const beginning = text.slice(0, BEGINNING_CHARACTERS)
+  return beginning.slice(0, scrubber.find(beginning).openAt)
 }
 
 export const timeSchema = z.iso.datetime().describe('A time in UTC, as ISO 8601.')

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { App, ServiceDependencies } from '../dependencies.js'
 
-const templateSchema = z.object({
+export const templateSchema = z.object({
   name: z.string(),
   description: z.string(),
   is_built_in: z.boolean(),

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { type AnswerBody, commandIn, journal, openStage, steps, until } from './stage.js'
@@ -332,8 +332,37 @@ it.each([
 it('ends a command after its timeout, and does not run it again', async () => {
   const { ask, alive } = await openStage()
   const submitted = await ask('POST', '/projects/site/shell', { command: ['sleep', '1000'], timeout: 0.2 })
-  const command = await commandIn(ask, submitted.body.command_id, 'answered')
-  expect([command.exit_code, command.runs.length, alive()]).toEqual([124, 1, []])
+  const command = await commandIn(ask, submitted.body.command_id, 'failed')
+  expect([command.exit_code, command.error?.reason, command.runs.length, alive()]).toEqual([124, 'timeout', 1, []])
+})
+
+it('says that a program failed which is not there, and does not look for it again', async () => {
+  const { ask } = await openStage()
+  const { body } = await ask('POST', '/projects/site/shell', { command: ['no-such-program'] })
+  const command = await commandIn(ask, body.command_id, 'failed')
+  const events = (await ask('GET', body.stream_url)).text
+  expect([command.exit_code, command.error, command.runs.length, events.split('data: ').at(-1)]).toEqual([
+    127,
+    { reason: 'spawn', message: expect.stringContaining('no-such-program was not found') },
+    1,
+    expect.stringMatching(/"exit_code":127,.*"status":"failed","error":"spawn: no-such-program was not found/),
+  ])
+})
+
+it('says in the events that a credential cannot be opened, and goes on when it can', async () => {
+  const { ask, config } = await openStage()
+  await ask('PUT', '/credentials/NPM_TOKEN', { value: 'correct horse battery' })
+  const file = join(config.home, 'master.key')
+  chmodSync(file, 0o644)
+  const { body } = await ask('POST', '/projects/site/shell', { command: ['node', '-e', '0'] })
+  await until(async () => {
+    const { runs } = await commandIn(ask, body.command_id, 'queued', 'running')
+    return runs[0]?.state === 'failed'
+  })
+  chmodSync(file, 0o600)
+  await commandIn(ask, body.command_id, 'answered')
+  const names = [...(await ask('GET', body.stream_url)).text.matchAll(/^event: (\w+)$/gm)].map(([, name]) => name)
+  expect(names).toEqual(['error', 'notice', 'started', 'agent_complete', 'complete'])
 })
 
 it('lets only an admin run commands, and only those who may run use an agent', async () => {

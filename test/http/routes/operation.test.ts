@@ -174,6 +174,27 @@ it('hides its own keys and tokens in what a command prints', async () => {
   ])
 })
 
+it('tells nobody a known secret that somebody sent in a prompt, in arguments or in metadata', async () => {
+  const { ask } = await openStage()
+  const secret = 'correct-horse-battery'
+  await ask('PUT', '/credentials/NPM_TOKEN', { value: secret })
+  const about = { metadata: { note: `uses ${secret}` } }
+  const shell = await ask('POST', '/projects/site/shell', { command: ['node', '-e', '0', secret], ...about })
+  // The list shows so much of a prompt that the secret would be cut.
+  const prompt = steps({ fail: `Invalid API key ${'x'.repeat(365)} ${secret}` })
+  const agent = await ask('POST', '/projects/site/execute', { prompt, ...about })
+  const details = [
+    await commandIn(ask, shell.body.command_id, 'answered'),
+    await commandIn(ask, agent.body.command_id, 'failed'),
+  ]
+  const texts = [await ask('GET', '/projects/site/commands'), await ask('GET', '/queue')].map(({ text }) => text)
+  expect(details.map(({ command, metadata }) => [command, metadata])).toEqual([
+    [['node', '-e', '0', '[secret]'], { note: 'uses [secret]' }],
+    [null, { note: 'uses [secret]' }],
+  ])
+  expect([JSON.stringify(details), ...texts].map((text) => text.includes('correct'))).toEqual([false, false, false])
+})
+
 it('refuses credentials that cannot be, without quoting them', async () => {
   const { ask } = await openStage()
   const answers = [
@@ -195,8 +216,8 @@ it('removes the credentials of a project with it', async () => {
   expect(body).toEqual({ credentials: [] })
 })
 
-it('puts every change on record with the name of the token', async () => {
-  const { ask } = await openStage()
+it('puts every change on record with the id and the name of the token', async () => {
+  const { ask, gateway } = await openStage()
   await ask('POST', '/projects', { id: 'fresh', template: { name: 'empty' } })
   await ask('PATCH', '/projects/fresh', { model: 'opus', timeout: 5 })
   await ask('PUT', '/projects/fresh/credentials/A_KEY', { value: 'long enough' })
@@ -208,14 +229,16 @@ it('puts every change on record with the name of the token', async () => {
   await ask('POST', `/projects/site/commands/${body.command_id}/cancel`)
   await ask('DELETE', '/projects/fresh')
   const { entries } = (await ask('GET', '/audit')).body
-  expect(new Set(entries.map(({ actor }) => actor))).toEqual(new Set(['token:a admin token']))
+  expect(new Set(entries.map(({ actor }) => actor))).toEqual(
+    new Set([`token:${(await gateway.store.tokens.list())[0]?.id} a admin token`]),
+  )
   // Those of one millisecond stand in any order.
   expect(new Set(entries.map(({ action, subject, detail }) => `${action} ${subject} ${detail}`))).toEqual(
     new Set([
       'project.create fresh null',
-      'project.update fresh model, timeout',
-      'credential.set A_KEY fresh',
-      'credential.remove A_KEY fresh',
+      'project.update fresh model, queryTimeoutMs',
+      'credential.set fresh/A_KEY null',
+      'credential.remove fresh/A_KEY null',
       'credential.rotate all null',
       'agent.default codex null',
       `command.shell ${body.command_id} site`,

@@ -55,8 +55,10 @@ interface Command {
   stream_url: string
   agent_provider: string
   exit_code: number
-  error: object
-  runs: object[]
+  error: { reason?: string; message: string }
+  runs: Array<{ state: string }>
+  command: string[] | null
+  metadata: Record<string, string>
 }
 
 export interface Answer {
@@ -125,7 +127,11 @@ function makePrograms(bin: string): string {
 }
 
 /** A gateway with what its HTTP side needs. Stopped when the test is over, or before. */
-export async function startService({ config, environment, log }: Place): Promise<ServiceDependencies> {
+export async function startService({
+  config,
+  environment,
+  log,
+}: Place): Promise<ServiceDependencies & { gateway: Gateway }> {
   const gateway = await startGateway(config, { environment, log, channels: [new HttpChannel()] })
   onTestFinished(() => gateway.stop())
   const { store, agents, credentials, metrics } = gateway
