@@ -47,8 +47,8 @@ it('makes a project from a directory', async () => {
   const made = await ask('POST', '/projects', {
     name: 'My App',
     directory: place,
-    agent_provider: 'codex',
-    model: 'gpt-5',
+    agent_provider: 'claude',
+    model: 'opus',
     allowed_tools: ['Bash'],
     timeout: 1.5,
     max_turns: 7,
@@ -61,8 +61,8 @@ it('makes a project from a directory', async () => {
       name: 'My App',
       directory: place,
       source: 'api',
-      agent_provider: 'codex',
-      model: 'gpt-5',
+      agent_provider: 'claudecode',
+      model: 'opus',
       allowed_tools: ['Bash'],
       timeout: 1.5,
       max_turns: 7,
@@ -122,16 +122,20 @@ it.each([
 })
 
 it('switches the agent of a project, which begins a new session', async () => {
-  const { ask, gateway } = await openStage()
+  const { ask } = await openStage()
   const { body } = await ask('POST', '/projects/shop/execute', { prompt: 'one' })
-  const { conversationId } = (await gateway.store.inbox.get(body.command_id)) ?? { conversationId: '' }
-  await commandIn((method, url) => ask(method, url.replace('site', 'shop')), body.command_id, 'answered')
-  const before = await gateway.store.sessions.get(conversationId)
+  const inShop: typeof ask = (method, url) => ask(method, url.replace('site', 'shop'))
+  const { session_id: sessionId } = await commandIn(inShop, body.command_id, 'answered')
   const changed = await ask('PATCH', '/projects/shop', { agent_provider: 'codex', timeout: 60 })
   const next = await ask('POST', '/projects/shop/execute', { prompt: 'two' })
-  expect(before).toBeDefined()
-  expect(await gateway.store.sessions.get(conversationId)).toBeUndefined()
-  expect([changed.body.agent_provider, changed.body.timeout, next.body.agent_provider]).toEqual(['codex', 60, 'codex'])
+  const inOld = await ask('POST', '/projects/shop/execute', { prompt: 'three', session_id: sessionId })
+  expect([changed.body.agent_provider, changed.body.timeout, next.body.agent_provider, next.body.session_id]).toEqual([
+    'codex',
+    60,
+    'codex',
+    null,
+  ])
+  expect([inOld.status, inOld.body.error.code]).toEqual([404, 'not_found'])
 })
 
 it('takes both names of Claude, and answers with one', async () => {
