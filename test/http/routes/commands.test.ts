@@ -1,6 +1,15 @@
 import { expect, it } from 'vitest'
 import { commandIn, openStage, steps, until } from './stage.js'
 
+it('ends a command also when the request says that it is JSON, and has no body', async () => {
+  const { ask } = await openStage()
+  const { body } = await ask('POST', '/projects/site/shell', { command: ['sleep', '1000'] })
+  await commandIn(ask, body.command_id, 'running')
+  const url = `/projects/site/commands/${body.command_id}/cancel`
+  const cancelled = await ask('POST', url, undefined, { 'content-type': 'application/json' })
+  expect([cancelled.status, cancelled.body.outcome]).toEqual([200, 'stopped'])
+})
+
 it('lists the commands of a project page by page, newest first', async () => {
   const { ask } = await openStage()
   const ids: string[] = []
