@@ -268,7 +268,10 @@ export class Queue {
     const seq = found && (await tables.conversations.nextSeq(found.conversationId, at))
     const message = await tables.inbox.get(id)
     if (message && seq !== undefined) return { message, seq }
-    throw new GatewayError('not_found', `There is no message ${id}. "aetheel queue list" shows those there are.`)
+    throw new GatewayError(
+      'not_found',
+      `There is no message ${id}. GET /queue, or "aetheel queue list", shows those there are.`,
+    )
   }
 
   async #reply(
@@ -317,7 +320,10 @@ function fullProblem(waiting: number): string {
 }
 
 function notWaiting(id: string, state: string): GatewayError {
-  return new GatewayError('request_invalid', `${id} cannot be tried again: ${state}, not failed.`)
+  return new GatewayError(
+    'conflict',
+    `${id} cannot be tried again: ${state}, not failed. Wait for its end, or send it as a new one.`,
+  )
 }
 
 /** Before it is judged: the store has no place for it. */
