@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
 
 export default defineConfig({
@@ -5,6 +6,9 @@ export default defineConfig({
     include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
     globalSetup: ['test/build-setup.ts', 'test/postgres-setup.ts'],
     testTimeout: 60_000,
-    maxWorkers: '100%',
+    // Many tests only wait, for processes and for time-outs.
+    maxWorkers: availableParallelism() + 2,
+    // No module keeps state of its own, so that each worker can load them once for all its files.
+    isolate: false,
   },
 })

@@ -35,6 +35,7 @@ import type { Message } from './store/inbox.js'
 import type { GatewayRecord } from './store/ledger.js'
 import { openStore, type Store } from './store/store.js'
 import { StreamHub } from './streams/stream-hub.js'
+import { planInRoots } from './project-plans.js'
 import { planCommand, planTurn } from './turn-plans.js'
 
 export interface GatewayDependencies {
@@ -181,13 +182,19 @@ async function compose(
   const agents = new BackendRegistry(now)
   const runtimes = new Map<BackendName, AgentRuntime>()
   for (const name of BACKEND_NAMES) {
-    const backend = createBackend(name, backendConfig(config, name), { environment, passVariables, log, owner })
+    const backend = createBackend(name, backendConfig(config, name), {
+      environment,
+      passVariables,
+      log,
+      owner,
+      scrubber,
+    })
     agents.register(backend)
     runtimes.set(name, new AgentRuntime(config, backend, sessions, markdown, assembler, hooks, scrubber))
   }
   // Channels have theirs from the configuration.
   agents.setDefault(config.codeAgentDefault)
-  const commandRuntime = new CommandRuntime({ environment, passVariables, now, owner })
+  const commandRuntime = new CommandRuntime({ environment, passVariables, now, owner, scrubber })
 
   for (const channel of channels) onClose(() => channel.close())
   const only = address === undefined ? {} : { address }
@@ -219,9 +226,14 @@ async function compose(
     plan: (work) =>
       metrics.measured(
         work,
-        work.message.options?.command
-          ? planCommand(work, work.message.options.command, config, commandRuntime, credentials, scrubber)
-          : planTurn(work, config, runtimes, channels, credentials),
+        planInRoots(
+          work.message.options?.command
+            ? planCommand(work, work.message.options.command, config, commandRuntime, credentials)
+            : planTurn(work, config, runtimes, channels, credentials),
+          work.project,
+          config,
+          now,
+        ),
       ),
     onSettled: ({ conversation, message }) => {
       streams.settled(message.id)

@@ -5,8 +5,6 @@ import type { BackendName, SecretFile } from './backends/types.js'
 import type { Channel } from './channels/types.js'
 import type { GatewayConfig } from './config.js'
 import type { CredentialStore } from './credentials/credential-store.js'
-import { EventScrubber } from './credentials/event-scrubber.js'
-import type { Scrubber } from './credentials/scrubber.js'
 import { GatewayError } from './errors.js'
 import type { Work } from './queue/queue.js'
 import type { TurnPlan } from './queue/worker.js'
@@ -74,7 +72,6 @@ export function planCommand(
   config: GatewayConfig,
   runtime: CommandRuntime,
   credentials: CredentialStore,
-  scrubber: Scrubber,
 ): TurnPlan {
   if (!project) {
     throw new GatewayError('not_found', `The project ${conversation.projectId} of this command is not known.`)
@@ -92,9 +89,7 @@ export function planCommand(
     run: async (runId, signal, { onEvent }) => {
       const secrets = await secretsFor(project, credentials)
       const request = { argv, directory, runId, timeoutMs, ...secrets, ...(isUntrusted && { isUntrusted }) }
-      const events = new EventScrubber(scrubber)
-      const result = await runtime.run(request, signal, (event) => events.scrub(event).forEach(onEvent))
-      return { result: events.scrubResult(result), notes: [], isFinal: true }
+      return { result: await runtime.run(request, signal, onEvent), notes: [], isFinal: true }
     },
   }
 }

@@ -6,6 +6,7 @@ import { setMaxListeners } from 'node:events'
 import { existsSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { canBeSetForRun, operatorEnvironment } from '../environment.js'
+import { createScrubber, type Scrubber } from '../credentials/scrubber.js'
 import { GatewayError, messageOf } from '../errors.js'
 import { createLog, type Log } from '../log.js'
 import { findExecutable } from '../processes/find-executable.js'
@@ -32,6 +33,7 @@ import type {
   BackendName,
   StreamCallback,
 } from './types.js'
+import { gitObstacle, UNTRUSTED_GIT } from './untrusted-git.js'
 import { compareVersions, problemsOfVersion, readVersion, type VersionKnowledge } from './version.js'
 
 export const DEFAULT_IDLE_TIMEOUT_MS = 600_000
@@ -39,6 +41,8 @@ export const DEFAULT_IDLE_TIMEOUT_MS = 600_000
 const VERSION_TIMEOUT_MS = 10_000
 /** Before a turn: better without knowing the version than late. */
 const VERSION_BEFORE_TURN_MS = 2_000
+/** To look at an untrusted project; what is not seen by then keeps the agent from it. */
+const UNTRUSTED_LOOK_MS = 30_000
 
 export interface BackendDependencies {
   /** The operator's environment; filtered before an agent sees it. */
@@ -50,6 +54,8 @@ export interface BackendDependencies {
   limits: OutputLimits
   /** Without one, nobody ends the agents of a gateway that was itself killed. */
   owner?: ProcessOwner
+  /** Knows secrets. What is not told whole is scrubbed here: of half a secret nobody above could know. */
+  scrubber: Scrubber
 }
 
 /** What is fixed about one CLI. */
@@ -103,6 +109,7 @@ export abstract class CliBackend implements AgentBackend {
       now: dependencies.now ?? Date.now,
       limits: dependencies.limits ?? OUTPUT_LIMITS,
       ...(dependencies.owner && { owner: dependencies.owner }),
+      scrubber: dependencies.scrubber ?? createScrubber(),
     }
   }
 
@@ -181,7 +188,7 @@ export abstract class CliBackend implements AgentBackend {
     // A caller may start any number of runs with one signal.
     setMaxListeners(0, signal)
     signal.addEventListener('abort', cancel)
-    const preparationMs = turn.isUntrusted ? VERSION_TIMEOUT_MS : VERSION_BEFORE_TURN_MS
+    const preparationMs = turn.isUntrusted ? UNTRUSTED_LOOK_MS : VERSION_BEFORE_TURN_MS
     const timer = setTimeout(() => preparing.abort(), Math.min(watch.timeoutMs, preparationMs))
     try {
       const startedAt = this.dependencies.now()
@@ -273,7 +280,7 @@ export abstract class CliBackend implements AgentBackend {
     if (compareVersions(version, versions.oldestKnown) < 0) {
       return `${label} ${version} is not started in an untrusted project. Update it to ${versions.oldestKnown} or newer.`
     }
-    return this.untrustedObstacle(turn)
+    return this.untrustedObstacle(turn) ?? (await gitObstacle(turn.workingDir, this.#agentEnvironment(), signal))
   }
 
   /** Most CLIs find a session only in the directory where it began. */
@@ -336,7 +343,7 @@ export abstract class CliBackend implements AgentBackend {
     variables: Record<string, string>,
   ): Run {
     const { label, failureSigns, stopSignal } = this.traits
-    const { now, limits, owner } = this.dependencies
+    const { now, limits, owner, scrubber } = this.dependencies
     const { args, check, defaults, environment } = invocation
     return startRun({
       label,
@@ -363,6 +370,7 @@ export abstract class CliBackend implements AgentBackend {
       ...watch,
       limits,
       now,
+      scrubber,
       check,
     })
   }
@@ -415,15 +423,6 @@ export abstract class CliBackend implements AgentBackend {
 const MOST_DIRECTORIES = 10_000
 
 const CANCELLED: Failed = { reason: 'cancelled', message: 'Cancelled' }
-
-/** Agents ask git about the directory, and its `.git/config` may name programs to run on that. */
-const UNTRUSTED_GIT = {
-  GIT_CONFIG_COUNT: '2',
-  GIT_CONFIG_KEY_0: 'core.fsmonitor',
-  GIT_CONFIG_VALUE_0: 'false',
-  GIT_CONFIG_KEY_1: 'core.hooksPath',
-  GIT_CONFIG_VALUE_1: '/dev/null',
-}
 
 function refusedVariable({ environment = {}, secretFiles = [] }: AgentRequest): Failed | undefined {
   const names = [...Object.keys(environment), ...secretFiles.map(({ variable }) => variable)]

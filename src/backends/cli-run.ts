@@ -6,6 +6,8 @@
 // - What we did ourselves (time-out, cancel) decides over anything the CLI still managed to say.
 
 import { StringDecoder } from 'node:string_decoder'
+import type { Scrubber } from '../credentials/scrubber.js'
+import { type Piece, StreamedText } from '../credentials/streamed-text.js'
 import { BoundedText } from '../processes/bounded-text.js'
 import { LineSplitter, type OutputLimits } from '../processes/line-splitter.js'
 import { type ProcessExit, type ProcessOptions, startProcess } from '../processes/local-process.js'
@@ -25,6 +27,7 @@ export interface RunPlan {
   idleTimeoutMs: number
   limits: OutputLimits
   now: () => number
+  scrubber: Scrubber
   /** Looked at when the process has ended; a sentence to tell, if something did not go as intended. */
   check?: (() => string | undefined) | undefined
 }
@@ -42,13 +45,18 @@ export function startRun(plan: RunPlan): Run {
   const queue = new EventQueue(plan.now)
   const stderr = new BoundedText()
   const stderrDecoder = new StringDecoder('utf8')
+  const stderrText = new StreamedText<'stderr'>(plan.scrubber)
+  const keepStderr = (pieces: Piece<'stderr'>[]): void => pieces.forEach(({ text }) => stderr.append(text))
   const plainStdout = new BoundedText()
   let stopped: Failed | undefined
   let lastSignOfLife = startedAt
 
   const translation = plan.translation((event) => queue.push(event))
-  const reader = readInto(translation, plan.limits.lineBytes, (line) =>
-    plainStdout.append(plainStdout.isEmpty ? line : `\n${line}`),
+  const reader = readInto(
+    translation,
+    plan.limits.lineBytes,
+    (line) => plainStdout.append(plainStdout.isEmpty ? line : `\n${line}`),
+    (line) => plan.scrubber.scrub(line),
   )
   const splitter = new LineSplitter(
     plan.limits,
@@ -70,7 +78,7 @@ export function startRun(plan: RunPlan): Run {
     },
     onStderr(chunk) {
       lastSignOfLife = plan.now()
-      stderr.append(stderrDecoder.write(chunk))
+      keepStderr(stderrText.push(stderrDecoder.write(chunk), 'stderr'))
     },
   })
 
@@ -102,6 +110,7 @@ export function startRun(plan: RunPlan): Run {
       splitter.end()
       reader.end()
     }
+    keepStderr(stderrText.end())
     const problem = stopped ? undefined : plan.check?.()
     if (problem) queue.push({ type: 'notice', content: problem })
     const output = { stderr: stripAnsi(stderr.toString()), plainStdout: plainStdout.toString() }
@@ -139,7 +148,7 @@ function judge(
     const onStdout = said?.message ?? (verdict?.isError === false ? verdict.text : plainStdout)
     const message = complaint || onStdout.trim() || `${label} ended with exit code ${exit.exitCode}.`
     const reason = said?.reason ?? classifyFailure(said?.message ?? message, failureSigns)
-    const text = (stderr || onStdout || 'unknown error').slice(0, REPORT_CHARACTERS)
+    const text = plan.scrubber.scrub(stderr || onStdout || 'unknown error').slice(0, REPORT_CHARACTERS)
     const report = `${label} CLI error (exit ${exit.exitCode}): ${text}`
     return withRetryAt({ reason, message, report }, said?.retryAfterMs, plan.now())
   }

@@ -182,10 +182,17 @@ export abstract class Translation {
 export const PARSE_FAILURE = 'Failed to parse CLI output'
 
 /** The reader that feeds a translation: the same for a stream and for a finished output. */
-export function readInto(translation: Translation, maxCharacters: number, onText?: (line: string) => void): JsonReader {
+export function readInto(
+  translation: Translation,
+  maxCharacters: number,
+  onText?: (line: string) => void,
+  scrub: (line: string) => string = (line) => line,
+): JsonReader {
   const sink = {
     object: (value: JsonObject) => translation.accept(value),
-    text(line: string) {
+    text(unread: string) {
+      // Before a part of it is cut off.
+      const line = scrub(unread)
       onText?.(line)
       translation.acceptText(line)
     },

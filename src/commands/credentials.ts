@@ -13,6 +13,7 @@ import { createScrubber } from '../credentials/scrubber.js'
 import { GatewayError } from '../errors.js'
 import { databaseFile, makeHome } from '../gateway.js'
 import type { Log } from '../log.js'
+import { type Note, notesOf } from '../store/audit.js'
 import { openStore, type Store } from '../store/store.js'
 import { age, type ListOptions, section } from './listing.js'
 
@@ -26,7 +27,8 @@ interface CredentialPlace {
 interface CredentialDesk {
   credentials: CredentialStore
   store: Store
-  now: () => number
+  /** For the audit log. */
+  note: Note
 }
 
 interface SetOptions {
@@ -52,7 +54,7 @@ export async function withCredentials(
     return await change({
       credentials: new CredentialStore({ store, keyRing, scrubber: createScrubber(), now }),
       store,
-      now,
+      note: notesOf('terminal', now),
     })
   } finally {
     await store.close()
@@ -61,14 +63,13 @@ export async function withCredentials(
 
 /** The value is asked for, or read from stdin; never an argument, which every user of the machine could see. */
 export async function credentialsSet(
-  { credentials, store, now }: CredentialDesk,
+  { credentials, note }: CredentialDesk,
   { name, projectId = GLOBAL_OWNER, isFile, input, output }: SetOptions,
 ): Promise<string> {
   const problem = problemOfName(name)
   if (problem !== undefined) throw new GatewayError('request_invalid', problem)
   const value = input.isTTY ? await askForValue(name, isFile, input, output) : await readValue(isFile, input)
-  await credentials.set(projectId, name, value, isFile ? 'file' : 'variable')
-  await store.audit.add({ at: now(), actor: 'terminal', action: 'credential.set', subject: subjectOf(projectId, name) })
+  await credentials.set(projectId, name, value, isFile ? 'file' : 'variable', note)
   const how = isFile ? 'the path of a file with it as' : 'it as'
   return `Set ${name}. Agents ${whereOf(projectId)} get ${how} ${name}, from their next turn on.`
 }
@@ -99,18 +100,15 @@ export async function credentialsList(
 }
 
 export async function credentialsRemove(
-  { credentials, store, now }: CredentialDesk,
+  { credentials, note }: CredentialDesk,
   { name, projectId = GLOBAL_OWNER }: Pick<SetOptions, 'name' | 'projectId'>,
 ): Promise<string> {
-  await credentials.remove(projectId, name)
-  const subject = subjectOf(projectId, name)
-  await store.audit.add({ at: now(), actor: 'terminal', action: 'credential.remove', subject })
+  await credentials.remove(projectId, name, note)
   return `Removed ${name}. Agents ${whereOf(projectId)} do not get it any more, from their next turn on.`
 }
 
-export async function credentialsRotate({ credentials, store, now }: CredentialDesk): Promise<string> {
-  const count = await credentials.rotate()
-  await store.audit.add({ at: now(), actor: 'terminal', action: 'credential.rotate', subject: 'all' })
+export async function credentialsRotate({ credentials, note }: CredentialDesk): Promise<string> {
+  const count = await credentials.rotate(note)
   return `${count} ${count === 1 ? 'credential is' : 'credentials are'} sealed with the new key. Earlier keys are gone.`
 }
 
@@ -149,8 +147,4 @@ async function readValue(isFile: boolean, input: Readable): Promise<string> {
 
 function whereOf(projectId: string): string {
   return projectId === GLOBAL_OWNER ? 'of all projects' : `of the project ${projectId}`
-}
-
-function subjectOf(projectId: string, name: string): string {
-  return projectId === GLOBAL_OWNER ? name : `${projectId}/${name}`
 }

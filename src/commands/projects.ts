@@ -9,6 +9,7 @@ import type { Log } from '../log.js'
 import { showable } from '../one-line.js'
 import { gitRunner } from '../projects/git-clone.js'
 import { type NewProject, ProjectService } from '../projects/project-service.js'
+import { type Note, notesOf } from '../store/audit.js'
 import type { ProjectRecord } from '../store/projects.js'
 import { openStore, type Store } from '../store/store.js'
 import { type ListOptions, section } from './listing.js'
@@ -18,7 +19,7 @@ import { table } from './table.js'
 export interface ProjectChanger {
   projects: ProjectService
   /** For the audit log. */
-  note(action: string, projectId: string): Promise<void>
+  note: Note
 }
 
 /** The options of `aetheel projects create`. */
@@ -53,7 +54,7 @@ export async function withProjects<T>(
     const run = gitRunner(environment)
     return await work({
       projects: new ProjectService({ store, config, agents, run, now, newId: randomUUID, log }),
-      note: (action, subject) => store.audit.add({ at: now(), actor: 'terminal', action, subject }),
+      note: notesOf('terminal', now),
     })
   } finally {
     await store.close()
@@ -98,8 +99,7 @@ export async function projectsCreate(
   cwd: string,
   signal?: AbortSignal,
 ): Promise<string> {
-  const project = await projects.create(fromFlags(flags, cwd), signal)
-  await note('projects.create', project.id)
+  const project = await projects.create(fromFlags(flags, cwd), signal, note)
   return `Made the project ${project.id} in ${project.directory}`
 }
 
@@ -109,8 +109,7 @@ export async function projectsRemove(
   deletesFiles: boolean,
 ): Promise<string> {
   const { directory } = await projects.get(id)
-  await projects.remove(id, { deletesFiles })
-  await note('projects.remove', id)
+  await projects.remove(id, { deletesFiles }, note)
   return deletesFiles
     ? `Removed the project ${id} and deleted ${directory}`
     : `Removed the project ${id}. Its files are still in ${directory}`

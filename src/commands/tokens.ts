@@ -1,6 +1,7 @@
 import { GatewayError } from '../errors.js'
-import { hashOf, issueToken, newToken } from '../http/auth.js'
+import { describeRights, hashOf, issueToken, newToken } from '../http/auth.js'
 import { removeTokenFile, tokenFile, tokenFileHash, writeTokenFile } from '../http/token-file.js'
+import { notesOf } from '../store/audit.js'
 import type { Store } from '../store/store.js'
 import type { Scope, TokenRecord } from '../store/tokens.js'
 import { age, type ListOptions, section, shortId } from './listing.js'
@@ -48,13 +49,8 @@ export async function tokensCreate(
       },
       { now, newId },
     )
-    await audit.add({
-      at: now(),
-      actor: 'terminal',
-      action: 'tokens.create',
-      subject: issued.record.id,
-      detail: describeRights(issued.record),
-    })
+    const about = { action: 'token.create', subject: issued.record.id, detail: describeRights(issued.record) } as const
+    await notesOf('terminal', now)({ audit }, about)
     return issued
   })
   return `${token}\n${SHOWN_ONCE}`
@@ -86,7 +82,8 @@ export async function tokensRevoke({ store, home, now }: TokenDependencies, id: 
   const isInFile = await standsInFile(store, home, token)
   await store.transaction(async ({ tokens, audit }) => {
     await tokens.remove(token.id)
-    await audit.add({ at: now(), actor: 'terminal', action: 'tokens.revoke', subject: token.id, detail: token.name })
+    const about = { action: 'token.revoke', subject: token.id, detail: token.name } as const
+    await notesOf('terminal', now)({ audit }, about)
   })
   if (isInFile) removeTokenFile(home)
   return `The token ${token.name} is worth nothing from now on.`
@@ -99,7 +96,8 @@ export async function tokensRotate({ store, home, now }: TokenDependencies, id: 
   const replacement = newToken()
   await store.transaction(async ({ tokens, audit }) => {
     await tokens.replace(token.id, hashOf(replacement))
-    await audit.add({ at: now(), actor: 'terminal', action: 'tokens.rotate', subject: token.id, detail: token.name })
+    const about = { action: 'token.rotate', subject: token.id, detail: token.name } as const
+    await notesOf('terminal', now)({ audit }, about)
   })
   if (!isInFile) return `${replacement}\n${SHOWN_ONCE} The one before is worth nothing from now on.`
   writeTokenFile(home, replacement)
@@ -127,10 +125,6 @@ async function findToken({ tokens }: Pick<Store, 'tokens'>, id: string): Promise
 async function standsInFile({ tokens }: Pick<Store, 'tokens'>, home: string, token: TokenRecord): Promise<boolean> {
   const hash = tokenFileHash(home)
   return hash !== undefined && (await tokens.find(hash))?.id === token.id
-}
-
-function describeRights({ name, scope, projects }: TokenRecord): string {
-  return `${name}: ${scope}, ${projects === undefined ? 'all projects' : projects.join(', ')}`
 }
 
 function describeExpiry({ expiresAt }: TokenRecord, now: number): string {

@@ -3,6 +3,7 @@
 
 import { GatewayError } from '../errors.js'
 import type { Queue } from '../queue/queue.js'
+import { notesOf } from '../store/audit.js'
 import type { SessionRecord } from '../store/sessions.js'
 import type { Store } from '../store/store.js'
 import type { Handlers } from './protocol.js'
@@ -23,36 +24,35 @@ export function operations({
   wake,
   now,
 }: OperationDependencies): Pick<Handlers, 'queue.retry' | 'queue.drop' | 'sessions.reset'> {
-  const note = (action: string, subject: string): Promise<void> =>
-    store.audit.add({ at: now(), actor: 'terminal', action, subject })
+  const note = notesOf('terminal', now)
 
   return {
     'queue.retry': async ({ id }) => {
       const whole = await wholeId(store, id)
-      const kind = await queue.retry(whole)
-      await note('queue.retry', whole)
+      const kind = await queue.retry(whole, note)
       wake()
       return { id: whole, kind }
     },
 
     'queue.drop': async ({ id }) => {
       const whole = await wholeId(store, id)
-      const outcome = await queue.drop(whole)
+      const outcome = await queue.drop(whole, note)
       if (outcome === 'active') {
         throw new GatewayError('request_invalid', `${whole} is worked on. Stop it with /stop in its conversation.`)
       }
       if (outcome === 'finished') {
         throw new GatewayError('request_invalid', `${whole} is finished: there is nothing to drop.`)
       }
-      await note('queue.drop', whole)
       wake()
       return { id: whole }
     },
 
     'sessions.reset': async ({ conversation }) => {
       const session = findSession(conversation, await store.sessions.list(LOOKED_THROUGH))
-      await store.sessions.reset(session.conversationId, now())
-      await note('sessions.reset', session.conversationId)
+      await store.transaction(async (tables) => {
+        await tables.sessions.reset(session.conversationId, now())
+        await note(tables, { action: 'session.reset', subject: session.conversationId })
+      })
       return { channel: session.channel, address: session.address }
     },
   }

@@ -1,5 +1,6 @@
 import { canBeSetForRun } from '../environment.js'
 import { GatewayError } from '../errors.js'
+import type { Note } from '../store/audit.js'
 import type { CredentialKind, CredentialRecord } from '../store/credentials.js'
 import type { Store } from '../store/store.js'
 import type { KeyRing } from './key-ring.js'
@@ -36,18 +37,19 @@ export class CredentialStore {
   constructor(private readonly dependencies: CredentialStoreDependencies) {}
 
   /** Contract: throws `request_invalid` for a name or value that cannot be one, `not_found` for an unknown project. */
-  async set(owner: string, name: string, value: string, kind: CredentialKind): Promise<void> {
+  async set(owner: string, name: string, value: string, kind: CredentialKind, note?: Note): Promise<void> {
     const problem = problemOfName(name) ?? problemOfValue(value)
     if (problem !== undefined) throw new GatewayError('request_invalid', problem)
     const { store, keyRing, scrubber, now } = this.dependencies
     scrubber.add([value])
-    await store.transaction(async ({ credentials, projects }) => {
+    await store.transaction(async ({ credentials, projects, audit }) => {
       // Sealed under the lock: otherwise a rotation could drop the key in between.
       await credentials.lock()
       if (owner !== GLOBAL_OWNER && !(await projects.get(owner))) {
         throw new GatewayError('not_found', `There is no project ${owner}. Look its id up, or leave it out for all.`)
       }
       await credentials.put({ owner, name, kind, ...keyRing.seal(value, aboutOf(owner, name)) }, now())
+      await note?.({ audit }, { action: 'credential.set', subject: subjectOf(owner, name) })
     })
   }
 
@@ -58,17 +60,22 @@ export class CredentialStore {
   }
 
   /** Contract: throws `not_found` when there is none. */
-  async remove(owner: string, name: string): Promise<void> {
-    if (await this.dependencies.store.credentials.remove(owner, name)) return
+  async remove(owner: string, name: string, note?: Note): Promise<void> {
+    const isRemoved = await this.dependencies.store.transaction(async ({ credentials, audit }) => {
+      if (!(await credentials.remove(owner, name))) return false
+      await note?.({ audit }, { action: 'credential.remove', subject: subjectOf(owner, name) })
+      return true
+    })
+    if (isRemoved) return
     const whose = owner === GLOBAL_OWNER ? 'for all projects' : `of the project ${owner}`
     const advice = '"aetheel credentials list" shows those there are.'
     throw new GatewayError('not_found', `There is no credential ${name} ${whose}. ${advice}`)
   }
 
   /** Seals everything with a new key and lets go of the keys before. How many there were. */
-  async rotate(): Promise<number> {
+  async rotate(note?: Note): Promise<number> {
     const { store, keyRing } = this.dependencies
-    const count = await store.transaction(async ({ credentials }) => {
+    const count = await store.transaction(async ({ credentials, audit }) => {
       await credentials.lock()
       // All are opened first: what cannot be keeps everything as it is.
       const opened = (await credentials.list()).map((record) => ({ ...record, value: this.#open(record) }))
@@ -76,6 +83,7 @@ export class CredentialStore {
       for (const { owner, name, value } of opened) {
         await credentials.reseal({ owner, name, ...keyRing.seal(value, aboutOf(owner, name)) })
       }
+      await note?.({ audit }, { action: 'credential.rotate', subject: 'all' })
       return opened.length
     })
     // Only now: had the transaction failed, the earlier key would still be needed.
@@ -144,6 +152,11 @@ export function problemOfValue(value: string): string | undefined {
   if (value.includes('\0')) return 'The value has a NUL in it, which no variable can hold. Encode it, as in base64.'
   if (Buffer.from(value).toString() !== value) return 'The value is not valid text. Encode it, as in base64.'
   return undefined
+}
+
+/** How the audit log names it. */
+function subjectOf(owner: string, name: string): string {
+  return owner === GLOBAL_OWNER ? name : `${owner}/${name}`
 }
 
 /** Bound into the seal, so that a row cannot be given to another project or name. */

@@ -1,8 +1,15 @@
-import type { AgentEvent, AgentResult } from '../backends/types.js'
+import type { AgentEvent } from '../backends/types.js'
 import { MARK, type Scrubber } from './scrubber.js'
 import { type Piece, StreamedText } from './streamed-text.js'
 
 type TextEvent = Extract<AgentEvent, { type: 'output' | 'thinking' }>
+
+/** What was told last of one kind on one stream, and may go on. */
+interface OpenText {
+  type: TextEvent['type']
+  stream: unknown
+  text: StreamedText<TextEvent>
+}
 
 /** Fields that hold words and objects of the contract. What stands in all others came from an agent. */
 const OUR_WORDS = new Set(['type', 'stream', 'reason'])
@@ -12,36 +19,38 @@ const OUR_OBJECTS = new Set(['result', 'failure', 'usage', 'sessionUsage'])
  * Takes known secrets out of the events of one run.
  *
  * Contract: the events that come out keep the contract of `run`. Text that may be the beginning of a secret waits for the
- * next event of its kind, and at the longest until any other event; then a long beginning is hidden, too. An event that
- * is no text comes out as the last one of its answer.
+ * next event of its kind and stream, and at the longest until an event of another kind; then a long beginning is hidden,
+ * too. An event that is no text comes out as the last one of its answer.
  */
 export class EventScrubber {
-  readonly #output: StreamedText<TextEvent>
-  readonly #thinking: StreamedText<TextEvent>
+  readonly #texts: OpenText[] = []
 
-  constructor(private readonly scrubber: Scrubber) {
-    this.#output = new StreamedText(scrubber)
-    this.#thinking = new StreamedText(scrubber)
-  }
+  constructor(private readonly scrubber: Scrubber) {}
 
   scrub(event: AgentEvent): AgentEvent[] {
     if (event.type === 'complete') {
-      return [...toEvents([...this.#output.end(), ...this.#thinking.end()]), this.#scrubFields(event)]
+      return [...toEvents(this.#texts.flatMap(({ text }) => text.end())), this.#scrubFields(event)]
     }
     if (event.type !== 'output' && event.type !== 'thinking') {
-      return [...toEvents([...this.#output.flush(), ...this.#thinking.flush()]), this.#scrubFields(event)]
+      return [...toEvents(this.#texts.flatMap(({ text }) => text.flush())), this.#scrubFields(event)]
     }
-    const [own, other] = event.type === 'output' ? [this.#output, this.#thinking] : [this.#thinking, this.#output]
+    const others = this.#texts.filter(({ type }) => type !== event.type)
+    const own = this.#textOf(event)
     const { content, ...rest } = event
     const owner = { ...this.#scrubFields(rest), content: '' }
-    const events = toEvents([...other.flush(), ...own.push(content, owner)])
+    const events = toEvents([...others.flatMap(({ text }) => text.flush()), ...own.push(content, owner)])
     // It has no text that could come out with it.
     return content === '' ? [...events, owner] : events
   }
 
-  /** For a result that comes beside its event. */
-  scrubResult(result: AgentResult): AgentResult {
-    return this.#scrubFields(result)
+  /** A command prints on two streams at once: what comes on one must not part what belongs together on the other. */
+  #textOf({ type, metadata }: TextEvent): StreamedText<TextEvent> {
+    const stream = metadata?.['stream']
+    const known = this.#texts.find((open) => open.type === type && open.stream === stream)
+    if (known) return known.text
+    const text = new StreamedText<TextEvent>(this.scrubber)
+    this.#texts.push({ type, stream, text })
+    return text
   }
 
   #scrubFields<Fields extends object>(fields: Fields): Fields {

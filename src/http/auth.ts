@@ -28,6 +28,11 @@ export function hashOf(secret: string): string {
   return createHash('sha256').update(secret).digest('hex')
 }
 
+/** For the audit log. */
+export function describeRights({ name, scope, projects }: TokenRecord): string {
+  return `${name}: ${scope}, ${projects === undefined ? 'all projects' : projects.join(', ')}`
+}
+
 /** Makes a token. Contract: `token` is in nobody's hands but the caller's. */
 export async function issueToken(
   tokens: Tokens,

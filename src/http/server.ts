@@ -1,6 +1,7 @@
 import { GatewayError, messageOf } from '../errors.js'
 import { createApp } from './app.js'
-import { issueToken } from './auth.js'
+import { notesOf } from '../store/audit.js'
+import { describeRights, issueToken } from './auth.js'
 import type { App, ServiceDependencies } from './dependencies.js'
 import { DEFAULT_LIMITS, isLoopback, type Limits } from './guards.js'
 import { readTokenFile, tokenFile, writeTokenFile } from './token-file.js'
@@ -46,7 +47,12 @@ async function requireToken({ config, gateway, now, newId }: ServiceDependencies
     const message = `The HTTP API would be open to other machines at ${config.httpHost}, and there is no token. ${advice}`
     throw new GatewayError('http_unavailable', message)
   }
-  const { token } = await issueToken(tokens, { name: 'first', scope: 'admin' }, { now, newId })
+  const { token } = await gateway.store.transaction(async (tables) => {
+    const issued = await issueToken(tables.tokens, { name: 'first', scope: 'admin' }, { now, newId })
+    const about = { action: 'token.create', subject: issued.record.id, detail: describeRights(issued.record) } as const
+    await notesOf('gateway', now)(tables, about)
+    return issued
+  })
   gateway.scrubber.add([token])
   writeTokenFile(config.home, token)
   return tokenFile(config.home)

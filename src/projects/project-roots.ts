@@ -21,8 +21,7 @@ export async function directoryInRoots(path: string, places: Places): Promise<st
   const isInRoots = real !== undefined && (await realRoots(places)).some((root) => isInside(real, root))
   // The same words whether it is there or not: who may not go there shall not learn what is there.
   if (real === undefined || !isInRoots || !(await stat(real)).isDirectory()) {
-    const message = `There is no directory ${JSON.stringify(path)} inside the project roots (${places.projectRoots.join(', ')}).`
-    throw new GatewayError('request_invalid', `${message} Use one inside of them, or add to PROJECT_ROOTS.`)
+    throw notInRoots(path, places)
   }
   await refuseDataDirectory(real, places)
   return real
@@ -58,8 +57,18 @@ export async function isStillInRoots(directory: string, places: Places): Promise
   return (await realRoots(places)).some((root) => isInside(directory, root))
 }
 
+/** Contract: throws `request_invalid`, in the words of `directoryInRoots`, when it is not. */
+export async function checkStillInRoots(directory: string, places: Places): Promise<void> {
+  if (!(await isStillInRoots(directory, places))) throw notInRoots(directory, places)
+}
+
 export function isInside(path: string, directory: string): boolean {
   return path.startsWith(directory.endsWith(sep) ? directory : `${directory}${sep}`)
+}
+
+function notInRoots(path: string, { projectRoots }: Places): GatewayError {
+  const message = `There is no directory ${JSON.stringify(path)} inside the project roots (${projectRoots.join(', ')}).`
+  return new GatewayError('request_invalid', `${message} Use one inside of them, or add to PROJECT_ROOTS.`)
 }
 
 /** The gateway's own data would be open to whoever works in such a project. */

@@ -8,6 +8,7 @@ import type { GatewayConfig } from '../config.js'
 import { GatewayError, messageOf } from '../errors.js'
 import type { Log } from '../log.js'
 import { oneLine } from '../one-line.js'
+import type { Note } from '../store/audit.js'
 import type { Project, ProjectRecord, ProjectSettings } from '../store/projects.js'
 import type { Store } from '../store/store.js'
 import { checkGitSource, cloneInto, type GitSource, type RunGit } from './git-clone.js'
@@ -84,8 +85,8 @@ export class ProjectService {
    * Contract: when it throws, nothing is left of the project. `conflict` when the id or its directory is taken,
    * `backend_missing` when the agent is not there, `not_found` for an unknown template, `request_invalid` else.
    */
-  async create(project: NewProject, signal?: AbortSignal): Promise<ProjectRecord> {
-    const { config, agents, store, now } = this.#options
+  async create(project: NewProject, signal?: AbortSignal, note?: Note): Promise<ProjectRecord> {
+    const { config, agents, store } = this.#options
     const source = sourceOf(project)
     const name = checkName(project.name ?? usualName(source))
     const id = project.id === undefined ? this.#idFor(name) : checkProjectId(project.id)
@@ -96,16 +97,16 @@ export class ProjectService {
     const record = { ...project, id, ...(name !== undefined && { name }), backend }
     if (source.kind === 'directory') {
       const directory = await directoryInRoots(source.directory, config)
-      if (!(await store.projects.add({ ...record, directory }, now()))) throw idIsTaken(id)
+      await this.#add({ ...record, directory }, note)
     } else {
-      await this.#make(record, await this.#contentOf(source, id, name ?? id), signal)
+      await this.#make(record, await this.#contentOf(source, id, name ?? id), signal, note)
     }
     this.#options.log.info('project.created', { projectId: id, from: source.kind })
     return this.get(id)
   }
 
   /** Contract: throws `conflict` for a project of the configuration file, `backend_missing` as `create` does. */
-  async update(id: string, changes: ProjectChanges): Promise<ProjectRecord> {
+  async update(id: string, changes: ProjectChanges, note?: Note): Promise<ProjectRecord> {
     const { store, now } = this.#options
     const name = changes.name === null ? null : checkName(changes.name)
     const { backend: chosen } = await this.#changeable(id)
@@ -121,6 +122,7 @@ export class ProjectService {
       await tables.projects.change(id, settings, now())
       // So is a session.
       if (isSwitched) await tables.projects.clearSessions(id, now())
+      await note?.(tables, { action: 'project.update', subject: id, detail: Object.keys(changes).join(', ') })
     })
     return this.get(id)
   }
@@ -131,7 +133,7 @@ export class ProjectService {
    * Contract: throws `conflict` for a project of the configuration file, while messages of it wait or are worked on, and
    * for files that are not ours to delete; then nothing was removed.
    */
-  async remove(id: string, { deletesFiles = false }: { deletesFiles?: boolean } = {}): Promise<void> {
+  async remove(id: string, { deletesFiles = false }: { deletesFiles?: boolean } = {}, note?: Note): Promise<void> {
     const { store, log } = this.#options
     const project = await this.#changeable(id)
     const { directory } = project
@@ -145,6 +147,8 @@ export class ProjectService {
       }
       await tables.projects.remove(id)
       await tables.credentials.removeAllOf(id)
+      const detail = deletesFiles ? { detail: 'with its files' } : {}
+      await note?.(tables, { action: 'project.remove', subject: id, ...detail })
     })
     if (deletesFiles) await deleteFiles(id, directory)
     log.info('project.removed', { projectId: id, filesDeleted: deletesFiles })
@@ -168,18 +172,28 @@ export class ProjectService {
     project: Omit<Project, 'directory'>,
     fill: (directory: string, signal?: AbortSignal) => Promise<void>,
     signal?: AbortSignal,
+    note?: Note,
   ): Promise<void> {
-    const { store, config, now } = this.#options
+    const { config } = this.#options
     const { id } = project
     // Also keeps the place from others that want the same id now.
     const directory = await makeProjectDirectory(id, config)
     try {
       await fill(directory, signal)
-      if (!(await store.projects.add({ ...project, directory, isMadeHere: true }, now()))) throw idIsTaken(id)
+      await this.#add({ ...project, directory, isMadeHere: true }, note)
     } catch (error) {
       await rm(directory, { recursive: true, force: true })
       throw error
     }
+  }
+
+  async #add(project: Project, note: Note | undefined): Promise<void> {
+    const { store, now } = this.#options
+    const { id } = project
+    await store.transaction(async (tables) => {
+      if (!(await tables.projects.add(project, now()))) throw idIsTaken(id)
+      await note?.(tables, { action: 'project.create', subject: id })
+    })
   }
 
   async #changeable(id: string): Promise<ProjectRecord> {

@@ -6,10 +6,11 @@
 import type { AgentResult } from '../backends/types.js'
 import type { Acceptance, ChannelMessage, Reply } from '../channels/types.js'
 import { GatewayError } from '../errors.js'
+import type { Note } from '../store/audit.js'
 import type { Conversation } from '../store/conversations.js'
 import type { ClaimLimits } from '../store/engine.js'
 import type { Claim, Message } from '../store/inbox.js'
-import type { Project } from '../store/projects.js'
+import type { ProjectRecord } from '../store/projects.js'
 import type { NewRun } from '../store/runs.js'
 import type { RunState } from '../store/schema.js'
 import type { Session } from '../store/sessions.js'
@@ -25,7 +26,7 @@ export interface Work {
   claimedAt: number
   message: Message
   conversation: Conversation
-  project?: Project
+  project?: ProjectRecord
   /** Whether the last attempt was cut off. */
   wasInterrupted: boolean
 }
@@ -207,38 +208,46 @@ export class Queue {
   }
 
   /** Takes a message out that nobody works on, or lets go of an undelivered reply; `active` when somebody works on it. */
-  async drop(messageId: string): Promise<'dropped' | 'active' | 'finished'> {
-    const { now, onDropped } = this.options
+  async drop(messageId: string, note?: Note): Promise<'dropped' | 'active' | 'finished'> {
+    const { onDropped } = this.options
     let dropped: Message | undefined
     const outcome = await this.store.transaction(async (tables) => {
-      const at = now()
-      const delivery = await tables.outbox.get(messageId)
-      if (delivery) {
-        await tables.outbox.discard(messageId)
-        return delivery.state === 'undelivered' ? 'dropped' : 'finished'
-      }
-      const { message } = await this.#lockMessage(tables, messageId, at)
-      if (message.state === 'failed') {
-        await tables.inbox.discard(messageId, at)
-        return 'dropped'
-      }
-      const job = await tables.inbox.job(messageId)
-      if (!job) return 'finished'
-      if (job.state === 'active') return 'active'
-      const claim = { messageId, conversationId: message.conversationId, fence: job.fence }
-      if (!(await tables.inbox.finish(claim, 'dropped', null, at))) return 'active'
+      const [result, message] = await this.#drop(tables, messageId)
       dropped = message
-      return 'dropped'
+      if (result === 'dropped') await note?.(tables, { action: 'queue.drop', subject: messageId })
+      return result
     })
     if (dropped) onDropped?.(dropped)
     return outcome
   }
 
+  /** With the message that nobody will take up any more, if there is one. */
+  async #drop(tables: Tables, messageId: string): Promise<['dropped' | 'active' | 'finished', Message?]> {
+    const at = this.options.now()
+    const delivery = await tables.outbox.get(messageId)
+    if (delivery) {
+      await tables.outbox.discard(messageId)
+      return [delivery.state === 'undelivered' ? 'dropped' : 'finished']
+    }
+    const { message } = await this.#lockMessage(tables, messageId, at)
+    if (message.state === 'failed') {
+      await tables.inbox.discard(messageId, at)
+      return ['dropped']
+    }
+    const job = await tables.inbox.job(messageId)
+    if (!job) return ['finished']
+    if (job.state === 'active') return ['active']
+    const claim = { messageId, conversationId: message.conversationId, fence: job.fence }
+    if (!(await tables.inbox.finish(claim, 'dropped', null, at))) return ['active']
+    return ['dropped', message]
+  }
+
   /** Takes up a dead letter, or sends a reply again that could not be delivered. */
-  async retry(id: string): Promise<'message' | 'reply'> {
+  async retry(id: string, note?: Note): Promise<'message' | 'reply'> {
     const { now, replyExpiryMs } = this.options
     return this.store.transaction(async (tables) => {
       const at = now()
+      await note?.(tables, { action: 'queue.retry', subject: id })
       const delivery = await tables.outbox.get(id)
       if (delivery) {
         if (delivery.state !== 'undelivered') throw notWaiting(id, `its reply is ${delivery.state}`)

@@ -7,7 +7,10 @@ import { resolve, sep } from 'node:path'
 import { StringDecoder } from 'node:string_decoder'
 import { agentEnvironment } from '../backends/agent-environment.js'
 import type { AgentEvent, AgentEventBody, AgentFailure, AgentResult, FailureReason } from '../backends/types.js'
+import { gitObstacle, UNTRUSTED_GIT } from '../backends/untrusted-git.js'
 import { messageOf } from '../errors.js'
+import { EventScrubber } from '../credentials/event-scrubber.js'
+import type { Scrubber } from '../credentials/scrubber.js'
 import { BoundedText } from '../processes/bounded-text.js'
 import { findExecutable } from '../processes/find-executable.js'
 import { startProcess } from '../processes/local-process.js'
@@ -35,6 +38,8 @@ export interface CommandDependencies {
   passVariables: readonly string[]
   now: () => number
   owner?: ProcessOwner
+  /** Knows the secrets that no event may hold. */
+  scrubber: Scrubber
 }
 
 const EXIT_TIMED_OUT = 124
@@ -43,6 +48,8 @@ const EXIT_NOT_FOUND = 127
 
 /** Of one command; the rest is told, not kept: one that never stops to print must not fill the disk. */
 const MOST_OUTPUT_CHARACTERS = 8 * 1024 * 1024
+/** To look whether an untrusted directory names programs. */
+const LOOK_MS = 30_000
 /** setTimeout turns anything longer into one millisecond. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
@@ -56,22 +63,19 @@ export class CommandRuntime {
 
   /** Contract: never rejects. The events are in the order of the contract of an agent's `run`. */
   async run(request: CommandRequest, signal: AbortSignal, onEvent: (event: AgentEvent) => void): Promise<AgentResult> {
-    const { now } = this.dependencies
+    const { now, scrubber } = this.dependencies
     const startedAt = now()
-    const emit = (event: AgentEventBody): void => onEvent({ ...event, timestamp: now() })
-    emit({ type: 'started' })
-    const output = new CommandOutput(emit)
+    const record = new CommandRecord(scrubber, now, onEvent)
+    record.add({ type: 'started' })
+    const output = new CommandOutput((event) => record.add(event))
     const { exitCode, problem } = await this.#runWithFiles(request, signal, output)
-    if (problem) emit({ type: 'error', content: problem.message, reason: problem.reason })
-    const result: AgentResult = {
+    if (problem) record.add({ type: 'error', content: problem.message, reason: problem.reason })
+    return record.complete({
       isError: exitCode !== 0,
       ...(exitCode !== undefined && { exitCode }),
-      finalOutput: output.kept.toString(),
       durationMs: now() - startedAt,
       ...(problem && { failure: { ...problem, report: problem.message } }),
-    }
-    emit({ type: 'complete', result })
-    return result
+    })
   }
 
   async #runWithFiles(request: CommandRequest, signal: AbortSignal, output: CommandOutput): Promise<Ending> {
@@ -99,7 +103,11 @@ export class CommandRuntime {
     const [command = '', ...args] = request.argv
     const path = command.includes(sep) ? resolve(directory, command) : command
     const executable = findExecutable(path, environment['PATH'] ?? '')
+    const obstacle = request.isUntrusted ? await this.#obstacle(request, signal) : undefined
     if (signal.aborted) return { problem: CANCELLED }
+    if (obstacle !== undefined) {
+      return { exitCode: EXIT_NOT_STARTED, problem: { reason: 'refused', message: obstacle } }
+    }
     if (executable === undefined) {
       const advice = 'Install it where the gateway runs, or name it by its path.'
       const message = `${command} was not found, or is not executable. ${advice}`
@@ -109,7 +117,7 @@ export class CommandRuntime {
     let stopped: Problem | undefined
     const child = startProcess({
       executable,
-      args: command === 'git' && request.isUntrusted ? [...WITHOUT_REPOSITORY_PROGRAMS, ...args] : args,
+      args,
       cwd: directory,
       environment,
       stdin: '',
@@ -140,14 +148,27 @@ export class CommandRuntime {
     return { exitCode: stopped.reason === 'timeout' ? EXIT_TIMED_OUT : exit.exitCode, problem: stopped }
   }
 
-  #environmentOf({ environment }: CommandRequest): Record<string, string> {
+  #obstacle({ directory, timeoutMs }: CommandRequest, signal: AbortSignal): Promise<string | undefined> {
+    const { environment, passVariables } = this.dependencies
+    const late = AbortSignal.timeout(Math.min(timeoutMs, LOOK_MS))
+    return gitObstacle(directory, agentEnvironment(environment, passVariables), AbortSignal.any([signal, late]))
+  }
+
+  #environmentOf({ environment, isUntrusted }: CommandRequest): Record<string, string> {
     const { environment: operator, passVariables } = this.dependencies
-    // Nobody sits at a terminal to type a password.
-    return { ...agentEnvironment(operator, passVariables), ...environment, GIT_TERMINAL_PROMPT: '0' }
+    return {
+      ...agentEnvironment(operator, passVariables),
+      ...environment,
+      ...(isUntrusted && UNTRUSTED_GIT),
+      // Nobody sits at a terminal to type a password.
+      GIT_TERMINAL_PROMPT: '0',
+    }
   }
 }
 
-type Problem = Pick<AgentFailure, 'message'> & { reason: Extract<FailureReason, 'cancelled' | 'timeout' | 'spawn'> }
+type Problem = Pick<AgentFailure, 'message'> & {
+  reason: Extract<FailureReason, 'cancelled' | 'timeout' | 'spawn' | 'refused'>
+}
 
 /** Without a code when no process ran. */
 interface Ending {
@@ -157,14 +178,10 @@ interface Ending {
 
 const CANCELLED: Problem = { reason: 'cancelled', message: 'The command was cancelled.' }
 
-const WITHOUT_REPOSITORY_PROGRAMS = ['-c', 'core.hooksPath=/dev/null', '-c', 'core.fsmonitor=false']
-
-/** What a command prints, as events and, bounded, as its result. */
+/** What a command prints, as events. */
 class CommandOutput {
-  readonly kept = new BoundedText()
   readonly #stdout = new StringDecoder('utf8')
   readonly #stderr = new StringDecoder('utf8')
-  #characters = 0
 
   constructor(private readonly emit: (event: AgentEventBody) => void) {}
 
@@ -182,14 +199,54 @@ class CommandOutput {
   }
 
   #print(text: string, about: { metadata?: Record<string, unknown> }): void {
-    if (text === '') return
-    this.kept.append(text)
+    if (text !== '') this.emit({ type: 'output', content: text, stream: 'stdout', ...about })
+  }
+}
+
+/** What is told of a command. Secrets are hidden before anything is cut: half of one is not found any more. */
+class CommandRecord {
+  readonly #events: EventScrubber
+  readonly #printed = new BoundedText()
+  #characters = 0
+
+  constructor(
+    scrubber: Scrubber,
+    private readonly now: () => number,
+    private readonly onEvent: (event: AgentEvent) => void,
+  ) {
+    this.#events = new EventScrubber(scrubber)
+  }
+
+  add(event: AgentEventBody): void {
+    for (const scrubbed of this.#scrub(event)) this.#tell(scrubbed)
+  }
+
+  complete(result: AgentResult): AgentResult {
+    let told = result
+    for (const event of this.#scrub({ type: 'complete', result })) {
+      if (event.type === 'complete') told = { ...event.result, finalOutput: this.#printed.toString() }
+      this.#tell(event.type === 'complete' ? { ...event, result: told } : event)
+    }
+    return told
+  }
+
+  #scrub(event: AgentEventBody): AgentEvent[] {
+    return this.#events.scrub({ ...event, timestamp: this.now() })
+  }
+
+  #tell(event: AgentEvent): void {
+    if (event.type !== 'output') {
+      this.onEvent(event)
+      return
+    }
+    const { content, timestamp } = event
+    this.#printed.append(content)
     const room = MOST_OUTPUT_CHARACTERS - this.#characters
     if (room <= 0) return
-    this.#characters += text.length
-    this.emit({ type: 'output', content: text.slice(0, room), stream: 'stdout', ...about })
-    if (text.length < room) return
-    this.emit({ type: 'notice', content: 'The command printed too much; what follows is left out.' })
+    this.#characters += content.length
+    this.onEvent({ ...event, content: content.slice(0, room) })
+    if (content.length < room) return
+    this.onEvent({ type: 'notice', content: 'The command printed too much; what follows is left out.', timestamp })
   }
 }
 

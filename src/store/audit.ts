@@ -2,15 +2,37 @@ import { randomUUID } from 'node:crypto'
 import type { Kysely } from 'kysely'
 import type { Schema } from './schema.js'
 
+/** What is changed from outside of conversations, whichever way it comes. In conversations it is the command itself. */
+export type AuditAction =
+  | `project.${'create' | 'update' | 'remove'}`
+  | `credential.${'set' | 'remove' | 'rotate'}`
+  | `token.${'create' | 'rotate' | 'revoke'}`
+  | `command.${'execute' | 'shell' | 'git' | 'cancel'}`
+  | `queue.${'retry' | 'drop'}`
+  | 'session.reset'
+  | 'agent.default'
+
 /** Who changed what by hand. */
 export interface AuditEntry {
   at: number
-  /** `terminal`, or the person as the channel knows them. */
+  /** `terminal`, `gateway`, `token:` with its id and name, or the person as the channel knows them. */
   actor: string
   action: string
   /** The id of what was changed. */
   subject: string
   detail?: string
+}
+
+/** Puts a change on record. Contract: writes by the tables of the transaction that makes the change, so that there is
+ *  neither without the other. The detail holds no text of a person and no secret. */
+export type Note = (
+  tables: { audit: Audit },
+  about: { action: AuditAction; subject: string; detail?: string },
+) => Promise<void>
+
+/** What this one changes is noted under this name. */
+export function notesOf(actor: string, now: () => number): Note {
+  return ({ audit }, about) => audit.add({ at: now(), actor, ...about })
 }
 
 export class Audit {

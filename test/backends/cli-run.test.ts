@@ -2,7 +2,15 @@
 
 import { chmodSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
+import type { AgentEvent } from '../../src/backends/types.js'
+import { createScrubber } from '../../src/credentials/scrubber.js'
 import { createFakeBackend, createPrintingBackend, createStage, type Printed, runTurn } from './fake-cli.js'
+
+const SECRET = 'sk-ABCDEFGHIJKLMNOPQRSTUVWABCDEFGHIJ'
+
+function isNotice({ type }: AgentEvent): boolean {
+  return type === 'notice'
+}
 
 async function failureOf(printed: Printed) {
   const { result } = await runTurn(createPrintingBackend('claude', printed))
@@ -86,6 +94,19 @@ describe('a process that fails', () => {
     const failure = await failureOf({ stderr: `first ${'x'.repeat(100_000)} last`, exit: 1 })
     expect(failure?.stderr).toMatch(/^first x{8186}\n\[… 83627 characters …\]\nx{8187} last$/)
   })
+})
+
+it.each<[string, Printed]>([
+  ['stderr is', { stderr: `${'x'.repeat(8_170)}${SECRET}${'y'.repeat(9_000)}${SECRET}${'z'.repeat(8_170)}` }],
+  ['the report is', { stdout: `${'x'.repeat(480)}${SECRET}` }],
+  ['a line that is no JSON is', { stdout: `${'x'.repeat(480)}${SECRET}\n` }],
+  ['the final word is', { stdout: JSON.stringify({ type: 'result', result: `${'x'.repeat(480)}${SECRET}` }) }],
+])('a secret is hidden also where %s cut', async (_, printed) => {
+  const dependencies = { scrubber: createScrubber([SECRET]) }
+  const backend = createPrintingBackend('claude', { exit: 1, ...printed }, createStage(), { dependencies })
+  const { result, events } = await runTurn(backend)
+  const told = JSON.stringify([result.failure?.report, result.failure?.stderr, events.filter(isNotice)])
+  expect(told.match(/sk-|[A-W]{4,}/g)).toBe(null)
 })
 
 it('a character that comes in two parts on stderr stays one', async () => {

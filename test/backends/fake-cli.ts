@@ -116,8 +116,14 @@ export interface Printed {
 }
 
 /** A backend whose CLI prints this, whatever it is asked. */
-export function createPrintingBackend(name: BackendName, printed: Printed, stage = createStage()): CliBackend {
+export function createPrintingBackend(
+  name: BackendName,
+  printed: Printed,
+  stage = createStage(),
+  options: Pick<Options, 'dependencies'> = {},
+): CliBackend {
   return createFakeBackend(name, PRINTER, stage, {
+    ...options,
     environment: {
       FAKE_STDOUT: stage.write('stdout', printed.stdout ?? ''),
       FAKE_STDERR: stage.write('stderr', printed.stderr ?? ''),

@@ -41,7 +41,7 @@ describe('projects create', () => {
           updatedAt: expect.any(Number),
         },
       ],
-      [{ at: expect.any(Number), actor: 'terminal', action: 'projects.create', subject: 'my-tool' }],
+      [{ at: expect.any(Number), actor: 'terminal', action: 'project.create', subject: 'my-tool' }],
       true,
     ])
   })

@@ -30,7 +30,7 @@ describe('tokens create', () => {
         expiresAt: START_AT + 30 * DAY_MS,
         hash: hashOf(token),
       },
-      [{ at: START_AT, actor: 'terminal', action: 'tokens.create', subject: id, detail: 'CI: run, site' }],
+      [{ at: START_AT, actor: 'terminal', action: 'token.create', subject: id, detail: 'CI: run, site' }],
     ])
   })
 

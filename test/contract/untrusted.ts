@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect } from 'vitest'
 import type { ContractPart } from './backend-contract.js'
@@ -22,13 +22,31 @@ export function describeUntrusted({ it, setup }: ContractPart): void {
       expect({ answer: result.finalOutput, git }).toEqual({
         answer: 'Hello',
         git: [
-          'GIT_CONFIG_COUNT=2',
+          'GIT_CONFIG_COUNT=3',
           'GIT_CONFIG_KEY_0=core.fsmonitor',
           'GIT_CONFIG_KEY_1=core.hooksPath',
+          'GIT_CONFIG_KEY_2=protocol.ext.allow',
           'GIT_CONFIG_VALUE_0=false',
           'GIT_CONFIG_VALUE_1=/dev/null',
+          'GIT_CONFIG_VALUE_2=never',
         ],
       })
+    })
+
+    it('an agent is not started beside git settings that may run a program', async ({ stage }) => {
+      const cliPath = stage.executable('new-agent', NEW_AGENT)
+      const settings = join(stage.workingDir, '.git/config')
+      mkdirSync(join(stage.workingDir, '.git'))
+      writeFileSync(settings, '[filter "x"]\n\tclean = touch ran\n')
+      const { result } = await stage.see(
+        { prompt: 'Hello', isUntrusted: true },
+        { backend: stage.backend({ cliPath }) },
+      )
+      const message = `The project is untrusted, and ${settings} sets filter.x.clean, by which git may run a program or leave the project. Remove that setting, or trust the project.`
+      expect([result.failure, existsSync(join(stage.workingDir, 'call-environment'))]).toEqual([
+        { reason: 'refused', message, report: message },
+        false,
+      ])
     })
 
     it('an agent older than any that was tried is refused', async ({ stage }) => {

@@ -255,6 +255,20 @@ describeEngines('the credential store', (engine) => {
       MARK,
     ])
   })
+
+  it('makes no change that cannot be put on record', async () => {
+    const { store, credentials } = await setup(engine)
+    await credentials.set('site', 'A_KEY', 'value one', 'variable')
+    const before = await store.credentials.list()
+    const note = (): Promise<void> => Promise.reject(new Error('The disk is full'))
+    const changes = [
+      () => credentials.set('site', 'A_KEY', 'value two', 'variable', note),
+      () => credentials.remove('site', 'A_KEY', note),
+      () => credentials.rotate(note),
+    ]
+    for (const change of changes) await expect(change()).rejects.toThrow('The disk is full')
+    expect(await store.credentials.list()).toEqual(before)
+  })
 })
 
 const NOW = 1_800_000_000_123

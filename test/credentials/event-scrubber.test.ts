@@ -120,13 +120,23 @@ describe('the events of a run', () => {
     const events: AgentEventBody[] = [
       { type: 'output', content: 'a sk-', stream: 'stdout', metadata: from },
       { type: 'output', content: 'b', stream: 'stdout', metadata: to },
+      complete(''),
     ]
     expect(scrubAll([SECRET], events)).toEqual(
       at([
         { type: 'output', content: 'a ', stream: 'stdout', metadata: from },
-        { type: 'output', content: 'sk-', stream: 'stdout', metadata: from },
         { type: 'output', content: 'b', stream: 'stdout', metadata: to },
+        { type: 'output', content: 'sk-', stream: 'stdout', metadata: from },
+        complete(''),
       ]),
+    )
+  })
+
+  it('lose a secret that is split over several while another stream goes on', () => {
+    const error: AgentEventBody = { type: 'output', content: '.', stream: 'stdout', metadata: { stream: 'stderr' } }
+    const between = (texts: AgentEventBody[]): AgentEventBody[] => [...texts.slice(0, 1), error, ...texts.slice(1)]
+    expect(scrubAll([SECRET], between(texts('output', 'a sk-0', '123456789 b')))).toEqual(
+      at(between(texts('output', 'a ', `${MARK} b`))),
     )
   })
 

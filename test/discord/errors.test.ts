@@ -14,7 +14,11 @@ function ask({ discord, channel }: Scene, text: string): string {
 /** Lets the message that waits to be tried again be due now, as if so many attempts had failed. */
 async function comeDue({ stage, gateway }: Scene, failures: number): Promise<void> {
   const { db, close } = storeOn(await openSqlite(databaseFile(stage.config())))
-  await db.updateTable('jobs').set({ due_at: 0, failures }).where('state', '=', 'ready').execute()
+  // The attempt before may still be on its way back, and the next one may have begun by itself.
+  await until(async () => {
+    const update = db.updateTable('jobs').set({ due_at: 0, failures }).where('state', '=', 'ready')
+    return (await update.executeTakeFirst()).numUpdatedRows > 0n
+  }, 'a message that waits')
   await close()
   gateway.wake()
 }
@@ -114,6 +118,7 @@ describe.concurrent('what a person is told when it goes wrong', () => {
     const id = ask(scene, 'hello')
     await skipRetries(scene)
     const answers = await answered(scene.discord, id)
+    await until(() => liveIn(scene.discord, id) === undefined, 'the end of the live message')
     expect([answers, hasRetryButton(scene, id)]).toEqual([
       [
         expect.stringMatching(

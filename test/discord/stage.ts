@@ -179,10 +179,13 @@ export function steps(...list: object[]): string {
 }
 
 /** Waits until it holds; nothing depends on how long it takes. Also for tests that run at once, which `expect.poll` is not. */
-export async function until<T>(look: () => T | undefined | false, what: string): Promise<T> {
+export async function until<T>(
+  look: () => T | undefined | false | Promise<T | undefined | false>,
+  what: string,
+): Promise<T> {
   const deadline = Date.now() + 20_000
   for (;;) {
-    const found = look()
+    const found = await look()
     if (found !== undefined && found !== false) return found
     if (Date.now() > deadline) throw new Error(`It did not come: ${what}`)
     await sleep(20)

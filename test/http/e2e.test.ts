@@ -5,6 +5,7 @@ import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import { type HttpServer, startHttpServer } from '../../src/http/server.js'
+import { createDatabase, postgresUrl } from '../postgres.js'
 import { livingProcesses } from '../processes/living-processes.js'
 import { journal, makePlace, type Place, release, startService, steps, until } from './routes/stage.js'
 
@@ -68,6 +69,34 @@ it('goes on after a restart of the gateway where the client was', async () => {
   expect(events.filter(({ name }) => name === 'complete')).toEqual([events.at(-1)])
   expect([events.at(-1)?.data['status'], journal(place.site).length]).toEqual(['answered', 2])
 })
+
+it.skipIf(postgresUrl() === undefined)(
+  'goes on at another gateway of the same database where the client was',
+  async () => {
+    const database = await createDatabase()
+    onTestFinished(() => database.drop())
+    const place = makePlace({ databaseUrl: database.url })
+    const other = makePlace({ databaseUrl: database.url, projects: { site: { directory: place.site } } })
+    const first = await serve(place)
+    const second = await serve(other, first.token)
+    const { body } = await first.api.call('POST', '/projects/site/execute', {
+      prompt: steps({ text: 'Begun. ' }, { hold: 'moved' }, { drip: 'a b c', everyMs: 40 }),
+    })
+    const before: StreamedEvent[] = []
+    for await (const event of streamOf(first.api, body['stream_url'])) {
+      before.push(event)
+      if (event.name === 'output') break
+    }
+    const rest = all(streamOf(second.api, body['stream_url'], before.at(-1)?.id))
+    release(place.site, 'moved')
+    const events = [...before, ...(await rest)]
+    const replayed = await Promise.all([first, second].map(({ api }) => all(streamOf(api, body['stream_url']))))
+    expect(events.map(({ id }) => id)).toEqual(events.map((_, index) => index + 1))
+    expect(events.filter(({ name }) => name === 'complete')).toEqual([events.at(-1)])
+    expect(replayed).toEqual([events, events])
+    expect([textOf(events), events.at(-1)?.data['status']]).toEqual(['Begun. \n\na b c', 'answered'])
+  },
+)
 
 it('does not run a command again that the end of the gateway has cut off', async () => {
   const place = makePlace()
@@ -157,8 +186,11 @@ interface Api {
   open(path: string, headers: Headers): Promise<Response>
 }
 
-/** A gateway that listens, and a client with the token that it made. */
-async function serve(place: Place): Promise<{ api: Api; url: string; stop(): Promise<void> }> {
+/** A gateway that listens, and a client with the token that it made, or that another one has made. */
+async function serve(
+  place: Place,
+  known?: string,
+): Promise<{ api: Api; url: string; token: string; stop(): Promise<void> }> {
   const dependencies = await startService(place)
   const server: HttpServer = await startHttpServer(dependencies)
   const stop = async (): Promise<void> => {
@@ -166,7 +198,7 @@ async function serve(place: Place): Promise<{ api: Api; url: string; stop(): Pro
     await dependencies.gateway.stop()
   }
   onTestFinished(stop)
-  const token = readFileSync(join(place.config.home, 'http-token'), 'utf8').trim()
+  const token = known ?? readFileSync(join(place.config.home, 'http-token'), 'utf8').trim()
   const send = (
     method: string,
     path: string,
@@ -188,7 +220,7 @@ async function serve(place: Place): Promise<{ api: Api; url: string; stop(): Pro
     },
     open: (path, headers) => send('GET', path, undefined, headers),
   }
-  return { api, url: server.url, stop }
+  return { api, url: server.url, token, stop }
 }
 
 /** The events of a stream after an id, as they come; who leaves the loop closes it. */

@@ -22,6 +22,21 @@ describe('startHttpServer', () => {
     expect([newTokenFile, statSync(file).mode & 0o777, response.status]).toEqual([file, 0o600, 201])
   })
 
+  it('puts the first token on record', async () => {
+    const { dependencies, store } = await createStage()
+    onTestFinished((await startHttpServer(dependencies)).close)
+    const [token] = await store.tokens.list()
+    expect(await store.audit.list(10)).toEqual([
+      {
+        at: token?.createdAt,
+        actor: 'gateway',
+        action: 'token.create',
+        subject: token?.id,
+        detail: 'first: admin, all projects',
+      },
+    ])
+  })
+
   it('makes no second one', async () => {
     const { dependencies, store } = await createStage()
     await (await startHttpServer(dependencies)).close()

@@ -430,3 +430,20 @@ it('keeps projects over a restart, with what it may delete', async () => {
 async function codeOf(work: Promise<unknown>): Promise<string> {
   return (await problemOf(work)).split(':')[0] ?? ''
 }
+
+it('makes no change that cannot be put on record', async () => {
+  const { projects, store, root } = await setup()
+  await projects.create({ id: 'shop', template: { name: 'empty' } })
+  const before = await store.projects.list()
+  const note = (): Promise<void> => Promise.reject(new Error('The disk is full'))
+  const attempts = await Promise.allSettled([
+    projects.create({ id: 'site', template: { name: 'empty' } }, undefined, note),
+    projects.update('shop', { model: 'opus' }, note),
+    projects.remove('shop', {}, note),
+  ])
+  expect([attempts.map(({ status }) => status), await store.projects.list(), existsSync(join(root, 'site'))]).toEqual([
+    ['rejected', 'rejected', 'rejected'],
+    before,
+    false,
+  ])
+})

@@ -1,11 +1,11 @@
 // What every store does, whichever database is below. Callers of the tables notice each of these.
 
 import { spawn } from 'node:child_process'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { type Kysely, Migrator, sql } from 'kysely'
-import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { describe, expect, inject, it, onTestFinished, vi } from 'vitest'
 import { createLog } from '../../src/log.js'
 import { core } from '../../src/store/migrations/0001-core.js'
 import { openPostgres } from '../../src/store/postgres.js'
@@ -19,7 +19,7 @@ import { describeOutboxContract } from './outbox-contract.js'
 import { describeRecordsContract } from './records-contract.js'
 import { CHANNEL, createStage, newMessage } from './stage.js'
 
-const PROCESS = fileURLToPath(new URL('gateway-process.ts', import.meta.url))
+const PROCESS = join(inject('buildDirectory'), 'test', 'store', 'gateway-process.js')
 const log = createLog({ level: 'silent' })
 
 export function describeStoreContract(engine: TestEngine): void {
@@ -392,7 +392,7 @@ async function runGateways(
 }
 
 async function startGateway(options: GatewayProcessOptions): Promise<{ go(): Promise<Turn[]> }> {
-  const gateway = spawn(process.execPath, ['--import', 'tsx', PROCESS, JSON.stringify(options)], {
+  const gateway = spawn(process.execPath, [PROCESS, JSON.stringify(options)], {
     stdio: ['pipe', 'pipe', 'inherit'],
   })
   onTestFinished(() => void gateway.kill('SIGKILL'))

@@ -1,10 +1,12 @@
+// Clients of a stream that come, leave and come back at random; STREAM_INTERLEAVINGS says how often.
+
 import { describe, expect, it } from 'vitest'
 import { describeEngines, openTestStore } from '../engines.js'
 import { createPause, createRandom, interleave, type Writer } from './interleaving.js'
 import { createMemoryWriter } from './memory-store.js'
 import { createQueueWriter } from './queue-writer.js'
 
-const INTERLEAVINGS = 10_000
+const INTERLEAVINGS = Number(process.env['STREAM_INTERLEAVINGS'] ?? 2_000)
 const AT_ONCE = 250
 /** Each query of PostgreSQL is a round trip. */
 const OF_ENGINE = { sqlite: 200, postgres: 60 }
@@ -27,7 +29,7 @@ async function checkAll(count: number, atOnce: number, one: (seed: number) => Pr
   return clients
 }
 
-describe('10,000 interleavings of append, subscribe, disconnect, resume, restart, retries and interruptions', () => {
+describe(`${INTERLEAVINGS} interleavings of append, subscribe, disconnect, resume, restart, retries and interruptions`, () => {
   it(
     'give every client every event once, in order, and one end',
     async () => {

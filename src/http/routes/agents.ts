@@ -4,7 +4,7 @@ import { GatewayError } from '../../errors.js'
 import { withinTime } from '../../within-time.js'
 import type { App, ServiceDependencies } from '../dependencies.js'
 import { backendOf, providerOf } from '../provider-names.js'
-import { noteChange } from './changes.js'
+import { noteOf } from './changes.js'
 import { givenProviderSchema, providerSchema } from './schemas.js'
 
 export const capabilitiesSchema = z.object({
@@ -127,7 +127,8 @@ export function registerAgentRoutes(app: App, dependencies: ServiceDependencies)
     handler: async (request) => {
       const backend = backendOf(request.body.agent_provider)
       agents.setDefault(backend)
-      await noteChange(dependencies, request, 'agent.default', providerOf(backend))
+      const about = { action: 'agent.default', subject: providerOf(backend) } as const
+      await noteOf(request, now)(gateway.store, about)
       return defaultAgent()
     },
   })

@@ -4,7 +4,9 @@ import { isoTime, pageQuery, timeSchema } from './schemas.js'
 
 export const auditEntrySchema = z.object({
   at: timeSchema,
-  actor: z.string().describe('`terminal`, `token:` and its name, or the person as the channel knows them.'),
+  actor: z
+    .string()
+    .describe('`terminal`, `gateway`, `token:` with its id and name, or the person as the channel knows them.'),
   action: z.string(),
   subject: z.string().describe('The id of what was changed.'),
   detail: z.string().nullable(),

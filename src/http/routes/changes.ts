@@ -1,6 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import { GatewayError } from '../../errors.js'
-import type { Caller, ServiceDependencies } from '../dependencies.js'
+import { type Note, notesOf } from '../../store/audit.js'
+import type { Caller } from '../dependencies.js'
 
 /** Who asks, on a route that is not public. */
 export function callerOf({ caller }: Pick<FastifyRequest, 'caller'>): Caller {
@@ -12,14 +13,8 @@ export function mayUse({ projects }: Caller, projectId: string): boolean {
   return projects?.includes(projectId) ?? true
 }
 
-/** Puts a change on record under the name of the token. Contract: the detail holds no text of a person and no secret. */
-export async function noteChange(
-  { gateway, now }: Pick<ServiceDependencies, 'gateway' | 'now'>,
-  request: Pick<FastifyRequest, 'caller'>,
-  action: string,
-  subject: string,
-  detail?: string,
-): Promise<void> {
-  const actor = `token:${callerOf(request).name}`
-  await gateway.store.audit.add({ at: now(), actor, action, subject, ...(detail !== undefined && { detail }) })
+/** Puts changes on record under the token: by its id, since a name may be that of several. */
+export function noteOf(request: Pick<FastifyRequest, 'caller'>, now: () => number): Note {
+  const { tokenId, name } = callerOf(request)
+  return notesOf(`token:${tokenId} ${name}`, now)
 }

@@ -4,7 +4,7 @@ import { GatewayError, messageOf } from '../../errors.js'
 import type { App, ServiceDependencies } from '../dependencies.js'
 import { HTTP_CHANNEL } from '../http-channel.js'
 import { readLastEventId, sendEventStream } from '../sse.js'
-import { noteChange } from './changes.js'
+import { noteOf } from './changes.js'
 import { type CommandRecord, findCommand, listCommands } from './command-records.js'
 import { commandSchema, commandSummaries, commandSummarySchema, commandView } from './command-view.js'
 import { streamIdSchema, streamName } from './execute.js'
@@ -48,7 +48,7 @@ const streamSchema = {
 }
 
 export function registerCommandRoutes(app: App, dependencies: ServiceDependencies): void {
-  const { gateway, projects, metrics, log } = dependencies
+  const { gateway, projects, metrics, log, now } = dependencies
   const { store, streams } = gateway
 
   app.route({
@@ -101,7 +101,8 @@ export function registerCommandRoutes(app: App, dependencies: ServiceDependencie
       const { id, commandId } = request.params
       await find(id, commandId)
       const outcome = await gateway.cancel(commandId)
-      if (outcome !== 'finished') await noteChange(dependencies, request, 'command.cancel', commandId, id)
+      const about = { action: 'command.cancel', subject: commandId, detail: id } as const
+      if (outcome !== 'finished') await noteOf(request, now)(store, about)
       return { command_id: commandId, outcome }
     },
   })

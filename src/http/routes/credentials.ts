@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { type CredentialInfo, GLOBAL_OWNER } from '../../credentials/credential-store.js'
 import type { App, ServiceDependencies } from '../dependencies.js'
-import { noteChange } from './changes.js'
+import { noteOf } from './changes.js'
 import { isoTime, projectParams, timeSchema } from './schemas.js'
 
 export const credentialSchema = z.object({
@@ -22,7 +22,7 @@ export const credentialBodySchema = z.strictObject({
 })
 
 export function registerCredentialRoutes(app: App, dependencies: ServiceDependencies): void {
-  const { credentials, projects } = dependencies
+  const { credentials, projects, now } = dependencies
 
   // For all projects, and for one.
   for (const { path, params } of [
@@ -61,8 +61,7 @@ export function registerCredentialRoutes(app: App, dependencies: ServiceDependen
       handler: async (request, reply) => {
         const { name } = request.params
         const owner = await ownerOf(request.params)
-        await credentials.set(owner, name, request.body.value, request.body.kind)
-        await noteChange(dependencies, request, 'credential.set', name, owner || undefined)
+        await credentials.set(owner, name, request.body.value, request.body.kind, noteOf(request, now))
         return reply.code(204).send()
       },
     })
@@ -80,8 +79,7 @@ export function registerCredentialRoutes(app: App, dependencies: ServiceDependen
       handler: async (request, reply) => {
         const { name } = request.params
         const owner = await ownerOf(request.params)
-        await credentials.remove(owner, name)
-        await noteChange(dependencies, request, 'credential.remove', name, owner || undefined)
+        await credentials.remove(owner, name, noteOf(request, now))
         return reply.code(204).send()
       },
     })
@@ -97,9 +95,7 @@ export function registerCredentialRoutes(app: App, dependencies: ServiceDependen
       response: { 200: z.object({ count: z.number().describe('How many there are.') }) },
     },
     handler: async (request) => {
-      const count = await credentials.rotate()
-      await noteChange(dependencies, request, 'credential.rotate', 'all')
-      return { count }
+      return { count: await credentials.rotate(noteOf(request, now)) }
     },
   })
 

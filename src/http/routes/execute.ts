@@ -4,11 +4,12 @@ import { resolveBackendName } from '../../backends/registry.js'
 import type { MessageOptions } from '../../channels/types.js'
 import { chooseAgent } from '../../runtime/agent-choice.js'
 import { commandRunner } from '../../runtime/command-runtime.js'
+import type { AuditAction } from '../../store/audit.js'
 import type { Project, ProjectRecord } from '../../store/projects.js'
 import type { App, ServiceDependencies } from '../dependencies.js'
 import { HTTP_CHANNEL } from '../http-channel.js'
 import { providerOf } from '../provider-names.js'
-import { callerOf, noteChange } from './changes.js'
+import { callerOf, noteOf } from './changes.js'
 import { streamUrl } from './command-view.js'
 import { millisecondsOf, modelSchema, projectParams, timeoutSchema, toolsSchema } from './schemas.js'
 import { submitCommand } from './submit-command.js'
@@ -85,11 +86,11 @@ type Submitted = z.output<typeof submittedSchema>
 interface Asked {
   text: string
   options: MessageOptions
-  action: string
+  action: AuditAction
 }
 
 export function registerExecuteRoutes(app: App, dependencies: ServiceDependencies): void {
-  const { gateway, projects } = dependencies
+  const { gateway, projects, now } = dependencies
   const response = { 202: submittedSchema }
 
   for (const path of ['claude', 'execute']) {
@@ -156,7 +157,7 @@ export function registerExecuteRoutes(app: App, dependencies: ServiceDependencie
       dependencies,
     )
     if (options.streamId !== undefined) await nameStream(streamName(project, options.streamId), id, isNew)
-    if (isNew) await noteChange(dependencies, request, action, id, project.id)
+    if (isNew) await noteOf(request, now)(gateway.store, { action, subject: id, detail: project.id })
     return {
       command_id: id,
       stream_url: streamUrl(project.id, id, options),

@@ -7,7 +7,7 @@ import type { ProjectRecord } from '../../store/projects.js'
 import type { App, ServiceDependencies } from '../dependencies.js'
 import { backendOf, providerOf } from '../provider-names.js'
 import { capabilitiesSchema, capabilitiesView } from './agents.js'
-import { callerOf, mayUse, noteChange } from './changes.js'
+import { callerOf, mayUse, noteOf } from './changes.js'
 import {
   givenProviderSchema,
   isoTime,
@@ -74,7 +74,7 @@ export const projectChangesSchema = z
   .describe('What is left out stays; null takes a setting back. Another agent begins new sessions.')
 
 export function registerProjectRoutes(app: App, dependencies: ServiceDependencies): void {
-  const { config, gateway, projects } = dependencies
+  const { config, gateway, projects, now } = dependencies
   const view = (project: ProjectRecord): z.output<typeof projectSchema> => {
     const backend = resolveBackendName(chooseAgent({}, project, config).backend)
     const agent = gateway.agents.get(backend)
@@ -140,8 +140,7 @@ export function registerProjectRoutes(app: App, dependencies: ServiceDependencie
         ...(settings.max_turns !== undefined && { maxTurns: settings.max_turns }),
         ...(settings.is_untrusted !== undefined && { isUntrusted: settings.is_untrusted }),
       }
-      const project = await projects.create(asked, whenGone(reply))
-      await noteChange(dependencies, request, 'project.create', project.id)
+      const project = await projects.create(asked, whenGone(reply), noteOf(request, now))
       return reply.code(201).send(view(project))
     },
   })
@@ -167,7 +166,7 @@ export function registerProjectRoutes(app: App, dependencies: ServiceDependencie
     },
     handler: async (request) => {
       const { name, agent_provider: provider, model, allowed_tools: tools, timeout, ...rest } = request.body
-      const project = await projects.update(request.params.id, {
+      const changes = {
         ...(name !== undefined && { name }),
         ...(provider !== undefined && { backend: backendOf(provider) }),
         ...(model !== undefined && { model }),
@@ -175,9 +174,8 @@ export function registerProjectRoutes(app: App, dependencies: ServiceDependencie
         ...(timeout !== undefined && { queryTimeoutMs: timeout === null ? null : millisecondsOf(timeout) }),
         ...(rest.max_turns !== undefined && { maxTurns: rest.max_turns }),
         ...(rest.is_untrusted !== undefined && { isUntrusted: rest.is_untrusted }),
-      })
-      await noteChange(dependencies, request, 'project.update', project.id, Object.keys(request.body).join(', '))
-      return view(project)
+      }
+      return view(await projects.update(request.params.id, changes, noteOf(request, now)))
     },
   })
 
@@ -200,8 +198,7 @@ export function registerProjectRoutes(app: App, dependencies: ServiceDependencie
     handler: async (request, reply) => {
       const { id } = request.params
       const { delete_files: deletesFiles } = request.query
-      await projects.remove(id, { deletesFiles })
-      await noteChange(dependencies, request, 'project.remove', id, deletesFiles ? 'with its files' : undefined)
+      await projects.remove(id, { deletesFiles }, noteOf(request, now))
       return reply.code(204).send()
     },
   })

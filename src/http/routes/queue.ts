@@ -4,7 +4,7 @@ import { GatewayError } from '../../errors.js'
 import type { Message, QueuedMessage } from '../../store/inbox.js'
 import type { Delivery } from '../../store/outbox.js'
 import type { App, ServiceDependencies } from '../dependencies.js'
-import { noteChange } from './changes.js'
+import { noteOf } from './changes.js'
 import { beginningOf, isoTime, pageQuery, timeSchema } from './schemas.js'
 
 export const waitingSchema = z.object({
@@ -55,7 +55,7 @@ export const overviewSchema = z.object({
 const entryParams = z.object({ id: z.uuid().describe('The id of a message or a reply.') })
 
 export function registerQueueRoutes(app: App, dependencies: ServiceDependencies): void {
-  const { gateway } = dependencies
+  const { gateway, now } = dependencies
   const { store, queue, scrubber } = gateway
 
   app.route({
@@ -100,9 +100,8 @@ export function registerQueueRoutes(app: App, dependencies: ServiceDependencies)
     },
     handler: async (request) => {
       const { id } = request.params
-      await queue.retry(id)
+      await queue.retry(id, noteOf(request, now))
       gateway.wake()
-      await noteChange(dependencies, request, 'queue.retry', id)
       return show(id)
     },
   })
@@ -119,14 +118,13 @@ export function registerQueueRoutes(app: App, dependencies: ServiceDependencies)
     },
     handler: async (request) => {
       const { id } = request.params
-      const outcome = await queue.drop(id)
+      const outcome = await queue.drop(id, noteOf(request, now))
       if (outcome === 'active') {
         const advice = 'Cancel its command, or stop it in its conversation with /stop.'
         throw new GatewayError('conflict', `${id} is worked on. ${advice}`)
       }
       if (outcome === 'finished') throw new GatewayError('conflict', `${id} is finished: there is nothing to drop.`)
       gateway.wake()
-      await noteChange(dependencies, request, 'queue.drop', id)
       return show(id)
     },
   })

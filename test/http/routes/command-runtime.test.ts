@@ -3,8 +3,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import type { AgentEvent } from '../../../src/backends/types.js'
+import { createScrubber, MARK } from '../../../src/credentials/scrubber.js'
 import { commandRunner, type CommandRequest, CommandRuntime } from '../../../src/runtime/command-runtime.js'
+import { findExecutable } from '../../../src/processes/find-executable.js'
 import { livingProcesses } from '../../processes/living-processes.js'
+
+const SECRET = 'sk-ABCDEFGHIJKLMNOPQRSTUVWABCDEFGHIJ'
+const gitPath = findExecutable('git', process.env['PATH'] ?? '') ?? ''
 
 it('tells what a command prints, and its exit code', async () => {
   const { run } = setup()
@@ -100,14 +105,61 @@ it('keeps a character whole that comes in two pieces', async () => {
   expect(result.finalOutput).toBe('é')
 })
 
-it('runs no hooks of an untrusted repository', async () => {
+it('hides a secret also where the result is cut', async () => {
+  const { run } = setup()
+  const script = `const { KEY } = process.env; process.stdout.write('x'.repeat(8192 - 30) + KEY + 'y'.repeat(30_000) + KEY + 'z'.repeat(8192 - 30))`
+  const { result, events } = await run(['node', '-e', script], { environment: { KEY: SECRET } })
+  const { stdout } = outputs(events)
+  expect([pieces(result.finalOutput), pieces(stdout), stdout.split(MARK).length]).toEqual([[], [], 3])
+})
+
+it('hides a secret that a command prints on one stream while it prints on the other', async () => {
+  const { run } = setup()
+  const script = `const { KEY } = process.env
+    const print = (stream, text) => new Promise((done) => { stream.write(text); setTimeout(done, 150) })
+    const { stdout, stderr } = process
+    print(stdout, KEY.slice(0, 3)).then(() => print(stderr, '.')).then(() => print(stdout, KEY.slice(3)))`
+  const { result, events } = await run(['node', '-e', script], { environment: { KEY: SECRET } })
+  expect([outputs(events), pieces(result.finalOutput)]).toEqual([{ stdout: MARK, stderr: '.' }, []])
+})
+
+it('keeps the last words of a command that prints beyond all measure', async () => {
+  const { run } = setup()
+  const script = `process.stdout.write('x'.repeat(9 * 1024 * 1024) + 'the last words')`
+  const { result } = await run(['node', '-e', script])
+  expect(result.finalOutput?.slice(-15)).toBe('xthe last words')
+})
+
+it.each([['git'], [gitPath]])('runs no hooks of an untrusted repository, by %s', async (git) => {
   const { run, directory } = setup()
   await run(['git', 'init', '-q', '.'])
   writeFileSync(join(directory, '.git/hooks/pre-commit'), '#!/bin/sh\ntouch ran\n', { mode: 0o755 })
   const commit = ['-c', 'user.name=a', '-c', 'user.email=a@b', 'commit', '-qm', 'one', '--allow-empty']
-  const { result } = await run(['git', ...commit], { isUntrusted: true })
+  const { result } = await run([git, ...commit], { isUntrusted: true, environment: { GIT_CONFIG_COUNT: '0' } })
   const { result: status } = await run(['git', 'status', '--short'])
   expect([result.exitCode, status.finalOutput]).toEqual([0, ''])
+})
+
+it('starts nothing where the settings of an untrusted repository may run a program', async () => {
+  const { run, directory } = setup()
+  await run(['git', 'init', '-q', '.'])
+  writeFileSync(join(directory, 'a.txt'), 'one')
+  await run(['git', 'add', '.'])
+  writeFileSync(join(directory, '.gitattributes'), '*.txt filter=x')
+  writeFileSync(join(directory, 'a.txt'), 'two')
+  await run(['git', 'config', 'filter.x.clean', 'touch ran; cat'])
+  const { result, events } = await run(['git', 'status', '--short'], { isUntrusted: true })
+  const settings = join(directory, '.git/config')
+  expect([result.exitCode, events[1], existsSync(join(directory, 'ran'))]).toEqual([
+    126,
+    {
+      type: 'error',
+      reason: 'refused',
+      content: `The project is untrusted, and ${settings} sets filter.x.clean, by which git may run a program or leave the project. Remove that setting, or trust the project.`,
+      timestamp: expect.any(Number),
+    },
+    false,
+  ])
 })
 
 it('tells git from other commands', () => {
@@ -120,7 +172,12 @@ function setup(environment: NodeJS.ProcessEnv = {}) {
   const directory = realpathSync(mkdtempSync(join(tmpdir(), 'aetheel-command-')))
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
   const operator = { PATH: process.env['PATH'], HOME: directory, ...environment }
-  const runtime = new CommandRuntime({ environment: operator, passVariables: [], now: Date.now })
+  const runtime = new CommandRuntime({
+    environment: operator,
+    passVariables: [],
+    now: Date.now,
+    scrubber: createScrubber([SECRET]),
+  })
   const run = async (
     argv: string[],
     extra: Extra = {},
@@ -136,6 +193,11 @@ function setup(environment: NodeJS.ProcessEnv = {}) {
     return { events, result }
   }
   return { run, directory }
+}
+
+/** What is left of the secret. */
+function pieces(text = ''): string[] {
+  return text.match(/sk-|[A-W]{3,}/g) ?? []
 }
 
 function outputs(events: AgentEvent[]): { stdout: string; stderr: string } {

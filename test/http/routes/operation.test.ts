@@ -227,8 +227,8 @@ it('removes the credentials of a project with it', async () => {
   expect(body).toEqual({ credentials: [] })
 })
 
-it('puts every change on record with the name of the token', async () => {
-  const { ask } = await openStage()
+it('puts every change on record with the id and the name of the token', async () => {
+  const { ask, gateway } = await openStage()
   await ask('POST', '/projects', { id: 'fresh', template: { name: 'empty' } })
   await ask('PATCH', '/projects/fresh', { model: 'opus', timeout: 5 })
   await ask('PUT', '/projects/fresh/credentials/A_KEY', { value: 'long enough' })
@@ -240,14 +240,16 @@ it('puts every change on record with the name of the token', async () => {
   await ask('POST', `/projects/site/commands/${body.command_id}/cancel`)
   await ask('DELETE', '/projects/fresh')
   const { entries } = (await ask('GET', '/audit')).body
-  expect(new Set(entries.map(({ actor }) => actor))).toEqual(new Set(['token:a admin token']))
+  expect(new Set(entries.map(({ actor }) => actor))).toEqual(
+    new Set([`token:${(await gateway.store.tokens.list())[0]?.id} a admin token`]),
+  )
   // Those of one millisecond stand in any order.
   expect(new Set(entries.map(({ action, subject, detail }) => `${action} ${subject} ${detail}`))).toEqual(
     new Set([
       'project.create fresh null',
-      'project.update fresh model, timeout',
-      'credential.set A_KEY fresh',
-      'credential.remove A_KEY fresh',
+      'project.update fresh model, queryTimeoutMs',
+      'credential.set fresh/A_KEY null',
+      'credential.remove fresh/A_KEY null',
       'credential.rotate all null',
       'agent.default codex null',
       `command.shell ${body.command_id} site`,

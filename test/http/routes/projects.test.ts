@@ -1,7 +1,7 @@
-import { existsSync, mkdirSync } from 'node:fs'
+import { existsSync, mkdirSync, renameSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { commandIn, openStage } from './stage.js'
+import { commandIn, openStage, until } from './stage.js'
 
 it('shows a project with its agent and what that can do', async () => {
   const { ask, site } = await openStage()
@@ -188,4 +188,26 @@ it('keeps a token of one project out of the others', async () => {
     await ask('GET', '/agents'),
   ]
   expect(answers.map(({ status }) => status)).toEqual([200, 403, 403, 403, 403, 403, 200])
+})
+
+it.each([
+  ['an agent', 'execute', { prompt: 'hello' }],
+  ['a command', 'shell', { command: ['node', '-e', 'console.log(process.cwd())'] }],
+])('refuses %s in a directory that has become a link out of the roots', async (_, route, body) => {
+  const { ask, directory, config } = await openStage()
+  const shop = join(directory, 'roots/shop')
+  const outside = join(directory, 'outside')
+  mkdirSync(outside)
+  renameSync(shop, `${shop}-before`)
+  symlinkSync(outside, shop)
+  const { body: accepted } = await ask('POST', `/projects/shop/${route}`, body)
+  const command = await until(async () => {
+    const { body: seen } = await ask('GET', `/projects/shop/commands/${accepted.command_id}`)
+    return seen.state === 'failed' && seen
+  })
+  const message = `There is no directory "${shop}" inside the project roots (${config.projectRoots.join()}). Use one inside of them, or add to PROJECT_ROOTS.`
+  expect([command.error, existsSync(join(outside, 'journal'))]).toEqual([
+    expect.objectContaining({ message: expect.stringContaining(message) }),
+    false,
+  ])
 })
