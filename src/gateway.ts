@@ -312,7 +312,7 @@ async function compose(
     })
   }, HOUSEKEEPING_MS)
   onClose(async () => clearInterval(housekeeping))
-  onClose(await store.listen(wake))
+  onClose(await store.listen((cancelledId) => (cancelledId === undefined ? wake() : worker.endMessage(cancelledId))))
   for (const channel of channels) {
     onClose(() => channel.stop())
     await channel.start(hostOf(channel.name))

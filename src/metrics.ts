@@ -4,12 +4,12 @@
 // - Labels are bounded: a label never holds what a client may make up freely.
 // - A scrape is answered also when the database is not: what it would have told is left out.
 
-import { setTimeout as sleep } from 'node:timers/promises'
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { AgentResult } from './backends/types.js'
 import { runnerName } from './http/provider-names.js'
 import type { Work } from './queue/queue.js'
 import type { TurnPlan } from './queue/worker.js'
+import { withinTime } from './within-time.js'
 
 export interface MetricsOptions {
   now: () => number
@@ -104,7 +104,7 @@ export function createMetrics({ now }: MetricsOptions): Metrics {
     labelNames: ['state'] as const,
     registers,
     collect: async () => {
-      const depths = await inTime(sources?.queueDepth())
+      const depths = await inTime(sources?.queueDepth)
       queueDepth.reset()
       for (const [state, count] of Object.entries(depths ?? {})) queueDepth.set({ state }, count)
     },
@@ -114,7 +114,7 @@ export function createMetrics({ now }: MetricsOptions): Metrics {
     help: "Processes of this gateway's agents and commands.",
     registers,
     collect: async () => {
-      const count = await inTime(sources?.processes())
+      const count = await inTime(sources?.processes)
       if (count === undefined) processes.remove()
       else processes.set(count)
     },
@@ -184,14 +184,9 @@ function boundedLabel(most: number, other: string): (value: string) => string {
   }
 }
 
-async function inTime<T>(answer: Promise<T> | undefined): Promise<T | undefined> {
-  const timeLimit = new AbortController()
-  const late = sleep(SOURCE_TIMEOUT_MS, undefined, { signal: timeLimit.signal }).catch(() => undefined)
-  try {
-    return await Promise.race([answer?.catch(() => undefined), late])
-  } finally {
-    timeLimit.abort()
-  }
+/** Undefined also when it fails: a scrape is answered in any case. */
+async function inTime<T>(look: (() => Promise<T>) | undefined): Promise<T | undefined> {
+  return look && withinTime(look(), SOURCE_TIMEOUT_MS).catch(() => undefined)
 }
 
 /** By the name that the query builder has for a statement: `SelectQueryNode`. */

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { GatewayError } from '../errors.js'
 import { ClaudeCodeBackend } from './claude-backend.js'
 import type { BackendDependencies, CliBackend } from './cli-backend.js'
@@ -7,6 +6,7 @@ import { GeminiBackend } from './gemini-backend.js'
 import { OpenCodeBackend } from './opencode-backend.js'
 import { PiBackend } from './pi-backend.js'
 import { type AgentBackend, BACKEND_NAMES, type BackendAdapterConfig, type BackendName } from './types.js'
+import { withinTime } from '../within-time.js'
 
 type Factory = (config: BackendAdapterConfig, dependencies?: Partial<BackendDependencies>) => CliBackend
 
@@ -87,11 +87,7 @@ export class BackendRegistry {
   #isAvailable(backend: AgentBackend): Promise<boolean> {
     const cached = this.#availability.get(backend.name())
     if (cached && cached.until > this.now()) return cached.isAvailable
-    const timeLimit = new AbortController()
-    const isAvailable = Promise.race([
-      validateSafely(backend),
-      sleep(AVAILABILITY_TIMEOUT_MS, false, { signal: timeLimit.signal }).catch(() => false),
-    ]).finally(() => timeLimit.abort())
+    const isAvailable = withinTime(validateSafely(backend), AVAILABILITY_TIMEOUT_MS).then((answer) => answer ?? false)
     this.#availability.set(backend.name(), { until: this.now() + AVAILABILITY_CACHE_MS, isAvailable })
     return isAvailable
   }

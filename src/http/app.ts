@@ -58,6 +58,19 @@ export async function createApp(dependencies: ServiceDependencies, limits: Limit
     return (answer) => gateway.scrubber.scrubJson(serialize(answer))
   })
 
+  const parseJson = app.getDefaultJsonParser('error', 'error')
+  app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, text, done) => {
+    // Many libraries send the header always, also where there is nothing to send.
+    if (text === '') return done(null)
+    return parseJson(request, text.toString(), (error, body) => {
+      const advice = 'Check quotes, commas and line ends.'
+      done(
+        error && new GatewayError('request_invalid', `The body is not valid JSON. ${advice}`, { cause: error }),
+        body,
+      )
+    })
+  })
+
   app.setErrorHandler((error, request, reply) => sendError(error, request, reply, { log, scrubber: gateway.scrubber }))
   app.addHook('onRequest', async (request, reply) => {
     // On the raw answer: event streams are written there.

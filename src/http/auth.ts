@@ -10,12 +10,15 @@ import { GatewayError, messageOf } from '../errors.js'
 import type { Scrubber } from '../credentials/scrubber.js'
 import type { Log } from '../log.js'
 import { type Scope, SCOPES, type TokenRecord, type Tokens } from '../store/tokens.js'
+import { withinTime } from '../within-time.js'
 import type { Caller } from './dependencies.js'
 import type { Tickets } from './tickets.js'
 
 /** Nobody asks more exactly when a token was last used; a write for each request would be too many. */
 const USED_EVERY_MS = 60_000
 const READ_HASHES_EVERY_MS = 2_000
+/** For those who ask whether the database is there. */
+const STORE_TIMEOUT_MS = 2_000
 
 export function newToken(): string {
   return `aet_${randomBytes(32).toString('base64url')}`
@@ -90,7 +93,8 @@ export class Authenticator {
     if (now() - this.#hashesReadAt >= READ_HASHES_EVERY_MS) {
       this.#hashesReadAt = now()
       // While the database is away nobody new comes in.
-      this.#hashes = new Set(await tokens.hashes().catch(() => this.#hashes))
+      const hashes = await withinTime(tokens.hashes(), STORE_TIMEOUT_MS).catch(() => undefined)
+      if (hashes) this.#hashes = new Set(hashes)
     }
     return this.#hashes.has(hash) ? hash : undefined
   }
@@ -134,17 +138,27 @@ export class Authenticator {
     return hash
   }
 
+  /** Contract: throws `store_unavailable` when the database fails; one that hangs is given up soon where that is told. */
+  async #find(hash: string, isHurried: boolean): Promise<(TokenRecord & { hash: string }) | undefined> {
+    const looked = this.dependencies.tokens.find(hash).then((record) => ({ record }))
+    const answer = await (isHurried ? withinTime(looked, STORE_TIMEOUT_MS) : looked).catch((error: unknown) => {
+      throw error instanceof GatewayError ? error : unavailable(error)
+    })
+    if (!answer) throw unavailable()
+    return answer.record
+  }
+
   /** `trustsMemory`: who was known before is let in while the database is away. */
   async #identify(hash: string, trustsMemory: boolean): Promise<Caller> {
     const { tokens, log, now } = this.dependencies
     const remembered = trustsMemory ? this.#known.get(hash) : undefined
-    const record = await tokens.find(hash).catch((error: unknown) => {
+    let record: (TokenRecord & { hash: string }) | undefined
+    try {
+      record = await this.#find(hash, trustsMemory)
+    } catch (error) {
       if (remembered) return remembered
-      if (error instanceof GatewayError) throw error
-      const message = 'The database does not answer, so no token can be looked up. Try again later.'
-      throw new GatewayError('store_unavailable', message, { cause: error })
-    })
-    if (record && 'tokenHash' in record) return record
+      throw error
+    }
     // The database compares as it likes; this does not tell by its time how much of a hash was right.
     if (!record || !timingSafeEqual(Buffer.from(record.hash), Buffer.from(hash))) {
       this.#known.delete(hash)
@@ -164,6 +178,11 @@ export class Authenticator {
     }
     return caller
   }
+}
+
+function unavailable(cause?: unknown): GatewayError {
+  const message = 'The database does not answer, so no token can be looked up. Try again later.'
+  return new GatewayError('store_unavailable', message, { cause })
 }
 
 /** The path as it was asked for, without what follows the question mark. */
@@ -190,7 +209,10 @@ function requireProject({ projects }: Caller, { routeOptions, params }: FastifyR
   }
   const { id } = params as { id: string }
   if (projects.includes(id)) return
-  throw new GatewayError('forbidden', `This token is for other projects: ${projects.join(', ') || 'none'}.`)
+  throw new GatewayError(
+    'forbidden',
+    `This token is not for the project ${id}, only for: ${projects.join(', ') || 'none'}.`,
+  )
 }
 
 function unauthorized(message: string): GatewayError {

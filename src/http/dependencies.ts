@@ -42,6 +42,8 @@ declare module 'fastify' {
     scope?: Scope | 'public'
     /** An event stream: may be opened by a ticket, and is ended when the server stops. */
     isStream?: boolean
+    /** Requests to it are not counted: a balancer must not be shut out by strangers of its address. */
+    isUnlimited?: boolean
     /** It tells how the gateway is, also while no token can be looked up. */
     answersWithoutStore?: boolean
     /** Tokens of single projects reach what is under `/projects/:id` of theirs, and routes with this: those that tell

@@ -8,6 +8,7 @@ import type { Scrubber } from '../credentials/scrubber.js'
 import type { Log } from '../log.js'
 
 export const BODY_LIMIT_BYTES = 1024 * 1024
+const QUEUE_RETRY_S = 5
 
 export const errorBodySchema = z.object({
   error: z.object({
@@ -31,13 +32,18 @@ const FRAMEWORK_CODES: Partial<Record<number, ErrorCode>> = {
   503: 'overloaded',
 }
 
+const FRAMEWORK_SENTENCES: Partial<Record<ErrorCode, string>> = {
+  too_large: 'The body is larger than 1 MB. Send less; put long texts into files of the project.',
+  unsupported_media: 'The body must be JSON. Send it with "content-type: application/json".',
+}
+
 export function errorBodyOf(error: unknown, requestId: string): ErrorBody {
   if (error instanceof GatewayError) return body(error.code, error.message)
   if (hasZodFastifySchemaValidationErrors(error)) return invalidBody(error)
   const { statusCode, code } = error as Partial<FastifyError>
   const isFrameworks = code?.startsWith('FST_') && !(error instanceof ResponseSerializationError)
   const known = statusCode === undefined ? undefined : FRAMEWORK_CODES[statusCode]
-  if (isFrameworks && known !== undefined) return body(known, messageOf(error))
+  if (isFrameworks && known !== undefined) return body(known, FRAMEWORK_SENTENCES[known] ?? messageOf(error))
   if (statusCode !== undefined && statusCode >= 400 && statusCode < 500)
     return body('request_invalid', messageOf(error))
   return body(
@@ -61,6 +67,8 @@ export function sendError(
     const cause = error instanceof Error && error.cause !== undefined ? messageOf(error.cause) : undefined
     log.error('http.failed', { requestId: request.id, method, route, code, error: messageOf(error), cause })
   }
+  // A limit of rate has said when; what waits in a queue is done sooner or later.
+  if (code === 'too_many' && !reply.raw.hasHeader('retry-after')) void reply.header('retry-after', QUEUE_RETRY_S)
   if (code === 'unauthorized') void reply.header('www-authenticate', 'Bearer')
   // Otherwise the connection stays open until all of a body has come that nobody reads.
   if (hasLongBody(request)) void reply.header('connection', 'close')

@@ -49,9 +49,16 @@ type HostConfig = Pick<GatewayConfig, 'httpHost' | 'httpAllowedHosts'>
  * sends it. The port is looked at once the server listens: before, nobody can connect.
  */
 export function checkSender(request: FastifyRequest, config: HostConfig, address: AddressInfo | string | null): void {
+  const hosts = request.raw.rawHeaders.filter((name, index) => index % 2 === 0 && name.toLowerCase() === 'host')
+  if (hosts.length > 1) {
+    throw new GatewayError('request_invalid', 'This request has more than one Host header. Send it with one.')
+  }
   const header = request.headers.host?.toLowerCase() ?? ''
+  // As requests to a proxy have it; it counts more than the header.
+  const target = /^[a-z]+:\/\/([^/?#]*)/i.exec(request.raw.url ?? '')?.[1]?.toLowerCase()
   const port = typeof address === 'object' && address !== null ? String(address.port) : undefined
-  if (!isOurs(header, port, config, request.socket.localAddress)) {
+  const names = target === undefined ? [header] : [header, target]
+  if (!names.every((name) => isOurs(name, port, config, request.socket.localAddress))) {
     const advice = 'Use an address that it listens on, or add the name to HTTP_ALLOWED_HOSTS.'
     throw new GatewayError('host_unknown', `This gateway does not answer for the host of this request. ${advice}`)
   }
@@ -158,7 +165,7 @@ export function addGuards(app: App, { config, authenticator, open, limits }: Gua
   app.addHook('onRequest', async (request, reply) => {
     checkSender(request, config, app.server.address())
     open.admit(request, reply)
-    await limitRate(request, reply)
+    if (!request.routeOptions.config.isUnlimited) await limitRate(request, reply)
     // An unknown route has nothing to protect, and no scope.
     if (request.is404 || request.routeOptions.config.scope === 'public') return
     const caller = await authenticator.admit(request)

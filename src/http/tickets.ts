@@ -69,7 +69,12 @@ export const ticketSchema = z.object({
   url: z.string().describe('The path with the ticket, for an EventSource.'),
 })
 
+/** Contract: called before the event streams are registered. */
 export function registerTicketRoute(app: App, tickets: Tickets): void {
+  const streams: RegExp[] = []
+  app.addHook('onRoute', ({ url, config }) => {
+    if (config?.isStream) streams.push(new RegExp(`^${url.replaceAll(/:\w+/g, '[^/]+')}$`))
+  })
   app.route({
     method: 'POST',
     url: '/tickets',
@@ -83,6 +88,10 @@ export function registerTicketRoute(app: App, tickets: Tickets): void {
     handler: async (request, reply) => {
       const { path } = request.body
       const hash = presentedHash(request)
+      if (!streams.some((stream) => stream.test(path))) {
+        const message = `${path} is no event stream. A ticket opens those that a command names as its stream_url.`
+        throw new GatewayError('request_invalid', message)
+      }
       if (hash === undefined) throw new GatewayError('unauthorized', 'A ticket is made with a token.')
       const { ticket, expiresAt } = tickets.issue(hash, path)
       return reply

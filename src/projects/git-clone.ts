@@ -62,7 +62,10 @@ export async function checkGitSource(
   places: Pick<GatewayConfig, 'projectRoots' | 'home'>,
 ): Promise<GitSource> {
   if (ref !== undefined && !isRefName(ref)) {
-    throw new GatewayError('request_invalid', `${JSON.stringify(ref.slice(0, 100))} is no name of a branch or a tag.`)
+    throw new GatewayError(
+      'request_invalid',
+      `${JSON.stringify(ref.slice(0, 100))} is no name of a branch or a tag. Leave ref out for the usual branch.`,
+    )
   }
   const problem = problemOfUrl(url)
   if (problem !== undefined) throw new GatewayError('request_invalid', `The repository cannot be taken: ${problem}.`)
@@ -94,7 +97,10 @@ export async function cloneInto(
   if (outcome.ok) return
   // The operator's own settings of git may have put a password into the URL.
   const problem = outcome.problem.replaceAll(/\/\/[^/@\s]*@/g, '//')
-  throw new GatewayError('request_invalid', `The repository could not be cloned: git ${problem}`)
+  const message = `The repository could not be cloned: git ${problem}`
+  if (signal?.aborted) throw new GatewayError('request_invalid', message)
+  const advice = 'Check the URL and the ref, and that the user who runs the gateway may read it.'
+  throw new GatewayError('request_invalid', `${message.replace(/\.$/, '')}. ${advice}`)
 }
 
 function problemOfUrl(url: string): string | undefined {

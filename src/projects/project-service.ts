@@ -302,7 +302,7 @@ function checkName(name: string | undefined): string | undefined {
 
 function known(id: string, project: ProjectRecord | undefined): ProjectRecord {
   if (project) return project
-  const message = `There is no project ${JSON.stringify(id.slice(0, 100))}. "aetheel projects list" shows them.`
+  const message = `There is no project ${JSON.stringify(id.slice(0, 100))}. GET /projects, or "aetheel projects list", shows them.`
   throw new GatewayError('not_found', message)
 }
 

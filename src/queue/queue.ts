@@ -283,7 +283,10 @@ export class Queue {
     const seq = found && (await tables.conversations.nextSeq(found.conversationId, at))
     const message = await tables.inbox.get(id)
     if (message && seq !== undefined) return { message, seq }
-    throw new GatewayError('not_found', `There is no message ${id}. "aetheel queue list" shows those there are.`)
+    throw new GatewayError(
+      'not_found',
+      `There is no message ${id}. GET /queue, or "aetheel queue list", shows those there are.`,
+    )
   }
 
   async #reply(
@@ -354,7 +357,10 @@ function fullProblem(waiting: number): string {
 }
 
 function notWaiting(id: string, state: string): GatewayError {
-  return new GatewayError('request_invalid', `${id} cannot be tried again: ${state}, not failed.`)
+  return new GatewayError(
+    'conflict',
+    `${id} cannot be tried again: ${state}, not failed. Wait for its end, or send it as a new one.`,
+  )
 }
 
 /** A text as the store gives it back: it has no place for NUL, nor for half a character. */

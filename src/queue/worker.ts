@@ -106,6 +106,11 @@ export class Worker {
     return { messageId: work.message.id, backend, durationMs: this.options.now() - startedAt }
   }
 
+  /** Ends the turn of a message, if it is ours. Somebody else has put on record that it shall end. */
+  endMessage(messageId: string): void {
+    for (const turn of this.#turns.values()) if (turn.work.message.id === messageId) this.#end(turn, 'cancelled')
+  }
+
   /** What is worked on, by conversation. */
   active(): string[] {
     return [...this.#turns.keys()]

@@ -7,10 +7,12 @@ export interface Engine {
   dialect: Dialect
   /** Whether several gateways may write at once, so that rows must be locked one by one. */
   locksRows: boolean
-  /** Tells the other gateways on this database, when the transaction commits, that there is work. */
-  announce(db: Kysely<Schema>): Promise<void>
-  /** Calls back when another gateway announced work. Contract: a lost connection is taken up again. */
-  listen(onWork: () => void): Promise<() => Promise<void>>
+  /** Tells the other gateways on this database, when the transaction commits, that there is work, or that the work on a
+   *  message shall end. */
+  announce(db: Kysely<Schema>, cancelledId?: string): Promise<void>
+  /** Calls back when a gateway announced something. Contract: a lost connection is taken up again; what was announced
+   *  meanwhile is not told. */
+  listen(onNews: (cancelledId?: string) => void): Promise<() => Promise<void>>
 }
 
 /** Which of what is due may be taken. */

@@ -298,6 +298,7 @@ export class Inbox {
   /** Asks whoever works on it to stop; they see it when they renew. */
   async requestCancel(messageId: string): Promise<void> {
     await this.db.updateTable('jobs').set({ is_cancelled: 1 }).where('message_id', '=', messageId).execute()
+    await this.engine.announce(this.db, messageId)
   }
 
   /** Ends the leases of a gateway that is known to be dead. How many there were. */

@@ -48,10 +48,10 @@ export async function openPostgres(url: string, log: Log): Promise<Engine> {
     name: 'postgres',
     dialect: new SharedDialect({ pool }),
     locksRows: true,
-    announce: async (db) => {
-      await sql`select pg_notify(${CHANNEL}, '')`.execute(db)
+    announce: async (db, cancelledId = '') => {
+      await sql`select pg_notify(${CHANNEL}, ${cancelledId})`.execute(db)
     },
-    listen: async (onWork) => {
+    listen: async (onNews) => {
       let isClosed = false
       let client: import('pg').Client | undefined
       let timer: NodeJS.Timeout | undefined
@@ -71,7 +71,7 @@ export async function openPostgres(url: string, log: Log): Promise<Engine> {
           log.warn('store.connection-lost', { error: error.message })
           again()
         })
-        candidate.on('notification', onWork)
+        candidate.on('notification', ({ payload }) => onNews(payload || undefined))
         try {
           await candidate.connect()
           await candidate.query(`listen ${CHANNEL}`)

@@ -299,7 +299,7 @@ export class Runs {
     const rows = await this.db
       .with('sized', () => sized)
       .with('summed', (db) =>
-        db.selectFrom('sized').select(['seq', 'size', sql<number>`sum(size) over (order by seq)`.as('total')]),
+        db.selectFrom('sized').select(['seq', 'size', sql<number | string>`sum(size) over (order by seq)`.as('total')]),
       )
       .selectFrom('summed')
       .innerJoin('events', 'events.seq', 'summed.seq')

@@ -48,7 +48,7 @@ export interface Store extends Tables {
   engine: Engine['name']
   /** Contract: `work` uses the tables it is given and no others; SQLite has one connection, which it holds. */
   transaction<T>(work: (tables: Tables) => Promise<T>): Promise<T>
-  /** Calls back when another gateway on the same database has left work. */
+  /** Calls back when a gateway on the same database has left work, or asks for an end. */
   listen: Engine['listen']
   close(): Promise<void>
 }

@@ -137,6 +137,13 @@ describe('the limits', () => {
     expect(statuses).toEqual([401, 401, 401, 429, 200, 200, 429])
   })
 
+  it('do not hold for /ready, so that strangers shut no balancer out', async () => {
+    const { app } = await createStage({ limits: { strangerRequestsPerMinute: 1 } })
+    const statuses: number[] = []
+    for (const url of ['/docs', '/docs', '/ready', '/ready']) statuses.push((await app.inject(url)).statusCode)
+    expect(statuses).toEqual([200, 429, 200, 200])
+  })
+
   it('say when to come back', async () => {
     const { app } = await createStage({ limits: { strangerRequestsPerMinute: 1 } })
     await app.inject('/docs')
@@ -181,6 +188,39 @@ describe('a long body', () => {
       }),
     )
     expect(answers).toEqual(['HTTP/1.1 413 Payload Too Large', 'HTTP/1.1 401 Unauthorized'])
+  })
+})
+
+describe('a request to two hosts', () => {
+  it.each([
+    ['by two headers', 'GET /ready HTTP/1.1\r\nhost: localhost:PORT\r\nHost: evil.example', 400],
+    ['by its target', 'GET http://evil.example/ready HTTP/1.1\r\nhost: localhost:PORT', 421],
+    ['by a target of ours', 'GET http://localhost:PORT/ready HTTP/1.1\r\nhost: localhost:PORT', 200],
+  ])('%s gets %s', async (_, head, status) => {
+    const port = await listen(await createStage())
+    const socket = connect(port, '127.0.0.1')
+    socket.write(`${head.replaceAll('PORT', String(port))}\r\nconnection: close\r\n\r\n`)
+    expect((await text(socket)).split(' ')[1]).toBe(String(status))
+  })
+})
+
+describe('a body', () => {
+  it('may be left out where none is needed, and must be JSON where there is one', async () => {
+    const { app, tokenWith } = await createStage()
+    const ask = async (type: string, payload: string) => {
+      const headers = { ...bearer(await tokenWith('admin')), 'content-type': type }
+      const { statusCode, body } = await app.inject({ method: 'POST', url: '/tickets', headers, payload })
+      return [statusCode, (JSON.parse(body) as { error: { message: string } }).error.message]
+    }
+    expect([
+      await ask('application/json', ''),
+      await ask('application/json', '{"path"'),
+      await ask('text/csv', 'a,b'),
+    ]).toEqual([
+      [400, expect.stringMatching(/^The request is not right\. body: /)],
+      [400, 'The body is not valid JSON. Check quotes, commas and line ends.'],
+      [415, 'The body must be JSON. Send it with "content-type: application/json".'],
+    ])
   })
 })
 

@@ -17,7 +17,7 @@ describe('startHttpServer', () => {
     const response = await fetch(`${url}/tickets`, {
       method: 'POST',
       headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ path: '/x' }),
+      body: JSON.stringify({ path: '/projects/x/streams/y' }),
     })
     expect([newTokenFile, statSync(file).mode & 0o777, response.status]).toEqual([file, 0o600, 201])
   })

@@ -6,6 +6,8 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { gitRunner } from '../../src/projects/git-clone.js'
 import { createDirectory, createRepository, gitEnvironment, NOW, problemOf, setup } from './stage.js'
 
+const ADVICE = 'Check the URL and the ref, and that the user who runs the gateway may read it.'
+
 describe('a project from git', () => {
   it('has the files of the repository, and its name', async () => {
     const { projects, root, second } = await setup()
@@ -91,7 +93,7 @@ describe('a project from git', () => {
     expect([
       await problemOf(projects.create({ id: 'x', git: { url: `https://127.0.0.1:${port}/x` } })),
       readdirSync(root),
-    ]).toEqual(['request_invalid: The repository could not be cloned: git did not finish within 200 ms', []])
+    ]).toEqual([`request_invalid: The repository could not be cloned: git did not finish within 200 ms. ${ADVICE}`, []])
   })
 
   it('asks nobody for a password, and repeats none that the operator has', async () => {
@@ -108,7 +110,7 @@ describe('a project from git', () => {
     writeFileSync(join(directory, 'gitconfig'), `[url "ext::touch ${mark} "]\n\tinsteadOf = https://git.example/\n`)
     const problem = await problemOf(projects.create({ id: 'x', git: { url: 'https://git.example/x' } }))
     expect([problem, existsSync(mark), readdirSync(root)]).toEqual([
-      "request_invalid: The repository could not be cloned: git ended with exit code 128: fatal: transport 'ext' not allowed",
+      `request_invalid: The repository could not be cloned: git ended with exit code 128: fatal: transport 'ext' not allowed. ${ADVICE}`,
       false,
       [],
     ])
@@ -182,7 +184,10 @@ describe('where a repository may come from', () => {
     async (ref) => {
       const { runs, projects } = await watched()
       const problem = await problemOf(projects.create({ id: 'x', git: { url: 'https://git.example/x', ref } }))
-      expect([problem, runs]).toEqual([`request_invalid: ${JSON.stringify(ref)} is no name of a branch or a tag.`, []])
+      expect([problem, runs]).toEqual([
+        `request_invalid: ${JSON.stringify(ref)} is no name of a branch or a tag. Leave ref out for the usual branch.`,
+        [],
+      ])
     },
   )
 

@@ -329,7 +329,7 @@ describe('update', () => {
 
   it('knows no project that is not there', async () => {
     const { projects } = await setup()
-    const problem = 'not_found: There is no project "nope". "aetheel projects list" shows them.'
+    const problem = 'not_found: There is no project "nope". GET /projects, or "aetheel projects list", shows them.'
     expect([
       await problemOf(projects.get('nope')),
       await problemOf(projects.update('nope', {})),

@@ -616,7 +616,7 @@ describeEngines('the queue', (engine) => {
       const onItsWay = await queue.retry(reply?.id ?? '').catch((error: unknown) => error)
       const missing = await queue.retry('none').catch((error: unknown) => error)
       const refused = (reason: string) =>
-        expect.objectContaining({ code: 'request_invalid', message: expect.stringContaining(reason) })
+        expect.objectContaining({ code: 'conflict', message: expect.stringContaining(reason) })
       expect([whileOpen, afterwards, onItsWay, missing]).toEqual([
         refused('it is open'),
         refused('it is answered'),
@@ -632,7 +632,7 @@ describeEngines('the queue', (engine) => {
       const outcomes = await Promise.allSettled([queue.retry(messageId), other.retry(messageId)])
       const problems = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason as unknown] : []))
       expect([problems, (await store.inbox.listOpen(9)).map(({ id }) => id)]).toEqual([
-        [expect.objectContaining({ code: 'request_invalid' })],
+        [expect.objectContaining({ code: 'conflict' })],
         [messageId],
       ])
     })

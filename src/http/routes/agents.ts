@@ -1,7 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
 import type { AgentBackend, AgentCapabilities, BackendName } from '../../backends/types.js'
 import { GatewayError } from '../../errors.js'
+import { withinTime } from '../../within-time.js'
 import type { App, ServiceDependencies } from '../dependencies.js'
 import { backendOf, providerOf } from '../provider-names.js'
 import { noteOf } from './changes.js'
@@ -41,7 +41,7 @@ export const agentSchema = z.object({
 })
 
 const defaultSchema = z.object({
-  agent_provider: providerSchema.describe('The agent of new projects, until the gateway starts again.'),
+  agent_provider: providerSchema.describe('The agent of new projects of this gateway, until it starts again.'),
 })
 
 const PROBE_TIMEOUT_MS = 5_000
@@ -68,15 +68,9 @@ class AgentProbes {
 }
 
 async function probeInTime(backend: AgentBackend): Promise<Probe> {
-  const timeLimit = new AbortController()
-  const late = sleep(PROBE_TIMEOUT_MS, undefined, { signal: timeLimit.signal }).catch(() => undefined)
-  try {
-    const probe = await Promise.race([backend.probe(), late])
-    if (!probe) return { version: null, problems: ['Its command line did not tell its version in time.'] }
-    return { version: probe.version ?? null, problems: probe.problems }
-  } finally {
-    timeLimit.abort()
-  }
+  const probe = await withinTime(backend.probe(), PROBE_TIMEOUT_MS)
+  if (!probe) return { version: null, problems: ['Its command line did not tell its version in time.'] }
+  return { version: probe.version ?? null, problems: probe.problems }
 }
 
 export function registerAgentRoutes(app: App, dependencies: ServiceDependencies): void {
@@ -124,7 +118,8 @@ export function registerAgentRoutes(app: App, dependencies: ServiceDependencies)
     config: { scope: 'admin' },
     schema: {
       summary: 'Choose the agent of new projects, until the gateway starts again',
-      description: 'CODE_AGENT_DEFAULT chooses it for good.',
+      description:
+        'For this gateway alone; CODE_AGENT_DEFAULT chooses it for good, and for each gateway on a database.',
       tags: ['agents'],
       body: z.strictObject({ agent_provider: givenProviderSchema }),
       response: { 200: defaultSchema },

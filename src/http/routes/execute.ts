@@ -17,7 +17,7 @@ import { submitCommand } from './submit-command.js'
 // Of any agent: what one takes for a session of its own is judged by its backend.
 const sessionIdSchema = z
   .string()
-  .regex(/^[A-Za-z0-9][\w.:-]{0,127}$/, 'invalid session_id: letters, digits and . _ : - alone')
+  .regex(/^[A-Za-z0-9][\w.:-]{0,127}$/, 'invalid session_id: take the one of an earlier command, or leave it out')
 
 export const streamIdSchema = z
   .string()

@@ -1,7 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
 import { GatewayError } from '../../errors.js'
 import type { Store } from '../../store/store.js'
+import { withinTime } from '../../within-time.js'
 import type { App, ServiceDependencies } from '../dependencies.js'
 import { PROVIDER_NAMES, providerOf } from '../provider-names.js'
 
@@ -28,6 +28,9 @@ const STORE_TIMEOUT_MS = 2_000
 
 export function registerHealthRoutes(app: App, { gateway, metrics }: ServiceDependencies): void {
   const { agents, store } = gateway
+  const countInTime = (): Promise<QueueCounts | undefined> =>
+    withinTime(countQueue(store), STORE_TIMEOUT_MS).catch(() => undefined)
+  let looking: Promise<boolean> | undefined
 
   app.route({
     method: 'GET',
@@ -40,7 +43,7 @@ export function registerHealthRoutes(app: App, { gateway, metrics }: ServiceDepe
     },
     handler: async (_, reply) => {
       const startedAt = performance.now()
-      const [queue, available] = await Promise.all([inTime(countQueue(store)), agents.availableAgents()])
+      const [queue, available] = await Promise.all([countInTime(), agents.availableAgents()])
       const names = available.map((backend) => backend.name())
       const status = !queue ? 'unhealthy' : names.length === 0 ? 'degraded' : 'healthy'
       return reply.code(queue ? 200 : 503).send({
@@ -61,14 +64,21 @@ export function registerHealthRoutes(app: App, { gateway, metrics }: ServiceDepe
   app.route({
     method: 'GET',
     url: '/ready',
-    config: { scope: 'public' },
+    config: { scope: 'public', isUnlimited: true },
     schema: {
       summary: 'Whether the gateway takes commands',
       tags: ['operation'],
       response: { 200: z.object({ status: z.literal('ready') }) },
     },
     handler: async () => {
-      if (await inTime(store.ledger.gateways())) return { status: 'ready' as const }
+      // One look at a time, for all who ask: nothing else limits how many do.
+      looking ??= withinTime(store.ledger.gateways(), STORE_TIMEOUT_MS)
+        .then((found) => found !== undefined)
+        .catch(() => false)
+        .finally(() => {
+          looking = undefined
+        })
+      if (await looking) return { status: 'ready' as const }
       throw new GatewayError('store_unavailable', 'The database does not answer. Try again later.')
     },
   })
@@ -94,15 +104,4 @@ interface QueueCounts {
 async function countQueue(store: Store): Promise<QueueCounts> {
   const { queued, ready, active, failed } = await store.inbox.countByState()
   return { counts: { waiting: queued + ready, active, failed }, endedAt: performance.now() }
-}
-
-/** What a database answered, or undefined when it failed or took too long. */
-async function inTime<T>(answer: Promise<T>): Promise<T | undefined> {
-  const timeLimit = new AbortController()
-  const late = sleep(STORE_TIMEOUT_MS, undefined, { signal: timeLimit.signal }).catch(() => undefined)
-  try {
-    return await Promise.race([answer.catch(() => undefined), late])
-  } finally {
-    timeLimit.abort()
-  }
 }

@@ -36,10 +36,18 @@ export const givenProviderSchema = z
 
 export const modelSchema = z
   .string()
-  .regex(/^[A-Za-z0-9][\w.:/@[\]-]{0,199}$/, 'invalid model: letters, digits and . _ : / @ - alone')
+  .regex(
+    /^[A-Za-z0-9][\w.:/@[\]-]{0,199}$/,
+    'invalid model: a letter or a digit, then letters, digits and . _ : / @ [ ] - alone',
+  )
 
 // The first character keeps it from being read as an option.
-const toolSchema = z.string().regex(/^[A-Za-z_*][^\p{Cc}]{0,199}$/u, 'invalid tool: it begins with a letter')
+const toolSchema = z
+  .string()
+  .regex(
+    /^[A-Za-z_*][^\p{Cc}]{0,199}$/u,
+    'invalid tool: a letter, _ or * first, and no line ends or other control characters',
+  )
 
 export const toolsSchema = z
   .array(toolSchema)

@@ -1,5 +1,29 @@
-import { expect, it } from 'vitest'
+import { expect, it, onTestFinished } from 'vitest'
+import { createDatabase, postgresUrl } from '../../postgres.js'
 import { commandIn, openStage, steps, until } from './stage.js'
+
+it('ends a command also when the request says that it is JSON, and has no body', async () => {
+  const { ask } = await openStage()
+  const { body } = await ask('POST', '/projects/site/shell', { command: ['sleep', '1000'] })
+  await commandIn(ask, body.command_id, 'running')
+  const url = `/projects/site/commands/${body.command_id}/cancel`
+  const cancelled = await ask('POST', url, undefined, { 'content-type': 'application/json' })
+  expect([cancelled.status, cancelled.body.outcome]).toEqual([200, 'stopped'])
+})
+
+it.skipIf(postgresUrl() === undefined)('ends a command that another gateway works on, at once', async () => {
+  const database = await createDatabase()
+  onTestFinished(() => database.drop())
+  // So long a lease is not renewed, and the cancel not seen by that, before the test is over.
+  const settings = { databaseUrl: database.url, leaseMs: 600_000 }
+  const first = await openStage(settings)
+  const { body } = await first.ask('POST', '/projects/site/shell', { command: ['sleep', '1000'] })
+  await commandIn(first.ask, body.command_id, 'running')
+  const { ask } = await openStage(settings)
+  const cancelled = await ask('POST', `/projects/site/commands/${body.command_id}/cancel`)
+  const { state } = await commandIn(ask, body.command_id, 'cancelled')
+  expect([cancelled.body.outcome, state, first.alive()]).toEqual(['asked', 'cancelled', []])
+})
 
 it('lists the commands of a project page by page, newest first', async () => {
   const { ask } = await openStage()

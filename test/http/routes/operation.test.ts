@@ -44,6 +44,17 @@ it('tells its health by agents, store and queue', async () => {
   })
 })
 
+it('tells within seconds that its database hangs', async () => {
+  const { ask, gateway } = await openStage()
+  await ask('GET', '/health')
+  const hanging = (): Promise<never> => new Promise(() => {})
+  gateway.store.tokens.find = hanging
+  gateway.store.inbox.countByState = hanging
+  const startedAt = performance.now()
+  const { status, body } = await ask('GET', '/health')
+  expect([status, body, performance.now() - startedAt < 9_000]).toMatchObject([503, { status: 'unhealthy' }, true])
+})
+
 it('tells that its database is away, to whom it knew before', async () => {
   const { ask, askWith, gateway } = await openStage()
   await ask('GET', '/health')
