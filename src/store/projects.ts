@@ -114,11 +114,16 @@ export class Projects {
     return rows.map(toProject)
   }
 
-  /** Lets go of the sessions of its conversations, but for those that have chosen an agent of their own. */
+  /** Lets go of the sessions of its conversations, but for those that have chosen an agent of their own. A command has
+   *  that of the project, and keeps it as long as it waits. */
   async clearSessions(id: string, now: number): Promise<void> {
-    const conversations = this.#conversationsOf(id)
-      .where('conversations.backend', 'is', null)
-      .where('parent.backend', 'is', null)
+    const waiting = this.db.selectFrom('jobs').select('conversation_id')
+    const conversations = this.#conversationsOf(id).where((is) =>
+      is.or([
+        is.and([is('conversations.backend', 'is', null), is('parent.backend', 'is', null)]),
+        is.and([is('conversations.channel', '=', 'http'), is('conversations.id', 'not in', waiting)]),
+      ]),
+    )
     await this.db
       .updateTable('sessions')
       .set({ session_id: null, reset_at: now })

@@ -122,8 +122,9 @@ it.each([
 })
 
 it('switches the agent of a project, which begins a new session', async () => {
-  const { ask } = await openStage()
+  const { ask, gateway } = await openStage()
   const { body } = await ask('POST', '/projects/shop/execute', { prompt: 'one' })
+  const { conversationId = '' } = (await gateway.store.inbox.get(body.command_id)) ?? {}
   const inShop: typeof ask = (method, url) => ask(method, url.replace('site', 'shop'))
   const { session_id: sessionId } = await commandIn(inShop, body.command_id, 'answered')
   const changed = await ask('PATCH', '/projects/shop', { agent_provider: 'codex', timeout: 60 })
@@ -136,6 +137,7 @@ it('switches the agent of a project, which begins a new session', async () => {
     null,
   ])
   expect([inOld.status, inOld.body.error.code]).toEqual([404, 'not_found'])
+  expect(await gateway.store.sessions.get(conversationId)).toBeUndefined()
 })
 
 it('takes both names of Claude, and answers with one', async () => {
