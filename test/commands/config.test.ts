@@ -87,6 +87,7 @@ logLevel              default                          -
 databaseUrl           environment (DATABASE_URL)       "postgres://ada:***@db/aetheel"
 maxConcurrentQueries  default                          5
 maxQueueDepth         default                          100
+maxWaitingCommands    default                          100
 replyExpiryMs         default                          900000
 sessionIdleMs         default                          604800000
 leaseMs               default                          30000

@@ -33,7 +33,7 @@ describe.concurrent('commands that look and change', () => {
       {
         exitCode: 1,
         stdout: '',
-        stderr: 'There is no message 12345678. "aetheel queue list" shows those there are.\n',
+        stderr: 'There is no message 12345678. GET /queue, or "aetheel queue list", shows those there are.\n',
       },
       'There are no sessions.\n',
     ])

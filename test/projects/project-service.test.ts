@@ -344,7 +344,7 @@ describeEngines('a switch of agents', ({ createStore }) => {
     await projects.create({ id: 'web', template: { name: 'empty' } })
     await projects.create({ id: 'api', template: { name: 'empty' } })
     const enter = async (address: string, more: { projectId?: string; parent?: string } = {}) => {
-      await store.conversations.enter({ channel: 'http', address, ...more }, address, NOW)
+      await store.conversations.enter({ channel: 'discord', address, ...more }, address, NOW)
       await store.sessions.set({ conversationId: address, backend: 'codex', sessionId: address, directory: '/' }, NOW)
     }
     await enter('given', { projectId: 'web' })
