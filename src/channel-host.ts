@@ -1,17 +1,20 @@
 // What the gateway does for a channel: the same for each of them.
 
 import { randomUUID } from 'node:crypto'
-import type { Acceptance, ChannelHost, ChannelMessage, Place } from './channels/types.js'
+import type { Acceptance, ChannelHost, ChannelMessage, MessageOptions, Place } from './channels/types.js'
 import { COMMANDS } from './conversation/command-descriptions.js'
 import type { GatewayConfig } from './config.js'
 import { askedText, type ConversationCommands, isCommand } from './conversation/conversation-commands.js'
-import { saveIncomingFiles } from './media/inbox-files.js'
+import { type SavedFiles, saveIncomingFiles } from './media/inbox-files.js'
+import { locateOutgoingFile, openOutgoing, type SendingRules } from './media/outgoing-files.js'
 import type { Admit, Queue } from './queue/queue.js'
+import { chooseDirectory } from './runtime/agent-choice.js'
 import type { HookManager } from './runtime/hook-manager.js'
+import type { Delivery } from './store/outbox.js'
 import type { Store } from './store/store.js'
 
 interface HostDependencies {
-  config: Pick<GatewayConfig, 'workingDir' | 'attachmentMaxMb' | 'attachmentTypes'>
+  config: Pick<GatewayConfig, 'home' | 'workingDir' | 'inbound' | 'attachmentMaxMb' | 'attachmentTypes' | 'mediaRoots'>
   store: Store
   queue: Queue
   commands: ConversationCommands
@@ -20,6 +23,8 @@ interface HostDependencies {
   onTaken(acceptance: Acceptance): void
   /** There may be work or a reply. */
   wake(): void
+  /** A reply did not reach its person after all. */
+  onUndelivered(delivery: Delivery): void
   now: () => number
 }
 
@@ -32,10 +37,10 @@ export interface GatewayHost extends ChannelHost {
 }
 
 export function channelHost(channel: string, dependencies: HostDependencies): GatewayHost {
-  const { config, store, queue, commands, hooks, onTaken, wake, now } = dependencies
+  const { config, store, queue, commands, hooks, onTaken, wake, onUndelivered, now } = dependencies
 
   /** Saves the files of a message where its agent works, and names them in its text. */
-  const withFiles = async (message: ChannelMessage): Promise<{ text: string; notes: string[] }> => {
+  const withFiles = async (message: ChannelMessage): Promise<Omit<SavedFiles, 'lines'> & { text: string }> => {
     const { files = [], platformId } = message
     const text = askedText(message.text)
     if (files.length === 0) return { text, notes: [] }
@@ -43,14 +48,14 @@ export function channelHost(channel: string, dependencies: HostDependencies): Ga
     const tooLate = new Error(`it took longer than ${FETCH_TIMEOUT_MS / 1000} s`)
     const timer = setTimeout(() => late.abort(tooLate), FETCH_TIMEOUT_MS)
     try {
-      const { lines, notes } = await saveIncomingFiles(files, {
+      const { lines, ...saved } = await saveIncomingFiles(files, {
         directory: await directoryOf(message),
         messageId: platformId,
         maxBytes: config.attachmentMaxMb * 1024 * 1024,
         types: config.attachmentTypes,
         signal: late.signal,
       })
-      return { text: [text, ...lines].filter((part) => part !== '').join('\n'), notes }
+      return { text: [text, ...lines].filter((part) => part !== '').join('\n'), ...saved }
     } finally {
       clearTimeout(timer)
     }
@@ -60,23 +65,32 @@ export function channelHost(channel: string, dependencies: HostDependencies): Ga
     const { id } = await store.conversations.enter({ ...place, channel }, randomUUID(), now())
     const projectId = (await store.conversations.get(id))?.projectId
     const project = projectId === undefined ? undefined : await store.projects.get(projectId)
-    return project?.directory ?? config.workingDir
+    return chooseDirectory(channel, project, config)
   }
+
+  const sendingRules = (): SendingRules => ({ roots: config.mediaRoots, denied: [config.home] })
 
   return {
     onMessage: async (message, admit) => {
-      const { files: _, ...rest } = message
+      const { files: _, options, ...rest } = message
       // What came before need not be fetched again.
       const isKnown = message.files && (await store.inbox.findByPlatformId(channel, message.platformId)) !== undefined
-      const { text, notes } = isKnown ? { text: message.text, notes: [] } : await withFiles(message)
+      const { text, notes, first } = isKnown
+        ? { text: message.text, notes: [], first: undefined }
+        : await withFiles(message)
       // Of a message that was only a file there is nothing left.
       const objection = text === '' && notes.length > 0 ? notes.join('\n') : undefined
-      const acceptance = await queue.accept({ ...rest, text, channel }, { objection, admit })
+      const acceptance = await queue.accept(
+        { ...rest, ...(options && { options: withMedia(options, first) }), text, channel },
+        { objection, admit },
+      )
       onTaken(acceptance)
       const { status, messageId, conversationId } = acceptance
       if (status !== 'duplicate') hooks.fire('message-received', { messageId, conversationId, channel, status })
       return acceptance.status === 'accepted' ? { ...acceptance, notes } : acceptance
     },
+
+    isKnown: async (platformId) => (await store.inbox.findByPlatformId(channel, platformId)) !== undefined,
 
     onEdit: async (message) => {
       if (!(await store.inbox.findByPlatformId(channel, message.platformId))) return 'unknown'
@@ -109,9 +123,30 @@ export function channelHost(channel: string, dependencies: HostDependencies): Ga
       return answer
     },
 
+    say: async (place, text, author, key) => {
+      await queue.say({ ...place, channel }, text, author, key)
+      wake()
+    },
+
+    openFile: (file, maxBytes, signal) => openOutgoing(file, sendingRules(), maxBytes, signal),
+    locateFile: (file) => locateOutgoingFile(file, sendingRules()),
+
+    onUndelivered: async (id, problem) => {
+      const delivery = await queue.failDelivery(id, problem)
+      if (delivery) onUndelivered(delivery)
+    },
+
     claim: (name) => store.channelValues.claim(channel, name, now()),
+    isClaimed: (name) => store.channelValues.isClaimed(channel, name),
     recall: (name) => store.channelValues.get(channel, name),
     remember: (name, value) => store.channelValues.set(channel, name, value),
     addresses: (since) => store.conversations.addresses(channel, since),
   }
+}
+
+/** For command templates, which only some channels have. */
+function withMedia(options: MessageOptions, file: SavedFiles['first']): MessageOptions {
+  const { variables } = options
+  if (!variables || !file) return options
+  return { ...options, variables: { ...variables, MediaPath: file.path, MediaType: file.type } }
 }

@@ -11,9 +11,17 @@ const MAX_PROBLEMS = 100
 const MAX_QUOTE_CHARACTERS = 80
 
 /** `placeOf` says in which file or variable a path stands. */
-export function describeProblems(schema: z.ZodType, issues: Issue[], placeOf: (path: Path) => string): string[] {
+export function describeProblems(
+  schema: z.ZodType,
+  issues: Issue[],
+  placeOf: (path: Path) => string,
+  /** What took the place of a key that is no more. */
+  replacedBy: (path: Path) => string | undefined,
+): string[] {
   const single = issues.flatMap((issue) => separate(issue))
-  const shown = single.slice(0, MAX_PROBLEMS).map((issue) => `${placeOf(issue.path)}: ${describe(issue, schema)}`)
+  const shown = single
+    .slice(0, MAX_PROBLEMS)
+    .map((issue) => `${placeOf(issue.path)}: ${describe(issue, schema, replacedBy)}`)
   const more = single.length - shown.length
   return [...new Set(shown), ...(more > 0 ? [`… and ${more} more problems`] : [])]
 }
@@ -74,8 +82,10 @@ function separate(issue: Issue, parent: Path = []): Issue[] {
   return [{ ...issue, path }]
 }
 
-function describe(issue: Issue, schema: z.ZodType): string {
+function describe(issue: Issue, schema: z.ZodType, replacedBy: (path: Path) => string | undefined): string {
   if (issue.code !== 'unrecognized_keys') return issue.message
+  const replaced = replacedBy(issue.path)
+  if (replaced !== undefined) return replaced
   const known = keysAt(schema, issue.path.slice(0, -1))
   const meant = nearestKey(String(issue.path.at(-1)), known)
   return meant === undefined ? `unknown key. Known: ${known.join(', ')}` : `unknown key; did you mean "${meant}"?`

@@ -1,8 +1,10 @@
 import { isIP } from 'node:net'
 import { z } from 'zod'
 import { DEFAULT_IDLE_TIMEOUT_MS } from './backends/cli-backend.js'
-import { BACKEND_NAMES } from './backends/types.js'
+import { heartbeatSchema } from './config-heartbeat.js'
+import { inboundSchema } from './config-inbound.js'
 import { quote } from './config-problems.js'
+import { backend, directories, list, phoneNumber, provider, splitList, text, whole } from './config-values.js'
 import { LOG_LEVELS } from './log.js'
 
 export const DEFAULT_MAX_TURNS = 25
@@ -25,23 +27,6 @@ const DEFAULT_ATTACHMENT_TYPES = [
   ...['application/zip', 'application/x-zip', 'application/x-zip-compressed'],
   ...['application/gzip', 'application/x-gzip'],
 ]
-
-const text = () => z.string().min(1)
-const backend = () =>
-  z.enum(BACKEND_NAMES, {
-    error: ({ input }) =>
-      typeof input === 'string' ? `Unknown backend ${quote(input)}. Known: ${BACKEND_NAMES.join(', ')}` : undefined,
-  })
-/** As the HTTP API calls them, too. */
-const provider = () =>
-  z
-    .preprocess((name) => (name === 'claudecode' ? 'claude' : name), backend())
-    .meta({
-      type: 'string',
-      enum: ['claudecode', ...BACKEND_NAMES],
-    })
-const list = () =>
-  z.union([z.array(z.string()), z.string().transform(splitList)], { error: 'must be a list of texts, or one text' })
 
 /** What Discord calls an id. As a number it has more digits than JSON5 keeps. */
 export const snowflake = () =>
@@ -73,11 +58,6 @@ const mimeType = () =>
     })
     .toLowerCase()
 
-const directories = () =>
-  z.union([z.array(text()).min(1), z.string().transform(splitList).pipe(z.array(text()).min(1))], {
-    error: 'must be a list of directories',
-  })
-
 const allowedHost = () =>
   z
     .string()
@@ -85,16 +65,6 @@ const allowedHost = () =>
       error: ({ input }) => `${quote(input)} is no host, such as gateway.example or gateway.example:8443`,
     })
     .toLowerCase()
-
-/** One sentence for all bounds: a value that breaks two of them is one problem. */
-function whole(minimum: number, maximum?: number) {
-  const range = maximum === undefined ? `, ${minimum} or more` : ` from ${minimum} to ${maximum}`
-  const options = { error: `must be a whole number${range}` }
-  return z
-    .int(options)
-    .min(minimum, options)
-    .max(maximum ?? Number.MAX_SAFE_INTEGER, options)
-}
 
 export const maxTurnsSchema = whole(1)
 
@@ -264,6 +234,12 @@ export const settingsSchema = z.strictObject({
     })
     .prefault(DEFAULT_ATTACHMENT_TYPES)
     .describe('The kinds of files that are taken with a message, as image/png or image/*. Empty: none.'),
+  mediaRoots: z
+    .union([z.array(text()), z.string().transform(splitList).pipe(z.array(text()))], {
+      error: 'must be a list of directories',
+    })
+    .prefault([])
+    .describe('Further directories whose files an agent may send, beside the one it works in.'),
   codeAgentDefault: provider().exactOptional().describe('The agent of new projects. Left out, that of agentBackend.'),
   projectRoots: directories()
     .exactOptional()
@@ -285,6 +261,35 @@ export const settingsSchema = z.strictObject({
     })
     .prefault([])
     .describe('Further names under which the HTTP API is reached, as behind a proxy: host or host:port.'),
+  publicUrl: text()
+    .refine(isPublicUrl, {
+      error: 'must be a URL such as https://gateway.example, without user, query and fragment',
+    })
+    .transform((url) => url.replace(/\/+$/, ''))
+    .exactOptional()
+    .describe('Where Twilio reaches this gateway. Left out, WhatsApp is asked for messages again and again.'),
+  twilioAccountSid: text()
+    .regex(/^AC[0-9a-f]{32}$/i, { error: 'must be the Account SID of Twilio: AC and 32 hexadecimal digits' })
+    .exactOptional()
+    .describe('The Account SID of Twilio, from its console. Left out, no WhatsApp.'),
+  twilioAuthToken: text().exactOptional().describe('The Auth Token of that account. Webhooks are checked with it.'),
+  twilioApiKey: text().exactOptional().describe('An API key (SK…) to be used for requests in place of the Auth Token.'),
+  twilioApiSecret: text().exactOptional().describe('The secret of that API key.'),
+  twilioWhatsappFrom: phoneNumber()
+    .exactOptional()
+    .describe('The WhatsApp number of the gateway at Twilio, as whatsapp:+14155238886 or +14155238886.'),
+  twilioApiUrl: text()
+    .refine(isPublicUrl, { error: 'must be a URL such as https://api.twilio.com, without user, query and fragment' })
+    .transform((url) => url.replace(/\/+$/, ''))
+    .prefault('https://api.twilio.com')
+    .describe('Where the API of Twilio is reached, for a proxy.'),
+  whatsappPollSeconds: whole(5, 3600)
+    .default(5)
+    .describe('How often Twilio is asked for new messages where there is no publicUrl, in seconds.'),
+  inbound: inboundSchema.exactOptional().describe('How WhatsApp messages are answered.'),
+  heartbeat: heartbeatSchema
+    .exactOptional()
+    .describe('When the agent looks by itself whether there is something to do. Left out, never.'),
 })
 
 export type HookConfig = z.output<typeof hookSchema>
@@ -293,9 +298,9 @@ export type SettingName = keyof Settings
 
 export const SETTING_NAMES = Object.keys(settingsSchema.shape).filter((key): key is SettingName => key !== '$schema')
 
-/** The settings that the environment may hold, and how their text is read. Hooks and projects stand in the file only. */
+/** The settings that the environment may hold, and how their text is read. Those with parts stand in the file only. */
 export const VARIABLES: Record<
-  Exclude<SettingName, 'hooks' | 'projects'>,
+  Exclude<SettingName, 'hooks' | 'projects' | 'inbound' | 'heartbeat'>,
   { name: string; read: (text: string) => unknown }
 > = {
   agentBackend: { name: 'AGENT_BACKEND', read: asText },
@@ -328,6 +333,7 @@ export const VARIABLES: Record<
   discordApiUrl: { name: 'DISCORD_API_URL', read: asText },
   attachmentMaxMb: { name: 'ATTACHMENT_MAX_MB', read: asNumber },
   attachmentTypes: { name: 'ATTACHMENT_TYPES', read: splitList },
+  mediaRoots: { name: 'MEDIA_ROOTS', read: splitList },
   codeAgentDefault: { name: 'CODE_AGENT_DEFAULT', read: asText },
   projectRoots: { name: 'PROJECT_ROOTS', read: splitList },
   templateDir: { name: 'TEMPLATE_DIR', read: asText },
@@ -335,6 +341,14 @@ export const VARIABLES: Record<
   httpHost: { name: 'HTTP_HOST', read: asText },
   httpPort: { name: 'HTTP_PORT', read: asNumber },
   httpAllowedHosts: { name: 'HTTP_ALLOWED_HOSTS', read: splitList },
+  publicUrl: { name: 'PUBLIC_URL', read: asText },
+  twilioAccountSid: { name: 'TWILIO_ACCOUNT_SID', read: asText },
+  twilioAuthToken: { name: 'TWILIO_AUTH_TOKEN', read: asText },
+  twilioApiKey: { name: 'TWILIO_API_KEY', read: asText },
+  twilioApiSecret: { name: 'TWILIO_API_SECRET', read: asText },
+  twilioWhatsappFrom: { name: 'TWILIO_WHATSAPP_FROM', read: asText },
+  twilioApiUrl: { name: 'TWILIO_API_URL', read: asText },
+  whatsappPollSeconds: { name: 'WHATSAPP_POLL_SECONDS', read: asNumber },
 }
 
 /** The JSON Schema of the configuration file, as `aetheel.schema.json` holds it. */
@@ -360,14 +374,6 @@ function asBoolean(text: string): boolean | string {
   return /^(false|0|no)$/i.test(text) ? false : text
 }
 
-/** At commas, but not at those inside a rule such as `Bash(git log,git show)`. */
-function splitList(text: string): string[] {
-  return text
-    .split(/,(?![^(]*\))/)
-    .map((item) => item.trim())
-    .filter((item) => item !== '')
-}
-
 function problemOfToken(token: string): string | undefined {
   if (/^Bot\s/i.test(token)) return 'must be the token alone, without "Bot " before it'
   if (/\s/.test(token)) return 'must not have spaces or line breaks in it: copy the token alone'
@@ -377,6 +383,10 @@ function problemOfToken(token: string): string | undefined {
 function isPostgresUrl(url: string): boolean {
   // A URL may leave out the host for the local socket, which `URL` refuses when there is a user.
   return /^postgres(ql)?:\/\/./i.test(url) && URL.canParse(url.replace('@/', '@localhost/'))
+}
+
+function isPublicUrl(url: string): boolean {
+  return /^https?:\/\/[^/?#@\s]+(\/[^?#\s]*)?$/i.test(url) && URL.canParse(url)
 }
 
 function isHostName(host: string): boolean {

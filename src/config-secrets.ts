@@ -6,9 +6,12 @@ export const MASK = '***'
 export function secretsOfConfig({
   databaseUrl,
   discordBotToken,
+  twilioAuthToken,
+  twilioApiSecret,
   hooks,
-}: Pick<GatewayConfig, 'databaseUrl' | 'discordBotToken' | 'hooks'>): string[] {
-  return [databaseUrl, discordBotToken, ...hooks.map(({ url }) => url)].filter((secret) => secret !== undefined)
+}: Pick<GatewayConfig, 'databaseUrl' | 'discordBotToken' | 'twilioAuthToken' | 'twilioApiSecret' | 'hooks'>): string[] {
+  const own = [databaseUrl, discordBotToken, twilioAuthToken, twilioApiSecret]
+  return [...own, ...hooks.map(({ url }) => url)].filter((secret) => secret !== undefined)
 }
 
 /** Up to the last `@`: a password whose reserved characters are not escaped has one itself, and is still a password. */

@@ -2,6 +2,8 @@ import { homedir } from 'node:os'
 import { dirname, join, resolve, sep } from 'node:path'
 import type { BackendAdapterConfig, BackendName } from './backends/types.js'
 import { fileExists, readConfigFile } from './config-file.js'
+import { heartbeatOf, problemsAcross, warningsAcross } from './config-checks.js'
+import { type InboundConfig, type ReplyConfig, replacedKey } from './config-inbound.js'
 import { describeProblems, dotted, quote, sentenceOf } from './config-problems.js'
 import {
   DEFAULT_MAX_TURNS,
@@ -69,6 +71,8 @@ export interface GatewayConfig {
   attachmentMaxMb: number
   /** MIME types in lower case, or `image/*`. */
   attachmentTypes: string[]
+  /** Absolute. From these an agent may send files, beside the directory it works in. */
+  mediaRoots: string[]
   /** Absolute; at least one. Projects that the HTTP API or the command line makes are inside of them, new ones in the first. */
   projectRoots: string[]
   /** The operator's own templates. */
@@ -79,6 +83,19 @@ export interface GatewayConfig {
   httpPort: number
   /** Beside those that need no mention: `host` or `host:port`, in lower case. */
   httpAllowedHosts: string[]
+  /** Where platforms reach us; without a slash at the end. */
+  publicUrl?: string
+  /** Left out, WhatsApp is not served. With it come `twilioWhatsappFrom` and either the auth token or key and secret. */
+  twilioAccountSid?: string
+  twilioAuthToken?: string
+  twilioApiKey?: string
+  twilioApiSecret?: string
+  /** As +14155238886. */
+  twilioWhatsappFrom?: string
+  twilioApiUrl: string
+  whatsappPollSeconds: number
+  inbound?: InboundConfig
+  heartbeat?: NonNullable<ReturnType<typeof heartbeatOf>>
   /** The data directory, as an absolute path. It need not exist yet. */
   home: string
   /** The file that was read, as an absolute path. */
@@ -132,6 +149,7 @@ export function loadConfig(env: NodeJS.ProcessEnv = operatorEnvironment(), file?
 export function loadConfigWithSources(
   env: NodeJS.ProcessEnv,
   file?: string,
+  now: number = Date.now(),
 ): { config: GatewayConfig; sourceOf: (name: SettingName) => SettingSource } {
   const configFile = file === undefined ? undefined : resolve(file)
   const fromFile = configFile === undefined ? {} : readConfigFile(configFile)
@@ -149,17 +167,24 @@ export function loadConfigWithSources(
 
   const parsed = settingsSchema.safeParse(given, { error: sentenceOf })
   if (!parsed.success) {
-    const problems = describeProblems(settingsSchema, parsed.error.issues, placeOf)
+    const problems = describeProblems(settingsSchema, parsed.error.issues, placeOf, replacedKey)
     throw new GatewayError('config_invalid', problems.join('\n'))
   }
-  const { $schema: _, ...settings } = parsed.data
+  const { $schema: _schema, ...settings } = parsed.data
+  const problems = problemsAcross(settings)
+  if (problems.length > 0) {
+    const sentences = problems.map(({ path, message }) => `${placeOf(path)}: ${message}`)
+    throw new GatewayError('config_invalid', sentences.join('\n'))
+  }
+  warnings.push(...warningsAcross(settings, now).map(({ path, message }) => `${placeOf(path)}: ${message}.`))
+  const { heartbeat: _heartbeat, ...rest } = settings
   // Each stands in for the other.
   const agentBackend = settings.agentBackend ?? settings.codeAgentDefault ?? 'claude'
   const chosen = { agentBackend, codeAgentDefault: settings.codeAgentDefault ?? agentBackend }
   const sourceOf = (name: SettingName): SettingSource =>
     !(name in given) ? 'default' : name in fromEnvironment ? 'environment' : 'file'
   const config = {
-    ...settings,
+    ...rest,
     ...chosen,
     ...resolvePaths({ ...settings, ...chosen }, env, (name) =>
       configFile && sourceOf(name) === 'file' ? dirname(configFile) : '.',
@@ -178,30 +203,54 @@ function resolvePaths(
   baseOf: (name: SettingName) => string,
 ): Pick<
   GatewayConfig,
-  'backendCliPath' | 'workingDir' | 'promptDir' | 'hooks' | 'projects' | 'projectRoots' | 'templateDir'
+  | 'backendCliPath'
+  | 'workingDir'
+  | 'promptDir'
+  | 'hooks'
+  | 'projects'
+  | 'mediaRoots'
+  | 'projectRoots'
+  | 'templateDir'
+  | 'inbound'
+  | 'heartbeat'
 > {
   const pathOf = (name: SettingName, path: string): string => resolve(baseOf(name), expandHome(path, env))
   // A name without a slash is looked up in PATH.
   const executableOf = (name: SettingName, command: string): string =>
     command.includes(sep) ? pathOf(name, command) : command
+  const commandOf = (name: SettingName, [executable = '', ...elements]: string[]): string[] => [
+    executableOf(name, executable),
+    ...elements,
+  ]
+  const heartbeat = heartbeatOf(settings)
+  const resolveReply = ({ cwd, command, transcribeAudio, ...reply }: ReplyConfig): ReplyConfig => ({
+    ...reply,
+    ...(cwd !== undefined && { cwd: pathOf('inbound', cwd) }),
+    ...(command && { command: commandOf('inbound', command) }),
+    ...(transcribeAudio && {
+      transcribeAudio: { ...transcribeAudio, command: commandOf('inbound', transcribeAudio.command) },
+    }),
+  })
   return {
     backendCliPath: executableOf('backendCliPath', settings.backendCliPath ?? settings.agentBackend),
     workingDir: pathOf('workingDir', settings.workingDir ?? '.'),
     promptDir: pathOf('promptDir', settings.promptDir ?? join(dataDirectory(env), 'prompt')),
-    hooks: settings.hooks.map((hook) => {
-      const [executable, ...rest] = hook.command ?? []
-      return executable === undefined ? hook : { ...hook, command: [executableOf('hooks', executable), ...rest] }
-    }),
+    hooks: settings.hooks.map((hook) => (hook.command ? { ...hook, command: commandOf('hooks', hook.command) } : hook)),
     projects: Object.entries(settings.projects).map(([id, project]) => ({
       id,
       ...project,
       directory: pathOf('projects', project.directory),
     })),
+    mediaRoots: settings.mediaRoots.map((root) => pathOf('mediaRoots', root)),
     // Beside the data, not in it: who works in a project and looks around upwards must not come upon keys.
     projectRoots: (settings.projectRoots ?? [join(dirname(dataDirectory(env)), 'aetheel-projects')]).map((root) =>
       pathOf('projectRoots', root),
     ),
     ...(settings.templateDir !== undefined && { templateDir: pathOf('templateDir', settings.templateDir) }),
+    ...(heartbeat && {
+      heartbeat: { ...heartbeat, ...(heartbeat.probe && { probe: commandOf('heartbeat', heartbeat.probe) }) },
+    }),
+    ...(settings.inbound && { inbound: { reply: resolveReply(settings.inbound.reply) } }),
   }
 }
 

@@ -19,6 +19,7 @@ export const ERROR_CODES = {
   too_large: { status: 413 },
   too_many: { status: 429 },
   unauthorized: { status: 401 },
+  undeliverable: { status: 502 },
   unsupported_media: { status: 415 },
 } as const satisfies Record<string, { status: number }>
 

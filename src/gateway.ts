@@ -4,17 +4,22 @@ import { randomUUID } from 'node:crypto'
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { isDeepStrictEqual } from 'node:util'
 import { Archive } from './archive/archive.js'
 import { BackendRegistry, createBackend } from './backends/registry.js'
 import { BACKEND_NAMES, type BackendName } from './backends/types.js'
 import { channelHost, type GatewayHost } from './channel-host.js'
 import type { Acceptance, Channel } from './channels/types.js'
 import { backendConfig, type GatewayConfig } from './config.js'
+import { applyConfig, type ConfigChange } from './config-reload.js'
+import type { ReplyConfig } from './config-inbound.js'
+import { secretsOfConfig } from './config-secrets.js'
 import { CredentialStore } from './credentials/credential-store.js'
 import { KeyRing } from './credentials/key-ring.js'
 import { createScrubber, type Scrubber } from './credentials/scrubber.js'
 import { ConversationCommands } from './conversation/conversation-commands.js'
 import { GatewayError, messageOf } from './errors.js'
+import { isDirectory } from './is-directory.js'
 import type { Log } from './log.js'
 import { createMetrics, type Metrics, storeOperation } from './metrics.js'
 import { makePrivateDirectory } from './private-directory.js'
@@ -31,8 +36,10 @@ import { AgentRuntime } from './runtime/agent-runtime.js'
 import { CommandRuntime } from './runtime/command-runtime.js'
 import { HookManager } from './runtime/hook-manager.js'
 import { SessionManager } from './runtime/session-manager.js'
+import { Scheduler } from './schedule/scheduler.js'
 import type { Message } from './store/inbox.js'
 import type { GatewayRecord } from './store/ledger.js'
+import type { Delivery } from './store/outbox.js'
 import { openStore, type Store } from './store/store.js'
 import { StreamHub } from './streams/stream-hub.js'
 import { planInRoots } from './project-plans.js'
@@ -73,6 +80,11 @@ export interface GatewayParts {
 }
 
 export interface Gateway extends GatewayParts {
+  /** Heartbeats and cron jobs. */
+  scheduler: Scheduler
+  /** Goes on with another configuration, as far as that can be done; turns that run go on as they began. Contract: the
+   *  object it was started with is changed. */
+  reconfigure(next: GatewayConfig): Promise<ConfigChange>
   /** Drains, gives back what is not finished, ends everything it started. */
   stop(): Promise<void>
 }
@@ -119,7 +131,7 @@ async function compose(
     beforeWork,
   }: GatewayDependencies,
   onClose: (closer: () => Promise<void>) => void,
-): Promise<GatewayParts> {
+): Promise<Omit<Gateway, 'stop'>> {
   const now = Date.now
   const newId = randomUUID
   const id = newId()
@@ -168,7 +180,8 @@ async function compose(
   }
   const queue = new Queue(store, { ...config, gatewayId: id, now, newId, onDropped })
   const sessions = new SessionManager(store.sessions, { idleMs: config.sessionIdleMs, now })
-  const { agentEnvPass: passVariables, workingDir } = config
+  const { agentEnvPass: passVariables } = config
+  const workingDir = (): string => config.workingDir
   const hooks = new HookManager(config.hooks, { log, environment, passVariables, workingDir, now, owner })
   onClose(async () => {
     await Promise.race([hooks.drained(), sleep(drainMs(), undefined, { ref: false })])
@@ -181,23 +194,26 @@ async function compose(
   const assembler = new SystemPromptAssembler()
   const agents = new BackendRegistry(now)
   const runtimes = new Map<BackendName, AgentRuntime>()
-  for (const name of BACKEND_NAMES) {
-    const backend = createBackend(name, backendConfig(config, name), {
-      environment,
-      passVariables,
-      log,
-      owner,
-      scrubber,
-    })
-    agents.register(backend)
-    runtimes.set(name, new AgentRuntime(config, backend, sessions, markdown, assembler, hooks, scrubber))
+  const openAgents = (): void => {
+    const dependencies = { environment, passVariables, log, owner, scrubber }
+    for (const name of BACKEND_NAMES) {
+      const backend = createBackend(name, backendConfig(config, name), dependencies)
+      agents.register(backend)
+      runtimes.set(name, new AgentRuntime(config, backend, sessions, markdown, assembler, hooks, scrubber))
+    }
   }
+  openAgents()
   // Channels have theirs from the configuration.
   agents.setDefault(config.codeAgentDefault)
   const commandRuntime = new CommandRuntime({ environment, passVariables, now, owner, scrubber })
 
   for (const channel of channels) onClose(() => channel.close())
   const only = address === undefined ? {} : { address }
+  const tellUndelivered = ({ id: replyId, conversationId, channel, problem }: Delivery): void => {
+    log.error('reply.undelivered', { replyId, conversationId, channel, problem })
+    hooks.fire('error', { replyId, conversationId, channel, reason: 'undelivered', message: problem })
+    archive.update({ id: conversationId })
+  }
   const sender = new Sender({
     ...only,
     gatewayId: id,
@@ -206,11 +222,7 @@ async function compose(
     onSent: ({ id: replyId, conversationId, channel, messageId }) => {
       hooks.fire('reply-sent', { replyId, conversationId, channel, messageId })
     },
-    onUndelivered: ({ id: replyId, conversationId, channel, problem }) => {
-      log.error('reply.undelivered', { replyId, conversationId, channel, problem })
-      hooks.fire('error', { replyId, conversationId, channel, reason: 'undelivered', message: problem })
-      archive.update({ id: conversationId })
-    },
+    onUndelivered: tellUndelivered,
     onStep,
     scrub,
     log,
@@ -246,8 +258,11 @@ async function compose(
     onEvents: ({ conversation, message }, runId, events) => {
       streams.push(message.id, runId, events)
       const channel = channels.find(({ name }) => name === conversation.channel)
+      // Whether it has anything to tell is known at its end.
+      if (message.kind === 'heartbeat') return
       for (const { seq, event } of events) {
-        channel?.show?.({ address: conversation.address, messageId: message.id, runId, seq, event })
+        const { id: messageId, platformId } = message
+        channel?.show?.({ address: conversation.address, messageId, platformId, runId, seq, event })
       }
     },
     onStep,
@@ -289,7 +304,7 @@ async function compose(
     archive.update({ id: conversationId })
   }
   const hostOf = (channel: string): GatewayHost =>
-    channelHost(channel, { config, store, queue, commands, hooks, onTaken, wake, now })
+    channelHost(channel, { config, store, queue, commands, hooks, onTaken, wake, onUndelivered: tellUndelivered, now })
 
   const parts: GatewayParts = {
     id,
@@ -317,10 +332,36 @@ async function compose(
     onClose(() => channel.stop())
     await channel.start(hostOf(channel.name))
   }
+  const scheduler = new Scheduler({
+    config,
+    channels: channels.map(({ name }) => name),
+    hostOf,
+    store,
+    markdown,
+    commands: commandRuntime,
+    log,
+    now,
+  })
+  onClose(() => scheduler.stop())
+  // Who serves one conversation leaves the rest to a gateway that stays.
+  if (address === undefined) scheduler.start()
   wake()
   log.info('gateway.started', { id, store: store.engine, channels: channels.map(({ name }) => name) })
   onClose(async () => log.info('gateway.stopping', { id }))
-  return parts
+  return {
+    ...parts,
+    scheduler,
+    reconfigure: async (next) => {
+      scrubber.add(secretsOfConfig(next))
+      // First: this alone can fail, and then nothing has changed.
+      if (!isDeepStrictEqual(config.projects, next.projects)) await keepProjects(next, store, now())
+      const { changed, waiting } = applyConfig(config, next)
+      if (changed.includes('hooks')) hooks.replace(config.hooks)
+      if (changed.includes('codeAgentDefault')) agents.setDefault(config.codeAgentDefault)
+      if (changed.length > 0) openAgents()
+      return { changed, waiting }
+    },
+  }
 }
 
 /** The configuration file says which of its projects there are. */
@@ -358,21 +399,50 @@ async function keepHouse(self: GatewayRecord, store: Store, log: Log, now: () =>
 }
 
 /**
- * Looks whether the chosen agent is there and has a directory to work in, before anything else.
+ * Looks whether the chosen agents are there and have a directory to work in, before anything else.
  *
  * Contract: throws `backend_missing` with the agent's name and path, or `config_invalid`.
  */
 export async function requireBackend(config: GatewayConfig, environment: NodeJS.ProcessEnv, log: Log): Promise<void> {
-  const name = config.agentBackend
-  const backend = createBackend(name, backendConfig(config, name), { environment, log })
   if (!isDirectory(config.workingDir)) {
     const advice = 'Make it, or set WORKING_DIR to another.'
     throw new GatewayError('config_invalid', `The working directory ${config.workingDir} does not exist. ${advice}`)
   }
-  if (await backend.validate()) return
-  const [problem = ''] = (await backend.probe()).problems
-  log.error('backend.missing', { backend: name, path: config.backendCliPath })
-  throw new GatewayError('backend_missing', `The agent ${name} cannot be used. ${problem}`)
+  const { cwd } = replyOf(config) ?? {}
+  if (cwd !== undefined && !isDirectory(cwd)) {
+    const advice = 'Make it, or set inbound.reply.cwd to another.'
+    throw new GatewayError(
+      'config_invalid',
+      `The directory ${cwd} for messages from WhatsApp does not exist. ${advice}`,
+    )
+  }
+  for (const { name, executable } of neededAgents(config)) {
+    const command = { ...(executable !== undefined && { executable }) }
+    const backend = createBackend(name, backendConfig(config, name), { environment, log })
+    if (await backend.validate(command)) continue
+    const [problem = ''] = (await backend.probe(command)).problems
+    log.error('backend.missing', { backend: name, path: executable ?? config.backendCliPath })
+    throw new GatewayError('backend_missing', `The agent ${name} cannot be used. ${problem}`)
+  }
+}
+
+/** How messages from WhatsApp are answered, where it is served. */
+function replyOf({ twilioAccountSid, inbound }: GatewayConfig): ReplyConfig | undefined {
+  return twilioAccountSid === undefined ? undefined : inbound?.reply
+}
+
+function neededAgents(config: GatewayConfig): NeededAgent[] {
+  const { agent, command } = replyOf(config) ?? {}
+  const [executable] = command ?? []
+  return [
+    { name: config.agentBackend },
+    ...(agent ? [{ name: agent.kind, ...(executable !== undefined && { executable }) }] : []),
+  ]
+}
+
+interface NeededAgent {
+  name: BackendName
+  executable?: string
 }
 
 async function cancelMessage(
@@ -388,10 +458,6 @@ async function cancelMessage(
   if (outcome !== 'active') return outcome
   await store.inbox.requestCancel(messageId)
   return 'asked'
-}
-
-function isDirectory(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
 }
 
 function isOpenToOthers(path: string): boolean {

@@ -8,6 +8,7 @@ import { agentsTable, doctorReport, probeAll } from './commands/agents.js'
 import { rebuildArchive } from './commands/archive.js'
 import { ask } from './commands/ask.js'
 import { chat } from './commands/chat.js'
+import { cronAdd, cronList, cronRemove, cronRun } from './commands/cron.js'
 import { configCheck, configShow } from './commands/config.js'
 import {
   credentialsList,
@@ -19,6 +20,7 @@ import {
 import { demo } from './commands/demo.js'
 import { discordReport } from './commands/discord-doctor.js'
 import { sendEvent } from './commands/event.js'
+import { heartbeatReport, heartbeatRun } from './commands/heartbeat.js'
 import { withControl } from './commands/operate.js'
 import {
   type ProjectFlags,
@@ -31,10 +33,12 @@ import {
 import { queueDrop, queueList, queueRetry } from './commands/queue.js'
 import { runsList, runsShow } from './commands/runs.js'
 import { search } from './commands/search.js'
+import { send } from './commands/send.js'
 import { sessionsList, sessionsReset } from './commands/sessions.js'
 import { PERMISSIONS_NOTE, PLAIN_HTTP_NOTE, start } from './commands/start.js'
 import { terminalSafe } from './commands/terminal-safe.js'
 import { type TokenDependencies, tokensCreate, tokensList, tokensRevoke, tokensRotate } from './commands/tokens.js'
+import { whatsAppReport } from './commands/whatsapp-doctor.js'
 import { CredentialStore } from './credentials/credential-store.js'
 import { KeyRing } from './credentials/key-ring.js'
 import { createScrubber } from './credentials/scrubber.js'
@@ -64,6 +68,15 @@ interface AskFlags {
 interface ListFlags {
   limit: number
   json?: true
+}
+
+interface CronFlags {
+  to: string
+  prompt?: string
+  zone?: string
+  project?: string
+  session?: 'own' | 'shared'
+  catchUp?: 'once' | 'skip'
 }
 
 interface SearchFlags extends ListFlags {
@@ -190,6 +203,75 @@ program
   .action(async (prompt: string | undefined, flags: { kind: (typeof EVENT_KINDS)[number] }) => {
     console.log(await sendEvent(readConfig().home, flags.kind, prompt ?? (await text(process.stdin))))
   })
+
+program
+  .command('send')
+  .description('Say something to somebody by the running gateway.')
+  .argument('[text]', 'what to say; read from stdin when left out')
+  .requiredOption('-t, --to <target>', 'whatsapp:+4915112345678, discord:<channel id> or terminal:<conversation>')
+  .action(async (words: string | undefined, flags: { to: string }) => {
+    console.log(await send(readConfig().home, flags.to, words ?? (await text(process.stdin))))
+  })
+
+const heartbeat = program.command('heartbeat').description('Whether the agent looks by itself if there is work.')
+heartbeat
+  .command('status', { isDefault: true })
+  .description('Show when it looked last and looks next, why not, and what that took today.')
+  .option('--json', 'print JSON')
+  .action((flags: { json?: true }) =>
+    look((store, config) => heartbeatReport(store, config, { isJson: flags.json === true, now: Date.now() })),
+  )
+heartbeat
+  .command('run')
+  .description('Let it look now.')
+  .option('-f, --force', 'whatever speaks against it')
+  .action(async (flags: { force?: true }) => {
+    console.log(await heartbeatRun(readConfig().home, flags.force === true))
+  })
+
+const cron = program.command('cron').description('What the gateway does at certain times.')
+listOptions(cron.command('list', { isDefault: true }))
+  .description('List the jobs.')
+  .action((flags: ListFlags) => look((store) => cronList(store, { ...listed(flags), now: Date.now() })))
+cron
+  .command('add')
+  .description('Add a job: a prompt for the agent, or a command after "--".')
+  .argument('<name>', 'to know it by')
+  .argument('<schedule>', 'as "0 9 * * MON-FRI": minute, hour, day of the month, month, day of the week')
+  .argument('[command...]', 'an executable and its arguments')
+  .requiredOption('-t, --to <target>', 'who is told: whatsapp:+4915112345678, discord:<channel id>, terminal:<name>')
+  .option('--prompt <text>', 'what the agent is asked')
+  .option('--zone <name>', "the time zone, as Europe/Berlin; left out, the machine's")
+  .option('-p, --project <id>', 'where it is done')
+  .addOption(new Option('--session <which>', "a session of its own, or the conversation's").choices(['own', 'shared']))
+  .addOption(new Option('--catch-up <rule>', 'what becomes of a time that was missed').choices(['once', 'skip']))
+  .action((name: string, schedule: string, command: string[], flags: CronFlags) =>
+    operate((control) =>
+      cronAdd(control, {
+        name,
+        schedule,
+        to: flags.to,
+        ...(flags.prompt !== undefined && { prompt: flags.prompt }),
+        ...(command.length > 0 && { command }),
+        ...(flags.zone !== undefined && { timeZone: flags.zone }),
+        ...(flags.project !== undefined && { projectId: flags.project }),
+        ...(flags.session !== undefined && { session: flags.session }),
+        ...(flags.catchUp !== undefined && { catchUp: flags.catchUp }),
+      }),
+    ),
+  )
+cron
+  .command('run')
+  .description('Do a job now.')
+  .argument('<job>', 'its name, or the beginning of its id')
+  .action(async (job: string) => {
+    console.log(await cronRun(readConfig().home, job))
+  })
+cron
+  .command('rm')
+  .description('Remove a job.')
+  .argument('<job>', 'its name, or the beginning of its id')
+  .action((job: string) => operate((control) => cronRemove(control, job)))
 
 const queue = program.command('queue').description('Messages that wait or failed, and replies that were not delivered.')
 listOptions(queue.command('list', { isDefault: true }))
@@ -380,7 +462,7 @@ program
 
 program
   .command('doctor')
-  .description('Check every agent and Discord, and say what to fix and how.')
+  .description('Check every agent, Discord and WhatsApp, and say what to fix and how.')
   .action(async () => {
     const config = readConfig()
     const agents = await probeAll(BACKEND_NAMES.map((name) => openBackend(config, name)))
@@ -388,9 +470,9 @@ program
     console.log(`! ${PERMISSIONS_NOTE}`)
     if (config.httpEnabled && !isLoopback(config.httpHost)) console.log(`! ${PLAIN_HTTP_NOTE}`)
     console.log(report)
-    const discord = await discordReport(config)
-    console.log(discord.text)
-    endWith(isHealthy && discord.isHealthy ? 0 : 1)
+    const channels = [await discordReport(config), await whatsAppReport(config, { environment, log: openLog(config) })]
+    for (const { text } of channels) console.log(text)
+    endWith(isHealthy && channels.every((channel) => channel.isHealthy) ? 0 : 1)
   })
 
 const configuration = program.command('config').description('The configuration: what is wrong with it, and what holds.')

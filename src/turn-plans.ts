@@ -1,15 +1,21 @@
-// What is run for a message: a turn of an agent, or a command.
+// What is run for a message: a turn of an agent, a command, or nothing but a text.
 
+import { randomUUID } from 'node:crypto'
 import { type BackendRegistry, resolveBackendName } from './backends/registry.js'
-import type { BackendName, SecretFile } from './backends/types.js'
-import type { Channel } from './channels/types.js'
+import type { AgentEvent, AgentResult, BackendName, SecretFile } from './backends/types.js'
+import type { Channel, Reply } from './channels/types.js'
+import type { ReplyConfig } from './config-inbound.js'
 import type { GatewayConfig } from './config.js'
 import type { CredentialStore } from './credentials/credential-store.js'
 import { GatewayError } from './errors.js'
 import type { Work } from './queue/queue.js'
 import type { TurnPlan } from './queue/worker.js'
-import { chooseAgent } from './runtime/agent-choice.js'
-import type { AgentRuntime, TurnListener } from './runtime/agent-runtime.js'
+import { expandText } from './relay/command-template.js'
+import { composeReply } from './relay/compose-reply.js'
+import { finishReply } from './relay/finish-reply.js'
+import { readMessage } from './relay/reply-prompt.js'
+import { chooseAgent, chooseDirectory, replyConfigOf } from './runtime/agent-choice.js'
+import type { AgentRuntime, GatewayEvent, TurnListener } from './runtime/agent-runtime.js'
 import { commandRunner, type CommandRuntime } from './runtime/command-runtime.js'
 import { limitTime, limitTurn } from './runtime/turn-limits.js'
 import type { Project } from './store/projects.js'
@@ -22,6 +28,7 @@ export function planTurn(
   runtimes: ReadonlyMap<BackendName, AgentRuntime>,
   channels: Channel[],
   credentials: CredentialStore,
+  newId: () => string = randomUUID,
 ): TurnPlan {
   const { conversation, message, project, wasInterrupted } = work
   const { projectId } = conversation
@@ -29,6 +36,8 @@ export function planTurn(
     throw new GatewayError('not_found', `The project ${projectId} of this conversation is not known.`)
   }
   const { options = {} } = message
+  const reply = replyConfigOf(conversation.channel, config)
+  if (reply?.mode === 'text' && message.kind === 'message') return planText(work, reply, config)
   const { backend: name, model: chosen } = chooseAgent(conversation, project, config)
   const model = options.model ?? chosen
   const backend = resolveBackendName(name)
@@ -36,9 +45,10 @@ export function planTurn(
   const agent = agents.get(backend)
   if (!runtime || !agent) throw new GatewayError('backend_unknown', `The agent ${backend} is not there.`)
   const capabilities = agent.capabilities()
-  const limits = limitTurn(options, project, config, capabilities)
+  const usual = reply ? { ...config, queryTimeoutMs: reply.timeoutSeconds * 1000 } : config
+  const limits = limitTurn(options, project, usual, capabilities)
   const isUnrestricted = !limits.allowedTools && config.allowedTools.length > 0 && !capabilities.supportsToolControl
-  const directory = project?.directory ?? config.workingDir
+  const directory = chooseDirectory(conversation.channel, project, config)
   const canSendFiles = channels.some(({ name: channel, takesFiles }) => channel === conversation.channel && takesFiles)
   return {
     backend,
@@ -58,6 +68,8 @@ export function planTurn(
           ...(model !== undefined && { model }),
           workingDir: directory,
           canSendFiles,
+          ...(options.session && { session: options.session }),
+          ...(reply && relayed(work, reply, { backend, canSendFiles, newId })),
           ...limits,
           ...(options.metadata && { metadata: options.metadata }),
           ...(project?.maxTurns !== undefined && { maxTurns: project.maxTurns }),
@@ -65,6 +77,47 @@ export function planTurn(
         signal,
         isUnrestricted ? withNotice(listener, UNRESTRICTED) : listener,
       ),
+    ...(reply && { finish: (answer: Reply) => finishReply(answer, reply) }),
+  }
+}
+
+/** What `inbound.reply` says about a turn. */
+function relayed(
+  { message: { text, kind, options } }: Work,
+  reply: ReplyConfig,
+  turn: { backend: BackendName; canSendFiles: boolean; newId: () => string },
+): Pick<GatewayEvent, 'session' | 'sessionIdleMs' | 'compose'> {
+  const { idleMinutes, heartbeatIdleMinutes = idleMinutes } = reply.session ?? {}
+  const minutes = kind === 'heartbeat' ? heartbeatIdleMinutes : idleMinutes
+  const message = readMessage(text, options?.variables)
+  // Nobody would know the id of a session to continue.
+  const isPlain = turn.backend === reply.agent?.kind && reply.agent.format === 'text'
+  return {
+    ...(isPlain && { session: 'own' }),
+    ...(minutes !== undefined && { sessionIdleMs: minutes * 60_000 }),
+    compose: (sessionId) => composeReply(reply, message, { ...turn, sessionId }),
+  }
+}
+
+/** A fixed answer, for which no agent is asked. */
+function planText({ message, claimedAt }: Work, reply: ReplyConfig, { workingDir }: GatewayConfig): TurnPlan {
+  const { body, variables } = readMessage(message.text, message.options?.variables)
+  const text = expandText(reply.text ?? '', { ...variables, Body: body, BodyStripped: body, IsNewSession: 'true' })
+  return {
+    backend: 'text',
+    directory: workingDir,
+    // The text may repeat what the person wrote: nobody gets a file by that.
+    canSendFiles: false,
+    run: async (_runId, _signal, { onEvent }) => {
+      const result: AgentResult = { isError: false, finalOutput: text, durationMs: 0 }
+      const events: AgentEvent[] = [
+        { type: 'output', content: text, stream: 'stdout', timestamp: claimedAt },
+        { type: 'complete', result, timestamp: claimedAt },
+      ]
+      events.forEach(onEvent)
+      return { result, notes: [] }
+    },
+    finish: (answer) => finishReply(answer, reply),
   }
 }
 
@@ -89,14 +142,18 @@ export function planCommand(
   runtime: CommandRuntime,
   credentials: CredentialStore,
 ): TurnPlan {
-  if (!project) {
-    throw new GatewayError('not_found', `The project ${conversation.projectId} of this command is not known.`)
+  const { projectId } = conversation
+  // What the operator has scheduled may belong to no project.
+  if (!project && (message.kind !== 'cron' || projectId !== undefined)) {
+    throw new GatewayError('not_found', `The project ${projectId} of this command is not known.`)
   }
   if (wasInterrupted) {
-    const advice = 'Look what is done already, then send it as a new command.'
+    const { job } = message.options ?? {}
+    const again = job === undefined ? 'send it as a new command' : `do it again with: aetheel cron run ${job}`
+    const advice = `Look what is done already, then ${again}.`
     throw new GatewayError('request_invalid', `The gateway ended while the command ran, so it was cut off. ${advice}`)
   }
-  const { directory, isUntrusted } = project
+  const directory = project?.directory ?? config.workingDir
   const timeoutMs = limitTime(message.options ?? {}, project, config)
   return {
     backend: commandRunner(argv),
@@ -104,7 +161,14 @@ export function planCommand(
     canSendFiles: false,
     run: async (runId, signal, { onEvent }) => {
       const secrets = await secretsFor(project, credentials)
-      const request = { argv, directory, runId, timeoutMs, ...secrets, ...(isUntrusted && { isUntrusted }) }
+      const request = {
+        argv,
+        directory,
+        runId,
+        timeoutMs,
+        ...secrets,
+        ...(project?.isUntrusted && { isUntrusted: true }),
+      }
       return { result: await runtime.run(request, signal, onEvent), notes: [], isFinal: true }
     },
   }

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { randomUUID } from 'node:crypto'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -12,11 +12,11 @@ import { openTestStore } from './engines.js'
 const NOW = 1_800_000_000_000
 
 async function setup() {
-  const directory = mkdtempSync(join(tmpdir(), 'aetheel-host-'))
+  const directory = realpathSync(mkdtempSync(join(tmpdir(), 'aetheel-host-')))
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
   const workingDir = join(directory, 'work')
   const site = join(directory, 'site')
-  for (const path of [workingDir, site]) mkdirSync(path)
+  for (const path of [workingDir, site, join(directory, 'out'), join(directory, 'data')]) mkdirSync(path)
   const store = await openTestStore({ file: ':memory:' })
   await store.projects.put({ id: 'site', directory: site }, 'file', 1)
   const now = (): number => NOW
@@ -38,7 +38,13 @@ async function setup() {
     return 'Done.'
   }
   const host = channelHost('chat', {
-    config: { workingDir, attachmentMaxMb: 1, attachmentTypes: ['text/*'] },
+    config: {
+      home: join(directory, 'data'),
+      workingDir,
+      attachmentMaxMb: 1,
+      attachmentTypes: ['text/*'],
+      mediaRoots: [join(directory, 'out'), directory],
+    },
     store,
     queue,
     commands: { run: answer, button: answer, suggest: async () => [] } as unknown as ConversationCommands,
@@ -47,10 +53,11 @@ async function setup() {
     wake: () => {
       woken.times += 1
     },
+    onUndelivered: () => {},
     now,
   })
   const textOf = async ({ messageId }: Acceptance) => (await store.inbox.get(messageId))?.text
-  return { workingDir, site, store, queue, host, fired, taken, asked, woken, textOf }
+  return { directory, workingDir, site, store, queue, host, fired, taken, asked, woken, textOf }
 }
 
 /** `reads` counts how often a file was fetched. */
@@ -130,6 +137,26 @@ describe('files of a message', () => {
         'Attached file: .aetheel/inbox/1/b.txt (text/plain, 6 bytes)',
       ].join('\n'),
       'World!',
+    ])
+  })
+
+  it('are there for command templates by the first of them, on a channel that has templates', async () => {
+    const { host, store, workingDir } = await setup()
+    const files = [file('a.txt', 'Hello'), file('b.txt', 'World!')]
+    const optionsOf = async (platformId: string, more: Partial<ChannelMessage>) => {
+      const { messageId } = await host.onMessage(message(platformId, more))
+      return (await store.inbox.get(messageId))?.options
+    }
+    expect([
+      await optionsOf('1', { files, options: { variables: { From: '+49' } } }),
+      await optionsOf('2', { files, options: { model: 'm' } }),
+      await optionsOf('3', { options: { variables: { From: '+49' } } }),
+    ]).toEqual([
+      {
+        variables: { From: '+49', MediaPath: join(workingDir, '.aetheel/inbox/1/a.txt'), MediaType: 'text/plain' },
+      },
+      { model: 'm' },
+      { variables: { From: '+49' } },
     ])
   })
 
@@ -326,4 +353,23 @@ it('a channel is told of its own conversations', async () => {
   await host.onMessage(message('1'))
   await queue.accept({ ...message('1', { address: 'b' }), channel: 'mail' })
   expect([await host.addresses(NOW), await host.addresses(NOW + 1)]).toEqual([['a'], []])
+})
+
+describe('files of an answer', () => {
+  it('are opened where the agent worked and in the directories of the operator, never in the data directory', async () => {
+    const { host, directory, workingDir } = await setup()
+    const paths = ['work/a.txt', 'out/b.txt', 'data/c.txt'].map((path) => join(directory, path))
+    for (const path of paths) writeFileSync(path, 'x')
+    const { signal } = new AbortController()
+    const open = (path: string) =>
+      host.openFile({ path, directory: workingDir }, 10, signal).then(
+        ({ name }) => name,
+        () => 'refused',
+      )
+    const locate = (path: string) => host.locateFile({ path, directory: workingDir }).catch(() => 'refused')
+    expect([await Promise.all(paths.map(open)), await Promise.all(paths.map(locate))]).toEqual([
+      ['a.txt', 'b.txt', 'refused'],
+      [...paths.slice(0, 2), 'refused'],
+    ])
+  })
 })

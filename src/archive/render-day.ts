@@ -45,7 +45,7 @@ function renderReply({ at, reply, state, run }: ArchivedReply): string {
     isError && '**Error**',
     state === 'undelivered' && '**Not delivered**',
     text !== '' && quote(text),
-    files.length > 0 && `Files: ${files.map(({ path }) => code(path)).join(', ')}`,
+    files.length > 0 && `Files: ${files.map((file) => code('url' in file ? file.url : file.path)).join(', ')}`,
     ...notes.map((note) => `Note:\n\n${quote(note)}`),
   ])
 }

@@ -1,8 +1,11 @@
 // Claude Code. Wire types captured from `claude -p --output-format stream-json`, CLI 2.1.197; see test/fixtures/claude
 // and docs/backends/claude.md.
 
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
 import type { RunDirectory } from '../processes/run-directory.js'
 import { CliBackend, type CliTraits, type Invocation } from './cli-backend.js'
+import { namesOption, valueOf, withoutOptions } from './command-args.js'
 import { reasonOfStatus } from './failures.js'
 import type { JsonObject } from './jsonl.js'
 import { combineUsage, tokenUsage, Translation } from './translation.js'
@@ -102,6 +105,11 @@ export class ClaudeCodeBackend extends CliBackend {
         { below: '2.0.65', what: 'CVE-2026-21852, a repository can have the API key sent elsewhere' },
       ],
     },
+    ownOptions: [
+      { names: ['-p', '--print', '--verbose', '--include-partial-messages', '-c', '--continue'], takesValue: false },
+      { names: ['--output-format', '--input-format', '-r', '--resume', '--session-id'], takesValue: true },
+    ],
+    modelOption: { names: ['--model'], takesValue: true },
   }
 
   name() {
@@ -122,17 +130,20 @@ export class ClaudeCodeBackend extends CliBackend {
   }
 
   protected async invocation(turn: Turn, files: RunDirectory, signal: AbortSignal): Promise<Invocation> {
-    const { systemPrompt, sessionId, model, maxTurns } = turn
+    const { sessionId, model, maxTurns, command } = turn
+    const { systemPrompt, further } = withPrompts(turn)
     return {
       args: [
-        ...['-p', '--output-format', 'stream-json', '--verbose', '--include-partial-messages'],
-        ...['--max-turns', String(maxTurns)],
+        ...['-p', ...formatArgs(command?.format)],
+        ...(namesOption(further, ['--max-turns']) ? [] : ['--max-turns', String(maxTurns)]),
         ...(model === undefined ? [] : ['--model', model]),
-        ...(sessionId === undefined ? [] : ['--resume', sessionId]),
+        ...(command?.sessionArgs ?? (sessionId === undefined ? [] : ['--resume', sessionId])),
         ...(turn.isUntrusted ? UNTRUSTED_ARGS : []),
-        ...permissionArgs(turn.allowedTools),
+        // Before --allowedTools, which takes every word up to the next option.
+        ...withoutOptions(further, [SKIP_OPTION]),
+        ...permissionArgs(turn.allowedTools, further),
         ...(systemPrompt === '' ? [] : ['--append-system-prompt-file', files.write('system-prompt.md', systemPrompt)]),
-        ...(systemPrompt === '' || sessionId === undefined ? [] : await this.#freshPromptArgs(signal)),
+        ...(systemPrompt === '' || sessionId === undefined ? [] : await this.#freshPromptArgs(signal, turn)),
       ],
       environment: {
         // Without it `@/etc/passwd` in a message puts that file before the model, unasked.
@@ -158,8 +169,8 @@ export class ClaudeCodeBackend extends CliBackend {
   }
 
   /** Newer versions resume with the system prompt of the first turn unless told not to; older ones know no such option. */
-  async #freshPromptArgs(signal: AbortSignal): Promise<string[]> {
-    const version = await this.installedVersion(signal)
+  async #freshPromptArgs(signal: AbortSignal, { command }: Turn): Promise<string[]> {
+    const version = await this.installedVersion(signal, command)
     const keepsFirst = version !== undefined && compareVersions(version, FIRST_WITH_SNAPSHOT) >= 0
     return keepsFirst ? ['--system-prompt-snapshot', 'off'] : []
   }
@@ -171,19 +182,44 @@ export class ClaudeCodeBackend extends CliBackend {
   }
 }
 
+const SKIP_OPTION = { names: ['--dangerously-skip-permissions'], takesValue: false }
+const APPENDED_TEXT = { names: ['--append-system-prompt'], takesValue: true }
+const APPENDED_FILE = { names: ['--append-system-prompt-file'], takesValue: true }
+
+/** The CLI takes one addition to its prompt: one of the template joins ours. */
+function withPrompts({ systemPrompt, workingDir, command }: Turn): { systemPrompt: string; further: string[] } {
+  const args = command?.args ?? []
+  if (systemPrompt === '') return { systemPrompt, further: args }
+  const text = valueOf(args, APPENDED_TEXT.names)
+  const file = valueOf(args, APPENDED_FILE.names)
+  const content = file === undefined ? undefined : readFileSync(resolve(workingDir, file), 'utf8')
+  return {
+    systemPrompt: [systemPrompt, text, content].filter((part) => part !== undefined).join('\n\n'),
+    further: withoutOptions(args, [APPENDED_TEXT, APPENDED_FILE]),
+  }
+}
+
+function formatArgs(format: 'text' | 'json' | undefined): string[] {
+  if (format !== undefined) return ['--output-format', format]
+  return ['--output-format', 'stream-json', '--verbose', '--include-partial-messages']
+}
+
 /**
  * Nothing is asked, since nobody could answer. A list of plain names is enforced by offering only those tools; a rule
- * such as `Bash(git log:*)` or the name of an MCP tool needs the permission system, which skipping would switch off.
+ * such as `Bash(git log:*)` or the name of an MCP tool needs the permission system, which skipping would switch off. So
+ * does a template that says itself what is allowed.
  */
-function permissionArgs(allowedTools: string[]): string[] {
-  if (allowedTools.length === 0) return ['--dangerously-skip-permissions']
+function permissionArgs(allowedTools: string[], further: string[]): string[] {
+  const hasMode = namesOption(further, ['--permission-mode'])
+  const asksNothing = hasMode ? [] : ['--permission-mode', 'dontAsk']
+  const hasList = namesOption(further, ['--allowedTools', '--allowed-tools'])
+  const isRuled = hasMode || (hasList && !namesOption(further, SKIP_OPTION.names))
+  if (allowedTools.length === 0) return isRuled ? asksNothing : ['--dangerously-skip-permissions']
   // `default` is no tool but all of them.
   const names = allowedTools.map((tool) => tool.replace(/\(.*$/s, '')).filter((name) => name !== 'default')
-  const hasRules = allowedTools.some((tool) => tool.includes('(') || tool.startsWith('mcp__'))
+  const hasRules = isRuled || allowedTools.some((tool) => tool.includes('(') || tool.startsWith('mcp__'))
   return [
-    ...(hasRules
-      ? ['--permission-mode', 'dontAsk']
-      : ['--dangerously-skip-permissions', '--disallowedTools', 'mcp__*']),
+    ...(hasRules ? asksNothing : ['--dangerously-skip-permissions', '--disallowedTools', 'mcp__*']),
     ...['--tools', [...new Set(names)].join(',')],
     ...allowedTools.flatMap((tool) => ['--allowedTools', tool]),
   ]

@@ -8,6 +8,7 @@ import { resolve } from 'node:path'
 import { canBeSetForRun, operatorEnvironment } from '../environment.js'
 import { createScrubber, type Scrubber } from '../credentials/scrubber.js'
 import { GatewayError, messageOf } from '../errors.js'
+import { isDirectory } from '../is-directory.js'
 import { createLog, type Log } from '../log.js'
 import { findExecutable } from '../processes/find-executable.js'
 import { OUTPUT_LIMITS, type OutputLimits } from '../processes/line-splitter.js'
@@ -15,14 +16,17 @@ import { OWNER_MARKER, type ProcessOwner } from '../processes/process-owner.js'
 import { createRunDirectory, type RunDirectory } from '../processes/run-directory.js'
 import { agentEnvironment } from './agent-environment.js'
 import { type Run, type RunPlan, startRun } from './cli-run.js'
+import { type CliOption, namesOption, withoutOptions } from './command-args.js'
 import { EventQueue } from './event-queue.js'
 import type { FailureSign } from './failures.js'
+import { PlainTranslation } from './plain-translation.js'
 import { pumpStream } from './stream-pump.js'
 import { type Failed, foldOutput, type Translation } from './translation.js'
 import type { Turn } from './turn.js'
 import type {
   AgentBackend,
   AgentCapabilities,
+  AgentCommand,
   AgentEvent,
   AgentEventBody,
   AgentProbe,
@@ -77,6 +81,11 @@ export interface CliTraits {
   supportsToolControl: boolean
   supportsStreaming: boolean
   versions: VersionKnowledge
+  /** The first word of its command line, where it has several commands. */
+  subcommand?: string
+  /** What a command template cannot change: how the CLI speaks with us, and in which session and directory. */
+  ownOptions: readonly CliOption[]
+  modelOption: CliOption
 }
 
 /** How a turn is really started; the prompt goes by stdin. */
@@ -90,13 +99,23 @@ export interface Invocation {
   check?(): string | undefined
 }
 
+/** What a finished output came to. */
+export interface ReadOutput extends Pick<
+  AgentResult,
+  'isError' | 'sessionId' | 'usage' | 'sessionUsage' | 'costUsd' | 'metadata'
+> {
+  text?: string
+  model?: string
+}
+
 export abstract class CliBackend implements AgentBackend {
   protected abstract readonly traits: CliTraits
   protected readonly dependencies: BackendDependencies
   #warned = new Set<string>()
   /** Where the sessions of this backend are at home, by id. */
   #directories = new Map<string, string>()
-  #version: { path: string; mtimeMs: number; text: string | undefined } | undefined
+  /** What was read of executables, by path. */
+  #versions = new Map<string, { mtimeMs: number; text: string | undefined }>()
 
   constructor(
     protected readonly config: BackendAdapterConfig,
@@ -140,6 +159,28 @@ export abstract class CliBackend implements AgentBackend {
       this.translation(() => {}),
       this.traits.failureSigns,
     )
+  }
+
+  /** As `parseOutput`, with all that the CLI told; without a text when it did not say how it ended. */
+  readOutput(stdout: string, format?: AgentCommand['format']): ReadOutput {
+    let model: string | undefined
+    const emit = (event: AgentEventBody): void => {
+      if (event.type === 'started') model = event.model
+    }
+    const plain = format === 'text' ? new PlainTranslation(emit, Infinity) : undefined
+    const translation = plain ?? this.translation(emit)
+    const { isError, responseText, sessionId } = foldOutput(stdout, translation, this.traits.failureSigns, plain)
+    const { usage, sessionUsage, costUsd, metadata, verdict } = translation
+    return {
+      isError,
+      ...(verdict && responseText !== undefined && { text: responseText }),
+      ...(sessionId !== undefined && { sessionId }),
+      ...(model !== undefined && { model }),
+      ...(usage && { usage }),
+      ...(sessionUsage && { sessionUsage }),
+      ...(costUsd !== undefined && { costUsd }),
+      ...(metadata && { metadata }),
+    }
   }
 
   async execute(
@@ -220,14 +261,14 @@ export abstract class CliBackend implements AgentBackend {
     }
   }
 
-  async validate(): Promise<boolean> {
-    return this.#findExecutable() !== undefined
+  async validate(command?: ExecutableChoice): Promise<boolean> {
+    return this.#findExecutable(command) !== undefined
   }
 
-  async probe(): Promise<AgentProbe> {
-    const path = this.#findExecutable()
-    if (path === undefined) return { isFound: false, problems: [this.#notFound()] }
-    const version = await this.installedVersion(AbortSignal.timeout(VERSION_TIMEOUT_MS))
+  async probe(command?: ExecutableChoice): Promise<AgentProbe> {
+    const path = this.#findExecutable(command)
+    if (path === undefined) return { isFound: false, problems: [this.#notFound(command)] }
+    const version = await this.installedVersion(AbortSignal.timeout(VERSION_TIMEOUT_MS), command)
     const problems = [...problemsOfVersion(version, this.traits.versions), ...this.problems()]
     return { isFound: true, path, ...(version && { version }), problems }
   }
@@ -248,15 +289,16 @@ export abstract class CliBackend implements AgentBackend {
   }
 
   /** Asked of the CLI once, and again when its file has changed: it may be updated under us. */
-  protected async installedVersion(signal: AbortSignal): Promise<string | undefined> {
-    const path = this.#findExecutable()
+  protected async installedVersion(signal: AbortSignal, command?: ExecutableChoice): Promise<string | undefined> {
+    const path = this.#findExecutable(command)
     if (path === undefined) return undefined
     const { mtimeMs } = statSync(path)
-    if (this.#version?.path === path && this.#version.mtimeMs === mtimeMs) return this.#version.text
+    const known = this.#versions.get(path)
+    if (known?.mtimeMs === mtimeMs) return known.text
     const { owner } = this.dependencies
     const environment = { ...this.#agentEnvironment(), ...(owner && { [OWNER_MARKER]: owner.id }) }
     const text = await readVersion(path, environment, signal)
-    if (!signal.aborted) this.#version = { path, mtimeMs, text }
+    if (!signal.aborted) this.#versions.set(path, { mtimeMs, text })
     return text
   }
 
@@ -273,9 +315,10 @@ export abstract class CliBackend implements AgentBackend {
   /** How an untrusted project is held back is known of the versions that were tried, and of no older one. */
   async #untrustedObstacle(turn: Turn, signal: AbortSignal): Promise<string | undefined> {
     const { label, versions } = this.traits
-    const version = await this.installedVersion(signal)
+    const version = await this.installedVersion(signal, turn.command)
     if (version === undefined) {
-      return `The version of ${label} could not be read, so it is not started in an untrusted project. Check that \`${this.config.cliPath} --version\` answers.`
+      const executable = turn.command?.executable ?? this.config.cliPath
+      return `The version of ${label} could not be read, so it is not started in an untrusted project. Check that \`${executable} --version\` answers.`
     }
     if (compareVersions(version, versions.oldestKnown) < 0) {
       return `${label} ${version} is not started in an untrusted project. Update it to ${versions.oldestKnown} or newer.`
@@ -292,7 +335,9 @@ export abstract class CliBackend implements AgentBackend {
   }
 
   #turn(request: AgentRequest): Turn {
-    const model = (request.model ?? this.config.model) || undefined
+    const command = request.command && this.#command(request.command, request.model)
+    const isModelNamed = namesOption(command?.args ?? [], this.traits.modelOption.names)
+    const model = (request.model ?? (isModelNamed ? undefined : this.config.model)) || undefined
     return {
       prompt: this.neutralise(request.prompt),
       systemPrompt: request.systemPrompt ?? '',
@@ -307,11 +352,23 @@ export abstract class CliBackend implements AgentBackend {
       ),
       maxTurns: wholeNumber('maxTurns', request.maxTurns ?? this.config.maxTurns),
       isUntrusted: request.isUntrusted ?? false,
+      ...(command && { command }),
     }
   }
 
+  /** Without what would stand on the command line twice: the person's choice of a model comes before the template's. */
+  #command(command: AgentCommand, model: string | undefined): AgentCommand {
+    const { subcommand, ownOptions, modelOption } = this.traits
+    const { args, template = args } = command
+    const from = template[0] !== undefined && template[0] === subcommand ? 1 : 0
+    const options = model ? [...ownOptions, modelOption] : ownOptions
+    // Nothing that was put in makes or unmakes an option: the same is left of both.
+    const strip = (elements: string[]): string[] => withoutOptions(elements.slice(from), options)
+    return { ...command, args: strip(args), template: strip(template) }
+  }
+
   /** What is told without starting anything. */
-  #refusal({ prompt, sessionId, model, allowedTools, workingDir }: Turn): Failed | undefined {
+  #refusal({ prompt, sessionId, model, allowedTools, workingDir, command }: Turn): Failed | undefined {
     const { label, sessionId: sessionPattern, promptLimit } = this.traits
     const badName = [...(model === undefined ? [] : [model]), ...allowedTools].find((name) => !isName(name))
     if (badName !== undefined) {
@@ -329,10 +386,10 @@ export abstract class CliBackend implements AgentBackend {
       return { reason: 'session_lost', message: `${JSON.stringify(sessionId)} is not a session id of ${label}.` }
     }
     if (!isDirectory(workingDir)) {
-      return { reason: 'spawn', message: `The working directory ${workingDir} does not exist.` }
+      return { reason: 'spawn', message: `The working directory ${workingDir} does not exist.`, isLasting: true }
     }
-    if (this.#findExecutable() === undefined) return { reason: 'spawn', message: this.#notFound() }
-    return undefined
+    if (this.#findExecutable(command) !== undefined) return undefined
+    return { reason: 'spawn', message: this.#notFound(command), isLasting: true }
   }
 
   #start(
@@ -349,7 +406,7 @@ export abstract class CliBackend implements AgentBackend {
       label,
       failureSigns,
       process: {
-        executable: this.#findExecutable() ?? this.config.cliPath,
+        executable: this.#findExecutable(turn.command) ?? this.config.cliPath,
         args,
         stdin: turn.prompt,
         cwd: turn.workingDir,
@@ -366,7 +423,8 @@ export abstract class CliBackend implements AgentBackend {
         ...(owner && { owner }),
         stopSignal,
       },
-      translation: (emit) => this.translation(emit, turn),
+      translation: (emit) =>
+        turn.command?.format === 'text' ? new PlainTranslation(emit, limits.lineBytes) : this.translation(emit, turn),
       ...watch,
       limits,
       now,
@@ -389,15 +447,18 @@ export abstract class CliBackend implements AgentBackend {
     }
   }
 
-  #findExecutable(): string | undefined {
-    return findExecutable(this.config.cliPath, this.dependencies.environment['PATH'] ?? '')
+  #findExecutable({ executable = this.config.cliPath }: ExecutableChoice = {}): string | undefined {
+    return findExecutable(executable, this.dependencies.environment['PATH'] ?? '')
   }
 
-  #notFound(): string {
-    const { cliPath } = this.config
+  #notFound({ executable }: ExecutableChoice = {}): string {
+    const cliPath = executable ?? this.config.cliPath
     const problem = existsSync(cliPath) ? 'is not an executable file' : 'was not found'
     const install = `Install it (npm install -g ${this.traits.packageName}) so that it is on the PATH`
-    const orPath = 'or, for the agent that AGENT_BACKEND names, set BACKEND_CLI_PATH to where it is'
+    const orPath =
+      executable === undefined
+        ? 'or, for the agent that AGENT_BACKEND names, set BACKEND_CLI_PATH to where it is'
+        : 'or begin inbound.reply.command with the path of it'
     return `${this.traits.label} CLI "${cliPath}" ${problem}. ${install}, ${orPath}.`
   }
 
@@ -419,6 +480,9 @@ export abstract class CliBackend implements AgentBackend {
     this.dependencies.log.warn('backend.option-ignored', { backend: this.name(), option, value })
   }
 }
+
+/** Which executable is meant; left out, the configured one. */
+export type ExecutableChoice = Pick<AgentCommand, 'executable'>
 
 const MOST_DIRECTORIES = 10_000
 
@@ -444,14 +508,6 @@ function runVariables({ environment, secretFiles = [] }: AgentRequest, files: Ru
 /** It stands on a command line: what begins with a dash there would be taken for an option. */
 function isName(name: string): boolean {
   return /^[^\s\p{Cc}-][^\p{Cc}]*$/u.test(name)
-}
-
-function isDirectory(path: string): boolean {
-  try {
-    return statSync(path).isDirectory()
-  } catch {
-    return false // Missing, below a file, a circle of links: there is no directory in any case.
-  }
 }
 
 function countCharacters(text: string): number {

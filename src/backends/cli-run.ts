@@ -14,6 +14,7 @@ import { type ProcessExit, type ProcessOptions, startProcess } from '../processe
 import { EventQueue } from './event-queue.js'
 import { classifyFailure, type FailureSign, findSign, parseRetryAt, readableMessage } from './failures.js'
 import { stripAnsi } from './jsonl.js'
+import { PlainTranslation } from './plain-translation.js'
 import { type Failed, PARSE_FAILURE, readInto, type Translation } from './translation.js'
 import type { AgentEvent, AgentEventBody, AgentFailure, AgentResult } from './types.js'
 
@@ -52,12 +53,15 @@ export function startRun(plan: RunPlan): Run {
   let lastSignOfLife = startedAt
 
   const translation = plan.translation((event) => queue.push(event))
-  const reader = readInto(
-    translation,
-    plan.limits.lineBytes,
-    (line) => plainStdout.append(plainStdout.isEmpty ? line : `\n${line}`),
-    (line) => plan.scrubber.scrub(line),
-  )
+  const reader =
+    translation instanceof PlainTranslation
+      ? translation
+      : readInto(
+          translation,
+          plan.limits.lineBytes,
+          (line) => plainStdout.append(plainStdout.isEmpty ? line : `\n${line}`),
+          (line) => plan.scrubber.scrub(line),
+        )
   const splitter = new LineSplitter(
     plan.limits,
     (line) => {

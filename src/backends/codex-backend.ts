@@ -5,10 +5,11 @@ import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { RunDirectory } from '../processes/run-directory.js'
 import { CliBackend, type CliTraits, type Invocation } from './cli-backend.js'
+import { namesOption } from './command-args.js'
 import type { JsonObject } from './jsonl.js'
 import { combineUsage, tokenUsage, Translation } from './translation.js'
 import type { Turn } from './turn.js'
-import type { AgentEventBody, TokenUsage } from './types.js'
+import type { AgentCommand, AgentEventBody, TokenUsage } from './types.js'
 
 type CodexLine =
   | { type: 'thread.started'; thread_id: string }
@@ -50,6 +51,12 @@ export class CodexBackend extends CliBackend {
       oldestKnown: '0.166.0',
       holes: [{ below: '0.23.0', what: 'CVE-2025-61260, a repository can run commands when Codex starts in it' }],
     },
+    subcommand: 'exec',
+    ownOptions: [
+      { names: ['--json', '--skip-git-repo-check', '-'], takesValue: false },
+      { names: ['-C', '--cd'], takesValue: true },
+    ],
+    modelOption: { names: ['-m', '--model'], takesValue: true },
   }
 
   name() {
@@ -58,22 +65,30 @@ export class CodexBackend extends CliBackend {
 
   buildArgs(prompt: string, _systemPromptOrFile: string, sessionId?: string): string[] {
     const { workingDir, model } = this.config
-    return [...execArgs(workingDir, model), ...(sessionId ? ['resume', sessionId] : []), prompt]
+    const args = ['exec', '--json', BYPASS, '--cd', workingDir, ...modelArgs(model)]
+    return [...args, ...(sessionId ? ['resume', sessionId] : []), prompt]
   }
 
   protected invocation(turn: Turn, files: RunDirectory): Invocation {
-    const { systemPrompt, sessionId, model, workingDir, isUntrusted } = turn
+    const { systemPrompt, sessionId, model, workingDir, isUntrusted, command } = turn
+    const { args: further = [], format } = command ?? {}
     const instructions = systemPrompt === '' ? undefined : instructionsHook(systemPrompt, files)
     return {
+      // Everything stands before `resume`: the CLI refuses some options after it.
       args: [
-        ...execArgs(workingDir, model),
+        ...['exec', ...(format === 'text' ? [] : ['--json'])],
+        ...sandboxArgs(command),
+        ...['--cd', workingDir],
+        ...modelArgs(model),
+        // With options after it: some, such as --image, take every word up to the next one.
+        ...further,
         '--skip-git-repo-check',
         ...['-c', 'check_for_update_on_startup=false'],
         // Otherwise a server that is down is waited for without end.
         ...['--disable', 'unbounded_connection_retries'],
         ...(isUntrusted ? untrustedArgs(workingDir) : []),
         ...(instructions?.args ?? []),
-        ...(sessionId === undefined ? [] : ['resume', sessionId]),
+        ...(command?.sessionArgs ?? (sessionId === undefined ? [] : ['resume', sessionId])),
         '-',
       ],
       ...(instructions && { environment: instructions.environment, check: instructions.check }),
@@ -85,12 +100,23 @@ export class CodexBackend extends CliBackend {
   }
 }
 
-/** Everything before `resume`: the CLI refuses some of these after it. */
-function execArgs(workingDir: string, model: string | undefined): string[] {
-  return [
-    ...['exec', '--json', '--dangerously-bypass-approvals-and-sandbox', '--cd', workingDir],
-    ...(model === undefined ? [] : ['--model', model]),
-  ]
+const BYPASS = '--dangerously-bypass-approvals-and-sandbox'
+const SANDBOX_MODE = /^sandbox_mode\s*=/
+
+function modelArgs(model: string | undefined): string[] {
+  return model === undefined ? [] : ['--model', model]
+}
+
+/** None when the template says itself what Codex may do. */
+function sandboxArgs({ args = [], template = args, isReadOnly = false }: Partial<AgentCommand> = {}): string[] {
+  const isSaid =
+    namesOption(template, [BYPASS, '--yolo', '--sandbox']) ||
+    template.some((element, index) => {
+      const isSetting = ['-c', '--config'].includes(template[index - 1] ?? '')
+      return /^-s(?!-)|^(?:-c=?|--config=)sandbox_mode\s*=/.test(element) || (isSetting && SANDBOX_MODE.test(element))
+    })
+  if (isSaid) return []
+  return isReadOnly ? ['--sandbox', 'read-only'] : [BYPASS]
 }
 
 /**

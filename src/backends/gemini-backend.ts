@@ -4,6 +4,7 @@
 import { homedir } from 'node:os'
 import type { RunDirectory } from '../processes/run-directory.js'
 import { CliBackend, type CliTraits, type Invocation } from './cli-backend.js'
+import { namesOption } from './command-args.js'
 import { createGeminiHome } from './gemini-home.js'
 import type { JsonObject } from './jsonl.js'
 import { tokenUsage, Translation } from './translation.js'
@@ -59,6 +60,17 @@ export class GeminiBackend extends CliBackend {
       oldestKnown: '0.61.0',
       holes: [{ below: '0.1.14', what: 'a repository can hide commands in an allowed one' }],
     },
+    ownOptions: [
+      { names: ['-y', '--yolo'], takesValue: false },
+      {
+        names: [
+          ...['-o', '--output-format', '-p', '--prompt', '-i', '--prompt-interactive'],
+          ...['-r', '--resume', '--session-id'],
+        ],
+        takesValue: true,
+      },
+    ],
+    modelOption: { names: ['-m', '--model'], takesValue: true },
   }
 
   name() {
@@ -66,15 +78,27 @@ export class GeminiBackend extends CliBackend {
   }
 
   buildArgs(prompt: string, _systemPromptOrFile: string, sessionId?: string): string[] {
-    return [...geminiArgs('json', this.config.model, sessionId), prompt]
+    return [
+      ...['--output-format', 'json', ...YOLO],
+      ...modelArgs(this.config.model),
+      ...(sessionId ? ['--resume', sessionId] : []),
+      prompt,
+    ]
   }
 
   protected invocation(turn: Turn, files: RunDirectory): Invocation {
     const { GEMINI_CLI_HOME, HOME = homedir() } = this.dependencies.environment
+    const { sessionId, model, command } = turn
+    const { args: further = [], format = 'stream-json' } = command ?? {}
     const rules = policy(turn)
     return {
       args: [
-        ...geminiArgs('stream-json', turn.model, turn.sessionId),
+        ...['--output-format', format],
+        ...(namesOption(further, ['--approval-mode']) ? [] : YOLO),
+        ...modelArgs(model),
+        ...(command?.sessionArgs ?? (sessionId === undefined ? [] : ['--resume', sessionId])),
+        // Before --admin-policy, which takes every word up to the next option.
+        ...further,
         ...(rules === undefined ? [] : ['--admin-policy', files.write('policy.toml', rules)]),
       ],
       environment: {
@@ -104,12 +128,10 @@ export class GeminiBackend extends CliBackend {
   }
 }
 
-function geminiArgs(format: string, model: string | undefined, sessionId: string | undefined): string[] {
-  return [
-    ...['--output-format', format, '--approval-mode', 'yolo'],
-    ...(model === undefined ? [] : ['--model', model]),
-    ...(sessionId ? ['--resume', sessionId] : []),
-  ]
+const YOLO = ['--approval-mode', 'yolo']
+
+function modelArgs(model: string | undefined): string[] {
+  return model === undefined ? [] : ['--model', model]
 }
 
 /**

@@ -3,6 +3,7 @@
 
 import type { RunDirectory } from '../processes/run-directory.js'
 import { CliBackend, type CliTraits, type Invocation } from './cli-backend.js'
+import { namesOption, withoutOptions } from './command-args.js'
 import { reasonOfStatus } from './failures.js'
 import { isObject, type JsonObject } from './jsonl.js'
 import { PROVIDER_VARIABLES } from './provider-variables.js'
@@ -56,6 +57,15 @@ export class OpenCodeBackend extends CliBackend {
       oldestKnown: '1.18.33',
       holes: [{ below: '1.0.216', what: 'CVE-2026-22812, its server runs commands for any web page' }],
     },
+    subcommand: 'run',
+    ownOptions: [
+      {
+        names: ['-c', '--continue', '--thinking', '--auto', '--yolo', '--dangerously-skip-permissions'],
+        takesValue: false,
+      },
+      { names: ['--format', '-s', '--session', '--dir'], takesValue: true },
+    ],
+    modelOption: { names: ['-m', '--model'], takesValue: true },
   }
 
   name() {
@@ -63,19 +73,27 @@ export class OpenCodeBackend extends CliBackend {
   }
 
   buildArgs(prompt: string, _systemPromptOrFile: string, sessionId?: string): string[] {
-    return [...runArgs(this.config.model, sessionId), prompt]
+    return [...['run', '--format', 'json'], ...modelArgs(this.config.model), ...sessionArgs(sessionId), prompt]
   }
 
   protected invocation(turn: Turn, files: RunDirectory): Invocation {
+    const { model, sessionId, command } = turn
     const isRestricted = turn.allowedTools.length > 0
+    // Of two agents it would take neither.
+    const further = withoutOptions(command?.args ?? [], isRestricted ? [AGENT_OPTION] : [])
+    const isText = command?.format === 'text'
     return {
       args: [
-        ...runArgs(turn.model, turn.sessionId),
-        '--thinking',
+        ...['run', '--format', isText ? 'default' : 'json'],
+        ...modelArgs(model),
+        ...(command?.sessionArgs ?? sessionArgs(sessionId)),
+        // With options after it: some, such as --file, take every word up to the next one.
+        ...further,
+        ...(isText ? [] : ['--thinking']),
         // Nobody could answer a question for permission. What the operator's own settings deny stays denied.
         '--auto',
         // Without a title of ours, each new session costs a second call of the model to find one.
-        ...['--title', 'Aetheel'],
+        ...(namesOption(further, ['--title']) ? [] : ['--title', 'Aetheel']),
         ...(isRestricted ? ['--agent', RESTRICTED_AGENT] : []),
         ...['--dir', turn.workingDir],
       ],
@@ -128,12 +146,14 @@ function permissionOf(allowedTools: string[]): JsonObject {
   return permission
 }
 
-function runArgs(model: string | undefined, sessionId: string | undefined): string[] {
-  return [
-    ...['run', '--format', 'json'],
-    ...(model === undefined ? [] : ['--model', model]),
-    ...(sessionId ? ['--session', sessionId, '--continue'] : []),
-  ]
+const AGENT_OPTION = { names: ['--agent'], takesValue: true }
+
+function modelArgs(model: string | undefined): string[] {
+  return model === undefined ? [] : ['--model', model]
+}
+
+function sessionArgs(sessionId: string | undefined): string[] {
+  return sessionId ? ['--session', sessionId, '--continue'] : []
 }
 
 class OpenCodeTranslation extends Translation {

@@ -5,6 +5,7 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 import type { RunDirectory } from '../processes/run-directory.js'
 import { CliBackend, type CliTraits, type Invocation } from './cli-backend.js'
+import { withoutOptions } from './command-args.js'
 import type { JsonObject } from './jsonl.js'
 import { PROVIDER_VARIABLES } from './provider-variables.js'
 import { combineUsage, tokenUsage, Translation } from './translation.js'
@@ -61,6 +62,11 @@ export class PiBackend extends CliBackend {
     supportsToolControl: true,
     supportsStreaming: true,
     versions: { oldestKnown: '0.73.1', holes: [] },
+    ownOptions: [
+      { names: ['-p', '--print', '-c', '--continue', '-r', '--resume'], takesValue: false },
+      { names: ['--mode', '--session'], takesValue: true },
+    ],
+    modelOption: { names: ['--model'], takesValue: true },
   }
 
   name() {
@@ -69,14 +75,23 @@ export class PiBackend extends CliBackend {
 
   buildArgs(prompt: string, systemPromptOrFile: string, sessionId?: string): string[] {
     const { model, allowedTools } = this.config
-    return [...piArgs(model, allowedTools, sessionId), ...systemPromptArgs(systemPromptOrFile), prompt]
+    return [
+      ...['-p', '--mode', 'json'],
+      ...choiceArgs(model, allowedTools),
+      ...sessionArgs(sessionId),
+      ...systemPromptArgs(systemPromptOrFile),
+      prompt,
+    ]
   }
 
   protected invocation(turn: Turn, files: RunDirectory): Invocation {
-    const { systemPrompt, sessionId, model, allowedTools, isUntrusted } = turn
+    const { systemPrompt, sessionId, model, allowedTools, isUntrusted, command } = turn
     return {
       args: [
-        ...piArgs(model, allowedTools, sessionId),
+        ...['-p', '--mode', command?.format ?? 'json'],
+        ...choiceArgs(model, allowedTools),
+        ...(command?.sessionArgs ?? sessionArgs(sessionId)),
+        ...withoutOptions(command?.args ?? [], allowedTools.length > 0 ? [TOOLS_OPTION] : []),
         ...(isUntrusted ? UNTRUSTED_ARGS : []),
         ...(systemPrompt === '' ? [] : this.#operatorPromptArgs()),
         ...systemPromptArgs(systemPrompt === '' ? '' : files.write('system-prompt.md', systemPrompt)),
@@ -119,13 +134,18 @@ const UNTRUSTED_ARGS = ['-ne', '-ns', '-np', '--no-themes', '-nc']
 /** Pi has no switch against these. The settings can name a shell, and commands that run before each of its own. */
 const OBEYED_FILES = ['.pi/settings.json', '.pi/SYSTEM.md', '.pi/APPEND_SYSTEM.md']
 
-function piArgs(model: string | undefined, allowedTools: string[], sessionId: string | undefined): string[] {
+/** The list of the configuration holds, whatever a template says. */
+const TOOLS_OPTION = { names: ['-t', '--tools'], takesValue: true }
+
+function choiceArgs(model: string | undefined, allowedTools: string[]): string[] {
   return [
-    ...['-p', '--mode', 'json'],
     ...(model === undefined ? [] : ['--model', model]),
     ...(allowedTools.length === 0 ? [] : ['--tools', allowedTools.join(',')]),
-    ...(sessionId ? ['--session', sessionId] : []),
   ]
+}
+
+function sessionArgs(sessionId: string | undefined): string[] {
+  return sessionId ? ['--session', sessionId] : []
 }
 
 /** The flag takes a text, or the path of a file that holds it. */

@@ -13,6 +13,8 @@ export type Verdict =
 export interface Failed {
   reason: FailureReason
   message: string
+  /** As in `AgentFailure`. */
+  isLasting?: boolean
 }
 
 interface ToolResult {
@@ -111,6 +113,8 @@ export abstract class Translation {
   protected isAskedSession(sessionId: unknown): boolean {
     const asked = this.turn?.sessionId
     if (asked === undefined || typeof sessionId !== 'string') return true
+    // Arguments of the operator may want another one, such as a fork.
+    if (this.turn?.command?.sessionArgs) return true
     if (asked.toLowerCase() === sessionId.toLowerCase()) return true
     this.mustStop = { reason: 'session_lost', message: `The agent did not find the session ${asked}.` }
     return false
@@ -204,8 +208,8 @@ export function foldOutput(
   stdout: string,
   translation: Translation,
   failureSigns: readonly FailureSign[],
+  reader: Pick<JsonReader, 'line' | 'end'> = readInto(translation, Infinity),
 ): BackendEventResult {
-  const reader = readInto(translation, Infinity)
   for (const line of stdout.split('\n')) reader.line(line)
   reader.end()
 

@@ -1,4 +1,4 @@
-import type { TokenUsage } from './types.js'
+import type { AgentCommand, TokenUsage } from './types.js'
 
 /** One turn to run: the request, with what it left open filled in from the configuration. */
 export interface Turn {
@@ -15,4 +15,6 @@ export interface Turn {
   maxTurns: number
   /** Nothing in the working directory may configure the agent or run by itself. */
   isUntrusted: boolean
+  /** As the operator wants it started; its arguments name nothing that the backend always gives itself. */
+  command?: AgentCommand
 }

@@ -84,6 +84,25 @@ export interface AgentRequest {
   secretFiles?: SecretFile[]
   /** What whoever asked said beside the prompt, by names of their own. No agent that is built in takes anything from it. */
   metadata?: Record<string, string>
+  /** How the operator wants the CLI to be started. */
+  command?: AgentCommand
+}
+
+/** What a command template of the operator has come to. It adds to what the backend itself gives its CLI. */
+export interface AgentCommand {
+  /** A name looked up in PATH, or a path; left out, the configured one. */
+  executable?: string
+  /** Beside the backend's own. Contract: no text of a person stands at the beginning of one that begins with `-`. */
+  args: string[]
+  /** `args` before anything was put in; left out, nothing was. What an element means is read from these, so that nobody
+   *  changes it by what they write. */
+  template?: string[]
+  /** In place of those by which the backend continues a session, or begins one. */
+  sessionArgs?: string[]
+  /** How the CLI prints; left out, as the backend likes best. `text` has neither session nor usage. */
+  format?: 'text' | 'json'
+  /** Codex only looks, unless `args` say otherwise. */
+  isReadOnly?: boolean
 }
 
 export interface SecretFile {
@@ -163,6 +182,8 @@ export interface AgentFailure {
   report: string
   /** Milliseconds since the epoch when a rate limit is over, if the agent said so. */
   retryAt?: number
+  /** It stays so until somebody has put it right. */
+  isLasting?: boolean
   /** The beginning and the end of what the CLI printed on stderr, if anything. */
   stderr?: string
 }

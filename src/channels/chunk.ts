@@ -123,9 +123,12 @@ class Chunker {
       return this.#cutInLine(position, index, soft ?? this.#places.hard(first, to))
     }
 
-    const soft = this.#places.softInText(from, to, position + room * WORTHWHILE)
+    const worthwhile = position + room * WORTHWHILE
+    const soft = this.#places.softInText(from, to, worthwhile)
     if (soft === undefined && hasOther) return undefined
-    const end = soft ?? this.#places.hardInText(from, to)
+    // A word that no part can hold is cut in any case: not for its sake a part of some characters.
+    const isWaste = soft !== undefined && soft < worthwhile && this.#places.isBeforeLongWord(soft, this.limit)
+    const end = soft === undefined || isWaste ? this.#places.hardInText(from, to) : soft
     const opener = findOpener(this.text.slice(from, end))
     if (opener && from > position) return this.#cutBefore(index)
     return this.#cutInLine(position, index, opener ? this.#endOfStray(position, index, opener) : end)

@@ -72,6 +72,12 @@ export class CutPlaces {
     return isInPair && end - 1 > from ? end - 1 : end
   }
 
+  /** Whether the word that comes next is longer than that. */
+  isBeforeLongWord(position: number, length: number): boolean {
+    const [word = ''] = /\S+/.exec(this.text.slice(position, position + LOOK_AHEAD + length)) ?? []
+    return word.length > length
+  }
+
   #spaceInText(first: number, to: number): number | undefined {
     let unlucky: number | undefined
     for (let end = to; end > first; end -= 1) {

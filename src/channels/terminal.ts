@@ -14,6 +14,7 @@ export interface Onlooker {
  */
 export class TerminalChannel implements Channel {
   readonly name = 'terminal'
+  readonly takesFiles = true
   readonly #onlookers = new Map<string, Set<Onlooker>>()
 
   /** `closeDoor` ends what onlookers come in by; it is called when nothing more will be shown. */

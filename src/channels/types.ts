@@ -32,6 +32,12 @@ export interface IncomingFile {
   read(signal: AbortSignal): Promise<Uint8Array>
 }
 
+/** A file as it is sent. */
+export interface OpenedFile {
+  name: string
+  content: Buffer
+}
+
 /** What holds for the turn of one message alone. */
 export interface MessageOptions {
   model?: string
@@ -47,6 +53,30 @@ export interface MessageOptions {
   projectInstance?: string
   /** A command to run instead of an agent: an executable and its arguments. */
   command?: string[]
+  /** In a session that is not the conversation's: `own` begins one for this turn alone, `idle` goes on in the
+   *  conversation's without counting as a use of it. */
+  session?: 'own' | 'idle'
+  /** The conversation goes on in a new session from here. */
+  beginsSession?: true
+  /** Where it is done, when not where the conversation works. */
+  projectId?: string
+  /** The cron job that it is of, by its name. */
+  job?: string
+  /** The one like it before failed, too: the person knows, and is not told again. */
+  isKnownToFail?: boolean
+  /** What a command template of the operator may name. */
+  variables?: MessageVariables
+}
+
+/** Of a message, under the names that command templates have for them. */
+export interface MessageVariables {
+  From?: string
+  To?: string
+  MessageSid?: string
+  MediaPath?: string
+  MediaUrl?: string
+  MediaType?: string
+  Transcript?: string
 }
 
 /** A message as a platform delivers it. */
@@ -68,12 +98,18 @@ export type Acceptance =
   /** The reason goes to the person as a reply, too. */
   | { status: 'refused'; messageId: string; conversationId: string; reason: string }
 
-/** A file that an answer names. Whether it may be sent is decided when it is opened. */
-export interface OutgoingFile {
+/** What an answer names to be sent with it. Whether it may be sent is decided when it is opened or fetched. */
+export type OutgoingFile = OutgoingPath | OutgoingUrl
+
+export interface OutgoingPath {
   /** As the agent wrote it; a relative one begins at the directory. */
   path: string
-  /** Where the agent worked: nothing outside of it is sent. */
+  /** Where the agent worked: what is outside of it is sent only from directories that the operator has named. */
   directory: string
+}
+
+export interface OutgoingUrl {
+  url: string
 }
 
 /** What a person is told. */
@@ -88,6 +124,8 @@ export interface Reply {
   canRetry?: true
   /** When the message it waits with is taken up, in milliseconds since the epoch. */
   waitsUntil?: number
+  /** Who is spoken to; left out, who wrote the message that is answered. */
+  author?: string
 }
 
 export interface OutgoingReply extends Reply {
@@ -106,6 +144,8 @@ export interface OutgoingReply extends Reply {
 export interface LiveEvent {
   address: string
   messageId: string
+  /** The platform's id of the message. */
+  platformId: string
   runId: string
   /** From 1, without gaps within the run. */
   seq: number
@@ -132,6 +172,8 @@ export interface Suggestion {
 export interface ChannelHost {
   /** Contract: when it settles, the message is safe, or the reason why not is on its way. It rejects when neither is. */
   onMessage(message: ChannelMessage): Promise<Acceptance>
+  /** Whether a message came under this id before. */
+  isKnown(platformId: string): Promise<boolean>
   /** The person has changed a message. `late` when an agent has begun with it. */
   onEdit(message: ChannelMessage): Promise<'changed' | 'late' | 'unknown'>
   /** The person has taken a message back; it is left out unless an agent has begun with it. */
@@ -145,8 +187,19 @@ export interface ChannelHost {
   suggest(place: Place, command: string, typed: string): Promise<Suggestion[]>
   /** Ends the turn of one message, or takes up one that failed; the answer is for the person. */
   onButton(action: ButtonAction, messageId: string, author: string): Promise<string>
+  /** Says something that answers no message. Contract: when it settles, it is on its way as safely as a reply. With a key
+   *  it is said once, on any gateway: the key is claimed in the same step. */
+  say(place: Place, text: string, author?: string, key?: string): Promise<void>
+  /** Opens or fetches what an answer names. Contract: rejects with a sentence for the person when it cannot or must not
+   *  be sent. */
+  openFile(file: OutgoingFile, maxBytes: number, signal: AbortSignal): Promise<OpenedFile>
+  /** Where a file that an answer names is on this machine. Contract: rejects as `openFile` does. */
+  locateFile(file: OutgoingPath): Promise<string>
+  /** The platform says, after it took a reply, that it could not be delivered, and why. */
+  onUndelivered(idempotencyKey: string, problem: string): Promise<void>
   /** Whether nobody has had this yet, on any gateway: for what must be done once and is no message. */
   claim(key: string): Promise<boolean>
+  isClaimed(key: string): Promise<boolean>
   /** A value that outlives the gateway. */
   recall(key: string): Promise<string | undefined>
   remember(key: string, value: string): Promise<void>
@@ -158,13 +211,42 @@ export const BUTTON_ACTIONS = ['stop', 'retry'] as const
 
 export type ButtonAction = (typeof BUTTON_ACTIONS)[number]
 
+/** A request of the platform to us. Contract: whether it really comes from there, only the channel finds out. */
+export interface PlatformRequest {
+  /** The path below that of the endpoint, without a slash before it. */
+  rest: string
+  /** As it stands after the question mark. */
+  query: string
+  headers: Readonly<Record<string, string | undefined>>
+  body: Buffer
+}
+
+export interface PlatformResponse {
+  status: number
+  headers?: Record<string, string>
+  body?: string | Buffer
+}
+
+/** What a platform calls at our public address. */
+export interface PlatformEndpoint {
+  method: 'GET' | 'POST'
+  /** Begins with a slash; everything below it comes here, too. */
+  path: string
+  /** A larger body is refused before it is read. */
+  maxBytes: number
+  handle(request: PlatformRequest): Promise<PlatformResponse>
+}
+
 export interface Channel {
   readonly name: string
-  /** Whether files can go with a reply. */
+  /** Served by the HTTP server under the public URL, without a token. */
+  readonly endpoints?: PlatformEndpoint[]
+  /** Whether files can go with a reply, or are shown with it. */
   readonly takesFiles?: boolean
   /** Contract: rejects only for what the operator must put right; what passes by itself is waited for. */
   start(host: ChannelHost): Promise<void>
-  /** Contract: resolves when the platform has taken it; a rejection is tried again until the reply expires. */
+  /** Contract: resolves when the platform has taken it; a rejection is tried again until the reply expires, unless it is
+   *  `undeliverable`: then nothing helps. */
   send(reply: OutgoingReply, signal: AbortSignal): Promise<void>
   /** Contract: returns at once and never throws. */
   show?(event: LiveEvent): void

@@ -315,7 +315,7 @@ export class ChatSession {
     if (failure) this.#failedTurn = { messageId, problem: failure.message, at: Date.now() }
   }
 
-  #showReply({ id, messageId, text, notes, isError }: ShownReply): void {
+  #showReply({ id, messageId, text, notes, isError, shownFiles = [] }: ShownReply): void {
     if (this.#shownReplies.has(id)) return
     this.#shownReplies.add(id)
     if (this.#held[0]?.messageId === messageId) this.#release()
@@ -325,6 +325,10 @@ export class ChatSession {
     this.#run = undefined
     if (isError) printer.note(`Error: ${text}`)
     else printer.answer(text)
+    for (const file of shownFiles) {
+      if ('place' in file) printer.file(file.place)
+      else printer.note(`! ${file.problem}`)
+    }
     for (const note of notes) printer.note(`! ${note}`)
     this.#release()
     if (!this.isBusy) this.options.onQuiet()
@@ -353,6 +357,8 @@ export class ChatSession {
       stdout.write(
         `${time}  ${oneLine(who, 20)}: ${isWhole ? entry.text : oneLine(entry.text, Math.max(width - 42, 20))}\n`,
       )
+      if (!isWhole) continue
+      for (const file of entry.shownFiles ?? []) if ('place' in file) this.#newPrinter().file(file.place)
     }
   }
 

@@ -9,6 +9,8 @@ import { SETTING_NAMES, VARIABLES } from '../config-schema.js'
 import { MASK, maskDatabaseUrl, maskHookUrl } from '../config-secrets.js'
 import { parseMasterKey } from '../credentials/key-ring.js'
 import { GatewayError } from '../errors.js'
+import { isDirectory } from '../is-directory.js'
+import { findExecutable } from '../processes/find-executable.js'
 import { table } from './table.js'
 
 interface ConfigOptions {
@@ -42,7 +44,7 @@ export function configCheck(options: ConfigOptions): Report {
       config.configFile === undefined
         ? `There is no ${places.join(' and no ')}: defaults and environment hold, no problems`
         : `${config.configFile}: no problems`
-    return [verdict, ...warningLines(config)].join('\n')
+    return [verdict, ...warningLines(config), ...missingLines(config, options.environment)].join('\n')
   })
 }
 
@@ -82,6 +84,8 @@ function effectiveSettings(environment: NodeJS.ProcessEnv, { config, sourceOf }:
     ...config,
     ...(config.databaseUrl !== undefined && { databaseUrl: maskDatabaseUrl(config.databaseUrl) }),
     ...(config.discordBotToken !== undefined && { discordBotToken: MASK }),
+    ...(config.twilioAuthToken !== undefined && { twilioAuthToken: MASK }),
+    ...(config.twilioApiSecret !== undefined && { twilioApiSecret: MASK }),
     hooks: config.hooks.map((hook) => (hook.url === undefined ? hook : { ...hook, url: maskHookUrl(hook.url) })),
   }
   const home: Setting = environment['AETHEEL_HOME']
@@ -105,4 +109,24 @@ function settingRows({ name, value, from, variable }: Setting): string[][] {
 
 function warningLines({ warnings }: GatewayConfig): string[] {
   return warnings.map((warning) => `Warning: ${warning}`)
+}
+
+/** What the file names and is not there now; it may be when the gateway starts. */
+function missingLines({ workingDir, inbound, heartbeat }: GatewayConfig, environment: NodeJS.ProcessEnv): string[] {
+  const { cwd, command, transcribeAudio } = inbound?.reply ?? {}
+  const directories = { workingDir, 'inbound.reply.cwd': cwd }
+  const commands: Record<string, string[] | undefined> = {
+    'inbound.reply.command': command,
+    'inbound.reply.transcribeAudio.command': transcribeAudio?.command,
+    'heartbeat.probe': heartbeat?.probe,
+  }
+  return [
+    ...Object.entries(directories).flatMap(([name, path]) =>
+      path === undefined || isDirectory(path) ? [] : [`Warning: ${name}: the directory ${path} does not exist.`],
+    ),
+    ...Object.entries(commands).flatMap(([name, argv]) => {
+      const isThere = !argv || findExecutable(argv[0] ?? '', environment['PATH'] ?? '') !== undefined
+      return isThere ? [] : [`Warning: ${name}: ${argv[0]} was not found, or is not executable.`]
+    }),
+  ]
 }

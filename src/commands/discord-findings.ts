@@ -3,6 +3,7 @@
 import type { PermissionsString } from 'discord.js'
 import type { GatewayConfig } from '../config.js'
 import { botPage, NEEDED_PERMISSIONS, type NeededPermission } from './discord-needs.js'
+import { bad, doubtful, type Finding, good } from './findings.js'
 
 export interface ChannelFacts {
   id: string
@@ -36,13 +37,6 @@ export interface DiscordFacts {
   members: Map<string, string | undefined>
   /** The channels that the configuration names; absent for those that are not there, or that the bot may not see. */
   channels: Map<string, ChannelFacts | undefined>
-}
-
-export interface Finding {
-  /** `!` is for what may be meant so, `✗` for what must be put right. */
-  mark: '✓' | '!' | '✗'
-  text: string
-  details: string[]
 }
 
 type Lists = Pick<
@@ -250,16 +244,4 @@ function isSeen({ missing }: ChannelFacts): boolean {
 function listed(names: string[]): string {
   const shown = names.slice(0, MAX_NAMES).join(', ')
   return names.length > MAX_NAMES ? `${shown} and ${names.length - MAX_NAMES} more` : shown
-}
-
-function good(text: string): Finding {
-  return { mark: '✓', text, details: [] }
-}
-
-function doubtful(text: string, advice: string): Finding {
-  return { mark: '!', text, details: [advice] }
-}
-
-function bad(text: string, advice: string): Finding {
-  return { mark: '✗', text, details: [advice] }
 }

@@ -13,12 +13,22 @@ export interface ListOptions {
 
 const WIDEST_CELL = 40
 const NARROWEST_TEXT = 20
+/** As far as an id reaches. */
+const INDENT = ' '.repeat(10)
+/** What an agent said last may be a whole page. */
+const LONGEST_DETAIL = 1_000
 
 /**
  * A table under a heading, or nothing without rows. Cells may hold anybody's text: the last one gets the rest of the
- * line, the others what is usual.
+ * line, the others what is usual. What must be read whole stands below its row, in as many lines as it takes.
  */
-export function section(heading: string, columns: string[], rows: string[][], width: number): string {
+export function section(
+  heading: string,
+  columns: string[],
+  rows: string[][],
+  width: number,
+  details: string[] = [],
+): string {
   if (rows.length === 0) return ''
   const heads = [columns, ...rows].map((row) => row.slice(0, -1).map((cell) => oneLine(cell, WIDEST_CELL) || '-'))
   const taken = Math.max(
@@ -31,7 +41,22 @@ export function section(heading: string, columns: string[], rows: string[][], wi
     ...(heads[index] ?? []),
     oneLine(row.at(-1) ?? '', room) || '-',
   ])
-  return [...(heading === '' ? [] : [heading]), table(lines)].join('\n')
+  const [head = '', ...body] = table(lines).split('\n')
+  const below = (index: number): string[] => wrapped(details[index] ?? '', width)
+  return [...(heading === '' ? [] : [heading]), head, ...body.flatMap((row, index) => [row, ...below(index)])].join(
+    '\n',
+  )
+}
+
+function wrapped(text: string, width: number): string[] {
+  const room = Math.max(width - INDENT.length, NARROWEST_TEXT)
+  const lines: string[] = []
+  for (const word of oneLine(text, LONGEST_DETAIL).split(' ')) {
+    const longer = lines.length === 0 ? word : `${lines.at(-1)} ${word}`
+    if (lines.length > 0 && longer.length <= room) lines[lines.length - 1] = longer
+    else if (word !== '') lines.push(word)
+  }
+  return lines.map((line) => `${INDENT}${line}`)
 }
 
 /** Enough to name it by. */

@@ -2,7 +2,6 @@ import type { Control } from '../control/protocol.js'
 import type { QueuedMessage } from '../store/inbox.js'
 import type { Store } from '../store/store.js'
 import { age, type ListOptions, section, shortId, workingGateways } from './listing.js'
-import { oneLine } from '../one-line.js'
 
 /** What `aetheel queue list` prints. */
 export async function queueList(
@@ -37,28 +36,28 @@ export async function queueList(
     ),
     section(
       'Failed; "aetheel queue retry <id>" takes one up again',
-      ['ID', 'CONVERSATION', 'FROM', 'AGE', 'PROBLEM', 'MESSAGE'],
+      ['ID', 'CONVERSATION', 'FROM', 'AGE', 'MESSAGE'],
       failed.map((message) => [
         shortId(message.id),
         `${message.channel}/${message.address}`,
         message.author,
         age(message.receivedAt, now),
-        oneLine(message.problem ?? '', 40),
         message.text,
       ]),
       width,
+      failed.map(({ problem = '' }) => problem),
     ),
     section(
       'Replies that could not be delivered; "aetheel queue retry <id>" sends one again',
-      ['ID', 'CONVERSATION', 'AGE', 'PROBLEM', 'REPLY'],
+      ['ID', 'CONVERSATION', 'AGE', 'REPLY'],
       undelivered.map((delivery) => [
         shortId(delivery.id),
         `${delivery.channel}/${delivery.address}`,
         age(delivery.createdAt, now),
-        oneLine(delivery.problem ?? '', 40),
         delivery.reply.text,
       ]),
       width,
+      undelivered.map(({ problem = '' }) => problem),
     ),
   ].filter((text) => text !== '')
   return sections.length === 0 ? 'Nothing waits, and nothing has failed.' : sections.join('\n\n')

@@ -1,12 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { TerminalChannel } from '../channels/terminal.js'
-import type { Channel } from '../channels/types.js'
-import { type GatewayConfig, projectOfChannel } from '../config.js'
+import { WEBHOOK_PATH } from '../channels/whatsapp/public-paths.js'
+import type { Channel, PlatformEndpoint } from '../channels/types.js'
+import { type GatewayConfig, loadConfig, projectOfChannel } from '../config.js'
+import { watchConfig } from '../config-reload.js'
 import { gatewayHandlers } from '../control/gateway-handlers.js'
 import { socketPath } from '../control/protocol.js'
 import { type ControlServer, requireSocketPath, startControlServer } from '../control/server.js'
-import { type GatewayParts, makeHome, requireBackend, startGateway } from '../gateway.js'
+import { type Gateway, type GatewayParts, makeHome, requireBackend, startGateway } from '../gateway.js'
 import { isLoopback } from '../http/guards.js'
 import type { HttpServer } from '../http/server.js'
 import { HttpChannel } from '../http/http-channel.js'
@@ -15,6 +17,7 @@ import type { Scrubber } from '../credentials/scrubber.js'
 import { gitRunner } from '../projects/git-clone.js'
 import { ProjectService } from '../projects/project-service.js'
 import { lockDirectory } from '../store/sqlite.js'
+import { openWhatsApp } from './open-whatsapp.js'
 
 export const PERMISSIONS_NOTE =
   'Agents work without asking for permission: they may change and run everything that you may.'
@@ -23,6 +26,7 @@ export const PLAIN_HTTP_NOTE =
   'Other machines can reach the HTTP API, and tokens travel there in the clear: put a proxy with TLS in front of it.'
 
 interface StartOptions {
+  /** Contract: changed when its file is. */
   config: GatewayConfig
   environment: NodeJS.ProcessEnv
   log: Log
@@ -46,11 +50,14 @@ export async function start({ config, environment, log, scrubber, stdout, signal
     const terminal = new TerminalChannel(async () => control?.close())
     const discord = await openDiscord(config, log)
     const http = config.httpEnabled ? new HttpChannel() : undefined
-    const channels = [terminal, ...(discord ? [discord] : []), ...(http ? [http] : [])]
+    const whatsapp = await openWhatsApp(() => config, { environment, log })
+    const channels: Channel[] = [terminal, discord, whatsapp, http].filter((channel) => channel !== undefined)
+    const endpoints = channels.flatMap((channel) => channel.endpoints ?? [])
     let service: HttpServer | undefined
+    let stopWatching = (): void => {}
     // Where it may not or cannot listen, no message is taken first.
     const beforeWork = async (parts: GatewayParts): Promise<void> => {
-      if (http) service = await startService(parts, config, environment, log)
+      if (http) service = await startService(parts, config, environment, log, endpoints)
     }
     const gateway = await startGateway(config, { environment, log, channels, scrubber, beforeWork }).catch(
       async (error: unknown) => {
@@ -64,14 +71,17 @@ export async function start({ config, environment, log, scrubber, stdout, signal
       print(`Data: ${config.home}${gateway.store.engine === 'postgres' ? ', messages in PostgreSQL' : ''}`)
       print(`Agent: ${config.agentBackend}`)
       print(`Channels: ${channels.map(({ name }) => name).join(', ')}${discord ? '' : '; "aetheel init" adds Discord'}`)
+      if (whatsapp) print(`WhatsApp: ${describeWhatsApp(config)}`)
       if (service) print(`HTTP API: ${service.url}, described at ${service.url}/docs`)
       if (service && !isLoopback(config.httpHost)) print(PLAIN_HTTP_NOTE)
       if (service?.newTokenFile !== undefined) print(`A token for everything is in ${service.newTokenFile}`)
       print(PERMISSIONS_NOTE)
       print('Aetheel is running. Talk to it: aetheel chat')
+      stopWatching = follow(gateway, config, environment, log, print)
       await aborted(signal)
       print('Stopping: what is under way may finish. Once more, and it stops at once.')
     } finally {
+      stopWatching()
       await service?.close()
       await gateway.stop()
     }
@@ -80,18 +90,50 @@ export async function start({ config, environment, log, scrubber, stdout, signal
   }
 }
 
+/** Takes over what is changed in the configuration file. Returns what ends it. */
+function follow(
+  gateway: Gateway,
+  { configFile: file }: GatewayConfig,
+  environment: NodeJS.ProcessEnv,
+  log: Log,
+  print: (line: string) => void,
+): () => void {
+  if (file === undefined) return () => {}
+  return watchConfig({
+    file,
+    load: async () => {
+      const next = loadConfig(environment, file)
+      await requireBackend(next, environment, log)
+      return next
+    },
+    onChange: async (next) => {
+      const { changed, waiting } = await gateway.reconfigure(next)
+      if (changed.length + waiting.length === 0) return
+      log.info('config.reloaded', { changed, waiting })
+      if (changed.length > 0) print(`The configuration has changed: ${changed.join(', ')}`)
+      if (waiting.length > 0) print(`Changed, and in use after the next start: ${waiting.join(', ')}`)
+      for (const warning of next.warnings) print(`Warning: ${warning}`)
+    },
+    onProblem: (problem) => {
+      log.error('config.not-reloaded', { problem })
+      print(`The configuration file is not right, so the one before stays in use:\n${problem}`)
+    },
+  })
+}
+
 /** Contract: its library is loaded only where it is used. */
 async function startService(
   gateway: GatewayParts,
   config: GatewayConfig,
   environment: NodeJS.ProcessEnv,
   log: Log,
+  endpoints: PlatformEndpoint[],
 ): Promise<HttpServer> {
   const { startHttpServer } = await import('../http/server.js')
   const { store, agents, credentials, metrics } = gateway
   const clock = { now: Date.now, newId: randomUUID }
   const projects = new ProjectService({ store, config, agents, run: gitRunner(environment), log, ...clock })
-  return startHttpServer({ config, gateway, projects, credentials, metrics, log, ...clock })
+  return startHttpServer({ config, gateway, projects, credentials, metrics, endpoints, log, ...clock })
 }
 
 /** Contract: its library is loaded only where it is used. */
@@ -118,6 +160,11 @@ export async function openDiscord(
     log,
     now,
   })
+}
+
+function describeWhatsApp({ twilioWhatsappFrom, publicUrl, whatsappPollSeconds }: GatewayConfig): string {
+  if (publicUrl === undefined) return `${twilioWhatsappFrom}, Twilio is asked every ${whatsappPollSeconds} s`
+  return `${twilioWhatsappFrom}, Twilio calls ${publicUrl}${WEBHOOK_PATH}`
 }
 
 async function aborted(signal: AbortSignal): Promise<void> {

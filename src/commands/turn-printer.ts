@@ -1,5 +1,6 @@
 import type { AgentEvent } from '../backends/types.js'
-import { oneLine } from '../one-line.js'
+import { readMediaTokens } from '../media/media-tokens.js'
+import { oneLine, showable } from '../one-line.js'
 
 export type Output = Pick<NodeJS.WritableStream, 'write'>
 
@@ -42,9 +43,16 @@ export class TurnPrinter {
 
   /** The answer of record. What streamed may fall short of it, as when the connection broke on the way. */
   answer(text: string): void {
-    if (!this.#streamed.endsWith(text)) this.stdout.write(`${this.#streamed === '' ? '' : '\n\n'}${text}`)
+    // What streamed still has the lines that name files.
+    const isThere = [this.#streamed, readMediaTokens(this.#streamed).text].some((said) => said.endsWith(text))
+    if (!isThere) this.stdout.write(`${this.#streamed === '' ? '' : '\n\n'}${text}`)
     if (this.#streamed !== '' || text !== '') this.stdout.write('\n')
     this.#isMidLine = false
+  }
+
+  /** What comes with the answer. */
+  file(place: string): void {
+    this.stdout.write(`File: ${showable(place)}\n`)
   }
 }
 

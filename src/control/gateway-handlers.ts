@@ -1,15 +1,18 @@
 import { randomUUID } from 'node:crypto'
 import type { TerminalChannel } from '../channels/terminal.js'
+import type { ChannelHost, OutgoingFile } from '../channels/types.js'
 import { type GatewayConfig, projectOfChannel } from '../config.js'
-import { GatewayError } from '../errors.js'
+import { GatewayError, messageOf } from '../errors.js'
 import type { Gateway } from '../gateway.js'
 import type { Message } from '../store/inbox.js'
 import type { Delivery } from '../store/outbox.js'
 import { operations } from './operations.js'
-import type { Handlers, HistoryEntry } from './protocol.js'
+import type { Handlers, HistoryEntry, ShownFile } from './protocol.js'
 
 /** Of a message that stands in a history; its author knows the rest. */
 const MESSAGE_CHARACTERS = 2_000
+
+type FileLocator = Pick<ChannelHost, 'locateFile'>
 
 /** What a running gateway does for whoever may open its socket. */
 export function gatewayHandlers(
@@ -18,12 +21,14 @@ export function gatewayHandlers(
   config: GatewayConfig,
   now: () => number,
 ): Handlers {
-  const { store } = gateway
+  const { store, scheduler } = gateway
   const host = gateway.hostOf(terminal.name)
   const startedAt = now()
 
+  const shared = operations({ ...gateway, now })
+
   return {
-    ...operations({ ...gateway, now }),
+    ...shared,
 
     status: async () => ({ id: gateway.id, pid: process.pid, startedAt, backend: config.agentBackend }),
 
@@ -31,9 +36,10 @@ export function gatewayHandlers(
       if (projectId !== undefined) await chooseProject(gateway, terminal.name, address, projectId, now)
       const detach = terminal.attach(address, {
         onEvent: (event) => peer.push({ kind: 'event', ...event }),
-        onReply: async (reply) => {
+        onReply: async ({ files, ...reply }) => {
           const message = reply.messageId === undefined ? undefined : await store.inbox.get(reply.messageId)
-          peer.push({ kind: 'reply', ...reply, isLast: message?.state !== 'open' })
+          const shownFiles = await showFiles(files, host)
+          peer.push({ kind: 'reply', ...reply, shownFiles, isLast: message?.state !== 'open' })
         },
       })
       peer.onClose(detach)
@@ -46,7 +52,8 @@ export function gatewayHandlers(
       // Messages first: a reply that comes meanwhile is then there for a message that is seen as answered.
       const messages = await store.inbox.history(conversation.id, limit, afterSeq)
       const replies = await store.outbox.history(conversation.id, limit, afterSeq)
-      const entries = [...messages.map(messageEntry), ...replies.map(replyEntry)].toSorted((a, b) => a.seq - b.seq)
+      const answers = await Promise.all(replies.map((reply) => replyEntry(reply, host)))
+      const entries = [...messages.map(messageEntry), ...answers].toSorted((a, b) => a.seq - b.seq)
       return { entries: entries.slice(-limit) }
     },
 
@@ -64,6 +71,17 @@ export function gatewayHandlers(
         .hostOf('discord')
         .onMessage({ ...place, platformId: `event:${randomUUID()}`, author: kind, kind, text })
     },
+
+    'heartbeat.run': ({ isForced }) => scheduler.runHeartbeat(isForced),
+
+    'cron.add': async (wish, peer) => {
+      scheduler.requireTarget(wish.to)
+      return shared['cron.add'](wish, peer)
+    },
+
+    'cron.run': ({ job }) => scheduler.runCronJob(job),
+
+    send: ({ to, text }) => scheduler.say(to, text),
 
     'chat.command': async ({ address, author, line }) => ({ answer: await host.onCommand({ address }, author, line) }),
   }
@@ -90,6 +108,23 @@ function messageEntry({ seq, id, receivedAt, author, text, state }: Message): Hi
   return { kind: 'message', seq, id, at: receivedAt, author, text: text.slice(0, MESSAGE_CHARACTERS), state }
 }
 
-function replyEntry({ seq, id, createdAt, messageId, reply }: Delivery): HistoryEntry {
-  return { kind: 'reply', seq, id, at: createdAt, ...(messageId !== undefined && { messageId }), ...reply }
+async function replyEntry(delivery: Delivery, host: FileLocator): Promise<HistoryEntry> {
+  const { seq, id, createdAt, messageId } = delivery
+  const { files, ...reply } = delivery.reply
+  const shownFiles = await showFiles(files, host)
+  return { kind: 'reply', seq, id, at: createdAt, ...(messageId !== undefined && { messageId }), ...reply, shownFiles }
+}
+
+/** Who reads this sits at the machine: where a file is says all. */
+async function showFiles(files: OutgoingFile[] = [], host: FileLocator): Promise<ShownFile[]> {
+  return Promise.all(
+    files.map(async (file) => {
+      if ('url' in file) return { place: file.url }
+      try {
+        return { place: await host.locateFile(file) }
+      } catch (error) {
+        return { problem: messageOf(error) }
+      }
+    }),
+  )
 }

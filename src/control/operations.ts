@@ -1,8 +1,11 @@
-// What changes the queue and the sessions by hand: the same code in a running gateway, which is asked by its socket, and
+// What changes the queue, the sessions and the cron jobs by hand: the same code in a running gateway, which is asked by its socket, and
 // in a command that found none.
 
+import { randomUUID } from 'node:crypto'
 import { GatewayError } from '../errors.js'
 import type { Queue } from '../queue/queue.js'
+import { findCronJob } from '../schedule/find-cron-job.js'
+import { addCronJob } from '../schedule/new-cron-job.js'
 import { notesOf } from '../store/audit.js'
 import type { SessionRecord } from '../store/sessions.js'
 import type { Store } from '../store/store.js'
@@ -23,7 +26,7 @@ export function operations({
   queue,
   wake,
   now,
-}: OperationDependencies): Pick<Handlers, 'queue.retry' | 'queue.drop' | 'sessions.reset'> {
+}: OperationDependencies): Pick<Handlers, 'queue.retry' | 'queue.drop' | 'sessions.reset' | 'cron.add' | 'cron.rm'> {
   const note = notesOf('terminal', now)
 
   return {
@@ -54,6 +57,24 @@ export function operations({
         await note(tables, { action: 'session.reset', subject: session.conversationId })
       })
       return { channel: session.channel, address: session.address }
+    },
+
+    'cron.add': async (wish) => {
+      const { job, nextAt } = await store.transaction(async (tables) => {
+        const added = await addCronJob(wish, { store: tables, now, newId: randomUUID })
+        await note(tables, { action: 'cron.add', subject: added.job.id })
+        return added
+      })
+      return { name: job.name, timeZone: job.timeZone, nextAt }
+    },
+
+    'cron.rm': async ({ job: wanted }) => {
+      const { id, name } = findCronJob(wanted, await store.cronJobs.list())
+      await store.transaction(async (tables) => {
+        await tables.cronJobs.remove(id)
+        await note(tables, { action: 'cron.remove', subject: id })
+      })
+      return { job: name }
     },
   }
 }

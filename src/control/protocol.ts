@@ -9,6 +9,7 @@
 import { join } from 'node:path'
 import { z } from 'zod'
 import { type Acceptance, EVENT_KINDS, type LiveEvent, type OutgoingReply } from '../channels/types.js'
+import type { BeatResult } from '../schedule/heartbeat.js'
 import type { MessageState } from '../store/schema.js'
 
 const name = () =>
@@ -28,6 +29,21 @@ export const PARAMETERS = {
   'queue.retry': z.object({ id: name() }),
   'queue.drop': z.object({ id: name() }),
   'sessions.reset': z.object({ conversation: name() }),
+  'heartbeat.run': z.object({ isForced: z.boolean() }),
+  'cron.add': z.object({
+    name: name(),
+    schedule: name(),
+    timeZone: name().exactOptional(),
+    prompt: z.string().exactOptional(),
+    command: z.array(z.string()).exactOptional(),
+    to: name(),
+    projectId: name().exactOptional(),
+    session: z.enum(['own', 'shared']).exactOptional(),
+    catchUp: z.enum(['once', 'skip']).exactOptional(),
+  }),
+  'cron.run': z.object({ job: name() }),
+  'cron.rm': z.object({ job: name() }),
+  send: z.object({ to: name(), text: z.string() }),
 }
 
 export type MethodName = keyof typeof PARAMETERS
@@ -47,6 +63,12 @@ interface Results {
   'queue.retry': { id: string; kind: 'message' | 'reply' }
   'queue.drop': { id: string }
   'sessions.reset': { channel: string; address: string }
+  'heartbeat.run': BeatResult
+  'cron.add': { name: string; timeZone: string; nextAt: number }
+  /** With the job's name. */
+  'cron.run': { job: string; messageId: string }
+  'cron.rm': { job: string }
+  send: { channel: string; address: string }
 }
 
 export interface GatewayStatus {
@@ -68,12 +90,16 @@ export interface ShownReply {
   text: string
   notes: string[]
   isError: boolean
+  shownFiles?: ShownFile[]
 }
+
+/** Of what an answer names: its path or address, or why it is not given out. */
+export type ShownFile = { place: string } | { problem: string }
 
 export type Push =
   | ({ kind: 'event' } & LiveEvent)
   /** `isLast`: its message gets no other. */
-  | ({ kind: 'reply'; isLast: boolean } & OutgoingReply)
+  | ({ kind: 'reply'; isLast: boolean; shownFiles?: ShownFile[] } & Omit<OutgoingReply, 'files'>)
 
 /** Whoever called, for as long as they are there. */
 export interface Peer {

@@ -85,5 +85,5 @@ async function choiceAt(
   if (known) return known
   const above = parent === undefined ? undefined : await store.conversations.find(channel, parent)
   const { id: _, ...inherited } = above ?? {}
-  return { ...(projectId !== undefined && { projectId }), ...inherited }
+  return { channel, ...(projectId !== undefined && { projectId }), ...inherited }
 }

@@ -1,18 +1,18 @@
 import type { GatewayConfig } from '../config.js'
-import { chooseAgent } from '../runtime/agent-choice.js'
+import { chooseAgent, chooseDirectory } from '../runtime/agent-choice.js'
 import type { Conversation } from '../store/conversations.js'
 import type { UsedSession } from '../store/runs.js'
 import type { Store } from '../store/store.js'
 
 export interface ChoiceDependencies {
-  config: Pick<GatewayConfig, 'agentBackend' | 'backendModel' | 'workingDir'>
+  config: Pick<GatewayConfig, 'agentBackend' | 'backendModel' | 'workingDir' | 'inbound'>
   store: Store
   now: () => number
 }
 
 /** What was chosen in a conversation. */
 export type ConversationChoice = Pick<Conversation, 'projectId' | 'backend' | 'model'> &
-  Partial<Pick<Conversation, 'id'>>
+  Partial<Pick<Conversation, 'id' | 'channel'>>
 
 /** Most agents clear their sessions away after so long, and nobody remembers more. */
 export const RECENT_MS = 30 * 86_400_000
@@ -27,7 +27,7 @@ export async function choiceOf(
   const project = projectId === undefined ? undefined : await store.projects.get(projectId)
   const { backend, model } = chooseAgent(conversation, project, config)
   const configured = backend === config.agentBackend ? config.backendModel : undefined
-  const directory = project?.directory ?? config.workingDir
+  const directory = chooseDirectory(conversation.channel, project, config)
   return { backend, model: model ?? configured ?? "the agent's own", directory }
 }
 

@@ -9,6 +9,7 @@ import { describeTool, describeUsage, QUESTION_CHARACTERS, queueLine, sessionLin
 import { GatewayError } from '../errors.js'
 import type { Queue } from '../queue/queue.js'
 import type { StoppedTurn, Worker } from '../queue/worker.js'
+import { replyConfigOf } from '../runtime/agent-choice.js'
 import type { SessionManager } from '../runtime/session-manager.js'
 import { duration, timeOfDay } from '../runtime/time-words.js'
 import type { Conversation } from '../store/conversations.js'
@@ -36,6 +37,8 @@ export function askedText(line: string): string {
   return line.replace(ASK, '')
 }
 
+const STOPPED_BY_OTHERS =
+  'Somebody else has stopped your message. What was done by then stays done. To have it finished after all, send it again.'
 const DAY_MS = 86_400_000
 const LISTED_MESSAGES = 10
 /** Where somebody looks for their own message. */
@@ -57,7 +60,7 @@ interface Given {
 export class ConversationCommands {
   readonly #handlers: Record<Exclude<CommandName, 'ask' | 'help'>, (given: Given) => Promise<Answer>> = {
     new: ({ conversation }) => this.#new(conversation),
-    stop: ({ conversation }) => this.#stop(conversation.id, undefined, 'Nothing is running here.'),
+    stop: (given) => this.#stopFirst(given),
     status: (given) => this.#status(given),
     queue: ({ conversation }) => this.#queue(conversation),
     model: (given) => this.#model(given),
@@ -120,6 +123,22 @@ export class ConversationCommands {
     return changed(
       hadSession ? 'The next message begins a fresh session.' : 'There is no session yet; the next message begins one.',
     )
+  }
+
+  async #stopFirst({ conversation, author }: Given): Promise<Answer> {
+    const { store, queue, config } = this.dependencies
+    const { id, channel, address } = conversation
+    const first = await store.inbox.first(id)
+    const answer = await this.#stop(id, undefined, 'Nothing is running here.')
+    // Everybody gets their own answers alone: who waits for one would not see this.
+    const isShared = replyConfigOf(channel, config)?.session?.scope === 'global'
+    if (!isShared || !answer.isChange || !first) return answer
+    const message = await store.inbox.get(first.messageId)
+    const isDone = message?.state === 'answered' || message?.state === 'failed'
+    if (message?.kind === 'message' && !isDone && message.author !== author) {
+      await queue.say({ channel, address }, STOPPED_BY_OTHERS, message.author)
+    }
+    return answer
   }
 
   /** Ends the turn of a conversation, or takes the first message out that waits; with `messageId`, that one alone. */

@@ -11,6 +11,7 @@ import type { App, ServiceDependencies } from './dependencies.js'
 import { BODY_LIMIT_BYTES, errorBodyOf, sendError } from './errors.js'
 import { addGuards, checkSender, DEFAULT_LIMITS, type Limits, OpenResponses } from './guards.js'
 import { describeApi, registerDescriptionRoutes } from './openapi.js'
+import { registerPlatformRoutes } from './platform-routes.js'
 import { registerRoutes } from './routes/index.js'
 import { registerTicketRoute, Tickets } from './tickets.js'
 
@@ -100,6 +101,7 @@ export async function createApp(dependencies: ServiceDependencies, limits: Limit
   registerDescriptionRoutes(app)
   registerTicketRoute(app, tickets)
   registerRoutes(app, dependencies)
+  await registerPlatformRoutes(app, dependencies.endpoints ?? [], config)
   return app
 
   function logAnswer(request: FastifyRequest, reply: FastifyReply): void {

@@ -3,6 +3,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { FastifyBaseLogger, FastifyInstance, RawServerDefault } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
+import type { PlatformEndpoint } from '../channels/types.js'
 import type { GatewayConfig } from '../config.js'
 import type { CredentialStore } from '../credentials/credential-store.js'
 import type { GatewayParts } from '../gateway.js'
@@ -17,6 +18,8 @@ export interface ServiceDependencies {
   projects: ProjectService
   credentials: CredentialStore
   metrics: Metrics
+  /** What platforms call. */
+  endpoints?: PlatformEndpoint[]
   log: Log
   now: () => number
   newId: () => string
@@ -40,6 +43,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** What the token must be allowed; `public` needs none. A route without it is refused when it is registered. */
     scope?: Scope | 'public'
+    /** Called by a platform, under the name of the public URL, too. */
+    isPlatform?: boolean
     /** An event stream: may be opened by a ticket, and is ended when the server stops. */
     isStream?: boolean
     /** Requests to it are not counted: a balancer must not be shut out by strangers of its address. */

@@ -8,7 +8,7 @@
 import { isIPv6 } from 'node:net'
 import type { ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyContextConfig, FastifyReply, FastifyRequest } from 'fastify'
 import type { GatewayConfig } from '../config.js'
 import { GatewayError } from '../errors.js'
 import type { Authenticator } from './auth.js'
@@ -19,6 +19,8 @@ export interface Limits {
   requestsPerMinute: number
   /** Of one address, without a token that there is. */
   strangerRequestsPerMinute: number
+  /** Of one address, to what platforms call: all of theirs may come by one tunnel. */
+  platformRequestsPerMinute: number
   openRequests: number
   openStreams: number
   /** How often the token of an open stream is looked up again, in milliseconds. */
@@ -28,6 +30,7 @@ export interface Limits {
 export const DEFAULT_LIMITS: Limits = {
   requestsPerMinute: 3000,
   strangerRequestsPerMinute: 300,
+  platformRequestsPerMinute: 3000,
   openRequests: 256,
   openStreams: 1000,
   streamTokenCheckMs: 10_000,
@@ -42,7 +45,7 @@ export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^(::ffff:)?127(\.\d{1,3}){3}$/.test(host)
 }
 
-type HostConfig = Pick<GatewayConfig, 'httpHost' | 'httpAllowedHosts'>
+type HostConfig = Pick<GatewayConfig, 'httpHost' | 'httpAllowedHosts' | 'publicUrl'>
 
 /**
  * Contract: throws `host_unknown` unless the request is for a name of ours, `forbidden` when a page of another origin
@@ -57,8 +60,12 @@ export function checkSender(request: FastifyRequest, config: HostConfig, address
   // As requests to a proxy have it; it counts more than the header.
   const target = /^[a-z]+:\/\/([^/?#]*)/i.exec(request.raw.url ?? '')?.[1]?.toLowerCase()
   const port = typeof address === 'object' && address !== null ? String(address.port) : undefined
-  const names = target === undefined ? [header] : [header, target]
-  if (!names.every((name) => isOurs(name, port, config, request.socket.localAddress))) {
+  // Of a path that cannot be read there is no route, and no configuration of one.
+  const route = request.routeOptions.config as FastifyContextConfig | undefined
+  const isAllowed = (name: string): boolean =>
+    (route?.isPlatform === true && isPublicHost(name, config)) ||
+    isOurs(name, port, config, request.socket.localAddress)
+  if (![header, target ?? header].every(isAllowed)) {
     const advice = 'Use an address that it listens on, or add the name to HTTP_ALLOWED_HOSTS.'
     throw new GatewayError('host_unknown', `This gateway does not answer for the host of this request. ${advice}`)
   }
@@ -79,6 +86,13 @@ function isOurs(header: string, port: string | undefined, config: HostConfig, lo
     // A proxy in front has the ports that everybody leaves out.
     return allowed.port === undefined ? [undefined, '80', '443', port].includes(host.port) : allowed.port === host.port
   })
+}
+
+/** Names in a URL leave the usual port out; in a header it may stand. */
+function isPublicHost(header: string, { publicUrl }: HostConfig): boolean {
+  if (publicUrl === undefined || !parseHost(header)) return false
+  const { protocol, host } = new URL(publicUrl)
+  return new URL(`${protocol}//${header}`).host === host
 }
 
 function parseHost(header: string): { name: string; port?: string } | undefined {
@@ -136,6 +150,7 @@ interface Guards {
 export function addGuards(app: App, { config, authenticator, open, limits }: Guards): void {
   const timeWindow = 60_000
   const ofStranger = app.createRateLimit({ max: limits.strangerRequestsPerMinute, timeWindow })
+  const ofPlatform = app.createRateLimit({ max: limits.platformRequestsPerMinute, timeWindow })
   const ofToken = app.createRateLimit({
     max: limits.requestsPerMinute,
     timeWindow,
@@ -147,7 +162,8 @@ export function addGuards(app: App, { config, authenticator, open, limits }: Gua
     const hash = await authenticator.knownHash(request)
     const isKnown = hash !== undefined
     if (isKnown) request.tokenHash = hash
-    const rate = await (isKnown ? ofToken : ofStranger)(request)
+    const ofAddress = request.routeOptions.config.isPlatform === true ? ofPlatform : ofStranger
+    const rate = await (isKnown ? ofToken : ofAddress)(request)
     if (rate.isAllowed || !rate.isExceeded) return
     reply.raw.setHeader('retry-after', rate.ttlInSeconds)
     const sender = isKnown ? 'with this token' : 'from this address'

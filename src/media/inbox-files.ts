@@ -19,6 +19,7 @@ import { isOpenAt } from './opened-file.js'
 import { safeFileNames } from './safe-file-names.js'
 
 const MOST_FILES = 10
+const SMALLER = 'Send a smaller one, or raise ATTACHMENT_MAX_MB.'
 const UNKNOWN_TYPE = 'application/octet-stream'
 const NEW_FILE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW
 
@@ -39,6 +40,8 @@ export interface SavedFiles {
   lines: string[]
   /** For the person, a sentence for each file that was not. */
   notes: string[]
+  /** The first that was saved, with its absolute path. */
+  first?: { path: string; type: string }
 }
 
 /** Contract: never rejects. The same message and files give the same paths, and what is there is not written again. */
@@ -54,6 +57,7 @@ export async function saveIncomingFiles(files: IncomingFile[], options: InboxOpt
     try {
       const { type, bytes } = await save(file, name, makeOnce, options)
       const path = `${STATE_DIRECTORY}/${INBOX_DIRECTORY}/${folder}/${name}`
+      saved.first ??= { path: join(options.directory, path), type }
       saved.lines.push(`Attached file: ${path} (${type}, ${describeBytes(bytes)})`)
     } catch (error) {
       saved.notes.push(`The file "${name}" was not saved: ${reasonOf(error)}`)
@@ -100,6 +104,8 @@ async function contentOf(file: IncomingFile, signal: AbortSignal): Promise<Uint8
     const problem = messageOf(error)
       .replaceAll(/[\s\p{Cc}]+/gu, ' ')
       .slice(0, 200)
+      .replace(/\.$/, '')
+    if (error instanceof GatewayError && error.code === 'too_large') throw refusal(`${problem}. ${SMALLER}`, error)
     throw refusal(`it could not be fetched (${problem}). Send it again.`, error)
   }
 }
@@ -203,8 +209,7 @@ function reasonOf(error: unknown): string {
 }
 
 function tooLarge(bytes: number, maxBytes: number): GatewayError {
-  const advice = 'Send a smaller one, or raise ATTACHMENT_MAX_MB.'
-  return refusal(`it has ${describeBytes(bytes)}, and ${describeBytes(maxBytes)} are allowed. ${advice}`)
+  return refusal(`it has ${describeBytes(bytes)}, and ${describeBytes(maxBytes)} are allowed. ${SMALLER}`)
 }
 
 function inTheWay(): GatewayError {

@@ -1,17 +1,21 @@
 /** Linux opens no path that is longer; what is, was not meant as one. */
 const LONGEST_PATH = 4096
 const TOKEN = 'MEDIA:'
+/** Two of them on one line. */
+const SEVERAL = /\sMEDIA:/
 const QUOTES = ['"', "'", '`']
+const EXTENSION = /\.[\p{L}\d]{1,15}$/u
 
 export interface MediaTokens {
   /** Without the lines that name files. */
   text: string
-  /** As the agent wrote them, each once. Nothing about them has been checked: see `openOutgoingFile`. */
-  paths: string[]
+  /** Paths and web addresses as the agent wrote them, each once. Nothing about them has been checked: see
+   *  `openOutgoingFile` and `fetchPublic`. */
+  media: string[]
 }
 
 /**
- * Takes the lines `MEDIA:<path>` out of an agent's answer.
+ * Takes the lines `MEDIA:<path or web address>` out of an agent's answer.
  *
  * Contract: never throws, and a text without such a line comes back as it is. Only a whole line counts, and only outside
  * code fences: an agent that speaks about the token, or quotes a file that has one in it, sends nothing. Every other line
@@ -19,25 +23,30 @@ export interface MediaTokens {
  * beginning and the end of the text count as a blank line.
  */
 export function readMediaTokens(text: string): MediaTokens {
-  if (!text.includes(TOKEN)) return { text, paths: [] }
-  const paths = new Set<string>()
+  if (!text.includes(TOKEN)) return { text, media: [] }
+  const media = new Set<string>()
   const kept: string[] = []
   const lines = text.split('\n')
   const fences = new Fences()
   let lastTaken: number | undefined
   for (let index = 0; index < lines.length; index += 1) {
     const line = lines[index] ?? ''
-    const path = fences.holds(line) ? undefined : pathOf(line)
-    if (path === undefined) {
+    const named = fences.holds(line) ? [] : mediaOf(line)
+    if (named.length === 0) {
       kept.push(line)
       continue
     }
-    paths.add(path)
+    for (const item of named) media.add(item)
     lastTaken = index
     if (isBlank(kept.at(-1)) && isBlank(lines[index + 1])) index += 1
   }
   if (lastTaken === lines.length - 1) endWithoutBreak(kept)
-  return { text: kept.join('\n'), paths: [...paths] }
+  return { text: kept.join('\n'), media: [...media] }
+}
+
+/** Whether what a line names is an address on the web and not a path. */
+export function isWebAddress(media: string): boolean {
+  return /^https?:\/\//i.test(media)
 }
 
 /** Walks over the lines of a Markdown text and knows which of them are code between fences. */
@@ -58,14 +67,23 @@ class Fences {
   }
 }
 
-function pathOf(line: string): string | undefined {
-  if (!line.startsWith(TOKEN)) return undefined
-  const path = unquote(line.slice(TOKEN.length).trim())
-  if (path === undefined || path.length > LONGEST_PATH) return undefined
-  const scheme = /^([a-z][a-z\d+.-]*):\/\//i.exec(path)?.[1]?.toLowerCase()
-  if (scheme === undefined) return path
-  // An address on the web is something to read, not a file of ours.
-  return scheme === 'file' ? decode(path.slice('file://'.length)) : undefined
+/** Nothing when one of them is not clear: the line stays then, for the person to see. */
+function mediaOf(line: string): string[] {
+  if (!line.startsWith(TOKEN)) return []
+  const named = line.slice(TOKEN.length).split(SEVERAL).map(readOne)
+  return named.every((item) => item !== undefined) ? named : []
+}
+
+function readOne(text: string): string | undefined {
+  const trimmed = text.trim()
+  const item = unquote(trimmed)
+  if (item === undefined || item.length > LONGEST_PATH) return undefined
+  if (isWebAddress(item)) return !/[\s\p{Cc}]/u.test(item) && URL.canParse(item) ? item : undefined
+  const scheme = /^([a-z][a-z\d+.-]*):\/\//i.exec(item)?.[1]?.toLowerCase()
+  if (scheme !== undefined) return scheme === 'file' ? decode(item.slice('file://'.length)) : undefined
+  // Words of a sentence, more likely than the name of a file.
+  if (item === trimmed && /\s/.test(item) && !item.includes('/') && !EXTENSION.test(item)) return undefined
+  return item
 }
 
 /** Nothing when there is nothing in it, or when it is not clear where the path ends. */

@@ -6,29 +6,50 @@
 import { constants } from 'node:fs'
 import { type FileHandle, open, realpath } from 'node:fs/promises'
 import { basename, relative, resolve, sep } from 'node:path'
+import type { OpenedFile, OutgoingFile, OutgoingPath } from '../channels/types.js'
 import { GatewayError } from '../errors.js'
 import { describeBytes } from './byte-size.js'
 import { isOpenAt } from './opened-file.js'
+import { fetchPublic } from './public-fetch.js'
 import { isSecretPath } from './secret-paths.js'
 
 /** A pipe or a device must neither make us wait nor become our terminal. */
 const READ_WITHOUT_WAITING = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY
 const LONGEST_SHOWN_PATH = 200
+/** The answer waits for it, and must still be sent within the time that a channel has. */
+const FETCH_TIMEOUT_MS = 10_000
 
-export interface OpenedFile {
-  name: string
-  content: Buffer
+/** What the operator says about files that agents send. */
+export interface SendingRules {
+  /** Directories, beside the one where the agent worked. */
+  roots: string[]
+  /** Nothing in these is sent, whichever root holds them; a root inside of one was made one on purpose. */
+  denied: string[]
 }
 
 /**
- * Reads a file that is to be sent. A relative path begins at the first of the roots.
+ * Reads a file that is to be sent, or fetches it.
  *
  * Contract: throws `request_invalid` with a sentence for the person when it cannot or must not be sent.
  */
-export async function openOutgoingFile(path: string, roots: string[], maxBytes: number): Promise<OpenedFile> {
-  try {
-    const wanted = resolve(roots[0] ?? '/', path)
-    const found = await judged(wanted, roots)
+export function openOutgoing(
+  file: OutgoingFile,
+  rules: SendingRules,
+  maxBytes: number,
+  signal: AbortSignal,
+): Promise<OpenedFile> {
+  return 'url' in file ? fetchOutgoing(file.url, maxBytes, signal) : openOutgoingFile(file, rules, maxBytes)
+}
+
+/** A relative path begins where the agent worked. */
+export async function openOutgoingFile(
+  { path, directory }: OutgoingPath,
+  rules: SendingRules,
+  maxBytes: number,
+): Promise<OpenedFile> {
+  return orRefusal(path, async () => {
+    const wanted = resolve(directory, path)
+    const found = await judged(wanted, [directory, ...rules.roots], rules.denied)
     const handle = await open(found, READ_WITHOUT_WAITING)
     try {
       if (!(await isOpenAt(handle, found))) throw refusal('it was changed while it was opened. Ask for it again.')
@@ -36,24 +57,56 @@ export async function openOutgoingFile(path: string, roots: string[], maxBytes: 
     } finally {
       await handle.close()
     }
+  })
+}
+
+/** Where a file is that could be sent, for who sits at this machine. Contract: as `openOutgoingFile`; reads nothing. */
+export async function locateOutgoingFile(
+  { path, directory }: OutgoingPath,
+  { roots, denied }: SendingRules,
+): Promise<string> {
+  return orRefusal(path, async () => {
+    const wanted = resolve(directory, path)
+    await judged(wanted, [directory, ...roots], denied)
+    return wanted
+  })
+}
+
+async function fetchOutgoing(url: string, maxBytes: number, signal: AbortSignal): Promise<OpenedFile> {
+  return orRefusal(url, async () => {
+    try {
+      const { name, content } = await fetchPublic(url, { maxBytes, signal, timeoutMs: FETCH_TIMEOUT_MS })
+      return { name, content }
+    } catch (error) {
+      const advice = "Open it yourself, or ask for a copy in the project's directory."
+      throw error instanceof GatewayError ? refusal(`${error.message}. ${advice}`) : error
+    }
+  })
+}
+
+async function orRefusal<T>(named: string, open: () => Promise<T>): Promise<T> {
+  try {
+    return await open()
   } catch (error) {
-    throw new GatewayError('request_invalid', `The file "${shown(path)}" was not sent: ${reasonOf(error)}`, {
+    throw new GatewayError('request_invalid', `The file "${shown(named)}" was not sent: ${reasonOf(error)}`, {
       cause: error,
     })
   }
 }
 
 /** Contract: gives the real path of what may be sent. */
-async function judged(wanted: string, roots: string[]): Promise<string> {
-  const real = (await Promise.all(roots.map(realRoot))).flat()
+async function judged(wanted: string, roots: string[], denied: string[]): Promise<string> {
+  const real = (await Promise.all(roots.map(realPath))).flat()
   const places = [...roots.map((root) => resolve(root)), ...real]
   // Before anything else: else the answer would tell which files there are elsewhere.
-  if (pathsFrom(places, wanted).length === 0) throw outside()
+  if (!places.some((place) => holds(place, wanted))) throw outside()
   const found = await realpath(wanted)
-  const paths = pathsFrom(real, found)
-  if (paths.length === 0) throw outside()
-  // A root inside another was made one on purpose.
-  if (paths.every(isSecretPath)) {
+  const around = real.filter((root) => holds(root, found))
+  if (around.length === 0) throw outside()
+  const closed = (await Promise.all(denied.map(realPath))).flat().filter((place) => holds(place, found))
+  // A root inside another, or inside a place that is denied, was made one on purpose.
+  const open = around.filter((root) => closed.every((place) => place !== root && holds(place, root)))
+  if (open.every((root) => isSecretPath(relative(root, found)))) {
     throw refusal(
       'it is of a kind that may hold secrets, and such files are never sent. Fetch it from the machine itself.',
     )
@@ -61,20 +114,18 @@ async function judged(wanted: string, roots: string[]): Promise<string> {
   return found
 }
 
-async function realRoot(root: string): Promise<string[]> {
+async function realPath(path: string): Promise<string[]> {
   try {
-    return [await realpath(root)]
+    return [await realpath(path)]
   } catch {
     // Nothing can be sent from a root that is not there. The others hold still.
     return []
   }
 }
 
-/** The paths to a file from those of the directories that hold it. */
-function pathsFrom(directories: string[], file: string): string[] {
-  return directories
-    .map((directory) => relative(directory, file))
-    .filter((path) => path !== '..' && !path.startsWith(`..${sep}`))
+function holds(directory: string, file: string): boolean {
+  const path = relative(directory, file)
+  return path !== '..' && !path.startsWith(`..${sep}`)
 }
 
 /** Does not go by the size alone: a file may grow while it is read, and some do not tell it. */

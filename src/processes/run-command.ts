@@ -12,6 +12,8 @@ export interface CommandOptions {
   cwd: string
   environment: Record<string, string>
   stdin: string
+  /** Hears what it prints, which else goes nowhere. */
+  onStdout?: (chunk: Buffer) => void
   timeoutMs: number
   /** Ends the command before its time. */
   signal?: AbortSignal
@@ -24,12 +26,12 @@ export type CommandOutcome = { ok: true } | { ok: false; problem: string }
 const COMPLAINT_CHARACTERS = 200
 
 /**
- * Runs a command to its end; what it prints goes nowhere, but for its last words when it fails.
+ * Runs a command to its end; what it says on stderr goes nowhere, but for its last words when it fails.
  *
  * Contract: never rejects; when it settles nothing that the command started is alive.
  */
 export async function runCommand(options: CommandOptions): Promise<CommandOutcome> {
-  const { argv, cwd, environment, stdin, timeoutMs, signal, owner } = options
+  const { argv, cwd, environment, stdin, onStdout = () => {}, timeoutMs, signal, owner } = options
   const [command = '', ...args] = argv
   const executable = findExecutable(command.includes(sep) ? resolve(cwd, command) : command, environment['PATH'] ?? '')
   if (executable === undefined) return { ok: false, problem: 'was not found, or is not executable' }
@@ -46,7 +48,7 @@ export async function runCommand(options: CommandOptions): Promise<CommandOutcom
     runId: randomUUID(),
     ...(owner && { owner }),
     stopSignal: 'SIGTERM',
-    onStdout: () => {},
+    onStdout,
     onStderr: (chunk) => stderr.append(decoder.write(chunk)),
   })
 

@@ -6,7 +6,7 @@ import { join, resolve } from 'node:path'
 export interface RunDirectory {
   path: string
   /** Writes a file and returns its absolute path. */
-  write(name: string, content: string): string
+  write(name: string, content: string | Uint8Array): string
   remove(): void
 }
 

@@ -1,3 +1,4 @@
+import { HEARTBEAT_CONTRACT } from './heartbeat.js'
 import type { MarkdownConfig, MarkdownFileName } from './markdown-config-loader.js'
 
 export interface PromptContext {
@@ -12,10 +13,11 @@ const SENDING_FILES = `You can send files to the person. For each file, write a 
 
 MEDIA:<path>
 
-The path is absolute or relative to your working directory, and nothing else stands on the line. The line is taken out of
-your answer and the file is attached to it. Inside a code block the line stays text. Only regular files under your working
-directory are sent, and none that usually hold secrets, such as \`.env\`, private keys or \`.git\`. Do not send a file unless
-it is asked for or is part of the answer.`
+The path is absolute or relative to your working directory; the address of a file on the public web, with http:// or
+https://, may stand in its place. Nothing else stands on the line. The line is taken out of your answer, and the person
+gets the file with it, or is told where it is. Inside a code block the line stays text. Only regular files under your
+working directory are sent, or under others that the operator allows, and none that usually hold secrets, such as
+\`.env\`, private keys or \`.git\`. Do not send a file unless it is asked for or is part of the answer.`
 
 /** Makes one system prompt of the prompt files. Contract: the same files and context give the same text. */
 export class SystemPromptAssembler {
@@ -32,7 +34,7 @@ export class SystemPromptAssembler {
       canSendFiles ? section('# Files', SENDING_FILES) : '',
       // What changes most often stands last: providers cache a prompt up to its first change.
       file('Memory', 'memory'),
-      kind === 'heartbeat' ? file('Heartbeat', 'heartbeat') : '',
+      kind === 'heartbeat' ? section('# Heartbeat', `${HEARTBEAT_CONTRACT}\n\n${markdown.heartbeat ?? ''}`) : '',
     ])
   }
 }

@@ -4,12 +4,13 @@
 // the claim has gone to somebody else, changes nothing.
 
 import type { AgentResult } from '../backends/types.js'
-import type { Acceptance, ChannelMessage, Reply } from '../channels/types.js'
+import type { Acceptance, ChannelMessage, Place, Reply } from '../channels/types.js'
 import { GatewayError } from '../errors.js'
 import type { Note } from '../store/audit.js'
 import type { Conversation } from '../store/conversations.js'
 import type { ClaimLimits } from '../store/engine.js'
 import type { Claim, Message, NewMessage } from '../store/inbox.js'
+import type { Delivery } from '../store/outbox.js'
 import type { ProjectRecord } from '../store/projects.js'
 import type { NewRun } from '../store/runs.js'
 import type { RunState } from '../store/schema.js'
@@ -17,6 +18,10 @@ import type { Session } from '../store/sessions.js'
 import type { Store, Tables } from '../store/store.js'
 
 export interface IncomingMessage extends ChannelMessage {
+  channel: string
+}
+
+interface IncomingPlace extends Place {
   channel: string
 }
 
@@ -38,8 +43,9 @@ export interface EndedRun {
 
 /** What a worker did with its work. */
 export type Settlement =
-  | { kind: 'answered'; run: EndedRun; reply: Reply; session?: Session }
-  | { kind: 'failed'; problem: string; reply: Reply; run?: EndedRun; session?: Session }
+  /** Without a reply when there is nothing to tell, as after a quiet heartbeat. */
+  | { kind: 'answered'; run: EndedRun; reply?: Reply; session?: Session }
+  | { kind: 'failed'; problem: string; reply?: Reply; run?: EndedRun; session?: Session }
   /** `note` tells the person why they wait. */
   | { kind: 'retry'; at: number; isAttempt: boolean; run: EndedRun; note?: Reply; session?: Session }
   /** Without a run when it was cancelled before that began. */
@@ -126,6 +132,24 @@ export class Queue {
     })
   }
 
+  /** Puts a reply on its way that answers no message. Returns its id; nothing when the channel had claimed the key. */
+  async say(place: IncomingPlace, text: string, author?: string, key?: string): Promise<string | undefined> {
+    const { newId, now } = this.options
+    return this.store.transaction(async (tables) => {
+      const at = now()
+      if (key !== undefined && !(await tables.channelValues.claim(place.channel, key, at))) return undefined
+      const { id: conversationId } = await tables.conversations.enter(place, newId(), at)
+      const { channel, address } = place
+      const reply = { text, notes: [], isError: false, ...(author !== undefined && { author }) }
+      return this.#reply(tables, { conversationId, channel, address }, reply, at)
+    })
+  }
+
+  /** The platform could not deliver a reply that it had taken. Nothing when it was not thought to be delivered. */
+  async failDelivery(id: string, problem: string): Promise<Delivery | undefined> {
+    return this.store.outbox.fail(id, problem, this.options.now())
+  }
+
   /** Takes the message that has waited longest, of those that may run now. */
   async claim(channels: string[], limits: ClaimLimits = {}): Promise<Work | undefined> {
     const { gatewayId, leaseMs, now } = this.options
@@ -135,8 +159,12 @@ export class Queue {
       if (!claim) return undefined
       await tables.runs.interrupt(claim.messageId, at)
       const message = await tables.inbox.get(claim.messageId)
-      const conversation = await tables.conversations.get(claim.conversationId)
-      if (!message || !conversation) throw new Error(`The job ${claim.messageId} has no message`)
+      const found = await tables.conversations.get(claim.conversationId)
+      if (!message || !found) throw new Error(`The job ${claim.messageId} has no message`)
+      const { projectId, beginsSession } = message.options ?? {}
+      // Only once: what was cut off goes on in the session that it began.
+      if (beginsSession && claim.fence === 1) await tables.sessions.reset(claim.conversationId, at)
+      const conversation = projectId === undefined ? found : { ...found, projectId }
       const project = await projectOf(tables, conversation, message)
       const wasInterrupted = claim.fence > 1 && (await tables.runs.wasInterrupted(claim.messageId))
       return { claim, claimedAt: at, message, conversation, ...(project && { project }), wasInterrupted }
@@ -190,7 +218,7 @@ export class Queue {
         if (run) await tables.runs.end(run.id, RUN_STATES[settlement.kind], run.result, at)
         if (settlement.session) await tables.sessions.set(settlement.session, at, claimedAt)
         const about = { ...target, ...(run && { runId: run.id }) }
-        if (settlement.kind === 'answered' || settlement.kind === 'failed') {
+        if ((settlement.kind === 'answered' || settlement.kind === 'failed') && settlement.reply) {
           await this.#reply(tables, about, settlement.reply, at)
         } else if (settlement.kind === 'retry' && settlement.note) {
           await this.#reply(tables, about, settlement.note, at)
@@ -291,13 +319,15 @@ export class Queue {
 
   async #reply(
     tables: Tables,
-    target: { conversationId: string; channel: string; address: string; messageId: string; runId?: string },
+    target: { conversationId: string; channel: string; address: string; messageId?: string; runId?: string },
     reply: Reply,
     at: number,
-  ): Promise<void> {
+  ): Promise<string> {
     const { newId, replyExpiryMs } = this.options
+    const id = newId()
     const seq = await tables.conversations.nextSeq(target.conversationId, at)
-    await tables.outbox.add({ ...target, id: newId(), seq, reply, expiresAt: at + replyExpiryMs }, at)
+    await tables.outbox.add({ ...target, id, seq, reply, expiresAt: at + replyExpiryMs }, at)
+    return id
   }
 }
 

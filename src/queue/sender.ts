@@ -4,7 +4,7 @@
 import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Channel } from '../channels/types.js'
-import { messageOf } from '../errors.js'
+import { GatewayError, messageOf } from '../errors.js'
 import type { Log } from '../log.js'
 import type { Delivery } from '../store/outbox.js'
 import type { Store } from '../store/store.js'
@@ -136,7 +136,7 @@ export class Sender {
         idempotencyKey: id,
         address,
         ...(messageId !== undefined && { messageId }),
-        ...(message && { platformId: message.platformId }),
+        ...(message && { platformId: message.platformId, author: reply.author ?? message.author }),
         createdAt,
         attempt: attempts,
       }
@@ -145,7 +145,8 @@ export class Sender {
       const problem = scrub(messageOf(error))
       const dueAt = now() + Math.min(FIRST_BACKOFF_MS * 2 ** (attempts - 1), LONGEST_BACKOFF_MS)
       log.warn('reply.not-sent', { id, channel: delivery.channel, attempts, problem })
-      if (dueAt < expiresAt) await store.outbox.retry(delivery, problem, dueAt)
+      const isFinal = error instanceof GatewayError && error.code === 'undeliverable'
+      if (dueAt < expiresAt && !isFinal) await store.outbox.retry(delivery, problem, dueAt)
       else if (await store.outbox.settle(delivery, 'undelivered', problem, now())) {
         onUndelivered({ ...delivery, problem })
       }

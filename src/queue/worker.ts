@@ -5,11 +5,13 @@
 // - A result is written until it is written. The agent has done its work; a full disk must not undo it.
 
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { AgentFailure, AgentResult } from '../backends/types.js'
 import type { Reply } from '../channels/types.js'
 import { GatewayError, messageOf } from '../errors.js'
 import type { Log } from '../log.js'
 import type { TurnListener, TurnOutcome } from '../runtime/agent-runtime.js'
-import { readMediaTokens } from '../media/media-tokens.js'
+import { isWebAddress, readMediaTokens } from '../media/media-tokens.js'
+import { readHeartbeatAnswer } from '../prompt/heartbeat.js'
 import { explainFailure } from '../runtime/explain-failure.js'
 import { planRetry } from '../runtime/retry.js'
 import type { RecordedEvent } from '../store/runs.js'
@@ -29,6 +31,8 @@ export interface TurnPlan {
   /** Whether files of the directory can go with the answer. */
   canSendFiles: boolean
   run(runId: string, signal: AbortSignal, listener: TurnListener): Promise<TurnOutcome>
+  /** What the channel makes of an answer; undefined when there is nothing to say. */
+  finish?(reply: Reply): Reply | undefined
 }
 
 export interface WorkerOptions {
@@ -200,13 +204,13 @@ export class Worker {
     const { work } = turn
     const nothing = async (): Promise<void> => {}
     if (work.claim.interruptions > MAX_INTERRUPTIONS) {
-      return [failed(`The gateway ended ${work.claim.interruptions} times while this was worked on.`), nothing]
+      return [failed(work, `The gateway ended ${work.claim.interruptions} times while this was worked on.`), nothing]
     }
     let turnPlan: TurnPlan
     try {
       turnPlan = plan(work)
     } catch (error) {
-      return [failed(scrub(messageOf(error))), nothing]
+      return [failed(work, scrub(messageOf(error))), nothing]
     }
     const { backend, model, directory } = turnPlan
     const runId = newId()
@@ -268,17 +272,22 @@ export class Worker {
     const { result, notes, session, isFinal = false } = outcome
     const run = { id: runId, result }
     const keep = session && { session }
-    const { failure, finalOutput = '' } = result
+    const { failure } = result
     if (!failure) {
-      return { kind: 'answered', run, reply: { ...answer(finalOutput, plan), notes, isError: false }, ...keep }
+      const reply = replyTo(work, result, notes, plan)
+      return { kind: 'answered', run, ...(reply && { reply }), ...keep }
     }
     if (ending !== undefined && ending !== 'cancelled') return { kind: 'handed-back', runId }
     if (ending === 'cancelled') return { kind: 'cancelled', run, ...keep }
     const { now } = this.options
-    const retry = isFinal ? undefined : planRetry(failure, work.claim.failures, now())
+    const { kind, options } = work.message
+    // The next heartbeat is the second attempt; meanwhile nobody's messages wait behind this one.
+    const retry = isFinal || kind === 'heartbeat' ? undefined : planRetry(failure, work.claim.failures, now())
     if (!retry) {
-      const reply: Reply = { text: explainFailure(failure, backend, now()), notes, isError: true, canRetry: true }
-      return { kind: 'failed', problem: `${failure.reason}: ${failure.message}`, reply, run, ...keep }
+      const problem = `${failure.reason}: ${failure.message}`
+      const text = ofJob(work, explained(work, failure, backend, now(), result.exitCode !== undefined))
+      const reply: Reply = { text, notes, isError: true, canRetry: true }
+      return { kind: 'failed', problem, ...(!options?.isKnownToFail && { reply }), run, ...keep }
     }
     const note = retry.isAttempt ? undefined : waitingReply(backend, retry.at)
     return { kind: 'retry', ...retry, run, ...(note && { note }), ...keep }
@@ -356,15 +365,53 @@ export class Worker {
   }
 }
 
+/** What the person is told of a turn that went well, if anything. */
+function replyTo({ message }: Work, result: AgentResult, notes: string[], plan: TurnPlan): Reply | undefined {
+  const { finish = (reply: Reply) => reply } = plan
+  const reply = { ...answer(result.finalOutput ?? '', plan), notes, isError: false }
+  if (message.kind === 'heartbeat') {
+    const text = readHeartbeatAnswer(reply.text, reply.files !== undefined)
+    return text === undefined ? undefined : finish({ ...reply, text })
+  }
+  if (message.kind === 'cron' && message.options?.command) {
+    const { exitCode = 0 } = result
+    const isQuiet = reply.text.trim() === ''
+    if (exitCode === 0) return isQuiet ? undefined : finish(reply)
+    const [executable = ''] = message.options.command
+    const problem = ofJob({ message }, `${executable} ended with exit code ${exitCode}.`)
+    return finish({ ...reply, text: isQuiet ? problem : `${problem}\n\n${reply.text}`, isError: true })
+  }
+  return finish(reply)
+}
+
+/** What went wrong, and what to do. */
+function explained(
+  { message }: Pick<Work, 'message'>,
+  failure: AgentFailure,
+  ...about: [string, number, boolean]
+): string {
+  // Of a command these are our own words, which say both.
+  const isOwn = message.kind === 'cron' && message.options?.command !== undefined
+  return isOwn ? failure.message : explainFailure(failure, ...about)
+}
+
+/** Who gets it has not asked for it, and may have several jobs. */
+function ofJob({ message }: Pick<Work, 'message'>, problem: string): string {
+  const { job } = message.options ?? {}
+  return job === undefined ? problem : `The job ${job} has failed. ${problem}`
+}
+
 /** The text for the person, and the files that it names. */
 function answer(output: string, { directory, canSendFiles }: TurnPlan): Pick<Reply, 'text' | 'files'> {
   if (!canSendFiles) return { text: output }
-  const { text, paths } = readMediaTokens(output)
-  return { text, ...(paths.length > 0 && { files: paths.map((path) => ({ path, directory })) }) }
+  const { text, media } = readMediaTokens(output)
+  const files = media.map((item) => (isWebAddress(item) ? { url: item } : { path: item, directory }))
+  return { text, ...(files.length > 0 && { files }) }
 }
 
-function failed(problem: string): Settlement {
-  return { kind: 'failed', problem, reply: { text: problem, notes: [], isError: true, canRetry: true } }
+function failed({ message }: Work, problem: string): Settlement {
+  const reply: Reply = { text: ofJob({ message }, problem), notes: [], isError: true, canRetry: true }
+  return { kind: 'failed', problem, ...(!message.options?.isKnownToFail && { reply }) }
 }
 
 function waitingReply(backend: string, waitsUntil: number): Reply {

@@ -12,7 +12,8 @@ import type { MarkdownConfig } from '../prompt/markdown-config-loader.js'
 import type { PromptContext } from '../prompt/system-prompt-assembler.js'
 import { EventScrubber } from '../credentials/event-scrubber.js'
 import { createScrubber, type Scrubber } from '../credentials/scrubber.js'
-import type { Session } from '../store/sessions.js'
+import { messageOf } from '../errors.js'
+import type { Session, SessionRecord } from '../store/sessions.js'
 import type { HookManager } from './hook-manager.js'
 import { liftAdapter, type TurnBackend } from './lift-adapter.js'
 import type { SessionManager } from './session-manager.js'
@@ -37,6 +38,13 @@ export interface GatewayEvent {
   environment?: Record<string, string>
   secretFiles?: SecretFile[]
   metadata?: Record<string, string>
+  /** `own`: one for this turn alone; `idle`: the conversation's, without counting as a use of it. */
+  session?: 'own' | 'idle'
+  /** A conversation that was silent for so long begins a new session; left out, as the session manager has it. */
+  sessionIdleMs?: number
+  /** Says what is really asked, once it is known whether there is a session; left out, `prompt` as it is. Contract: throws
+   *  `request_invalid` with a sentence for the person when it cannot be asked. */
+  compose?(sessionId: string | undefined): Pick<AgentRequest, 'prompt' | 'command'>
 }
 
 export interface EventResult {
@@ -59,7 +67,7 @@ export interface TurnOutcome {
   result: AgentResult
   /** To tell the person beside the answer, a sentence each. */
   notes: string[]
-  /** Where the conversation goes on. Absent when the agent named none. */
+  /** Where the conversation goes on. Absent when the agent named none, or the turn had one of its own. */
   session?: Session
   /** A failure is not tried again by itself: nobody knows what was done before it. */
   isFinal?: boolean
@@ -90,12 +98,13 @@ export class AgentRuntime {
   constructor(
     private readonly config: RuntimeConfig,
     backend: BackendAdapter | TurnBackend,
-    private readonly sessionManager: Pick<SessionManager, 'get' | 'set' | 'forget'>,
+    private readonly sessionManager: Pick<SessionManager, 'get' | 'peek' | 'set' | 'forget'>,
     private readonly markdownConfigLoader: { load(): Promise<MarkdownConfig> },
     private readonly systemPromptAssembler: { assemble(markdown: MarkdownConfig, context: PromptContext): string },
     private readonly hookManager: Pick<HookManager, 'fire'>,
     /** Knows the secrets that no event may hold. */
     private readonly scrubber: Scrubber = createScrubber(),
+    private readonly now: () => number = Date.now,
   ) {
     this.#backend = liftAdapter(backend)
   }
@@ -124,12 +133,8 @@ export class AgentRuntime {
   }
 
   async #runWithSession(event: GatewayEvent, signal: AbortSignal, listener: TurnListener): Promise<TurnOutcome> {
-    const { channelId } = event
     const workingDir = resolve(event.workingDir ?? this.config.workingDir)
-    const [known, markdown] = await Promise.all([
-      this.sessionManager.get(channelId, this.#backend.name()),
-      this.markdownConfigLoader.load(),
-    ])
+    const [known, markdown] = await Promise.all([this.#knownSession(event), this.markdownConfigLoader.load()])
     const systemPrompt = this.systemPromptAssembler.assemble(markdown, {
       kind: event.kind ?? 'message',
       canSendFiles: event.canSendFiles ?? false,
@@ -137,7 +142,8 @@ export class AgentRuntime {
     const turn = { event, workingDir, systemPrompt, signal }
     // Most agents find a session only where it began, and some hang when it is not there.
     const isHere = known?.directory === workingDir
-    const notes = known && !isHere ? [MOVED_NOTE] : []
+    // Who is no user of the session does not take its place either.
+    const notes = known && !isHere && event.session === undefined ? [MOVED_NOTE] : []
     const session = isHere ? known : undefined
 
     if (!session) return { ...(await this.#attempt(turn, undefined, listener)), notes }
@@ -150,16 +156,29 @@ export class AgentRuntime {
     return { ...second, notes: [FRESH_SESSION_NOTE] }
   }
 
+  #knownSession({ channelId, session, sessionIdleMs }: GatewayEvent): Promise<SessionRecord | undefined> {
+    const backend = this.#backend.name()
+    if (session === undefined) return this.sessionManager.get(channelId, backend, sessionIdleMs)
+    return session === 'idle' ? this.sessionManager.peek(channelId, backend, sessionIdleMs) : Promise.resolve(undefined)
+  }
+
   async #attempt(
     { event, workingDir, systemPrompt, signal }: PreparedTurn,
-    session: Session | undefined,
+    session: SessionRecord | undefined,
     listener: TurnListener,
   ): Promise<Omit<TurnOutcome, 'notes'>> {
     const { channelId, wasInterrupted, runId, model, allowedTools, timeoutMs, maxTurns } = event
     const { isUntrusted, environment, secretFiles, metadata } = event
     const isResumedWork = wasInterrupted === true && session !== undefined
+    let asked: Pick<AgentRequest, 'prompt' | 'command'>
+    try {
+      asked = event.compose?.(session?.sessionId) ?? { prompt: event.prompt }
+    } catch (error) {
+      return { result: this.#refuse(messageOf(error), listener) }
+    }
     const request: AgentRequest = {
-      prompt: isResumedWork ? INTERRUPTED + event.prompt : event.prompt,
+      ...asked,
+      ...(isResumedWork && { prompt: INTERRUPTED + asked.prompt }),
       systemPrompt,
       workingDir,
       idleTimeoutMs: this.config.idleTimeoutMs,
@@ -187,7 +206,7 @@ export class AgentRuntime {
     for await (const raw of this.#backend.run(request, signal)) {
       for (const agentEvent of events.scrub(raw)) {
         if (agentEvent.type === 'complete') result = agentEvent.result
-        if (agentEvent.type === 'started' && agentEvent.sessionId !== undefined && !session) {
+        if (agentEvent.type === 'started' && agentEvent.sessionId !== undefined && !session && !event.session) {
           await listener.keepSession(sessionOf(agentEvent.sessionId))
         }
         listener.onEvent(agentEvent)
@@ -195,8 +214,27 @@ export class AgentRuntime {
     }
     if (result === undefined) throw new Error('A run ended without its complete event')
     const { sessionId, sessionUsage } = result
-    if (sessionId === undefined) return { result }
-    return { result, session: { ...sessionOf(sessionId), ...(sessionUsage && { usage: sessionUsage }) } }
+    // What nobody asked for must not become where the conversation goes on, nor keep that alive.
+    if (sessionId === undefined || (event.session && !session)) return { result }
+    const usedAt = event.session && session?.usedAt
+    return {
+      result,
+      session: {
+        ...sessionOf(sessionId),
+        ...(sessionUsage && { usage: sessionUsage }),
+        ...(usedAt !== undefined && { usedAt }),
+      },
+    }
+  }
+
+  /** A turn that cannot be asked ends as any other, without having begun. */
+  #refuse(message: string, listener: TurnListener): AgentResult {
+    const reason = 'refused' as const
+    const result = { isError: true, durationMs: 0, failure: { reason, message, report: message } }
+    const timestamp = this.now()
+    listener.onEvent({ type: 'error', content: message, reason, timestamp })
+    listener.onEvent({ type: 'complete', result, timestamp })
+    return result
   }
 }
 

@@ -51,8 +51,10 @@ const EXPLANATIONS: Record<FailureReason, Explanation> = {
   },
 }
 
-/** What a person reads when a message has failed: what happened, what to do about it, and the agent's own words. */
-export function explainFailure(failure: AgentFailure, agent: string, now: number): string {
+/** What a person reads when a message has failed: what happened, what to do about it, and the agent's own words. What we
+ *  refuse ourselves, before any agent `hasRun`, says that already. */
+export function explainFailure(failure: AgentFailure, agent: string, now: number, hasRun = true): string {
+  if (failure.reason === 'refused' && !hasRun) return failure.message
   const words = ownWords(failure)
   const explanation = EXPLANATIONS[failure.reason](failure, agent, now)
   return words === '' ? explanation : `${explanation}\n\n${words}`

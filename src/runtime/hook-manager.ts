@@ -16,8 +16,8 @@ export interface HookDependencies {
   environment: NodeJS.ProcessEnv
   /** Further variables to pass on, as names or `PREFIX_*`. */
   passVariables: readonly string[]
-  /** Where commands run. */
-  workingDir: string
+  /** Where commands run now. */
+  workingDir: () => string
   now: () => number
   owner?: ProcessOwner
 }
@@ -26,13 +26,25 @@ export interface HookDependencies {
 export const MOST_WAITING_CALLS = 100
 
 export class HookManager {
-  readonly #lines: HookLine[]
+  #lines: HookLine[]
+  /** Of definitions that are no more: what waited is still called. */
+  #former: HookLine[] = []
 
   constructor(
     hooks: HookConfig[],
     private readonly dependencies: HookDependencies,
   ) {
     this.#lines = hooks.map((definition) => new HookLine(definition, dependencies))
+  }
+
+  /** Calls these from now on. */
+  replace(hooks: HookConfig[]): void {
+    const former = this.#lines
+    this.#former.push(...former)
+    this.#lines = hooks.map((definition) => new HookLine(definition, this.dependencies))
+    void Promise.all(former.map((line) => line.drained())).then(() => {
+      this.#former = this.#former.filter((line) => !former.includes(line))
+    })
   }
 
   /** Contract: returns at once and never throws. */
@@ -53,12 +65,12 @@ export class HookManager {
 
   /** Settles when nothing waits and nothing is under way. With slow hooks that can take long: see `stop`. */
   async drained(): Promise<void> {
-    await Promise.all(this.#lines.map((line) => line.drained()))
+    await Promise.all([...this.#lines, ...this.#former].map((line) => line.drained()))
   }
 
   /** Drops what waits and ends what is under way; settles when nothing of it is alive. Later calls are dropped too. */
   async stop(): Promise<void> {
-    await Promise.all(this.#lines.map((line) => line.stop()))
+    await Promise.all([...this.#lines, ...this.#former].map((line) => line.stop()))
   }
 }
 
@@ -132,7 +144,7 @@ class HookLine {
     const { environment, passVariables, workingDir, owner } = this.dependencies
     return runCommand({
       argv: command,
-      cwd: workingDir,
+      cwd: workingDir(),
       environment: { ...agentEnvironment(environment, passVariables), AETHEEL_HOOK: hook },
       stdin: body,
       timeoutMs,

@@ -32,6 +32,7 @@ export function planRetry(failure: AgentFailure, failures: number, now: number):
   const limitEnd = failure.reason === 'rate_limit' ? (failure.retryAt ?? 0) : 0
   // Short ones count as attempts: a limit that is always about to end would be waited for without end.
   if (limitEnd - now >= LONG_LIMIT_MS) return { at: limitEnd + AFTER_LIMIT_MS, isAttempt: false }
-  const delayMs = IS_TRANSIENT[failure.reason] ? RETRY_DELAYS_MS[failures] : undefined
+  const isTransient = IS_TRANSIENT[failure.reason] && !failure.isLasting
+  const delayMs = isTransient ? RETRY_DELAYS_MS[failures] : undefined
   return delayMs === undefined ? undefined : { at: Math.max(now + delayMs, limitEnd), isAttempt: true }
 }

@@ -1,4 +1,4 @@
-import type { Session, Sessions } from '../store/sessions.js'
+import type { Session, SessionRecord, Sessions } from '../store/sessions.js'
 
 interface SessionOptions {
   /** A session that nobody used for so long is not continued; 0 keeps it for ever. */
@@ -13,14 +13,23 @@ export class SessionManager {
     private readonly options: SessionOptions,
   ) {}
 
-  async get(conversationId: string, backend: string): Promise<Session | undefined> {
-    const { idleMs, now } = this.options
+  /** Lets go of one that cannot be continued. */
+  async get(conversationId: string, backend: string, idleMs?: number): Promise<SessionRecord | undefined> {
     const session = await this.sessions.get(conversationId)
-    if (!session) return undefined
-    const isIdle = idleMs > 0 && now() - session.usedAt >= idleMs
-    if (!isIdle && session.backend === backend) return session
+    if (!session || this.#isFresh(session, backend, idleMs)) return session
     await this.sessions.delete(conversationId, session.sessionId)
     return undefined
+  }
+
+  /** As `get`, for who is no user of it: somebody else may continue it yet. */
+  async peek(conversationId: string, backend: string, idleMs?: number): Promise<SessionRecord | undefined> {
+    const session = await this.sessions.get(conversationId)
+    return session && this.#isFresh(session, backend, idleMs) ? session : undefined
+  }
+
+  #isFresh(session: SessionRecord, backend: string, idleMs = this.options.idleMs): boolean {
+    const isIdle = idleMs > 0 && this.options.now() - session.usedAt >= idleMs
+    return !isIdle && session.backend === backend
   }
 
   async set(session: Session): Promise<void> {

@@ -9,6 +9,7 @@ export type AuditAction =
   | `token.${'create' | 'rotate' | 'revoke'}`
   | `command.${'execute' | 'shell' | 'git' | 'cancel'}`
   | `queue.${'retry' | 'drop'}`
+  | `cron.${'add' | 'remove'}`
   | 'session.reset'
   | 'agent.default'
 

@@ -43,6 +43,16 @@ export class ChannelValues {
     return numInsertedOrUpdatedRows === 1n
   }
 
+  async isClaimed(channel: string, name: string): Promise<boolean> {
+    const row = await this.db
+      .selectFrom('channel_claims')
+      .select('name')
+      .where('channel', '=', channel)
+      .where('name', '=', name)
+      .executeTakeFirst()
+    return row !== undefined
+  }
+
   /** Forgets claims that are so old that what they guard does not come again. */
   async forgetClaims(before: number): Promise<void> {
     await this.db.deleteFrom('channel_claims').where('claimed_at', '<', before).execute()

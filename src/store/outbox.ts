@@ -27,6 +27,9 @@ export interface Delivery extends NewDelivery {
   problem?: string
 }
 
+/** Nobody came to say how it ended. */
+const CUT_OFF = 'The gateway ended while it was sent; it is not known whether it was delivered.'
+
 export class Outbox {
   constructor(
     private readonly db: Kysely<Schema>,
@@ -133,7 +136,7 @@ export class Outbox {
   async expireLeases(gatewayId: string, now: number): Promise<void> {
     await this.db
       .updateTable('outbox')
-      .set({ due_at: now, gateway_id: null })
+      .set({ due_at: now, gateway_id: null, problem: CUT_OFF })
       .where('gateway_id', '=', gatewayId)
       .where('state', '=', 'pending')
       .execute()
@@ -143,10 +146,15 @@ export class Outbox {
   async expire(now: number): Promise<Delivery[]> {
     const rows = await this.db
       .updateTable('outbox')
-      .set(({ fn, ref, val }) => ({
+      .set(({ eb, fn, ref, val }) => ({
         state: 'undelivered',
         settled_at: now,
-        problem: fn.coalesce(ref('problem'), val('It was not sent in time.')),
+        problem: eb
+          .case()
+          .when('gateway_id', 'is not', null)
+          .then(val(CUT_OFF))
+          .else(fn.coalesce(ref('problem'), val('It was not sent in time.')))
+          .end(),
       }))
       .where('state', '=', 'pending')
       .where('due_at', '<=', now)
@@ -160,11 +168,23 @@ export class Outbox {
   async reopen(id: string, now: number, expiresAt: number): Promise<void> {
     await this.db
       .updateTable('outbox')
-      .set({ state: 'pending', due_at: now, expires_at: expiresAt, settled_at: null, problem: null })
+      .set({ state: 'pending', due_at: now, expires_at: expiresAt, settled_at: null, problem: null, gateway_id: null })
       .where('id', '=', id)
       .where('state', '=', 'undelivered')
       .execute()
     await this.engine.announce(this.db)
+  }
+
+  /** Takes back that it was delivered. Nothing when it was not. */
+  async fail(id: string, problem: string, now: number): Promise<Delivery | undefined> {
+    const row = await this.db
+      .updateTable('outbox')
+      .set({ state: 'undelivered', problem, settled_at: now })
+      .where('id', '=', id)
+      .where('state', '=', 'delivered')
+      .returningAll()
+      .executeTakeFirst()
+    return row && toDelivery(row)
   }
 
   /** Lets go of what could not be delivered. */

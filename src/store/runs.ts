@@ -1,5 +1,6 @@
 import { type CompiledQuery, type Kysely, sql } from 'kysely'
-import type { AgentEvent, AgentResult, TokenUsage } from '../backends/types.js'
+import type { AgentEvent, AgentResult, FailureReason, TokenUsage } from '../backends/types.js'
+import type { MessageKind } from '../channels/types.js'
 import type { Engine } from './engine.js'
 import type { RunState, Schema } from './schema.js'
 
@@ -77,8 +78,8 @@ export interface SessionFilter {
   prefix?: string
 }
 
-/** Whose runs are counted: those of one conversation, or of all with that project or without any. */
-export type UsageScope = { conversationId: string } | { projectId: string | undefined }
+/** Whose runs are counted: those of one conversation, of all with that project or without any, or of what came so. */
+export type UsageScope = { conversationId: string } | { projectId: string | undefined } | { kind: MessageKind }
 
 /** What turns have used, as far as their agents told. */
 export interface Usage {
@@ -88,6 +89,8 @@ export interface Usage {
   costUsd?: number
   /** How many of the turns have told their cost. */
   pricedTurns: number
+  /** How many may have used tokens, and did not tell. */
+  uncountedTurns: number
 }
 
 /** A statement of either engine takes at least this many rows of four values. */
@@ -448,10 +451,12 @@ export class Runs {
       .orderBy('id')
       .limit(ROWS_AT_ONCE)
     const scoped =
-      'conversationId' in scope
-        ? runs.where('conversation_id', '=', scope.conversationId)
-        : runs.where('conversation_id', 'in', conversationsOf(this.db, scope.projectId))
-    let sum: Usage = { turns: 0, workedMs: 0, pricedTurns: 0 }
+      'kind' in scope
+        ? runs.where(({ exists }) => exists(messageOfKind(this.db, scope.kind)))
+        : 'conversationId' in scope
+          ? runs.where('conversation_id', '=', scope.conversationId)
+          : runs.where('conversation_id', 'in', conversationsOf(this.db, scope.projectId))
+    let sum: Usage = { turns: 0, workedMs: 0, pricedTurns: 0, uncountedTurns: 0 }
     // Page by page: results hold whole answers, and there may be months of them.
     for (let last = { started_at: since, id: '' }; ;) {
       const rows = await scoped
@@ -502,8 +507,21 @@ function conversationsOf(db: Kysely<Schema>, projectId: string | undefined) {
   return projectId === undefined ? ids.where(project, 'is', null) : ids.where(project, '=', projectId)
 }
 
-function withRun(sum: Usage, { durationMs = 0, usage, costUsd }: Partial<AgentResult>): Usage {
+/** The message of a run, if it is of that kind. */
+function messageOfKind(db: Kysely<Schema>, kind: MessageKind) {
+  return db
+    .selectFrom('messages')
+    .select('messages.id')
+    .where('messages.id', '=', sql.ref<string>('runs.message_id'))
+    .where('messages.kind', '=', kind)
+}
+
+/** Here no model has worked. */
+const UNUSED: ReadonlySet<FailureReason | undefined> = new Set(['auth', 'rate_limit', 'session_lost', 'spawn'])
+
+function withRun(sum: Usage, { durationMs = 0, usage, costUsd, failure }: Partial<AgentResult>): Usage {
   const { tokens } = sum
+  const isUncounted = !usage && !UNUSED.has(failure?.reason)
   return {
     turns: sum.turns + 1,
     workedMs: sum.workedMs + durationMs,
@@ -517,6 +535,7 @@ function withRun(sum: Usage, { durationMs = 0, usage, costUsd }: Partial<AgentRe
     }),
     ...((sum.costUsd ?? costUsd) !== undefined && { costUsd: (sum.costUsd ?? 0) + (costUsd ?? 0) }),
     pricedTurns: sum.pricedTurns + (costUsd === undefined ? 0 : 1),
+    uncountedTurns: sum.uncountedTurns + (isUncounted ? 1 : 0),
   }
 }
 

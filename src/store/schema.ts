@@ -19,6 +19,8 @@ export interface Schema {
   tokens: TokenRow
   credentials: CredentialRow
   channel_claims: ChannelClaimRow
+  cron_jobs: CronJobRow
+  heartbeats: HeartbeatRow
 }
 
 /** `file`: the configuration file says what it is; `api`: whoever made it. */
@@ -251,4 +253,44 @@ interface CredentialRow {
   sealed: string
   created_at: number
   updated_at: number
+}
+
+/** What becomes of a time that passed while no gateway ran: the latest is made up for, or none. */
+export type CatchUp = 'once' | 'skip'
+
+interface CronJobRow {
+  id: string
+  name: string
+  schedule: string
+  time_zone: string
+  /** Either this or a command. */
+  prompt: string | null
+  /** JSON: an executable and its arguments. */
+  command: string | null
+  channel: string
+  address: string
+  project_id: string | null
+  session: 'own' | 'shared'
+  catch_up: CatchUp
+  /** Everything up to this time is dealt with. */
+  last_slot: number
+  last_message_id: string | null
+  /** Why nothing was done at the last slot. */
+  problem: string | null
+  created_at: number
+}
+
+/** `begun`: the agent was woken; the others say why not. */
+export type BeatOutcome =
+  | ('begun' | 'no-file' | 'outside-hours' | 'busy')
+  | ('probe-missing' | 'probe-quiet' | 'unchanged' | 'budget')
+
+interface HeartbeatRow {
+  /** The platform id of the message that it is, or would be. */
+  id: string
+  at: number
+  outcome: BeatOutcome | null
+  note: string | null
+  message_id: string | null
+  digest: string | null
 }

@@ -11,6 +11,8 @@ export interface Session {
   directory: string
   /** What it has used in all, of an agent that counts that way. */
   usage?: TokenUsage
+  /** When somebody last used it, if that is not now. */
+  usedAt?: number
 }
 
 export interface SessionRecord extends Session {
@@ -109,7 +111,7 @@ function valuesOf(session: Session, now: number) {
     session_id: session.sessionId,
     directory: session.directory,
     usage: session.usage === undefined ? null : JSON.stringify(session.usage),
-    used_at: now,
+    used_at: session.usedAt ?? now,
   }
 }
 

@@ -7,13 +7,16 @@ import { Audit } from './audit.js'
 import { ChannelValues } from './channel-values.js'
 import { Conversations } from './conversations.js'
 import { Credentials } from './credentials.js'
+import { CronJobs } from './cron-jobs.js'
 import type { Engine } from './engine.js'
+import { Heartbeats } from './heartbeats.js'
 import { Inbox } from './inbox.js'
 import { Ledger } from './ledger.js'
 import { core } from './migrations/0001-core.js'
 import { channels } from './migrations/0002-channels.js'
 import { service } from './migrations/0003-service.js'
 import { commands } from './migrations/0004-commands.js'
+import { schedule } from './migrations/0005-schedule.js'
 import { Outbox } from './outbox.js'
 import { Projects } from './projects.js'
 import { Runs } from './runs.js'
@@ -26,6 +29,7 @@ const MIGRATIONS = {
   '0002-channels': channels,
   '0003-service': service,
   '0004-commands': commands,
+  '0005-schedule': schedule,
 }
 
 /** The tables, alone or within one transaction. */
@@ -42,6 +46,8 @@ export interface Tables {
   channelValues: ChannelValues
   credentials: Credentials
   tokens: Tokens
+  cronJobs: CronJobs
+  heartbeats: Heartbeats
 }
 
 export interface Store extends Tables {
@@ -117,6 +123,8 @@ function tablesOn(db: Kysely<Schema>, engine: Engine): Tables {
     channelValues: new ChannelValues(db),
     credentials: new Credentials(db, engine),
     tokens: new Tokens(db),
+    cronJobs: new CronJobs(db, engine),
+    heartbeats: new Heartbeats(db),
   }
 }
 

@@ -68,6 +68,13 @@ describe('renderDay', () => {
     expect(renderReply({ text: '', files })).toBe('## 00:00:00 Aetheel\n\nFiles: `plot.png`\n')
   })
 
+  it('names what is on the web by its address', () => {
+    const files = [{ path: 'plot.png', directory: '/srv' }, { url: 'https://host.example/a.png' }]
+    expect(renderReply({ text: '', files })).toBe(
+      '## 00:00:00 Aetheel\n\nFiles: `plot.png`, `https://host.example/a.png`\n',
+    )
+  })
+
   it('takes the names of files literally and keeps them on one line', () => {
     const paths = ['a`b.png', 'x\n\n## 10:00:00 `ann`\n\n> y', '</p>[a](b)*', '\u001B[2Jc\u202E.png', ' ']
     const files = paths.map((path) => ({ path, directory: '/srv' }))

@@ -66,6 +66,15 @@ describe('chunkMarkdown', () => {
     ])
   })
 
+  it('fills a part with the beginning of a word that no part holds', () => {
+    const cases = [`Here: ${'x'.repeat(90)}`, `Intro\nHere: ${'x'.repeat(90)}`, `Here: ${'x'.repeat(49)}`]
+    expect(cases.map((text) => chunkMarkdown(text, 50))).toEqual([
+      [`Here: ${'x'.repeat(44)}`, 'x'.repeat(46)],
+      [`Intro\nHere: ${'x'.repeat(38)}`, 'x'.repeat(50), 'xx'],
+      ['Here:', 'x'.repeat(49)],
+    ])
+  })
+
   it('does not leave a heading or an announcement behind', () => {
     const text = `${words(20)}\n\n## Title\n\nRun this:\n\n${words(30)}`
     expect(chunkMarkdown(text, 52)).toEqual([words(20), `## Title\n\nRun this:\n\n${words(30)}`])

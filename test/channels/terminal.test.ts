@@ -14,6 +14,7 @@ const REPLY: OutgoingReply = {
 const EVENT: LiveEvent = {
   address: 'here',
   messageId: 'm',
+  platformId: 'p',
   runId: 'r',
   seq: 1,
   event: { type: 'output', content: 'Hi', stream: 'stdout', timestamp: 0 },

@@ -30,6 +30,7 @@ describe.concurrent('aetheel agents', () => {
 })
 
 const NO_DISCORD = '- Discord: not configured; run "aetheel init" or see docs/discord.md'
+const NO_WHATSAPP = '- WhatsApp: not configured; docs/whatsapp.md tells how it is'
 
 describe.concurrent('aetheel doctor', () => {
   it('says how to install what is missing, and ends with 1 when the chosen agent is', async (test) => {
@@ -52,6 +53,7 @@ describe.concurrent('aetheel doctor', () => {
         '✗ pi: not installed',
         advice('Pi', 'pi', '@mariozechner/pi-coding-agent'),
         NO_DISCORD,
+        NO_WHATSAPP,
       ],
     ])
   })
@@ -69,7 +71,7 @@ describe.concurrent('aetheel doctor', () => {
     const env = { DISCORD_BOT_TOKEN: 'a.b.c', DISCORD_API_URL: 'http://127.0.0.1:1/api' }
     const { exitCode, stdout } = await terminal.run(['doctor'], { env })
     const lines = stdout.trimEnd().split('\n')
-    expect([exitCode, lines[1], lines.at(-1)]).toEqual([
+    expect([exitCode, lines[1], lines.at(-2)]).toEqual([
       1,
       `✓ claude (chosen): 99.1.2 at ${path}`,
       '✗ 127.0.0.1:1 cannot be reached (ECONNREFUSED): check the network, a firewall and discordApiUrl',
@@ -96,9 +98,14 @@ describe.concurrent('aetheel doctor', () => {
     const terminal = new Terminal(test)
     const path = terminal.install('pi', '/usr/bin/true')
     const { exitCode, stdout } = await terminal.run(['doctor'], { env: { AGENT_BACKEND: 'pi' } })
-    expect([exitCode, stdout.trimEnd().split('\n').slice(-3)]).toEqual([
+    expect([exitCode, stdout.trimEnd().split('\n').slice(-4)]).toEqual([
       0,
-      [`! pi (chosen): version unknown at ${path}`, expect.stringContaining('`--version` did not answer'), NO_DISCORD],
+      [
+        `! pi (chosen): version unknown at ${path}`,
+        expect.stringContaining('`--version` did not answer'),
+        NO_DISCORD,
+        NO_WHATSAPP,
+      ],
     ])
   })
 

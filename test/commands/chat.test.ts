@@ -29,6 +29,25 @@ describe.concurrent('aetheel chat, with a gateway', () => {
     ])
   })
 
+  it('shows with an answer where its files are, and why one is not given out', async (test) => {
+    const terminal = new Terminal(test)
+    terminal.write('my plot.png', '')
+    terminal.write('.env', '')
+    const gateway = await terminal.startGateway(FAKE)
+    const lines = ['Drawn.', '', 'MEDIA: my plot.png', 'MEDIA:.env', 'MEDIA:https://host.example/a.png']
+    const prompt = terminal.prompt(START, { answer: lines.join('\n') })
+    const chat = await terminal.run(['chat'], { stdin: `${prompt.replaceAll('\n', '; ')}\n` })
+    gateway.kill('SIGTERM')
+    await gateway.exited
+    expect(chat).toEqual({
+      exitCode: 0,
+      stdout: [...lines, `File: ${join(terminal.project, 'my plot.png')}`, 'File: https://host.example/a.png', ''].join(
+        '\n',
+      ),
+      stderr: expect.stringMatching(/^! The file "\.env" was not sent: it is of a kind that may hold secrets, .*\n$/),
+    })
+  })
+
   it('keeps conversations apart', async (test) => {
     const terminal = new Terminal(test)
     const gateway = await terminal.startGateway(DEMO)

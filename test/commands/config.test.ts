@@ -46,6 +46,29 @@ describe('configCheck', () => {
     })
   })
 
+  it('warns of what is named and not there', () => {
+    const { file, cwd, environment } = setup(`{
+      workingDir: 'nowhere',
+      inbound: { reply: {
+        agent: { kind: 'claude' },
+        command: ['no-such-agent', '{{Body}}'],
+        cwd: 'nowhere-else',
+        transcribeAudio: { command: ['no-such-ear'] },
+      } },
+      heartbeat: { everyMinutes: 30, to: 'terminal:ops', probe: ['./no-such-check'] },
+    }`)
+    expect(configCheck({ cwd, environment }).text).toBe(
+      [
+        `${file}: no problems`,
+        `Warning: workingDir: the directory ${cwd}/nowhere does not exist.`,
+        `Warning: inbound.reply.cwd: the directory ${cwd}/nowhere-else does not exist.`,
+        'Warning: inbound.reply.command: no-such-agent was not found, or is not executable.',
+        'Warning: inbound.reply.transcribeAudio.command: no-such-ear was not found, or is not executable.',
+        `Warning: heartbeat.probe: ${cwd}/no-such-check was not found, or is not executable.`,
+      ].join('\n'),
+    )
+  })
+
   it('warns of what was put right', () => {
     const { file, ...options } = setup(`{ backendMaxTurns: 0 }`)
     expect(configCheck(options)).toEqual({
@@ -107,13 +130,24 @@ outputChannelId       default                          -
 discordApiUrl         default                          "https://discord.com/api"
 attachmentMaxMb       default                          25
 attachmentTypes       environment (ATTACHMENT_TYPES)   ["image/*"]
+mediaRoots            default                          []
 codeAgentDefault      default                          "pi"
 projectRoots          default                          ["/aetheel-projects"]
 templateDir           default                          -
 httpEnabled           default                          true
 httpHost              default                          "127.0.0.1"
 httpPort              default                          7433
-httpAllowedHosts      default                          []`,
+httpAllowedHosts      default                          []
+publicUrl             default                          -
+twilioAccountSid      default                          -
+twilioAuthToken       default                          -
+twilioApiKey          default                          -
+twilioApiSecret       default                          -
+twilioWhatsappFrom    default                          -
+twilioApiUrl          default                          "https://api.twilio.com"
+whatsappPollSeconds   default                          5
+inbound               default                          -
+heartbeat             default                          -`,
       exitCode: 0,
     })
   })

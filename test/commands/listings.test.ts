@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { AgentEventBody, AgentResult } from '../../src/backends/types.js'
+import { describeError } from '../../src/channels/whatsapp/twilio-errors.js'
 import { queueDrop, queueList, queueRetry } from '../../src/commands/queue.js'
 import { runsList, runsShow } from '../../src/commands/runs.js'
 import { sessionsList, sessionsReset } from '../../src/commands/sessions.js'
@@ -68,12 +69,30 @@ describe('queue list', () => {
     if (delivery) await store.outbox.settle(delivery, 'undelivered', 'Nobody is there', now())
     expect(rows(await list(queueList))).toEqual([
       ['Failed; "aetheel queue retry <id>" takes one up again'],
-      ['ID', 'CONVERSATION', 'FROM', 'AGE', 'PROBLEM', 'MESSAGE'],
-      [expect.any(String), 'terminal/first', 'ada', '0 s', 'exit: It broke', 'Please break'],
+      ['ID', 'CONVERSATION', 'FROM', 'AGE', 'MESSAGE'],
+      [expect.any(String), 'terminal/first', 'ada', '0 s', 'Please break'],
+      ['', 'exit: It broke'],
       [''],
       ['Replies that could not be delivered; "aetheel queue retry <id>" sends one again'],
-      ['ID', 'CONVERSATION', 'AGE', 'PROBLEM', 'REPLY'],
-      [expect.any(String), 'terminal/first', '0 s', 'Nobody is there', 'It broke'],
+      ['ID', 'CONVERSATION', 'AGE', 'REPLY'],
+      [expect.any(String), 'terminal/first', '0 s', 'It broke'],
+      ['', 'Nobody is there'],
+    ])
+  })
+
+  it('shows the whole problem, in as many lines as the terminal needs', async () => {
+    const { list, say, fail, store, now } = await setup()
+    await say('first', 'Please break')
+    await fail()
+    const delivery = await store.outbox.claim('g', ['terminal'], now(), 1000)
+    const problem = `${describeError(63016)} \u001B[31m${'x'.repeat(80)}`
+    if (delivery) await store.outbox.settle(delivery, 'undelivered', problem, now())
+    const lines = (await list(queueList, 70)).split('\n').slice(8)
+    expect(lines).toEqual([
+      '          Outside the 24-hour window of WhatsApp: the person must',
+      '          write first (or be sent an approved template); then "aetheel',
+      '          queue retry" sends it again (Twilio error 63016).',
+      `          [31m${'x'.repeat(80)}`,
     ])
   })
 

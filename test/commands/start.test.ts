@@ -48,6 +48,24 @@ describe.concurrent('aetheel start', () => {
     expect(gateway.stdout).toContain(`Configuration: ${file}\n`)
   })
 
+  it('takes over a change of its configuration file, and keeps what it has when that is wrong', async (test) => {
+    const terminal = new Terminal(test)
+    const file = terminal.write('aetheel.json5', `{ backendCliPath: '${DEMO_AGENT}' }`)
+    const gateway = await terminal.startGateway({})
+    terminal.write('aetheel.json5', `{ backendCliPath: '${DEMO_AGENT}', queryTimeoutMs: 1000, leaseMs: 5000 }`)
+    await gateway.printed(
+      'The configuration has changed: queryTimeoutMs\nChanged, and in use after the next start: leaseMs\n',
+    )
+    terminal.write('aetheel.json5', `{ backendCliPath: 'no-such-agent' }`)
+    await gateway.printed('so the one before stays in use:\nThe agent claude cannot be used. ')
+    terminal.write('aetheel.json5', `{ queryTimeout: 1000 }`)
+    await gateway.printed(
+      `so the one before stays in use:\n${file}: queryTimeout: unknown key; did you mean "queryTimeoutMs"?\n`,
+    )
+    gateway.kill('SIGTERM')
+    expect(await gateway.exited).toBe(0)
+  })
+
   it('is refused where another gateway runs', async (test) => {
     const terminal = new Terminal(test)
     const gateway = await terminal.startGateway(DEMO)

@@ -3,7 +3,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { MISSING_ACCESS, UNKNOWN_CHANNEL } from '../../src/channels/discord/api.js'
 import { CatchUp } from '../../src/channels/discord/catch-up.js'
 import { Cursor } from '../../src/channels/discord/cursor.js'
-import { Lanes } from '../../src/channels/discord/lanes.js'
+import { Lanes } from '../../src/channels/lanes.js'
 import { isAfter, snowflakeAt } from '../../src/channels/discord/snowflake.js'
 import { message, recordingLog, refusal } from './samples.js'
 

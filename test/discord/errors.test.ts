@@ -116,7 +116,6 @@ describe.concurrent('what a person is told when it goes wrong', () => {
   it('tells what to do when the agent is not installed', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished, { backendCliPath: 'no-such-agent' })
     const id = ask(scene, 'hello')
-    await skipRetries(scene)
     const answers = await answered(scene.discord, id)
     await until(() => liveIn(scene.discord, id) === undefined, 'the end of the live message')
     expect([answers, hasRetryButton(scene, id)]).toEqual([

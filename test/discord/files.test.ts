@@ -1,4 +1,7 @@
+import { once } from 'node:events'
 import { existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { type APIMessage, PermissionFlagsBits } from 'discord.js'
 import { describe, it } from 'vitest'
@@ -215,6 +218,35 @@ describe.concurrent('files that an agent names', () => {
         '-# The file "missing.txt" was not sent: there is no such file. Ask where it is.',
       ],
       ['fine.txt'],
+    ])
+  })
+
+  it('come from directories of the operator, and never from the machine by its web address', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const scene = await openScene(onTestFinished, ({ stage }) => {
+      const shared = stage.makeDirectory('shared')
+      writeFileSync(join(shared, 'plan.txt'), 'plan')
+      return { mediaRoots: [shared] }
+    })
+    const { discord, stage } = scene
+    let asked = 0
+    const inside = createServer((_, response) => {
+      asked += 1
+      response.end('secret')
+    }).listen(0, '127.0.0.1')
+    onTestFinished(() => void inside.close())
+    await once(inside, 'listening')
+    const { port } = inside.address() as AddressInfo
+    const named = [`MEDIA:${join(stage.directory, 'shared/plan.txt')}`, `MEDIA:http://localhost:${port}/a.txt`]
+    const id = await send(scene, steps({ text: ['Look.', ...named].join('\n') }), [])
+    const message = lastMessage(discord, id)
+    expect([message?.content, message?.attachments.map(({ filename }) => filename), asked]).toEqual([
+      `Look.\n\n-# The file "http://localhost:${port}/a.txt" was not sent: localhost:${port} is not on the public internet, ` +
+        "and files are fetched only from there. Open it yourself, or ask for a copy in the project's directory.",
+      ['plan.txt'],
+      0,
     ])
   })
 

@@ -12,12 +12,13 @@ import {
   MESSAGE_CHARACTERS,
   nonceOf,
   type Part,
-  partsOf,
+  partsOf as partsWith,
   PostedParts,
   postReply,
 } from '../../src/channels/discord/outgoing.js'
 import { snowflakeAt } from '../../src/channels/discord/snowflake.js'
-import type { OutgoingReply } from '../../src/channels/types.js'
+import type { ChannelHost, OutgoingReply } from '../../src/channels/types.js'
+import { openOutgoing } from '../../src/media/outgoing-files.js'
 import { BOT_ID, message, recordingLog, refusal, user } from './samples.js'
 
 const RUNS = { numRuns: 200 }
@@ -40,6 +41,13 @@ function replyOf(more: Partial<OutgoingReply> = {}): OutgoingReply {
     ...more,
   }
 }
+
+const HOST: Pick<ChannelHost, 'openFile'> = {
+  openFile: (file, maxBytes, signal) => openOutgoing(file, { roots: [], denied: [] }, maxBytes, signal),
+}
+
+const partsOf = (reply: OutgoingReply, host = HOST): Promise<Part[]> =>
+  partsWith(reply, host, new AbortController().signal)
 
 const contentsOf = async (more: Partial<OutgoingReply>): Promise<string[]> =>
   (await partsOf(replyOf(more))).map(({ content }) => content)
@@ -138,6 +146,27 @@ describe('the parts of an answer', () => {
       1,
       [],
       ['Done', ...paths.map((path) => expect.stringMatching(`^-# The file "${path}" was not sent: `))],
+    ])
+  })
+
+  it('have what is fetched from the web beside files of the machine, and the address of what cannot be', async () => {
+    const directory = makeDirectory({ 'a.txt': 'A' })
+    const host: typeof HOST = {
+      openFile: async (file, maxBytes, signal) =>
+        'url' in file && file.url.endsWith('/b.png')
+          ? { name: 'b.png', content: Buffer.from('B') }
+          : HOST.openFile(file, maxBytes, signal),
+    }
+    const urls = ['https://host.example/b.png', 'http://localhost/c.png']
+    const files = [{ path: 'a.txt', directory }, ...urls.map((url) => ({ url }))]
+    expect(await partsOf(replyOf({ files }), host)).toEqual([
+      {
+        content: expect.stringMatching(/^Done\n\n-# The file "http:\/\/localhost\/c\.png" was not sent: /),
+        files: [
+          { name: 'a.txt', data: Buffer.from('A') },
+          { name: 'b.png', data: Buffer.from('B') },
+        ],
+      },
     ])
   })
 
@@ -285,6 +314,7 @@ describe('posting an answer', () => {
             return all.slice(begin, begin + 100)
           },
         },
+        host: HOST,
         destinations: new Destinations({ post, openThread }, log),
         posted,
         botId: BOT_ID,
@@ -406,7 +436,10 @@ describe('posting an answer', () => {
     )
     const { signal } = new AbortController()
     const posted = new PostedParts()
-    await postReply(replyOf({ attempt: 2 }), { api, destinations, posted, botId: BOT_ID, signal, now: () => LATER })
+    await postReply(replyOf({ attempt: 2 }), {
+      ...{ api, host: HOST, destinations, posted, botId: BOT_ID, signal },
+      now: () => LATER,
+    })
     expect(posts).toEqual(['20'])
   })
 
@@ -422,7 +455,15 @@ describe('posting an answer', () => {
       recordingLog(),
     )
     const { signal } = new AbortController()
-    const options = { api, destinations, posted: new PostedParts(), botId: BOT_ID, signal, now: () => LATER }
+    const options = {
+      api,
+      host: HOST,
+      destinations,
+      posted: new PostedParts(),
+      botId: BOT_ID,
+      signal,
+      now: () => LATER,
+    }
     const failure = await postReply(replyOf({ attempt: 2 }), options).catch(String)
     expect([failure, posts]).toEqual(['Error: socket hang up', []])
   })

@@ -57,6 +57,7 @@ describe.concurrent('a gateway', () => {
           address: 'a',
           messageId,
           platformId: 'p1',
+          author: 'ann',
           createdAt: expect.any(Number),
           attempt: 1,
         },
@@ -423,5 +424,20 @@ describe.concurrent('the agent that is chosen', () => {
     expect(lines.filter(({ msg }) => msg === 'backend.missing')).toMatchObject([
       { backend: 'claude', path: BACKEND_CLI_PATH },
     ])
+  })
+
+  it('must have the directory that messages from WhatsApp are answered in', async ({ expect, onTestFinished }) => {
+    const stage = new Stage(onTestFinished)
+    const cwd = join(stage.directory, 'nowhere')
+    const twilio = {
+      TWILIO_ACCOUNT_SID: `AC${'0'.repeat(32)}`,
+      TWILIO_AUTH_TOKEN: 'x',
+      TWILIO_WHATSAPP_FROM: '+4930123456',
+    }
+    const config = stage.config(twilio, { inbound: { reply: { agent: { kind: 'claude' }, cwd } } })
+    await expect(requireBackend(config, stage.environment, stage.log)).rejects.toMatchObject({
+      code: 'config_invalid',
+      message: `The directory ${cwd} for messages from WhatsApp does not exist. Make it, or set inbound.reply.cwd to another.`,
+    })
   })
 })

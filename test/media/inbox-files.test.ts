@@ -45,6 +45,13 @@ describe('saveIncomingFiles', () => {
     })
   })
 
+  it('tells where the first is that was saved, and what', async () => {
+    const { path } = setup()
+    const files = [{ ...anyFile('a.ttf', PNG), type: 'font/ttf' }, textFile('b.txt', 'one'), textFile('c.txt', 'two')]
+    const { first } = await saveIncomingFiles(files, { ...OPTIONS, directory: path })
+    expect(first).toEqual({ path: join(path, '.aetheel/inbox/100/b.txt'), type: 'text/plain' })
+  })
+
   it('lets nobody else read them', async () => {
     const { save, path } = setup()
     await save([textFile('notes.txt', 'hello')])
@@ -426,8 +433,11 @@ function setup(parent = tmpdir()) {
   onTestFinished(() => rmSync(path, { recursive: true, force: true }))
   return {
     path,
-    save: (files: IncomingFile[], options: Partial<InboxOptions> = {}) =>
-      saveIncomingFiles(files, { ...OPTIONS, directory: path, ...options }),
+    /** What is said of them. */
+    save: async (files: IncomingFile[], options: Partial<InboxOptions> = {}) => {
+      const { lines, notes } = await saveIncomingFiles(files, { ...OPTIONS, directory: path, ...options })
+      return { lines, notes }
+    },
     /** Every file below the directory, as text; links are left out. */
     contents: (): Record<string, string> =>
       Object.fromEntries(

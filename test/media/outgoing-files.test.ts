@@ -15,7 +15,7 @@ import { dirname, join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { GatewayError } from '../../src/errors.js'
-import { openOutgoingFile } from '../../src/media/outgoing-files.js'
+import { locateOutgoingFile, openOutgoing, openOutgoingFile } from '../../src/media/outgoing-files.js'
 
 const MAX_BYTES = 1024
 const OUTSIDE = "it is outside the project's directory. Ask for a copy inside it if it may be sent."
@@ -55,7 +55,7 @@ describe('openOutgoingFile', () => {
     write('a.txt', 'a')
     symlinkSync(elsewhere, join(root, 'link'))
     writeFileSync(join(elsewhere, 'b.txt'), 'b')
-    const roots = [root, join(root, 'gone'), join(root, 'link')]
+    const roots = [join(root, 'gone'), join(root, 'link')]
     const paths = ['a.txt', join(root, 'link/b.txt'), join(elsewhere, 'b.txt')]
     const files = await Promise.all(paths.map((path) => open(path, roots)))
     expect(files.map(({ content }) => content.toString())).toEqual(['a', 'b', 'b'])
@@ -137,13 +137,47 @@ describe('openOutgoingFile', () => {
   it('takes a root inside another for meant', async () => {
     const { root, write, open } = setup()
     write('.config/out/a.txt', 'x')
-    expect((await open('.config/out/a.txt', [root, join(root, '.config/out')])).content.toString()).toEqual('x')
+    expect((await open('.config/out/a.txt', [join(root, '.config/out')])).content.toString()).toEqual('x')
   })
 
-  it('sends nothing without a root', async () => {
+  it('sends nothing when the directory is not there', async () => {
+    const { root, elsewhere } = setup()
+    writeFileSync(join(elsewhere, 'a.txt'), 'x')
+    const file = { path: join(elsewhere, 'a.txt'), directory: join(root, 'gone') }
+    await expect(openOutgoingFile(file, { roots: [], denied: [] }, MAX_BYTES)).rejects.toThrow(OUTSIDE)
+  })
+
+  it.each<[what: string, roots: (home: string) => string[]]>([
+    ['holds it', () => []],
+    ['is it', (home) => [home]],
+    ['is reached by a link, and holds it', (home) => [`${home}-link`]],
+  ])('sends nothing of a denied directory when a root %s', async (_, roots) => {
     const { root, write, refusal } = setup()
-    write('a.txt', 'x')
-    expect((await refusal(join(root, 'a.txt'), [])).message).toContain(OUTSIDE)
+    const home = join(root, 'data')
+    write('data/note.txt', 'private')
+    symlinkSync(home, `${home}-link`)
+    const paths = ['data/note.txt', 'data-link/note.txt', join(home, 'note.txt')]
+    const answers = await Promise.all(paths.map((path) => refusal(path, roots(home), [`${home}-link`])))
+    expect(answers.map(({ message }) => message)).toEqual(
+      paths.map((path) => `The file "${path}" was not sent: ${SECRET}`),
+    )
+  })
+
+  it('sends from a project that lies in a denied directory, and nothing else of it', async () => {
+    const { root, write } = setup()
+    write('data/projects/site/a.txt', 'public')
+    write('data/a.txt', 'private')
+    const directory = join(root, 'data/projects/site')
+    const ask = (path: string) =>
+      openOutgoingFile({ path, directory }, { roots: [root], denied: [join(root, 'data')] }, MAX_BYTES).then(
+        ({ content }) => content.toString(),
+        () => 'refused',
+      )
+    expect([await ask('a.txt'), await ask('../../a.txt'), await ask(join(root, 'data/a.txt'))]).toEqual([
+      'public',
+      'refused',
+      'refused',
+    ])
   })
 
   it('shows no more of a path than fits a sentence', async () => {
@@ -157,7 +191,11 @@ describe('openOutgoingFile', () => {
     write('a', 'public')
     write('b/a', 'public')
     symlinkSync(elsewhere, join(root, 'c'))
-    const anyPart = fc.constantFrom('a', 'b', 'c', '.', '..', '', root, elsewhere, elsewhere.slice(1), 'a\0')
+    const anyPart = fc.constantFrom(
+      ...['a', 'b', 'c', '.', '..', '', root, elsewhere, elsewhere.slice(1), 'a\0'],
+      // Ways to write dots and slashes by which other programs were deceived.
+      ...['%2e%2e', '..%2f', '%252e%252e', '\uff0e\uff0e', '\u2024\u2024', '..\\', '\u2215', '\uff0f', '~', 'file:'],
+    )
     await fc.assert(
       fc.asyncProperty(fc.array(anyPart, { maxLength: 6 }), async (parts) => {
         const answer = await open(parts.join('/')).catch((error: unknown) => error)
@@ -168,13 +206,18 @@ describe('openOutgoingFile', () => {
     )
   })
 
-  it.runIf(process.platform === 'linux')(
-    'never gives a file from elsewhere while a directory is swapped for a link',
-    async () => {
+  describe.runIf(process.platform === 'linux')('while a directory is swapped for a link', () => {
+    it.each<[what: string, target: (places: { root: string; elsewhere: string }) => string]>([
+      ['elsewhere', ({ elsewhere }) => elsewhere],
+      ['of secrets', ({ root }) => join(root, '.ssh')],
+      ['that is denied', ({ root }) => join(root, 'data')],
+    ])('never gives a file of a directory %s', async (_, target) => {
       const { root, elsewhere, write, open } = setup()
       writeFileSync(join(elsewhere, 'a'), 'private')
+      write('.ssh/a', 'private')
+      write('data/a', 'private')
       write('b/a', 'public')
-      symlinkSync(elsewhere, join(root, 'link'))
+      symlinkSync(target({ root, elsewhere }), join(root, 'link'))
       const swap = () => {
         renameSync(join(root, 'b'), join(root, 'kept'))
         renameSync(join(root, 'link'), join(root, 'b'))
@@ -185,7 +228,7 @@ describe('openOutgoingFile', () => {
       }
       const given = new Set<string>()
       for (let round = 0; round < 300; round += 1) {
-        const answer = open('b/a').then(
+        const answer = open('b/a', [], [join(root, 'data')]).then(
           ({ content }) => content.toString(),
           () => 'refused',
         )
@@ -197,8 +240,35 @@ describe('openOutgoingFile', () => {
         given.add(await answer)
       }
       expect(given).not.toContain('private')
-    },
-  )
+    })
+  })
+})
+
+describe('locateOutgoingFile', () => {
+  it('gives the place of a file that could be sent, and refuses another as if it were sent', async () => {
+    const { root, write } = setup()
+    write('out/a.txt', 'x')
+    write('.env', 'x')
+    const rules = { roots: [], denied: [] }
+    const locate = (path: string) => locateOutgoingFile({ path, directory: root }, rules).catch(String)
+    expect(await Promise.all(['out/a.txt', '.env', '../a.txt', 'b.txt'].map(locate))).toEqual([
+      join(root, 'out/a.txt'),
+      `GatewayError: The file ".env" was not sent: ${SECRET}`,
+      `GatewayError: The file "../a.txt" was not sent: ${OUTSIDE}`,
+      `GatewayError: The file "b.txt" was not sent: ${MISSING}`,
+    ])
+  })
+})
+
+describe('openOutgoing', () => {
+  it('says of an address that may not be fetched why, and what to do', async () => {
+    const { signal } = new AbortController()
+    const file = { url: 'http://127.0.0.1/a.png' }
+    await expect(openOutgoing(file, { roots: [], denied: [] }, MAX_BYTES, signal)).rejects.toThrow(
+      'The file "http://127.0.0.1/a.png" was not sent: 127.0.0.1 is not on the public internet, and files are fetched only ' +
+        "from there. Open it yourself, or ask for a copy in the project's directory.",
+    )
+  })
 })
 
 function setup() {
@@ -207,7 +277,8 @@ function setup() {
     onTestFinished(() => rmSync(path, { recursive: true, force: true }))
     return path
   }) as [string, string]
-  const open = (path: string, roots = [root]) => openOutgoingFile(path, roots, MAX_BYTES)
+  const open = (path: string, roots: string[] = [], denied: string[] = []) =>
+    openOutgoingFile({ path, directory: root }, { roots, denied }, MAX_BYTES)
   return {
     root,
     elsewhere,
@@ -216,8 +287,8 @@ function setup() {
       mkdirSync(dirname(join(root, name)), { recursive: true })
       writeFileSync(join(root, name), content)
     },
-    refusal: async (path: string, roots?: string[]): Promise<GatewayError> => {
-      const answer = await open(path, roots).catch((error: unknown) => error)
+    refusal: async (path: string, roots?: string[], denied?: string[]): Promise<GatewayError> => {
+      const answer = await open(path, roots, denied).catch((error: unknown) => error)
       if (answer instanceof GatewayError) return answer
       throw new Error(`${path} was not refused`)
     },

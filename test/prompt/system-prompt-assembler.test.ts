@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { readMediaTokens } from '../../src/media/media-tokens.js'
+import { HEARTBEAT_CONTRACT } from '../../src/prompt/heartbeat.js'
 import type { MarkdownConfig } from '../../src/prompt/markdown-config-loader.js'
 import { type PromptContext, SystemPromptAssembler } from '../../src/prompt/system-prompt-assembler.js'
 
@@ -40,7 +41,7 @@ describe('SystemPromptAssembler', () => {
       [
         ...['# Identity', 'i', '# Soul', 's', '# User', 'u', '# Agents', 'a', '# Tools', 't'],
         ...['# Skills', '## deploy', 'Use the script.', '## review', 'Be kind.'],
-        ...['# Memory', 'm', '# Heartbeat', 'h'],
+        ...['# Memory', 'm', '# Heartbeat', HEARTBEAT_CONTRACT, 'h'],
       ].join('\n\n'),
     )
   })
@@ -66,12 +67,15 @@ describe('SystemPromptAssembler', () => {
     const [before, after] = new SystemPromptAssembler()
       .assemble(markdown, { kind, canSendFiles: true })
       .split(/# Files\n\n[^#]*\n\nMEDIA:<path>\n\n[^#]*\n\n(?=#)/)
-    expect({ joined: `${before}${after}`, after }).toEqual({ joined: without, after: '# Memory\n\nm' })
+    expect({ joined: `${before}${after}`, next: after?.slice(0, 11) }).toEqual({
+      joined: without,
+      next: '# Memory\n\nm',
+    })
   })
 
   it('tells of a line that is read as a file to send', () => {
     const prompt = new SystemPromptAssembler().assemble({ skills: [] }, { kind: 'message', canSendFiles: true })
-    expect(readMediaTokens(prompt).paths).toEqual(['<path>'])
+    expect(readMediaTokens(prompt).media).toEqual(['<path>'])
   })
 
   it('gives the same text for the same files, whatever order they were found in', () => {

@@ -230,6 +230,36 @@ describeEngines('the queue', (engine) => {
       clock.now += LEASE_MS
       expect((await take(other)).wasInterrupted).toBe(false)
     })
+
+    it('lets go of the session for a message that begins one, and not again when it was cut off', async () => {
+      const { say, take, queue, clock, other, store } = await setup(engine)
+      const { conversationId } = await say('one')
+      const session = (sessionId: string) => ({ conversationId, backend: 'pi', sessionId, directory: '/srv' })
+      await queue.settle(await take(), { ...answered(), session: session('old') })
+      await say('two', { options: { beginsSession: true } })
+      const waiting = await store.sessions.get(conversationId)
+      const work = await take()
+      const begun = await store.sessions.get(conversationId)
+      await queue.keepSession(work, session('new'))
+      clock.now += LEASE_MS
+      await take(other)
+      const after = await store.sessions.get(conversationId)
+      expect([waiting?.sessionId, begun, after?.sessionId]).toEqual(['old', undefined, 'new'])
+    })
+  })
+
+  describe('say', () => {
+    it('says what has a key once, whichever gateway is asked and how often', async () => {
+      const { queue, other, store } = await setup(engine)
+      const place = { channel: CHANNEL, address: 'a' }
+      const ids = await Promise.all([queue, other, queue].map((one) => one.say(place, 'Stopped', 'ann', 'command:1')))
+      const said = [await queue.say(place, 'Other', 'ann', 'command:2'), await queue.say(place, 'Plain')]
+      expect([
+        ids.filter((id) => id !== undefined).length,
+        said.every((id) => id !== undefined),
+        (await store.outbox.list('pending', 9)).map(({ reply }) => reply.text).toSorted(),
+      ]).toEqual([1, true, ['Other', 'Plain', 'Stopped']])
+    })
   })
 
   describe('a run', () => {

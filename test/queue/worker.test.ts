@@ -1,5 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { AgentEvent, AgentResult } from '../../src/backends/types.js'
+import type { MessageOptions } from '../../src/channels/types.js'
 import { GatewayError } from '../../src/errors.js'
 import { Queue, type Work } from '../../src/queue/queue.js'
 import { Worker, type WorkerOptions } from '../../src/queue/worker.js'
@@ -198,13 +199,18 @@ describe('a turn', () => {
     const { say, turn, idle, replies } = await setup({ canSendFiles: true })
     await say('a', 'draw it')
     const { finish } = await turn(1)
-    finish(succeeded('Here it is.\n\nMEDIA:out/plot.png\nMEDIA: "/srv/site/two words.pdf"\n\nAnything else?'))
+    finish(
+      succeeded(
+        'Here it is.\n\nMEDIA:out/plot.png\nMEDIA: "/srv/site/two words.pdf"\nMEDIA:https://a.example/b\n\nAnything else?',
+      ),
+    )
     await idle()
     await say('b', 'hello')
     const other = await turn(2)
     other.finish(succeeded('No MEDIA:file here.'))
     await idle()
-    const files = ['out/plot.png', '/srv/site/two words.pdf'].map((path) => ({ path, directory: '/srv/site' }))
+    const paths = ['out/plot.png', '/srv/site/two words.pdf'].map((path) => ({ path, directory: '/srv/site' }))
+    const files = [...paths, { url: 'https://a.example/b' }]
     expect(await replies()).toEqual([
       { ...answer('Here it is.\n\nAnything else?'), files },
       answer('No MEDIA:file here.'),
@@ -893,5 +899,96 @@ describe('a store that fails', () => {
     finish(succeeded('hi'))
     await idle()
     expect([work.claim.interruptions, await replies(), logged]).toEqual([0, [answer('hi')], ['turn.not-written']])
+  })
+})
+
+describe('a heartbeat', () => {
+  const beat = async (result: AgentResult, options: MessageOptions = {}, setupOptions: SetupOptions = {}) => {
+    const { queue, worker, turn, idle, replies, stateOf, waiting } = await setup(setupOptions)
+    const about = { channel: CHANNEL, address: 'a', platformId: 'b1', author: 'heartbeat', kind: 'heartbeat' as const }
+    const { messageId } = await queue.accept({ ...about, text: 'Look', options })
+    worker.wake()
+    const { finish } = await turn(1)
+    finish(result, { notes: ['A note.'] })
+    await idle()
+    return { replies: await replies(), state: await stateOf(messageId), waiting: await waiting() }
+  }
+
+  it('that finds nothing is answered without a reply', async () => {
+    expect(await beat(succeeded('HEARTBEAT_OK'))).toEqual({ replies: [], state: 'answered', waiting: [] })
+  })
+
+  it('that finds something tells it, without the word for nothing', async () => {
+    const told = 'x'.repeat(400)
+    expect((await beat(succeeded(`${told}\n\nHEARTBEAT_OK`))).replies).toEqual([answer(told, ['A note.'])])
+  })
+
+  it('with a file is told', async () => {
+    const { replies } = await beat(succeeded('HEARTBEAT_OK\nMEDIA:plot.png'), {}, { canSendFiles: true })
+    expect(replies).toEqual([{ ...answer('', ['A note.']), files: [{ path: 'plot.png', directory: '/srv/site' }] }])
+  })
+
+  it('that fails is not tried again, since the next one comes anyway', async () => {
+    const outcome = await beat(failed('timeout', 'It took too long.'))
+    expect([outcome.state, outcome.waiting, outcome.replies.length]).toEqual(['failed', [], 1])
+  })
+
+  it('that fails like the one before is told no more', async () => {
+    const outcome = await beat(failed('auth', 'Not logged in.'), { isKnownToFail: true })
+    expect([outcome.state, outcome.replies]).toEqual(['failed', []])
+  })
+})
+
+describe('a command of a cron job', () => {
+  const run = async (result: Partial<AgentResult>) => {
+    const { queue, worker, turn, idle, replies } = await setup()
+    const about = { channel: CHANNEL, address: 'a', platformId: 'c1', author: 'cron:job', kind: 'cron' as const }
+    await queue.accept({ ...about, text: 'make', options: { job: 'build', command: ['make'] } })
+    worker.wake()
+    const { finish } = await turn(1)
+    finish({ isError: false, durationMs: 1, ...result })
+    await idle()
+    return replies()
+  }
+
+  it('that has printed nothing says nothing', async () => {
+    expect(await run({ exitCode: 0, finalOutput: '\n' })).toEqual([])
+  })
+
+  it('tells what it has printed', async () => {
+    expect(await run({ exitCode: 0, finalOutput: 'Done.\n' })).toEqual([answer('Done.\n')])
+  })
+
+  it.each([
+    ['', ''],
+    ['Oops.\n', '\n\nOops.\n'],
+  ])('that has failed says which, before what it has printed: %j', async (finalOutput, after) => {
+    expect(await run({ isError: true, exitCode: 2, finalOutput })).toEqual([
+      { text: `The job build has failed. make ended with exit code 2.${after}`, notes: [], isError: true },
+    ])
+  })
+
+  it('that could not be started says which, why and what to do', async () => {
+    const message = 'make was not found, or is not executable. Install it where the gateway runs.'
+    const failure = { reason: 'spawn', message, report: message, isLasting: true } as const
+    expect(await run({ isError: true, exitCode: 127, failure })).toEqual([
+      { text: `The job build has failed. ${message}`, notes: [], isError: true, canRetry: true },
+    ])
+  })
+})
+
+describe('a plan', () => {
+  it('has the last word on an answer', async () => {
+    const plan: WorkerOptions['plan'] = ({ message }) => ({
+      backend: 'claude',
+      directory: '/srv/site',
+      canSendFiles: false,
+      run: async () => ({ result: succeeded('hi'), notes: [] }),
+      finish: (reply) => (message.text === 'hush' ? undefined : { ...reply, text: `🤖 ${reply.text}` }),
+    })
+    const { say, stateOf, replies } = await setup({ plan })
+    const [hushed, told] = [await say('a', 'hush'), await say('a', 'hello')]
+    await expect.poll(() => stateOf(told), { timeout: 10_000 }).toEqual('answered')
+    expect([await stateOf(hushed), await replies()]).toEqual(['answered', [answer('🤖 hi')]])
   })
 })

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
-import { chooseAgent } from '../../src/runtime/agent-choice.js'
+import { inboundSchema } from '../../src/config-inbound.js'
+import { chooseAgent, chooseDirectory } from '../../src/runtime/agent-choice.js'
 
 const config = { agentBackend: 'claude' } as const
 
@@ -13,4 +14,24 @@ it.each([
   [{ backend: 'codex' }, { backend: 'codex', model: 'large' }, { backend: 'codex', model: 'large' }],
 ])('chooses for the conversation %j of the project %j', (conversation, project, choice) => {
   expect(chooseAgent(conversation, project, config)).toEqual(choice)
+})
+
+const inbound = inboundSchema.parse({ reply: { agent: { kind: 'pi' }, cwd: '/relay' } })
+
+it.each([
+  [{ channel: 'whatsapp' }, undefined, { backend: 'pi' }],
+  [{ channel: 'discord' }, undefined, { backend: 'claude' }],
+  [{ channel: 'whatsapp' }, { backend: 'codex', model: 'large' }, { backend: 'codex', model: 'large' }],
+  [{ channel: 'whatsapp' }, { model: 'large' }, { backend: 'pi', model: 'large' }],
+  [{ channel: 'whatsapp', backend: 'claude' }, { model: 'large' }, { backend: 'claude' }],
+])('chooses for the conversation %j of the project %j where messages are relayed', (conversation, project, choice) => {
+  expect(chooseAgent(conversation, project, { ...config, inbound })).toEqual(choice)
+})
+
+it.each([
+  ['whatsapp', undefined, '/relay'],
+  ['whatsapp', { directory: '/project' }, '/project'],
+  ['discord', undefined, '/work'],
+])('an agent of %s in the project %j works in %s', (channel, project, directory) => {
+  expect(chooseDirectory(channel, project, { workingDir: '/work', inbound })).toBe(directory)
 })

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { AgentEvent, BackendAdapter, BackendEventResult } from '../../src/backends/types.js'
+import { GatewayError } from '../../src/errors.js'
 import { AgentRuntime, type GatewayEvent, toEventResult } from '../../src/runtime/agent-runtime.js'
 import type { TurnBackend } from '../../src/runtime/lift-adapter.js'
 import { SessionManager } from '../../src/runtime/session-manager.js'
@@ -355,5 +356,111 @@ describe('a session that began in another directory', () => {
     await remember({ directory: '/projects/elsewhere' })
     const { notes } = await runTurn({ workingDir: '/projects/elsewhere' })
     expect([notes, requests.map(({ sessionId }) => sessionId)]).toEqual([[], ['old']])
+  })
+})
+
+describe('a turn in a session of its own', () => {
+  it('neither continues nor keeps one, and leaves that of the conversation as it is', async () => {
+    const { requests, kept, remember, remembered, runTurn } = await setupScripts(startedAndAnswered)
+    await remember()
+    const outcome = await runTurn({ session: 'own' })
+    expect([outcome, requests.map(({ sessionId }) => sessionId), kept, await remembered()]).toEqual([
+      { result: succeeded('hi', { sessionId: 'new' }), notes: [] },
+      [undefined],
+      [],
+      'old',
+    ])
+  })
+})
+
+describe('a turn that is no use of the session', () => {
+  it('goes on in it, and keeps when it was last used', async () => {
+    const result = succeeded('hi', { sessionId: 'old', sessionUsage: usage })
+    const { requests, remember, runTurn } = await setupScripts([{ type: 'complete', result }])
+    await remember({ usedAt: -5 })
+    const outcome = await runTurn({ session: 'idle' })
+    expect([outcome, requests.map(({ sessionId }) => sessionId)]).toEqual([
+      { result, notes: [], session: { ...sessionOf('old'), usage, usedAt: -5 } },
+      ['old'],
+    ])
+  })
+
+  it.each<[string, Partial<Session>, Partial<GatewayEvent>]>([
+    ['has been silent for too long', { usedAt: -5 }, { sessionIdleMs: 5 }],
+    ['is elsewhere', {}, { workingDir: '/elsewhere' }],
+    ['is of another agent', { backend: 'codex' }, {}],
+  ])('has one of its own when that of the conversation %s', async (_, session, event) => {
+    const { requests, kept, sessions, remember, runTurn } = await setupScripts(startedAndAnswered)
+    await remember(session)
+    const outcome = await runTurn({ session: 'idle', ...event })
+    const left = await sessions.get('thread-1', session.backend ?? 'claude')
+    expect([outcome, requests.map(({ sessionId }) => sessionId), kept, left?.sessionId]).toEqual([
+      { result: succeeded('hi', { sessionId: 'new' }), notes: [] },
+      [undefined],
+      [],
+      'old',
+    ])
+  })
+
+  it('keeps no other in place of one that is lost', async () => {
+    const { kept, remember, remembered, runTurn } = await setupScripts(lost, startedAndAnswered)
+    await remember()
+    const outcome = await runTurn({ session: 'idle' })
+    expect([outcome, kept, await remembered()]).toEqual([
+      { result: succeeded('hi', { sessionId: 'new' }), notes: [FRESH_NOTE] },
+      [],
+      undefined,
+    ])
+  })
+})
+
+it('a conversation that was silent for as long as the event says begins a new session', async () => {
+  const { requests, remember, runTurn } = await setupScripts(answered('new'))
+  await remember({ usedAt: -5 })
+  await runTurn({ sessionIdleMs: 5 })
+  expect(requests.map(({ sessionId }) => sessionId)).toEqual([undefined])
+})
+
+describe('what is asked', () => {
+  const compose: GatewayEvent['compose'] = (sessionId) => ({
+    prompt: `in ${sessionId}`,
+    command: { args: ['--in', String(sessionId)] },
+  })
+
+  it('is composed for the session that is really continued, again after one was lost', async () => {
+    const { requests, remember, runTurn } = await setupScripts(lost, startedAndAnswered)
+    await remember()
+    await runTurn({ compose })
+    expect(requests.map(({ prompt, command }) => [prompt, command?.args])).toEqual([
+      ['in old', ['--in', 'old']],
+      ['in undefined', ['--in', 'undefined']],
+    ])
+  })
+
+  it('says that an earlier attempt was cut off, whatever is composed', async () => {
+    const { requests, remember, runTurn } = await setupScripts(answered('old'))
+    await remember()
+    await runTurn({ compose, wasInterrupted: true })
+    expect(requests[0]?.prompt).toMatch(/^\[The gateway was restarted[^]*\n\nin old$/)
+  })
+
+  it('is a refusal, and nothing is started, when it cannot be composed', async () => {
+    const { requests, events, hooks, runTurn } = await setupScripts(answered())
+    const message = 'It would begin with "-".'
+    const outcome = await runTurn({
+      compose() {
+        throw new GatewayError('request_invalid', message)
+      },
+    })
+    const result = { isError: true, durationMs: 0, failure: { reason: 'refused', message, report: message } }
+    expect([outcome, requests, events, hooks.map(([hook]) => hook)]).toEqual([
+      { result, notes: [] },
+      [],
+      [
+        { type: 'error', content: message, reason: 'refused', timestamp: expect.any(Number) },
+        { type: 'complete', result, timestamp: expect.any(Number) },
+      ],
+      ['run-started', 'error'],
+    ])
   })
 })

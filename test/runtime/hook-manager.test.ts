@@ -302,7 +302,7 @@ function setup() {
       const warnings: unknown[] = []
       const log = { debug() {}, info() {}, error() {}, warn: (...warning: unknown[]) => void warnings.push(warning) }
       const now = () => Date.parse(AT)
-      const dependencies = { log, environment, passVariables, workingDir: directory, now }
+      const dependencies = { log, environment, passVariables, workingDir: () => directory, now }
       return { hooks: new HookManager(definitions, dependencies), warnings }
     },
   }

@@ -47,6 +47,30 @@ describe('SessionManager', () => {
     expect((await sessions.get('thread-1', 'claude'))?.sessionId).toEqual('s1')
   })
 
+  it('can be asked with another limit', async () => {
+    const { clock, sessions } = await setup()
+    await sessions.set(session)
+    clock.now += 10
+    expect((await sessions.get('thread-1', 'claude', 10))?.sessionId).toBeUndefined()
+  })
+
+  it('keeps when a session was last used, where that is said', async () => {
+    const { sessions } = await setup()
+    await sessions.set({ ...session, usedAt: 7 })
+    expect((await sessions.get('thread-1', 'claude'))?.usedAt).toBe(7)
+  })
+
+  it('lets go of nothing when it is only looked at', async () => {
+    const { clock, sessions } = await setup()
+    await sessions.set(session)
+    clock.now += 10
+    expect([
+      await sessions.peek('thread-1', 'claude', 10),
+      await sessions.peek('thread-1', 'codex'),
+      (await sessions.peek('thread-1', 'claude'))?.sessionId,
+    ]).toEqual([undefined, undefined, 's1'])
+  })
+
   it('does not offer the session of one agent to another, and not again to the first one either', async () => {
     const { sessions } = await setup()
     await sessions.set(session)

@@ -143,6 +143,34 @@ export function describeOutboxContract(engine: TestEngine): void {
       expect(expired.map((deliveries) => deliveries.map(({ id }) => id))).toEqual([[], ['one']])
     })
 
+    it.each<[string, string | undefined, boolean]>([
+      ['at its first attempt', undefined, false],
+      ['after one that failed', 'No connection', false],
+      ['and whose gateway is known to be dead', undefined, true],
+      ['after one that failed and whose gateway is known to be dead', 'No connection', true],
+    ])('that was cut off %s may have arrived, and says so when it expires', async (_, problem, isKnown) => {
+      const { store, reply } = await createStage(engine)
+      await reply('a', 'one', 0, 10)
+      const first = problem === undefined ? undefined : await send(store, 0)
+      if (first && problem !== undefined) await store.outbox.retry(first, problem, 5)
+      await send(store, 5)
+      if (isKnown) await store.outbox.expireLeases('one', 6)
+      const expired = await store.outbox.expire(5 + LEASE_MS)
+      expect(expired.map((delivery) => delivery.problem)).toEqual([
+        'The gateway ended while it was sent; it is not known whether it was delivered.',
+      ])
+    })
+
+    it('that was taken up again and not sent says only that', async () => {
+      const { store, reply } = await createStage(engine)
+      await reply('a', 'one', 0, 10)
+      const taken = await send(store, 0)
+      if (taken) await store.outbox.settle(taken, 'undelivered', 'Nobody is there', 1)
+      await store.outbox.reopen('one', 2, 20)
+      const expired = await store.outbox.expire(20)
+      expect(expired.map((delivery) => delivery.problem)).toEqual(['It was not sent in time.'])
+    })
+
     it('that expired lets the next one go', async () => {
       const { store, reply } = await createStage(engine)
       await reply('a', 'one', 0, 10)

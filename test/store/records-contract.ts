@@ -529,13 +529,14 @@ export function describeRecordsContract(engine: TestEngine): void {
           tokens: { inputTokens: 2, outputTokens: 4, cacheReadTokens: 6, cacheWriteTokens: 8 },
           costUsd: 0.75,
           pricedTurns: 2,
+          uncountedTurns: 1,
         },
-        { turns: 2, workedMs: 20, tokens, costUsd: 0.5, pricedTurns: 1 },
-        { turns: 1, workedMs: 10, tokens, pricedTurns: 0 },
+        { turns: 2, workedMs: 20, tokens, costUsd: 0.5, pricedTurns: 1, uncountedTurns: 1 },
+        { turns: 1, workedMs: 10, tokens, pricedTurns: 0, uncountedTurns: 0 },
         4,
-        { turns: 1, workedMs: 10, costUsd: 4, pricedTurns: 1 },
-        { turns: 2, workedMs: 20, costUsd: 24, pricedTurns: 2 },
-        { turns: 0, workedMs: 0, pricedTurns: 0 },
+        { turns: 1, workedMs: 10, costUsd: 4, pricedTurns: 1, uncountedTurns: 1 },
+        { turns: 2, workedMs: 20, costUsd: 24, pricedTurns: 2, uncountedTurns: 2 },
+        { turns: 0, workedMs: 0, pricedTurns: 0, uncountedTurns: 0 },
       ])
     })
 
@@ -753,7 +754,9 @@ export function describeRecordsContract(engine: TestEngine): void {
         await channelValues.claim(CHANNEL, 'one', NOW + 1),
         await channelValues.claim(CHANNEL, 'two', NOW),
         await channelValues.claim('mail', 'one', NOW),
-      ]).toEqual([true, false, true, true])
+        await channelValues.isClaimed(CHANNEL, 'one'),
+        await channelValues.isClaimed('mail', 'two'),
+      ]).toEqual([true, false, true, true, true, false])
     })
 
     it('is claimed by one of many who try at once', async () => {

@@ -10,7 +10,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { GatewayDispatchEvents, type GatewayDispatchPayload } from 'discord.js'
 import { messageOf } from '../../errors.js'
 import type { Log } from '../../log.js'
+import { Lanes } from '../lanes.js'
 import type { Channel, ChannelHost, LiveEvent, OutgoingReply } from '../types.js'
+import { within } from '../within.js'
 import type { AccessLists } from './access.js'
 import { codeOf, DiscordApi } from './api.js'
 import { hasButton } from './buttons.js'
@@ -21,7 +23,6 @@ import { Destinations } from './destinations.js'
 import { type Identity, ownersOf } from './identity.js'
 import { Intake } from './intake.js'
 import { Interactions, slashCommands } from './interactions.js'
-import { Lanes } from './lanes.js'
 import { LiveMessage, type Posted, removeMessage } from './live-message.js'
 import { PostedParts, postReply } from './outgoing.js'
 import { Places } from './places.js'
@@ -108,15 +109,16 @@ export class DiscordChannel implements Channel {
   async send(reply: OutgoingReply, signal: AbortSignal): Promise<void> {
     const { now } = this.options
     const { messageId = '', address } = reply
-    const botId = this.#session?.identity.user.id
-    if (botId === undefined) throw new Error('Discord has not been reached yet')
+    const session = this.#session
+    if (!session) throw new Error('Discord has not been reached yet')
     const live = this.#live.get(messageId)
     live?.stop()
     await postReply(reply, {
       api: this.#api,
       destinations: this.#destinations,
+      host: session.host,
       posted: this.#posted,
-      botId,
+      botId: session.identity.user.id,
       signal,
       now,
     })
@@ -314,8 +316,4 @@ export class DiscordChannel implements Channel {
       throw error
     }
   }
-}
-
-async function within(timeoutMs: number, work: Promise<unknown>): Promise<void> {
-  await Promise.race([work, sleep(timeoutMs, undefined, { ref: false })])
 }

@@ -16,12 +16,11 @@ import {
 import { messageOf } from '../../errors.js'
 import type { Log } from '../../log.js'
 import { chunkMarkdown } from '../chunk.js'
+import { COMMAND_FAILED } from '../command-failed.js'
 import type { ChannelHost, CommandDescription, Place } from '../types.js'
 import { ALREADY_ACKNOWLEDGED, codeOf, type DiscordApi } from './api.js'
 import { readButton } from './buttons.js'
 import { MESSAGE_CHARACTERS } from './outgoing.js'
-
-export const COMMAND_FAILED = 'That failed, and the log of the gateway says why. Try it again.'
 
 const MAX_SUGGESTIONS = 25
 const LABEL_CHARACTERS = 100

@@ -4,17 +4,16 @@
 import { createHash } from 'node:crypto'
 import type { APIMessage, RawFile, RESTPostAPIChannelMessageJSONBody } from 'discord.js'
 import { messageOf } from '../../errors.js'
-import { openOutgoingFile } from '../../media/outgoing-files.js'
 import { oneLine } from '../../one-line.js'
 import { chunkMarkdown } from '../chunk.js'
-import type { OutgoingFile, OutgoingReply } from '../types.js'
+import type { ChannelHost, OutgoingFile, OutgoingReply } from '../types.js'
 import { codeOf, type DiscordApi, MISSING_PERMISSIONS } from './api.js'
 import { button } from './buttons.js'
 import type { Destinations } from './destinations.js'
 import { renderForDiscord } from './render.js'
 import { readAddress } from './places.js'
 import { snowflakeAt } from './snowflake.js'
-import { unlessAborted } from './unless-aborted.js'
+import { unlessAborted } from '../unless-aborted.js'
 
 export interface Part {
   content: string
@@ -43,8 +42,11 @@ const FILE_ATTEMPTS = 3
 const MAX_PAGES = 10
 const PAGE = 100
 
+type FileOpener = Pick<ChannelHost, 'openFile'>
+
 interface PostOptions {
   api: Pick<DiscordApi, 'messagesAfter'>
+  host: FileOpener
   destinations: Destinations
   posted: PostedParts
   botId: string
@@ -74,9 +76,11 @@ export class PostedParts {
 
 /** Posts a reply, but for those parts of it that an earlier attempt has posted. */
 export async function postReply(reply: OutgoingReply, options: PostOptions): Promise<void> {
-  const { destinations, posted, signal, now } = options
+  const { host, destinations, posted, signal, now } = options
   const { address, idempotencyKey, attempt, createdAt, messageId, platformId, canRetry } = reply
-  const parts = await partsOf(reply)
+  const parts = await partsOf(reply, host, signal)
+  // What then could not be fetched is not for the person to know: it comes with the next attempt.
+  signal.throwIfAborted()
   // By the nonce Discord knows exactly; by its text a part can only be guessed.
   const isGuessed = attempt > 1 && now() - createdAt > NONCE_MS
   const count = isGuessed ? countPosted(parts, await ownMessages(reply, options)) : 0
@@ -124,9 +128,9 @@ async function postPart(
 }
 
 /** What a person reads, as messages that Discord takes. */
-export async function partsOf(reply: OutgoingReply): Promise<Part[]> {
+export async function partsOf(reply: OutgoingReply, host: FileOpener, signal: AbortSignal): Promise<Part[]> {
   const { text, files } = renderForDiscord(reply.text)
-  const opened = await openAll(reply.files ?? [])
+  const opened = await openAll(reply.files ?? [], host, signal)
   const notes = [...reply.notes, ...opened.problems, ...waiting(reply)].map((note) => `-# ${oneLine(note, 500)}`)
   // On a line of its own where it would change what the line is, as before a fence.
   const mark = !reply.isError ? '' : /^[\p{L}\p{N}]/u.test(text) ? '⚠️ ' : '⚠️\n'
@@ -174,19 +178,23 @@ export function isSnowflake(id: string | undefined): id is string {
   return id !== undefined && /^\d+$/.test(id)
 }
 
-async function openAll(wanted: OutgoingFile[]): Promise<{ files: RawFile[]; problems: string[] }> {
+async function openAll(
+  wanted: OutgoingFile[],
+  host: FileOpener,
+  signal: AbortSignal,
+): Promise<{ files: RawFile[]; problems: string[] }> {
   const files: RawFile[] = []
   const problems: string[] = []
-  const unsent = wanted.slice(MAX_FILES).map(({ path }) => path)
+  const unsent = wanted.slice(MAX_FILES).map((file) => ('url' in file ? file.url : file.path))
   if (unsent.length > 0)
     problems.push(`A message takes ${MAX_FILES} files, so these were not sent: ${unsent.join(', ')}`)
-  for (const { path, directory } of wanted.slice(0, MAX_FILES)) {
-    try {
-      const { name, content } = await openOutgoingFile(path, [directory], MAX_FILE_BYTES)
-      files.push({ name, data: content })
-    } catch (error) {
-      problems.push(messageOf(error))
-    }
+  // At once: those of the web may each take as long as is allowed.
+  const opened = await Promise.allSettled(
+    wanted.slice(0, MAX_FILES).map((file) => host.openFile(file, MAX_FILE_BYTES, signal)),
+  )
+  for (const outcome of opened) {
+    if (outcome.status === 'fulfilled') files.push({ name: outcome.value.name, data: outcome.value.content })
+    else problems.push(messageOf(outcome.reason))
   }
   return { files, problems }
 }

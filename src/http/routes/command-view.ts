@@ -1,6 +1,8 @@
 import { z } from 'zod'
 import { combineUsage } from '../../backends/translation.js'
+import type { MessageOptions } from '../../channels/types.js'
 import type { GatewayParts } from '../../gateway.js'
+import { isWebAddress, readMediaTokens } from '../../media/media-tokens.js'
 import { commandRunner } from '../../runtime/command-runtime.js'
 import type { Message } from '../../store/inbox.js'
 import type { LastRun, RunRecord } from '../../store/runs.js'
@@ -51,6 +53,11 @@ export const commandSchema = commandSummarySchema.extend({
   project_id: z.string(),
   command: z.array(z.string()).nullable().describe('Of a shell or git command: the executable and its arguments.'),
   result: z.string().nullable().describe('The final text of the agent, or what the command printed.'),
+  files: z
+    .array(z.union([z.object({ path: z.string() }), z.object({ url: z.string() })]))
+    .describe(
+      'What the agent names to go with its text, by `MEDIA:` lines that are taken out of it. Nothing is checked or sent: a relative path begins at the directory of the project.',
+    ),
   exit_code: z.number().nullable(),
   error: errorSchema,
   duration_ms: z.number().nullable().describe('Of the last run.'),
@@ -90,7 +97,7 @@ export async function commandView(
     ...(await viewOf(store, projectId, record, runs.at(-1))),
     project_id: projectId,
     command: options.command ?? null,
-    result: result?.finalOutput ?? null,
+    ...answerOf(result?.finalOutput, options),
     exit_code: result?.exitCode ?? null,
     error: errorOf(message, runs.at(-1)),
     duration_ms: result?.durationMs ?? null,
@@ -99,6 +106,16 @@ export async function commandView(
     metadata: options.metadata ?? {},
     runs: runs.map(runView),
   }
+}
+
+/** What a command prints is no answer, and names nothing. */
+function answerOf(
+  output: string | undefined,
+  { command }: MessageOptions,
+): Pick<z.output<typeof commandSchema>, 'result' | 'files'> {
+  if (output === undefined || command) return { result: output ?? null, files: [] }
+  const { text, media } = readMediaTokens(output)
+  return { result: text, files: media.map((item) => (isWebAddress(item) ? { url: item } : { path: item })) }
 }
 
 export function streamUrl(projectId: string, commandId: string): string {

@@ -26,6 +26,7 @@ it('takes a command, and shows its result, usage and cost', async () => {
     session_id: expect.any(String),
     stream_url: `/projects/site/commands/${id}/events`,
     result: 'All done',
+    files: [],
     exit_code: 0,
     error: null,
     duration_ms: expect.any(Number),
@@ -51,6 +52,23 @@ it('takes a command, and shows its result, usage and cost', async () => {
       },
     ],
   })
+})
+
+it('names what goes with an answer apart from its text, and leaves what a command prints', async () => {
+  const { ask } = await openStage()
+  const named = 'Drawn.\n\nMEDIA: "out/my plot.png"\nMEDIA:https://host.example/a.png'
+  const agent = await ask('POST', '/projects/site/execute', { prompt: steps({ text: '…', result: named }) })
+  const shell = await ask('POST', '/projects/site/shell', {
+    command: ['node', '-e', 'console.log("MEDIA:out/plot.png")'],
+  })
+  const commands = [
+    await commandIn(ask, agent.body.command_id, 'answered'),
+    await commandIn(ask, shell.body.command_id, 'answered'),
+  ]
+  expect(commands.map(({ result, files }) => ({ result, files }))).toEqual([
+    { result: 'Drawn.', files: [{ path: 'out/my plot.png' }, { url: 'https://host.example/a.png' }] },
+    { result: 'MEDIA:out/plot.png\n', files: [] },
+  ])
 })
 
 it('gives the metadata of a command to its run and to hooks', async () => {

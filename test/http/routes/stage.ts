@@ -54,6 +54,8 @@ interface Command {
   session_id: string
   stream_url: string
   agent_provider: string
+  result: string
+  files: object[]
   exit_code: number
   error: { reason?: string; message: string }
   runs: Array<{ state: string }>

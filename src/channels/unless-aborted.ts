@@ -1,6 +1,6 @@
 /**
- * Waits for what a signal can end. The work gets a signal of its own: discord.js listens to each that it is given and
- * never stops.
+ * Waits for what a signal can end. The work gets a signal of its own: some, as discord.js, listen to each that they are
+ * given and never stop.
  */
 export async function unlessAborted<T>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const own = new AbortController()

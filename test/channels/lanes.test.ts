@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { Lanes } from '../../src/channels/discord/lanes.js'
+import { Lanes } from '../../src/channels/lanes.js'
 
 /** A piece of work that begins when its turn comes and ends when it is told to. */
 function piece(name: string, steps: string[]) {

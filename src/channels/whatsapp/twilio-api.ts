@@ -1,0 +1,281 @@
+// Twilio's REST API, as far as it is needed. https://www.twilio.com/docs/messaging/api
+//
+// What must stay true: the credentials go to the configured origin and to Twilio's own for messaging, and nowhere else.
+// So no redirect is followed here.
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import { z } from 'zod'
+import { messageOf } from '../../errors.js'
+import { unlessAborted } from '../unless-aborted.js'
+import { fromTwilio, toTwilio } from './phone-number.js'
+import { describeError, TwilioError } from './twilio-errors.js'
+
+export interface TwilioOptions {
+  accountSid: string
+  /** The account and its token, or an API key and its secret. */
+  auth: { user: string; password: string }
+  /** Without a slash at the end. */
+  apiUrl: string
+}
+
+export interface NewMessage {
+  to: string
+  from: string
+  body: string
+  mediaUrl?: string
+  statusCallback?: string
+}
+
+/** A message as Twilio keeps it, of either direction. */
+export interface TwilioMessage {
+  sid: string
+  status: string
+  /** Numbers without `whatsapp:`; nothing for what is none. */
+  from?: string
+  to?: string
+  body: string
+  mediaCount: number
+  isInbound: boolean
+  /** In milliseconds since the epoch. */
+  createdAt: number
+  /** When it came in, or went out; nothing while it waits. */
+  sentAt?: number
+  errorCode?: number
+}
+
+export interface TwilioMedia {
+  url: string
+  type: string
+}
+
+const messageSchema = z
+  .object({
+    sid: z.string(),
+    status: z.string(),
+    direction: z.string().nullish(),
+    from: z.string().nullish(),
+    to: z.string().nullish(),
+    body: z.string().nullish(),
+    num_media: z.coerce.number().catch(0),
+    date_created: z.string().nullish(),
+    date_sent: z.string().nullish(),
+    error_code: z.number().nullish(),
+  })
+  .transform((message): TwilioMessage => {
+    const from = fromTwilio(message.from ?? undefined)
+    const to = fromTwilio(message.to ?? undefined)
+    const sentAt = timeOf(message.date_sent)
+    return {
+      sid: message.sid,
+      status: message.status,
+      ...(from !== undefined && { from }),
+      ...(to !== undefined && { to }),
+      body: message.body ?? '',
+      mediaCount: message.num_media,
+      isInbound: message.direction === 'inbound',
+      createdAt: timeOf(message.date_created) ?? sentAt ?? 0,
+      ...(sentAt !== undefined && { sentAt }),
+      ...(typeof message.error_code === 'number' && { errorCode: message.error_code }),
+    }
+  })
+const pageSchema = z.object({ messages: z.array(messageSchema), next_page_uri: z.string().nullish() })
+const mediaSchema = z.object({ media_list: z.array(z.object({ uri: z.string(), content_type: z.string().catch('') })) })
+const problemSchema = z.object({ code: z.number().optional().catch(undefined), message: z.string().catch('') })
+const accountSchema = z.object({ status: z.string(), type: z.string().catch(''), friendly_name: z.string().catch('') })
+const sendersSchema = z.object({
+  senders: z.array(
+    z.object({
+      sender_id: z.string().nullish(),
+      status: z.string().catch(''),
+      webhook: z.object({ callback_url: z.string().nullish() }).nullish(),
+    }),
+  ),
+})
+
+export type TwilioAccount = z.output<typeof accountSchema>
+export type TwilioSender = z.output<typeof sendersSchema>['senders'][number]
+
+const TIMEOUT_MS = 15_000
+const PAGE = 100
+/** How often a request is repeated that Twilio did not look at, and how long it may ask us to wait. */
+const RATE_ATTEMPTS = 3
+const LONGEST_RATE_WAIT_MS = 10_000
+const VERSION = '2010-04-01'
+
+export class TwilioApi {
+  readonly #authorization: string
+  readonly #messagingUrl: string
+  readonly #accountPath: string
+
+  constructor(private readonly options: TwilioOptions) {
+    const { accountSid, auth, apiUrl } = options
+    this.#authorization = `Basic ${Buffer.from(`${auth.user}:${auth.password}`).toString('base64')}`
+    this.#messagingUrl = messagingUrl(apiUrl)
+    this.#accountPath = `/${VERSION}/Accounts/${accountSid}`
+  }
+
+  /** The header for what Twilio keeps at its API, and for nothing else. */
+  get authorization(): string {
+    return this.#authorization
+  }
+
+  async createMessage(message: NewMessage, signal?: AbortSignal): Promise<TwilioMessage> {
+    const form = new URLSearchParams({
+      To: toTwilio(message.to),
+      From: toTwilio(message.from),
+      ...(message.body !== '' && { Body: message.body }),
+      ...(message.mediaUrl !== undefined && { MediaUrl: message.mediaUrl }),
+      ...(message.statusCallback !== undefined && { StatusCallback: message.statusCallback }),
+    })
+    return this.#ask(messageSchema, this.#path('/Messages.json'), { form, signal })
+  }
+
+  /**
+   * The newest first, page by page. `sentAfter` leaves out what waits to be sent: it has no such time yet.
+   */
+  async *pages(
+    filter: { to?: string; from?: string; sentAfter?: number },
+    signal?: AbortSignal,
+  ): AsyncGenerator<TwilioMessage[]> {
+    const query = new URLSearchParams({
+      ...(filter.to !== undefined && { To: toTwilio(filter.to) }),
+      ...(filter.from !== undefined && { From: toTwilio(filter.from) }),
+      ...(filter.sentAfter !== undefined && { 'DateSent>': isoSeconds(filter.sentAfter) }),
+      PageSize: String(PAGE),
+    })
+    let next: string | null | undefined = `${this.#path('/Messages.json')}?${query.toString()}`
+    while (next) {
+      const page: z.output<typeof pageSchema> = await this.#ask(pageSchema, next, { signal })
+      yield page.messages
+      next = page.next_page_uri && this.#own(page.next_page_uri)
+    }
+  }
+
+  async message(sid: string, signal?: AbortSignal): Promise<TwilioMessage> {
+    return this.#ask(messageSchema, this.#path(`/Messages/${encodeURIComponent(sid)}.json`), { signal })
+  }
+
+  async media(sid: string, signal?: AbortSignal): Promise<TwilioMedia[]> {
+    const path = this.#path(`/Messages/${encodeURIComponent(sid)}/Media.json`)
+    const { media_list } = await this.#ask(mediaSchema, path, { signal })
+    return media_list.map(({ uri, content_type }) => ({
+      url: this.#own(uri.replace(/\.json$/, '')),
+      type: content_type,
+    }))
+  }
+
+  /** Shows the person for some seconds that an answer comes, and that their message was read. */
+  async showTyping(sid: string, signal?: AbortSignal): Promise<void> {
+    const form = new URLSearchParams({ messageId: sid, channel: 'whatsapp' })
+    await this.#ask(z.unknown(), `${this.#messagingUrl}/v2/Indicators/Typing.json`, { form, signal })
+  }
+
+  async account(signal?: AbortSignal): Promise<TwilioAccount> {
+    return this.#ask(accountSchema, `${this.options.apiUrl}${this.#accountPath}.json`, { signal })
+  }
+
+  async senders(signal?: AbortSignal): Promise<TwilioSender[]> {
+    const url = `${this.#messagingUrl}/v2/Channels/Senders?Channel=whatsapp&PageSize=${PAGE}`
+    return (await this.#ask(sendersSchema, url, { signal })).senders
+  }
+
+  #path(rest: string): string {
+    return `${this.options.apiUrl}${this.#accountPath}${rest}`
+  }
+
+  /** Twilio names its own pages from the root of its API. */
+  #own(uri: string): string {
+    const { apiUrl } = this.options
+    const url = new URL(uri, `${apiUrl}/`)
+    if (url.origin !== new URL(apiUrl).origin) throw new Error('Twilio named a page that is not at its API')
+    return url.href
+  }
+
+  async #ask<Schema extends z.ZodType>(
+    schema: Schema,
+    url: string,
+    { form, signal }: { form?: URLSearchParams; signal?: AbortSignal | undefined },
+  ): Promise<z.output<Schema>> {
+    for (let attempt = 1; ; attempt += 1) {
+      const { status, text, retryAfter } = await this.#fetch(url, form, signal)
+      if (status >= 200 && status < 300) {
+        const answer = schema.safeParse(readJson(text))
+        if (answer.success) return answer.data
+        // A proxy or the page of a hotel answers in the name of others.
+        throw new Error(
+          `What answers at ${new URL(url).origin} is not Twilio: check twilioApiUrl, and what is between.`,
+        )
+      }
+      const waitMs = (retryAfter ?? attempt) * 1000
+      if (status !== 429 || attempt === RATE_ATTEMPTS || waitMs > LONGEST_RATE_WAIT_MS) throw errorOf(status, text)
+      await sleep(waitMs, undefined, signal ? { signal } : {})
+    }
+  }
+
+  async #fetch(
+    url: string,
+    form: URLSearchParams | undefined,
+    signal: AbortSignal | undefined,
+  ): Promise<{ status: number; text: string; retryAfter?: number }> {
+    const limit = new AbortController()
+    const timer = setTimeout(() => limit.abort(new Error(`no answer within ${TIMEOUT_MS / 1000} s`)), TIMEOUT_MS)
+    const stop = (): void => limit.abort(signal?.reason)
+    signal?.addEventListener('abort', stop)
+    if (signal?.aborted) stop()
+    try {
+      return await unlessAborted(limit.signal, async (own) => {
+        const response = await fetch(url, {
+          method: form ? 'POST' : 'GET',
+          headers: { authorization: this.#authorization, accept: 'application/json' },
+          ...(form && { body: form }),
+          redirect: 'error',
+          signal: own,
+        })
+        const seconds = Number(response.headers.get('retry-after') ?? Number.NaN)
+        return {
+          status: response.status,
+          text: await response.text(),
+          ...(Number.isFinite(seconds) && seconds >= 0 && { retryAfter: seconds }),
+        }
+      })
+    } catch (error) {
+      const { cause } = error as Error
+      throw new Error(`Twilio was not reached: ${messageOf(cause ?? error)}`, { cause: error })
+    } finally {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', stop)
+    }
+  }
+}
+
+/** Twilio has a host for each product, also in its regions; whoever stands in for it has one for all. */
+export function messagingUrl(apiUrl: string): string {
+  const url = new URL(apiUrl)
+  if (!/^api\.([a-z0-9-]+\.)*twilio\.com$/.test(url.hostname)) return apiUrl
+  url.hostname = url.hostname.replace(/^api\./, 'messaging.')
+  return url.origin
+}
+
+function errorOf(status: number, text: string): TwilioError {
+  const problem = problemSchema.safeParse(readJson(text)).data
+  const code = problem?.code ?? (status === 401 ? 20003 : status === 429 ? 20429 : undefined)
+  return new TwilioError(describeError(code, problem?.message || `Twilio answered with status ${status}`), status, code)
+}
+
+function readJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    // A proxy answers in pages of HTML; whoever reads it finds nothing in it.
+    return undefined
+  }
+}
+
+function isoSeconds(at: number): string {
+  return `${new Date(at).toISOString().slice(0, 19)}Z`
+}
+
+function timeOf(text: string | null | undefined): number | undefined {
+  const at = Date.parse(text ?? '')
+  return Number.isNaN(at) ? undefined : at
+}

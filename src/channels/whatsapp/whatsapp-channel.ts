@@ -1,0 +1,323 @@
+// The WhatsApp channel, through Twilio: docs/whatsapp.md tells how it is set up and how it looks to people.
+//
+// What must stay true:
+// - A request is from Twilio only when it is signed for the configured public URL.
+// - A webhook is answered with success when the message is safe, or its files take too long for Twilio to wait; whatever
+//   is not safe then, and whatever a webhook could not bring, the poll finds.
+// - Each part of an answer goes to Twilio once, or it is told that nobody knows.
+
+import { setMaxListeners } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { GatewayError, messageOf } from '../../errors.js'
+import type { Log } from '../../log.js'
+import type {
+  Channel,
+  ChannelHost,
+  LiveEvent,
+  OutgoingReply,
+  PlatformEndpoint,
+  PlatformRequest,
+  PlatformResponse,
+} from '../types.js'
+import { within } from '../within.js'
+import { Deliveries } from './deliveries.js'
+import { FileLinks } from './file-links.js'
+import { readWebhook } from './incoming.js'
+import { Intake, type Transcribe } from './intake.js'
+import { openSendable, sendReply } from './outgoing.js'
+import { isNumber } from './phone-number.js'
+import { Poller } from './poller.js'
+import { FILES_PATH, STATUS_PATH, WEBHOOK_GREETING, WEBHOOK_PATH } from './public-paths.js'
+import { SentLog } from './sent-log.js'
+import type { ReplySettings } from './settings.js'
+import { isSigned } from './signature.js'
+import { TwilioApi, type TwilioOptions } from './twilio-api.js'
+import { TwilioError } from './twilio-errors.js'
+import { Typing } from './typing.js'
+
+export interface WhatsAppOptions extends TwilioOptions {
+  /** Signs webhooks, and seals links to files. */
+  authToken?: string
+  /** The gateway's own number, as +14155238886. */
+  from: string
+  /** Where Twilio reaches us; without a slash at the end. Left out, Twilio is asked for everything. */
+  publicUrl?: string
+  pollSeconds: number
+  /** Read at each use: the operator may change it meanwhile. */
+  reply(): ReplySettings | undefined
+  /** How voice messages become text; nothing when they stay as they are. */
+  transcriber(): Transcribe | undefined
+  /** Of one file that comes in. */
+  maxFileBytes(): number
+  log: Log
+  now: () => number
+}
+
+/** What there is once the gateway listens. */
+interface Session {
+  host: ChannelHost
+  intake: Intake
+  deliveries: Deliveries
+  sentLog: SentLog
+  polling: Promise<void>
+}
+
+/** The largest form that Twilio sends is far below it. */
+const MAX_FORM_BYTES = 128 * 1024
+/** With a webhook, what it did not bring is asked for so often. */
+const LISTENING_POLL_MS = 60_000
+const FIRST_LOOK_MS = 2_000
+/** Twilio waits for 15 s. A message that takes longer, for its files, goes on; should we end before, the poll finds it. */
+const ANSWER_WITHIN_MS = 10_000
+/** Without a network the gateway starts all the same. */
+const START_WITHIN_MS = 20_000
+const CLOSE_WITHIN_MS = 2_000
+const TELL_UNSIGNED_EVERY_MS = 60_000
+const DEFAULT_TYPING_SECONDS = 8
+const DEFAULT_MEDIA_MB = 5
+const MEGABYTE = 1024 * 1024
+
+const EMPTY_ANSWER: PlatformResponse = {
+  status: 200,
+  headers: { 'content-type': 'text/xml; charset=utf-8' },
+  body: '<?xml version="1.0" encoding="UTF-8"?><Response></Response>',
+}
+
+export class WhatsAppChannel implements Channel {
+  readonly name = 'whatsapp'
+  readonly takesFiles = true
+  readonly endpoints: PlatformEndpoint[]
+  readonly #api: TwilioApi
+  readonly #typing: Typing
+  readonly #links: FileLinks | undefined
+  readonly #stopped = new AbortController()
+  readonly #closed = new AbortController()
+  #session: Session | undefined
+  #unsigned = 0
+  #unsignedToldAt = 0
+
+  constructor(private readonly options: WhatsAppOptions) {
+    const { publicUrl, authToken, reply, log, now } = options
+    // One listener for each request that is under way.
+    setMaxListeners(0, this.#stopped.signal)
+    this.#api = new TwilioApi(options)
+    const typingMs = (): number => (reply()?.typingIntervalSeconds ?? DEFAULT_TYPING_SECONDS) * 1000
+    this.#typing = new Typing(this.#api, typingMs, this.#stopped.signal, log)
+    this.#links = publicUrl === undefined || authToken === undefined ? undefined : new FileLinks(authToken, now)
+    this.endpoints = publicUrl === undefined || authToken === undefined ? [] : this.#endpoints(publicUrl, authToken)
+  }
+
+  async start(host: ChannelHost): Promise<void> {
+    const { from: ownNumber, publicUrl, pollSeconds, reply, transcriber, maxFileBytes, apiUrl, log, now } = this.options
+    const { signal } = this.#stopped
+    const isListening = this.endpoints.length > 0
+    const everyMs = isListening ? Math.max(LISTENING_POLL_MS, pollSeconds * 1000) : pollSeconds * 1000
+    const deliveries = new Deliveries({
+      api: this.#api,
+      host,
+      firstLookMs: isListening ? LISTENING_POLL_MS : FIRST_LOOK_MS,
+      log,
+      now,
+    })
+    const sentLog = new SentLog(host, now)
+    await deliveries.watchAgain(sentLog)
+    const intake = new Intake({
+      host,
+      ownNumber,
+      apiOrigin: new URL(apiUrl).origin,
+      authorization: this.#api.authorization,
+      settings: reply,
+      transcriber,
+      maxFileBytes,
+      onTaken: (sid, position) => {
+        if (position === 0) this.#typing.once(sid)
+      },
+      signal,
+      log,
+    })
+    const poller = new Poller({
+      api: this.#api,
+      host,
+      ownNumber,
+      everyMs,
+      take: (incoming) => intake.take(incoming),
+      alsoAsk: (asking) => deliveries.look(asking),
+      signal,
+      log,
+      now,
+    })
+    await poller.load()
+    const first = poller.poll().catch((error: unknown) => {
+      // The operator must put it right; anything else passes, and is waited for.
+      if (error instanceof TwilioError && error.isRefusal) throw new GatewayError('config_invalid', error.message)
+      if (!signal.aborted) log.error('whatsapp.not-asked', { error: messageOf(error) })
+    })
+    this.#session = {
+      host,
+      intake,
+      deliveries,
+      sentLog,
+      polling: first.then(
+        () => poller.run(),
+        (error: unknown) => log.error('whatsapp.not-started', { error: messageOf(error) }),
+      ),
+    }
+    if (isListening) log.info('whatsapp.listening', { url: `${publicUrl}${WEBHOOK_PATH}` })
+    await Promise.race([first, sleep(START_WITHIN_MS, undefined, { ref: false, signal }).catch(() => {})])
+  }
+
+  async send(reply: OutgoingReply, signal: AbortSignal): Promise<void> {
+    const { from: ownNumber, publicUrl } = this.options
+    const session = this.#session
+    if (!session) throw new Error('The channel has not been started')
+    if (reply.messageId !== undefined) this.#typing.end(reply.messageId)
+    const to = [reply.address, reply.author ?? ''].find(isNumber)
+    if (to === undefined) {
+      const advice = 'Name the number of a person, as +4915112345678'
+      throw new GatewayError('undeliverable', `Nobody is named whom this could be sent to. ${advice}.`)
+    }
+    const links = this.#links
+    await sendReply(reply, {
+      api: this.#api,
+      sentLog: session.sentLog,
+      deliveries: session.deliveries,
+      ownNumber,
+      to,
+      ...(links && {
+        linkTo: (file, name) => `${publicUrl}${FILES_PATH}/${links.seal(file)}/${encodeURIComponent(name)}`,
+        statusCallback: `${publicUrl}${STATUS_PATH}/${reply.idempotencyKey}`,
+      }),
+      openFile: session.host.openFile,
+      locateFile: session.host.locateFile,
+      maxFileBytes: this.#maxSentBytes(),
+      signal,
+    })
+  }
+
+  show({ messageId, platformId, event }: LiveEvent): void {
+    if (this.#stopped.signal.aborted || event.type === 'complete') this.#typing.end(messageId)
+    else this.#typing.begin(messageId, platformId)
+  }
+
+  forget(_address: string, messageId: string): void {
+    this.#typing.end(messageId)
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped.abort()
+    this.#typing.endAll()
+    const session = this.#session
+    // What is not done by then is found by the next poll.
+    if (session) await within(CLOSE_WITHIN_MS, Promise.all([session.intake.idle(), session.polling]))
+  }
+
+  async close(): Promise<void> {
+    this.#closed.abort()
+    this.#typing.endAll()
+    this.#session?.deliveries.close()
+  }
+
+  #endpoints(publicUrl: string, authToken: string): PlatformEndpoint[] {
+    const signed =
+      (path: string, handle: (form: URLSearchParams, rest: string) => Promise<PlatformResponse>) =>
+      async ({ rest, query, headers, body }: PlatformRequest): Promise<PlatformResponse> => {
+        const url = `${publicUrl}${path}${rest === '' ? '' : `/${rest}`}${query === '' ? '' : `?${query}`}`
+        const form = new URLSearchParams(body.toString('utf8'))
+        if (isSigned(authToken, headers['x-twilio-signature'] ?? '', url, form)) return handle(form, rest)
+        this.#onUnsigned(path)
+        return { status: 403, body: 'This is not signed by Twilio for this gateway.' }
+      }
+    return [
+      {
+        method: 'POST',
+        path: WEBHOOK_PATH,
+        maxBytes: MAX_FORM_BYTES,
+        handle: signed(WEBHOOK_PATH, (form) => this.#onWebhook(form)),
+      },
+      {
+        method: 'GET',
+        path: WEBHOOK_PATH,
+        maxBytes: 0,
+        handle: async () => ({ status: 405, headers: { allow: 'POST' }, body: WEBHOOK_GREETING }),
+      },
+      {
+        method: 'POST',
+        path: STATUS_PATH,
+        maxBytes: MAX_FORM_BYTES,
+        handle: signed(STATUS_PATH, (form, rest) => this.#onStatus(form, rest)),
+      },
+      { method: 'GET', path: FILES_PATH, maxBytes: 0, handle: ({ rest }) => this.#onFile(rest) },
+      {
+        method: 'POST',
+        path: FILES_PATH,
+        maxBytes: MAX_FORM_BYTES,
+        handle: async () => ({ status: 405, headers: { allow: 'GET, HEAD' }, body: 'Files are fetched here, by GET.' }),
+      },
+    ]
+  }
+
+  /** Now and then: whoever calls us a lot must not fill the log. */
+  #onUnsigned(path: string): void {
+    const { log, now } = this.options
+    this.#unsigned += 1
+    if (now() - this.#unsignedToldAt < TELL_UNSIGNED_EVERY_MS) return
+    const advice =
+      'If it was Twilio: publicUrl must be the URL that Twilio calls, and twilioAuthToken that of the account'
+    log.warn('whatsapp.not-signed', { path, count: this.#unsigned, advice })
+    this.#unsignedToldAt = now()
+    this.#unsigned = 0
+  }
+
+  async #onWebhook(form: URLSearchParams): Promise<PlatformResponse> {
+    const { from, log } = this.options
+    const session = this.#session
+    if (!session || this.#stopped.signal.aborted) return { status: 503, body: 'The gateway is not running.' }
+    const incoming = readWebhook(form, from)
+    if (!incoming) {
+      log.warn('whatsapp.not-for-us', { sid: form.get('MessageSid') })
+      return EMPTY_ANSWER
+    }
+    const taken = session.intake.take(incoming).then(
+      () => EMPTY_ANSWER,
+      (error: unknown): PlatformResponse => {
+        log.error('whatsapp.message-not-stored', { sid: incoming.sid, error: messageOf(error) })
+        return { status: 500, body: 'The message could not be stored. The gateway will ask for it again.' }
+      },
+    )
+    return Promise.race([taken, sleep(ANSWER_WITHIN_MS, EMPTY_ANSWER, { ref: false })])
+  }
+
+  async #onStatus(form: URLSearchParams, replyId: string): Promise<PlatformResponse> {
+    const [sid, status] = [form.get('MessageSid'), form.get('MessageStatus')]
+    // It may be there and empty.
+    const code = Number(form.get('ErrorCode')) || undefined
+    if (sid !== null && status !== null && /^[\w-]{1,64}$/.test(replyId)) {
+      await this.#session?.deliveries.onStatus(sid, replyId, status, code)
+    }
+    return { status: 204 }
+  }
+
+  /** Contract: says nothing about why something is not there. */
+  async #onFile(rest: string): Promise<PlatformResponse> {
+    const { log } = this.options
+    const [link = ''] = rest.split('/', 1)
+    const file = this.#links?.open(link)
+    const host = this.#session?.host
+    if (!file || !host) return NOT_THERE
+    try {
+      const { openFile, locateFile } = host
+      const options = { openFile, locateFile, maxFileBytes: this.#maxSentBytes(), signal: this.#closed.signal }
+      const { type, content } = await openSendable(file, options)
+      return { status: 200, headers: { 'content-type': type }, body: content }
+    } catch (error) {
+      log.warn('whatsapp.file-refused', { error: messageOf(error) })
+      return NOT_THERE
+    }
+  }
+
+  #maxSentBytes(): number {
+    return (this.options.reply()?.mediaMaxMb ?? DEFAULT_MEDIA_MB) * MEGABYTE
+  }
+}
+
+const NOT_THERE: PlatformResponse = { status: 404, body: 'There is no such file, or no longer.' }

@@ -1,0 +1,56 @@
+import { BlockList, isIP } from 'node:net'
+
+type Networks = Array<[network: string, prefix: number]>
+
+/** What is not for everybody: https://www.iana.org/assignments/iana-ipv4-special-registry */
+const SPECIAL_IPV4 = listOf('ipv4', [
+  ['0.0.0.0', 8],
+  ['10.0.0.0', 8],
+  ['100.64.0.0', 10],
+  ['127.0.0.0', 8],
+  // Where clouds tell their machines secrets. Azure does it under an address that looks public.
+  ['169.254.0.0', 16],
+  ['168.63.129.16', 32],
+  ['172.16.0.0', 12],
+  ['192.0.0.0', 24],
+  ['192.0.2.0', 24],
+  ['192.88.99.0', 24],
+  ['192.168.0.0', 16],
+  ['198.18.0.0', 15],
+  ['198.51.100.0', 24],
+  ['203.0.113.0', 24],
+  ['224.0.0.0', 4],
+  ['240.0.0.0', 4],
+])
+
+/** Of IPv6 only one part is for everybody. */
+const GLOBAL_IPV6 = listOf('ipv6', [['2000::', 3]])
+
+/** In it: for protocols and examples, and ways to write an IPv4 address that would have to be judged by that one. */
+const SPECIAL_IPV6 = listOf('ipv6', [
+  ['2001::', 23],
+  ['2001:db8::', 32],
+  ['2002::', 16],
+  ['2620:4f:8000::', 48],
+  ['3fff::', 20],
+])
+
+/** Whether a network address is one on the public internet. Contract: what is no address is none. */
+export function isPublicAddress(address: string): boolean {
+  switch (isIP(address)) {
+    case 4:
+      return !SPECIAL_IPV4.check(address, 'ipv4')
+    case 6:
+      // A zone belongs to this machine's own networks.
+      if (address.includes('%')) return false
+      return GLOBAL_IPV6.check(address, 'ipv6') && !SPECIAL_IPV6.check(address, 'ipv6')
+    default:
+      return false
+  }
+}
+
+function listOf(family: 'ipv4' | 'ipv6', networks: Networks): BlockList {
+  const list = new BlockList()
+  for (const [network, prefix] of networks) list.addSubnet(network, prefix, family)
+  return list
+}

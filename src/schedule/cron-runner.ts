@@ -1,0 +1,141 @@
+// Gives the gateway what is due by the cron jobs.
+//
+// What must stay true:
+// - A slot becomes a message under an id of its own, so that it is done once, whoever sees that it is due.
+// - Up to `lastSlot` everything is dealt with: done, or left out for a reason that is kept. It is written after the message.
+
+import { randomUUID } from 'node:crypto'
+import type { Acceptance, ChannelHost } from '../channels/types.js'
+import type { GatewayConfig } from '../config.js'
+import { GatewayError, messageOf } from '../errors.js'
+import type { Log } from '../log.js'
+import type { CronJob } from '../store/cron-jobs.js'
+import type { Store, Tables } from '../store/store.js'
+import { CronSchedule } from './cron-schedule.js'
+import { findCronJob } from './find-cron-job.js'
+import { findDestination } from './destination.js'
+
+interface CronRunnerOptions {
+  config: Pick<GatewayConfig, 'inbound' | 'projects'>
+  /** Those that this gateway serves; jobs for others are left to gateways that do. */
+  channels: readonly string[]
+  hostOf(channel: string): Pick<ChannelHost, 'onMessage'>
+  store: Store
+  log: Log
+}
+
+/** A slot that is taken up later than this was missed. */
+const LATE_MS = 60_000
+/** What was missed before that is not made up for. */
+const CATCH_UP_MS = 24 * 3_600_000
+
+export class CronRunner {
+  readonly #unserved = new Set<string>()
+  /** When each job comes next, by its id: to work that out takes longer than the rest of a look. */
+  readonly #dueAt = new Map<string, { lastSlot: number; at: number }>()
+
+  constructor(private readonly options: CronRunnerOptions) {}
+
+  /** Contract: what it does depends on nothing but `now`, the configuration and the store. */
+  async tick(now: number): Promise<void> {
+    const { store, log } = this.options
+    for (const job of await store.cronJobs.list()) {
+      try {
+        await this.#look(job, now)
+      } catch (error) {
+        // One that cannot be read must not keep the others waiting.
+        log.error('cron.failed', { job: job.name, error: messageOf(error) })
+      }
+    }
+  }
+
+  /** Does it now, beside its schedule. */
+  async run(name: string): Promise<{ job: string; messageId: string }> {
+    const { store } = this.options
+    const job = findCronJob(name, await store.cronJobs.list())
+    if (await isAtWork(store, job)) {
+      throw new GatewayError('request_invalid', `The job ${job.name} is still worked on. Wait, or stop it with /stop.`)
+    }
+    const acceptance = await this.#begin(job, `cron:${job.id}:run:${randomUUID()}`)
+    if (acceptance.status === 'refused') throw new GatewayError('too_many', acceptance.reason)
+    const { messageId } = acceptance
+    await store.cronJobs.noteMessage(job.id, messageId)
+    return { job: job.name, messageId }
+  }
+
+  async #look(job: CronJob, now: number): Promise<void> {
+    const { store } = this.options
+    const { id, schedule, timeZone, lastSlot } = job
+    if (this.#nextOf(job) > now || !this.#isServed(job)) return
+    const slot = new CronSchedule(schedule, timeZone).latest(now)
+    if (slot === undefined || slot <= lastSlot) return
+    if (!(await this.#isWanted(id, slot, now))) return
+    const acceptance = await this.#begin(job, `cron:${id}:${slot}`)
+    const { messageId } = acceptance
+    const outcome = acceptance.status === 'refused' ? { problem: acceptance.reason } : { messageId }
+    await store.cronJobs.advance(id, slot, outcome)
+  }
+
+  /** Decides while nobody else does; what is left out is dealt with by that. */
+  async #isWanted(id: string, slot: number, now: number): Promise<boolean> {
+    const { store, log } = this.options
+    return store.transaction(async (tables) => {
+      const job = await tables.cronJobs.lock(id)
+      if (!job || slot <= job.lastSlot) return false
+      const problem = await problemOf(tables, job, slot, now)
+      if (problem === undefined) return true
+      log.warn('cron.skipped', { job: job.name, slot: new Date(slot).toISOString(), problem })
+      await tables.cronJobs.advance(id, slot, { problem })
+      return false
+    })
+  }
+
+  async #begin(job: CronJob, platformId: string): Promise<Acceptance> {
+    const { config, channels, hostOf, log } = this.options
+    const { work, session, projectId } = job
+    const { channel, place, author } = findDestination(job, config, channels)
+    const acceptance = await hostOf(channel).onMessage({
+      ...place,
+      platformId,
+      author: author ?? `cron:${job.name}`,
+      kind: 'cron',
+      text: 'prompt' in work ? work.prompt : work.command.join(' '),
+      options: {
+        job: job.name,
+        ...('command' in work && { command: work.command }),
+        ...(session === 'own' && { session }),
+        ...(projectId !== undefined && { projectId }),
+        ...(author !== undefined && { variables: { From: author } }),
+      },
+    })
+    if (acceptance.status === 'accepted') log.info('cron.begun', { job: job.name, messageId: acceptance.messageId })
+    return acceptance
+  }
+
+  #nextOf({ id, schedule, timeZone, lastSlot }: CronJob): number {
+    const known = this.#dueAt.get(id)
+    if (known?.lastSlot === lastSlot) return known.at
+    const at = new CronSchedule(schedule, timeZone).next(lastSlot) ?? Number.POSITIVE_INFINITY
+    this.#dueAt.set(id, { lastSlot, at })
+    return at
+  }
+
+  #isServed({ name, channel }: CronJob): boolean {
+    if (this.options.channels.includes(channel)) return true
+    if (!this.#unserved.has(name)) this.options.log.warn('cron.no-channel', { job: name, channel })
+    this.#unserved.add(name)
+    return false
+  }
+}
+
+async function problemOf(tables: Tables, job: CronJob, slot: number, now: number): Promise<string | undefined> {
+  const lateMs = now - slot
+  if (lateMs > LATE_MS && job.catchUp === 'skip') return 'No gateway ran at that time.'
+  if (lateMs > CATCH_UP_MS) return 'No gateway ran at that time, nor in the 24 hours after it.'
+  if (await isAtWork(tables, job)) return 'The time before was still worked on.'
+  return undefined
+}
+
+async function isAtWork({ inbox }: Pick<Tables, 'inbox'>, { lastMessageId }: CronJob): Promise<boolean> {
+  return lastMessageId !== undefined && (await inbox.get(lastMessageId))?.state === 'open'
+}

@@ -1,0 +1,51 @@
+import type { GatewayConfig } from '../config.js'
+import type { Beat, LastBeat } from '../store/heartbeats.js'
+import type { Usage } from '../store/runs.js'
+import type { Store } from '../store/store.js'
+import { nextBeat, zoneOf } from './beat-times.js'
+import { tokensOf } from './heartbeat.js'
+import { startOfDay, startOfNextDay } from './local-time.js'
+
+export interface HeartbeatStatus {
+  everyMinutes: number
+  to: string
+  timeZone: string
+  /** When the agent is looked for next, if nothing else speaks against it. */
+  nextAt?: number
+  /** The last time that was decided about. */
+  latest?: Beat
+  /** The last time that the agent was woken. */
+  last?: LastBeat
+  today: Usage
+  tokensToday: number
+  dailyTokens: number
+}
+
+/** How it stands with heartbeats; undefined when they are off. */
+export async function heartbeatStatus(
+  { heartbeat }: Pick<GatewayConfig, 'heartbeat'>,
+  store: Pick<Store, 'heartbeats' | 'runs'>,
+  now: number,
+): Promise<HeartbeatStatus | undefined> {
+  if (!heartbeat) return undefined
+  const { everyMinutes, to, dailyTokens } = heartbeat
+  const timeZone = zoneOf(heartbeat)
+  const today = await store.runs.usage({ kind: 'heartbeat' }, startOfDay(now, timeZone))
+  const tokensToday = tokensOf(today)
+  // The first time of the next day belongs to it.
+  const after = tokensToday < dailyTokens ? now : startOfNextDay(now, timeZone) - 1
+  const nextAt = nextBeat(heartbeat, after)
+  const [latest] = await store.heartbeats.list(1)
+  const last = await store.heartbeats.last()
+  return {
+    everyMinutes,
+    to,
+    timeZone,
+    ...(nextAt !== undefined && { nextAt }),
+    ...(latest && { latest }),
+    ...(last && { last }),
+    today,
+    tokensToday,
+    dailyTokens,
+  }
+}

@@ -1,0 +1,250 @@
+// Wakes the agent from time to time, unless there is a reason not to; every reason is kept, for the operator to see.
+//
+// What must stay true:
+// - A time is decided about once, by one gateway: whoever claims it. What nobody decided about in time is missed.
+// - A heartbeat waits behind nobody, and keeps no session alive.
+
+import { createHash, randomUUID } from 'node:crypto'
+import type { ChannelHost } from '../channels/types.js'
+import type { GatewayConfig } from '../config.js'
+import { GatewayError, messageOf } from '../errors.js'
+import type { Log } from '../log.js'
+import { hasTasks, heartbeatPrompt } from '../prompt/heartbeat.js'
+import type { Usage } from '../store/runs.js'
+import type { BeatOutcome } from '../store/schema.js'
+import type { Store } from '../store/store.js'
+import { type HeartbeatSettings, isActiveHour, slotAt, zoneOf } from './beat-times.js'
+import { describeTime, startOfDay, startOfNextDay } from './local-time.js'
+import { parseTarget } from '../config-target.js'
+import { type Destination, findDestination } from './destination.js'
+
+interface HeartbeatOptions {
+  config: Pick<GatewayConfig, 'heartbeat' | 'inbound' | 'projects'>
+  /** Those that this gateway serves. */
+  channels: readonly string[]
+  hostOf(channel: string): Pick<ChannelHost, 'onMessage' | 'say' | 'claim'>
+  store: Pick<Store, 'heartbeats' | 'inbox' | 'runs' | 'conversations'>
+  /** What stands in heartbeat.md; empty when it is not there. */
+  loadTasks(): Promise<string>
+  /** Runs the operator's check. Contract: never rejects. */
+  runProbe(argv: string[], signal: AbortSignal): Promise<ProbeOutcome>
+  log: Log
+}
+
+export interface ProbeOutcome {
+  exitCode: number
+  output: string
+  /** Why it could not be started, a sentence with what to do. */
+  problem?: string
+}
+
+/** What became of a wish to wake the agent. */
+export type BeatResult = { status: 'begun'; messageId: string } | ({ status: 'skipped' } & Skip)
+
+interface Skip {
+  reason: Exclude<BeatOutcome, 'begun'>
+  /** A sentence. */
+  note: string
+}
+
+interface Question {
+  text: string
+  /** The same when the same is asked. */
+  digest: string
+}
+
+/** A time that is taken up later than this is missed. Well below a minute, in which the next may be due. */
+const LATE_MS = 30_000
+/** Of a turn whose agent did not tell: a budget that does not count it would be none. */
+const UNCOUNTED_TURN_TOKENS = 15_000
+const KEPT_MS = 31 * 24 * 3_600_000
+
+export class Heartbeat {
+  #decidedSlot: number | undefined
+  #toldProblem = ''
+
+  constructor(private readonly options: HeartbeatOptions) {}
+
+  /** Contract: what it does depends on nothing but `now`, the configuration and the store. */
+  async tick(now: number, signal: AbortSignal): Promise<void> {
+    const { heartbeat } = this.options.config
+    if (!heartbeat) return
+    const slot = slotAt(heartbeat, now)
+    if (slot === this.#decidedSlot || now - slot > LATE_MS) return
+    const destination = this.#findDestination(heartbeat)
+    if (!destination) return
+    const id = `heartbeat:${slot}`
+    const isOurs = await this.options.store.heartbeats.claim(id, now)
+    this.#decidedSlot = slot
+    if (!isOurs) return
+    const question = await this.#consider(heartbeat, destination, now, false, signal)
+    // Who stops now has decided nothing.
+    if (!signal.aborted) await this.#settle(id, heartbeat, destination, question)
+    await this.options.store.heartbeats.forget(now - KEPT_MS)
+  }
+
+  /** Wakes the agent whatever the clock says. Contract: throws `config_invalid` when there is nobody to tell. */
+  async run(now: number, isForced: boolean, signal: AbortSignal): Promise<BeatResult> {
+    const { heartbeat } = this.options.config
+    if (!heartbeat) {
+      const advice = 'Set heartbeat.everyMinutes and heartbeat.to in the configuration file.'
+      throw new GatewayError('config_invalid', `No heartbeat is set up. ${advice}`)
+    }
+    const destination = this.#destinationOf(heartbeat)
+    const question = isForced
+      ? questionOf(await this.options.loadTasks(), (await this.#probe(heartbeat, signal)).found)
+      : await this.#consider(heartbeat, destination, now, true, signal)
+    const id = `heartbeat:run:${randomUUID()}`
+    await this.options.store.heartbeats.claim(id, now)
+    return this.#settle(id, heartbeat, destination, question)
+  }
+
+  /** Whether there is a reason not to wake the agent. Contract: what costs more is asked last. */
+  async #consider(
+    heartbeat: HeartbeatSettings,
+    destination: Destination,
+    now: number,
+    isAnyHour: boolean,
+    signal: AbortSignal,
+  ): Promise<Question | Skip> {
+    const { store, loadTasks } = this.options
+    const zone = zoneOf(heartbeat)
+    if (!isAnyHour && heartbeat.activeHours && !isActiveHour(heartbeat, now)) {
+      const { from, to } = heartbeat.activeHours
+      return { reason: 'outside-hours', note: `It was outside the active hours, ${from} to ${to} (${zone}).` }
+    }
+    const tasks = await loadTasks()
+    if (!hasTasks(tasks)) {
+      return { reason: 'no-file', note: 'heartbeat.md is missing or lists nothing to do.' }
+    }
+    if (await this.#isBusy(destination)) {
+      return { reason: 'busy', note: 'A message of the conversation was worked on, or waited.' }
+    }
+    const { found, problem } = await this.#probe(heartbeat, signal)
+    const today = startOfDay(now, zone)
+    if (problem !== undefined) {
+      const missing = `The check of the heartbeat could not be started, so nobody looks. ${problem}`
+      await this.#tellOnce(destination, missing, `heartbeat-check:${today}`)
+      return { reason: 'probe-missing', note: missing }
+    }
+    if (heartbeat.probe && found === '') {
+      return { reason: 'probe-quiet', note: `The check ${heartbeat.probe[0]} found nothing to do.` }
+    }
+    const question = questionOf(tasks, found)
+    const last = await store.heartbeats.last()
+    const wasQuiet = last?.state === 'answered' && !last.wasTold
+    if (heartbeat.whenUnchanged === 'skip' && wasQuiet && last.digest === question.digest) {
+      const what = heartbeat.probe ? 'heartbeat.md and what the check prints are' : 'heartbeat.md is'
+      return { reason: 'unchanged', note: `Nothing was found the last time, and ${what} as before.` }
+    }
+    const note = await this.#overBudget(heartbeat, now)
+    if (note === undefined) return question
+    await this.#tellOnce(destination, note, `heartbeat-paused:${today}`)
+    return { reason: 'budget', note }
+  }
+
+  /** What the operator's check has found; empty when there is none, or it found nothing. */
+  async #probe(
+    { probe }: HeartbeatSettings,
+    signal: AbortSignal,
+  ): Promise<{ found: string } & Pick<ProbeOutcome, 'problem'>> {
+    if (!probe) return { found: '' }
+    const { exitCode, output, problem } = await this.options.runProbe(probe, signal)
+    const failure = exitCode === 0 ? '' : `[The check ended with exit code ${exitCode}.]`
+    const found = [output.trim(), failure].filter((part) => part !== '').join('\n')
+    return { found, ...(problem !== undefined && { problem }) }
+  }
+
+  async #isBusy({ channel, place }: Destination): Promise<boolean> {
+    const { store } = this.options
+    const conversation = await store.conversations.find(channel, place.address)
+    return conversation !== undefined && (await store.inbox.countOpen(conversation.id)) > 0
+  }
+
+  async #overBudget(heartbeat: HeartbeatSettings, now: number): Promise<string | undefined> {
+    const zone = zoneOf(heartbeat)
+    const usage = await this.options.store.runs.usage({ kind: 'heartbeat' }, startOfDay(now, zone))
+    const tokens = tokensOf(usage)
+    if (tokens < heartbeat.dailyTokens) return undefined
+    const cost = usage.costUsd === undefined ? '' : `, for about ${usage.costUsd.toFixed(2)} USD`
+    const used = `${grouped(tokens)} of ${grouped(heartbeat.dailyTokens)} tokens in ${describeTurns(usage)}${cost}`
+    const until = describeTime(startOfNextDay(now, zone), zone)
+    return `Heartbeats have used ${used} today, so they pause until ${until}. "dailyTokens" sets how many they may use.`
+  }
+
+  async #tellOnce({ channel, place, author }: Destination, note: string, id: string): Promise<void> {
+    const host = this.options.hostOf(channel)
+    if (await host.claim(id)) await host.say(place, note, author)
+  }
+
+  async #settle(
+    id: string,
+    { session }: HeartbeatSettings,
+    { channel, place, author }: Destination,
+    question: Question | Skip,
+  ): Promise<BeatResult> {
+    const { store, hostOf, log } = this.options
+    if ('reason' in question) {
+      const { reason, note } = question
+      await store.heartbeats.skipped(id, reason, note)
+      log.debug('heartbeat.skipped', { id, reason })
+      return { status: 'skipped', reason, note }
+    }
+    const hasFailedBefore = (await store.heartbeats.last())?.state === 'failed'
+    const { messageId } = await hostOf(channel).onMessage({
+      ...place,
+      platformId: id,
+      author: author ?? 'heartbeat',
+      kind: 'heartbeat',
+      text: question.text,
+      options: {
+        session: session === 'own' ? 'own' : 'idle',
+        ...(hasFailedBefore && { isKnownToFail: true }),
+        ...(author !== undefined && { variables: { From: author } }),
+      },
+    })
+    await store.heartbeats.begun(id, messageId, question.digest)
+    log.info('heartbeat.begun', { id, messageId })
+    return { status: 'begun', messageId }
+  }
+
+  #findDestination(heartbeat: HeartbeatSettings): Destination | undefined {
+    try {
+      return this.#destinationOf(heartbeat)
+    } catch (error) {
+      const problem = messageOf(error)
+      if (problem !== this.#toldProblem) this.options.log.warn('heartbeat.no-target', { problem })
+      this.#toldProblem = problem
+      return undefined
+    }
+  }
+
+  #destinationOf({ to }: HeartbeatSettings): Destination {
+    return findDestination(parseTarget(to), this.options.config, this.options.channels)
+  }
+}
+
+/** Read from a cache or not: the budget counts what the model has read and written. */
+export function tokensOf({ tokens, uncountedTurns }: Usage): number {
+  const estimate = uncountedTurns * UNCOUNTED_TURN_TOKENS
+  if (!tokens) return estimate
+  return estimate + tokens.inputTokens + tokens.outputTokens + tokens.cacheReadTokens + tokens.cacheWriteTokens
+}
+
+/** As `3 turns`, and what is only supposed of them. */
+export function describeTurns({ turns, uncountedTurns }: Usage): string {
+  const all = turns === 1 ? '1 turn' : `${turns} turns`
+  if (uncountedTurns === 0) return all
+  return `${all} (${uncountedTurns} told no count: ${grouped(UNCOUNTED_TURN_TOKENS)} each)`
+}
+
+export function grouped(count: number): string {
+  return count.toLocaleString('en')
+}
+
+function questionOf(tasks: string, found: string): Question {
+  const digest = createHash('sha256')
+    .update(JSON.stringify([tasks, found]))
+    .digest('hex')
+  return { text: heartbeatPrompt(found), digest }
+}

@@ -1,0 +1,73 @@
+import { GatewayError } from '../errors.js'
+import type { NewCronJob } from '../store/cron-jobs.js'
+import type { CatchUp } from '../store/schema.js'
+import type { Store } from '../store/store.js'
+import { CronSchedule } from './cron-schedule.js'
+import { machineTimeZone } from './local-time.js'
+import { parseTarget } from '../config-target.js'
+
+/** As a person writes it. */
+export interface CronJobWish {
+  name: string
+  schedule: string
+  /** Left out, that of the machine. */
+  timeZone?: string
+  /** Either this or a command. */
+  prompt?: string
+  command?: string[]
+  to: string
+  projectId?: string
+  session?: 'own' | 'shared'
+  catchUp?: CatchUp
+}
+
+interface AddDependencies {
+  store: Pick<Store, 'cronJobs' | 'projects'>
+  now: () => number
+  newId: () => string
+}
+
+/** Checks a job and keeps it. Contract: throws `request_invalid`, `not_found` or `conflict` with what to do. */
+export async function addCronJob(
+  wish: CronJobWish,
+  { store, now, newId }: AddDependencies,
+): Promise<{ job: NewCronJob; nextAt: number }> {
+  const { name, prompt = '', command = [], projectId, session = 'own', catchUp = 'once' } = wish
+  if (!/^[\p{L}\p{N}][\p{L}\p{N}._-]{0,99}$/u.test(name)) {
+    throw invalid(`"${name}" is no name for a job. Use up to 100 letters, digits, dots, dashes and underscores.`)
+  }
+  if ((prompt.trim() === '') === (command.length === 0)) {
+    throw invalid('A job needs either a prompt for the agent, as --prompt "…", or a command after "--".')
+  }
+  if (command[0]?.trim() === '') throw invalid('The command of a job needs an executable.')
+  if (projectId !== undefined && session === 'shared') {
+    const advice = 'Leave out --session shared, or choose the project in the conversation with /project.'
+    throw invalid(`A job in a project of its own cannot share the session of the conversation. ${advice}`)
+  }
+  const timeZone = wish.timeZone ?? machineTimeZone()
+  const schedule = wish.schedule.trim()
+  const nextAt = new CronSchedule(schedule, timeZone).next(now())
+  if (nextAt === undefined) throw invalid(`The schedule "${schedule}" never comes: there is no such day.`)
+  const target = parseTarget(wish.to)
+  if (projectId !== undefined && !(await store.projects.get(projectId))) {
+    throw new GatewayError('not_found', `There is no project ${projectId}. "aetheel projects" shows them.`)
+  }
+  const job: NewCronJob = {
+    id: newId(),
+    name,
+    schedule,
+    timeZone,
+    work: command.length > 0 ? { command } : { prompt },
+    ...target,
+    ...(projectId !== undefined && { projectId }),
+    session,
+    catchUp,
+  }
+  if (await store.cronJobs.add(job, now())) return { job, nextAt }
+  const advice = `Choose another name, or remove that one: aetheel cron rm ${name}`
+  throw new GatewayError('conflict', `There is a job ${name} already. ${advice}`)
+}
+
+function invalid(message: string): GatewayError {
+  return new GatewayError('request_invalid', message)
+}

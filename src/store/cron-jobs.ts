@@ -1,0 +1,112 @@
+import type { Kysely } from 'kysely'
+import type { Engine } from './engine.js'
+import type { CatchUp, Schema } from './schema.js'
+
+export interface NewCronJob {
+  id: string
+  name: string
+  /** Five fields, or a name such as `@daily`. */
+  schedule: string
+  timeZone: string
+  /** What an agent is asked, or a program with its arguments that runs instead. */
+  work: { prompt: string } | { command: string[] }
+  channel: string
+  /** As its channel names it; on WhatsApp the number. */
+  address: string
+  projectId?: string
+  session: 'own' | 'shared'
+  catchUp: CatchUp
+}
+
+export interface CronJob extends NewCronJob {
+  /** The last time that is dealt with, or when the job was made. */
+  lastSlot: number
+  /** What it last gave the gateway to do. */
+  lastMessageId?: string
+  /** Why nothing was done at `lastSlot`. */
+  problem?: string
+  createdAt: number
+}
+
+export class CronJobs {
+  constructor(
+    private readonly db: Kysely<Schema>,
+    private readonly engine: Engine,
+  ) {}
+
+  /** Whether its name was free. */
+  async add(job: NewCronJob, now: number): Promise<boolean> {
+    const { work } = job
+    const { numInsertedOrUpdatedRows } = await this.db
+      .insertInto('cron_jobs')
+      .values({
+        id: job.id,
+        name: job.name,
+        schedule: job.schedule,
+        time_zone: job.timeZone,
+        prompt: 'prompt' in work ? work.prompt : null,
+        command: 'command' in work ? JSON.stringify(work.command) : null,
+        channel: job.channel,
+        address: job.address,
+        project_id: job.projectId ?? null,
+        session: job.session,
+        catch_up: job.catchUp,
+        last_slot: now,
+        created_at: now,
+      })
+      .onConflict((conflict) => conflict.column('name').doNothing())
+      .executeTakeFirstOrThrow()
+    return numInsertedOrUpdatedRows === 1n
+  }
+
+  /** By name. */
+  async list(): Promise<CronJob[]> {
+    return (await this.db.selectFrom('cron_jobs').selectAll().orderBy('name').execute()).map(toJob)
+  }
+
+  /** Reads a job while nobody else decides about it. Contract: within a transaction. */
+  async lock(id: string): Promise<CronJob | undefined> {
+    const query = this.db.selectFrom('cron_jobs').selectAll().where('id', '=', id)
+    const row = await (this.engine.locksRows ? query.forUpdate() : query).executeTakeFirst()
+    return row && toJob(row)
+  }
+
+  /** The slot is dealt with, and those before it. */
+  async advance(id: string, slot: number, outcome: { messageId: string } | { problem: string }): Promise<void> {
+    const changes = 'messageId' in outcome ? { last_message_id: outcome.messageId, problem: null } : outcome
+    await this.db
+      .updateTable('cron_jobs')
+      .set({ last_slot: slot, ...changes })
+      .where('id', '=', id)
+      .where('last_slot', '<', slot)
+      .execute()
+  }
+
+  /** It was given something to do beside its schedule. */
+  async noteMessage(id: string, messageId: string): Promise<void> {
+    await this.db.updateTable('cron_jobs').set({ last_message_id: messageId }).where('id', '=', id).execute()
+  }
+
+  async remove(id: string): Promise<void> {
+    await this.db.deleteFrom('cron_jobs').where('id', '=', id).execute()
+  }
+}
+
+function toJob(row: Schema['cron_jobs']): CronJob {
+  return {
+    id: row.id,
+    name: row.name,
+    schedule: row.schedule,
+    timeZone: row.time_zone,
+    work: row.command === null ? { prompt: row.prompt ?? '' } : { command: JSON.parse(row.command) as string[] },
+    channel: row.channel,
+    address: row.address,
+    ...(row.project_id !== null && { projectId: row.project_id }),
+    session: row.session,
+    catchUp: row.catch_up,
+    lastSlot: row.last_slot,
+    ...(row.last_message_id !== null && { lastMessageId: row.last_message_id }),
+    ...(row.problem !== null && { problem: row.problem }),
+    createdAt: row.created_at,
+  }
+}

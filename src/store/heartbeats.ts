@@ -1,0 +1,115 @@
+import type { Kysely } from 'kysely'
+import type { BeatOutcome, MessageState, Schema } from './schema.js'
+
+/** One time at which the agent might have been woken. */
+export interface Beat {
+  id: string
+  at: number
+  /** None while it is decided, or when the gateway ended just then. */
+  outcome?: BeatOutcome
+  /** Why it came to nothing, as a sentence. */
+  note?: string
+}
+
+/** The last time that the agent was really woken. */
+export interface LastBeat {
+  at: number
+  messageId: string
+  /** Of what it was asked. */
+  digest: string
+  state: MessageState
+  /** Why it failed. */
+  problem?: string
+  /** Whether the person was told anything. */
+  wasTold: boolean
+}
+
+export class Heartbeats {
+  constructor(private readonly db: Kysely<Schema>) {}
+
+  /** Whether nobody has decided about it before. */
+  async claim(id: string, now: number): Promise<boolean> {
+    const { numInsertedOrUpdatedRows } = await this.db
+      .insertInto('heartbeats')
+      .values({ id, at: now })
+      .onConflict((conflict) => conflict.column('id').doNothing())
+      .executeTakeFirstOrThrow()
+    return numInsertedOrUpdatedRows === 1n
+  }
+
+  async begun(id: string, messageId: string, digest: string): Promise<void> {
+    await this.db
+      .updateTable('heartbeats')
+      .set({ outcome: 'begun', message_id: messageId, digest })
+      .where('id', '=', id)
+      .execute()
+  }
+
+  async skipped(id: string, outcome: Exclude<BeatOutcome, 'begun'>, note: string): Promise<void> {
+    await this.db.updateTable('heartbeats').set({ outcome, note }).where('id', '=', id).execute()
+  }
+
+  /** Newest first. */
+  async list(limit: number): Promise<Beat[]> {
+    const rows = await this.db
+      .selectFrom('heartbeats')
+      .selectAll()
+      .orderBy('at', 'desc')
+      .orderBy('id', 'desc')
+      .limit(limit)
+      .execute()
+    return rows.map(({ id, at, outcome, note }) => ({
+      id,
+      at,
+      ...(outcome !== null && { outcome }),
+      ...(note !== null && { note }),
+    }))
+  }
+
+  async last(): Promise<LastBeat | undefined> {
+    const row = await this.db
+      .selectFrom('heartbeats')
+      .innerJoin('messages', 'messages.id', 'heartbeats.message_id')
+      .select(['heartbeats.at', 'heartbeats.digest', 'messages.id', 'messages.state', 'messages.problem'])
+      .select((eb) =>
+        eb
+          .selectFrom('outbox')
+          .select(({ fn }) => fn.countAll<number>().as('count'))
+          .whereRef('outbox.conversation_id', '=', 'messages.conversation_id')
+          .whereRef('outbox.message_id', '=', 'messages.id')
+          .as('replies'),
+      )
+      .orderBy('heartbeats.at', 'desc')
+      .orderBy('heartbeats.id', 'desc')
+      .limit(1)
+      .executeTakeFirst()
+    return (
+      row && {
+        at: row.at,
+        messageId: row.id,
+        digest: row.digest ?? '',
+        state: row.state,
+        ...(row.problem !== null && { problem: row.problem }),
+        wasTold: (row.replies ?? 0) > 0,
+      }
+    )
+  }
+
+  /** Forgets what is so old that nobody asks, but for the last time that the agent was woken. */
+  async forget(before: number): Promise<void> {
+    await this.db
+      .deleteFrom('heartbeats')
+      .where('at', '<', before)
+      .where((eb) =>
+        eb.or([
+          eb('message_id', 'is', null),
+          eb('at', '<', ({ selectFrom }) =>
+            selectFrom('heartbeats as later')
+              .select(({ fn }) => fn.max('later.at').as('at'))
+              .where('later.message_id', 'is not', null),
+          ),
+        ]),
+      )
+      .execute()
+  }
+}

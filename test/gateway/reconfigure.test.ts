@@ -1,0 +1,86 @@
+import { existsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { loadConfig } from '../../src/config.js'
+import { ECHO_AGENT, Stage } from './stage.js'
+
+const SOON = { timeout: 60_000, interval: 20 }
+
+describe('a gateway whose configuration changes', () => {
+  it('answers the next message by it', async () => {
+    const stage = new Stage(onTestFinished)
+    const { gateway, channel } = await stage.start({ BACKEND_CLI_PATH: agentThatSays(stage, 'first') })
+    await channel.say('a', 'hello')
+    await vi.waitFor(() => expect(channel.texts()).toEqual(['first']), SOON)
+    const change = await gateway.reconfigure(stage.config({ BACKEND_CLI_PATH: agentThatSays(stage, 'second') }))
+    await channel.say('a', 'hello again')
+    await vi.waitFor(() => expect(channel.texts()).toEqual(['first', 'second']), SOON)
+    expect(change).toEqual({ changed: ['backendCliPath'], waiting: [] })
+  })
+
+  it('lets a turn that runs go on as it began', async () => {
+    const stage = new Stage(onTestFinished)
+    const slow = agentThatSays(stage, 'slow', `while (!existsSync('go')) await new Promise((r) => setTimeout(r, 10))`)
+    const { gateway, channel, steps } = await stage.start({ BACKEND_CLI_PATH: slow })
+    await channel.say('a', 'hello')
+    await vi.waitFor(() => expect(steps).toContain('claimed'), SOON)
+    await gateway.reconfigure(stage.config({ BACKEND_CLI_PATH: agentThatSays(stage, 'other'), QUERY_TIMEOUT_MS: '1' }))
+    writeFileSync(join(stage.workingDir, 'go'), '')
+    await vi.waitFor(() => expect(channel.texts()).toEqual(['slow']), SOON)
+  })
+
+  it('runs hooks in the directory of now', async () => {
+    const stage = new Stage(onTestFinished)
+    const hooks = [{ on: 'message-received', command: ['touch', 'hooked'] }]
+    const { gateway, channel } = await stage.start({}, { hooks })
+    const WORKING_DIR = stage.makeDirectory('other')
+    await gateway.reconfigure(stage.config({ WORKING_DIR }, { hooks }))
+    await channel.say('a', 'hello')
+    await vi.waitFor(() => expect(existsSync(join(WORKING_DIR, 'hooked'))).toBe(true), SOON)
+  })
+
+  it('makes and removes the projects of its file', async () => {
+    const stage = new Stage(onTestFinished)
+    const project = { directory: stage.makeDirectory('site') }
+    const { gateway } = await stage.start({}, { projects: { old: project } })
+    const { changed } = await gateway.reconfigure(stage.config({}, { projects: { fresh: project } }))
+    const ids = (await gateway.store.projects.list()).map(({ id }) => id)
+    expect([changed, ids]).toEqual([['projects'], ['fresh']])
+  })
+
+  it('stays as it is when the store is away', async () => {
+    const stage = new Stage(onTestFinished)
+    const project = { directory: stage.makeDirectory('site') }
+    const { gateway, config } = await stage.start()
+    gateway.store.projects.put = () => Promise.reject(new Error('away'))
+    const next = stage.config({ QUERY_TIMEOUT_MS: '1234' }, { projects: { fresh: project } })
+    await expect(gateway.reconfigure(next)).rejects.toThrow('away')
+    expect([config.projects, config.queryTimeoutMs === 1234]).toEqual([[], false])
+  })
+
+  it('loses no message and answers none twice while it changes again and again', async () => {
+    const stage = new Stage(onTestFinished)
+    const agent = join(stage.bin, 'echo')
+    writeFileSync(agent, ECHO_AGENT, { mode: 0o755 })
+    const { gateway, channel } = await stage.start({ BACKEND_CLI_PATH: agent })
+    const sent: string[] = []
+    for (let round = 0; round < 20; round += 1) {
+      const text = `message ${round}`
+      sent.push(text)
+      const next = stage.config({ BACKEND_CLI_PATH: agent, QUERY_TIMEOUT_MS: String(60_000 + round) })
+      const broken = (): unknown => loadConfig({ ...stage.variables, LEASE_MS: 'never' })
+      expect(broken).toThrow('LEASE_MS')
+      await Promise.all([channel.say(`place ${round % 3}`, text), gateway.reconfigure(next)])
+    }
+    await vi.waitFor(() => expect(channel.texts().length).toBeGreaterThanOrEqual(sent.length), SOON)
+    expect(channel.texts().toSorted()).toEqual(sent.toSorted())
+  })
+})
+
+function agentThatSays(stage: Stage, answer: string, before = ''): string {
+  const path = join(stage.bin, `says-${answer}`)
+  const line = JSON.stringify({ type: 'result', subtype: 'success', is_error: false, session_id: 's1', result: answer })
+  const script = `#!/usr/bin/env node\nimport { existsSync } from 'node:fs'\n${before}\nconsole.log(${JSON.stringify(line)})\n`
+  writeFileSync(path, script, { mode: 0o755 })
+  return path
+}
