@@ -1,5 +1,6 @@
 import { describe, it } from 'vitest'
-import { answered, beginThread, liveIn, openScene, type Scene, steps, until } from './stage.js'
+import { answered, beginThread, liveIn, openScene, type Scene, steps } from './stage.js'
+import { until } from '../waiting.js'
 
 /** What the store keeps of somebody's message. */
 async function traceOf({ gateway }: Scene, platformId: string) {

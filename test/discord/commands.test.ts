@@ -5,7 +5,8 @@ import { databaseFile } from '../../src/gateway.js'
 import { openSqlite } from '../../src/store/sqlite.js'
 import { storeOn } from '../../src/store/store.js'
 import type { FakeDiscord } from './fake-discord.js'
-import { answered, answersIn, beginThread, liveIn, openScene, type Scene, steps, until } from './stage.js'
+import { answered, answersIn, beginThread, liveIn, openScene, type Scene, steps } from './stage.js'
+import { until } from '../waiting.js'
 
 const ANY_ID = '[0-9a-f-]{36}'
 

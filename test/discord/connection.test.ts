@@ -5,7 +5,8 @@ import { describe, it, type TestContext } from 'vitest'
 import { openDiscord } from '../../src/commands/start.js'
 import { startGateway } from '../../src/gateway.js'
 import type { FakeChannel } from './fake-discord-records.js'
-import { answersIn, beginThread, DiscordStage, openScene, type Scene, until } from './stage.js'
+import { answersIn, beginThread, DiscordStage, openScene, type Scene } from './stage.js'
+import { until } from '../waiting.js'
 
 const IN_TIME = { timeout: 40_000, interval: 20 }
 /** Far below what any time-out on the way would take. */

@@ -4,7 +4,8 @@ import { describe, it } from 'vitest'
 import { databaseFile } from '../../src/gateway.js'
 import { openSqlite } from '../../src/store/sqlite.js'
 import { storeOn } from '../../src/store/store.js'
-import { answered, answersIn, beginThread, liveIn, openScene, type Scene, steps, until } from './stage.js'
+import { answered, answersIn, beginThread, liveIn, openScene, type Scene, steps } from './stage.js'
+import { until } from '../waiting.js'
 
 /** A message of the owner that begins a conversation. */
 function ask({ discord, channel }: Scene, text: string): string {

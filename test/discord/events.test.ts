@@ -1,5 +1,6 @@
 import { describe, it } from 'vitest'
-import { answered, liveIn, openScene, type Scene, steps, until } from './stage.js'
+import { answered, liveIn, openScene, type Scene, steps } from './stage.js'
+import { until } from '../waiting.js'
 
 /** What the scheduler, a heartbeat or a hook gives an agent to do, with the output channel for its answer. */
 async function give(

@@ -7,7 +7,8 @@ import { join } from 'node:path'
 import { describe, inject, it, type TestContext } from 'vitest'
 import type { Step } from '../../src/queue/worker.js'
 import type { FakeChannel } from './fake-discord-records.js'
-import { DiscordStage, liveIn, steps, until } from './stage.js'
+import { DiscordStage, liveIn, steps } from './stage.js'
+import { until } from '../waiting.js'
 
 const IN_TIME = { timeout: 40_000, interval: 20 }
 const POST = 'POST /channels/:id/messages'

@@ -2,7 +2,8 @@
 
 import { describe, it, type TestContext } from 'vitest'
 import { createDatabase, postgresUrl } from '../postgres.js'
-import { beginThread, DiscordStage, liveIn, openScene, type Scene, steps, until } from './stage.js'
+import { beginThread, DiscordStage, liveIn, openScene, type Scene, steps } from './stage.js'
+import { until } from '../waiting.js'
 
 const IN_TIME = { timeout: 40_000, interval: 20 }
 const HOUR_MS = 3_600_000

@@ -3,7 +3,8 @@
 import { describe, it, type TestContext } from 'vitest'
 import type { FakeChannel } from './fake-discord-records.js'
 import type { Fault } from './fake-discord-faults.js'
-import { answersIn, beginThread, DiscordStage, liveIn, openScene, type Scene, steps, until } from './stage.js'
+import { answersIn, beginThread, DiscordStage, liveIn, openScene, type Scene, steps } from './stage.js'
+import { until } from '../waiting.js'
 
 const IN_TIME = { timeout: 50_000, interval: 20 }
 const POST = 'POST /channels/:id/messages'

@@ -1,9 +1,8 @@
 // A whole gateway with the real Discord client, in this process, and a Discord on loopback.
 
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { APIMessage, APIUser } from 'discord.js'
 import type { TestContext } from 'vitest'
@@ -12,6 +11,7 @@ import { openDiscord } from '../../src/commands/start.js'
 import { type Gateway, type GatewayDependencies, makeHome, startGateway } from '../../src/gateway.js'
 import { createLog, type Log } from '../../src/log.js'
 import { endLivingProcesses, livingProcesses } from '../processes/living-processes.js'
+import { journalIn, until } from '../waiting.js'
 import { FakeDiscord } from './fake-discord.js'
 import type { FakeChannel, FakeGuild } from './fake-discord-records.js'
 
@@ -94,12 +94,7 @@ export class DiscordStage {
 
   /** What agents were asked, in order. */
   journal(directory = this.workingDir): Journaled[] {
-    const file = join(directory, 'journal')
-    if (!existsSync(file)) return []
-    return readFileSync(file, 'utf8')
-      .trim()
-      .split('\n')
-      .map((line) => JSON.parse(line) as Journaled)
+    return journalIn(directory)
   }
 
   /** What runs of the agents. */
@@ -176,18 +171,4 @@ function isLive(discord: FakeDiscord, message: APIMessage): boolean {
 /** Steps for the agent, as a message. */
 export function steps(...list: object[]): string {
   return JSON.stringify(list)
-}
-
-/** Waits until it holds; nothing depends on how long it takes. Also for tests that run at once, which `expect.poll` is not. */
-export async function until<T>(
-  look: () => T | undefined | false | Promise<T | undefined | false>,
-  what: string,
-): Promise<T> {
-  const deadline = Date.now() + 20_000
-  for (;;) {
-    const found = await look()
-    if (found !== undefined && found !== false) return found
-    if (Date.now() > deadline) throw new Error(`It did not come: ${what}`)
-    await sleep(20)
-  }
 }

@@ -2,7 +2,8 @@
 
 import { describe, it } from 'vitest'
 import type { FakeDiscord } from './fake-discord.js'
-import { answered, openScene, until } from './stage.js'
+import { answered, openScene } from './stage.js'
+import { until } from '../waiting.js'
 
 const MINUTE_MS = 60_000
 

@@ -1,7 +1,8 @@
 import { ChannelType, PermissionFlagsBits } from 'discord.js'
 import { describe, it } from 'vitest'
 import type { FakeDiscord } from './fake-discord.js'
-import { answered, answersIn, beginThread, liveIn, openScene, type Scene, steps, until } from './stage.js'
+import { answered, answersIn, beginThread, liveIn, openScene, type Scene, steps } from './stage.js'
+import { until } from '../waiting.js'
 
 /** What the bot said in a channel, each with the message that it replies to. */
 function repliesIn(discord: FakeDiscord, channelId: string) {

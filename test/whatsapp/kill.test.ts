@@ -7,7 +7,8 @@ import { join } from 'node:path'
 import { describe, inject, it, type TestContext } from 'vitest'
 import type { Step } from '../../src/queue/worker.js'
 import { createDatabase, postgresUrl } from '../postgres.js'
-import { ADA, BEN, freePort, PUBLIC_URL, steps, until, WhatsAppStage } from './stage.js'
+import { ADA, BEN, freePort, PUBLIC_URL, steps, WhatsAppStage } from './stage.js'
+import { until } from '../waiting.js'
 
 const IN_TIME = { timeout: 50_000, interval: 20 }
 const STEPS: Step[] = ['accepted', 'claimed', 'streaming', 'finished', 'committed', 'sent']

@@ -5,7 +5,8 @@ import { join } from 'node:path'
 import { describe, it, type TestContext } from 'vitest'
 import { FileLinks } from '../../src/channels/whatsapp/file-links.js'
 import { nameFor, sendableType } from '../../src/channels/whatsapp/media-types.js'
-import { ADA, PUBLIC_URL, steps, until, WhatsAppStage } from './stage.js'
+import { ADA, PUBLIC_URL, steps, WhatsAppStage } from './stage.js'
+import { until } from '../waiting.js'
 
 const IN_TIME = { timeout: 30_000, interval: 20 }
 const PICTURE = { type: 'image/jpeg', content: Buffer.from('a picture') }

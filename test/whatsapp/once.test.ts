@@ -1,7 +1,8 @@
 // What people write is dealt with once and in its order, whatever happens to gateway and settings meanwhile.
 
 import { describe, it } from 'vitest'
-import { ADA, BEN, steps, until, WhatsAppStage } from './stage.js'
+import { ADA, BEN, steps, WhatsAppStage } from './stage.js'
+import { until } from '../waiting.js'
 
 const IN_TIME = { timeout: 30_000, interval: 20 }
 const ASKING = { isListening: false }

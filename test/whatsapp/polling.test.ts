@@ -6,7 +6,8 @@ import type { Incoming } from '../../src/channels/whatsapp/incoming.js'
 import { Poller } from '../../src/channels/whatsapp/poller.js'
 import type { TwilioMessage } from '../../src/channels/whatsapp/twilio-api.js'
 import { createLog } from '../../src/log.js'
-import { ADA, BEN, STRANGER, steps, until, WhatsAppStage } from './stage.js'
+import { ADA, BEN, STRANGER, steps, WhatsAppStage } from './stage.js'
+import { until } from '../waiting.js'
 
 const IN_TIME = { timeout: 30_000, interval: 20 }
 const ASKING = { isListening: false }

@@ -5,7 +5,8 @@ import { describe, it, type TestContext } from 'vitest'
 import { queueList } from '../../src/commands/queue.js'
 import type { Gateway } from '../../src/gateway.js'
 import type { Fault, FakeTwilio } from './fake-twilio.js'
-import { ADA, steps, until, WhatsAppStage } from './stage.js'
+import { ADA, steps, WhatsAppStage } from './stage.js'
+import { until } from '../waiting.js'
 
 const IN_TIME = { timeout: 50_000, interval: 20 }
 const PARTS = ['one', 'two', 'three'].map((word) => `${word} `.repeat(250).trim())

@@ -1,5 +1,6 @@
 import { describe, it } from 'vitest'
-import { ADA, BEN, steps, until, WhatsAppStage } from './stage.js'
+import { ADA, BEN, steps, WhatsAppStage } from './stage.js'
+import { until } from '../waiting.js'
 
 const IN_TIME = { timeout: 30_000, interval: 20 }
 

@@ -1,11 +1,10 @@
 // A whole gateway with the WhatsApp channel and the HTTP server, in this process, and a Twilio on loopback.
 
 import { randomUUID } from 'node:crypto'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { TestContext } from 'vitest'
 import { openWhatsApp } from '../../src/commands/open-whatsapp.js'
@@ -16,6 +15,7 @@ import { createLog, type Log } from '../../src/log.js'
 import { gitRunner } from '../../src/projects/git-clone.js'
 import { ProjectService } from '../../src/projects/project-service.js'
 import { endLivingProcesses, livingProcesses } from '../processes/living-processes.js'
+import { journalIn } from '../waiting.js'
 import { FakeTwilio } from './fake-twilio.js'
 
 const AGENT = fileURLToPath(new URL('../discord/agent.mjs', import.meta.url))
@@ -145,12 +145,7 @@ export class WhatsAppStage {
 
   /** What agents were asked, in order. */
   journal(): Journaled[] {
-    const file = join(this.workingDir, 'journal')
-    if (!existsSync(file)) return []
-    return readFileSync(file, 'utf8')
-      .trim()
-      .split('\n')
-      .map((line) => JSON.parse(line) as Journaled)
+    return journalIn(this.workingDir)
   }
 
   alive(): string[] {
@@ -166,20 +161,6 @@ export class WhatsAppStage {
 /** Steps for the agent, as a message. */
 export function steps(...list: object[]): string {
   return JSON.stringify(list)
-}
-
-/** Waits until it holds; nothing depends on how long it takes. */
-export async function until<T>(
-  look: () => T | undefined | false | Promise<T | undefined | false>,
-  what: string,
-): Promise<T> {
-  const deadline = Date.now() + 30_000
-  for (;;) {
-    const found = await look()
-    if (found !== undefined && found !== false) return found
-    if (Date.now() > deadline) throw new Error(`It did not come: ${what}`)
-    await sleep(20)
-  }
 }
 
 /** One that nobody listens on now. */

@@ -1,7 +1,8 @@
 // People write, and are answered: from the webhook to what Twilio is asked to send.
 
 import { describe, it } from 'vitest'
-import { ADA, BEN, steps, STRANGER, until, WhatsAppStage } from './stage.js'
+import { ADA, BEN, steps, STRANGER, WhatsAppStage } from './stage.js'
+import { until } from '../waiting.js'
 
 const IN_TIME = { timeout: 30_000, interval: 20 }
 

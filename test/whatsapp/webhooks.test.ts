@@ -2,7 +2,8 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, it, type TestContext } from 'vitest'
-import { ADA, PUBLIC_URL, steps, until, WhatsAppStage } from './stage.js'
+import { ADA, PUBLIC_URL, steps, WhatsAppStage } from './stage.js'
+import { until } from '../waiting.js'
 
 const IN_TIME = { timeout: 30_000, interval: 20 }
 
