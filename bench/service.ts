@@ -1,6 +1,6 @@
 /** A whole gateway that listens, in this process, with one project and an agent of the benchmark's own. */
 import { randomUUID } from 'node:crypto'
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { loadConfig } from '../src/config.js'
@@ -31,7 +31,7 @@ export interface BenchService {
 
 /** `agent` is the text of an executable that speaks as Claude Code does. Without a `databaseUrl` it is on SQLite. */
 export async function startBenchService(agent: string, databaseUrl?: string): Promise<BenchService> {
-  const home = await mkdtemp(join(tmpdir(), 'service-'))
+  const home = await realpath(await mkdtemp(join(tmpdir(), 'service-')))
   const remove = (): Promise<void> => rm(home, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 })
   try {
     const directory = join(home, 'projects', PROJECT_ID)
@@ -40,7 +40,8 @@ export async function startBenchService(agent: string, databaseUrl?: string): Pr
     const environment = {
       PATH: process.env['PATH'],
       HOME: home,
-      AETHEEL_HOME: home,
+      AETHEEL_HOME: join(home, 'data'),
+      PROJECT_ROOTS: join(home, 'projects'),
       BACKEND_CLI_PATH: join(home, 'agent'),
       WORKING_DIR: home,
       HTTP_PORT: '0',
