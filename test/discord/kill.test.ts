@@ -1,14 +1,12 @@
 // The gateway, a process of its own, is killed on the way from a message to its answer. The next one brings people the
 // rest: every part of the answer once, in order, and nothing else.
 
-import { spawn } from 'node:child_process'
-import { closeSync, openSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { describe, inject, it, type TestContext } from 'vitest'
+import { describe, it, type TestContext } from 'vitest'
 import type { Step } from '../../src/queue/worker.js'
 import type { FakeChannel } from './fake-discord-records.js'
 import { DiscordStage, liveIn, steps } from './stage.js'
 import { until } from '../waiting.js'
+import { GatewayStarter, type KillableGateway } from '../killable-gateway.js'
 
 const IN_TIME = { timeout: 40_000, interval: 20 }
 const POST = 'POST /channels/:id/messages'
@@ -120,7 +118,7 @@ interface KillStage {
   stage: DiscordStage
   discord: DiscordStage['discord']
   channel: FakeChannel
-  start(options?: StartOptions): { kill(): Promise<void>; ended: Promise<NodeJS.Signals | number | null> }
+  start(options?: StartOptions): KillableGateway
 }
 
 async function openStage(onTestFinished: TestContext['onTestFinished']): Promise<KillStage> {
@@ -128,30 +126,9 @@ async function openStage(onTestFinished: TestContext['onTestFinished']): Promise
   const { discord, directory } = stage
   // The way to the answer is what counts here, not its pace.
   discord.limits.postMessage.limit = 100
-  const { configFile = '', home } = stage.config()
-  const logFile = join(directory, 'log')
-  const entry = join(inject('buildDirectory'), 'test', 'discord', 'gateway-process.js')
-  const start = ({ fatalStep, aheadMs = 0 }: StartOptions = {}): ReturnType<KillStage['start']> => {
-    const log = openSync(logFile, 'a')
-    const child = spawn(process.execPath, [entry, configFile, String(aheadMs), ...(fatalStep ? [fatalStep] : [])], {
-      cwd: '/',
-      env: { PATH: process.env['PATH'], HOME: directory, AETHEEL_HOME: home },
-      stdio: ['ignore', 'ignore', log],
-    })
-    closeSync(log)
-    const ended = new Promise<NodeJS.Signals | number | null>((resolve) => {
-      child.once('exit', (code, signal) => resolve(signal ?? code))
-    })
-    const kill = async (): Promise<void> => {
-      child.kill('SIGKILL')
-      await ended
-    }
-    onTestFinished(kill)
-    return { kill, ended }
-  }
-  onTestFinished(({ task }) => {
-    if (task.result?.state === 'fail') console.error(readFileSync(logFile, 'utf8'))
-  })
+  const gateways = new GatewayStarter(directory, stage.config(), onTestFinished)
+  const start = ({ fatalStep, aheadMs = 0 }: StartOptions = {}): KillableGateway =>
+    gateways.start('discord', [String(aheadMs), ...(fatalStep ? [fatalStep] : [])])
   return { stage, discord, channel: discord.addChannel(discord.addGuild()), start }
 }
 

@@ -13,32 +13,19 @@ describe('create', () => {
   it('takes a directory, with everything that can be said of it', async () => {
     const { projects, second } = await setup()
     mkdirSync(join(second, 'web'))
-    const created = await projects.create({
+    const wish = {
       id: 'Web_1',
       name: ' The web ',
       directory: join(second, 'web'),
-      backend: 'claude',
+      backend: 'claude' as const,
       model: 'large',
       allowedTools: ['Read'],
       queryTimeoutMs: 1000,
       maxTurns: 3,
       isUntrusted: true,
-    })
-    expect([created, await projects.list()]).toEqual([
-      {
-        ...RECORD,
-        id: 'Web_1',
-        name: 'The web',
-        directory: join(second, 'web'),
-        backend: 'claude',
-        model: 'large',
-        allowedTools: ['Read'],
-        queryTimeoutMs: 1000,
-        maxTurns: 3,
-        isUntrusted: true,
-      },
-      [created],
-    ])
+    }
+    const created = await projects.create(wish)
+    expect([created, await projects.list()]).toEqual([{ ...RECORD, ...wish, name: 'The web' }, [created]])
   })
 
   it.each([

@@ -1,14 +1,12 @@
 // The gateway, a process of its own, is killed on the way from a message to its answer; or two of them run at once.
 // People get every part of the answer once, in order.
 
-import { spawn } from 'node:child_process'
-import { closeSync, openSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { describe, inject, it, type TestContext } from 'vitest'
+import { describe, it, type TestContext } from 'vitest'
 import type { Step } from '../../src/queue/worker.js'
 import { createDatabase, postgresUrl } from '../postgres.js'
 import { ADA, BEN, freePort, PUBLIC_URL, steps, WhatsAppStage } from './stage.js'
 import { until } from '../waiting.js'
+import { GatewayStarter, type KillableGateway } from '../killable-gateway.js'
 
 const IN_TIME = { timeout: 50_000, interval: 20 }
 const STEPS: Step[] = ['accepted', 'claimed', 'streaming', 'finished', 'committed', 'sent']
@@ -94,44 +92,20 @@ describe.skipIf(postgresUrl() === undefined)('Two gateways on one database', () 
   })
 })
 
-interface Started {
-  kill(): Promise<void>
-  ended: Promise<NodeJS.Signals | number | null>
-}
-
 async function open(onTestFinished: TestContext['onTestFinished']): Promise<{
   stage: WhatsAppStage
-  start(options?: { fatalStep?: Step }): Promise<Started>
+  start(options?: { fatalStep?: Step }): Promise<KillableGateway>
 }> {
   const stage = await WhatsAppStage.open(onTestFinished)
   const { twilio, directory } = stage
   const httpPort = await freePort()
-  const { configFile = '', home } = stage.config({}, { httpPort })
   twilio.webhook = { target: `http://127.0.0.1:${httpPort}`, publicUrl: PUBLIC_URL }
-  const logFile = join(directory, 'log')
-  const entry = join(inject('buildDirectory'), 'test', 'whatsapp', 'gateway-process.js')
-  const start = async ({ fatalStep }: { fatalStep?: Step } = {}): Promise<Started> => {
-    const log = openSync(logFile, 'a')
-    const seen = readFileSync(logFile, 'utf8').length
-    const child = spawn(process.execPath, [entry, configFile, ...(fatalStep ? [fatalStep] : [])], {
-      cwd: '/',
-      env: { PATH: process.env['PATH'], HOME: directory, AETHEEL_HOME: home },
-      stdio: ['ignore', 'ignore', log],
-    })
-    closeSync(log)
-    const ended = new Promise<NodeJS.Signals | number | null>((resolve) => {
-      child.once('exit', (code, signal) => resolve(signal ?? code))
-    })
-    const kill = async (): Promise<void> => {
-      child.kill('SIGKILL')
-      await ended
-    }
-    onTestFinished(kill)
-    await until(() => readFileSync(logFile, 'utf8').slice(seen).includes('http.started'), 'the gateway')
-    return { kill, ended }
+  const gateways = new GatewayStarter(directory, stage.config({}, { httpPort }), onTestFinished)
+  const start = async ({ fatalStep }: { fatalStep?: Step } = {}): Promise<KillableGateway> => {
+    const seen = gateways.log().length
+    const gateway = gateways.start('whatsapp', fatalStep ? [fatalStep] : [])
+    await until(() => gateways.log().slice(seen).includes('http.started'), 'the gateway')
+    return gateway
   }
-  onTestFinished(({ task }) => {
-    if (task.result?.state === 'fail') console.error(readFileSync(logFile, 'utf8'))
-  })
   return { stage, start }
 }
