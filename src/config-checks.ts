@@ -54,7 +54,12 @@ export function warningsAcross(settings: Settings, now: number): Finding[] {
       : []),
     ...(another === undefined
       ? []
-      : [found([...reply, 'command'], `starts ${another}, but agent.kind is ${agent?.kind}, which it is not`)]),
+      : [
+          found(
+            [...reply, 'command'],
+            `starts ${another}, but agent.kind is ${agent?.kind}: name an executable of that agent`,
+          ),
+        ]),
     ...(names([agent?.identityPrefix ?? '']) ? [found([...reply, 'agent', 'identityPrefix'], isLiteral)] : []),
     ...(names([responsePrefix ?? '']) ? [found([...reply, 'responsePrefix'], isLiteral)] : []),
     ...(mediaMaxMb > LARGEST_MEDIA_MB

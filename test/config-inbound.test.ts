@@ -123,7 +123,7 @@ describe('inbound.reply', () => {
     expect(config.warnings.map((warning) => warning.replace(/^.*?: /, ''))).toEqual([
       'inbound.reply.allowFrom: "*" lets everybody who knows the number use your agents; name the numbers.',
       'inbound.reply.agent.format: with "text" the agent tells no session, so every message begins a new one.',
-      'inbound.reply.command: starts codex, but agent.kind is claude, which it is not.',
+      'inbound.reply.command: starts codex, but agent.kind is claude: name an executable of that agent.',
       'inbound.reply.agent.identityPrefix: is no template: what stands in {{ and }} is sent as it is.',
       'inbound.reply.responsePrefix: is no template: what stands in {{ and }} is sent as it is.',
       'inbound.reply.mediaMaxMb: WhatsApp takes no file of more than 16 MB.',
