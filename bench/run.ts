@@ -17,6 +17,7 @@ import { measureQueueSpeed } from './queue-speed.js'
 import { measureStreamMemory } from './stream-memory.js'
 import { measureStreams } from './streams.js'
 import { measureTranslationSpeed } from './translation-speed.js'
+import { measureWarmTurns } from './warm-turn.js'
 
 const FEWEST_PAIRS = 20
 const DEADLINE_MS = 15 * 60_000
@@ -30,6 +31,7 @@ const benchmarks: Record<string, (options: BenchOptions) => Promise<Measurement[
   'line-latency': measureLineLatency,
   execute: measureExecuteSpeed,
   'cold-turn': measureColdTurns,
+  'warm-turn': measureWarmTurns,
 }
 
 const { values } = parseArgs({ options: { pairs: { type: 'string' }, only: { type: 'string' } } })

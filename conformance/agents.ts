@@ -158,4 +158,10 @@ const pi: Agent = {
   ownPrompt: 'operating inside pi',
 }
 
-export const agents: Agent[] = [claude, codex, gemini, opencode, pi]
+const byName: Record<BackendName, Agent> = { claude, codex, gemini, opencode, pi }
+
+export const agents: Agent[] = Object.values(byName)
+
+export function agentOf(name: BackendName): Agent {
+  return byName[name]
+}

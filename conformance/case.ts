@@ -1,12 +1,14 @@
 import type { Agent } from './agents.js'
 import type { Expectation } from './expectations.js'
+import type { OpenPlace } from './place.js'
 import type { Script } from './scripted-model.js'
 import type { Stage } from './stage.js'
 
 export interface Scene {
   agent: Agent
   expected: Expectation
-  open(script: Script): Promise<Stage>
+  /** In the place of the column, unless the case has one of its own. */
+  open(script: Script, openPlace?: OpenPlace): Promise<Stage>
 }
 
 /** A case that holds returns, in one line, what was seen; one that does not throws. */

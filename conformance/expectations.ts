@@ -11,6 +11,8 @@ export interface Failure extends Pick<AgentFailure, 'reason' | 'message'> {
 }
 
 export interface Expectation {
+  /** Whether a turn is a process, which has an exit code. */
+  hasExitCode: boolean
   /** Whether text arrives while the model is still writing it. */
   streams: boolean
   /** What one reply of the model counts as. */
@@ -31,6 +33,8 @@ export interface Expectation {
   runsUnlistedTools: boolean
   /** Whether a session goes on whose very first answer was cut off. */
   keepsCutSession: boolean
+  /** Whether it does not work where the project is not trusted. */
+  refusesUntrusted?: true
   /** With a limit of two turns: the most requests the model gets, and how the run ends. Absent: the limit is ignored. */
   maxTurns?: Failure & { requests: number }
 }
@@ -69,6 +73,7 @@ const countedByBackend: Failure & { requests: number } = {
 }
 
 const claude: Expectation = {
+  hasExitCode: true,
   streams: true,
   usage: anthropicUsage,
   shell: {
@@ -100,6 +105,7 @@ const claude: Expectation = {
 const noRollout = `Error: thread/resume: thread/resume failed: no rollout found for thread id ${unknownUuid} (code -32600)`
 
 const codex: Expectation = {
+  hasExitCode: true,
   streams: false,
   usage: openaiUsage,
   shell: {
@@ -141,6 +147,7 @@ function saidByGemini(reason: FailureReason, exitCode: number, message: string):
 }
 
 const gemini: Expectation = {
+  hasExitCode: true,
   streams: true,
   usage: openaiUsage,
   shell: {
@@ -182,6 +189,7 @@ const gemini: Expectation = {
 }
 
 const opencode: Expectation = {
+  hasExitCode: true,
   streams: false,
   usage: openaiUsage,
   shell: {
@@ -212,6 +220,7 @@ function saidByPi(reason: FailureReason, status: number, type: string, message: 
 }
 
 const pi: Expectation = {
+  hasExitCode: true,
   streams: true,
   usage: anthropicUsage,
   shell: {
@@ -238,3 +247,18 @@ const pi: Expectation = {
 }
 
 export const expectations: Record<BackendName, Expectation> = { claude, codex, gemini, opencode, pi }
+
+/** A failure of a turn on a server: no process of the turn's own, so nothing but its words. */
+function saidByServer(reason: FailureReason, message: string): Failure {
+  return { reason, message, report: message }
+}
+
+export const opencodeServerExpectation: Expectation = {
+  ...opencode,
+  hasExitCode: false,
+  streams: true,
+  unknownSession: saidByServer('session_lost', `Session not found: ${opencode.unknownSessionId}`),
+  unauthorized: saidByServer('auth', 'The key is not valid.'),
+  rateLimited: saidByServer('rate_limit', 'Too many requests.'),
+  serverError: saidByServer('exit', 'The model is broken.'),
+}

@@ -3,7 +3,6 @@
  * answered twice, no process is left, and the conversation goes on in its session.
  */
 import assert from 'node:assert/strict'
-import { readdir } from 'node:fs/promises'
 import type { Case } from './case.js'
 import { lastUserText } from './checks.js'
 import { callShell, say } from './model-replies.js'
@@ -120,16 +119,16 @@ const stop: Case = {
   async run({ agent, open }) {
     const sleeper = new Sleeper()
     const stage = await open((_request, index) => (index === 0 ? callShell(agent, sleeper.command) : say(secondAnswer)))
-    const { gateway, model, sandbox } = stage
+    const { gateway, model } = stage
     await gateway.start()
-    const idle = (await sandbox.processes()).map(({ pid }) => pid)
+    const idle = (await stage.leftovers()).map(({ pid }) => pid)
     gateway.say(firstQuestion)
     await gateway.until('the tool runs', () => sleeper.isRunning())
     assert.match(
       await gateway.command('/stop'),
       new RegExp(`^Stopped ${agent.name} after \\d+ s(?:, in the middle of .+)?\\.$`),
     )
-    const left = (await sandbox.processes()).filter(({ pid }) => !idle.includes(pid))
+    const left = (await stage.leftovers()).filter(({ pid }) => !idle.includes(pid))
     assert.deepEqual([left, await sleeper.isRunning()], [[], false], 'no process is left')
 
     gateway.say(secondQuestion)
@@ -163,7 +162,7 @@ function heard(request: ModelRequest | undefined): string[] {
 async function assertNothingLeft({ gateway, sandbox }: Stage, sleeper?: Sleeper): Promise<void> {
   const isAlive = async () => (await sandbox.processes()).length > 0 || (await sleeper?.isRunning())
   await gateway.until('no process is left', async () => !(await isAlive()), orphansLiveMs)
-  const hasFiles = async () => (await readdir(sandbox.temporary)).some((name) => name.startsWith('aetheel-run-'))
+  const hasFiles = async () => (await sandbox.runFiles()).length > 0
   await gateway.until('no files of the runs are left', async () => !(await hasFiles()), orphansLiveMs)
 }
 

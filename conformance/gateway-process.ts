@@ -1,12 +1,12 @@
 // The gateway of a cell, as a process of its own that can be killed. Its channel is the process that started it, which
 // outlives it.
 
-import type { Channel, ChannelHost, ChannelMessage, LiveEvent, OutgoingReply } from '../src/channels/types.js'
-import { loadConfig } from '../src/config.js'
+import type { Channel, ChannelHost, ChannelMessage, LiveEvent, OutgoingReply, Place } from '../src/channels/types.js'
+import { findConfigFile, loadConfig } from '../src/config.js'
 import { makeHome, startGateway } from '../src/gateway.js'
 import { createLog } from '../src/log.js'
 
-export type ToGateway = { message: ChannelMessage } | { command: string; address: string }
+export type ToGateway = { message: ChannelMessage } | { command: string; place: Place }
 export type FromGateway = { isStarted: true } | { reply: OutgoingReply } | { live: LiveEvent } | { answer: string }
 
 class ParentChannel implements Channel {
@@ -34,7 +34,7 @@ class ParentChannel implements Channel {
 
   async #hear(host: ChannelHost, line: ToGateway): Promise<void> {
     if ('message' in line) await host.onMessage(line.message)
-    else await tell({ answer: await host.onCommand({ address: line.address }, 'somebody', line.command) })
+    else await tell({ answer: await host.onCommand(line.place, 'somebody', line.command) })
   }
 }
 
@@ -44,7 +44,7 @@ async function tell(line: FromGateway): Promise<void> {
   })
 }
 
-const config = loadConfig(process.env)
+const config = loadConfig(process.env, findConfigFile(process.env, process.cwd()))
 makeHome(config)
 const gateway = await startGateway(config, {
   environment: process.env,

@@ -4,9 +4,10 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { AgentEvent } from '../src/backends/types.js'
-import type { OutgoingReply, Reply } from '../src/channels/types.js'
+import type { OutgoingReply, Place as Conversation, Reply } from '../src/channels/types.js'
 import type { GatewayBuild } from './gateway-build.js'
 import type { FromGateway, ToGateway } from './gateway-process.js'
+import type { Place } from './place.js'
 
 const address = 'here'
 const pollMs = 50
@@ -26,14 +27,14 @@ export class GatewayRunner {
   /** `signal`: the cell has run out of time. */
   constructor(
     private readonly build: GatewayBuild,
-    private readonly environment: Record<string, string>,
+    private readonly place: Pick<Place, 'gatewayEnvironment' | 'gatewayProject'>,
     private readonly signal: AbortSignal,
   ) {}
 
   async start(): Promise<void> {
     const gateway = fork(await this.build.program(), {
       cwd: '/',
-      env: this.environment,
+      env: this.place.gatewayEnvironment,
       execArgv: [],
       stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
     })
@@ -60,12 +61,12 @@ export class GatewayRunner {
 
   say(text: string): void {
     this.#messages += 1
-    this.#tell({ message: { address, platformId: String(this.#messages), author: 'somebody', text } })
+    this.#tell({ message: { ...this.#conversation(), platformId: String(this.#messages), author: 'somebody', text } })
   }
 
   async command(command: string): Promise<string> {
     const count = this.#answers.length
-    this.#tell({ command, address })
+    this.#tell({ command, place: this.#conversation() })
     await this.until(`${command} is answered`, () => this.#answers.length > count)
     return this.#answers.at(-1) ?? ''
   }
@@ -95,6 +96,11 @@ export class GatewayRunner {
       assert.equal(isLate, false, `in vain: ${claim}. The log ends with: ${this.#log.slice(-loggedCharacters)}`)
       await sleep(pollMs)
     }
+  }
+
+  #conversation(): Conversation {
+    const { gatewayProject } = this.place
+    return { address, ...(gatewayProject !== undefined && { projectId: gatewayProject }) }
   }
 
   async #end(signal: NodeJS.Signals): Promise<NodeJS.Signals | number | null> {

@@ -4,7 +4,13 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { delimiter, dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import type { Agent } from './agents.js'
-import type { Installation } from './stage.js'
+
+export interface Installation {
+  version: string
+  cliPath: string
+  /** PATH for the agent. */
+  path: string
+}
 
 const run = promisify(execFile)
 const modules = join(import.meta.dirname, 'node_modules')

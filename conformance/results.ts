@@ -1,12 +1,11 @@
 /** What came out of a conformance run, and how it is shown. */
-import type { Agent } from './agents.js'
 import type { Case } from './case.js'
+import { type Column, type Mode, modes, titleOf } from './columns.js'
 
 export interface CellResult {
   agent: string
   version: string
-  /** How long the agent's process lives: one per turn. */
-  mode: 'oneshot'
+  mode: Mode
   case: string
   passed: boolean
   /** What was seen when it passed; what is wrong when it did not. */
@@ -19,24 +18,38 @@ export const cannot = 'cannot: '
 /** A cell holds this until it has run, so one that never did counts as failed. */
 export const notRun = 'not run'
 
-export function renderMatrix(agents: Agent[], cases: Case[], results: CellResult[]): string {
-  const heads = agents.map(({ name }) => `${name} ${results.find(({ agent }) => agent === name)?.version}`)
+/** The table of the cases that every column has, and one for each mode that has further ones. */
+export function renderMatrices(columns: Column[], cases: Case[], results: CellResult[]): string[] {
+  const further = modes.flatMap((mode) => {
+    const ofMode = columns.filter((column) => column.mode === mode)
+    const extraCases = ofMode[0]?.extraCases ?? []
+    return extraCases.length > 0 ? [renderMatrix(ofMode, extraCases, results)] : []
+  })
+  return [...(cases.length > 0 ? [renderMatrix(columns, cases, results)] : []), ...further]
+}
+
+function renderMatrix(columns: Column[], cases: Case[], results: CellResult[]): string {
+  const heads = columns.map((column) => `${titleOf(column)} ${versionOf(column, results)}`)
   const rows = cases.map((testCase) => [
     testCase.title,
-    ...agents.map(({ name }) => mark(find(results, name, testCase))),
+    ...columns.map((column) => mark(find(results, column, testCase))),
   ])
   return table(['Case', ...heads], rows)
 }
 
-export function renderDocument(agents: Agent[], cases: Case[], results: CellResult[]): string {
-  const details = agents.flatMap(({ name, packageName }) => [
-    `## ${name}`,
-    `\`${packageName}\` ${results.find(({ agent }) => agent === name)?.version}, one process per turn.`,
+export function renderDocument(columns: Column[], cases: Case[], results: CellResult[]): string {
+  const details = columns.flatMap((column) => [
+    `## ${titleOf(column)}`,
+    `\`${column.agent.packageName}\` ${versionOf(column, results)}, ${column.manner}.`,
     table(
       ['Case', 'Seen'],
-      cases.map((testCase) => [testCase.title, find(results, name, testCase)?.detail ?? notRun]),
+      [...cases, ...column.extraCases].map((testCase) => [
+        testCase.title,
+        find(results, column, testCase)?.detail ?? notRun,
+      ]),
     ),
   ])
+  const [matrix = '', ...further] = renderMatrices(columns, cases, results)
   return [
     '# Compatibility',
     'Written by `npm run conformance`; not edited by hand. Each cell is the real command line, driven by its backend, against',
@@ -46,10 +59,15 @@ export function renderDocument(agents: Agent[], cases: Case[], results: CellResu
     'last rows a whole gateway is driven, in a process of its own; ten seconds after its SIGKILL nothing may be left. How the',
     'cells are defined: `conformance/cases.ts`, `conformance/gateway-cases.ts` and `conformance/expectations.ts`.',
     '',
+    'A command line is one process per turn, unless its column says `server`: one for all turns, which we start and',
+    'supervise; or `pod`: one process per turn, reached by the real `kubectl` through an API server that is made up, in a',
+    'process namespace of its own. Each of these has further cases, in a table of their own.',
+    '',
     '`cannot`: the command line has no means for it, and what it does instead is what we expect.',
     '',
-    renderMatrix(agents, cases, results),
+    matrix,
     '',
+    ...further.flatMap((extraMatrix) => [extraMatrix, '']),
     details.join('\n\n'),
     '',
   ].join('\n')
@@ -60,8 +78,12 @@ function mark(result: CellResult | undefined): string {
   return result.detail.startsWith(cannot) ? 'cannot' : 'yes'
 }
 
-function find(results: CellResult[], agent: string, testCase: Case): CellResult | undefined {
-  return results.find((result) => result.agent === agent && result.case === testCase.name)
+function versionOf({ agent }: Column, results: CellResult[]): string {
+  return results.find((result) => result.agent === agent.name)?.version ?? notRun
+}
+
+function find(results: CellResult[], { agent, mode }: Column, testCase: Case): CellResult | undefined {
+  return results.find((result) => result.agent === agent.name && result.mode === mode && result.case === testCase.name)
 }
 
 function table(head: string[], rows: string[][]): string {

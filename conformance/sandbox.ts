@@ -14,6 +14,8 @@ export interface Sandbox {
   environment: Record<string, string>
   /** What was started in this sandbox and is alive. */
   processes(): Promise<SandboxProcess[]>
+  /** The directories of runs among the temporary files. */
+  runFiles(): Promise<string[]>
   /** Ends what is left in it, too: a failing cell must not burden the next ones. */
   remove(): Promise<void>
 }
@@ -48,6 +50,7 @@ export async function createSandbox(
       ...agent.environment(modelUrl, home),
     },
     processes: () => findProcesses(`HOME=${home}`),
+    runFiles: async () => (await readdir(temporary)).filter((name) => name.startsWith('aetheel-run-')),
     async remove() {
       for (const { pid } of await findProcesses(`HOME=${home}`)) process.kill(pid, 'SIGKILL')
       // Retried, because what was just ended may have been writing.

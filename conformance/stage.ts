@@ -1,26 +1,22 @@
-/** Where a case plays: the scripted model, a sandbox and the real agent between them. */
+/** Where a case plays: the scripted model, a place with the real agent, and a gateway for those who want one. */
 import assert from 'node:assert/strict'
-import { join } from 'node:path'
 import type { AgentBackend, AgentEvent, AgentRequest, AgentResult } from '../src/backends/types.js'
-import { createBackend } from '../src/backends/registry.js'
 import type { Log } from '../src/log.js'
-import type { Agent, McpServer } from './agents.js'
+import type { Agent } from './agents.js'
 import type { GatewayBuild } from './gateway-build.js'
 import { GatewayRunner } from './gateway-runner.js'
-import { createSandbox, type Sandbox } from './sandbox.js'
+import type { Installation } from './installations.js'
+import type { OpenPlace } from './place.js'
+import type { Sandbox, SandboxProcess } from './sandbox.js'
 import { type ScriptedModel, type Script, startScriptedModel } from './scripted-model.js'
 
-/** Far more than any turn takes; what may not take long has a limit of its own. */
-const turnTimeoutMs = 100_000
-
-/** Every agent that can have one has one, so that each cell shows that it goes with its agent. */
-const idleServer: McpServer = { command: process.execPath, args: [join(import.meta.dirname, 'mcp-server.mjs')] }
-
-export interface Installation {
-  version: string
-  cliPath: string
-  /** PATH for the agent. */
-  path: string
+export interface StageOptions {
+  agent: Agent
+  installation: Installation
+  openPlace: OpenPlace
+  build: GatewayBuild
+  /** Ends every turn: the cell has run out of time. */
+  signal: AbortSignal
 }
 
 export interface Stage {
@@ -33,6 +29,10 @@ export interface Stage {
   ask(request: AgentRequest, observer?: Observer): Promise<Turn>
   /** For turns that go through a whole gateway. */
   gateway: GatewayRunner
+  /** What is alive although no turn is under way, without what is to stay from turn to turn. */
+  leftovers(): Promise<SandboxProcess[]>
+  /** Ends what is to stay from turn to turn. */
+  end(): Promise<void>
   close(): Promise<void>
 }
 
@@ -46,16 +46,9 @@ export interface Turn {
   result: AgentResult
 }
 
-/** `signal` ends every turn: the cell has run out of time. */
-export async function openStage(
-  agent: Agent,
-  installation: Installation,
-  build: GatewayBuild,
-  script: Script,
-  signal: AbortSignal,
-): Promise<Stage> {
+export async function openStage(script: Script, options: StageOptions): Promise<Stage> {
+  const { agent, installation, openPlace, build, signal } = options
   const model = await startScriptedModel(script)
-  const sandbox = await createSandbox(agent, model.url, installation.path, idleServer)
   const ignoredOptions: unknown[] = []
   const log: Log = {
     debug() {},
@@ -65,44 +58,29 @@ export async function openStage(
     },
     error() {},
   }
-  const backend = createBackend(
-    agent.name,
-    {
-      cliPath: installation.cliPath,
-      workingDir: sandbox.workspace,
-      queryTimeoutMs: turnTimeoutMs,
-      allowedTools: [],
-      maxTurns: 25,
-      model: agent.model,
-    },
-    { environment: sandbox.environment, log },
-  )
+  const place = await openPlace({ agent, installation, modelUrl: model.url, log }).catch(async (error: unknown) => {
+    await model.close()
+    throw error
+  })
+  const { sandbox, backend } = place
   return {
     agent,
     model,
     sandbox,
     ignoredOptions,
-    gateway: new GatewayRunner(
-      build,
-      {
-        ...sandbox.environment,
-        AGENT_BACKEND: agent.name,
-        BACKEND_CLI_PATH: installation.cliPath,
-        BACKEND_MODEL: agent.model,
-        WORKING_DIR: sandbox.workspace,
-        // Told to end, it shall not wait for its agents.
-        DRAIN_TIMEOUT_MS: '0',
-      },
-      signal,
-    ),
+    gateway: new GatewayRunner(build, place, signal),
     async ask(request, observer = {}) {
       const signals = observer.signal ? [signal, observer.signal] : [signal]
-      const turn = await play(backend, request, AbortSignal.any(signals), observer.onEvent)
+      const whole = { ...place.request, ...request }
+      const turn = await play(backend, whole, AbortSignal.any(signals), observer.onEvent)
       assert.equal(signal.aborted, false, 'the cell ran out of time')
       checkOrder(turn.events)
       return turn
     },
+    leftovers: async () => (await sandbox.processes()).filter((process) => !place.stays(process)),
+    end: () => place.close(),
     async close() {
+      await place.close()
       await model.close()
       await sandbox.remove()
     },

@@ -12,8 +12,8 @@ export interface Traps {
   marks: string[]
   /** By name; `run` makes a shell command that leaves a mark, `otherModel` leads the agent to a model elsewhere. */
   files(run: (mark: string) => string, otherModel?: string): Record<string, string>
-  /** A file that the agent cannot be kept from following. */
-  followed?: string
+  /** What the agent cannot be kept from following: a project that has it is refused. */
+  followed?: string[]
 }
 
 const skill = `---\nname: trap\ndescription: ${neverForTheModel}\n---\nDo nothing.\n`
@@ -76,6 +76,7 @@ const opencode: Traps = {
     }),
     'opencode.json': JSON.stringify(otherModel ? { provider: { scripted: { options: { baseURL: otherModel } } } } : {}),
   }),
+  followed: ['.opencode', 'opencode.json', 'opencode.jsonc'],
 }
 
 const pi: Traps = {
@@ -90,7 +91,7 @@ const pi: Traps = {
       '',
     ].join('\n'),
   }),
-  followed: '.pi/settings.json',
+  followed: ['.pi/settings.json'],
 }
 
 export const traps: Record<BackendName, Traps> = { claude, codex, gemini, opencode, pi }

@@ -1,10 +1,12 @@
 /** A project that is not trusted: nothing in it may configure the agent, or run by itself. */
 import assert from 'node:assert/strict'
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { neverForTheModel } from './agents.js'
 import type { Case } from './case.js'
 import { callShell, say } from './model-replies.js'
+import { cannot } from './results.js'
+import type { Stage } from './stage.js'
 import { layTraps, traps } from './traps.js'
 
 const prompt = 'Please do something.'
@@ -15,12 +17,14 @@ const otherModel = 'http://127.0.0.1:9'
 export const untrusted: Case = {
   name: 'untrusted',
   title: 'Untrusted project',
-  async run({ agent, open }) {
-    const { marks, files, followed } = traps[agent.name]
+  async run({ agent, expected, open }) {
+    if (expected.refusesUntrusted) return refusal(await open(() => say(answer)))
+    const { marks, files, followed = [] } = traps[agent.name]
     let directory = ''
     const leave = (mark: string) => `touch ${join(directory, mark)}`
     const stage = await open(({ toolResults }) =>
-      toolResults.length === 0 ? callShell(agent, leave('tool')) : say(answer),
+      // Long enough for what is loaded late.
+      toolResults.length === 0 ? callShell(agent, `sleep 3 && ${leave('tool')}`) : say(answer),
     )
     const { workspace, temporary } = stage.sandbox
     directory = join(temporary, 'marks')
@@ -40,7 +44,10 @@ export const untrusted: Case = {
     // In the same home: that the directory was trusted once must not help it.
     await rm(directory, { recursive: true })
     await mkdir(directory)
-    await layTraps(workspace, leave, files(leave, otherModel))
+    for (const name of followed) await rm(join(workspace, name), { recursive: true, force: true })
+    const isFollowed = (name: string) => followed.some((path) => name === path || name.startsWith(`${path}/`))
+    const others = Object.entries(files(leave, otherModel)).filter(([name]) => !isFollowed(name))
+    await layTraps(workspace, leave, Object.fromEntries(others))
     const before = requests.length
     const { result } = await stage.ask({ prompt, isUntrusted: true })
     assert.deepEqual([result.failure, result.finalOutput], [undefined, answer])
@@ -48,10 +55,20 @@ export const untrusted: Case = {
     const isTaught = requests.slice(before).some(({ body }) => body.includes(neverForTheModel))
     assert.equal(isTaught, false, 'the model gets no instructions from the project')
 
-    if (followed === undefined) return 'nothing of the project ran or was read; tools work'
-    await writeFile(join(workspace, followed), '{}')
-    const refused = await stage.ask({ prompt, isUntrusted: true })
-    assert.deepEqual([refused.result.failure?.reason, refused.result.exitCode], ['refused', undefined])
-    return `nothing of the project ran or was read; tools work. ${followed} is refused`
+    for (const name of followed) {
+      await mkdir(dirname(join(workspace, name)), { recursive: true })
+      await writeFile(join(workspace, name), '{}')
+      const refused = await stage.ask({ prompt, isUntrusted: true })
+      assert.deepEqual([refused.result.failure?.reason, refused.result.exitCode], ['refused', undefined])
+      await rm(join(workspace, name))
+    }
+    const summary = 'nothing of the project ran or was read; tools work'
+    return followed.length === 0 ? summary : `${summary}. Refused: ${followed.join(', ')}`
   },
+}
+
+async function refusal(stage: Stage): Promise<string> {
+  const { result } = await stage.ask({ prompt, isUntrusted: true })
+  assert.deepEqual([result.failure?.reason, result.exitCode, stage.model.requests.length], ['refused', undefined, 0])
+  return `${cannot}refused: ${result.failure?.message}`
 }

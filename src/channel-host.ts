@@ -7,8 +7,10 @@ import type { GatewayConfig } from './config.js'
 import { askedText, type ConversationCommands, isCommand } from './conversation/conversation-commands.js'
 import { type SavedFiles, saveIncomingFiles } from './media/inbox-files.js'
 import { locateOutgoingFile, openOutgoing, type SendingRules } from './media/outgoing-files.js'
+import { oneLine } from './one-line.js'
 import type { Admit, Queue } from './queue/queue.js'
-import { chooseDirectory } from './runtime/agent-choice.js'
+import { describePod } from './kubernetes/types.js'
+import { chooseWorkplace, type Workplace } from './runtime/agent-choice.js'
 import type { HookManager } from './runtime/hook-manager.js'
 import type { Delivery } from './store/outbox.js'
 import type { Store } from './store/store.js'
@@ -30,6 +32,7 @@ interface HostDependencies {
 
 /** The longest that the files of one message may take to come. */
 const FETCH_TIMEOUT_MS = 60_000
+const MOST_NAME_CHARACTERS = 100
 
 /** What the gateway's own parts may ask. */
 export interface GatewayHost extends ChannelHost {
@@ -44,12 +47,18 @@ export function channelHost(channel: string, dependencies: HostDependencies): Ga
     const { files = [], platformId } = message
     const text = askedText(message.text)
     if (files.length === 0) return { text, notes: [] }
+    const { directory, pod } = await workplaceOf(message)
+    if (pod) {
+      const names = files.map(({ name }) => JSON.stringify(oneLine(name, MOST_NAME_CHARACTERS))).join(', ')
+      const rule = `the agent works in ${describePod(pod)}, where files cannot be put yet`
+      return { text, notes: [`Not passed on, since ${rule}: ${names}. Put them there yourself, and name their paths.`] }
+    }
     const late = new AbortController()
     const tooLate = new Error(`it took longer than ${FETCH_TIMEOUT_MS / 1000} s`)
     const timer = setTimeout(() => late.abort(tooLate), FETCH_TIMEOUT_MS)
     try {
       const { lines, ...saved } = await saveIncomingFiles(files, {
-        directory: await directoryOf(message),
+        directory,
         messageId: platformId,
         maxBytes: config.attachmentMaxMb * 1024 * 1024,
         types: config.attachmentTypes,
@@ -61,11 +70,11 @@ export function channelHost(channel: string, dependencies: HostDependencies): Ga
     }
   }
 
-  const directoryOf = async (place: Place): Promise<string> => {
+  const workplaceOf = async (place: Place): Promise<Workplace> => {
     const { id } = await store.conversations.enter({ ...place, channel }, randomUUID(), now())
     const projectId = (await store.conversations.get(id))?.projectId
     const project = projectId === undefined ? undefined : await store.projects.get(projectId)
-    return chooseDirectory(channel, project, config)
+    return chooseWorkplace(channel, project, config)
   }
 
   const sendingRules = (): SendingRules => ({ roots: config.mediaRoots, denied: [config.home] })

@@ -3,7 +3,7 @@
 import { basename } from 'node:path'
 import { BACKEND_NAMES } from './backends/types.js'
 import { type HeartbeatConfig, heartbeatSchema } from './config-heartbeat.js'
-import type { Settings } from './config-schema.js'
+import { DEFAULT_OPENCODE_URL, DEFAULT_OPENCODE_USERNAME, type Settings } from './config-schema.js'
 import { parseTarget } from './config-target.js'
 import { messageOf } from './errors.js'
 import {
@@ -25,7 +25,12 @@ const LARGEST_MEDIA_MB = 16
 
 /** Contract: what is found here keeps the gateway from starting. */
 export function problemsAcross(settings: Settings): Finding[] {
-  return [...whatsappProblems(settings), ...replyProblems(settings), ...heartbeatProblems(settings)]
+  return [
+    ...whatsappProblems(settings),
+    ...replyProblems(settings),
+    ...heartbeatProblems(settings),
+    ...openCodeProblems(settings),
+  ]
 }
 
 /** What works, and may not be meant. */
@@ -36,7 +41,6 @@ export function warningsAcross(settings: Settings, now: number): Finding[] {
   const isLiteral = 'is no template: what stands in {{ and }} is sent as it is'
   const [executable = ''] = command ?? []
   const another = BACKEND_NAMES.find((name) => name === basename(executable) && name !== agent?.kind)
-  const isPlain = publicUrl?.startsWith('http:') && !/^http:\/\/(localhost|127\.|\[::1\])/.test(publicUrl)
   return [
     ...(allowFrom?.includes('*')
       ? [found([...reply, 'allowFrom'], '"*" lets everybody who knows the number use your agents; name the numbers')]
@@ -65,8 +69,48 @@ export function warningsAcross(settings: Settings, now: number): Finding[] {
     ...(mediaMaxMb > LARGEST_MEDIA_MB
       ? [found([...reply, 'mediaMaxMb'], `WhatsApp takes no file of more than ${LARGEST_MEDIA_MB} MB`)]
       : []),
-    ...(isPlain ? [found(['publicUrl'], 'messages travel readable to others over http: use https')] : []),
+    ...(isReadableToOthers(publicUrl)
+      ? [found(['publicUrl'], 'messages travel readable to others over http: use https')]
+      : []),
     ...heartbeatWarnings(settings, now),
+    ...openCodeWarnings(settings),
+  ]
+}
+
+function isReadableToOthers(url: string | undefined): boolean {
+  return url?.startsWith('http:') === true && !/^http:\/\/(localhost|127(\.\d+){3}|\[::1\])([:/]|$)/.test(url)
+}
+
+/** The server that the gateway starts has an address and a password of its own: who gives others means another one. */
+function openCodeProblems({ opencodeEnabled, opencodeManaged, ...settings }: Settings): Finding[] {
+  if (!opencodeEnabled || !opencodeManaged) return []
+  const { opencodeUrl, opencodeUsername, opencodePassword } = settings
+  const given = [
+    ...(opencodeUrl === DEFAULT_OPENCODE_URL ? [] : ['opencodeUrl']),
+    ...(opencodeUsername === DEFAULT_OPENCODE_USERNAME ? [] : ['opencodeUsername']),
+    ...(opencodePassword === undefined ? [] : ['opencodePassword']),
+  ]
+  const message = 'is for a server that runs already. Leave it out, or set opencodeManaged to false'
+  return given.map((name) => found([name], message))
+}
+
+function openCodeWarnings({ opencodeEnabled, opencodeManaged, opencodeUrl, opencodePassword }: Settings): Finding[] {
+  if (!opencodeEnabled) {
+    return opencodeManaged ? [found(['opencodeManaged'], 'does nothing without opencodeEnabled')] : []
+  }
+  if (opencodeManaged) return []
+  return [
+    ...(isReadableToOthers(opencodeUrl)
+      ? [found(['opencodeUrl'], 'prompts and the password travel readable to others over http: use https')]
+      : []),
+    ...(opencodePassword === undefined
+      ? [
+          found(
+            ['opencodeEnabled'],
+            'no password is set: on an OpenCode server that has none either, everybody who reaches it can run commands as its user. Start it with OPENCODE_SERVER_PASSWORD, and set opencodePassword',
+          ),
+        ]
+      : []),
   ]
 }
 

@@ -11,6 +11,7 @@ const LIVE_SETTINGS: ReadonlySet<SettingName> = new Set([
   ...(['agentBackend', 'codeAgentDefault', 'backendCliPath', 'backendModel', 'backendMaxTurns'] as const),
   ...(['allowedTools', 'queryTimeoutMs', 'idleTimeoutMs', 'workingDir', 'hooks', 'projects'] as const),
   ...(['attachmentMaxMb', 'attachmentTypes', 'mediaRoots', 'outputChannelId', 'inbound', 'heartbeat'] as const),
+  ...(['kubernetesContext', 'kubernetesNamespace', 'kubernetesLabel'] as const),
 ])
 
 export interface ConfigChange {

@@ -1,10 +1,19 @@
 import { isIP } from 'node:net'
 import { z } from 'zod'
-import { DEFAULT_IDLE_TIMEOUT_MS } from './backends/cli-backend.js'
+import { DEFAULT_IDLE_TIMEOUT_MS } from './backends/turn-watch.js'
 import { heartbeatSchema } from './config-heartbeat.js'
 import { inboundSchema } from './config-inbound.js'
+import {
+  contextName,
+  isPodDirectory,
+  kubernetesName,
+  labelKey,
+  NO_POD_DIRECTORY,
+  podSchema,
+  UNTRUSTED_POD,
+} from './config-kubernetes.js'
 import { quote } from './config-problems.js'
-import { backend, directories, list, phoneNumber, provider, splitList, text, whole } from './config-values.js'
+import { backend, directories, isObject, list, phoneNumber, provider, splitList, text, whole } from './config-values.js'
 import { LOG_LEVELS } from './log.js'
 
 export const DEFAULT_MAX_TURNS = 25
@@ -93,29 +102,50 @@ const hookSchema = z
   })
   .refine((hook) => (hook.command === undefined) !== (hook.url === undefined), {
     error: 'needs either "command" or "url", and not both',
-    // Also beside other mistakes: all are told at once.
-    when: ({ value }) => typeof value === 'object' && value !== null && !Array.isArray(value),
+    when: isObject,
   })
   .meta({ oneOf: [{ required: ['command'] }, { required: ['url'] }] })
 
-const projectSchema = z.strictObject({
-  name: text().exactOptional().describe('A name for people; left out, the id.'),
-  directory: text().describe("Where the agent works. A relative path begins at this file's directory."),
-  backend: backend().exactOptional().describe('The agent of this project; left out, that of agentBackend.'),
-  model: text().exactOptional().describe("The model, by the agent's own name for it."),
-  allowedTools: list().exactOptional().describe('The tools that the agent may use; left out, those of allowedTools.'),
-  queryTimeoutMs: whole(1).exactOptional().describe('The longest that one turn may take, in milliseconds.'),
-  maxTurns: maxTurnsSchema
-    .exactOptional()
-    .describe('How many times the agent may go back to its model within one turn.'),
-  isUntrusted: z
-    .boolean()
-    .exactOptional()
-    .describe('Whether nothing in its directory may configure the agent, or run by itself.'),
-  discordChannels: snowflakes()
-    .exactOptional()
-    .describe('Ids of the Discord channels whose conversations work in this project.'),
-})
+const projectSchema = z
+  .strictObject({
+    name: text().exactOptional().describe('A name for people; left out, the id.'),
+    directory: text()
+      .exactOptional()
+      .describe(
+        "Where the agent works. A relative path begins at this file's directory. In a pod it is absolute; left out there, /workspace.",
+      ),
+    pod: podSchema.exactOptional().describe('The pod in which the agent runs, through kubectl exec; left out, here.'),
+    backend: backend().exactOptional().describe('The agent of this project; left out, that of agentBackend.'),
+    model: text().exactOptional().describe("The model, by the agent's own name for it."),
+    allowedTools: list().exactOptional().describe('The tools that the agent may use; left out, those of allowedTools.'),
+    queryTimeoutMs: whole(1).exactOptional().describe('The longest that one turn may take, in milliseconds.'),
+    maxTurns: maxTurnsSchema
+      .exactOptional()
+      .describe('How many times the agent may go back to its model within one turn.'),
+    isUntrusted: z
+      .boolean()
+      .exactOptional()
+      .describe('Whether nothing in its directory may configure the agent, or run by itself.'),
+    discordChannels: snowflakes()
+      .exactOptional()
+      .describe('Ids of the Discord channels whose conversations work in this project.'),
+  })
+  .refine(({ directory, pod }) => directory !== undefined || pod !== undefined, {
+    path: ['directory'],
+    error: 'is missing: name the directory that the agent works in, or the pod with "pod"',
+    when: isObject,
+  })
+  .refine(({ directory, pod }) => pod === undefined || directory === undefined || isPodDirectory(directory), {
+    path: ['directory'],
+    error: NO_POD_DIRECTORY,
+    when: isObject,
+  })
+  .refine(({ pod, isUntrusted }) => pod === undefined || !isUntrusted, {
+    path: ['isUntrusted'],
+    error: UNTRUSTED_POD,
+    when: isObject,
+  })
+  .meta({ anyOf: [{ required: ['directory'] }, { required: ['pod'] }] })
 
 export const projectIdSchema = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/, {
   error: 'a project id has 1 to 64 letters, digits, "-" and "_", and begins with a letter or a digit',
@@ -138,6 +168,9 @@ const projectsSchema = z.record(projectIdSchema, projectSchema).superRefine((pro
 export const discordTokenSchema = text().refine((token) => problemOfToken(token) === undefined, {
   error: ({ input }) => problemOfToken(String(input)),
 })
+
+export const DEFAULT_OPENCODE_URL = 'http://127.0.0.1:4096'
+export const DEFAULT_OPENCODE_USERNAME = 'opencode'
 
 /** What the configuration file may hold; the environment has the same values under the names of `VARIABLES`. */
 export const settingsSchema = z.strictObject({
@@ -240,6 +273,31 @@ export const settingsSchema = z.strictObject({
     })
     .prefault([])
     .describe('Further directories whose files an agent may send, beside the one it works in.'),
+  opencodeEnabled: z
+    .boolean()
+    .default(false)
+    .describe('Whether OpenCode is reached as a server (opencode serve) in place of one process per turn.'),
+  opencodeManaged: z
+    .boolean()
+    .default(false)
+    .describe('Whether the gateway starts that server itself; then neither URL nor password is needed.'),
+  opencodeUrl: text()
+    .refine(isPublicUrl, { error: 'must be a URL such as http://127.0.0.1:4096, without user, query and fragment' })
+    .transform((url) => url.replace(/\/+$/, ''))
+    .prefault(DEFAULT_OPENCODE_URL)
+    .describe('Where a server that runs already is reached.'),
+  opencodeUsername: text().default(DEFAULT_OPENCODE_USERNAME).describe('The user name for it.'),
+  opencodePassword: text().exactOptional().describe('The password for it, its OPENCODE_SERVER_PASSWORD.'),
+  kubectlPath: text().default('kubectl').describe('kubectl, 1.30 or newer: a name looked up in PATH, or a path.'),
+  kubernetesContext: contextName()
+    .exactOptional()
+    .describe('The context of the kubeconfig for pods that name none. Left out, the current one.'),
+  kubernetesNamespace: kubernetesName('namespace')
+    .exactOptional()
+    .describe('The namespace of pods that name none. Left out, that of the context.'),
+  kubernetesLabel: labelKey()
+    .default('rdev.orchard9.ai/agent-provider')
+    .describe('The label by which "aetheel projects discover" finds pods; its value is the agent.'),
   codeAgentDefault: provider().exactOptional().describe('The agent of new projects. Left out, that of agentBackend.'),
   projectRoots: directories()
     .exactOptional()
@@ -334,6 +392,15 @@ export const VARIABLES: Record<
   attachmentMaxMb: { name: 'ATTACHMENT_MAX_MB', read: asNumber },
   attachmentTypes: { name: 'ATTACHMENT_TYPES', read: splitList },
   mediaRoots: { name: 'MEDIA_ROOTS', read: splitList },
+  opencodeEnabled: { name: 'OPENCODE_ENABLED', read: asBoolean },
+  opencodeManaged: { name: 'OPENCODE_MANAGED', read: asBoolean },
+  opencodeUrl: { name: 'OPENCODE_URL', read: asText },
+  opencodeUsername: { name: 'OPENCODE_USERNAME', read: asText },
+  opencodePassword: { name: 'OPENCODE_PASSWORD', read: asText },
+  kubectlPath: { name: 'KUBECTL_PATH', read: asText },
+  kubernetesContext: { name: 'KUBERNETES_CONTEXT', read: asText },
+  kubernetesNamespace: { name: 'KUBERNETES_NAMESPACE', read: asText },
+  kubernetesLabel: { name: 'KUBERNETES_LABEL', read: asText },
   codeAgentDefault: { name: 'CODE_AGENT_DEFAULT', read: asText },
   projectRoots: { name: 'PROJECT_ROOTS', read: splitList },
   templateDir: { name: 'TEMPLATE_DIR', read: asText },

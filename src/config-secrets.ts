@@ -8,9 +8,13 @@ export function secretsOfConfig({
   discordBotToken,
   twilioAuthToken,
   twilioApiSecret,
+  opencodePassword,
   hooks,
-}: Pick<GatewayConfig, 'databaseUrl' | 'discordBotToken' | 'twilioAuthToken' | 'twilioApiSecret' | 'hooks'>): string[] {
-  const own = [databaseUrl, discordBotToken, twilioAuthToken, twilioApiSecret]
+}: Pick<
+  GatewayConfig,
+  'databaseUrl' | 'discordBotToken' | 'twilioAuthToken' | 'twilioApiSecret' | 'opencodePassword' | 'hooks'
+>): string[] {
+  const own = [databaseUrl, discordBotToken, twilioAuthToken, twilioApiSecret, opencodePassword]
   return [...own, ...hooks.map(({ url }) => url)].filter((secret) => secret !== undefined)
 }
 

@@ -4,6 +4,11 @@ import { z } from 'zod'
 import { BACKEND_NAMES } from './backends/types.js'
 import { quote } from './config-problems.js'
 
+/** When a rule for a whole object is looked at: also beside mistakes inside of it, so that all are told at once. */
+export function isObject({ value }: { value: unknown }): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
 export const text = () => z.string().min(1)
 export const backend = () =>
   z.enum(BACKEND_NAMES, {

@@ -1,5 +1,5 @@
 import { homedir } from 'node:os'
-import { dirname, join, resolve, sep } from 'node:path'
+import { dirname, join, posix, resolve, sep } from 'node:path'
 import type { BackendAdapterConfig, BackendName } from './backends/types.js'
 import { fileExists, readConfigFile } from './config-file.js'
 import { heartbeatOf, problemsAcross, warningsAcross } from './config-checks.js'
@@ -16,6 +16,7 @@ import {
 } from './config-schema.js'
 import { operatorEnvironment } from './environment.js'
 import { GatewayError } from './errors.js'
+import { POD_DIRECTORY, type PodAddress } from './kubernetes/types.js'
 import type { LogLevel } from './log.js'
 
 export interface GatewayConfig {
@@ -73,6 +74,19 @@ export interface GatewayConfig {
   attachmentTypes: string[]
   /** Absolute. From these an agent may send files, beside the directory it works in. */
   mediaRoots: string[]
+  /** OpenCode is a server: one that the gateway starts itself, or the one at `opencodeUrl`. */
+  opencodeEnabled: boolean
+  opencodeManaged: boolean
+  /** Without a slash at the end. */
+  opencodeUrl: string
+  opencodeUsername: string
+  opencodePassword?: string
+  kubectlPath: string
+  /** For pods that name none. */
+  kubernetesContext?: string
+  kubernetesNamespace?: string
+  /** The key of the label whose value is the agent. */
+  kubernetesLabel: string
   /** Absolute; at least one. Projects that the HTTP API or the command line makes are inside of them, new ones in the first. */
   projectRoots: string[]
   /** The operator's own templates. */
@@ -108,6 +122,8 @@ export interface ProjectConfig {
   id: string
   name?: string
   directory: string
+  /** With context and namespace filled in, as far as they are configured. */
+  pod?: PodAddress
   backend?: BackendName
   model?: string
   allowedTools?: string[]
@@ -204,6 +220,7 @@ function resolvePaths(
 ): Pick<
   GatewayConfig,
   | 'backendCliPath'
+  | 'kubectlPath'
   | 'workingDir'
   | 'promptDir'
   | 'hooks'
@@ -233,13 +250,15 @@ function resolvePaths(
   })
   return {
     backendCliPath: executableOf('backendCliPath', settings.backendCliPath ?? settings.agentBackend),
+    kubectlPath: executableOf('kubectlPath', settings.kubectlPath),
     workingDir: pathOf('workingDir', settings.workingDir ?? '.'),
     promptDir: pathOf('promptDir', settings.promptDir ?? join(dataDirectory(env), 'prompt')),
     hooks: settings.hooks.map((hook) => (hook.command ? { ...hook, command: commandOf('hooks', hook.command) } : hook)),
-    projects: Object.entries(settings.projects).map(([id, project]) => ({
+    projects: Object.entries(settings.projects).map(([id, { directory = POD_DIRECTORY, pod, ...project }]) => ({
       id,
       ...project,
-      directory: pathOf('projects', project.directory),
+      directory: pod ? posix.resolve(directory) : pathOf('projects', directory),
+      ...(pod && { pod: podOf(pod, settings) }),
     })),
     mediaRoots: settings.mediaRoots.map((root) => pathOf('mediaRoots', root)),
     // Beside the data, not in it: who works in a project and looks around upwards must not come upon keys.
@@ -251,6 +270,18 @@ function resolvePaths(
       heartbeat: { ...heartbeat, ...(heartbeat.probe && { probe: commandOf('heartbeat', heartbeat.probe) }) },
     }),
     ...(settings.inbound && { inbound: { reply: resolveReply(settings.inbound.reply) } }),
+  }
+}
+
+/** With what is configured for pods that do not say it themselves. */
+export function podOf(
+  pod: PodAddress,
+  { kubernetesContext, kubernetesNamespace }: Pick<GatewayConfig, 'kubernetesContext' | 'kubernetesNamespace'>,
+): PodAddress {
+  return {
+    ...(kubernetesContext !== undefined && { context: kubernetesContext }),
+    ...(kubernetesNamespace !== undefined && { namespace: kubernetesNamespace }),
+    ...pod,
   }
 }
 

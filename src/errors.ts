@@ -2,6 +2,7 @@
 export const ERROR_CODES = {
   backend_missing: { status: 503 },
   backend_unknown: { status: 404 },
+  cluster_unavailable: { status: 503 },
   config_invalid: { status: 500 },
   conflict: { status: 409 },
   forbidden: { status: 403 },

@@ -6,27 +6,30 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { Archive } from './archive/archive.js'
-import { BackendRegistry, createBackend } from './backends/registry.js'
-import { BACKEND_NAMES, type BackendName } from './backends/types.js'
+import { BackendRegistry } from './backends/registry.js'
+import type { BackendName } from './backends/types.js'
 import { channelHost, type GatewayHost } from './channel-host.js'
 import type { Acceptance, Channel } from './channels/types.js'
-import { backendConfig, type GatewayConfig } from './config.js'
+import type { GatewayConfig } from './config.js'
 import { applyConfig, type ConfigChange } from './config-reload.js'
 import type { ReplyConfig } from './config-inbound.js'
 import { secretsOfConfig } from './config-secrets.js'
+import { agentProblem, ConfiguredAgents } from './configured-agents.js'
+import { configuredPods } from './configured-pods.js'
 import { CredentialStore } from './credentials/credential-store.js'
 import { KeyRing } from './credentials/key-ring.js'
 import { createScrubber, type Scrubber } from './credentials/scrubber.js'
 import { ConversationCommands } from './conversation/conversation-commands.js'
 import { GatewayError, messageOf } from './errors.js'
+import { endRunsInPods, HOUSEKEEPING_MS, keepHouse, leaveHouse } from './housekeeping.js'
 import { isDirectory } from './is-directory.js'
+import type { Pods } from './kubernetes/types.js'
 import type { Log } from './log.js'
 import { createMetrics, type Metrics, storeOperation } from './metrics.js'
 import { makePrivateDirectory } from './private-directory.js'
 import { startGuardian } from './processes/guardian.js'
 import type { ProcessOwner } from './processes/process-owner.js'
-import { endOrphans, isProcessAlive, thisProcess } from './processes/reaper.js'
-import { removeRunDirectories } from './processes/run-directory.js'
+import { thisProcess } from './processes/reaper.js'
 import { MarkdownConfigLoader } from './prompt/markdown-config-loader.js'
 import { SystemPromptAssembler } from './prompt/system-prompt-assembler.js'
 import { Queue } from './queue/queue.js'
@@ -38,11 +41,10 @@ import { HookManager } from './runtime/hook-manager.js'
 import { SessionManager } from './runtime/session-manager.js'
 import { Scheduler } from './schedule/scheduler.js'
 import type { Message } from './store/inbox.js'
-import type { GatewayRecord } from './store/ledger.js'
 import type { Delivery } from './store/outbox.js'
 import { openStore, type Store } from './store/store.js'
 import { StreamHub } from './streams/stream-hub.js'
-import { planInRoots } from './project-plans.js'
+import { planAfterPods, planInRoots } from './project-plans.js'
 import { planCommand, planTurn } from './turn-plans.js'
 
 export interface GatewayDependencies {
@@ -52,6 +54,8 @@ export interface GatewayDependencies {
   /** Knows every secret that must not be told. */
   scrubber?: Scrubber
   metrics?: Metrics
+  /** Left out, those that kubectl reaches. */
+  pods?: Pods
   /** Serves this conversation alone, and leaves the others to a gateway that stays. */
   address?: string
   /** Hears of each step of each message. */
@@ -89,12 +93,6 @@ export interface Gateway extends GatewayParts {
   stop(): Promise<void>
 }
 
-const HOUSEKEEPING_MS = 60_000
-/** A gateway on another machine that said nothing for so long does not come back under its id. */
-const FORGET_GATEWAY_MS = 24 * 3_600_000
-/** No platform delivers anything again after so long. */
-const FORGET_CLAIMS_MS = 7 * 24 * 3_600_000
-
 /** Where SQLite keeps its file. */
 export function databaseFile(config: Pick<GatewayConfig, 'home'>): string {
   return join(config.home, 'aetheel.db')
@@ -126,6 +124,7 @@ async function compose(
     channels,
     scrubber = createScrubber(),
     metrics = createMetrics({ now: Date.now }),
+    pods: givenPods,
     address,
     onStep = () => {},
     beforeWork,
@@ -158,9 +157,10 @@ async function compose(
         log.warn('ledger.not-written', { runId, error: messageOf(error) })
       }),
   }
+  const pods = givenPods ?? configuredPods(config, environment, { owner, scrubber })
   const record = { ...self, id, startedAt: now(), seenAt: now() }
   await store.ledger.announceGateway(record)
-  onClose(() => store.ledger.removeGateway(id))
+  onClose(() => leaveHouse(id, store))
   await keepProjects(config, store, now())
   const keyRing = new KeyRing({ home: config.home, masterKey: environment['AETHEEL_MASTER_KEY'], scrubber })
   const credentials = new CredentialStore({ store, keyRing, scrubber, now })
@@ -193,19 +193,19 @@ async function compose(
   const markdown = new MarkdownConfigLoader(config.promptDir, log)
   const assembler = new SystemPromptAssembler()
   const agents = new BackendRegistry(now)
+  const configured = new ConfiguredAgents(config, { environment, passVariables, log, owner, pods, scrubber })
+  onClose(() => configured.stop())
   const runtimes = new Map<BackendName, AgentRuntime>()
   const openAgents = (): void => {
-    const dependencies = { environment, passVariables, log, owner, scrubber }
-    for (const name of BACKEND_NAMES) {
-      const backend = createBackend(name, backendConfig(config, name), dependencies)
+    for (const backend of configured.all()) {
       agents.register(backend)
-      runtimes.set(name, new AgentRuntime(config, backend, sessions, markdown, assembler, hooks, scrubber))
+      runtimes.set(backend.name(), new AgentRuntime(config, backend, sessions, markdown, assembler, hooks, scrubber))
     }
   }
   openAgents()
   // Channels have theirs from the configuration.
   agents.setDefault(config.codeAgentDefault)
-  const commandRuntime = new CommandRuntime({ environment, passVariables, now, owner, scrubber })
+  const commandRuntime = new CommandRuntime({ environment, passVariables, now, owner, pods, scrubber })
 
   for (const channel of channels) onClose(() => channel.close())
   const only = address === undefined ? {} : { address }
@@ -238,13 +238,17 @@ async function compose(
     plan: (work) =>
       metrics.measured(
         work,
-        planInRoots(
-          work.message.options?.command
-            ? planCommand(work, work.message.options.command, config, commandRuntime, credentials)
-            : planTurn(work, config, agents, runtimes, channels, credentials),
-          work.project,
-          config,
-          now,
+        planAfterPods(
+          planInRoots(
+            work.message.options?.command
+              ? planCommand(work, work.message.options.command, config, commandRuntime, credentials)
+              : planTurn(work, config, agents, runtimes, channels, credentials),
+            work.project,
+            config,
+            now,
+          ),
+          work,
+          { ledger: store.ledger, pods, now },
         ),
       ),
     onSettled: ({ conversation, message }) => {
@@ -276,6 +280,7 @@ async function compose(
   const modelsOf = (name: BackendName): string[] => agents.get(name)?.capabilities().supportedModels ?? []
   const commands = new ConversationCommands({
     config,
+    agents,
     store,
     queue,
     worker,
@@ -320,13 +325,27 @@ async function compose(
     cancel: (messageId) => cancelMessage(messageId, store, queue, worker),
   }
   await beforeWork?.(parts)
-  await keepHouse(record, store, log, now)
+  const house = { store, pods, log, now }
+  await keepHouse(record, house)
+  let isOpen = true
+  let keeping: Promise<void> | undefined
+  // A cluster that does not answer may take longer than the time between.
+  const keepPods = (): Promise<void> =>
+    (keeping ??= endRunsInPods(record, house).finally(() => {
+      keeping = undefined
+    }))
+  const tell = (error: unknown): void => {
+    if (isOpen) log.warn('housekeeping.failed', { error: messageOf(error) })
+  }
+  // Not waited for: the start of a gateway does not hang on a cluster.
+  void keepPods().catch(tell)
   const housekeeping = setInterval(() => {
-    keepHouse(record, store, log, now).then(wake, (error: unknown) => {
-      log.warn('housekeeping.failed', { error: messageOf(error) })
-    })
+    keepHouse(record, house).then(wake).then(keepPods).catch(tell)
   }, HOUSEKEEPING_MS)
-  onClose(async () => clearInterval(housekeeping))
+  onClose(async () => {
+    isOpen = false
+    clearInterval(housekeeping)
+  })
   onClose(await store.listen((cancelledId) => (cancelledId === undefined ? wake() : worker.endMessage(cancelledId))))
   for (const channel of channels) {
     onClose(() => channel.stop())
@@ -372,32 +391,6 @@ async function keepProjects({ projects }: GatewayConfig, store: Store, now: numb
   }
 }
 
-/** Ends what dead gateways of this machine have left, and lets go of their messages and replies. */
-async function keepHouse(self: GatewayRecord, store: Store, log: Log, now: () => number): Promise<void> {
-  const { id } = self
-  await store.ledger.announceGateway({ ...self, seenAt: now() })
-  await store.channelValues.forgetClaims(now() - FORGET_CLAIMS_MS)
-  for (const gateway of await store.ledger.gateways()) {
-    if (gateway.id === id) continue
-    const state = isProcessAlive(gateway)
-    // Of another boot of this machine, or of another machine of the same name: that one would have been heard of.
-    if (gateway.bootId !== self.bootId && now() - gateway.seenAt < 2 * HOUSEKEEPING_MS) continue
-    const isForgotten = state === 'elsewhere' && now() - gateway.seenAt > FORGET_GATEWAY_MS
-    if (state === 'dead') {
-      const entries = await store.ledger.processesOf(gateway.id)
-      const settled = await endOrphans(entries, log)
-      await store.ledger.remove(settled.map(({ runId }) => runId))
-      // Its agents first: the same message must not be worked on twice at once.
-      if (settled.length < entries.length) continue
-      removeRunDirectories(gateway.id, (path, error) => log.warn('run.files-left', { path, error: messageOf(error) }))
-      const messages = await store.inbox.expireLeases(gateway.id, now())
-      await store.outbox.expireLeases(gateway.id, now())
-      log.info('gateway.taken-over', { gatewayId: gateway.id, messages })
-    }
-    if (state === 'dead' || isForgotten) await store.ledger.removeGateway(gateway.id)
-  }
-}
-
 /**
  * Looks whether the chosen agents are there and have a directory to work in, before anything else.
  *
@@ -417,13 +410,21 @@ export async function requireBackend(config: GatewayConfig, environment: NodeJS.
     )
   }
   for (const { name, executable } of neededAgents(config)) {
-    const command = { ...(executable !== undefined && { executable }) }
-    const backend = createBackend(name, backendConfig(config, name), { environment, log })
-    if (await backend.validate(command)) continue
-    const [problem = ''] = (await backend.probe(command)).problems
+    const problem = await agentProblem(name, executable, config, { environment, log })
+    if (problem === undefined) continue
+    // It may come later, and what comes until then says so.
+    if (isElsewhere(name, executable, config)) {
+      log.warn('opencode-server.unavailable', { url: config.opencodeUrl, problem })
+      continue
+    }
     log.error('backend.missing', { backend: name, path: executable ?? config.backendCliPath })
     throw new GatewayError('backend_missing', `The agent ${name} cannot be used. ${problem}`)
   }
+}
+
+/** Whether it is a server that somebody else starts. */
+function isElsewhere(name: BackendName, executable: string | undefined, config: GatewayConfig): boolean {
+  return name === 'opencode' && executable === undefined && config.opencodeEnabled && !config.opencodeManaged
 }
 
 /** How messages from WhatsApp are answered, where it is served. */

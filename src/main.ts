@@ -2,8 +2,8 @@
 import { randomUUID } from 'node:crypto'
 import { text } from 'node:stream/consumers'
 import { Command, InvalidArgumentError, Option } from 'commander'
-import { createBackend, resolveBackendName } from './backends/registry.js'
-import { type AgentBackend, BACKEND_NAMES, type BackendName } from './backends/types.js'
+import { resolveBackendName } from './backends/registry.js'
+import { BACKEND_NAMES, type BackendName } from './backends/types.js'
 import { agentsTable, doctorReport, probeAll } from './commands/agents.js'
 import { rebuildArchive } from './commands/archive.js'
 import { ask } from './commands/ask.js'
@@ -17,11 +17,14 @@ import {
   credentialsSet,
   withCredentials,
 } from './commands/credentials.js'
+import { type DiscoverFlags, projectsDiscover } from './commands/discover.js'
 import { demo } from './commands/demo.js'
 import { discordReport } from './commands/discord-doctor.js'
 import { sendEvent } from './commands/event.js'
 import { heartbeatReport, heartbeatRun } from './commands/heartbeat.js'
+import { managedServerReport } from './commands/opencode-doctor.js'
 import { withControl } from './commands/operate.js'
+import { podsReport } from './commands/pods-doctor.js'
 import {
   type ProjectFlags,
   projectsCreate,
@@ -43,8 +46,10 @@ import { CredentialStore } from './credentials/credential-store.js'
 import { KeyRing } from './credentials/key-ring.js'
 import { createScrubber } from './credentials/scrubber.js'
 import { EVENT_KINDS } from './channels/types.js'
-import { backendConfig, findConfigFile, type GatewayConfig, loadConfig } from './config.js'
+import { findConfigFile, type GatewayConfig, loadConfig } from './config.js'
 import { secretsOfConfig } from './config-secrets.js'
+import { ConfiguredAgents } from './configured-agents.js'
+import { configuredPods } from './configured-pods.js'
 import type { Control } from './control/protocol.js'
 import { operatorEnvironment } from './environment.js'
 import { GatewayError } from './errors.js'
@@ -52,6 +57,7 @@ import { isLoopback } from './http/guards.js'
 import { databaseFile, makeHome } from './gateway.js'
 import { createLog, type Log, type LogLevel, secretsOf } from './log.js'
 import { packageVersion } from './package-version.js'
+import { guardedOwner } from './processes/guarded-owner.js'
 import { openStore, openStoreReadOnly, type Store } from './store/store.js'
 import { type Scope, SCOPES } from './store/tokens.js'
 
@@ -115,7 +121,7 @@ program
   .action(async () => {
     // Loaded here: no other command asks questions.
     const { init } = await import('./commands/init.js')
-    const probe = (config: GatewayConfig) => probeAll(BACKEND_NAMES.map((name) => openBackend(config, name)))
+    const probe = (config: GatewayConfig) => withAgents(config, (agents) => probeAll(agents.all()))
     endWith(await init({ ...configPlace(), probe, input: process.stdin, output: process.stdout }))
   })
 
@@ -184,14 +190,17 @@ program
       ...(flags.system !== undefined && { systemPrompt: flags.system }),
       ...(flags.timeout !== undefined && { timeoutMs: flags.timeout * 1000 }),
     }
-    const { isError } = await ask({
-      backend: openBackend(config, flags.backend ?? config.agentBackend),
-      request,
-      isJson: flags.json === true,
-      stdout: terminalSafe(process.stdout),
-      stderr: terminalSafe(process.stderr),
-      signal: abortOn(SIGNALS),
-    })
+    const { isError } = await withAgents(config, (agents) =>
+      ask({
+        backend: agents.open(flags.backend ?? config.agentBackend),
+        request,
+        isJson: flags.json === true,
+        stdout: terminalSafe(process.stdout),
+        stderr: terminalSafe(process.stderr),
+        signal: abortOn(SIGNALS),
+        scrubber,
+      }),
+    )
     endWith(isError ? 1 : 0)
   })
 
@@ -310,10 +319,15 @@ projects
   .action((id: string, flags: { json?: true }) => look((store) => projectsShow(store, id, flags.json === true)))
 projects
   .command('create')
-  .description('Make one, of a directory, a git repository or a template.')
+  .description('Make one, of a directory, a git repository, a template or a pod.')
   .option('--id <id>', 'left out, made of the name')
   .option('--name <name>', 'for people')
-  .option('--directory <directory>', 'one that is there, inside PROJECT_ROOTS')
+  .option('--directory <directory>', 'one that is there, inside PROJECT_ROOTS; with a pod, in there')
+  .option('--pod <name>', 'a pod, in which the agent runs by kubectl exec')
+  .option('--pod-selector <labels>', 'labels of the pod, as app=web')
+  .option('--namespace <name>', 'of the pod')
+  .option('--context <name>', 'of the kubeconfig, for the pod')
+  .option('--container <name>', 'of the pod')
   .option('--git <url>', 'a repository to clone')
   .option('--ref <ref>', 'its branch or tag')
   .option('--template <name>', 'a template to begin with')
@@ -327,6 +341,22 @@ projects
       projectsCreate(changer, flags, process.cwd(), abortOn(SIGNALS)),
     )
     console.log(await change)
+  })
+projects
+  .command('discover')
+  .description('Make projects of the pods that have the label KUBERNETES_LABEL, whose value is the agent.')
+  .option('--namespace <name>', 'where to look; left out, KUBERNETES_NAMESPACE')
+  .option('--all-namespaces', 'look everywhere')
+  .option('--context <name>', 'of the kubeconfig; left out, KUBERNETES_CONTEXT')
+  .option('--label <key>', 'the label; left out, KUBERNETES_LABEL')
+  .option('--remove-missing', 'remove projects whose pods are gone')
+  .option('--json', 'print JSON')
+  .action(async (flags: DiscoverFlags) => {
+    const config = readConfig()
+    const work = withProjects(config, environment, openLog(config), (changer) =>
+      projectsDiscover(flags, { ...changer, config, width: terminalWidth(), stderr: terminalSafe(process.stderr) }),
+    )
+    console.log(await work)
   })
 projects
   .command('remove')
@@ -457,22 +487,34 @@ program
   .description('List the agents: which are installed, and what they can do.')
   .action(async () => {
     const config = readConfig()
-    console.log(agentsTable(await probeAll(BACKEND_NAMES.map((name) => openBackend(config, name)))))
+    console.log(agentsTable(await withAgents(config, (agents) => probeAll(agents.all()))))
   })
 
 program
   .command('doctor')
-  .description('Check every agent, Discord and WhatsApp, and say what to fix and how.')
+  .description('Check every agent, pods, Discord and WhatsApp, and say what to fix and how.')
   .action(async () => {
     const config = readConfig()
-    const agents = await probeAll(BACKEND_NAMES.map((name) => openBackend(config, name)))
+    const { agents, server } = await withAgents(config, async (configured) => ({
+      agents: await probeAll(configured.all()),
+      server: configured.managedServers && (await managedServerReport(configured.managedServers)),
+    }))
     const { text: report, isHealthy } = doctorReport(agents, config.agentBackend)
     console.log(`! ${PERMISSIONS_NOTE}`)
     if (config.httpEnabled && !isLoopback(config.httpHost)) console.log(`! ${PLAIN_HTTP_NOTE}`)
     console.log(report)
-    const channels = [await discordReport(config), await whatsAppReport(config, { environment, log: openLog(config) })]
-    for (const { text } of channels) console.log(text)
-    endWith(isHealthy && channels.every((channel) => channel.isHealthy) ? 0 : 1)
+    const parts = [
+      ...(server ? [server] : []),
+      await podsReport(
+        config,
+        () => lookUp(config, ({ projects }) => projects.list()),
+        configuredPods(config, environment),
+      ),
+      await discordReport(config),
+      await whatsAppReport(config, { environment, log: openLog(config) }),
+    ]
+    for (const { text } of parts) console.log(text)
+    endWith(isHealthy && parts.every((part) => part.isHealthy) ? 0 : 1)
   })
 
 const configuration = program.command('config').description('The configuration: what is wrong with it, and what holds.')
@@ -517,18 +559,32 @@ function openLog(config: GatewayConfig, level: LogLevel = 'error'): Log {
   return createLog({ level: config.logLevel ?? level, scrubber })
 }
 
-function openBackend(config: GatewayConfig, name: BackendName): AgentBackend {
-  const dependencies = { environment, passVariables: config.agentEnvPass, log: openLog(config) }
-  return createBackend(name, backendConfig(config, name), dependencies)
+/** Contract: nothing that was started for the agents is left afterwards. */
+async function withAgents<T>(config: GatewayConfig, use: (agents: ConfiguredAgents) => Promise<T>): Promise<T> {
+  const log = openLog(config)
+  // A server does not end by itself, as an agent does that has answered.
+  const guarded = config.opencodeEnabled && config.opencodeManaged ? guardedOwner(log) : undefined
+  const dependencies = { environment, passVariables: config.agentEnvPass, log, scrubber }
+  const agents = new ConfiguredAgents(config, { ...dependencies, ...(guarded && { owner: guarded.owner }) })
+  try {
+    return await use(agents)
+  } finally {
+    await agents.stop()
+    await guarded?.stop()
+  }
 }
 
 /** Prints what a command finds in the store. */
 async function look(describe: (store: Store, config: GatewayConfig, log: Log) => Promise<string>): Promise<void> {
   const config = readConfig()
+  console.log(await lookUp(config, (store, log) => describe(store, config, log)))
+}
+
+async function lookUp<T>(config: GatewayConfig, find: (store: Store, log: Log) => Promise<T>): Promise<T> {
   const log = openLog(config)
   const store = await openStoreReadOnly({ file: databaseFile(config), databaseUrl: config.databaseUrl }, log)
   try {
-    console.log(await describe(store, config, log))
+    return await find(store, log)
   } finally {
     await store.close()
   }

@@ -1,9 +1,15 @@
+import type { AgentEventBody, AgentFailure, AgentResult } from './backends/types.js'
 import type { GatewayConfig } from './config.js'
-import { checkStillInRoots } from './projects/project-roots.js'
 import { GatewayError } from './errors.js'
+import { endInPods } from './housekeeping.js'
+import { describePod, type Pods } from './kubernetes/types.js'
+import { checkStillInRoots } from './projects/project-roots.js'
+import type { Work } from './queue/queue.js'
 import type { TurnPlan } from './queue/worker.js'
-import type { AgentEventBody, AgentResult } from './backends/types.js'
+import type { TurnListener, TurnOutcome } from './runtime/agent-runtime.js'
+import type { Ledger } from './store/ledger.js'
 import type { ProjectRecord } from './store/projects.js'
+import { unlessAborted } from './within-time.js'
 
 /**
  * The same plan, for a directory that is looked at once more when it is used: since the project was made, it may have been
@@ -15,7 +21,7 @@ export function planInRoots(
   config: Pick<GatewayConfig, 'projectRoots' | 'home'>,
   now: () => number,
 ): TurnPlan {
-  if (project?.source !== 'api') return plan
+  if (project?.source !== 'api' || project.pod) return plan
   return {
     ...plan,
     run: async (runId, signal, listener) => {
@@ -23,20 +29,55 @@ export function planInRoots(
         await checkStillInRoots(project.directory, config)
       } catch (error) {
         if (!(error instanceof GatewayError)) throw error
-        const { message } = error
-        const result: AgentResult = {
-          isError: true,
-          durationMs: 0,
-          failure: { reason: 'refused', message, report: message },
-        }
-        const events: AgentEventBody[] = [
-          { type: 'error', content: message, reason: 'refused' },
-          { type: 'complete', result },
-        ]
-        for (const event of events) listener.onEvent({ ...event, timestamp: now() })
-        return { result, notes: [] }
+        return notBegun({ reason: 'refused', message: error.message }, listener, now)
       }
       return plan.run(runId, signal, listener)
     },
   }
+}
+
+/**
+ * The same plan, which begins when nothing of earlier attempts is left in a pod: who answered for them may be dead while
+ * they go on there. In a pod, nothing of an earlier message may be left either, as it may be in the same session. Where
+ * nobody can tell, the attempt fails, to be made again later.
+ */
+export function planAfterPods(
+  plan: TurnPlan,
+  { message, conversation, project }: Pick<Work, 'message' | 'conversation' | 'project'>,
+  { ledger, pods, now }: { ledger: Pick<Ledger, 'inPods' | 'remove'>; pods: Pick<Pods, 'endRun'>; now: () => number },
+): TurnPlan {
+  return {
+    ...plan,
+    run: async (runId, signal, listener) => {
+      const endEarlier = async () => {
+        const of = project?.pod ? { conversationId: conversation.id } : { messageId: message.id }
+        const { ended, left } = await endInPods(await ledger.inPods(of), { pods })
+        await ledger.remove(ended)
+        return left
+      }
+      const left = await unlessAborted(endEarlier(), signal)
+      if (!left) return notBegun({ reason: 'cancelled', message: 'Cancelled' }, listener, now)
+      const [unknown] = left
+      if (!unknown) return plan.run(runId, signal, listener)
+      const problem = `An earlier run of this conversation was made in ${describePod(unknown.address)}, and whether it has ended cannot be seen, so no other is begun.`
+      const advice = 'Check that the cluster answers ("aetheel doctor" tells more), then try it again.'
+      const failure = { reason: 'spawn', message: `${problem} ${advice}`, podProblem: 'unreachable' } as const
+      return notBegun(failure, listener, now)
+    },
+  }
+}
+
+function notBegun(
+  problem: Omit<AgentFailure, 'report'>,
+  { onEvent }: Pick<TurnListener, 'onEvent'>,
+  now: () => number,
+): TurnOutcome {
+  const { reason, message } = problem
+  const result: AgentResult = { isError: true, durationMs: 0, failure: { ...problem, report: message } }
+  const events: AgentEventBody[] = [
+    { type: 'error', content: message, reason },
+    { type: 'complete', result },
+  ]
+  for (const event of events) onEvent({ ...event, timestamp: now() })
+  return { result, notes: [] }
 }

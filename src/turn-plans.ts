@@ -1,7 +1,7 @@
 // What is run for a message: a turn of an agent, a command, or nothing but a text.
 
 import { randomUUID } from 'node:crypto'
-import { type BackendRegistry, resolveBackendName } from './backends/registry.js'
+import type { BackendRegistry } from './backends/registry.js'
 import type { AgentEvent, AgentResult, BackendName, SecretFile } from './backends/types.js'
 import type { Channel, Reply } from './channels/types.js'
 import type { ReplyConfig } from './config-inbound.js'
@@ -14,7 +14,7 @@ import { expandText } from './relay/command-template.js'
 import { composeReply } from './relay/compose-reply.js'
 import { finishReply } from './relay/finish-reply.js'
 import { readMessage } from './relay/reply-prompt.js'
-import { chooseAgent, chooseDirectory, replyConfigOf } from './runtime/agent-choice.js'
+import { chooseAgent, chooseWorkplace, homeOf, replyConfigOf } from './runtime/agent-choice.js'
 import type { AgentRuntime, GatewayEvent, TurnListener } from './runtime/agent-runtime.js'
 import { commandRunner, type CommandRuntime } from './runtime/command-runtime.js'
 import { limitTime, limitTurn } from './runtime/turn-limits.js'
@@ -24,7 +24,7 @@ import type { Project } from './store/projects.js'
 export function planTurn(
   work: Work,
   config: GatewayConfig,
-  agents: Pick<BackendRegistry, 'get'>,
+  agents: Pick<BackendRegistry, 'resolve'>,
   runtimes: ReadonlyMap<BackendName, AgentRuntime>,
   channels: Channel[],
   credentials: CredentialStore,
@@ -39,21 +39,29 @@ export function planTurn(
   const reply = replyConfigOf(conversation.channel, config)
   if (reply?.mode === 'text' && message.kind === 'message') return planText(work, reply, config)
   const { backend: name, model: chosen } = chooseAgent(conversation, project, config)
-  const model = options.model ?? chosen
-  const backend = resolveBackendName(name)
+  const { agent, missing } = agents.resolve(name)
+  const backend = agent.name()
+  // A model of one agent is unknown to another.
+  const model = options.model ?? (missing === undefined ? chosen : undefined)
   const runtime = runtimes.get(backend)
-  const agent = agents.get(backend)
-  if (!runtime || !agent) throw new GatewayError('backend_unknown', `The agent ${backend} is not there.`)
+  if (!runtime) throw new GatewayError('backend_unknown', `The agent ${backend} is not there.`)
   const capabilities = agent.capabilities()
   const usual = reply ? { ...config, queryTimeoutMs: reply.timeoutSeconds * 1000 } : config
   const limits = limitTurn(options, project, usual, capabilities)
   const isUnrestricted = !limits.allowedTools && config.allowedTools.length > 0 && !capabilities.supportsToolControl
-  const directory = chooseDirectory(conversation.channel, project, config)
-  const canSendFiles = channels.some(({ name: channel, takesFiles }) => channel === conversation.channel && takesFiles)
+  const workplace = chooseWorkplace(conversation.channel, project, config)
+  const { directory, pod } = workplace
+  const takesFiles = channels.some((channel) => channel.name === conversation.channel && channel.takesFiles)
+  // What is in a pod cannot be opened here.
+  const canSendFiles = takesFiles && !pod
+  const notices = [
+    ...(missing === undefined ? [] : [fallbackNotice(missing, backend)]),
+    ...(isUnrestricted ? [UNRESTRICTED] : []),
+  ]
   return {
     backend,
     ...(model !== undefined && { model }),
-    directory,
+    directory: homeOf(workplace),
     canSendFiles,
     run: async (runId, signal, listener) =>
       runtime.runTurn(
@@ -67,6 +75,7 @@ export function planTurn(
           wasInterrupted,
           ...(model !== undefined && { model }),
           workingDir: directory,
+          ...(pod && { pod }),
           canSendFiles,
           ...(options.session && { session: options.session }),
           ...(reply && relayed(work, reply, { backend, canSendFiles, newId })),
@@ -75,7 +84,7 @@ export function planTurn(
           ...(project?.maxTurns !== undefined && { maxTurns: project.maxTurns }),
         },
         signal,
-        isUnrestricted ? withNotice(listener, UNRESTRICTED) : listener,
+        withNotices(listener, notices),
       ),
     ...(reply && { finish: (answer: Reply) => finishReply(answer, reply) }),
   }
@@ -123,13 +132,19 @@ function planText({ message, claimedAt }: Work, reply: ReplyConfig, { workingDir
 
 const UNRESTRICTED = 'ALLOWED_TOOLS does not hold here: this agent cannot be restricted to tools.'
 
+/** Who answers where an agent is asked for that this gateway has not. */
+function fallbackNotice(missing: string, backend: BackendName): string {
+  return `The agent ${JSON.stringify(missing)} is not registered in this gateway, so ${backend} answers.`
+}
+
 /** After the beginning, which comes first in every stream. */
-function withNotice(listener: TurnListener, content: string): TurnListener {
+function withNotices(listener: TurnListener, notices: string[]): TurnListener {
   return {
     ...listener,
     onEvent: (event) => {
       listener.onEvent(event)
-      if (event.type === 'started') listener.onEvent({ type: 'notice', content, timestamp: event.timestamp })
+      if (event.type !== 'started') return
+      for (const content of notices) listener.onEvent({ type: 'notice', content, timestamp: event.timestamp })
     },
   }
 }
@@ -153,17 +168,17 @@ export function planCommand(
     const advice = `Look what is done already, then ${again}.`
     throw new GatewayError('request_invalid', `The gateway ended while the command ran, so it was cut off. ${advice}`)
   }
-  const directory = project?.directory ?? config.workingDir
+  const workplace = chooseWorkplace(undefined, project, config)
   const timeoutMs = limitTime(message.options ?? {}, project, config)
   return {
     backend: commandRunner(argv),
-    directory,
+    directory: homeOf(workplace),
     canSendFiles: false,
     run: async (runId, signal, { onEvent }) => {
       const secrets = await secretsFor(project, credentials)
       const request = {
         argv,
-        directory,
+        ...workplace,
         runId,
         timeoutMs,
         ...secrets,

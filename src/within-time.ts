@@ -10,3 +10,18 @@ export async function withinTime<T>(answer: Promise<T>, timeoutMs: number): Prom
     timeLimit.abort()
   }
 }
+
+/** What was asked for, or undefined when the signal came first. Contract: rejects as it does, unless it was too late. */
+export async function unlessAborted<T>(answer: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
+  let onAbort = (): void => {}
+  const aborted = new Promise<undefined>((resolve) => {
+    onAbort = () => resolve(undefined)
+    signal.addEventListener('abort', onAbort)
+    if (signal.aborted) onAbort()
+  })
+  try {
+    return await Promise.race([aborted, answer])
+  } finally {
+    signal.removeEventListener('abort', onAbort)
+  }
+}

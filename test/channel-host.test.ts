@@ -181,6 +181,24 @@ describe('files of a message', () => {
     expect(existsSync(join(site, '.aetheel/inbox/2/a.txt'))).toBe(true)
   })
 
+  it('cannot be put into a pod: the person is told, and the text goes on', async () => {
+    const { host, store, textOf } = await setup()
+    const pod = { namespace: 'agents', name: 'web-0' }
+    await store.projects.put({ id: 'web', directory: '/workspace', pod }, 'file', 1)
+    const files = [file('a.txt', 'Hello'), file('b\n.txt', 'World')]
+    const taken = await host.onMessage(message('1', { projectId: 'web', files }))
+    const alone = await host.onMessage(message('2', { projectId: 'web', files, text: '' }))
+    const note =
+      'Not passed on, since the agent works in the pod web-0 (namespace agents), where files cannot be put yet: "a.txt", "b .txt". Put them there yourself, and name their paths.'
+    expect([taken, alone, await textOf(taken), files.map(({ reads }) => reads), existsSync('/workspace')]).toEqual([
+      { ...taken, status: 'accepted', notes: [note] },
+      { ...alone, status: 'refused', reason: note },
+      'Look',
+      [0, 0],
+      false,
+    ])
+  })
+
   it('are not fetched again for a message that comes again', async () => {
     const { host, textOf } = await setup()
     const one = file('a.txt', 'Hello')

@@ -21,6 +21,19 @@ describe('applyConfig', () => {
     ])
   })
 
+  it('takes over projects in pods and where pods are, but not kubectl', () => {
+    const pods = (namespace: string) => ({
+      kubernetesNamespace: namespace,
+      projects: { web: { pod: { name: 'web-0' } } },
+    })
+    const live = configOf({ ...pods('old'), kubectlPath: 'kubectl' })
+    const change = applyConfig(live, configOf({ ...pods('new'), kubectlPath: 'other' }))
+    expect([change, live.projects.map(({ pod }) => pod)]).toEqual([
+      { changed: ['projects', 'kubernetesNamespace'], waiting: ['kubectlPath'] },
+      [{ namespace: 'new', name: 'web-0' }],
+    ])
+  })
+
   it('finds nothing in a configuration that says the same', () => {
     const settings = { hooks: [{ on: 'error', url: 'https://hooks.example/x' }] }
     expect(applyConfig(configOf(settings), configOf(settings))).toEqual({ changed: [], waiting: [] })

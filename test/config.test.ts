@@ -49,6 +49,12 @@ const DEFAULTS = {
   httpPort: 7433,
   httpAllowedHosts: [],
   mediaRoots: [],
+  opencodeEnabled: false,
+  opencodeManaged: false,
+  opencodeUrl: 'http://127.0.0.1:4096',
+  opencodeUsername: 'opencode',
+  kubectlPath: 'kubectl',
+  kubernetesLabel: 'rdev.orchard9.ai/agent-provider',
   twilioApiUrl: 'https://api.twilio.com',
   whatsappPollSeconds: 5,
   home: '/home/ada/.aetheel',
@@ -94,6 +100,15 @@ const ALL_VARIABLES = {
   HTTP_PORT: '0',
   HTTP_ALLOWED_HOSTS: 'Gateway.example, [fd00::1]:8443',
   MEDIA_ROOTS: 'media,/srv/media',
+  OPENCODE_ENABLED: 'true',
+  OPENCODE_MANAGED: 'no',
+  OPENCODE_URL: 'http://127.0.0.1:4097/',
+  OPENCODE_USERNAME: 'ada',
+  OPENCODE_PASSWORD: 'a password',
+  KUBECTL_PATH: 'bin/kubectl',
+  KUBERNETES_CONTEXT: 'arn:aws:eks:eu-west-1:1:cluster/dev',
+  KUBERNETES_NAMESPACE: 'agents',
+  KUBERNETES_LABEL: 'example.com/agent',
   PUBLIC_URL: 'https://gateway.example/aetheel/',
   TWILIO_ACCOUNT_SID: 'AC0123456789abcdef0123456789abcdef',
   TWILIO_AUTH_TOKEN: 'a token',
@@ -162,6 +177,15 @@ describe('loadConfig from the environment', () => {
       httpPort: 0,
       httpAllowedHosts: ['gateway.example', '[fd00::1]:8443'],
       mediaRoots: [resolve('media'), '/srv/media'],
+      opencodeEnabled: true,
+      opencodeManaged: false,
+      opencodeUrl: 'http://127.0.0.1:4097',
+      opencodeUsername: 'ada',
+      opencodePassword: 'a password',
+      kubectlPath: resolve('bin/kubectl'),
+      kubernetesContext: 'arn:aws:eks:eu-west-1:1:cluster/dev',
+      kubernetesNamespace: 'agents',
+      kubernetesLabel: 'example.com/agent',
       publicUrl: 'https://gateway.example/aetheel',
       twilioAccountSid: 'AC0123456789abcdef0123456789abcdef',
       twilioAuthToken: 'a token',
@@ -521,7 +545,7 @@ describe('loadConfig from a file', () => {
         { on: 7, command: [] },
         'error',
       ],
-      projects: { web: { directry: '.', backend: 'nope', maxTurns: 1.5 }, '-web': { directory: '.' }, toString: 8 },
+      projects: { web: { directry: '.', backend: 'nope', maxTurns: 0 }, '-web': { directory: '.' }, toString: 8 },
     }`)
     const names = 'message-received, run-started, run-finished, reply-sent, error'
     expect(problemsOf({ LOG_LEVEL: 'loud' }, path).map((problem) => problem.replace(`${path}: `, ''))).toEqual([
@@ -543,10 +567,10 @@ describe('loadConfig from a file', () => {
       `hooks[2].on: must be one of ${names}, or a list of them`,
       'hooks[2].command: must have at least one entry',
       'hooks[3]: must be an object',
-      'projects.web.directory: is missing',
       `projects.web.backend: Unknown backend "nope". Known: ${KNOWN}`,
       'projects.web.maxTurns: must be a whole number, 1 or more',
       'projects.web.directry: unknown key; did you mean "directory"?',
+      'projects.web.directory: is missing: name the directory that the agent works in, or the pod with "pod"',
       'projects.-web: a project id has 1 to 64 letters, digits, "-" and "_", and begins with a letter or a digit',
       'projects.toString: must be an object',
       'agentbackend: unknown key; did you mean "agentBackend"?',
@@ -555,6 +579,54 @@ describe('loadConfig from a file', () => {
       expect.stringContaining('__proto__: unknown key. Known: '),
       expect.stringContaining('["a b"]: unknown key. Known: '),
       expect.stringContaining('["\\u001b[1m"]: unknown key. Known: '),
+    ])
+  })
+
+  it('takes projects in pods, and fills in what is set for all of them', () => {
+    const path = file(`{
+      kubernetesContext: 'dev', kubernetesNamespace: 'agents',
+      projects: {
+        web: { pod: { name: 'web-0' } },
+        api: {
+          pod: { context: 'live', namespace: 'api', selector: 'app=api,tier in (a, b)', container: 'agent' },
+          directory: '/srv/api',
+        },
+      },
+    }`)
+    expect(loadConfig(HOME, path).projects).toEqual([
+      { id: 'web', directory: '/workspace', pod: { context: 'dev', namespace: 'agents', name: 'web-0' } },
+      {
+        id: 'api',
+        directory: '/srv/api',
+        pod: { context: 'live', namespace: 'api', selector: 'app=api,tier in (a, b)', container: 'agent' },
+      },
+    ])
+  })
+
+  it('refuses pods that kubectl could not name, each with what is wrong', () => {
+    const path = file(`{
+      kubernetesContext: '--kubeconfig=/etc/x', kubernetesNamespace: 'A', kubernetesLabel: '-a',
+      projects: {
+        a: { pod: {}, isUntrusted: true },
+        b: { pod: { name: 'web-0', selector: 'app=web' } },
+        c: { pod: { name: '-n' }, directory: 'web' },
+        d: { pod: { selector: '--all', nmespace: 'x', container: 'a b' } },
+        e: { pod: 'web-0' },
+      },
+    }`)
+    expect(problemsOf({}, path).map((problem) => problem.replace(`${path}: `, ''))).toEqual([
+      'projects.a.pod: needs either "name" or "selector", and not both',
+      'projects.a.isUntrusted: is not for a project in a pod: the pod itself is the fence',
+      'projects.b.pod: needs either "name" or "selector", and not both',
+      'projects.c.pod.name: "-n" is no name of a pod, which has small letters, digits, "-" and "."',
+      'projects.c.directory: must be an absolute path of the pod, such as /workspace',
+      'projects.d.pod.selector: must be labels, such as app=web,tier=dev',
+      'projects.d.pod.container: "a b" is no name of a container, which has small letters, digits, "-" and "."',
+      'projects.d.pod.nmespace: unknown key; did you mean "namespace"?',
+      'projects.e.pod: must be an object',
+      'kubernetesContext: "--kubeconfig=/etc/x" is no context of kubectl, and "kubectl config get-contexts" shows which there are',
+      'kubernetesNamespace: "A" is no namespace, which has small letters, digits, "-" and "."',
+      'kubernetesLabel: "-a" is no key of a label, such as example.com/agent',
     ])
   })
 

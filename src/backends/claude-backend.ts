@@ -1,17 +1,17 @@
 // Claude Code. Wire types captured from `claude -p --output-format stream-json`, CLI 2.1.197; see test/fixtures/claude
 // and docs/backends/claude.md.
 
-import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
-import type { RunDirectory } from '../processes/run-directory.js'
+import { POD_DIRECTORY } from '../kubernetes/types.js'
 import { CliBackend, type CliTraits, type Invocation } from './cli-backend.js'
 import { namesOption, valueOf, withoutOptions } from './command-args.js'
 import { reasonOfStatus } from './failures.js'
 import type { JsonObject } from './jsonl.js'
+import type { Place } from './place.js'
 import { combineUsage, tokenUsage, Translation } from './translation.js'
 import type { Turn } from './turn.js'
 import type { AgentEventBody } from './types.js'
-import { compareVersions } from './version.js'
+import { compareVersions } from '../versions.js'
 
 type ClaudeLine =
   | { type: 'system'; subtype: 'init'; session_id: string; model?: string }
@@ -129,11 +129,14 @@ export class ClaudeCodeBackend extends CliBackend {
     ]
   }
 
-  protected async invocation(turn: Turn, files: RunDirectory, signal: AbortSignal): Promise<Invocation> {
-    const { sessionId, model, maxTurns, command } = turn
-    const { systemPrompt, further } = withPrompts(turn)
+  protected async invocation(turn: Turn, place: Place, signal: AbortSignal): Promise<Invocation> {
+    const { sessionId, model, maxTurns, command, workingDir } = turn
+    const { files, isPod } = place
+    const { systemPrompt, further } = await withPrompts(turn, place, signal)
     return {
       args: [
+        // With an option after it: it takes every word up to the next one.
+        ...(isPod && workingDir !== POD_DIRECTORY ? ['--add-dir', workingDir] : []),
         ...['-p', ...formatArgs(command?.format)],
         ...(namesOption(further, ['--max-turns']) ? [] : ['--max-turns', String(maxTurns)]),
         ...(model === undefined ? [] : ['--model', model]),
@@ -143,7 +146,7 @@ export class ClaudeCodeBackend extends CliBackend {
         ...withoutOptions(further, [SKIP_OPTION]),
         ...permissionArgs(turn.allowedTools, further),
         ...(systemPrompt === '' ? [] : ['--append-system-prompt-file', files.write('system-prompt.md', systemPrompt)]),
-        ...(systemPrompt === '' || sessionId === undefined ? [] : await this.#freshPromptArgs(signal, turn)),
+        ...(systemPrompt === '' || sessionId === undefined ? [] : await freshPromptArgs(place, signal)),
       ],
       environment: {
         // Without it `@/etc/passwd` in a message puts that file before the model, unasked.
@@ -155,6 +158,8 @@ export class ClaudeCodeBackend extends CliBackend {
         // What runs in the background ends with the turn: better the model knows.
         CLAUDE_CODE_DISABLE_BACKGROUND_TASKS: '1',
         DISABLE_AUTOUPDATER: '1',
+        // It would not skip permissions for root, as which many containers run.
+        ...(isPod && { IS_SANDBOX: '1' }),
       },
     }
   }
@@ -168,13 +173,6 @@ export class ClaudeCodeBackend extends CliBackend {
     return new ClaudeTranslation(emit)
   }
 
-  /** Newer versions resume with the system prompt of the first turn unless told not to; older ones know no such option. */
-  async #freshPromptArgs(signal: AbortSignal, { command }: Turn): Promise<string[]> {
-    const version = await this.installedVersion(signal, command)
-    const keepsFirst = version !== undefined && compareVersions(version, FIRST_WITH_SNAPSHOT) >= 0
-    return keepsFirst ? ['--system-prompt-snapshot', 'off'] : []
-  }
-
   protected override problems(): string[] {
     const isRoot = process.getuid?.() === 0
     if (!isRoot || this.dependencies.environment['IS_SANDBOX'] === '1') return []
@@ -186,13 +184,25 @@ const SKIP_OPTION = { names: ['--dangerously-skip-permissions'], takesValue: fal
 const APPENDED_TEXT = { names: ['--append-system-prompt'], takesValue: true }
 const APPENDED_FILE = { names: ['--append-system-prompt-file'], takesValue: true }
 
+/** Newer versions resume with the system prompt of the first turn unless told not to; older ones know no such option. */
+async function freshPromptArgs(place: Place, signal: AbortSignal): Promise<string[]> {
+  const version = await place.version(signal)
+  const keepsFirst = version !== undefined && compareVersions(version, FIRST_WITH_SNAPSHOT) >= 0
+  return keepsFirst ? ['--system-prompt-snapshot', 'off'] : []
+}
+
 /** The CLI takes one addition to its prompt: one of the template joins ours. */
-function withPrompts({ systemPrompt, workingDir, command }: Turn): { systemPrompt: string; further: string[] } {
+async function withPrompts(
+  { systemPrompt, workingDir, command }: Turn,
+  place: Place,
+  signal: AbortSignal,
+): Promise<{ systemPrompt: string; further: string[] }> {
   const args = command?.args ?? []
   if (systemPrompt === '') return { systemPrompt, further: args }
   const text = valueOf(args, APPENDED_TEXT.names)
   const file = valueOf(args, APPENDED_FILE.names)
-  const content = file === undefined ? undefined : readFileSync(resolve(workingDir, file), 'utf8')
+  const content = file === undefined ? undefined : await place.readFile(resolve(workingDir, file), signal)
+  if (file !== undefined && content === undefined) throw new Error(`${resolve(workingDir, file)} was not found`)
   return {
     systemPrompt: [systemPrompt, text, content].filter((part) => part !== undefined).join('\n\n'),
     further: withoutOptions(args, [APPENDED_TEXT, APPENDED_FILE]),

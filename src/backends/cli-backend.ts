@@ -4,25 +4,33 @@
 import { randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import { existsSync, statSync } from 'node:fs'
-import { resolve } from 'node:path'
-import { canBeSetForRun, operatorEnvironment } from '../environment.js'
-import { createScrubber, type Scrubber } from '../credentials/scrubber.js'
 import { GatewayError, messageOf } from '../errors.js'
-import { isDirectory } from '../is-directory.js'
-import { createLog, type Log } from '../log.js'
+import { type PodAddress, PodError } from '../kubernetes/types.js'
 import { findExecutable } from '../processes/find-executable.js'
-import { OUTPUT_LIMITS, type OutputLimits } from '../processes/line-splitter.js'
-import { OWNER_MARKER, type ProcessOwner } from '../processes/process-owner.js'
-import { createRunDirectory, type RunDirectory } from '../processes/run-directory.js'
-import { agentEnvironment } from './agent-environment.js'
-import { type Run, type RunPlan, startRun } from './cli-run.js'
+import { OWNER_MARKER } from '../processes/process-owner.js'
+import { agentEnvironment } from '../agent-environment.js'
+import { type BackendDependencies, completeDependencies } from './backend-dependencies.js'
+import { type Run, startRun } from './cli-run.js'
 import { type CliOption, namesOption, withoutOptions } from './command-args.js'
-import { EventQueue } from './event-queue.js'
+import type { EventQueue } from './event-queue.js'
+import { executeTurn } from './execute-turn.js'
 import type { FailureSign } from './failures.js'
+import { localPlace, type Place, podPlace, type RunFiles } from './place.js'
 import { PlainTranslation } from './plain-translation.js'
-import { pumpStream } from './stream-pump.js'
+import { failureOfPod } from './pod-failure.js'
+import {
+  CANCELLED,
+  type InputRules,
+  refusedDirectory,
+  refusedInput,
+  refusedPod,
+  refusedRun,
+  refusedVariable,
+} from './refusals.js'
+import { SessionDirectories } from './session-directories.js'
 import { type Failed, foldOutput, type Translation } from './translation.js'
-import type { Turn } from './turn.js'
+import { type Turn, turnOf } from './turn.js'
+import { tookTooLong, type TimeLimits, timeLimits } from './turn-watch.js'
 import type {
   AgentBackend,
   AgentCapabilities,
@@ -38,43 +46,25 @@ import type {
   StreamCallback,
 } from './types.js'
 import { gitObstacle, UNTRUSTED_GIT } from './untrusted-git.js'
-import { compareVersions, problemsOfVersion, readVersion, type VersionKnowledge } from './version.js'
-
-export const DEFAULT_IDLE_TIMEOUT_MS = 600_000
+import { problemsOfVersion, readVersion, type VersionKnowledge } from './version.js'
+import { compareVersions } from '../versions.js'
 
 const VERSION_TIMEOUT_MS = 10_000
 /** Before a turn: better without knowing the version than late. */
 const VERSION_BEFORE_TURN_MS = 2_000
 /** To look at an untrusted project; what is not seen by then keeps the agent from it. */
-const UNTRUSTED_LOOK_MS = 30_000
-
-export interface BackendDependencies {
-  /** The operator's environment; filtered before an agent sees it. */
-  environment: NodeJS.ProcessEnv
-  /** Further variables to pass on, as names or `PREFIX_*`. */
-  passVariables: readonly string[]
-  log: Log
-  now: () => number
-  limits: OutputLimits
-  /** Without one, nobody ends the agents of a gateway that was itself killed. */
-  owner?: ProcessOwner
-  /** Knows secrets. What is not told whole is scrubbed here: of half a secret nobody above could know. */
-  scrubber: Scrubber
-}
+export const UNTRUSTED_LOOK_MS = 30_000
+/** To find a pod and look into it. */
+const POD_LOOK_MS = 30_000
 
 /** What is fixed about one CLI. */
-export interface CliTraits {
-  /** As it stands in error sentences: `Claude CLI error (exit 1): …`. */
-  label: string
+export interface CliTraits extends InputRules {
   /** The npm package that installs it. */
   packageName: string
   /** The agent's own variables, as names or `PREFIX_*`. */
   variables: readonly string[]
-  sessionId: RegExp
   /** The signal it cleans up best on. */
   stopSignal: NodeJS.Signals
-  /** The longest prompt the CLI takes whole. */
-  promptLimit?: { size: number; unit: 'bytes' | 'characters' }
   /** What it prints on stderr when it fails before it can say so in its wire format. */
   failureSigns: readonly FailureSign[]
   supportsMaxTurns: boolean
@@ -91,12 +81,12 @@ export interface CliTraits {
 /** How a turn is really started; the prompt goes by stdin. */
 export interface Invocation {
   args: string[]
-  /** Set whatever the operator's environment says. */
+  /** Set whatever the environment of the place says. */
   environment?: Record<string, string>
-  /** Set where the operator's environment says nothing. */
+  /** Set where the environment of the place says nothing. */
   defaults?: Record<string, string>
-  /** Looked at when the process has ended; a sentence to tell, if something did not go as intended. */
-  check?(): string | undefined
+  /** A file that the CLI leaves among its files when all goes as intended; the sentence is told when it does not. */
+  expects?: { file: string; otherwise: string }
 }
 
 /** What a finished output came to. */
@@ -112,8 +102,7 @@ export abstract class CliBackend implements AgentBackend {
   protected abstract readonly traits: CliTraits
   protected readonly dependencies: BackendDependencies
   #warned = new Set<string>()
-  /** Where the sessions of this backend are at home, by id. */
-  #directories = new Map<string, string>()
+  #directories = new SessionDirectories()
   /** What was read of executables, by path. */
   #versions = new Map<string, { mtimeMs: number; text: string | undefined }>()
 
@@ -121,15 +110,7 @@ export abstract class CliBackend implements AgentBackend {
     protected readonly config: BackendAdapterConfig,
     dependencies: Partial<BackendDependencies> = {},
   ) {
-    this.dependencies = {
-      environment: dependencies.environment ?? operatorEnvironment(),
-      passVariables: dependencies.passVariables ?? [],
-      log: dependencies.log ?? createLog(),
-      now: dependencies.now ?? Date.now,
-      limits: dependencies.limits ?? OUTPUT_LIMITS,
-      ...(dependencies.owner && { owner: dependencies.owner }),
-      scrubber: dependencies.scrubber ?? createScrubber(),
-    }
+    this.dependencies = completeDependencies(dependencies)
   }
 
   abstract name(): BackendName
@@ -141,8 +122,8 @@ export abstract class CliBackend implements AgentBackend {
    */
   abstract buildArgs(prompt: string, systemPromptOrFile: string, sessionId?: string): string[]
 
-  /** How today's CLI is started. Contract: changes nothing but `files`, which are gone after the run. */
-  protected abstract invocation(turn: Turn, files: RunDirectory, signal: AbortSignal): Invocation | Promise<Invocation>
+  /** How today's CLI is started. Contract: changes nothing but the files of the place, which are gone after the run. */
+  protected abstract invocation(turn: Turn, place: Place, signal: AbortSignal): Invocation | Promise<Invocation>
 
   /** The prompt with the one space or escape that keeps this CLI from running or replacing parts of it. */
   protected neutralise(prompt: string): string {
@@ -183,43 +164,26 @@ export abstract class CliBackend implements AgentBackend {
     }
   }
 
-  async execute(
+  execute(
     prompt: string,
     systemPrompt: string,
     sessionId?: string,
     onStream?: StreamCallback,
   ): Promise<BackendEventResult> {
-    const request: AgentRequest = { prompt, systemPrompt, ...(sessionId !== undefined && { sessionId }) }
-    const pump = onStream && pumpStream(onStream, this.dependencies.log)
-    let result: AgentResult | undefined
-    for await (const event of this.run(request, new AbortController().signal)) {
-      if (event.type === 'output') pump?.push(event.content)
-      if (event.type === 'complete') result = event.result
-    }
-    await pump?.drained()
-    if (result === undefined) throw new Error('A run ended without its complete event')
-    const responseText = result.failure?.report ?? result.finalOutput
-    return {
-      isError: result.isError,
-      ...(responseText !== undefined && { responseText }),
-      ...(result.sessionId !== undefined && { sessionId: result.sessionId }),
-    }
+    return executeTurn(this, this.dependencies.log, prompt, systemPrompt, sessionId, onStream)
   }
 
   async *run(request: AgentRequest, signal: AbortSignal): AsyncGenerator<AgentEvent, void, undefined> {
-    const watch = {
-      timeoutMs: milliseconds('timeoutMs', request.timeoutMs ?? this.config.queryTimeoutMs, 1),
-      idleTimeoutMs: milliseconds('idleTimeoutMs', request.idleTimeoutMs ?? DEFAULT_IDLE_TIMEOUT_MS, 0),
-    }
+    const watch = timeLimits(request, this.config)
     const turn = this.#turn(request)
     this.#warnAboutIgnoredOptions(turn)
-    const refusal = signal.aborted ? CANCELLED : (this.#refusal(turn) ?? refusedVariable(request))
+    const refusal = signal.aborted ? CANCELLED : (this.#refusal(turn, request.pod) ?? refusedVariable(request))
     if (refusal) {
       yield* this.#refused(refusal)
       return
     }
 
-    let files: RunDirectory | undefined
+    let place: Place | undefined
     let run: Run | undefined
     const preparing = new AbortController()
     const cancel = () => {
@@ -229,35 +193,44 @@ export abstract class CliBackend implements AgentBackend {
     // A caller may start any number of runs with one signal.
     setMaxListeners(0, signal)
     signal.addEventListener('abort', cancel)
-    const preparationMs = turn.isUntrusted ? UNTRUSTED_LOOK_MS : VERSION_BEFORE_TURN_MS
-    const timer = setTimeout(() => preparing.abort(), Math.min(watch.timeoutMs, preparationMs))
+    const preparationMs = request.pod ? POD_LOOK_MS : turn.isUntrusted ? UNTRUSTED_LOOK_MS : VERSION_BEFORE_TURN_MS
+    let isOutOfTime = false
+    const timer = setTimeout(
+      () => {
+        isOutOfTime = watch.timeoutMs <= preparationMs
+        preparing.abort()
+      },
+      Math.min(watch.timeoutMs, preparationMs),
+    )
+    const startedAt = this.dependencies.now()
     try {
-      const startedAt = this.dependencies.now()
-      const obstacle = turn.isUntrusted ? await this.#untrustedObstacle(turn, preparing.signal) : undefined
+      const obstacle = turn.isUntrusted ? await this.obstacleIn(turn, preparing.signal) : undefined
       if (obstacle !== undefined) {
         yield* this.#refused(signal.aborted ? CANCELLED : { reason: 'refused', message: obstacle })
         return
       }
-      files = createRunDirectory(this.dependencies.owner?.id)
-      const invocation = await this.invocation(turn, files, preparing.signal)
-      watch.timeoutMs -= Math.min(this.dependencies.now() - startedAt, watch.timeoutMs)
-      run = this.#start(request.runId ?? randomUUID(), turn, invocation, watch, runVariables(request, files))
+      const runId = request.runId ?? randomUUID()
+      place = await this.#place(turn, request.pod, runId, preparing.signal)
+      const invocation = await this.invocation(turn, place, preparing.signal)
+      watch.spentMs = this.dependencies.now() - startedAt
+      run = this.#start(runId, turn, place, invocation, watch, runVariables(request, place.files))
       if (signal.aborted) cancel()
       for await (const event of run.events) {
-        if (event.type === 'complete') this.#remember(event.result.sessionId, turn.workingDir)
+        if (event.type === 'complete') this.#directories.remember(event.result.sessionId, turn.workingDir)
         yield event
       }
     } catch (error) {
       if (run) throw error
-      const message = `${this.traits.label} CLI could not be prepared: ${messageOf(error)}`
-      yield* this.#refused({ reason: 'spawn', message })
+      if (signal.aborted) yield* this.#refused(CANCELLED)
+      else if (isOutOfTime && error instanceof PodError) yield* this.#refused(tookTooLong(watch.timeoutMs))
+      else yield* this.#refused(this.#unprepared(error))
     } finally {
       clearTimeout(timer)
       signal.removeEventListener('abort', cancel)
       // Reached early when the consumer leaves the loop: the agent must not work on for nobody.
       cancel()
       await run?.ended
-      if (files) this.#remove(files)
+      if (place) this.#leave(place)
     }
   }
 
@@ -302,6 +275,22 @@ export abstract class CliBackend implements AgentBackend {
     return text
   }
 
+  /** `variables` are those of the run. */
+  protected processEnvironment(
+    { defaults, environment }: Pick<Invocation, 'defaults' | 'environment'>,
+    turn: Pick<Turn, 'isUntrusted' | 'workingDir'>,
+    variables: Record<string, string>,
+  ): Record<string, string> {
+    return { ...defaults, ...this.#agentEnvironment(), ...setByRun(environment, turn, variables) }
+  }
+
+  /** Contract: throws with what to do where it is not there. */
+  protected requireExecutable(): string {
+    const path = this.#findExecutable()
+    if (path === undefined) throw new GatewayError('backend_missing', this.#notFound())
+    return path
+  }
+
   /** What in this environment will keep the agent from working, beside its version. */
   protected problems(): string[] {
     return []
@@ -312,8 +301,13 @@ export abstract class CliBackend implements AgentBackend {
     return undefined
   }
 
-  /** How an untrusted project is held back is known of the versions that were tried, and of no older one. */
-  async #untrustedObstacle(turn: Turn, signal: AbortSignal): Promise<string | undefined> {
+  /**
+   * Why nothing is started in an untrusted directory: a sentence with what to do.
+   *
+   * How a project is held back is known of the versions that were tried, and of no older one. What is not seen before
+   * the signal keeps the agent from it.
+   */
+  async obstacleIn(turn: Turn, signal: AbortSignal): Promise<string | undefined> {
     const { label, versions } = this.traits
     const version = await this.installedVersion(signal, turn.command)
     if (version === undefined) {
@@ -326,32 +320,14 @@ export abstract class CliBackend implements AgentBackend {
     return this.untrustedObstacle(turn) ?? (await gitObstacle(turn.workingDir, this.#agentEnvironment(), signal))
   }
 
-  /** Most CLIs find a session only in the directory where it began. */
-  #remember(sessionId: string | undefined, directory: string): void {
-    if (sessionId === undefined) return
-    this.#directories.set(sessionId, directory)
-    const [oldest] = this.#directories.keys()
-    if (this.#directories.size > MOST_DIRECTORIES && oldest !== undefined) this.#directories.delete(oldest)
-  }
-
   #turn(request: AgentRequest): Turn {
     const command = request.command && this.#command(request.command, request.model)
+    // Then the configured one is not meant.
     const isModelNamed = namesOption(command?.args ?? [], this.traits.modelOption.names)
-    const model = (request.model ?? (isModelNamed ? undefined : this.config.model)) || undefined
+    const asked = isModelNamed ? { ...request, model: request.model ?? '' } : request
     return {
+      ...turnOf(asked, this.config, this.#directories),
       prompt: this.neutralise(request.prompt),
-      systemPrompt: request.systemPrompt ?? '',
-      // Empty is how some callers say that there is none.
-      ...(request.sessionId && { sessionId: request.sessionId }),
-      ...(request.sessionUsage && { sessionUsage: request.sessionUsage }),
-      ...(model !== undefined && { model }),
-      allowedTools: request.allowedTools ?? this.config.allowedTools,
-      // Absolute: a CLI that is both started there and told the path would go down twice.
-      workingDir: resolve(
-        request.workingDir ?? this.#directories.get(request.sessionId ?? '') ?? this.config.workingDir,
-      ),
-      maxTurns: wholeNumber('maxTurns', request.maxTurns ?? this.config.maxTurns),
-      isUntrusted: request.isUntrusted ?? false,
       ...(command && { command }),
     }
   }
@@ -368,82 +344,85 @@ export abstract class CliBackend implements AgentBackend {
   }
 
   /** What is told without starting anything. */
-  #refusal({ prompt, sessionId, model, allowedTools, workingDir, command }: Turn): Failed | undefined {
-    const { label, sessionId: sessionPattern, promptLimit } = this.traits
-    const badName = [...(model === undefined ? [] : [model]), ...allowedTools].find((name) => !isName(name))
-    if (badName !== undefined) {
-      return { reason: 'refused', message: `${JSON.stringify(badName)} is not the name of a model or a tool.` }
-    }
-    if (prompt.trim() === '') return { reason: 'refused', message: 'The prompt is empty.' }
-    if (promptLimit) {
-      const size = promptLimit.unit === 'bytes' ? Buffer.byteLength(prompt) : countCharacters(prompt)
-      const limit = `${promptLimit.size} ${promptLimit.unit}`
-      if (size > promptLimit.size) {
-        return { reason: 'refused', message: `The prompt is too long for ${label}: ${size} of at most ${limit}.` }
-      }
-    }
-    if (sessionId !== undefined && !sessionPattern.test(sessionId)) {
-      return { reason: 'session_lost', message: `${JSON.stringify(sessionId)} is not a session id of ${label}.` }
-    }
-    if (!isDirectory(workingDir)) {
-      return { reason: 'spawn', message: `The working directory ${workingDir} does not exist.`, isLasting: true }
-    }
-    if (this.#findExecutable(command) !== undefined) return undefined
-    return { reason: 'spawn', message: this.#notFound(command), isLasting: true }
+  #refusal(turn: Turn, pod: PodAddress | undefined): Failed | undefined {
+    const refused = refusedInput(turn, this.traits)
+    if (refused) return refused
+    if (pod) return refusedPod(turn, this.dependencies)
+    const withoutDirectory = refusedDirectory(turn.workingDir)
+    if (withoutDirectory) return withoutDirectory
+    if (this.#findExecutable(turn.command) !== undefined) return undefined
+    return { reason: 'spawn', message: this.#notFound(turn.command), isLasting: true }
+  }
+
+  async #place(turn: Turn, pod: PodAddress | undefined, runId: string, signal: AbortSignal): Promise<Place> {
+    const { environment, owner, pods } = this.dependencies
+    if (pod && pods) return podPlace(await pods.open(pod, signal), runId, this.#executableIn(turn, true))
+    return localPlace({
+      operator: environment,
+      environment: this.#agentEnvironment(),
+      ownerId: owner?.id,
+      version: (signal) => this.installedVersion(signal, turn.command),
+    })
+  }
+
+  /** In a pod by its own name: where it is on this machine says nothing there. */
+  #executableIn({ command }: Turn, isPod: boolean): string {
+    if (isPod) return command?.executable ?? this.name()
+    return this.#findExecutable(command) ?? this.config.cliPath
   }
 
   #start(
     runId: string,
     turn: Turn,
+    place: Place,
     invocation: Invocation,
-    watch: Pick<RunPlan, 'timeoutMs' | 'idleTimeoutMs'>,
+    watch: TimeLimits,
     variables: Record<string, string>,
   ): Run {
     const { label, failureSigns, stopSignal } = this.traits
     const { now, limits, owner, scrubber } = this.dependencies
-    const { args, check, defaults, environment } = invocation
+    const { args, defaults = {}, environment, expects } = invocation
     return startRun({
       label,
       failureSigns,
-      process: {
-        executable: this.#findExecutable(turn.command) ?? this.config.cliPath,
-        args,
-        stdin: turn.prompt,
-        cwd: turn.workingDir,
-        environment: {
-          ...defaults,
-          ...this.#agentEnvironment(),
-          ...variables,
-          ...(turn.isUntrusted && UNTRUSTED_GIT),
-          // OpenCode trusts it more than its real working directory.
-          PWD: turn.workingDir,
-          ...environment,
-        },
-        runId,
-        ...(owner && { owner }),
-        stopSignal,
-      },
+      start: (listeners) =>
+        place.start({
+          executable: this.#executableIn(turn, place.isPod),
+          args,
+          stdin: turn.prompt,
+          directory: turn.workingDir,
+          defaults,
+          environment: setByRun(environment, turn, variables),
+          runId,
+          ...(owner && { owner }),
+          ...(expects && { expects: expects.file }),
+          stopSignal,
+          ...listeners,
+        }),
       translation: (emit) =>
         turn.command?.format === 'text' ? new PlainTranslation(emit, limits.lineBytes) : this.translation(emit, turn),
       ...watch,
       limits,
       now,
       scrubber,
-      check,
+      unlessExpected: expects?.otherwise,
     })
   }
 
   #refused(failed: Failed): EventQueue {
-    const queue = new EventQueue(this.dependencies.now)
-    queue.complete({ isError: true, durationMs: 0, failure: { ...failed, report: failed.message } })
-    return queue
+    return refusedRun(failed, this.dependencies.now)
   }
 
-  #remove(files: RunDirectory): void {
+  #unprepared(error: unknown): Failed {
+    if (error instanceof PodError) return failureOfPod(error)
+    return { reason: 'spawn', message: `${this.traits.label} CLI could not be prepared: ${messageOf(error)}` }
+  }
+
+  #leave(place: Place): void {
     try {
-      files.remove()
+      place.leave()
     } catch (error) {
-      this.dependencies.log.warn('run.files-left', { path: files.path, error: messageOf(error) })
+      this.dependencies.log.warn('run.files-left', { path: place.files.path, error: messageOf(error) })
     }
   }
 
@@ -484,44 +463,22 @@ export abstract class CliBackend implements AgentBackend {
 /** Which executable is meant; left out, the configured one. */
 export type ExecutableChoice = Pick<AgentCommand, 'executable'>
 
-const MOST_DIRECTORIES = 10_000
-
-const CANCELLED: Failed = { reason: 'cancelled', message: 'Cancelled' }
-
-function refusedVariable({ environment = {}, secretFiles = [] }: AgentRequest): Failed | undefined {
-  const names = [...Object.keys(environment), ...secretFiles.map(({ variable }) => variable)]
-  const fixed = names.find((name) => !canBeSetForRun(name))
-  if (fixed !== undefined) {
-    const message = `The variable ${JSON.stringify(fixed)} cannot be set for a run. Give it another name.`
-    return { reason: 'refused', message }
-  }
-  const broken = Object.entries(environment).find(([, value]) => value.includes('\0'))
-  if (!broken) return undefined
-  return { reason: 'refused', message: `The value of ${broken[0]} has a NUL in it. Give it as a file instead.` }
-}
-
-function runVariables({ environment, secretFiles = [] }: AgentRequest, files: RunDirectory): Record<string, string> {
+function runVariables({ environment, secretFiles = [] }: AgentRequest, files: RunFiles): Record<string, string> {
   const paths = secretFiles.map(({ variable, content }) => [variable, files.write(`secret-${variable}`, content)])
   return { ...environment, ...Object.fromEntries(paths) }
 }
 
-/** It stands on a command line: what begins with a dash there would be taken for an option. */
-function isName(name: string): boolean {
-  return /^[^\s\p{Cc}-][^\p{Cc}]*$/u.test(name)
-}
-
-function countCharacters(text: string): number {
-  let surrogatePairs = 0
-  for (const _ of text.matchAll(/[\uD800-\uDBFF][\uDC00-\uDFFF]/g)) surrogatePairs += 1
-  return text.length - surrogatePairs
-}
-
-function wholeNumber(name: string, value: number): number {
-  if (Number.isInteger(value) && value >= 0) return value
-  throw new GatewayError('request_invalid', `${name} must be a whole number, not ${value}`)
-}
-
-function milliseconds(name: string, value: number, atLeast: number): number {
-  if (Number.isFinite(value) && value >= atLeast) return value
-  throw new GatewayError('request_invalid', `${name} must be a number of milliseconds, not ${value}`)
+/** What a run sets, whatever its place says. */
+function setByRun(
+  environment: Invocation['environment'],
+  { isUntrusted, workingDir }: Pick<Turn, 'isUntrusted' | 'workingDir'>,
+  variables: Record<string, string>,
+): Record<string, string> {
+  return {
+    ...variables,
+    ...(isUntrusted && UNTRUSTED_GIT),
+    // OpenCode trusts it more than its real working directory.
+    PWD: workingDir,
+    ...environment,
+  }
 }

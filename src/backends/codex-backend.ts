@@ -1,12 +1,11 @@
 // Codex. Wire types captured from `codex exec --json`, CLI 0.166.0; see test/fixtures/codex and docs/backends/codex.md.
 
 import { createHash } from 'node:crypto'
-import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
-import type { RunDirectory } from '../processes/run-directory.js'
 import { CliBackend, type CliTraits, type Invocation } from './cli-backend.js'
 import { namesOption } from './command-args.js'
 import type { JsonObject } from './jsonl.js'
+import type { Place, RunFiles } from './place.js'
 import { combineUsage, tokenUsage, Translation } from './translation.js'
 import type { Turn } from './turn.js'
 import type { AgentCommand, AgentEventBody, TokenUsage } from './types.js'
@@ -69,7 +68,7 @@ export class CodexBackend extends CliBackend {
     return [...args, ...(sessionId ? ['resume', sessionId] : []), prompt]
   }
 
-  protected invocation(turn: Turn, files: RunDirectory): Invocation {
+  protected invocation(turn: Turn, { files }: Place): Invocation {
     const { systemPrompt, sessionId, model, workingDir, isUntrusted, command } = turn
     const { args: further = [], format } = command ?? {}
     const instructions = systemPrompt === '' ? undefined : instructionsHook(systemPrompt, files)
@@ -91,7 +90,7 @@ export class CodexBackend extends CliBackend {
         ...(command?.sessionArgs ?? (sessionId === undefined ? [] : ['resume', sessionId])),
         '-',
       ],
-      ...(instructions && { environment: instructions.environment, check: instructions.check }),
+      ...(instructions && { environment: instructions.environment, expects: DELIVERED }),
     }
   }
 
@@ -161,7 +160,12 @@ const HOOK_HASH = createHash('sha256')
   .update(JSON.stringify({ event_name: 'session_start', hooks: [HOOK] }))
   .digest('hex')
 
-function instructionsHook(systemPrompt: string, files: RunDirectory) {
+const DELIVERED = {
+  file: 'delivered',
+  otherwise: 'This version of Codex did not take the system prompt; its own prompt was used alone.',
+}
+
+function instructionsHook(systemPrompt: string, files: RunFiles) {
   const additionalContext = `${OPENING}\n${systemPrompt}\n</gateway_instructions>`
   const answer = { hookSpecificOutput: { hookEventName: 'SessionStart', additionalContext } }
   files.write('answer', JSON.stringify(answer))
@@ -175,10 +179,6 @@ function instructionsHook(systemPrompt: string, files: RunDirectory) {
       ...['-c', `hooks.state=${trust}`],
     ],
     environment: { [DIRECTORY]: files.path },
-    check: () =>
-      existsSync(`${files.path}/delivered`)
-        ? undefined
-        : 'This version of Codex did not take the system prompt; its own prompt was used alone.',
   }
 }
 

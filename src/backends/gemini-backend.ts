@@ -1,12 +1,11 @@
 // Gemini CLI. Wire types captured from `gemini -o stream-json`, CLI 0.61.0; see test/fixtures/gemini and
 // docs/backends/gemini.md.
 
-import { homedir } from 'node:os'
-import type { RunDirectory } from '../processes/run-directory.js'
 import { CliBackend, type CliTraits, type Invocation } from './cli-backend.js'
 import { namesOption } from './command-args.js'
 import { createGeminiHome } from './gemini-home.js'
 import type { JsonObject } from './jsonl.js'
+import type { Place } from './place.js'
 import { tokenUsage, Translation } from './translation.js'
 import type { Turn } from './turn.js'
 import type { AgentEventBody } from './types.js'
@@ -86,8 +85,8 @@ export class GeminiBackend extends CliBackend {
     ]
   }
 
-  protected invocation(turn: Turn, files: RunDirectory): Invocation {
-    const { GEMINI_CLI_HOME, HOME = homedir() } = this.dependencies.environment
+  protected async invocation(turn: Turn, place: Place, signal: AbortSignal): Promise<Invocation> {
+    const { files } = place
     const { sessionId, model, command } = turn
     const { args: further = [], format = 'stream-json' } = command ?? {}
     const rules = policy(turn)
@@ -102,8 +101,14 @@ export class GeminiBackend extends CliBackend {
         ...(rules === undefined ? [] : ['--admin-policy', files.write('policy.toml', rules)]),
       ],
       environment: {
-        GEMINI_CLI_HOME: createGeminiHome(files, GEMINI_CLI_HOME ?? HOME, turn.systemPrompt, {
-          general: { maxAttempts: MAX_ATTEMPTS, enableAutoUpdate: false, enableAutoUpdateNotification: false },
+        GEMINI_CLI_HOME: await createGeminiHome(place, signal, turn.systemPrompt, {
+          general: {
+            maxAttempts: MAX_ATTEMPTS,
+            enableAutoUpdate: false,
+            enableAutoUpdateNotification: false,
+            // It takes a session that was continued for an empty one, and removes it when another one begins.
+            sessionRetention: { enabled: false },
+          },
           ...(turn.maxTurns > 0 && { model: { maxSessionTurns: turn.maxTurns } }),
           ...(turn.isUntrusted && UNTRUSTED_SETTINGS),
         }),

@@ -1,62 +1,56 @@
 // OpenCode. Wire types captured from `opencode run --format json`, CLI 1.18.33; see test/fixtures/opencode and
 // docs/backends/opencode.md.
 
-import type { RunDirectory } from '../processes/run-directory.js'
+import { lstatSync, realpathSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { isDirectory } from '../is-directory.js'
 import { CliBackend, type CliTraits, type Invocation } from './cli-backend.js'
 import { namesOption, withoutOptions } from './command-args.js'
-import { reasonOfStatus } from './failures.js'
-import { isObject, type JsonObject } from './jsonl.js'
+import type { JsonObject } from './jsonl.js'
+import {
+  OPENCODE,
+  type OpenCodeError,
+  OpenCodeTranslation,
+  permissionOf,
+  SESSION_TITLE,
+  type StepFinish,
+  type ToolPart,
+} from './opencode-format.js'
+import type { ServerNeeds } from './opencode-server/servers.js'
+import type { Place } from './place.js'
 import { PROVIDER_VARIABLES } from './provider-variables.js'
 import { mergeSettings, parseSettings } from './settings.js'
-import { combineUsage, tokenUsage, Translation } from './translation.js'
+import type { Translation } from './translation.js'
 import type { Turn } from './turn.js'
 import type { AgentEventBody } from './types.js'
 
 type OpenCodeLine = { sessionID?: string } & (
   | { type: 'step_start' }
   | { type: 'text' | 'reasoning'; part: { text: string } }
-  | { type: 'tool_use'; part: { tool: string; callID: string; state: ToolState } }
-  | { type: 'step_finish'; part: { reason?: string; tokens?: Tokens; cost?: number } }
+  | { type: 'tool_use'; part: ToolPart }
+  | { type: 'step_finish'; part: StepFinish }
   | { type: 'error'; error: OpenCodeError }
   // The gateway document's shape.
   | { type: 'result'; text: string; session_id?: string }
 )
 
-interface ToolState {
-  status: string
-  input: Record<string, unknown>
-  output?: string
-  error?: string
-  metadata?: { exit?: number }
-}
-
-interface OpenCodeError {
-  name?: string
-  data?: { message?: string; statusCode?: number; responseHeaders?: Record<string, string> }
-}
-
-interface Tokens {
-  input?: number
-  output?: number
-  reasoning?: number
-  cache?: { read?: number; write?: number }
+/** What a process of `opencode serve` is started with. */
+export interface ServerProcess {
+  executable: string
+  cwd: string
+  environment: Record<string, string>
 }
 
 export class OpenCodeBackend extends CliBackend {
   protected readonly traits: CliTraits = {
-    label: 'OpenCode',
+    ...OPENCODE,
     packageName: 'opencode-ai',
     variables: ['OPENCODE_*', ...PROVIDER_VARIABLES],
-    sessionId: /^ses_[\w-]+$/,
     stopSignal: 'SIGTERM',
-    failureSigns: [[/session not found/i, 'session_lost']],
     supportsMaxTurns: true,
     supportsToolControl: true,
     supportsStreaming: false,
-    versions: {
-      oldestKnown: '1.18.33',
-      holes: [{ below: '1.0.216', what: 'CVE-2026-22812, its server runs commands for any web page' }],
-    },
     subcommand: 'run',
     ownOptions: [
       {
@@ -76,7 +70,7 @@ export class OpenCodeBackend extends CliBackend {
     return [...['run', '--format', 'json'], ...modelArgs(this.config.model), ...sessionArgs(sessionId), prompt]
   }
 
-  protected invocation(turn: Turn, files: RunDirectory): Invocation {
+  protected invocation(turn: Turn, place: Place): Invocation {
     const { model, sessionId, command } = turn
     const isRestricted = turn.allowedTools.length > 0
     // Of two agents it would take neither.
@@ -92,58 +86,85 @@ export class OpenCodeBackend extends CliBackend {
         ...(isText ? [] : ['--thinking']),
         // Nobody could answer a question for permission. What the operator's own settings deny stays denied.
         '--auto',
-        // Without a title of ours, each new session costs a second call of the model to find one.
-        ...(namesOption(further, ['--title']) ? [] : ['--title', 'Aetheel']),
+        ...(namesOption(further, ['--title']) ? [] : ['--title', SESSION_TITLE]),
         ...(isRestricted ? ['--agent', RESTRICTED_AGENT] : []),
         ...['--dir', turn.workingDir],
       ],
       environment: {
-        OPENCODE_CONFIG_CONTENT: JSON.stringify(this.#settings(turn, files)),
+        OPENCODE_CONFIG_CONTENT: JSON.stringify(settingsOf(turn, place)),
         ...(turn.isUntrusted && UNTRUSTED_ENVIRONMENT),
       },
-      defaults: { OPENCODE_DISABLE_AUTOUPDATE: '1' },
+      defaults: DEFAULTS,
     }
   }
 
-  protected translation(emit: (event: AgentEventBody) => void, turn?: Turn): Translation {
-    return new OpenCodeTranslation(emit, turn)
+  /** How `opencode serve` is started, with nothing of a single turn. Contract: throws where OpenCode is not there. */
+  serverProcess({ environment, isUntrusted }: Pick<ServerNeeds, 'environment' | 'isUntrusted'>): ServerProcess {
+    const settings = JSON.stringify(
+      mergeSettings(operatorSettings(this.dependencies.environment), isUntrusted ? UNTRUSTED_SETTINGS : {}),
+    )
+    const own = { OPENCODE_CONFIG_CONTENT: settings, ...(isUntrusted && UNTRUSTED_ENVIRONMENT) }
+    const invocation = { environment: own, defaults: DEFAULTS }
+    return {
+      executable: this.requireExecutable(),
+      cwd: NEUTRAL_DIRECTORY,
+      environment: this.processEnvironment(invocation, { isUntrusted, workingDir: NEUTRAL_DIRECTORY }, environment),
+    }
   }
 
-  /** Settings for one turn, over those the operator gave in the same variable. */
-  #settings({ systemPrompt, allowedTools, isUntrusted }: Turn, files: RunDirectory): JsonObject {
-    const operator = parseSettings(this.dependencies.environment['OPENCODE_CONFIG_CONTENT'] || '{}')
-    const instructions = Array.isArray(operator['instructions']) ? operator['instructions'] : []
-    return mergeSettings(operator, {
-      ...(systemPrompt !== '' && { instructions: [...instructions, files.write('system-prompt.md', systemPrompt)] }),
-      ...(allowedTools.length > 0 && {
-        agent: { [RESTRICTED_AGENT]: { mode: 'primary', permission: permissionOf(allowedTools) } },
-      }),
-      // Both are programs, and are looked for in the directory first.
-      ...(isUntrusted && { lsp: false, formatter: false }),
-    })
+  /** Whatever it is told, it loads the plug-ins of these a moment after its start. */
+  protected override untrustedObstacle({ workingDir }: Turn): string | undefined {
+    const { HOME = homedir() } = this.dependencies.environment
+    const homes = [HOME, isDirectory(HOME) ? realpathSync(HOME) : HOME]
+    const directories = [workingDir, realpathSync(workingDir)].flatMap((path) => upwards(path, homes))
+    const paths = directories.flatMap((directory) => OBEYED_FILES.map((name) => join(directory, name)))
+    const found = paths.find((path) => lstatSync(path, { throwIfNoEntry: false }))
+    if (found === undefined) return undefined
+    return `The project is untrusted and OpenCode would follow ${found}. Remove it, trust the project or choose another agent.`
+  }
+
+  protected translation(emit: (event: AgentEventBody) => void, turn?: Turn): Translation {
+    return new RunTranslation(emit, turn)
   }
 }
 
-/** Settings, plug-ins, commands, AGENTS.md and skills of the directory are left out. */
+/** Commands, AGENTS.md, skills and, at first, settings of the directory are left out. */
 const UNTRUSTED_ENVIRONMENT = { OPENCODE_DISABLE_PROJECT_CONFIG: '1', OPENCODE_DISABLE_EXTERNAL_SKILLS: '1' }
+
+const OBEYED_FILES = ['.opencode', 'opencode.json', 'opencode.jsonc']
+
+/** The directory and those above it. What is in the operator's home and above is the operator's own. */
+function upwards(directory: string, homes: string[]): string[] {
+  const parent = dirname(directory)
+  return parent === directory || homes.includes(parent) ? [directory] : [directory, ...upwards(parent, homes)]
+}
+
+/** Both are programs, and are looked for in the directory first. */
+const UNTRUSTED_SETTINGS = { lsp: false, formatter: false }
+
+const DEFAULTS = { OPENCODE_DISABLE_AUTOUPDATE: '1' }
+
+/** OpenCode follows settings in the directory of its server and all above: nobody else may write there. */
+const NEUTRAL_DIRECTORY = '/'
 
 /** The rules of an agent come after all others, so what the operator's settings allow does not undo ours. */
 const RESTRICTED_AGENT = 'aetheel'
 
-/** They all go under the permission of `edit`. */
-const EDITING_TOOLS = ['write', 'patch', 'apply_patch']
+/** Settings for one turn, over those the operator gave in the same variable. */
+function settingsOf({ systemPrompt, allowedTools, isUntrusted }: Turn, { environment, files }: Place): JsonObject {
+  const operator = operatorSettings(environment)
+  const instructions = Array.isArray(operator['instructions']) ? operator['instructions'] : []
+  return mergeSettings(operator, {
+    ...(systemPrompt !== '' && { instructions: [...instructions, files.write('system-prompt.md', systemPrompt)] }),
+    ...(allowedTools.length > 0 && {
+      agent: { [RESTRICTED_AGENT]: { mode: 'primary', permission: permissionOf(allowedTools) } },
+    }),
+    ...(isUntrusted && UNTRUSTED_SETTINGS),
+  })
+}
 
-/** Only the listed tools; `bash(git log*)` lists only such calls. The last entry that matches decides. */
-function permissionOf(allowedTools: string[]): JsonObject {
-  // Not a tool: where the allowed ones may reach.
-  const permission: JsonObject = { '*': 'deny', external_directory: 'allow' }
-  for (const tool of allowedTools) {
-    const [, name = tool, pattern] = /^([^(]+)\((.*)\)$/s.exec(tool) ?? []
-    const key = EDITING_TOOLS.includes(name) ? 'edit' : name
-    const before = permission[key] ?? { '*': 'deny' }
-    permission[key] = pattern === undefined || !isObject(before) ? 'allow' : { ...before, [pattern]: 'allow' }
-  }
-  return permission
+function operatorSettings(environment: Place['environment']): JsonObject {
+  return parseSettings(environment['OPENCODE_CONFIG_CONTENT'] || '{}')
 }
 
 const AGENT_OPTION = { names: ['--agent'], takesValue: true }
@@ -156,7 +177,7 @@ function sessionArgs(sessionId: string | undefined): string[] {
   return sessionId ? ['--session', sessionId, '--continue'] : []
 }
 
-class OpenCodeTranslation extends Translation {
+class RunTranslation extends OpenCodeTranslation {
   #hasStarted = false
   /** What was said since the last round of tools. */
   #texts: string[] = []
@@ -177,57 +198,19 @@ class OpenCodeTranslation extends Translation {
       case 'reasoning':
         return this.thinking(line.part.text)
       case 'tool_use':
-        return this.#tool(line.part)
+        // Call and result come as one, when the tool is done.
+        this.toolCall(line.part)
+        return this.toolEnd(line.part)
       case 'step_finish':
-        return this.#stepFinish(line.part)
+        if (this.stepFinish(line.part, this.#texts)) this.#texts = []
+        return
       case 'error':
-        return this.#error(line.error)
+        return this.error(line.error)
       case 'result':
         this.inSession(line.session_id)
         return this.succeeded(line.text)
       default:
         return this.unknown((line as JsonObject)['type'])
     }
-  }
-
-  /** Call and result come as one, when the tool is done. */
-  #tool({ tool, callID, state }: { tool: string; callID: string; state: ToolState }): void {
-    // A tool that does not exist or may not be used comes as "invalid", its name among the input.
-    const name = tool === 'invalid' ? String(state.input['tool']) : tool
-    const exitCode = state.metadata?.exit
-    this.toolUse(callID, name, state.input)
-    this.toolResult({
-      toolId: callID,
-      content: state.output ?? state.error ?? '',
-      isError: state.status === 'error' || tool === 'invalid' || (exitCode ?? 0) !== 0,
-      ...(exitCode !== undefined && { metadata: { exitCode } }),
-    })
-  }
-
-  #stepFinish({ reason, tokens, cost }: { reason?: string; tokens?: Tokens; cost?: number }): void {
-    if (tokens) this.#count(tokens)
-    this.spent(cost)
-    if (reason === 'tool-calls') {
-      this.#texts = []
-      this.countTurn()
-    } else if (!this.verdict?.isError) this.succeeded(this.#texts.join('\n\n'))
-  }
-
-  /** Reasoning is counted beside the output here, and the cache beside the input. */
-  #count({ input, output = 0, reasoning = 0, cache }: Tokens): void {
-    const usage = tokenUsage({
-      inputTokens: input,
-      outputTokens: output + reasoning,
-      cacheReadTokens: cache?.read,
-      cacheWriteTokens: cache?.write,
-      reasoningTokens: reasoning,
-    })
-    this.usage = this.usage ? combineUsage(this.usage, usage) : usage
-  }
-
-  #error({ name, data }: OpenCodeError): void {
-    const waitSeconds = Number(data?.responseHeaders?.['retry-after'])
-    const retryAfterMs = waitSeconds > 0 ? waitSeconds * 1000 : undefined
-    this.failed(data?.message ?? name, reasonOfStatus(data?.statusCode), retryAfterMs)
   }
 }

@@ -1,12 +1,11 @@
 // Pi. Wire types captured from `pi --mode json`, CLI 0.73.1; see test/fixtures/pi and docs/backends/pi.md.
 
-import { existsSync, lstatSync } from 'node:fs'
-import { homedir } from 'node:os'
+import { lstatSync } from 'node:fs'
 import { join } from 'node:path'
-import type { RunDirectory } from '../processes/run-directory.js'
 import { CliBackend, type CliTraits, type Invocation } from './cli-backend.js'
 import { withoutOptions } from './command-args.js'
 import type { JsonObject } from './jsonl.js'
+import type { Place } from './place.js'
 import { PROVIDER_VARIABLES } from './provider-variables.js'
 import { combineUsage, tokenUsage, Translation } from './translation.js'
 import type { Turn } from './turn.js'
@@ -84,7 +83,7 @@ export class PiBackend extends CliBackend {
     ]
   }
 
-  protected invocation(turn: Turn, files: RunDirectory): Invocation {
+  protected async invocation(turn: Turn, place: Place, signal: AbortSignal): Promise<Invocation> {
     const { systemPrompt, sessionId, model, allowedTools, isUntrusted, command } = turn
     return {
       args: [
@@ -93,8 +92,8 @@ export class PiBackend extends CliBackend {
         ...(command?.sessionArgs ?? sessionArgs(sessionId)),
         ...withoutOptions(command?.args ?? [], allowedTools.length > 0 ? [TOOLS_OPTION] : []),
         ...(isUntrusted ? UNTRUSTED_ARGS : []),
-        ...(systemPrompt === '' ? [] : this.#operatorPromptArgs()),
-        ...systemPromptArgs(systemPrompt === '' ? '' : files.write('system-prompt.md', systemPrompt)),
+        ...(systemPrompt === '' ? [] : await operatorPromptArgs(place, signal)),
+        ...systemPromptArgs(systemPrompt === '' ? '' : place.files.write('system-prompt.md', systemPrompt)),
       ],
       // Otherwise it installs packages a repository names before it answers.
       defaults: { PI_OFFLINE: '1' },
@@ -118,13 +117,6 @@ export class PiBackend extends CliBackend {
 
   protected translation(emit: (event: AgentEventBody) => void, turn?: Turn): Translation {
     return new PiTranslation(emit, turn)
-  }
-
-  /** Given the flag, Pi leaves out the file where the operator has additions of his own: name it too. */
-  #operatorPromptArgs(): string[] {
-    const { HOME = homedir(), PI_CODING_AGENT_DIR = join(HOME, '.pi', 'agent') } = this.dependencies.environment
-    const file = join(PI_CODING_AGENT_DIR, 'APPEND_SYSTEM.md')
-    return existsSync(file) ? systemPromptArgs(file) : []
   }
 }
 
@@ -151,6 +143,12 @@ function sessionArgs(sessionId: string | undefined): string[] {
 /** The flag takes a text, or the path of a file that holds it. */
 function systemPromptArgs(textOrFile: string): string[] {
   return textOrFile === '' ? [] : ['--append-system-prompt', textOrFile]
+}
+
+/** Given the flag, Pi leaves out the file where the operator has additions of his own: name it too. */
+async function operatorPromptArgs({ environment, home, readFile }: Place, signal: AbortSignal): Promise<string[]> {
+  const file = join(environment['PI_CODING_AGENT_DIR'] ?? join(home, '.pi', 'agent'), 'APPEND_SYSTEM.md')
+  return (await readFile(file, signal)) === undefined ? [] : systemPromptArgs(file)
 }
 
 class PiTranslation extends Translation {

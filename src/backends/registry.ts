@@ -1,6 +1,7 @@
 import { GatewayError } from '../errors.js'
 import { ClaudeCodeBackend } from './claude-backend.js'
-import type { BackendDependencies, CliBackend } from './cli-backend.js'
+import type { BackendDependencies } from './backend-dependencies.js'
+import type { CliBackend } from './cli-backend.js'
 import { CodexBackend } from './codex-backend.js'
 import { GeminiBackend } from './gemini-backend.js'
 import { OpenCodeBackend } from './opencode-backend.js'
@@ -52,6 +53,18 @@ export class BackendRegistry {
 
   get(name: BackendName): AgentBackend | undefined {
     return this.#backends.get(name)
+  }
+
+  /**
+   * The agent of that name or, where it is not registered, the default one; `missing` is then the name.
+   *
+   * Contract: throws `backend_unknown` when there is no agent at all.
+   */
+  resolve(name: string): { agent: AgentBackend; missing?: string } {
+    const own = this.available().find((known) => known === name)
+    const agent = own === undefined ? this.default() : this.get(own)
+    if (!agent) throw new GatewayError('backend_unknown', `The agent ${name} is not registered, and no other is.`)
+    return { agent, ...(own === undefined && { missing: name }) }
   }
 
   default(): AgentBackend | undefined {

@@ -1,4 +1,5 @@
 import { messageOf } from '../errors.js'
+import type { PodProblem } from '../kubernetes/types.js'
 import { classifyFailure, type FailureSign } from './failures.js'
 import { isObject, type JsonObject, JsonReader } from './jsonl.js'
 import type { Turn } from './turn.js'
@@ -15,6 +16,7 @@ export interface Failed {
   message: string
   /** As in `AgentFailure`. */
   isLasting?: boolean
+  podProblem?: PodProblem
 }
 
 interface ToolResult {

@@ -1,3 +1,5 @@
+import type { PodAddress, PodProblem } from '../kubernetes/types.js'
+
 /**
  * The contract between the gateway and a coding agent.
  *
@@ -72,6 +74,8 @@ export interface AgentRequest {
   allowedTools?: string[]
   /** Left out, a session this backend has seen is continued where it began. */
   workingDir?: string
+  /** Where the CLI runs; left out, here. `workingDir` is then a directory of the container, `/workspace` if left out. */
+  pod?: PodAddress
   timeoutMs?: number
   /** Longest silence of the agent; 0 switches the watchdog off. */
   idleTimeoutMs?: number
@@ -184,6 +188,8 @@ export interface AgentFailure {
   retryAt?: number
   /** It stays so until somebody has put it right. */
   isLasting?: boolean
+  /** What it was, where the agent runs in a pod and it is the pod's fault. */
+  podProblem?: PodProblem
   /** The beginning and the end of what the CLI printed on stderr, if anything. */
   stderr?: string
 }
@@ -206,7 +212,7 @@ export interface AgentCapabilities {
 
 export interface AgentProbe {
   isFound: boolean
-  /** Where the executable is, when found. */
+  /** Where the executable is, when found; or where a server is looked for. */
   path?: string
   version?: string
   /** What an operator should know or do, one sentence each. */

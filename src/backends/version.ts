@@ -1,4 +1,5 @@
 import { startProcess } from '../processes/local-process.js'
+import { compareVersions, parseVersion } from '../versions.js'
 
 export interface VersionKnowledge {
   /** The oldest version that the conformance suite has passed with. */
@@ -32,7 +33,7 @@ export async function readVersion(
   signal.addEventListener('abort', child.stop)
   await child.ended
   signal.removeEventListener('abort', child.stop)
-  return /\d+\.\d+\.\d+/.exec(output)?.[0]
+  return parseVersion(output)
 }
 
 export function problemsOfVersion(version: string | undefined, knowledge: VersionKnowledge): string[] {
@@ -43,11 +44,4 @@ export function problemsOfVersion(version: string | undefined, knowledge: Versio
   const isOld = compareVersions(version, knowledge.oldestKnown) < 0
   if (!isOld) return holes
   return [...holes, `Version ${version} is older than ${knowledge.oldestKnown}, the oldest one known to work here.`]
-}
-
-/** Negative when `a` is older than `b`. */
-export function compareVersions(a: string, b: string): number {
-  const [left, right] = [a, b].map((version) => version.split('.').map(Number))
-  const index = left?.findIndex((part, position) => part !== right?.[position]) ?? -1
-  return index === -1 ? 0 : (left?.[index] ?? 0) - (right?.[index] ?? 0)
 }

@@ -2,7 +2,7 @@
 
 import { AetheelApiError } from './api-error.js'
 import type { Connection } from './connection.js'
-import { ServerSentEventsReader } from './server-sent-events.js'
+import { ServerSentEventsReader } from '../server-sent-events.js'
 import type { CommandEvent } from './types.js'
 
 export interface EventsOptions {

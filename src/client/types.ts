@@ -67,6 +67,8 @@ export interface AgentComplete {
   cost_usd?: number
   error?: string
   reason?: string
+  /** What is wrong with the pod of the project, where that is the reason. */
+  pod_problem?: string
   /** Milliseconds since the epoch when a rate limit is over. */
   retry_at?: number
   metadata?: Record<string, unknown>

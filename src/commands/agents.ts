@@ -31,10 +31,15 @@ export function agentsTable(agents: ProbedAgent[]): string {
 export function doctorReport(agents: ProbedAgent[], chosen: string): { text: string; isHealthy: boolean } {
   const lines = agents.flatMap(({ backend, probe }) => {
     const name = backend.name() === chosen ? `${backend.name()} (chosen)` : backend.name()
-    const state = probe.isFound ? `${probe.version ?? 'version unknown'} at ${probe.path}` : 'not installed'
+    const state = probe.isFound ? `${probe.version ?? 'version unknown'} at ${probe.path}` : absence(probe)
     const mark = !probe.isFound ? '✗' : probe.problems.length > 0 ? '!' : '✓'
     return [`${mark} ${name}: ${state}`, ...probe.problems.map((problem) => `    ${problem}`)]
   })
   const isHealthy = agents.some(({ backend, probe }) => backend.name() === chosen && probe.isFound)
   return { text: lines.join('\n'), isHealthy }
+}
+
+/** In one or two words. */
+export function absence({ path }: AgentProbe): string {
+  return path === undefined ? 'not installed' : `not reached at ${path}`
 }

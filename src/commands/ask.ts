@@ -1,4 +1,6 @@
 import type { AgentBackend, AgentRequest, AgentResult } from '../backends/types.js'
+import { EventScrubber } from '../credentials/event-scrubber.js'
+import type { Scrubber } from '../credentials/scrubber.js'
 import { type Output, TurnPrinter } from './turn-printer.js'
 
 interface AskOptions {
@@ -9,16 +11,29 @@ interface AskOptions {
   stdout: Output
   stderr: Output
   signal: AbortSignal
+  /** Knows, among others, the password of a server that was started for this. */
+  scrubber: Scrubber
 }
 
 /** Asks one agent one thing: the answer streams to stdout, what it does meanwhile to stderr. */
-export async function ask({ backend, request, isJson, stdout, stderr, signal }: AskOptions): Promise<AgentResult> {
+export async function ask({
+  backend,
+  request,
+  isJson,
+  stdout,
+  stderr,
+  signal,
+  scrubber,
+}: AskOptions): Promise<AgentResult> {
   const printer = new TurnPrinter(stdout, stderr)
   let result: AgentResult | undefined
-  for await (const event of backend.run(request, signal)) {
-    if (event.type === 'complete') result = event.result
-    if (isJson) stdout.write(`${JSON.stringify(event)}\n`)
-    else printer.show(event)
+  const events = new EventScrubber(scrubber)
+  for await (const raw of backend.run(request, signal)) {
+    for (const event of events.scrub(raw)) {
+      if (event.type === 'complete') result = event.result
+      if (isJson) stdout.write(`${JSON.stringify(event)}\n`)
+      else printer.show(event)
+    }
   }
   if (result === undefined) throw new Error('A run ended without its complete event')
   if (isJson) return result

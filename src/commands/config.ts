@@ -86,6 +86,7 @@ function effectiveSettings(environment: NodeJS.ProcessEnv, { config, sourceOf }:
     ...(config.discordBotToken !== undefined && { discordBotToken: MASK }),
     ...(config.twilioAuthToken !== undefined && { twilioAuthToken: MASK }),
     ...(config.twilioApiSecret !== undefined && { twilioApiSecret: MASK }),
+    ...(config.opencodePassword !== undefined && { opencodePassword: MASK }),
     hooks: config.hooks.map((hook) => (hook.url === undefined ? hook : { ...hook, url: maskHookUrl(hook.url) })),
   }
   const home: Setting = environment['AETHEEL_HOME']
@@ -112,13 +113,17 @@ function warningLines({ warnings }: GatewayConfig): string[] {
 }
 
 /** What the file names and is not there now; it may be when the gateway starts. */
-function missingLines({ workingDir, inbound, heartbeat }: GatewayConfig, environment: NodeJS.ProcessEnv): string[] {
+function missingLines(
+  { workingDir, inbound, heartbeat, projects, kubectlPath }: GatewayConfig,
+  environment: NodeJS.ProcessEnv,
+): string[] {
   const { cwd, command, transcribeAudio } = inbound?.reply ?? {}
   const directories = { workingDir, 'inbound.reply.cwd': cwd }
   const commands: Record<string, string[] | undefined> = {
     'inbound.reply.command': command,
     'inbound.reply.transcribeAudio.command': transcribeAudio?.command,
     'heartbeat.probe': heartbeat?.probe,
+    kubectlPath: projects.some(({ pod }) => pod) ? [kubectlPath] : undefined,
   }
   return [
     ...Object.entries(directories).flatMap(([name, path]) =>

@@ -10,7 +10,7 @@ import { projectIdSchema, VARIABLES } from '../config-schema.js'
 import { configText } from '../config-text.js'
 import { GatewayError, messageOf } from '../errors.js'
 import { makePrivateDirectory } from '../private-directory.js'
-import type { ProbedAgent } from './agents.js'
+import { absence, type ProbedAgent } from './agents.js'
 import { askForDiscord, type DiscordAnswers } from './init-discord.js'
 import { Prompts } from './prompts.js'
 
@@ -114,7 +114,7 @@ async function askForAgent(prompts: Prompts, config: GatewayConfig, agents: Prob
   }
   const choices = sorted.map(({ backend, probe }) => ({
     value: backend.name(),
-    label: `${backend.name()} (${probe.isFound ? (probe.version ?? 'version unknown') : 'not installed'})`,
+    label: `${backend.name()} (${probe.isFound ? (probe.version ?? 'version unknown') : absence(probe)})`,
   }))
   const usual = sorted.find(({ backend }) => backend.name() === config.agentBackend)
   const initial = usual?.probe.isFound ? config.agentBackend : choices[0]?.value

@@ -1,14 +1,18 @@
 import { randomUUID } from 'node:crypto'
 import { resolve } from 'node:path'
-import { BackendRegistry, createBackend } from '../backends/registry.js'
-import { BACKEND_NAMES, type BackendName } from '../backends/types.js'
-import { backendConfig, type GatewayConfig } from '../config.js'
+import { BackendRegistry } from '../backends/registry.js'
+import type { BackendName } from '../backends/types.js'
+import type { GatewayConfig } from '../config.js'
+import { ConfiguredAgents } from '../configured-agents.js'
+import { configuredPods } from '../configured-pods.js'
 import { GatewayError } from '../errors.js'
 import { databaseFile, makeHome } from '../gateway.js'
+import { describePod, type PodAddress, type Pods } from '../kubernetes/types.js'
 import type { Log } from '../log.js'
 import { showable } from '../one-line.js'
 import { gitRunner } from '../projects/git-clone.js'
 import { type NewProject, ProjectService } from '../projects/project-service.js'
+import { describePlace } from '../runtime/agent-choice.js'
 import { type Note, notesOf } from '../store/audit.js'
 import type { ProjectRecord } from '../store/projects.js'
 import { openStore, type Store } from '../store/store.js'
@@ -17,7 +21,11 @@ import { table } from './table.js'
 
 /** What changes projects: in the database itself, which a gateway that runs reads anew for each message. */
 export interface ProjectChanger {
+  store: Store
+  agents: BackendRegistry
   projects: ProjectService
+  pods: Pods
+  now: () => number
   /** For the audit log. */
   note: Note
 }
@@ -27,6 +35,11 @@ export interface ProjectFlags {
   id?: string
   name?: string
   directory?: string
+  pod?: string
+  podSelector?: string
+  context?: string
+  namespace?: string
+  container?: string
   git?: string
   ref?: string
   template?: string
@@ -48,11 +61,15 @@ export async function withProjects<T>(
   try {
     const now = Date.now
     const agents = new BackendRegistry(now)
-    const dependencies = { environment, passVariables: config.agentEnvPass, log }
-    for (const name of BACKEND_NAMES) agents.register(createBackend(name, backendConfig(config, name), dependencies))
+    const configured = new ConfiguredAgents(config, { environment, passVariables: config.agentEnvPass, log })
+    for (const backend of configured.all()) agents.register(backend)
     agents.setDefault(config.codeAgentDefault)
     const run = gitRunner(environment)
     return await work({
+      store,
+      agents,
+      pods: configuredPods(config, environment),
+      now,
       projects: new ProjectService({ store, config, agents, run, now, newId: randomUUID, log }),
       note: notesOf('terminal', now),
     })
@@ -68,12 +85,12 @@ export async function projectsList(
 ): Promise<string> {
   const listed = (await projects.list()).slice(0, limit)
   if (isJson) return JSON.stringify(listed, null, 2)
-  const rows = listed.map(({ id, name, backend, source, directory }) => [
+  const rows = listed.map(({ id, name, backend, source, ...place }) => [
     id,
     name ?? id,
     backend ?? '',
-    source === 'file' ? 'file' : '',
-    directory,
+    source === 'api' ? '' : source,
+    describePlace(place),
   ])
   const advice = 'There are no projects. "aetheel projects create" makes one.'
   return section('', ['ID', 'NAME', 'AGENT', 'DEFINED IN', 'DIRECTORY'], rows, width) || advice
@@ -100,7 +117,7 @@ export async function projectsCreate(
   signal?: AbortSignal,
 ): Promise<string> {
   const project = await projects.create(fromFlags(flags, cwd), signal, note)
-  return `Made the project ${project.id} in ${project.directory}`
+  return `Made the project ${project.id} in ${describePlace(project)}`
 }
 
 export async function projectsRemove(
@@ -108,11 +125,11 @@ export async function projectsRemove(
   id: string,
   deletesFiles: boolean,
 ): Promise<string> {
-  const { directory } = await projects.get(id)
+  const project = await projects.get(id)
   await projects.remove(id, { deletesFiles }, note)
   return deletesFiles
-    ? `Removed the project ${id} and deleted ${directory}`
-    : `Removed the project ${id}. Its files are still in ${directory}`
+    ? `Removed the project ${id} and deleted ${project.directory}`
+    : `Removed the project ${id}. Its files are still in ${describePlace(project)}`
 }
 
 function fromFlags(flags: ProjectFlags, cwd: string): NewProject {
@@ -121,15 +138,35 @@ function fromFlags(flags: ProjectFlags, cwd: string): NewProject {
   if (variable.length > 0 && template === undefined) {
     throw new GatewayError('request_invalid', '--variable belongs to --template.')
   }
+  const pod = podFrom(flags)
   return {
     ...(id !== undefined && { id }),
     ...(name !== undefined && { name }),
-    ...(directory !== undefined && { directory: resolve(cwd, directory) }),
+    ...(directory !== undefined && { directory: pod ? directory : resolve(cwd, directory) }),
+    ...(pod && { pod }),
     ...(git !== undefined && { git: { url: git, ...(ref !== undefined && { ref }) } }),
     ...(template !== undefined && { template: { name: template, variables: variablesOf(variable) } }),
     ...(backend !== undefined && { backend }),
     ...(model !== undefined && { model }),
     ...(untrusted !== undefined && { isUntrusted: untrusted }),
+  }
+}
+
+function podFrom({ pod, podSelector, context, namespace, container }: ProjectFlags): PodAddress | undefined {
+  const place = {
+    ...(context !== undefined && { context }),
+    ...(namespace !== undefined && { namespace }),
+    ...(container !== undefined && { container }),
+  }
+  if (pod === undefined && podSelector === undefined) {
+    const [stray] = Object.keys(place)
+    if (stray === undefined) return undefined
+    throw new GatewayError('request_invalid', `--${stray} belongs to --pod or --pod-selector.`)
+  }
+  return {
+    ...place,
+    ...(pod !== undefined && { name: pod }),
+    ...(podSelector !== undefined && { selector: podSelector }),
   }
 }
 
@@ -142,19 +179,26 @@ function variablesOf(pairs: string[]): Record<string, string> {
   return Object.fromEntries(entries)
 }
 
+const DEFINED_IN: Record<ProjectRecord['source'], string> = {
+  file: 'the configuration file',
+  api: 'the database',
+  cluster: 'the cluster, by the labels of its pod',
+}
+
 function describe(project: ProjectRecord): string {
-  const { id, name, directory, backend, model, allowedTools, queryTimeoutMs, maxTurns, isUntrusted, source } = project
+  const { id, name, directory, pod, backend, model, allowedTools, queryTimeoutMs, maxTurns, isUntrusted } = project
   const rows = [
     ['Project', id],
     ['Name', name ?? id],
     ['Directory', directory],
+    ...(pod ? [['Pod', describePod(pod)]] : []),
     ['Agent', backend ?? 'that of AGENT_BACKEND'],
     ['Model', model ?? "the agent's own choice"],
     ['Tools', allowedTools?.join(', ') ?? 'those of ALLOWED_TOOLS'],
     ['Time limit', queryTimeoutMs === undefined ? 'that of QUERY_TIMEOUT_MS' : `${queryTimeoutMs} ms`],
     ['Turns', maxTurns === undefined ? 'that of BACKEND_MAX_TURNS' : String(maxTurns)],
     ['Trusted', isUntrusted ? 'no' : 'yes'],
-    ['Defined in', source === 'file' ? 'the configuration file' : 'the database'],
+    ['Defined in', DEFINED_IN[project.source]],
   ]
   return table(rows.map((row) => row.map(showable)))
 }

@@ -1,7 +1,7 @@
 // Turns voice messages into text, by a command of the operator's.
 
 import { StringDecoder } from 'node:string_decoder'
-import { agentEnvironment } from '../backends/agent-environment.js'
+import { agentEnvironment } from '../agent-environment.js'
 import type { Transcribe } from '../channels/whatsapp/intake.js'
 import { GatewayError } from '../errors.js'
 import { runCommand } from '../processes/run-command.js'

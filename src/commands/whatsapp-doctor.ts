@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import { createBackend } from '../backends/registry.js'
 import { signatureOf } from '../channels/whatsapp/signature.js'
 import { TwilioApi } from '../channels/whatsapp/twilio-api.js'
 import { TwilioError } from '../channels/whatsapp/twilio-errors.js'
 import { WEBHOOK_GREETING, WEBHOOK_PATH } from '../channels/whatsapp/public-paths.js'
-import { backendConfig, type GatewayConfig } from '../config.js'
+import type { GatewayConfig } from '../config.js'
+import { agentProblem } from '../configured-agents.js'
 import { messageOf } from '../errors.js'
 import { isDirectory } from '../is-directory.js'
 import type { Log } from '../log.js'
@@ -53,14 +53,12 @@ export async function whatsAppReport(
 async function lookHere(config: GatewayConfig, environment: NodeJS.ProcessEnv, log: Log): Promise<LocalFacts> {
   const { agent, command, cwd, transcribeAudio } = config.inbound?.reply ?? {}
   const [executable] = command ?? []
-  const choice = { ...(executable !== undefined && { executable }) }
-  const backend = agent && createBackend(agent.kind, backendConfig(config, agent.kind), { environment, log })
-  const isFound = await backend?.validate(choice)
+  const problem = agent && (await agentProblem(agent.kind, executable, config, { environment, log }))
   const [transcriber] = transcribeAudio?.command ?? []
   const hasTranscriber = findExecutable(transcriber ?? '', environment['PATH'] ?? '') !== undefined
   return {
     ...(agent && { agent: agent.kind }),
-    ...(isFound === false && { agentProblem: (await backend?.probe(choice))?.problems[0] ?? '' }),
+    ...(problem !== undefined && { agentProblem: problem }),
     ...(cwd !== undefined && !isDirectory(cwd) && { missingDirectory: cwd }),
     ...(transcriber !== undefined && !hasTranscriber && { missingTranscriber: transcriber }),
   }

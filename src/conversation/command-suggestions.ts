@@ -1,4 +1,3 @@
-import { resolveBackendName } from '../backends/registry.js'
 import { BACKEND_NAMES, type BackendName } from '../backends/types.js'
 import type { Place, Suggestion } from '../channels/types.js'
 import type { CommandName } from './command-descriptions.js'
@@ -11,6 +10,7 @@ import {
   recentSessions,
 } from './conversation-choice.js'
 import { sessionLine } from './conversation-words.js'
+import { describePlace } from '../runtime/agent-choice.js'
 
 export interface SuggestionDependencies extends ChoiceDependencies {
   isInstalled(backend: BackendName): Promise<boolean>
@@ -27,8 +27,12 @@ const MOST_CHARACTERS = 100
 const DEFAULT: Suggestion = { label: 'default', value: 'default' }
 
 const OFFERS: Partial<Record<CommandName, Offer>> = {
-  backend: async ({ isInstalled }) => {
-    const agents = await Promise.all(BACKEND_NAMES.map(async (name) => ({ name, isThere: await isInstalled(name) })))
+  backend: async (dependencies, conversation) => {
+    // What a pod has is seen when it is used.
+    const { pod } = (await choiceOf(dependencies, conversation)).workplace
+    const isThere = async (name: BackendName): Promise<boolean> =>
+      pod !== undefined || (await dependencies.isInstalled(name))
+    const agents = await Promise.all(BACKEND_NAMES.map(async (name) => ({ name, isThere: await isThere(name) })))
     const there = agents.filter(({ isThere }) => isThere).map(({ name }) => ({ label: name, value: name }))
     const missing = agents.filter(({ isThere }) => !isThere)
     return [...there, ...missing.map(({ name }) => ({ label: `${name} (not installed)`, value: name })), DEFAULT]
@@ -38,13 +42,16 @@ const OFFERS: Partial<Record<CommandName, Offer>> = {
     const { store, modelsOf, now } = dependencies
     const { backend } = await choiceOf(dependencies, conversation)
     const used = await store.runs.models(backend, now() - RECENT_MS, MOST_SUGGESTIONS)
-    const models = new Set([...used, ...modelsOf(resolveBackendName(backend))])
+    const models = new Set([...used, ...modelsOf(backend)])
     return [...[...models].map((model) => ({ label: model, value: model })), DEFAULT]
   },
 
   project: async ({ store }) => {
     const projects = await store.projects.list()
-    return [...projects.map(({ id, directory }) => ({ label: `${id}: ${directory}`, value: id })), DEFAULT]
+    return [
+      ...projects.map((project) => ({ label: `${project.id}: ${describePlace(project)}`, value: project.id })),
+      DEFAULT,
+    ]
   },
 
   resume: async (dependencies, conversation) => {

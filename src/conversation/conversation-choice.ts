@@ -1,11 +1,14 @@
 import type { GatewayConfig } from '../config.js'
-import { chooseAgent, chooseDirectory } from '../runtime/agent-choice.js'
+import type { BackendRegistry } from '../backends/registry.js'
+import type { BackendName } from '../backends/types.js'
+import { chooseAgent, chooseWorkplace, homeOf, type Workplace } from '../runtime/agent-choice.js'
 import type { Conversation } from '../store/conversations.js'
 import type { UsedSession } from '../store/runs.js'
 import type { Store } from '../store/store.js'
 
 export interface ChoiceDependencies {
   config: Pick<GatewayConfig, 'agentBackend' | 'backendModel' | 'workingDir' | 'inbound'>
+  agents: Pick<BackendRegistry, 'resolve'>
   store: Store
   now: () => number
 }
@@ -18,17 +21,34 @@ export type ConversationChoice = Pick<Conversation, 'projectId' | 'backend' | 'm
 export const RECENT_MS = 30 * 86_400_000
 const LISTED_SESSIONS = 10
 
-/** What a conversation works with; the model in words. */
+interface Choice {
+  /** Who answers. */
+  backend: BackendName
+  /** Who was chosen, where this gateway has no such agent. */
+  missing?: string
+  /** In words. */
+  model: string
+  workplace: Workplace
+}
+
+/** What a conversation works with. */
 export async function choiceOf(
-  { config, store }: ChoiceDependencies,
+  { config, agents, store }: ChoiceDependencies,
   conversation: ConversationChoice,
-): Promise<{ backend: string; model: string; directory: string }> {
+): Promise<Choice> {
   const { projectId } = conversation
   const project = projectId === undefined ? undefined : await store.projects.get(projectId)
-  const { backend, model } = chooseAgent(conversation, project, config)
+  const chosen = chooseAgent(conversation, project, config)
+  const { agent, missing } = agents.resolve(chosen.backend)
+  const backend = agent.name()
   const configured = backend === config.agentBackend ? config.backendModel : undefined
-  const directory = chooseDirectory(conversation.channel, project, config)
-  return { backend, model: model ?? configured ?? "the agent's own", directory }
+  const model = missing === undefined ? chosen.model : undefined
+  return {
+    backend,
+    ...(missing !== undefined && { missing }),
+    model: model ?? configured ?? "the agent's own",
+    workplace: chooseWorkplace(conversation.channel, project, config),
+  }
 }
 
 /** The sessions that a conversation could go on in, last used first. */
@@ -38,7 +58,7 @@ export async function recentSessions(
   prefix?: string,
 ): Promise<UsedSession[]> {
   const { store, now } = dependencies
-  const { directory } = await choiceOf(dependencies, conversation)
+  const directory = homeOf((await choiceOf(dependencies, conversation)).workplace)
   const { id: conversationId } = conversation
   const filter = { conversationId, directory, since: now() - RECENT_MS, ...(prefix !== undefined && { prefix }) }
   return store.runs.sessions(filter, LISTED_SESSIONS)

@@ -9,7 +9,7 @@ import { describeTool, describeUsage, QUESTION_CHARACTERS, queueLine, sessionLin
 import { GatewayError } from '../errors.js'
 import type { Queue } from '../queue/queue.js'
 import type { StoppedTurn, Worker } from '../queue/worker.js'
-import { replyConfigOf } from '../runtime/agent-choice.js'
+import { describePlace, homeOf, replyConfigOf, type Workplace } from '../runtime/agent-choice.js'
 import type { SessionManager } from '../runtime/session-manager.js'
 import { duration, timeOfDay } from '../runtime/time-words.js'
 import type { Conversation } from '../store/conversations.js'
@@ -193,15 +193,15 @@ export class ConversationCommands {
   async #status({ conversation, author }: Given): Promise<Answer> {
     const { store, now } = this.dependencies
     const { id, projectId } = conversation
-    const { backend, model, directory } = await choiceOf(this.dependencies, conversation)
+    const { backend, missing, model, workplace } = await choiceOf(this.dependencies, conversation)
     const session = await store.sessions.get(id)
     const usage = await store.runs.usage({ conversationId: id }, startOfDay(now()))
     return told(
       [
-        `agent: ${backend}`,
+        missing === undefined ? `agent: ${backend}` : `agent: ${backend}, since ${missing} is not registered here`,
         `model: ${model}`,
         ...(projectId === undefined ? [] : [`project: ${projectId}`]),
-        `directory: ${directory}`,
+        `directory: ${describePlace(workplace)}`,
         session?.backend === backend
           ? `session: ${session.sessionId}, used ${duration(now() - session.usedAt)} ago`
           : 'session: none yet',
@@ -278,9 +278,9 @@ export class ConversationCommands {
     if (argument === '') return told(`The agent is ${(await choiceOf(this.dependencies, conversation)).backend}.`)
     const { store, now } = this.dependencies
     const backend = argument === 'default' ? null : resolveBackendName(argument)
-    if (backend !== null) await this.#requireInstalled(backend)
     const { id } = conversation
-    const before = (await choiceOf(this.dependencies, conversation)).backend
+    const { backend: before, workplace } = await choiceOf(this.dependencies, conversation)
+    if (backend !== null) await this.#requireInstalled(backend, workplace)
     if (backend === before) return told(`The agent is ${backend} already.`)
     await store.conversations.configure(id, { backend, model: null })
     const next = (await choiceOf(this.dependencies, (await store.conversations.get(id)) ?? conversation)).backend
@@ -309,9 +309,9 @@ export class ConversationCommands {
     const { sessionId, usage, question } = found
     if (isSame(found, await store.sessions.get(id))) return told('This conversation goes on in that session already.')
     const backend = resolveBackendName(found.backend)
-    await this.#requireInstalled(backend)
     const choice = await choiceOf(this.dependencies, conversation)
-    const { directory } = choice
+    await this.#requireInstalled(backend, choice.workplace)
+    const directory = homeOf(choice.workplace)
     const others = await store.transaction(async (tables) => {
       const holders = (await tables.sessions.conversationsIn(found)).filter((holder) => holder !== id)
       for (const holder of holders) {
@@ -355,9 +355,9 @@ export class ConversationCommands {
     const { id } = conversation
     const projects = await store.projects.list()
     if (argument === '') {
-      const { backend, directory } = await choiceOf(this.dependencies, conversation)
-      const shown = `${projectText(conversation.projectId)}: ${backend} works in ${directory}.`
-      const known = projects.map((project) => `${project.id}: ${project.directory}`)
+      const { backend, workplace } = await choiceOf(this.dependencies, conversation)
+      const shown = `${projectText(conversation.projectId)}: ${backend} works in ${describePlace(workplace)}.`
+      const known = projects.map((project) => `${project.id}: ${describePlace(project)}`)
       return told(known.length === 0 ? shown : [shown, 'There are:', ...known].join('\n'))
     }
     const chosen = argument === 'default' ? null : findProject(projects, argument).id
@@ -369,8 +369,8 @@ export class ConversationCommands {
       return configured
     })
     if (after.projectId === conversation.projectId) return changed(`${projectText(after.projectId)}, as before.`)
-    const { backend, directory } = await choiceOf(this.dependencies, after)
-    const next = `the next message goes to ${backend} in ${directory}, in a fresh session.`
+    const { backend, workplace } = await choiceOf(this.dependencies, after)
+    const next = `the next message goes to ${backend} in ${describePlace(workplace)}, in a fresh session.`
     return changed(`${projectText(after.projectId)}: ${next}${await this.#runningText(id)}`)
   }
 
@@ -387,9 +387,9 @@ export class ConversationCommands {
     )
   }
 
-  /** Contract: throws `backend_missing` with what to do. */
-  async #requireInstalled(backend: BackendName): Promise<void> {
-    if (await this.dependencies.isInstalled(backend)) return
+  /** Contract: throws `backend_missing` with what to do. What a pod has is seen when it is used. */
+  async #requireInstalled(backend: BackendName, { pod }: Workplace): Promise<void> {
+    if (pod || (await this.dependencies.isInstalled(backend))) return
     const advice = '"aetheel doctor" says how to install it.'
     throw new GatewayError('backend_missing', `${backend} is not installed where the gateway runs. ${advice}`)
   }

@@ -64,6 +64,7 @@ function projectResult(result: AgentResult): Record<string, unknown> {
     ...(usage && { usage: projectUsage(usage) }),
     ...(costUsd !== undefined && { cost_usd: costUsd }),
     ...(failure && { error: failure.message, reason: failure.reason }),
+    ...(failure?.podProblem && { pod_problem: failure.podProblem }),
     ...(failure?.retryAt !== undefined && { retry_at: failure.retryAt }),
     ...(metadata && { metadata }),
   }

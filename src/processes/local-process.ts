@@ -6,7 +6,7 @@ import { constants } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { OWNER_MARKER, type ProcessOwner, RUN_MARKER } from './process-owner.js'
 import { startTimeOf } from './process-table.js'
-import { endLeftovers, endTree, type RunRoot } from './process-tree.js'
+import { endLeftovers, endStrays, endTree, type RunRoot } from './process-tree.js'
 
 const CLOSE_AFTER_EXIT_MS = 5_000
 const RECORD_AFTER_EXIT_MS = 1_000
@@ -18,8 +18,10 @@ export interface ProcessOptions {
   args: string[]
   cwd: string
   environment: Record<string, string>
-  /** Written whole, then closed: every CLI waits for the end of its input. */
+  /** Written whole, then closed unless it `keepsInput`: every CLI that takes one prompt waits for the end of its input. */
   stdin: string
+  /** For who is told more while it runs. */
+  keepsInput?: boolean
   runId: string
   /** Hears of the process before it gets its input, and when nothing of it is alive. */
   owner?: ProcessOwner
@@ -35,6 +37,14 @@ export type ProcessExit = { exitCode: number } | { spawnError: Error }
 export interface LocalProcess {
   /** Contract: never rejects; settles when the process has exited, its output is read and nothing of it is alive. */
   ended: Promise<ProcessExit>
+  /** True before `ended`, while others of its processes may be alive. */
+  hasExited(): boolean
+  /** To a process that `keepsInput`. What comes before it is on record waits; what comes when it has ended is lost. */
+  write(text: string): void
+  /** The end of its input. */
+  endInput(): void
+  /** Ends what tools of the process have left in the background; the process goes on. */
+  endStrays(): Promise<void>
   /** Ends the process and everything it started; `ended` settles soon after. Safe to call twice, or late. */
   stop(): void
 }
@@ -52,14 +62,14 @@ export function startProcess(options: ProcessOptions): LocalProcess {
     })
   } catch (error) {
     // Arguments that are too long or hold NUL make spawn throw instead of emitting `error`.
-    return { ended: Promise.resolve({ spawnError: error as Error }), stop: () => {} }
+    return { ended: Promise.resolve({ spawnError: error as Error }), ...NOTHING_TO_DO }
   }
 
   const { pid } = child
   if (pid === undefined) {
     // Nothing more may be asked of it: with too many open files, not even its pipes are there.
     const failed = once(child, 'error').then(([spawnError]: Error[]) => ({ spawnError: spawnError as Error }))
-    return { ended: failed, stop: () => {} }
+    return { ended: failed, ...NOTHING_TO_DO }
   }
   const root: RunRoot = {
     pid,
@@ -93,12 +103,25 @@ export function startProcess(options: ProcessOptions): LocalProcess {
     if (!hasEnded) stopping ??= endTree(root, options.stopSignal)
   }
 
+  /** Of a process that is not on record yet, which must not begin to work. */
+  const waiting: string[] = [options.stdin]
+  let hasInputEnded = options.keepsInput !== true
+  let isRecorded = false
+  const flush = (): void => {
+    if (!isRecorded || stopping) return
+    for (const text of waiting.splice(0)) if (text !== '') child.stdin.write(text)
+    if (hasInputEnded) child.stdin.end()
+  }
+  const begin = (): void => {
+    isRecorded = true
+    flush()
+  }
+
   let recordError: Error | undefined
   const record = async (owner: ProcessOwner): Promise<void> => {
     try {
       await owner.started({ runId, pid, startTime: root.startTime })
-      // An agent that is being stopped must not begin to work.
-      if (!stopping) child.stdin.end(options.stdin)
+      begin()
     } catch (error) {
       if (stopping) return
       recordError = error instanceof Error ? error : new Error(String(error))
@@ -106,7 +129,7 @@ export function startProcess(options: ProcessOptions): LocalProcess {
     }
   }
   const recorded = owner && record(owner)
-  if (!recorded) child.stdin.end(options.stdin)
+  if (!recorded) begin()
 
   const finish = async (): Promise<ProcessExit> => {
     const exit = await exited
@@ -121,5 +144,29 @@ export function startProcess(options: ProcessOptions): LocalProcess {
     return recordError ? { spawnError: recordError } : exit
   }
 
-  return { ended: finish(), stop }
+  return {
+    ended: finish(),
+    hasExited: root.hasExited,
+    write(text) {
+      waiting.push(text)
+      flush()
+    },
+    endInput() {
+      hasInputEnded = true
+      flush()
+    },
+    endStrays: async () => {
+      // By then its pid may be another's.
+      if (!root.hasExited()) await endStrays(root)
+    },
+    stop,
+  }
+}
+
+const NOTHING_TO_DO = {
+  hasExited: () => true,
+  write: () => {},
+  endInput: () => {},
+  endStrays: async () => {},
+  stop: () => {},
 }

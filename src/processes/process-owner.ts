@@ -7,6 +7,8 @@ export interface StartedProcess {
   pid: number
   /** As in the process table; 0 where that is not known. */
   startTime: number
+  /** It only leads to a pod, where the run itself is. The address as JSON. */
+  pod?: string
 }
 
 /** Who answers for the processes that are started. */

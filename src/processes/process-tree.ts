@@ -42,12 +42,21 @@ export async function endTree(root: RunRoot, stopSignal: NodeJS.Signals): Promis
   await endLeftovers(root, collected)
 }
 
+/** Ends what has gone into a group of its own, as tools do; the agent goes on with what it holds in its own group. */
+export async function endStrays(root: RunRoot): Promise<void> {
+  await endLeftovers(root, [], ({ groupId }) => groupId === root.pid)
+}
+
 /** Ends what a run left behind after its agent exited by itself. */
-export async function endLeftovers(root: RunRoot, collected: ProcessEntry[] = []): Promise<void> {
+export async function endLeftovers(
+  root: RunRoot,
+  collected: ProcessEntry[] = [],
+  isSpared: (entry: ProcessEntry) => boolean = () => false,
+): Promise<void> {
   let known = collected
   for (let sweep = 0; sweep < MAX_SWEEPS; sweep += 1) {
     const table = readProcessTable()
-    known = stillAlive([...known, ...collectTree(root, table)], table)
+    known = stillAlive([...known, ...collectTree(root, table).filter((entry) => !isSpared(entry))], table)
     if (known.length === 0) return
     const signal = sweep === 0 ? 'SIGTERM' : 'SIGKILL'
     const waitedFor = known.filter(({ pid }) => signalProcess(pid, signal))

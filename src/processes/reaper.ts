@@ -30,6 +30,8 @@ export interface ProcessIdentity extends HostIdentity {
 export interface LedgerEntry extends ProcessIdentity {
   runId: string
   ownerId: string
+  /** As in `StartedProcess`. */
+  pod?: string
 }
 
 export function hostIdentity(): HostIdentity {

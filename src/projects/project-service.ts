@@ -3,16 +3,19 @@
 
 import { rm } from 'node:fs/promises'
 import { requireHoldable } from '../backends/agent-limits.js'
-import { type BackendRegistry, resolveBackendName } from '../backends/registry.js'
+import type { BackendRegistry } from '../backends/registry.js'
 import type { BackendName } from '../backends/types.js'
-import type { GatewayConfig } from '../config.js'
+import { type GatewayConfig, podOf } from '../config.js'
 import { GatewayError, messageOf } from '../errors.js'
+import type { PodAddress } from '../kubernetes/types.js'
 import type { Log } from '../log.js'
 import { oneLine } from '../one-line.js'
 import type { Note } from '../store/audit.js'
 import type { Project, ProjectRecord, ProjectSettings } from '../store/projects.js'
-import type { Store, Tables } from '../store/store.js'
+import type { Store } from '../store/store.js'
 import { checkGitSource, cloneInto, type GitSource, type RunGit } from './git-clone.js'
+import { addProject, forgetRights, idIsTaken } from './add-project.js'
+import { placeInPod, refuseUntrusted } from './pod-place.js'
 import { checkProjectId, idFromName, nameFromPath } from './project-id.js'
 import { directoryInRoots, isInside, isStillInRoots, makeProjectDirectory } from './project-roots.js'
 import { writeTemplateFiles } from './template-files.js'
@@ -22,27 +25,34 @@ export interface ProjectServiceOptions {
   store: Store
   config: Pick<
     GatewayConfig,
-    'projectRoots' | 'templateDir' | 'agentBackend' | 'codeAgentDefault' | 'home' | 'configFile'
+    | 'projectRoots'
+    | 'templateDir'
+    | 'agentBackend'
+    | 'codeAgentDefault'
+    | 'home'
+    | 'configFile'
+    | 'kubernetesContext'
+    | 'kubernetesNamespace'
   >
-  agents: Pick<BackendRegistry, 'availableAgents' | 'defaultProvider' | 'get'>
+  agents: Pick<BackendRegistry, 'availableAgents' | 'defaultProvider' | 'resolve'>
   run: RunGit
   now: () => number
   newId: () => string
   log: Log
 }
 
-/** A project that shall be: exactly one of `directory`, `git` and `template` says where its files come from. */
+/** A project that shall be: exactly one of `directory`, `git`, `template` and `pod` says where its files are. */
 export interface NewProject {
   /** Left out, made from the name. */
   id?: string
   /** Left out, that of the directory or the repository. */
   name?: string
-  /** One that is there, as an absolute path inside the project roots. */
+  /** One that is there, as an absolute path inside the project roots; with `pod`, one of the pod. */
   directory?: string
   git?: GitSource
   template?: { name: string; variables?: Record<string, string> }
-  /** Not yet: refused. */
-  pod?: unknown
+  /** Context and namespace are filled in, as far as they are configured. */
+  pod?: PodAddress
   /** Left out, the default for new projects. */
   backend?: BackendName
   model?: string
@@ -59,6 +69,7 @@ type Source =
   | { kind: 'directory'; directory: string }
   | { kind: 'git'; git: GitSource }
   | { kind: 'template'; name: string; variables: Record<string, string> }
+  | { kind: 'pod'; pod: PodAddress; directory: string }
 
 const LONGEST_NAME = 200
 
@@ -96,12 +107,16 @@ export class ProjectService {
     const name = checkName(project.name ?? usualName(source))
     const id = project.id === undefined ? this.#idFor(name) : checkProjectId(project.id)
     const backend = project.backend ?? agents.defaultProvider() ?? config.codeAgentDefault
-    if (project.backend !== undefined) await this.requireAvailable(project.backend)
+    // What a pod has is seen when it is used.
+    if (project.backend !== undefined && source.kind !== 'pod') await this.requireAvailable(project.backend)
+    if (source.kind === 'pod') refuseUntrusted(project)
     this.#requireHoldable(project, backend)
     if (await store.projects.get(id)) throw idIsTaken(id)
 
     const record = { ...project, id, ...(name !== undefined && { name }), backend }
-    if (source.kind === 'directory') {
+    if (source.kind === 'pod') {
+      await this.#add({ ...record, directory: source.directory, pod: podOf(source.pod, config) }, note)
+    } else if (source.kind === 'directory') {
       const directory = await directoryInRoots(source.directory, config)
       await this.#add({ ...record, directory }, note)
     } else {
@@ -111,19 +126,22 @@ export class ProjectService {
     return this.get(id)
   }
 
-  /** Contract: throws `conflict` for a project of the configuration file, `backend_missing` as `create` does. */
+  /** Contract: throws `conflict` for a project of the configuration file and for the agent of one that its pod's label
+   *  says, `backend_missing` as `create` does. */
   async update(id: string, changes: ProjectChanges, note?: Note): Promise<ProjectRecord> {
     const { store, now } = this.#options
     const name = changes.name === null ? null : checkName(changes.name)
     const project = await this.#changeable(id)
-    const { backend: chosen = this.#options.config.agentBackend } = project
+    const { backend: chosen = this.#options.config.agentBackend, pod, source } = project
     const isSwitched = changes.backend !== undefined && changes.backend !== chosen
-    if (changes.backend !== undefined && isSwitched) await this.requireAvailable(changes.backend)
+    if (isSwitched && source === 'cluster') throw labelSaysAgent(id)
+    if (changes.backend !== undefined && isSwitched && !pod) await this.requireAvailable(changes.backend)
+    if (pod) refuseUntrusted(changes)
     const limits = {
       allowedTools: given(changes.allowedTools, project.allowedTools),
       maxTurns: given(changes.maxTurns, project.maxTurns),
     }
-    this.#requireHoldable(limits, resolveBackendName(changes.backend ?? chosen))
+    this.#requireHoldable(limits, changes.backend ?? chosen)
     await store.transaction(async (tables) => {
       const settings = {
         ...changes,
@@ -170,7 +188,7 @@ export class ProjectService {
 
   /** What fills the directory of a new project; all that can be checked before is. */
   async #contentOf(
-    source: Exclude<Source, { kind: 'directory' }>,
+    source: Extract<Source, { kind: 'git' | 'template' }>,
     id: string,
     name: string,
   ): Promise<(directory: string, signal?: AbortSignal) => Promise<void>> {
@@ -203,13 +221,7 @@ export class ProjectService {
 
   async #add(project: Project, note: Note | undefined): Promise<void> {
     const { store, now } = this.#options
-    const { id } = project
-    await store.transaction(async (tables) => {
-      if (!(await tables.projects.add(project, now()))) throw idIsTaken(id)
-      // Of one that the configuration file had under this id.
-      await forgetRights(tables, id)
-      await note?.(tables, { action: 'project.create', subject: id })
-    })
+    await store.transaction((tables) => addProject(tables, project, 'api', now(), note))
   }
 
   async #changeable(id: string): Promise<ProjectRecord> {
@@ -225,7 +237,7 @@ export class ProjectService {
       const message = `The files in ${directory} were not made with the project ${id}, or are not where they were.`
       throw new GatewayError('conflict', `${message} Remove it without them, and delete them yourself.`)
     }
-    const others = (await store.projects.list()).filter((other) => other.id !== id)
+    const others = (await store.projects.list()).filter((other) => other.id !== id && !other.pod)
     const inside = others.find((other) => other.directory === directory || isInside(other.directory, directory))
     if (!inside) return
     const message = `The project ${inside.id} works in ${inside.directory}, which would be deleted, too.`
@@ -241,21 +253,14 @@ export class ProjectService {
     throw new GatewayError('backend_missing', message)
   }
 
-  #requireHoldable(limits: Parameters<typeof requireHoldable>[0], backend: BackendName): void {
-    const agent = this.#options.agents.get(backend)
-    if (agent) requireHoldable(limits, agent.capabilities())
+  #requireHoldable(limits: Parameters<typeof requireHoldable>[0], backend: string): void {
+    requireHoldable(limits, this.#options.agents.resolve(backend).agent.capabilities())
   }
 
   #idFor(name: string | undefined): string {
     if (name === undefined) throw new GatewayError('request_invalid', 'Give the new project a name or an id.')
     return idFromName(name) || `project-${this.#options.newId().slice(0, 8)}`
   }
-}
-
-/** What was given to a project or for it must not serve another that gets its id. */
-async function forgetRights({ credentials, tokens }: Tables, projectId: string): Promise<void> {
-  await credentials.removeAllOf(projectId)
-  await tokens.forgetProject(projectId)
 }
 
 /** What a setting is after a change: `null` takes it back. */
@@ -274,7 +279,8 @@ async function deleteFiles(id: string, directory: string): Promise<void> {
 
 function sourceOf({ directory, git, template, pod }: NewProject): Source {
   if (pod !== undefined) {
-    const message = 'Projects in a pod are not there yet. Use a directory, a git repository or a template.'
+    if (git === undefined && template === undefined) return { kind: 'pod', ...placeInPod(pod, directory) }
+    const message = 'A project in a pod has the files that are there: leave git and template out.'
     throw new GatewayError('request_invalid', message)
   }
   const sources: Source[] = [
@@ -284,11 +290,17 @@ function sourceOf({ directory, git, template, pod }: NewProject): Source {
   ]
   const [source] = sources
   if (source && sources.length === 1) return source
-  throw new GatewayError('request_invalid', 'A project is made from exactly one of directory, git and template.')
+  throw new GatewayError('request_invalid', 'A project is made from exactly one of directory, git, template and pod.')
+}
+
+function labelSaysAgent(id: string): GatewayError {
+  const message = `The agent of the project ${id} is what the label of its pod says.`
+  return new GatewayError('conflict', `${message} Change the label there, then run "aetheel projects discover".`)
 }
 
 function usualName(source: Source): string | undefined {
   if (source.kind === 'template') return undefined
+  if (source.kind === 'pod') return source.pod.name
   const name = nameFromPath(source.kind === 'directory' ? source.directory : source.git.url)
   return oneLine(name, LONGEST_NAME) || undefined
 }
@@ -304,8 +316,4 @@ function known(id: string, project: ProjectRecord | undefined): ProjectRecord {
   if (project) return project
   const message = `There is no project ${JSON.stringify(id.slice(0, 100))}. GET /projects, or "aetheel projects list", shows them.`
   throw new GatewayError('not_found', message)
-}
-
-function idIsTaken(id: string): GatewayError {
-  return new GatewayError('conflict', `There is already a project ${id}. Choose another id.`)
 }

@@ -26,7 +26,7 @@ export type Step = 'accepted' | 'claimed' | 'streaming' | 'finished' | 'committe
 export interface TurnPlan {
   backend: string
   model?: string
-  /** Where the agent works. */
+  /** Where the agent works. In a pod it is no path of this machine. */
   directory: string
   /** Whether files of the directory can go with the answer. */
   canSendFiles: boolean

@@ -1,5 +1,6 @@
 import type { ReplyConfig } from '../config-inbound.js'
 import type { GatewayConfig } from '../config.js'
+import { describePod, type PodAddress, podDirectory } from '../kubernetes/types.js'
 import type { Conversation } from '../store/conversations.js'
 import type { Project } from '../store/projects.js'
 
@@ -28,11 +29,29 @@ export function chooseAgent(
   return { backend, ...(model !== undefined && { model }) }
 }
 
+export interface Workplace {
+  /** Of the pod, where there is one. */
+  directory: string
+  pod?: PodAddress
+}
+
 /** Where a conversation's agent works. */
-export function chooseDirectory(
+export function chooseWorkplace(
   channel: string | undefined,
-  project: Pick<Project, 'directory'> | undefined,
+  project: Workplace | undefined,
   config: Pick<GatewayConfig, 'workingDir' | 'inbound'>,
-): string {
-  return project?.directory ?? replyConfigOf(channel, config)?.cwd ?? config.workingDir
+): Workplace {
+  if (!project) return { directory: replyConfigOf(channel, config)?.cwd ?? config.workingDir }
+  const { directory, pod } = project
+  return { directory, ...(pod && { pod }) }
+}
+
+/** One text for one place: sessions are at home there. */
+export function homeOf({ directory, pod }: Workplace): string {
+  return pod ? podDirectory(pod, directory) : directory
+}
+
+/** For people. */
+export function describePlace({ directory, pod }: Workplace): string {
+  return pod ? `${directory} in ${describePod(pod)}` : directory
 }

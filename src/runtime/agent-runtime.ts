@@ -13,6 +13,7 @@ import type { PromptContext } from '../prompt/system-prompt-assembler.js'
 import { EventScrubber } from '../credentials/event-scrubber.js'
 import { createScrubber, type Scrubber } from '../credentials/scrubber.js'
 import { messageOf } from '../errors.js'
+import { type PodAddress, podDirectory } from '../kubernetes/types.js'
 import type { Session, SessionRecord } from '../store/sessions.js'
 import type { HookManager } from './hook-manager.js'
 import { liftAdapter, type TurnBackend } from './lift-adapter.js'
@@ -30,6 +31,8 @@ export interface GatewayEvent {
   /** Whether files can go with the answer. */
   canSendFiles?: boolean
   workingDir?: string
+  /** The pod that has the working directory. */
+  pod?: PodAddress
   model?: string
   allowedTools?: string[]
   timeoutMs?: number
@@ -76,6 +79,8 @@ export interface TurnOutcome {
 interface PreparedTurn {
   event: GatewayEvent
   workingDir: string
+  /** Where a session of this turn is at home. */
+  home: string
   systemPrompt: string
   signal: AbortSignal
 }
@@ -134,14 +139,15 @@ export class AgentRuntime {
 
   async #runWithSession(event: GatewayEvent, signal: AbortSignal, listener: TurnListener): Promise<TurnOutcome> {
     const workingDir = resolve(event.workingDir ?? this.config.workingDir)
+    const home = event.pod ? podDirectory(event.pod, workingDir) : workingDir
     const [known, markdown] = await Promise.all([this.#knownSession(event), this.markdownConfigLoader.load()])
     const systemPrompt = this.systemPromptAssembler.assemble(markdown, {
       kind: event.kind ?? 'message',
       canSendFiles: event.canSendFiles ?? false,
     })
-    const turn = { event, workingDir, systemPrompt, signal }
+    const turn = { event, workingDir, home, systemPrompt, signal }
     // Most agents find a session only where it began, and some hang when it is not there.
-    const isHere = known?.directory === workingDir
+    const isHere = known?.directory === home
     // Who is no user of the session does not take its place either.
     const notes = known && !isHere && event.session === undefined ? [MOVED_NOTE] : []
     const session = isHere ? known : undefined
@@ -163,12 +169,12 @@ export class AgentRuntime {
   }
 
   async #attempt(
-    { event, workingDir, systemPrompt, signal }: PreparedTurn,
+    { event, workingDir, home, systemPrompt, signal }: PreparedTurn,
     session: SessionRecord | undefined,
     listener: TurnListener,
   ): Promise<Omit<TurnOutcome, 'notes'>> {
     const { channelId, wasInterrupted, runId, model, allowedTools, timeoutMs, maxTurns } = event
-    const { isUntrusted, environment, secretFiles, metadata } = event
+    const { isUntrusted, environment, secretFiles, metadata, pod } = event
     const isResumedWork = wasInterrupted === true && session !== undefined
     let asked: Pick<AgentRequest, 'prompt' | 'command'>
     try {
@@ -181,6 +187,7 @@ export class AgentRuntime {
       ...(isResumedWork && { prompt: INTERRUPTED + asked.prompt }),
       systemPrompt,
       workingDir,
+      ...(pod && { pod }),
       idleTimeoutMs: this.config.idleTimeoutMs,
       ...(session && { sessionId: session.sessionId }),
       ...(session?.usage && { sessionUsage: session.usage }),
@@ -198,7 +205,7 @@ export class AgentRuntime {
       conversationId: channelId,
       backend: this.#backend.name(),
       sessionId,
-      directory: workingDir,
+      directory: home,
     })
 
     let result: AgentResult | undefined

@@ -5,22 +5,28 @@
 
 import { resolve, sep } from 'node:path'
 import { StringDecoder } from 'node:string_decoder'
-import { agentEnvironment } from '../backends/agent-environment.js'
+import { agentEnvironment } from '../agent-environment.js'
+import { localPlace, type Place, podPlace } from '../backends/place.js'
+import { failureOfPod } from '../backends/pod-failure.js'
+import { shellsVariable } from '../backends/refusals.js'
+import { startTimer } from '../backends/turn-watch.js'
 import type { AgentEvent, AgentEventBody, AgentFailure, AgentResult, FailureReason } from '../backends/types.js'
 import { gitObstacle, UNTRUSTED_GIT } from '../backends/untrusted-git.js'
 import { messageOf } from '../errors.js'
 import { EventScrubber } from '../credentials/event-scrubber.js'
 import type { Scrubber } from '../credentials/scrubber.js'
+import { isShellsOwn } from '../kubernetes/supervisor.js'
+import { type PodAddress, PodError, type PodLoss, type Pods } from '../kubernetes/types.js'
 import { BoundedText } from '../processes/bounded-text.js'
 import { findExecutable } from '../processes/find-executable.js'
-import { startProcess } from '../processes/local-process.js'
 import type { ProcessOwner } from '../processes/process-owner.js'
-import { createRunDirectory, type RunDirectory } from '../processes/run-directory.js'
 
 export interface CommandRequest {
   /** The executable and its arguments; no shell sees them. With a slash, it is a path from the directory. */
   argv: string[]
   directory: string
+  /** The pod that has the directory; left out, it is here. */
+  pod?: PodAddress
   runId: string
   timeoutMs: number
   /** Variables for this run alone. */
@@ -38,6 +44,8 @@ export interface CommandDependencies {
   passVariables: readonly string[]
   now: () => number
   owner?: ProcessOwner
+  /** Without it, nothing runs in pods. */
+  pods?: Pods
   /** Knows the secrets that no event may hold. */
   scrubber: Scrubber
 }
@@ -48,10 +56,8 @@ const EXIT_NOT_FOUND = 127
 
 /** Of one command; the rest is told, not kept: one that never stops to print must not fill the disk. */
 const MOST_OUTPUT_CHARACTERS = 8 * 1024 * 1024
-/** To look whether an untrusted directory names programs. */
+/** To look whether an untrusted directory names programs, or into a pod. */
 const LOOK_MS = 30_000
-/** setTimeout turns anything longer into one millisecond. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 /** As what the run of a command is on record. */
 export function commandRunner([executable]: string[]): 'git' | 'shell' {
@@ -68,7 +74,7 @@ export class CommandRuntime {
     const record = new CommandRecord(scrubber, now, onEvent)
     record.add({ type: 'started' })
     const output = new CommandOutput((event) => record.add(event))
-    const { exitCode, problem } = await this.#runWithFiles(request, signal, output)
+    const { exitCode, problem } = await this.#runInPlace(request, signal, output)
     if (problem) record.add({ type: 'error', content: problem.message, reason: problem.reason })
     return record.complete({
       isError: exitCode !== 0,
@@ -78,32 +84,55 @@ export class CommandRuntime {
     })
   }
 
-  async #runWithFiles(request: CommandRequest, signal: AbortSignal, output: CommandOutput): Promise<Ending> {
-    const { secretFiles = [] } = request
-    if (secretFiles.length === 0) return this.#runProcess(request, signal, output)
-    let files: RunDirectory | undefined
+  async #runInPlace(request: CommandRequest, signal: AbortSignal, output: CommandOutput): Promise<Ending> {
+    let place: Place | undefined
     try {
-      const made = createRunDirectory(this.dependencies.owner?.id)
-      files = made
-      const paths = secretFiles.map(({ variable, content }) => [variable, made.write(variable, content)])
+      place = await this.#place(request, signal)
+      const { files } = place
+      const paths = (request.secretFiles ?? []).map(({ variable, content }) => [
+        variable,
+        files.write(variable, content),
+      ])
       const environment = { ...request.environment, ...Object.fromEntries(paths) }
-      return await this.#runProcess({ ...request, environment }, signal, output)
+      return await this.#runProcess({ ...request, environment }, place, signal, output)
     } catch (error) {
+      if (signal.aborted) return { problem: CANCELLED }
+      if (error instanceof PodError) return endingOfPod(error)
       const message = `The files for the command could not be written: ${messageOf(error)}`
       return { exitCode: EXIT_NOT_STARTED, problem: { reason: 'spawn', message } }
     } finally {
-      files?.remove()
+      place?.leave()
     }
   }
 
-  async #runProcess(request: CommandRequest, signal: AbortSignal, output: CommandOutput): Promise<Ending> {
+  async #place({ pod, runId, timeoutMs }: CommandRequest, signal: AbortSignal): Promise<Place> {
+    const { environment, passVariables, owner, pods } = this.dependencies
+    if (!pod) {
+      return localPlace({
+        operator: environment,
+        environment: agentEnvironment(environment, passVariables),
+        ownerId: owner?.id,
+      })
+    }
+    if (!pods)
+      throw new PodError('unreachable', 'Commands in pods need a gateway that knows kubectl; this one does not.')
+    const late = AbortSignal.timeout(Math.min(timeoutMs, LOOK_MS))
+    return podPlace(await pods.open(pod, AbortSignal.any([signal, late])), runId)
+  }
+
+  async #runProcess(
+    request: CommandRequest,
+    place: Place,
+    signal: AbortSignal,
+    output: CommandOutput,
+  ): Promise<Ending> {
     const { owner } = this.dependencies
-    const { directory, runId, timeoutMs } = request
-    const environment = this.#environmentOf(request)
+    const { directory, runId, timeoutMs, environment, isUntrusted } = request
     const [command = '', ...args] = request.argv
-    const path = command.includes(sep) ? resolve(directory, command) : command
-    const executable = findExecutable(path, environment['PATH'] ?? '')
-    const obstacle = request.isUntrusted ? await this.#obstacle(request, signal) : undefined
+    const executable = place.isPod ? command : this.#findExecutable(command, directory)
+    const shells = place.isPod ? Object.keys(environment ?? {}).find(isShellsOwn) : undefined
+    const untrusted = isUntrusted ? await this.#obstacle(request, signal) : undefined
+    const obstacle = shells === undefined ? untrusted : shellsVariable(shells)
     if (signal.aborted) return { problem: CANCELLED }
     if (obstacle !== undefined) {
       return { exitCode: EXIT_NOT_STARTED, problem: { reason: 'refused', message: obstacle } }
@@ -115,11 +144,17 @@ export class CommandRuntime {
     }
 
     let stopped: Problem | undefined
-    const child = startProcess({
+    const child = place.start({
       executable,
       args,
-      cwd: directory,
-      environment,
+      directory,
+      defaults: {},
+      environment: {
+        ...environment,
+        ...(isUntrusted && UNTRUSTED_GIT),
+        // Nobody sits at a terminal to type a password.
+        GIT_TERMINAL_PROMPT: '0',
+      },
       stdin: '',
       runId,
       ...(owner && { owner }),
@@ -133,7 +168,7 @@ export class CommandRuntime {
     }
     const cancel = (): void => stop(CANCELLED)
     const late = `The command did not finish within ${timeoutMs / 1000} s and was stopped. Give it a longer timeout.`
-    const timer = setTimeout(() => stop({ reason: 'timeout', message: late }), Math.min(timeoutMs, LONGEST_TIMER_MS))
+    const timer = startTimer(() => stop({ reason: 'timeout', message: late }), timeoutMs)
     signal.addEventListener('abort', cancel)
     const exit = await child.ended
     clearTimeout(timer)
@@ -144,8 +179,15 @@ export class CommandRuntime {
       const message = `${command} could not be started: ${exit.spawnError.message}`
       return { exitCode: EXIT_NOT_STARTED, problem: stopped ?? { reason: 'spawn', message } }
     }
-    if (!stopped) return { exitCode: exit.exitCode }
-    return { exitCode: stopped.reason === 'timeout' ? EXIT_TIMED_OUT : exit.exitCode, problem: stopped }
+    if (!stopped) return 'problem' in exit ? endingOfPod(exit) : { exitCode: exit.exitCode }
+    const exitCode = 'exitCode' in exit ? exit.exitCode : undefined
+    if (stopped.reason === 'timeout') return { exitCode: EXIT_TIMED_OUT, problem: stopped }
+    return { ...(exitCode !== undefined && { exitCode }), problem: stopped }
+  }
+
+  #findExecutable(command: string, directory: string): string | undefined {
+    const path = command.includes(sep) ? resolve(directory, command) : command
+    return findExecutable(path, this.dependencies.environment['PATH'] ?? '')
   }
 
   #obstacle({ directory, timeoutMs }: CommandRequest, signal: AbortSignal): Promise<string | undefined> {
@@ -153,27 +195,23 @@ export class CommandRuntime {
     const late = AbortSignal.timeout(Math.min(timeoutMs, LOOK_MS))
     return gitObstacle(directory, agentEnvironment(environment, passVariables), AbortSignal.any([signal, late]))
   }
-
-  #environmentOf({ environment, isUntrusted }: CommandRequest): Record<string, string> {
-    const { environment: operator, passVariables } = this.dependencies
-    return {
-      ...agentEnvironment(operator, passVariables),
-      ...environment,
-      ...(isUntrusted && UNTRUSTED_GIT),
-      // Nobody sits at a terminal to type a password.
-      GIT_TERMINAL_PROMPT: '0',
-    }
-  }
 }
 
-type Problem = Pick<AgentFailure, 'message'> & {
-  reason: Extract<FailureReason, 'cancelled' | 'timeout' | 'spawn' | 'refused'>
+type Problem = Pick<AgentFailure, 'message' | 'isLasting' | 'podProblem'> & {
+  reason: FailureReason
 }
 
 /** Without a code when no process ran. */
 interface Ending {
   exitCode?: number
   problem?: Problem
+}
+
+/** With the code that a shell has for it, where nothing had begun. */
+function endingOfPod(loss: PodLoss): Ending {
+  const problem = failureOfPod(loss)
+  if (problem.reason !== 'spawn') return { problem }
+  return { exitCode: loss.problem === 'cli_missing' ? EXIT_NOT_FOUND : EXIT_NOT_STARTED, problem }
 }
 
 const CANCELLED: Problem = { reason: 'cancelled', message: 'The command was cancelled.' }

@@ -1,4 +1,5 @@
 import type { AgentFailure, BackendName, FailureReason } from '../backends/types.js'
+import type { PodProblem } from '../kubernetes/types.js'
 import { duration, timeOfDay } from './time-words.js'
 
 const LOG_IN: Record<BackendName, string> = {
@@ -51,12 +52,27 @@ const EXPLANATIONS: Record<FailureReason, Explanation> = {
   },
 }
 
+/** What is wrong with the pod that the agent works in. What to do about it is in the failure's own words. */
+const POD_PROBLEMS: Record<PodProblem, (agent: string) => string> = {
+  pod_not_found: () => 'The pod of this project is not there.',
+  pod_not_running: () => 'The pod of this project is not ready for work.',
+  pod_gone: (agent) =>
+    `The pod of this project went away while ${agent} worked. What was not saved elsewhere may be lost.`,
+  container_not_found: () => 'The pod of this project has no such container.',
+  cli_missing: (agent) => `${agent} cannot be started in the image of the pod of this project.`,
+  directory_missing: () => 'The directory of this project is not in its pod, or cannot be used there.',
+  forbidden: () => 'The cluster does not let the gateway work in the pod of this project.',
+  unreachable: () => 'The cluster of this project does not answer, or kubectl cannot be used where the gateway runs.',
+  stream_lost: (agent) => `The connection to the pod of this project was lost while ${agent} worked. ${WORK_STAYS}`,
+}
+
 /** What a person reads when a message has failed: what happened, what to do about it, and the agent's own words. What we
  *  refuse ourselves, before any agent `hasRun`, says that already. */
 export function explainFailure(failure: AgentFailure, agent: string, now: number, hasRun = true): string {
   if (failure.reason === 'refused' && !hasRun) return failure.message
+  const { reason, podProblem } = failure
   const words = ownWords(failure)
-  const explanation = EXPLANATIONS[failure.reason](failure, agent, now)
+  const explanation = podProblem ? POD_PROBLEMS[podProblem](agent) : EXPLANATIONS[reason](failure, agent, now)
   return words === '' ? explanation : `${explanation}\n\n${words}`
 }
 
@@ -65,7 +81,7 @@ function explainLimit({ retryAt = 0 }: AgentFailure, agent: string, now: number)
   return `The limit of ${agent} is reached${until}. Try it again ${after}, or choose another agent with /backend.`
 }
 
-/** Which of the two limits it was is told by the words of `cli-run.ts` alone. */
+/** Which of the two limits it was is told by the words of `turn-watch.ts` alone. */
 function explainTimeout({ message }: AgentFailure, agent: string): string {
   const [, total] = /finish within ([\d.]+) s/.exec(message) ?? []
   if (total !== undefined) {
@@ -81,9 +97,9 @@ function explainTimeout({ message }: AgentFailure, agent: string): string {
 const MOST_CHARACTERS = 500
 
 /** As one block: without empty lines, and no longer than a person reads. */
-function ownWords({ reason, message }: AgentFailure): string {
+function ownWords({ reason, message, podProblem }: AgentFailure): string {
   // These are our own words, and said already.
-  if (reason === 'timeout' || reason === 'cancelled') return ''
+  if (!podProblem && (reason === 'timeout' || reason === 'cancelled')) return ''
   const text = message
     .slice(0, MOST_CHARACTERS * 4)
     .split(/[\r\n]+/)
@@ -93,5 +109,5 @@ function ownWords({ reason, message }: AgentFailure): string {
   if (text === '') return ''
   // Not in the middle of a character that takes two.
   const cut = `${text.slice(0, MOST_CHARACTERS - 1).replace(/[\uD800-\uDBFF]$/, '')}…`
-  return `${reason === 'spawn' ? 'The reason' : 'It said'}: ${text.length <= MOST_CHARACTERS ? text : cut}`
+  return `${podProblem || reason === 'spawn' ? 'The reason' : 'It said'}: ${text.length <= MOST_CHARACTERS ? text : cut}`
 }

@@ -3,7 +3,7 @@
 // A hook must never slow, stop or fail a run: `fire` only puts a call in line, and whatever goes wrong ends in the log.
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { agentEnvironment } from '../backends/agent-environment.js'
+import { agentEnvironment } from '../agent-environment.js'
 import type { HookConfig, HookName } from '../config-schema.js'
 import { messageOf } from '../errors.js'
 import type { Log } from '../log.js'

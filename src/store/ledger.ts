@@ -41,12 +41,20 @@ export class Ledger {
     }))
   }
 
-  async add({ runId, ownerId, host, bootId, pid, startTime }: LedgerEntry): Promise<void> {
+  async add({ runId, ownerId, host, bootId, pid, startTime, pod }: LedgerEntry): Promise<void> {
     await this.db
       .insertInto('processes')
-      .values({ run_id: runId, gateway_id: ownerId, host, boot_id: bootId, pid, start_time: startTime })
+      .values({
+        run_id: runId,
+        gateway_id: ownerId,
+        host,
+        boot_id: bootId,
+        pid,
+        start_time: startTime,
+        pod: pod ?? null,
+      })
       // A second attempt of a run, should the end of the first not have been written.
-      .onConflict((conflict) => conflict.column('run_id').doUpdateSet({ pid, start_time: startTime }))
+      .onConflict((conflict) => conflict.column('run_id').doUpdateSet({ pid, start_time: startTime, pod: pod ?? null }))
       .execute()
   }
 
@@ -56,13 +64,42 @@ export class Ledger {
 
   async processesOf(gatewayId: string): Promise<LedgerEntry[]> {
     const rows = await this.db.selectFrom('processes').selectAll().where('gateway_id', '=', gatewayId).execute()
-    return rows.map((row) => ({
-      runId: row.run_id,
-      ownerId: row.gateway_id,
-      host: row.host,
-      bootId: row.boot_id,
-      pid: row.pid,
-      startTime: row.start_time,
-    }))
+    return rows.map(toEntry)
+  }
+
+  /** What is in pods of the runs of a message, or of all of a conversation. */
+  async inPods(of: { messageId: string } | { conversationId: string }): Promise<LedgerEntry[]> {
+    const runs = this.db.selectFrom('runs').select('id')
+    const meant =
+      'messageId' in of
+        ? runs.where('message_id', '=', of.messageId)
+        : runs.where('conversation_id', '=', of.conversationId)
+    return (await this.#inPods().where('run_id', 'in', meant).execute()).map(toEntry)
+  }
+
+  /** What is in pods of runs that nobody works on any more; given a time, of those that were over before it. */
+  async overInPods(before?: number): Promise<LedgerEntry[]> {
+    const runs = this.db.selectFrom('runs').select('id')
+    const others =
+      before === undefined
+        ? runs.where('state', '=', 'running')
+        : runs.where((run) => run.or([run('state', '=', 'running'), run('ended_at', '>=', before)]))
+    return (await this.#inPods().where('run_id', 'not in', others).execute()).map(toEntry)
+  }
+
+  #inPods() {
+    return this.db.selectFrom('processes').selectAll().where('pod', 'is not', null)
+  }
+}
+
+function toEntry(row: Schema['processes']): LedgerEntry {
+  return {
+    runId: row.run_id,
+    ownerId: row.gateway_id,
+    host: row.host,
+    bootId: row.boot_id,
+    pid: row.pid,
+    startTime: row.start_time,
+    ...(row.pod !== null && { pod: row.pod }),
   }
 }

@@ -1,4 +1,5 @@
 import { type Kysely, sql } from 'kysely'
+import type { PodAddress } from '../kubernetes/types.js'
 import type { Engine } from './engine.js'
 import type { ProjectSource, Schema } from './schema.js'
 
@@ -8,6 +9,8 @@ export interface Project {
   /** For people; left out, the id. */
   name?: string
   directory: string
+  /** The pod that has the directory; left out, this machine. */
+  pod?: PodAddress
   backend?: string
   model?: string
   allowedTools?: string[]
@@ -55,13 +58,13 @@ export class Projects {
   }
 
   /** Makes a new one. Whether the id was free. */
-  async add(project: Project, now: number): Promise<boolean> {
+  async add(project: Project, now: number, source: ProjectSource = 'api'): Promise<boolean> {
     const { numInsertedOrUpdatedRows } = await this.db
       .insertInto('projects')
       .values({
         id: project.id,
         instance: instanceOf(project, now),
-        source: 'api',
+        source,
         created_at: now,
         updated_at: now,
         ...valuesOf(project),
@@ -164,6 +167,7 @@ function valuesOf(project: Project): Omit<Row, 'id' | 'instance' | 'source' | 'c
   return {
     name: project.name ?? null,
     directory: project.directory,
+    pod: project.pod === undefined ? null : JSON.stringify(project.pod),
     backend: project.backend ?? null,
     model: project.model ?? null,
     allowed_tools: project.allowedTools === undefined ? null : JSON.stringify(project.allowedTools),
@@ -181,6 +185,7 @@ function toProject(row: Row): ProjectRecord {
     source: row.source,
     instance: row.instance,
     directory: row.directory,
+    ...(row.pod !== null && { pod: JSON.parse(row.pod) as PodAddress }),
     ...(row.backend !== null && { backend: row.backend }),
     ...(row.model !== null && { model: row.model }),
     ...(row.allowed_tools !== null && { allowedTools: JSON.parse(row.allowed_tools) as string[] }),

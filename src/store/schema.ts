@@ -23,8 +23,8 @@ export interface Schema {
   heartbeats: HeartbeatRow
 }
 
-/** `file`: the configuration file says what it is; `api`: whoever made it. */
-export type ProjectSource = 'file' | 'api'
+/** `file`: the configuration file says what it is; `api`: whoever made it; `cluster`: the labels of its pod. */
+export type ProjectSource = 'file' | 'api' | 'cluster'
 
 interface ProjectRow {
   id: string
@@ -33,6 +33,8 @@ interface ProjectRow {
   /** Tells it from others that had its id before or will have it later. */
   instance: string
   directory: string
+  /** The pod that has the directory, as JSON; null for this machine. */
+  pod: string | null
   /** Whether its directory was made with it: no others are ever deleted. */
   is_made_here: number
   backend: string | null
@@ -205,6 +207,8 @@ interface ProcessRow {
   boot_id: string
   pid: number
   start_time: number
+  /** The pod that the run is in, as JSON. */
+  pod: string | null
 }
 
 interface AuditRow {

@@ -17,6 +17,7 @@ import { channels } from './migrations/0002-channels.js'
 import { service } from './migrations/0003-service.js'
 import { commands } from './migrations/0004-commands.js'
 import { schedule } from './migrations/0005-schedule.js'
+import { pods } from './migrations/0006-pods.js'
 import { Outbox } from './outbox.js'
 import { Projects } from './projects.js'
 import { Runs } from './runs.js'
@@ -30,6 +31,7 @@ const MIGRATIONS = {
   '0003-service': service,
   '0004-commands': commands,
   '0005-schedule': schedule,
+  '0006-pods': pods,
 }
 
 /** The tables, alone or within one transaction. */

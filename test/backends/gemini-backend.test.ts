@@ -14,6 +14,12 @@ import { inWords } from './golden/captures.js'
 
 const SESSION = 'db688cd7-e787-4602-b893-06e158e20212'
 
+const OWN_SETTINGS = {
+  maxAttempts: 3,
+  enableAutoUpdate: false,
+  enableAutoUpdateNotification: false,
+  sessionRetention: { enabled: false },
+}
 const FIXED = ['--output-format', 'stream-json', '--approval-mode', 'yolo']
 
 describe('Gemini CLI is started', () => {
@@ -38,7 +44,7 @@ describe('Gemini CLI is started', () => {
     })
     expect({ ...files, '.gemini/settings.json': JSON.parse(files['.gemini/settings.json'] ?? '') as unknown }).toEqual({
       '.gemini/settings.json': {
-        general: { maxAttempts: 3, enableAutoUpdate: false, enableAutoUpdateNotification: false },
+        general: OWN_SETTINGS,
         model: { maxSessionTurns: 25 },
       },
       '.gemini/tmp': `-> ${stage.home}/.gemini/tmp`,
@@ -152,7 +158,7 @@ describe('of what the operator has for Gemini CLI', () => {
     expect({ ...files, '.gemini/settings.json': JSON.parse(files['.gemini/settings.json'] ?? '') as unknown }).toEqual({
       '.gemini/settings.json': {
         security: { auth: { selectedType: 'gemini-api-key' } },
-        general: { maxAttempts: 3, vimMode: true, enableAutoUpdate: false, enableAutoUpdateNotification: false },
+        general: { ...OWN_SETTINGS, vimMode: true },
         model: { maxSessionTurns: 25 },
       },
       '.gemini/GEMINI.md': 'Speak German. @style.md\n\nBe brief.',

@@ -48,7 +48,12 @@ it('Gemini is told not to trust the directory, and gets its tools by a rule', as
     trust: 'false',
     policy: '[[rule]]\ntoolName = "*"\ndecision = "allow"\npriority = 950\nallowRedirection = true\n',
     settings: {
-      general: { maxAttempts: 3, enableAutoUpdate: false, enableAutoUpdateNotification: false },
+      general: {
+        maxAttempts: 3,
+        enableAutoUpdate: false,
+        enableAutoUpdateNotification: false,
+        sessionRetention: { enabled: false },
+      },
       model: { maxSessionTurns: 25 },
       security: { folderTrust: { enabled: false } },
       advanced: { ignoreLocalEnv: true },
@@ -72,6 +77,33 @@ it('OpenCode reads nothing of the project and starts no language server or forma
     OPENCODE_DISABLE_EXTERNAL_SKILLS: '1',
     OPENCODE_DISABLE_AUTOUPDATE: '1',
   })
+})
+
+it.each<[string, (path: string) => void]>([
+  ['.opencode', (path) => mkdirSync(path)],
+  ['opencode.json', (path) => writeFileSync(path, '{}')],
+  ['opencode.jsonc', (path) => symlinkSync('nowhere', path)],
+  ['../opencode.json', (path) => writeFileSync(path, '{}')],
+])('OpenCode is not started beside %s, whose plug-ins it would load', async (name, make) => {
+  const stage = createStage()
+  const path = join(stage.workingDir, name)
+  make(path)
+  const { start: started, result } = await record('opencode', { isUntrusted: true }, NEWEST, stage)
+  const message = `The project is untrusted and OpenCode would follow ${path}. Remove it, trust the project or choose another agent.`
+  expect({ started, failure: result.failure }).toEqual({
+    started: undefined,
+    failure: { reason: 'refused', message, report: message },
+  })
+})
+
+it("OpenCode is started below what is in the operator's home, and beside anything where the project is trusted", async () => {
+  const stage = createStage()
+  writeFileSync(join(stage.home, 'opencode.json'), '{}')
+  const workingDir = join(stage.home, 'project')
+  mkdirSync(workingDir)
+  expect((await start('opencode', { workingDir }, stage)).cwd).toBe(workingDir)
+  writeFileSync(join(workingDir, 'opencode.json'), '{}')
+  expect((await recordStart('opencode', { workingDir }, NEWEST, stage)).cwd).toBe(workingDir)
 })
 
 it('Pi loads nothing it would have to find, and installs nothing whatever the operator says', async () => {

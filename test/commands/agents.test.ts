@@ -29,6 +29,7 @@ describe.concurrent('aetheel agents', () => {
   })
 })
 
+const NO_PODS = '- Kubernetes: no project is in a pod; docs/kubernetes.md tells how one is'
 const NO_DISCORD = '- Discord: not configured; run "aetheel init" or see docs/discord.md'
 const NO_WHATSAPP = '- WhatsApp: not configured; docs/whatsapp.md tells how it is'
 
@@ -52,6 +53,7 @@ describe.concurrent('aetheel doctor', () => {
         advice('OpenCode', 'opencode', 'opencode-ai'),
         '✗ pi: not installed',
         advice('Pi', 'pi', '@mariozechner/pi-coding-agent'),
+        NO_PODS,
         NO_DISCORD,
         NO_WHATSAPP,
       ],
@@ -98,11 +100,12 @@ describe.concurrent('aetheel doctor', () => {
     const terminal = new Terminal(test)
     const path = terminal.install('pi', '/usr/bin/true')
     const { exitCode, stdout } = await terminal.run(['doctor'], { env: { AGENT_BACKEND: 'pi' } })
-    expect([exitCode, stdout.trimEnd().split('\n').slice(-4)]).toEqual([
+    expect([exitCode, stdout.trimEnd().split('\n').slice(-5)]).toEqual([
       0,
       [
         `! pi (chosen): version unknown at ${path}`,
         expect.stringContaining('`--version` did not answer'),
+        NO_PODS,
         NO_DISCORD,
         NO_WHATSAPP,
       ],

@@ -2,6 +2,8 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
+import { ask } from '../../src/commands/ask.js'
+import { createScrubber } from '../../src/credentials/scrubber.js'
 import { START, type Step } from '../contract/agent-script.js'
 import { agentPath } from '../contract/stage.js'
 import { printedAnswer } from '../contract/wire-formats.js'
@@ -224,4 +226,39 @@ describe.concurrent('aetheel ask, interrupted', () => {
     await ended
     expect(terminal.leftovers()).toEqual([])
   })
+})
+
+it.each([false, true])('hides what is known as a secret, also in pieces (JSON: %s)', async (isJson) => {
+  const secret = 'correct-horse-battery-staple'
+  let printed = ''
+  const output = {
+    write(text: string) {
+      printed += text
+      return true
+    },
+  }
+  const { finalOutput } = await ask({
+    backend: {
+      async *run() {
+        yield { type: 'output', stream: 'stdout', content: `It is ${secret.slice(0, 9)}`, timestamp: 1 }
+        yield { type: 'output', stream: 'stdout', content: `${secret.slice(9)}.`, timestamp: 2 }
+        yield {
+          type: 'complete',
+          timestamp: 3,
+          result: { isError: false, finalOutput: `It is ${secret}.`, durationMs: 1 },
+        }
+      },
+    },
+    request: { prompt: 'Tell' },
+    isJson,
+    stdout: output,
+    stderr: output,
+    signal: new AbortController().signal,
+    scrubber: createScrubber([secret]),
+  })
+  expect([finalOutput, printed.includes('It is [secret]'), /horse|staple/.test(printed)]).toEqual([
+    'It is [secret].',
+    true,
+    false,
+  ])
 })

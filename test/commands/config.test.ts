@@ -56,6 +56,8 @@ describe('configCheck', () => {
         transcribeAudio: { command: ['no-such-ear'] },
       } },
       heartbeat: { everyMinutes: 30, to: 'terminal:ops', probe: ['./no-such-check'] },
+      kubectlPath: 'no-such-kubectl',
+      projects: { web: { pod: { name: 'web-0' } } },
     }`)
     expect(configCheck({ cwd, environment }).text).toBe(
       [
@@ -65,6 +67,7 @@ describe('configCheck', () => {
         'Warning: inbound.reply.command: no-such-agent was not found, or is not executable.',
         'Warning: inbound.reply.transcribeAudio.command: no-such-ear was not found, or is not executable.',
         `Warning: heartbeat.probe: ${cwd}/no-such-check was not found, or is not executable.`,
+        'Warning: kubectlPath: no-such-kubectl was not found, or is not executable.',
       ].join('\n'),
     )
   })
@@ -131,6 +134,15 @@ discordApiUrl         default                          "https://discord.com/api"
 attachmentMaxMb       default                          25
 attachmentTypes       environment (ATTACHMENT_TYPES)   ["image/*"]
 mediaRoots            default                          []
+opencodeEnabled       default                          false
+opencodeManaged       default                          false
+opencodeUrl           default                          "http://127.0.0.1:4096"
+opencodeUsername      default                          "opencode"
+opencodePassword      default                          -
+kubectlPath           default                          "kubectl"
+kubernetesContext     default                          -
+kubernetesNamespace   default                          -
+kubernetesLabel       default                          "rdev.orchard9.ai/agent-provider"
 codeAgentDefault      default                          "pi"
 projectRoots          default                          ["/aetheel-projects"]
 templateDir           default                          -

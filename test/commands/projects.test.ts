@@ -54,12 +54,35 @@ describe('projects create', () => {
     expect(project).toMatchObject({ id: 'x', directory: join(root, 'web'), model: 'large', isUntrusted: true })
   })
 
+  it('takes a pod, and lists it with where it is', async () => {
+    const { create, look } = setup()
+    const flags = { podSelector: 'app=web', namespace: 'agents', context: 'dev', container: 'agent' }
+    const said = [await create({ pod: 'web-0' }), await create({ ...flags, id: 'web', directory: '/srv' })]
+    const listed = await look((store) => projectsList(store, { limit: 50, isJson: false, width: 200 }))
+    const shown = await look((store) => projectsShow(store, 'web', false))
+    expect([said, listed.split('\n').map((row) => row.split(/ {2,}/).at(-1)), shown.split('\n').slice(2, 4)]).toEqual([
+      [
+        'Made the project web-0 in /workspace in the pod web-0',
+        'Made the project web in /srv in the pod with app=web (container agent, namespace agents, context dev)',
+      ],
+      [
+        'DIRECTORY',
+        '/srv in the pod with app=web (container agent, namespace agents, context dev)',
+        '/workspace in the pod web-0',
+      ],
+      ['Directory   /srv', 'Pod         the pod with app=web (container agent, namespace agents, context dev)'],
+    ])
+  })
+
   it.each<[ProjectFlags, string]>([
+    [{ directory: 'web', namespace: 'agents' }, '--namespace belongs to --pod or --pod-selector.'],
+    [{ pod: 'a', podSelector: 'b' }, 'pod: needs either "name" or "selector", and not both.'],
+    [{ pod: 'a', directory: 'web' }, 'directory: must be an absolute path of the pod, such as /workspace.'],
     [{ directory: 'web', ref: 'main' }, '--ref belongs to --git.'],
     [{ directory: 'web', variable: ['a=b'] }, '--variable belongs to --template.'],
     [{ template: 'empty', variable: ['a'] }, '--variable a: write it as name=value.'],
     [{ template: 'empty', variable: ['=a'] }, '--variable =a: write it as name=value.'],
-    [{}, 'A project is made from exactly one of directory, git and template.'],
+    [{}, 'A project is made from exactly one of directory, git, template and pod.'],
     [{ git: '--upload-pack=x' }, 'The repository cannot be taken: a URL does not begin with "-".'],
   ])('refuses %j', async (flags, problem) => {
     const { create } = setup()

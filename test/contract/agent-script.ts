@@ -60,8 +60,8 @@ export class AgentScript {
   #isTrapped = false
   #commands: string[] = []
 
-  constructor(name: BackendName, directory: string) {
-    this.#speaker = speakers[name]()
+  constructor(name: BackendName, directory: string, speaker: () => Speaker = speakers[name]) {
+    this.#speaker = speaker()
     this.#outputs = mkdtempSync(join(directory, 'outputs-'))
   }
 

@@ -1,6 +1,7 @@
 import { describe } from 'vitest'
 import type { BackendName } from '../../src/backends/types.js'
 import type { Step } from './agent-script.js'
+import type { Speaker } from './wire-formats.js'
 import { describeAnswers } from './answers.js'
 import { describeCalls } from './calls.js'
 import { describeFailures } from './failures.js'
@@ -17,6 +18,16 @@ import type { TestAPI } from 'vitest'
 export interface BackendSetup {
   name: BackendName
   create: CreateBackend
+  /** What must be there before a backend is created; returns how to put it away. */
+  prepare?: (stage: Stage) => Promise<() => Promise<void>>
+  /** How the fake agent says what it does; left out, as the CLI of that name. */
+  speaker?: () => Speaker
+  /** Why there is no process of ours for each turn. Then what is about one does not apply: how it is called, what it
+   *  prints, its exit code, and what it leaves behind. */
+  withoutProcess?: string
+  /** Why that process is not on this machine. Then what is about this machine does not apply: which executable there is,
+   *  what the operator's environment says, and untrusted directories. */
+  elsewhere?: string
   /** As it stands in error sentences. */
   label: string
   /** The session the fake agent starts, and two that look like the CLI's own. */
@@ -47,13 +58,29 @@ export interface BackendSetup {
 
 export interface ContractPart {
   it: TestAPI<{ stage: Stage }>
+  /** For what is about a process of ours. */
+  itOfProcess: ReturnType<TestAPI<{ stage: Stage }>['runIf']>
+  /** For what is about a process of ours on this machine. */
+  itHere: ReturnType<TestAPI<{ stage: Stage }>['runIf']>
   setup: BackendSetup
 }
 
 /** One suite for every backend: what is promised in src/backends/types.ts, held by fake agents of all bad manners. */
-export function describeBackendContract(name: BackendName, setup: Omit<BackendSetup, 'name'>): void {
-  const part: ContractPart = { it: testOnStage(name, setup.create), setup: { ...setup, name } }
-  describe.concurrent(`${name}: the contract of a backend`, () => {
+export function describeBackendContract(
+  name: BackendName,
+  setup: Omit<BackendSetup, 'name'>,
+  title: string = name,
+): void {
+  const it = testOnStage(name, setup)
+  const isProcess = setup.withoutProcess === undefined
+  const isHere = isProcess && setup.elsewhere === undefined
+  const part: ContractPart = {
+    it,
+    itOfProcess: it.runIf(isProcess),
+    itHere: it.runIf(isHere),
+    setup: { ...setup, name },
+  }
+  describe.concurrent(`${title}: the contract of a backend`, () => {
     describeAnswers(part)
     describeReading(part)
     describeStreaming(part)

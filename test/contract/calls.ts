@@ -4,7 +4,7 @@ import { describe, expect } from 'vitest'
 import { agentPath, type Stage } from './stage.js'
 import { START, type Step } from './agent-script.js'
 import type { ContractPart } from './backend-contract.js'
-import type { BackendDependencies } from '../../src/backends/cli-backend.js'
+import type { BackendDependencies } from '../../src/backends/backend-dependencies.js'
 import type { AgentRequest } from '../../src/backends/types.js'
 
 /** How test/fixtures/bin/mirror-agent.sh was called. */
@@ -14,7 +14,7 @@ interface Call {
   environment: Record<string, string>
 }
 
-export function describeCalls({ it, setup }: ContractPart): void {
+export function describeCalls({ it, itOfProcess, itHere, setup }: ContractPart): void {
   /** The files the mirror agent leaves in its working directory are the proof that it ran there. */
   const call = async (
     stage: Stage,
@@ -43,27 +43,30 @@ export function describeCalls({ it, setup }: ContractPart): void {
       'a subcommand': 'resume',
       'beyond the limit of one argument': 'long '.repeat(60_000),
     }
-    it.for(Object.entries(prompts))('brings the prompt whole and by stdin: %s', async ([, prompt], { stage }) => {
-      const { stdin, args } = await call(stage, { prompt })
-      expect({ stdin, isArgument: args.includes(prompt) && prompt !== '-' }).toEqual({
-        stdin: setup.sent(prompt),
-        isArgument: false,
-      })
-    })
+    itOfProcess.for(Object.entries(prompts))(
+      'brings the prompt whole and by stdin: %s',
+      async ([, prompt], { stage }) => {
+        const { stdin, args } = await call(stage, { prompt })
+        expect({ stdin, isArgument: args.includes(prompt) && prompt !== '-' }).toEqual({
+          stdin: setup.sent(prompt),
+          isArgument: false,
+        })
+      },
+    )
 
-    it('happens in the working directory', async ({ stage }) => {
+    itOfProcess('happens in the working directory', async ({ stage }) => {
       const workingDir = stage.makeDirectory('a project with spaces')
       const { environment } = await call(stage, { prompt: 'Hello', workingDir }, { directory: workingDir })
       expect(environment['PWD']).toEqual(workingDir)
     })
 
-    it('names the working directory whole, though the request does not', async ({ stage }) => {
+    itHere('names the working directory whole, though the request does not', async ({ stage }) => {
       const workingDir = relative('.', stage.workingDir)
       const { environment, args } = await call(stage, { prompt: 'Hello', workingDir })
       expect([environment['PWD'], args.filter((argument) => argument === workingDir)]).toEqual([stage.workingDir, []])
     })
 
-    it('shows the agent its own variables and none of the gateway', async ({ stage }) => {
+    itHere('shows the agent its own variables and none of the gateway', async ({ stage }) => {
       const operator = {
         [setup.ownVariable]: 'own',
         [setup.foreignVariable]: 'foreign',
@@ -86,7 +89,7 @@ export function describeCalls({ it, setup }: ContractPart): void {
       expect(passed).toEqual([setup.ownVariable, 'LANG', 'https_proxy', 'EXTRA_ONE'])
     })
 
-    it('hands the system prompt over in files that are gone afterwards', async ({ stage }) => {
+    itOfProcess('hands the system prompt over in files that are gone afterwards', async ({ stage }) => {
       const seen = await call(stage, { prompt: 'Hello', systemPrompt: 'Be brief.' })
       const directories = JSON.stringify(seen).match(/\/[^"\s]*aetheel-run-\w+/g) ?? []
       expect({ isUsed: directories.length > 0, left: directories.filter((path) => existsSync(path)) }).toEqual({
@@ -95,7 +98,7 @@ export function describeCalls({ it, setup }: ContractPart): void {
       })
     })
 
-    it('keeps the system prompt out of the prompt', async ({ stage }) => {
+    itOfProcess('keeps the system prompt out of the prompt', async ({ stage }) => {
       const { stdin } = await call(stage, { prompt: 'Hello', systemPrompt: 'Be brief.' })
       expect(stdin).toEqual('Hello')
     })

@@ -7,8 +7,9 @@ import { START, type Step } from './agent-script.js'
 import type { ContractPart } from './backend-contract.js'
 import type { Stage } from './stage.js'
 
-export function describeFailures({ it, setup }: ContractPart): void {
+export function describeFailures({ it, itOfProcess, itHere, setup }: ContractPart): void {
   const { label } = setup
+  const isProcess = setup.withoutProcess === undefined
 
   describe('a failure', () => {
     const noise = 'Error: '.repeat(100)
@@ -45,7 +46,7 @@ export function describeFailures({ it, setup }: ContractPart): void {
       'garbage printed': [[{ print: '<html>502</html>\n{"a":[1\n' }], 'Failed to parse CLI output'],
       'an end without the final word': [[START], 'Failed to parse CLI output'],
     }
-    it.for(Object.entries(executed))('has its exact sentence: %s', async ([, [steps, text]], { stage }) => {
+    itOfProcess.for(Object.entries(executed))('has its exact sentence: %s', async ([, [steps, text]], { stage }) => {
       const { isError, responseText } = await stage.backend().execute(stage.prompt(...steps), '')
       expect({ isError, responseText }).toEqual({ isError: true, responseText: text })
     })
@@ -56,7 +57,7 @@ export function describeFailures({ it, setup }: ContractPart): void {
       expect({ result, types, broken }).toMatchObject({
         result: {
           isError: true,
-          exitCode: 1,
+          ...(isProcess && { exitCode: 1 }),
           sessionId: setup.newSession,
           failure: { reason: 'exit', message: 'Overloaded' },
         },
@@ -70,7 +71,7 @@ export function describeFailures({ it, setup }: ContractPart): void {
       expect(result).toEqual({ isError: true, responseText: 'Overloaded', sessionId: setup.newSession })
     })
 
-    it('is a bad exit code, also after an answer', async ({ stage }) => {
+    itOfProcess('is a bad exit code, also after an answer', async ({ stage }) => {
       const { result } = await stage.see({ prompt: stage.prompt(START, { answer: 'Hello' }, { exit: 9 }) })
       expect(result).toMatchObject({ isError: true, exitCode: 9, failure: { reason: 'exit' } })
     })
@@ -87,7 +88,11 @@ export function describeFailures({ it, setup }: ContractPart): void {
     it('without an answer has the reason no_result', async ({ stage }) => {
       const { result, types, broken } = await stage.see({ prompt: stage.prompt(START) })
       expect({ result, types, broken }).toMatchObject({
-        result: { isError: true, exitCode: 0, failure: { reason: 'no_result', report: 'Failed to parse CLI output' } },
+        result: {
+          isError: true,
+          ...(isProcess && { exitCode: 0 }),
+          failure: { reason: 'no_result', report: 'Failed to parse CLI output' },
+        },
         types: 'started error complete',
         broken: [],
       })
@@ -134,7 +139,7 @@ export function describeFailures({ it, setup }: ContractPart): void {
       })
     })
 
-    it('comes for an agent that never reads a large prompt and never ends', async ({ stage }) => {
+    itOfProcess('comes for an agent that never reads a large prompt and never ends', async ({ stage }) => {
       const cliPath = stage.executable('sleeper', '#!/bin/sh\nexec sleep 1000\n')
       const backend = stage.backend({ cliPath })
       const { result, alive } = await stage.see({ prompt: 'x'.repeat(1_000_000), timeoutMs: 300 }, { backend })
@@ -152,7 +157,7 @@ export function describeFailures({ it, setup }: ContractPart): void {
       })
     })
 
-    it('does not come while the agent prints now and then, if only on stderr', async ({ stage }) => {
+    itOfProcess('does not come while the agent prints now and then, if only on stderr', async ({ stage }) => {
       const clock = { time: 0, looks: 0 }
       const now = () => {
         clock.looks += 1
@@ -202,10 +207,8 @@ export function describeFailures({ it, setup }: ContractPart): void {
 
   describe('an agent that cannot be started', () => {
     const hello: Step[] = [START, { answer: 'Hello' }]
-    const cases: Record<
-      string,
-      (stage: Stage) => { config?: Partial<BackendAdapterConfig>; request?: Partial<AgentRequest> }
-    > = {
+    type Arrange = (stage: Stage) => { config?: Partial<BackendAdapterConfig>; request?: Partial<AgentRequest> }
+    const ofProcess: Record<string, Arrange> = {
       'no such name': () => ({ config: { cliPath: 'no-such-agent' } }),
       'no such path': () => ({ config: { cliPath: '/nowhere/agent' } }),
       'an empty path': () => ({ config: { cliPath: '' } }),
@@ -217,6 +220,9 @@ export function describeFailures({ it, setup }: ContractPart): void {
         config: { cliPath: stage.executable('agent', '#!/nowhere/node\n') },
       }),
       'a model beyond the limit of one argument': () => ({ request: { model: 'x'.repeat(200_000) } }),
+    }
+    const cases: Record<string, Arrange> = {
+      ...(isProcess && setup.elsewhere === undefined && ofProcess),
       'no such working directory': (stage) => ({ request: { workingDir: join(stage.directory, 'nowhere') } }),
       'a working directory that is a file': (stage) => ({ request: { workingDir: stage.executable('file', '') } }),
       'a working directory below a file': (stage) => ({
@@ -251,7 +257,7 @@ export function describeFailures({ it, setup }: ContractPart): void {
       })
     })
 
-    it('is a value, or none, when its home cannot be written', async ({ stage }) => {
+    itOfProcess('is a value, or none, when its home cannot be written', async ({ stage }) => {
       const environment = { ...stage.environment, HOME: stage.executable('home-file', '') }
       const { result, broken } = await stage.see(
         { prompt: stage.prompt(...hello) },
@@ -263,7 +269,7 @@ export function describeFailures({ it, setup }: ContractPart): void {
       })
     })
 
-    it('is found out by validate', async ({ stage }) => {
+    itHere('is found out by validate', async ({ stage }) => {
       const directory = stage.makeDirectory('bin')
       const there = join(directory, 'there')
       writeFileSync(there, '#!/bin/sh\n')
@@ -274,7 +280,7 @@ export function describeFailures({ it, setup }: ContractPart): void {
       expect(await Promise.all(answers)).toEqual([true, true, false, false, false, false])
     })
 
-    it('is named by probe with what to do about it', async ({ stage }) => {
+    itHere('is named by probe with what to do about it', async ({ stage }) => {
       const probe = await stage.backend({ cliPath: 'no-such-agent' }).probe()
       expect(probe).toEqual({
         isFound: false,
@@ -282,7 +288,7 @@ export function describeFailures({ it, setup }: ContractPart): void {
       })
     })
 
-    it('is none when probe reads its version', async ({ stage }) => {
+    itHere('is none when probe reads its version', async ({ stage }) => {
       const environment = { ...stage.environment, IS_SANDBOX: '1' }
       const backend = stage.backend({}, { environment })
       expect(await backend.probe()).toMatchObject({ isFound: true, version: '99.1.2', problems: [] })

@@ -8,7 +8,7 @@ import { agentPath } from './stage.js'
 
 const MIB = 1024 * 1024
 
-export function describeReading({ it, setup }: ContractPart): void {
+export function describeReading({ it, itOfProcess, setup }: ContractPart): void {
   describe('what the agent prints', () => {
     const styles: Style[] = [
       'crlf',
@@ -18,7 +18,7 @@ export function describeReading({ it, setup }: ContractPart): void {
       'without-last-newline',
       'in-half-characters',
     ]
-    it.for(styles)('is understood when it comes %s', async (style, { stage }) => {
+    itOfProcess.for(styles)('is understood when it comes %s', async (style, { stage }) => {
       const answer = 'Grüße 🦆 漢字'
       const prompt = stage.prompt({ style }, START, { tool: { command: 'ls', output: 'é' } }, { answer })
       const { types, result, broken } = await stage.see({ prompt })
@@ -29,7 +29,7 @@ export function describeReading({ it, setup }: ContractPart): void {
       })
     })
 
-    it('may be garbage in between: a notice, never the end', async ({ stage }) => {
+    itOfProcess('may be garbage in between: a notice, never the end', async ({ stage }) => {
       const garbage = (print: string): Step => ({ print })
       const prompt = stage.prompt(
         garbage('Warning: slow disk\n'),
@@ -69,7 +69,7 @@ export function describeReading({ it, setup }: ContractPart): void {
       expect({ isError: result.isError, broken }).toEqual({ isError: expect.any(Boolean), broken: [] })
     })
 
-    it('may go on after the final word', async ({ stage }) => {
+    itOfProcess('may go on after the final word', async ({ stage }) => {
       const prompt = stage.prompt(START, { answer: 'Hello' }, { print: 'Bye.\n{"type":"goodbye"}\n' })
       const { result, notices, broken } = await stage.see({ prompt })
       expect({ finalOutput: result.finalOutput, notices, broken }).toEqual({
@@ -134,7 +134,7 @@ export function describeReading({ it, setup }: ContractPart): void {
       })
     })
 
-    it('counts though the agent never read a large prompt', async ({ stage }) => {
+    itOfProcess('counts though the agent never read a large prompt', async ({ stage }) => {
       stage.leaveAnswer('I did not listen.')
       const backend = stage.backend({ cliPath: agentPath('deaf-agent.sh') })
       const { result, broken } = await stage.see({ prompt: 'x'.repeat(1_000_000) }, { backend })

@@ -3,10 +3,10 @@ import { join } from 'node:path'
 import { describe, expect } from 'vitest'
 import type { ContractPart } from './backend-contract.js'
 import { agentPath, type Stage } from './stage.js'
-import type { BackendDependencies } from '../../src/backends/cli-backend.js'
+import type { BackendDependencies } from '../../src/backends/backend-dependencies.js'
 import type { AgentRequest } from '../../src/backends/types.js'
 
-export function describeRunEnvironment({ it, setup }: ContractPart): void {
+export function describeRunEnvironment({ it, itOfProcess, setup }: ContractPart): void {
   /** What of these variables an agent saw in its environment. */
   const seen = async (
     stage: Stage,
@@ -23,14 +23,14 @@ export function describeRunEnvironment({ it, setup }: ContractPart): void {
   }
 
   describe('the variables of a run', () => {
-    it('are seen in it and in no other', async ({ stage }) => {
+    itOfProcess('are seen in it and in no other', async ({ stage }) => {
       const environment = { NPM_TOKEN: 'of the project', DATABASE_URL: 'of the project, too' }
       const names = Object.keys(environment)
       const runs = [await seen(stage, names, { environment }), await seen(stage, names, {})]
       expect(runs).toEqual([environment, {}])
     })
 
-    it("stand over the operator's", async ({ stage }) => {
+    itOfProcess("stand over the operator's", async ({ stage }) => {
       const operator = { ...stage.environment, [setup.ownVariable]: 'of the operator' }
       const environment = { [setup.ownVariable]: 'of the project' }
       expect(await seen(stage, [setup.ownVariable], { environment }, { environment: operator })).toEqual(environment)
@@ -58,7 +58,7 @@ export function describeRunEnvironment({ it, setup }: ContractPart): void {
   })
 
   describe('the secret files of a run', () => {
-    it('are private, named by their variables, and gone with it', async ({ stage }) => {
+    itOfProcess('are private, named by their variables, and gone with it', async ({ stage }) => {
       const cliPath = stage.executable(
         'reader',
         `#!/bin/sh
@@ -88,7 +88,7 @@ cat answer
       })
     })
 
-    it('are gone when the run is cancelled, too', async ({ stage }) => {
+    itOfProcess('are gone when the run is cancelled, too', async ({ stage }) => {
       const controller = new AbortController()
       const cliPath = stage.executable('waiter', '#!/bin/sh\nprintf %s "$KEY_FILE" > path\nexec sleep 60\n')
       const path = join(stage.workingDir, 'path')

@@ -16,9 +16,9 @@ export function describeSessions({ it, setup }: ContractPart): void {
       const backend = stage.backend()
       const workingDir = stage.makeDirectory('elsewhere')
       const start: Step = { start: setup.knownSession }
-      await stage.see({ prompt: stage.prompt(start, { answer: 'Hello' }), workingDir }, { backend })
+      const { result } = await stage.see({ prompt: stage.prompt(start, { answer: 'Hello' }), workingDir }, { backend })
       const prompt = stage.prompt(start, { touch: 'continued' }, { answer: 'Hello again' })
-      await stage.see({ prompt, sessionId: setup.knownSession }, { backend })
+      await stage.see({ prompt, sessionId: result.sessionId ?? '' }, { backend })
       expect(existsSync(join(workingDir, 'continued'))).toEqual(true)
     })
 

@@ -6,8 +6,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { test } from 'vitest'
-import type { BackendDependencies, CliBackend } from '../../src/backends/cli-backend.js'
+import type { BackendDependencies } from '../../src/backends/backend-dependencies.js'
 import type {
+  AgentBackend,
   AgentEvent,
   AgentRequest,
   AgentResult,
@@ -18,9 +19,14 @@ import type { Log } from '../../src/log.js'
 import { endLivingProcesses, livingProcesses } from '../processes/living-processes.js'
 import { AgentScript, type Step } from './agent-script.js'
 import { brokenInvariants } from './invariants.js'
-import { printedAnswer } from './wire-formats.js'
+import { printedAnswer, type Speaker } from './wire-formats.js'
+import type { BackendSetup } from './backend-contract.js'
 
-export type CreateBackend = (config: BackendAdapterConfig, dependencies: Partial<BackendDependencies>) => CliBackend
+export type CreateBackend = (
+  config: BackendAdapterConfig,
+  dependencies: Partial<BackendDependencies>,
+  stage: Stage,
+) => AgentBackend
 
 /** What matters of a finished run. */
 export interface Seen {
@@ -52,9 +58,10 @@ export class Stage {
   constructor(
     private readonly name: BackendName,
     private readonly create: CreateBackend,
+    private readonly speaker?: () => Speaker,
   ) {}
 
-  backend(config: Partial<BackendAdapterConfig> = {}, dependencies: Partial<BackendDependencies> = {}): CliBackend {
+  backend(config: Partial<BackendAdapterConfig> = {}, dependencies: Partial<BackendDependencies> = {}): AgentBackend {
     return this.create(
       {
         cliPath: agentPath('fake-agent.sh'),
@@ -65,12 +72,13 @@ export class Stage {
         ...config,
       },
       { environment: this.environment, log: this.log, now: risingClock(), ...dependencies },
+      this,
     )
   }
 
   /** What makes the fake agent do this. */
   prompt(...steps: Step[]): string {
-    return new AgentScript(this.name, this.directory).prompt(steps)
+    return new AgentScript(this.name, this.directory, this.speaker).prompt(steps)
   }
 
   /** Runs to the end. `onEvent` is waited for, as a consumer that takes its time. */
@@ -134,21 +142,28 @@ export class Stage {
 }
 
 interface SeeOptions {
-  backend?: CliBackend
+  backend?: AgentBackend
   signal?: AbortSignal
   onEvent?: (event: AgentEvent) => unknown
 }
 
-export function agentPath(name: 'fake-agent.sh' | 'deaf-agent.sh' | 'mirror-agent.sh' | 'old-agent.mjs'): string {
+export function agentPath(
+  name: 'fake-agent.sh' | 'deaf-agent.sh' | 'mirror-agent.sh' | 'old-agent.mjs' | 'serving-opencode.mjs',
+): string {
   return fileURLToPath(new URL(`../fixtures/bin/${name}`, import.meta.url))
 }
 
 /** A test whose `stage` is gone when it is over. */
-export function testOnStage(name: BackendName, create: CreateBackend) {
+export function testOnStage(
+  name: BackendName,
+  { create, prepare, speaker }: Pick<BackendSetup, 'create' | 'prepare' | 'speaker'>,
+) {
   return test.extend<{ stage: Stage }>({
     stage: async ({ task: _task }, use) => {
-      const stage = new Stage(name, create)
+      const stage = new Stage(name, create, speaker)
+      const putAway = await prepare?.(stage)
       await use(stage)
+      await putAway?.()
       stage.remove()
     },
   })

@@ -10,9 +10,9 @@ if [ "$1" = --version ]; then echo 9999.0.0; exit; fi
 exec ${agentPath('mirror-agent.sh')} "$@"
 `
 
-export function describeUntrusted({ it, setup }: ContractPart): void {
+export function describeUntrusted({ itHere, setup }: ContractPart): void {
   describe('in an untrusted project', () => {
-    it('an agent works, and git runs nothing that the project names', async ({ stage }) => {
+    itHere('an agent works, and git runs nothing that the project names', async ({ stage }) => {
       const backend = stage.backend({ cliPath: stage.executable('new-agent', NEW_AGENT) })
       stage.leaveAnswer('Hello')
       const environment = { GIT_CONFIG_COUNT: '0' }
@@ -33,7 +33,7 @@ export function describeUntrusted({ it, setup }: ContractPart): void {
       })
     })
 
-    it('an agent is not started beside git settings that may run a program', async ({ stage }) => {
+    itHere('an agent is not started beside git settings that may run a program', async ({ stage }) => {
       const cliPath = stage.executable('new-agent', NEW_AGENT)
       const settings = join(stage.workingDir, '.git/config')
       mkdirSync(join(stage.workingDir, '.git'))
@@ -49,7 +49,7 @@ export function describeUntrusted({ it, setup }: ContractPart): void {
       ])
     })
 
-    it('an agent older than any that was tried is refused', async ({ stage }) => {
+    itHere('an agent older than any that was tried is refused', async ({ stage }) => {
       const backend = stage.backend({ cliPath: agentPath('old-agent.mjs') })
       const { result, types } = await stage.see({ prompt: 'Hello', isUntrusted: true }, { backend })
       const message = expect.stringMatching(
@@ -64,7 +64,7 @@ export function describeUntrusted({ it, setup }: ContractPart): void {
       ])
     })
 
-    it('an agent that does not tell its version is refused', async ({ stage }) => {
+    itHere('an agent that does not tell its version is refused', async ({ stage }) => {
       const cliPath = stage.executable('silent-agent', '#!/bin/sh\n[ "$1" = --version ] || touch started\n')
       const { result } = await stage.see(
         { prompt: 'Hello', isUntrusted: true },
@@ -77,7 +77,7 @@ export function describeUntrusted({ it, setup }: ContractPart): void {
       ])
     })
 
-    it('a cancel while the version is read is a cancel', async ({ stage }) => {
+    itHere('a cancel while the version is read is a cancel', async ({ stage }) => {
       const controller = new AbortController()
       const asked = join(stage.directory, 'asked')
       const cliPath = stage.executable('slow-agent', `#!/bin/sh\ntouch ${asked}\nexec sleep 60\n`)

@@ -1,4 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { BackendRegistry, createBackend } from '../../src/backends/registry.js'
 import type { AgentResult } from '../../src/backends/types.js'
 import type { Place } from '../../src/channels/types.js'
 import { askedText, ConversationCommands, isCommand } from '../../src/conversation/conversation-commands.js'
@@ -13,6 +14,7 @@ const CHANNEL = 'test'
 const START = Date.UTC(2026, 10, 16, 12, 30)
 const MINUTE_MS = 60_000
 const DAY_MS = 86_400_000
+const BACKEND_CONFIG = { cliPath: 'none', workingDir: '/work', queryTimeoutMs: 1_000, allowedTools: [], maxTurns: 10 }
 const USAGE = {
   inputTokens: 1_200,
   outputTokens: 300,
@@ -75,7 +77,9 @@ async function setup({ isFailing = false, tools = [] as string[] } = {}) {
   const config = { agentBackend: 'claude', backendModel: 'large', workingDir: '/work' } as const
   const isInstalled = async (backend: string) => backend !== 'pi'
   const modelsOf = (backend: string) => (backend === 'claude' ? ['known', 'large'] : [])
-  const dependencies = { config, store, queue, worker, sessions, isInstalled, modelsOf, now, newId }
+  const agents = new BackendRegistry(now)
+  for (const name of ['claude', 'codex', 'gemini', 'pi'] as const) agents.register(createBackend(name, BACKEND_CONFIG))
+  const dependencies = { config, agents, store, queue, worker, sessions, isInstalled, modelsOf, now, newId }
   const commands = new ConversationCommands(dependencies)
   const accept = (address: string, text: string, author: string, place: Partial<Place> = {}) =>
     queue.accept({ channel: CHANNEL, address, ...place, platformId: newId(), author, text })
@@ -712,6 +716,71 @@ describe('/resume', () => {
     const { command } = await setup()
     expect(await command('/resume')).toEqual('There are no sessions yet.')
   })
+})
+
+describe('a project in a pod', () => {
+  const pod = { context: 'dev', namespace: 'agents', name: 'web-0' }
+  const place = '/workspace in the pod web-0 (namespace agents, context dev)'
+
+  it('is told with its pod', async () => {
+    const { store, command, suggest } = await setup()
+    await store.projects.put({ id: 'web', directory: '/workspace', pod }, 'cluster', 1)
+    const answers = [
+      await command('/project web'),
+      await command('/project'),
+      (await command('/status')).split('\n')[3],
+    ]
+    expect([...answers, await suggest('project')]).toEqual([
+      `The project is web: the next message goes to claude in ${place}, in a fresh session.`,
+      `The project is web: claude works in ${place}.\nThere are:\nweb: ${place}`,
+      `directory: ${place}`,
+      [
+        { label: `web: ${place}`, value: 'web' },
+        { label: 'default', value: 'default' },
+      ],
+    ])
+  })
+
+  it('takes agents that are not installed here: the pod may have them', async () => {
+    const { store, command, suggest } = await setup()
+    await store.projects.put({ id: 'web', directory: '/workspace', pod }, 'cluster', 1)
+    const here = await command('/backend pi')
+    await command('/project web')
+    expect([here, await command('/backend pi'), (await suggest('backend', 'pi')).map(({ label }) => label)]).toEqual([
+      'pi is not installed where the gateway runs. "aetheel doctor" says how to install it.',
+      'The next message goes to pi, in a fresh session.',
+      ['pi'],
+    ])
+  })
+
+  it('goes on in sessions of that pod alone', async () => {
+    const { store, command, past } = await setup()
+    await store.projects.put({ id: 'web', directory: '/workspace', pod }, 'cluster', 1)
+    await past('a', { text: 'Here', sessionId: 'session-here', directory: '/workspace' })
+    await past('a', { text: 'There', sessionId: 'session-there', directory: 'pod:dev:agents:web-0::/workspace' })
+    await command('/project web')
+    const listed = await command('/sessions')
+    await command('/resume 1')
+    const conversation = await store.conversations.find(CHANNEL, 'a')
+    const session = await store.sessions.get(conversation?.id ?? '')
+    expect([listed.includes('There'), listed.includes('Here'), session?.directory]).toEqual([
+      true,
+      false,
+      'pod:dev:agents:web-0::/workspace',
+    ])
+  })
+})
+
+it('an agent that is not registered is told with the one that stands in for it', async () => {
+  const { store, command } = await setup()
+  await store.projects.put({ id: 'site', directory: '/srv/site', backend: 'cursor', model: 'its-own' }, 'file', 1)
+  await command('/project site')
+  const [agent, model] = (await command('/status')).split('\n')
+  expect([agent, model, await command('/backend')]).toEqual([
+    'agent: claude, since cursor is not registered here',
+    'model: large',
+    'The agent is claude.',
+  ])
 })
 
 describe('/project', () => {

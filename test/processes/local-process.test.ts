@@ -40,6 +40,22 @@ describe('startProcess', () => {
     expect(stdout === stdin).toEqual(true)
   })
 
+  it('takes more input while it runs, for a process that is told so', async () => {
+    const { start } = setup()
+    const heard: string[] = []
+    const child = start('while read -r line; do echo "heard $line"; done; echo end', {
+      stdin: 'one\n',
+      keepsInput: true,
+      onStdout(chunk) {
+        heard.push(chunk.toString())
+        if (heard.join('') === 'heard one\n') child.write('two\n')
+        if (heard.join('').endsWith('heard two\n')) child.endInput()
+      },
+    })
+    expect(await child.ended).toEqual({ exitCode: 0 })
+    expect(heard.join('')).toEqual('heard one\nheard two\nend\n')
+  })
+
   it('does not mind a process that never reads its stdin', async () => {
     const { exit } = await setup().run('exit 3', { stdin: 'x'.repeat(5_000_000) })
     expect(exit).toEqual({ exitCode: 3 })

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { GatewayError } from '../../src/errors.js'
 import { createLog } from '../../src/log.js'
 import { openStore } from '../../src/store/store.js'
+import type { NewProject } from '../../src/projects/project-service.js'
 import { describeEngines } from '../engines.js'
 import { createRepository, NOW, problemOf, setup } from './stage.js'
 
@@ -119,18 +120,70 @@ describe('create', () => {
   ])('refuses %s', async (_, sources) => {
     const { projects } = await setup()
     await expect(projects.create({ id: 'x', ...sources })).rejects.toEqual(
-      new GatewayError('request_invalid', 'A project is made from exactly one of directory, git and template.'),
+      new GatewayError('request_invalid', 'A project is made from exactly one of directory, git, template and pod.'),
     )
   })
 
-  it('refuses a pod for now', async () => {
+  it('takes a pod, with what is configured for all of them', async () => {
     const { projects } = await setup()
-    await expect(projects.create({ id: 'x', pod: 'claudebox-0' })).rejects.toEqual(
-      new GatewayError(
-        'request_invalid',
-        'Projects in a pod are not there yet. Use a directory, a git repository or a template.',
-      ),
-    )
+    expect(await projects.create({ pod: { name: 'web-0', context: 'live' } })).toEqual({
+      ...RECORD,
+      id: 'web-0',
+      name: 'web-0',
+      directory: '/workspace',
+      pod: { context: 'live', namespace: 'agents', name: 'web-0' },
+    })
+  })
+
+  it('takes a directory of the pod, which need not be anywhere here', async () => {
+    const { projects } = await setup()
+    const { directory, pod } = await projects.create({
+      id: 'x',
+      pod: { selector: 'app=web', container: 'agent' },
+      directory: '/srv/../etc/',
+    })
+    expect([directory, pod]).toEqual(['/etc', { namespace: 'agents', selector: 'app=web', container: 'agent' }])
+  })
+
+  it('takes an agent that is not available here, since the pod may have it', async () => {
+    const { projects } = await setup({ available: [] })
+    await projects.create({ id: 'x', pod: { name: 'web-0' }, backend: 'claude' })
+    expect(await projects.update('x', { backend: 'pi' })).toMatchObject({ backend: 'pi' })
+  })
+
+  it.each<[string, NewProject, string]>([
+    ['without a name', { pod: {} }, 'pod: needs either "name" or "selector", and not both.'],
+    [
+      'with names that are none',
+      { pod: { name: '-n', context: '--kubeconfig=x' } },
+      'pod.context: "--kubeconfig=x" is no context of kubectl, and "kubectl config get-contexts" shows which there are; ' +
+        'pod.name: "-n" is no name of a pod, which has small letters, digits, "-" and ".".',
+    ],
+    [
+      'and a directory that is not absolute',
+      { pod: { name: 'a' }, directory: 'web' },
+      'directory: must be an absolute path of the pod, such as /workspace.',
+    ],
+    [
+      'that is untrusted',
+      { pod: { name: 'a' }, isUntrusted: true },
+      'is_untrusted: is not for a project in a pod: the pod itself is the fence.',
+    ],
+    [
+      'and a repository',
+      { pod: { name: 'a' }, git: { url: 'https://x.example/y' } },
+      'A project in a pod has the files that are there: leave git and template out.',
+    ],
+    [
+      'and a template',
+      { pod: { name: 'a' }, template: { name: 'empty' } },
+      'A project in a pod has the files that are there: leave git and template out.',
+    ],
+    ['that nothing is called by', { pod: { selector: 'app=web' } }, 'Give the new project a name or an id.'],
+  ])('refuses a pod %s', async (_, wish, problem) => {
+    const { projects, root } = await setup()
+    await expect(projects.create(wish)).rejects.toEqual(new GatewayError('request_invalid', problem))
+    expect([await projects.list(), readdirSync(root)]).toEqual([[], []])
   })
 
   it.each(['', '-x', '../x', 'a/b', 'a b', '.x', 'x'.repeat(65), 'ä'])('refuses the id %j', async (id) => {

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { onTestFinished } from 'vitest'
-import { createBackend } from '../../src/backends/registry.js'
+import { createBackend, resolveBackendName } from '../../src/backends/registry.js'
 import type { AgentBackend, BackendName } from '../../src/backends/types.js'
 import { GatewayError } from '../../src/errors.js'
 import { createLog } from '../../src/log.js'
@@ -49,12 +49,13 @@ export async function setup({ store: given, available = ['claude', 'codex'], tem
       agentBackend: 'claude',
       codeAgentDefault: 'claude',
       configFile: '/etc/aetheel.json5',
+      kubernetesNamespace: 'agents',
       ...(templateDir !== undefined && { templateDir }),
     },
     agents: {
       availableAgents: async () => available.map((name) => ({ name: () => name }) as AgentBackend),
       defaultProvider: () => 'codex',
-      get: (name) => createBackend(name, BACKEND_CONFIG),
+      resolve: (name) => ({ agent: createBackend(resolveBackendName(name), BACKEND_CONFIG) }),
     },
     run: run ?? gitRunner(gitEnvironment(directory)),
     now: () => time,

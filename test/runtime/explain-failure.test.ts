@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { createBackend } from '../../src/backends/registry.js'
 import { type AgentFailure, type AgentRequest, BACKEND_NAMES, type FailureReason } from '../../src/backends/types.js'
+import type { PodProblem } from '../../src/kubernetes/types.js'
 import { explainFailure } from '../../src/runtime/explain-failure.js'
 
 const NOW = Date.UTC(2026, 10, 16, 12, 30)
@@ -91,6 +92,29 @@ describe('a time-out', () => {
   ])('of a real run is recognised: %s', async (_, limits, beginning) => {
     const failure = await failureOf({ prompt: 'hello', ...limits })
     expect(failure && explainFailure(failure, 'claude', NOW).slice(0, beginning.length)).toEqual(beginning)
+  })
+})
+
+describe('a pod', () => {
+  it.each<[PodProblem, string]>([
+    ['pod_not_found', 'The pod of this project is not there.'],
+    ['pod_not_running', 'The pod of this project is not ready for work.'],
+    ['pod_gone', 'The pod of this project went away while claude worked. What was not saved elsewhere may be lost.'],
+    ['container_not_found', 'The pod of this project has no such container.'],
+    ['cli_missing', 'claude cannot be started in the image of the pod of this project.'],
+    ['directory_missing', 'The directory of this project is not in its pod, or cannot be used there.'],
+    ['forbidden', 'The cluster does not let the gateway work in the pod of this project.'],
+    ['unreachable', 'The cluster of this project does not answer, or kubectl cannot be used where the gateway runs.'],
+    [
+      'stream_lost',
+      'The connection to the pod of this project was lost while claude worked. What it had done by then stays done.',
+    ],
+  ])('that has a problem, %s, is told with what to do', (podProblem, words) => {
+    const failure = { podProblem, message: 'It is so. Do this.' }
+    expect([explain('spawn', failure), explain('timeout', failure)]).toEqual([
+      `${words}\n\nThe reason: It is so. Do this.`,
+      `${words}\n\nThe reason: It is so. Do this.`,
+    ])
   })
 })
 

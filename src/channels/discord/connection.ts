@@ -9,7 +9,7 @@ import type { Log } from '../../log.js'
 import type { DiscordApi } from './api.js'
 import { ClosableStrategy } from './closable-strategy.js'
 import { describeProblem, DEVELOPER_PORTAL, identify, type Identity, isRefusal, readsMessages } from './identity.js'
-import { unlessAborted } from '../unless-aborted.js'
+import { unlessAborted } from '../../unless-aborted.js'
 
 interface ConnectionOptions {
   api: DiscordApi

@@ -12,7 +12,7 @@ import type { Destinations } from './destinations.js'
 import { nonceOf } from './outgoing.js'
 import { isAfter, snowflakeAt } from './snowflake.js'
 import { tailOf } from './tail.js'
-import { unlessAborted } from '../unless-aborted.js'
+import { unlessAborted } from '../../unless-aborted.js'
 
 export type Posted = Pick<APIMessage, 'id' | 'channel_id'>
 

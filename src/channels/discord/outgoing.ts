@@ -13,7 +13,7 @@ import type { Destinations } from './destinations.js'
 import { renderForDiscord } from './render.js'
 import { readAddress } from './places.js'
 import { snowflakeAt } from './snowflake.js'
-import { unlessAborted } from '../unless-aborted.js'
+import { unlessAborted } from '../../unless-aborted.js'
 
 export interface Part {
   content: string

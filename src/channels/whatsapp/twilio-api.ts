@@ -6,7 +6,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
 import { messageOf } from '../../errors.js'
-import { unlessAborted } from '../unless-aborted.js'
+import { unlessAborted } from '../../unless-aborted.js'
 import { fromTwilio, toTwilio } from './phone-number.js'
 import { describeError, TwilioError } from './twilio-errors.js'
 

@@ -1,12 +1,12 @@
 import { z } from 'zod'
 import { combineUsage } from '../../backends/translation.js'
+import type { AgentFailure } from '../../backends/types.js'
 import type { MessageOptions } from '../../channels/types.js'
 import type { GatewayParts } from '../../gateway.js'
 import { isWebAddress, readMediaTokens } from '../../media/media-tokens.js'
 import { commandRunner } from '../../runtime/command-runtime.js'
 import type { Message } from '../../store/inbox.js'
 import type { LastRun, RunRecord } from '../../store/runs.js'
-import type { Store } from '../../store/store.js'
 import { DROPPED } from '../../streams/numbered-event.js'
 import { runnerName } from '../provider-names.js'
 import { type CommandRecord, recordOf } from './command-records.js'
@@ -18,7 +18,11 @@ const COMMAND_STATES = ['queued', 'running', 'answered', 'failed', 'cancelled', 
 const runnerSchema = z.string().describe('An agent, `shell` or `git`.')
 
 const errorSchema = z
-  .object({ reason: z.string().nullable(), message: z.string() })
+  .object({
+    reason: z.string().nullable(),
+    message: z.string(),
+    pod_problem: z.string().optional().describe('What is wrong with the pod of the project, where that is it.'),
+  })
   .nullable()
   .describe('Why there is no answer.')
 
@@ -70,31 +74,31 @@ export const commandSchema = commandSummarySchema.extend({
 type CommandSummary = z.output<typeof commandSummarySchema>
 
 export async function commandSummaries(
-  { store, scrubber }: Pick<GatewayParts, 'store' | 'scrubber'>,
+  { scrubber, ...gateway }: Pick<GatewayParts, 'store' | 'agents' | 'scrubber'>,
   projectId: string,
   messages: Message[],
 ): Promise<CommandSummary[]> {
-  const runs = await store.runs.lastOf(messages.map(({ id }) => id))
+  const runs = await gateway.store.runs.lastOf(messages.map(({ id }) => id))
   return Promise.all(
     messages.map(async (message) => {
-      const summary = await viewOf(store, projectId, recordOf(message), runs.get(message.id))
+      const summary = await viewOf(gateway, projectId, recordOf(message), runs.get(message.id))
       return { ...summary, prompt: beginningOf(summary.prompt, scrubber) }
     }),
   )
 }
 
 export async function commandView(
-  store: Store,
+  gateway: Pick<GatewayParts, 'store' | 'agents'>,
   projectId: string,
   record: CommandRecord,
 ): Promise<z.output<typeof commandSchema>> {
   const { message, options } = record
-  const runs = await store.runs.ofMessage(message.id)
+  const runs = await gateway.store.runs.ofMessage(message.id)
   const result = runs.at(-1)?.result
   const usages = runs.flatMap((run) => run.result?.usage ?? [])
   const costs = runs.flatMap((run) => run.result?.costUsd ?? [])
   return {
-    ...(await viewOf(store, projectId, record, runs.at(-1))),
+    ...(await viewOf(gateway, projectId, record, runs.at(-1))),
     project_id: projectId,
     command: options.command ?? null,
     ...answerOf(result?.finalOutput, options),
@@ -123,15 +127,15 @@ export function streamUrl(projectId: string, commandId: string): string {
 }
 
 async function viewOf(
-  store: Store,
+  { store, agents }: Pick<GatewayParts, 'store' | 'agents'>,
   projectId: string,
   { message, options }: CommandRecord,
   last: LastRun | undefined,
 ): Promise<CommandSummary> {
   const isOpen = message.state === 'open'
-  const runner = options.command
-    ? commandRunner(options.command)
-    : (last ?? (await store.conversations.get(message.conversationId)))?.backend
+  const chosen = last ? undefined : (await store.conversations.get(message.conversationId))?.backend
+  const agent = last?.backend ?? (chosen === undefined ? undefined : agents.resolve(chosen).agent.name())
+  const runner = options.command ? commandRunner(options.command) : agent
   const session = isOpen && last ? await store.sessions.get(message.conversationId) : undefined
   return {
     command_id: message.id,
@@ -157,16 +161,20 @@ function runView({ result, ...run }: RunRecord): z.output<typeof runSchema> {
     duration_ms: result?.durationMs ?? null,
     usage: usageView(result?.usage),
     cost_usd: result?.costUsd ?? null,
-    error: result?.failure ? { reason: result.failure.reason, message: result.failure.message } : null,
+    error: result?.failure ? failureView(result.failure) : null,
     started_at: isoTime(run.startedAt),
     ended_at: run.endedAt === undefined ? null : isoTime(run.endedAt),
   }
 }
 
+function failureView({ reason, message, podProblem }: AgentFailure): z.output<typeof errorSchema> {
+  return { reason, message, ...(podProblem && { pod_problem: podProblem }) }
+}
+
 function errorOf(message: Message, run: RunRecord | undefined): z.output<typeof errorSchema> {
   const failure = run?.result?.failure
   if (message.state === 'open' || message.state === 'answered') return null
-  if (failure) return { reason: failure.reason, message: failure.message }
+  if (failure) return failureView(failure)
   const problem = message.problem ?? (message.state === 'dropped' ? DROPPED : undefined)
   return problem === undefined ? null : { reason: null, message: problem }
 }

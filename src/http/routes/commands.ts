@@ -85,7 +85,7 @@ export function registerCommandRoutes(app: App, dependencies: ServiceDependencie
       params: commandParams,
       response: { 200: commandSchema },
     },
-    handler: async ({ params: { id, commandId } }) => commandView(store, id, await find(id, commandId)),
+    handler: async ({ params: { id, commandId } }) => commandView(gateway, id, await find(id, commandId)),
   })
 
   app.route({

@@ -1,6 +1,5 @@
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
-import { resolveBackendName } from '../../backends/registry.js'
 import type { MessageOptions } from '../../channels/types.js'
 import { chooseAgent } from '../../runtime/agent-choice.js'
 import { commandRunner } from '../../runtime/command-runtime.js'
@@ -171,7 +170,7 @@ export function registerExecuteRoutes(app: App, dependencies: ServiceDependencie
 
   function agentOf(project: Project, { command }: MessageOptions, conversation: Partial<Conversation> = {}): string {
     if (command) return commandRunner(command)
-    return providerOf(resolveBackendName(chooseAgent(conversation, project, config).backend))
+    return providerOf(gateway.agents.resolve(chooseAgent(conversation, project, config).backend).agent.name())
   }
 }
 

@@ -1,7 +1,7 @@
 import type { FastifyReply } from 'fastify'
 import { z } from 'zod'
-import { resolveBackendName } from '../../backends/registry.js'
-import { GatewayError } from '../../errors.js'
+import { podSchema } from '../../config-kubernetes.js'
+import type { PodAddress } from '../../kubernetes/types.js'
 import { chooseAgent } from '../../runtime/agent-choice.js'
 import type { ProjectRecord } from '../../store/projects.js'
 import type { App, ServiceDependencies } from '../dependencies.js'
@@ -20,14 +20,27 @@ import {
   toolsSchema,
 } from './schemas.js'
 
+const podViewSchema = z.object({
+  context: z.string().nullable(),
+  namespace: z.string().nullable(),
+  name: z.string().nullable(),
+  selector: z.string().nullable(),
+  container: z.string().nullable(),
+})
+
 export const projectSchema = z.object({
   id: z.string(),
   name: z.string(),
-  directory: z.string(),
+  directory: z.string().describe('Of the pod, where there is one.'),
+  pod: podViewSchema.nullable().describe('The pod in which the agent and commands run; null for this machine.'),
   source: z
-    .enum(['file', 'api'])
-    .describe('`file`: the configuration file says what it is; `api`: it was made here, and can be changed here.'),
-  agent_provider: providerSchema,
+    .enum(['file', 'api', 'cluster'])
+    .describe(
+      '`file`: the configuration file says what it is; `api`: it was made here; `cluster`: the labels of its pod say that it is there, and which agent it has.',
+    ),
+  agent_provider: providerSchema.describe(
+    'Who answers: where the agent of the project is not registered, the default one.',
+  ),
   agent_capabilities: capabilitiesSchema,
   model: z.string().nullable(),
   allowed_tools: z.array(z.string()).nullable(),
@@ -43,7 +56,12 @@ const turnsSchema = z.number().int().min(1).max(1_000_000)
 export const newProjectSchema = z.strictObject({
   id: z.string().optional().describe('Left out, made from the name.'),
   name: z.string().optional(),
-  directory: z.string().optional().describe('One that is there, as an absolute path inside the project roots.'),
+  directory: z
+    .string()
+    .optional()
+    .describe(
+      'One that is there, as an absolute path inside the project roots; with `pod`, a path in there, by default /workspace.',
+    ),
   git: z
     .strictObject({ url: z.string().max(2_000), ref: z.string().max(300).optional() })
     .optional()
@@ -52,7 +70,7 @@ export const newProjectSchema = z.strictObject({
     .union([z.string(), z.strictObject({ name: z.string(), variables: z.record(z.string(), z.string()).optional() })])
     .optional()
     .describe('One of GET /templates: its name, or its name and variables.'),
-  pod: z.unknown().optional().describe('Not yet: refused.'),
+  pod: podSchema.optional().describe('The pod in which the agent and commands run, by kubectl exec.'),
   agent_provider: givenProviderSchema.optional().describe('Left out, that of GET /agents/default.'),
   model: modelSchema.optional(),
   allowed_tools: toolsSchema.optional(),
@@ -76,15 +94,14 @@ export const projectChangesSchema = z
 export function registerProjectRoutes(app: App, dependencies: ServiceDependencies): void {
   const { config, gateway, projects, now } = dependencies
   const view = (project: ProjectRecord): z.output<typeof projectSchema> => {
-    const backend = resolveBackendName(chooseAgent({}, project, config).backend)
-    const agent = gateway.agents.get(backend)
-    if (!agent) throw new GatewayError('backend_unknown', `The agent ${backend} is not registered.`)
+    const { agent } = gateway.agents.resolve(chooseAgent({}, project, config).backend)
     return {
       id: project.id,
       name: project.name ?? project.id,
       directory: project.directory,
+      pod: project.pod ? podView(project.pod) : null,
       source: project.source,
-      agent_provider: providerOf(backend),
+      agent_provider: providerOf(agent.name()),
       agent_capabilities: capabilitiesView(agent.capabilities()),
       model: project.model ?? null,
       allowed_tools: project.allowedTools ?? null,
@@ -117,7 +134,7 @@ export function registerProjectRoutes(app: App, dependencies: ServiceDependencie
     url: '/projects',
     config: { scope: 'admin' },
     schema: {
-      summary: 'Make a project from a directory, a git repository or a template',
+      summary: 'Make a project from a directory, a git repository, a template or a pod',
       tags: ['projects'],
       body: newProjectSchema,
       response: { 201: projectSchema },
@@ -132,7 +149,7 @@ export function registerProjectRoutes(app: App, dependencies: ServiceDependencie
         ...(template && {
           template: typeof template === 'string' ? { name: template } : templateOf(template),
         }),
-        ...(pod !== undefined && { pod }),
+        ...(pod && { pod }),
         ...(settings.agent_provider !== undefined && { backend: backendOf(settings.agent_provider) }),
         ...(settings.model !== undefined && { model: settings.model }),
         ...(settings.allowed_tools && { allowedTools: settings.allowed_tools }),
@@ -202,6 +219,16 @@ export function registerProjectRoutes(app: App, dependencies: ServiceDependencie
       return reply.code(204).send()
     },
   })
+}
+
+function podView({ context, namespace, name, selector, container }: PodAddress): z.output<typeof podViewSchema> {
+  return {
+    context: context ?? null,
+    namespace: namespace ?? null,
+    name: name ?? null,
+    selector: selector ?? null,
+    container: container ?? null,
+  }
 }
 
 // The close of the request does not tell: that comes with the end of its body.

@@ -1,13 +1,11 @@
 // How a command gets into the queue.
 
-import { resolve } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
-import { resolveBackendName } from '../../backends/registry.js'
 import type { MessageOptions } from '../../channels/types.js'
 import { askedText } from '../../conversation/conversation-commands.js'
 import { GatewayError } from '../../errors.js'
 import { storableText } from '../../queue/queue.js'
-import { chooseAgent } from '../../runtime/agent-choice.js'
+import { chooseAgent, homeOf } from '../../runtime/agent-choice.js'
 import { limitTurn } from '../../runtime/turn-limits.js'
 import type { Conversation } from '../../store/conversations.js'
 import type { ProjectRecord } from '../../store/projects.js'
@@ -47,8 +45,11 @@ export async function submitCommand(command: NewCommand, dependencies: Dependenc
     const earlier = await earlierCommand(platformId, { text, options }, dependencies)
     if (earlier) return earlier
   }
-  const { backend } = chooseAgent({}, project, config)
-  if (!options.command) requireWithinLimits(options, project, backend, dependencies)
+  const { backend: chosen } = chooseAgent({}, project, config)
+  const { agent } = gateway.agents.resolve(chosen)
+  const backend = agent.name()
+  // What the worker would find later is told now.
+  if (!options.command) limitTurn(options, project, config, agent.capabilities())
   const address =
     options.sessionId === undefined
       ? addressIn(project, newId())
@@ -61,11 +62,12 @@ export async function submitCommand(command: NewCommand, dependencies: Dependenc
     // Kept as refused it would stay so under its key.
     if (problem !== undefined) throw new GatewayError('too_many', problem)
     if (options.sessionId !== undefined && seq === 1) {
-      const session = { conversationId, backend, sessionId: options.sessionId, directory: resolve(project.directory) }
+      const session = { conversationId, backend, sessionId: options.sessionId, directory: homeOf(project) }
       await tables.sessions.choose(session, now())
     }
-    // A switch of the project's agent while it waits changes nothing: it was answered with this one.
-    if (!options.command) await tables.conversations.configure(conversationId, { backend })
+    // A switch of the project's agent while it waits changes nothing: it was answered with this one. As it was chosen, so
+    // that the stream says when another answers.
+    if (!options.command) await tables.conversations.configure(conversationId, { backend: chosen })
     if (options.streamId !== undefined) await nameStream(tables, project, options.streamId, id)
   })
   if (acceptance.status === 'refused') throw new GatewayError('too_many', acceptance.reason)
@@ -106,18 +108,6 @@ async function nameStream(
   const advice = 'Choose another, or leave it out.'
   const message = `The stream_id ${streamId} is that of another command of the project ${project.id}. ${advice}`
   throw new GatewayError('conflict', message)
-}
-
-/** What the worker would find later is told now. */
-function requireWithinLimits(
-  options: MessageOptions,
-  project: ProjectRecord,
-  backend: string,
-  { config, gateway }: Dependencies,
-): void {
-  const agent = gateway.agents.get(resolveBackendName(backend))
-  if (!agent) throw new GatewayError('backend_unknown', `The agent ${backend} is not registered.`)
-  limitTurn(options, project, config, agent.capabilities())
 }
 
 async function earlierCommand(

@@ -10,6 +10,7 @@ it('shows a project with its agent and what that can do', async () => {
     id: 'site',
     name: 'site',
     directory: site,
+    pod: null,
     source: 'file',
     agent_provider: 'claudecode',
     agent_capabilities: {
@@ -101,6 +102,86 @@ it('leaves nothing of a project’s credentials to another that gets its id', as
   ])
 })
 
+it('makes a project in a pod, whose agent need not be here', async () => {
+  const { ask, gateway } = await openStage({ kubernetesNamespace: 'agents' })
+  const made = await ask('POST', '/projects', {
+    pod: { selector: 'app=web', container: 'agent' },
+    name: 'Web',
+    directory: '/srv/web',
+    agent_provider: 'gemini',
+  })
+  const listed = await ask('GET', '/projects/web')
+  const refused = await ask('PATCH', '/projects/web', { is_untrusted: true })
+  const deleted = await ask('DELETE', '/projects/web?delete_files=true')
+  const removed = await ask('DELETE', '/projects/web')
+  const pod = { context: null, namespace: 'agents', name: null, selector: 'app=web', container: 'agent' }
+  const expected = { id: 'web', directory: '/srv/web', pod, source: 'api', agent_provider: 'gemini' }
+  expect([made, listed.body]).toMatchObject([{ status: 201, body: expected }, expected])
+  expect([refused.status, deleted.status, removed.status, await gateway.store.projects.get('web')]).toEqual([
+    400,
+    409,
+    204,
+    undefined,
+  ])
+})
+
+it('says what is wrong with a pod, field by field', async () => {
+  const { ask } = await openStage()
+  const { status, body } = await ask('POST', '/projects', { name: 'a', pod: { name: '-x', selector: 'app=web' } })
+  expect([status, body.error.problems]).toEqual([
+    400,
+    [
+      { path: 'pod.name', message: '"-x" is no name of a pod, which has small letters, digits, "-" and "."' },
+      { path: 'pod', message: 'needs either "name" or "selector", and not both' },
+    ],
+  ])
+})
+
+it('changes the settings of a project of the cluster, but not its agent, which its label says', async () => {
+  const { ask, gateway } = await openStage()
+  const pod = { namespace: 'agents', name: 'web-0' }
+  await gateway.store.projects.add({ id: 'web', directory: '/workspace', pod, backend: 'claude' }, 1, 'cluster')
+  const changed = await ask('PATCH', '/projects/web', {
+    name: 'Web',
+    model: 'opus',
+    timeout: 5,
+    agent_provider: 'claude',
+  })
+  const switched = await ask('PATCH', '/projects/web', { agent_provider: 'codex' })
+  expect([changed.body, switched.status, switched.body.error.message]).toMatchObject([
+    { name: 'Web', model: 'opus', timeout: 5, agent_provider: 'claudecode', source: 'cluster' },
+    409,
+    'The agent of the project web is what the label of its pod says. Change the label there, then run "aetheel projects discover".',
+  ])
+})
+
+it('answers with the default agent for one that is not registered, and says so in the stream', async () => {
+  const { ask, gateway, directory } = await openStage()
+  const place = join(directory, 'roots', 'old')
+  mkdirSync(place)
+  await gateway.store.projects.add({ id: 'old', directory: place, backend: 'cursor', model: 'its-own' }, 1)
+  const { body: project } = await ask('GET', '/projects/old')
+  const { body: sent } = await ask('POST', '/projects/old/execute', { prompt: 'hello' })
+  const url = `/projects/old/commands/${sent.command_id}`
+  const command = await until(async () => {
+    const { body } = await ask('GET', url)
+    return body.state === 'answered' && body
+  })
+  const { text: stream } = await ask('GET', `${url}/events`)
+  const events = [...stream.matchAll(/^event: (.*)$/gm)].map(([, name]) => name)
+  const again = await ask('POST', '/projects/old/execute', { prompt: 'more', session_id: command.session_id })
+  const { text: metrics } = await ask('GET', '/metrics')
+  expect([
+    project.agent_provider,
+    sent.agent_provider,
+    command.agent_provider,
+    events.slice(0, 2),
+    again.status,
+  ]).toEqual(['claudecode', 'claudecode', 'claudecode', ['started', 'notice'], 202])
+  expect(stream).toContain('The agent \\"cursor\\" is not registered in this gateway, so claude answers.')
+  expect([metrics.includes('provider="claudecode",project="old"'), metrics.includes('cursor')]).toEqual([true, false])
+})
+
 it('gives a new project the default agent', async () => {
   const { ask } = await openStage()
   const chosen = await ask('PUT', '/agents/default', { agent_provider: 'codex' })
@@ -109,7 +190,10 @@ it('gives a new project the default agent', async () => {
 })
 
 it.each([
-  [{ name: 'a', pod: { name: 'x' } }, 400],
+  [{ name: 'a', pod: { name: 'x' }, template: 'empty' }, 400],
+  [{ name: 'a', pod: { name: 'x' }, directory: 'relative' }, 400],
+  [{ name: 'a', pod: { name: 'x' }, is_untrusted: true }, 400],
+  [{ name: 'a', pod: 'x' }, 400],
   [{ name: 'a' }, 400],
   [{ name: 'a', directory: '/etc' }, 400],
   [{ id: 'site', template: { name: 'empty' } }, 409],

@@ -203,7 +203,7 @@ export async function openStage(settings: object = {}): Promise<Stage> {
   }
 }
 
-function askOf(app: App, token: string): Ask {
+export function askOf(app: App, token: string): Ask {
   return async (method, url, payload, headers = {}) => {
     const response = await app.inject({
       method,

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { type ServerSentEvent, ServerSentEventsReader } from '../../src/client/server-sent-events.js'
-import { formatFrame } from '../../src/http/sse.js'
+import { type ServerSentEvent, ServerSentEventsReader } from '../src/server-sent-events.js'
+import { formatFrame } from '../src/http/sse.js'
 
 it('reads what the gateway writes, wherever its chunks end and whatever its lines end with', () => {
   const event = fc.record({ id: fc.nat().map(String), name: fc.constantFrom('output', 'complete'), data: fc.string() })
@@ -29,6 +29,24 @@ it('takes a wish for a delay, and leaves out comments, unknown fields and events
       { id: '7', name: '', data: ' x' },
     ],
     delays: [250],
+  })
+})
+
+it('leaves out an event that is too long, and tells how it begins', () => {
+  const long = `data: {"session":"one",${'x'.repeat(300)}`
+  const text = `data: a\n\n${long}\nid: 3\n\ndata: b\n\n${'data: short\n'.repeat(50)}\ndata: c\n\n`
+  const chunks = chunksOf(Buffer.from(text), [7])
+  const events: string[] = []
+  const beginnings: string[] = []
+  const listener = {
+    onEvent: ({ data }: ServerSentEvent) => events.push(data),
+    onTooLong: (beginning: string) => beginnings.push(beginning.slice(0, 22)),
+  }
+  const reader = new ServerSentEventsReader(listener, 100)
+  for (const chunk of chunks) reader.push(chunk)
+  expect({ events, beginnings }).toEqual({
+    events: ['a', 'b', 'c'],
+    beginnings: ['data: {"session":"one"', expect.stringMatching(/^d/)],
   })
 })
 

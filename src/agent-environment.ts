@@ -15,7 +15,7 @@ const GATEWAY_VARIABLES = [
   'TWILIO_*',
   'DATABASE_URL',
   // Beside the OPENCODE_* variables of the CLI itself: how the gateway reaches an OpenCode server.
-  ...['OPENCODE_URL', 'OPENCODE_USERNAME', 'OPENCODE_PASSWORD', 'OPENCODE_ENABLED'],
+  ...['OPENCODE_URL', 'OPENCODE_USERNAME', 'OPENCODE_PASSWORD', 'OPENCODE_ENABLED', 'OPENCODE_MANAGED'],
 ]
 
 export function agentEnvironment(operator: NodeJS.ProcessEnv, ownVariables: readonly string[]): Record<string, string> {

@@ -1,0 +1,65 @@
+/** What is tested: every agent as one process per turn, and the other ways in which some can run. */
+import { checkMachine } from '../test/kubernetes/machine.js'
+import { agentOf, agents, type Agent } from './agents.js'
+import type { Case } from './case.js'
+import { type Expectation, expectations, opencodeServerExpectation } from './expectations.js'
+import { type OpenPlace, openOneshot } from './place.js'
+import { podCases } from './pod-cases.js'
+import { openPod } from './pod-place.js'
+import { serverCases } from './server/server-cases.js'
+import { openManaged } from './server/server-place.js'
+
+/** How the agent runs: one process per turn, a server that stays, or one process per turn in a pod. */
+export const modes = ['oneshot', 'server', 'pod'] as const
+
+export type Mode = (typeof modes)[number]
+
+export interface Column {
+  agent: Agent
+  mode: Mode
+  /** Follows the package and its version in the document. */
+  manner: string
+  expected: Expectation
+  openPlace: OpenPlace
+  /** Asked beside the cases of every column; the same list in all columns of a mode. */
+  extraCases: Case[]
+  /** Contract: rejects with what this machine lacks. */
+  checkMachine?(): Promise<void>
+}
+
+const oneshot = agents.map((agent): Column => ({
+  agent,
+  mode: 'oneshot',
+  manner: 'one process per turn',
+  expected: expectations[agent.name],
+  openPlace: openOneshot,
+  extraCases: [],
+}))
+
+const opencodeServer: Column = {
+  agent: agentOf('opencode'),
+  mode: 'server',
+  manner: 'a server that we start and supervise, for all turns',
+  expected: opencodeServerExpectation,
+  openPlace: openManaged(),
+  extraCases: serverCases,
+}
+
+const pod = agents
+  .filter(({ name }) => name === 'claude' || name === 'codex')
+  .map((agent): Column => ({
+    agent,
+    mode: 'pod',
+    manner: 'one process per turn in a pod, through kubectl',
+    expected: { ...expectations[agent.name], refusesUntrusted: true },
+    openPlace: openPod,
+    extraCases: podCases,
+    checkMachine,
+  }))
+
+export const columns: Column[] = [...oneshot, opencodeServer, ...pod]
+
+/** The agent, with its mode where that is not the usual one. */
+export function titleOf({ agent, mode }: Column): string {
+  return mode === 'oneshot' ? agent.name : `${agent.name} ${mode}`
+}

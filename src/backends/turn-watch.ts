@@ -1,0 +1,82 @@
+import { requireMilliseconds } from './refusals.js'
+import type { Failed } from './translation.js'
+import type { AgentRequest, BackendAdapterConfig } from './types.js'
+
+export const DEFAULT_IDLE_TIMEOUT_MS = 600_000
+
+export interface TimeLimits {
+  timeoutMs: number
+  /** What is over of it before the agent starts. */
+  spentMs?: number
+  /** 0 is for ever. */
+  idleTimeoutMs: number
+}
+
+/** Contract: throws `request_invalid`. */
+export function timeLimits(request: AgentRequest, config: BackendAdapterConfig): TimeLimits {
+  return {
+    timeoutMs: requireMilliseconds('timeoutMs', request.timeoutMs ?? config.queryTimeoutMs, 1),
+    idleTimeoutMs: requireMilliseconds('idleTimeoutMs', request.idleTimeoutMs ?? DEFAULT_IDLE_TIMEOUT_MS, 0),
+  }
+}
+
+interface WatchPlan extends TimeLimits {
+  now: () => number
+  /** Called for each limit that is passed. */
+  onTimeout(failed: Failed): void
+}
+
+export interface TurnWatch {
+  startedAt: number
+  /** The agent has shown that it lives. */
+  alive(): void
+  end(): void
+}
+
+/** Watches over the whole time of a turn, and over the silence in it. */
+export function watchTurn({ timeoutMs, spentMs = 0, idleTimeoutMs, now, onTimeout }: WatchPlan): TurnWatch {
+  const leftMs = Math.max(timeoutMs - spentMs, 0)
+  const startedAt = now()
+  let lastSignOfLife = startedAt
+  const tooLong = (): void => onTimeout(tookTooLong(timeoutMs))
+
+  const totalTimer = startTimer(tooLong, leftMs)
+  const idleTimer =
+    idleTimeoutMs > 0
+      ? setInterval(
+          () => {
+            if (now() - lastSignOfLife < idleTimeoutMs) return
+            onTimeout({ reason: 'timeout', message: `The agent printed nothing for ${seconds(idleTimeoutMs)}.` })
+          },
+          Math.min(idleTimeoutMs / 4, 5_000),
+        )
+      : undefined
+
+  return {
+    startedAt,
+    alive() {
+      lastSignOfLife = now()
+      // Not left to the timer alone, which a flood of output holds up.
+      if (lastSignOfLife - startedAt >= leftMs) tooLong()
+    },
+    end() {
+      clearTimeout(totalTimer)
+      clearInterval(idleTimer)
+    },
+  }
+}
+
+export function tookTooLong(timeoutMs: number): Failed {
+  return { reason: 'timeout', message: `The agent did not finish within ${seconds(timeoutMs)}.` }
+}
+
+/** setTimeout turns anything longer into one millisecond. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1
+
+export function startTimer(onTime: () => void, ms: number): NodeJS.Timeout {
+  return setTimeout(onTime, Math.min(ms, LONGEST_TIMER_MS))
+}
+
+function seconds(ms: number): string {
+  return `${Number((ms / 1000).toFixed(1))} s`
+}

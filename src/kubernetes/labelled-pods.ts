@@ -1,0 +1,69 @@
+import { createHash } from 'node:crypto'
+import type { PodState } from './pod-state.js'
+import type { LabelledPod, PodAddress } from './types.js'
+
+/** Those of Deployments come and go: the label by which they are told from those of an older version. */
+const TEMPLATE_HASH = 'pod-template-hash'
+const MOST_ID_CHARACTERS = 64
+
+/** Contract: in the order given; a Deployment is there once, by a pod that lasts if it has one, and no two have the same
+ *  id. */
+export function labelledPods(states: PodState[], label: string, context: string | undefined): LabelledPod[] {
+  const found = new Map<string, LabelledPod & { namespace: string; title: string }>()
+  for (const state of states) {
+    const { namespace, labels, deletionTimestamp } = state.metadata
+    const isOver = state.status.phase === 'Succeeded' || state.status.phase === 'Failed'
+    const provider = labels[label]
+    if (provider === undefined) continue
+    const title = titleOf(state)
+    const address = { ...(context !== undefined && { context }), namespace, ...whichOf(state) }
+    const key = `${namespace}/${title}`
+    const isEnding = isOver || !!deletionTimestamp
+    const known = found.get(key)
+    if (known && (isEnding || !known.isEnding)) continue
+    found.set(key, {
+      ...{ address, projectId: idOf(title), provider, namespace, title },
+      ...(isEnding && { isEnding }),
+    })
+  }
+  const pods = [...found.values()]
+  const names = countsOf(pods.map(({ projectId }) => projectId))
+  const named = pods.map((pod) => ({
+    ...pod,
+    projectId: names.get(pod.projectId) === 1 ? pod.projectId : idOf(`${pod.namespace}-${pod.title}`),
+  }))
+  const taken = countsOf(named.map(({ projectId }) => projectId))
+  return named.map(({ projectId, namespace, title, ...pod }) => ({
+    ...pod,
+    projectId: taken.get(projectId) === 1 ? projectId : withHash(projectId, `${namespace}/${title}`),
+  }))
+}
+
+/** The name of its Deployment, or its own. */
+function titleOf({ metadata: { name, labels } }: PodState): string {
+  const hash = labels[TEMPLATE_HASH]
+  const at = hash === undefined ? -1 : name.lastIndexOf(`-${hash}-`)
+  return at > 0 ? name.slice(0, at) : name
+}
+
+function whichOf({ metadata: { name, labels } }: PodState): Pick<PodAddress, 'name' | 'selector'> {
+  if (labels[TEMPLATE_HASH] === undefined) return { name }
+  const lasting = Object.entries(labels).filter(([key]) => key !== TEMPLATE_HASH)
+  const words = lasting.map(([key, value]) => `${key}=${value}`)
+  return { selector: words.toSorted().join(',') }
+}
+
+function idOf(title: string): string {
+  return title.replaceAll(/[^A-Za-z0-9_-]/g, '-').slice(0, MOST_ID_CHARACTERS)
+}
+
+function withHash(id: string, title: string): string {
+  const hash = createHash('sha256').update(title).digest('hex').slice(0, 8)
+  return `${id.slice(0, MOST_ID_CHARACTERS - hash.length - 1)}-${hash}`
+}
+
+function countsOf(ids: string[]): Map<string, number> {
+  const counts = new Map<string, number>()
+  for (const id of ids) counts.set(id, (counts.get(id) ?? 0) + 1)
+  return counts
+}

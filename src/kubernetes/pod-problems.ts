@@ -1,0 +1,67 @@
+// Why a pod cannot be used, in sentences that say what to do. kubectl ends with 1 whatever went wrong: only its words
+// tell one thing from the other. They were taken from kubectl 1.32 and 1.33.
+
+import { describePod, type PodAddress, PodError, type PodProblem } from './types.js'
+
+/** In the words of runc, then of crun. */
+const NO_SHELL = /exec: "sh": .*(?:not found|no such file)|executable file `sh` not found/
+
+/** Contract: the first that matches decides; what matches none may be anything. */
+const SIGNS: ReadonlyArray<readonly [RegExp, PodProblem]> = [
+  [/\(NotFound\): (?:pods|namespaces) "[^"]*" not found/, 'pod_not_found'],
+  // Of something before the cluster: a proxy, or a wrong path. Whether the pod is there, it does not know.
+  [/\(NotFound\)/, 'unreachable'],
+  [/\(Forbidden\)|\(Unauthorized\)/, 'forbidden'],
+  [/is not valid for pod/, 'container_not_found'],
+  [/cannot exec into a container in a completed pod/, 'pod_not_running'],
+  [NO_SHELL, 'cli_missing'],
+  [
+    /^The connection to the server|^Unable to connect to the server|^Error in configuration|^error: .*config|Please enter Username/m,
+    'unreachable',
+  ],
+]
+
+const ADVICE: Record<PodProblem, string> = {
+  pod_not_found: 'Start it, or correct the name, the namespace or the labels by which the project names it.',
+  pod_not_running: 'Look at it with "kubectl describe pod", and try again when it runs.',
+  pod_gone: 'Ask again when it is there; "kubectl get events" tells why it went.',
+  container_not_found: 'Correct the container that the project names.',
+  cli_missing: 'Install it in the image of the container, where its PATH leads.',
+  directory_missing: "Mount it, or correct the project's directory.",
+  forbidden: 'Allow the gateway to get and list pods, and to get and create pods/exec, in that namespace.',
+  unreachable: 'Check that "kubectl get pods" answers with the same context, for the user that runs the gateway.',
+  stream_lost: 'If it happens often, look at what stands between the gateway and the cluster.',
+}
+
+/** `what` goes on after the name of the pod, and what kubectl said after that. */
+export function podError(
+  problem: PodProblem,
+  address: PodAddress,
+  what: string,
+  { stderr = '', advice = ADVICE[problem] }: { stderr?: string; advice?: string } = {},
+): PodError {
+  const name = describePod(address)
+  const words = ownWords(stderr)
+  const fact = `${name.charAt(0).toUpperCase()}${name.slice(1)} ${what}${words === '' ? '' : `: ${words}`}`
+  return new PodError(problem, `${fact.replace(/[.!?]?$/, '.')} ${advice}`)
+}
+
+/** What kubectl failed with before anything had begun; undefined when its words may mean anything. */
+export function errorOfWords(address: PodAddress, stderr: string): PodError | undefined {
+  const [sign, problem] = SIGNS.find(([sign]) => sign.test(stderr)) ?? []
+  if (sign === NO_SHELL) return podError('cli_missing', address, 'has no shell', { stderr, advice: NEEDS_SHELL })
+  return problem && podError(problem, address, 'cannot be used', { stderr })
+}
+
+const NEEDS_SHELL = 'Take an image with sh for the container: every agent is started by one.'
+const WORDS_CHARACTERS = 1_000
+
+/** Of what it and an agent printed, the last that is kubectl's. Whole or not at all: of half a secret nobody would know. */
+function ownWords(stderr: string): string {
+  const lines = stderr.split('\n').map((line) => line.trim())
+  const words = lines.findLast((line) => /^(?:error: |Error |Unable |The connection |Please enter )/.test(line)) ?? ''
+  return words.length > WORDS_CHARACTERS ? '' : words
+}
+
+export const NO_KUBECTL =
+  'kubectl was not found. Install version 1.30 or newer on the PATH of the gateway (https://kubernetes.io/docs/tasks/tools/).'

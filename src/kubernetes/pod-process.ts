@@ -1,0 +1,263 @@
+// One process in a pod, from its start until nothing of it is alive there.
+//
+// Traps that a careless edit would fall into:
+// - kubectl's exit code says nothing: it is 0 for a stream that was closed in mid-run, and 1 for whatever else. Only the
+//   supervisor's own word is an end.
+// - What was not confirmed may still run: then a second exec ends it by its marker.
+// - A frozen stream looks like an agent that thinks. Only the heartbeat tells one from the other; but where much is
+//   printed the heartbeat comes late, and what is printed is a sign of life as well.
+
+import { randomBytes } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { BoundedText } from '../processes/bounded-text.js'
+import type { LocalProcess } from '../processes/local-process.js'
+import type { ProcessOwner } from '../processes/process-owner.js'
+import { ControlLines } from './control-lines.js'
+import { execArgs, type Kubectl } from './kubectl.js'
+import { errorOfWords, podError } from './pod-problems.js'
+import { encodeValue, LOADER, POD_MARKER, RUN_SCRIPT, SCRIPT_VARIABLES } from './supervisor.js'
+import {
+  type PodAddress,
+  PodError,
+  type PodExit,
+  type PodFile,
+  type PodProcess,
+  type PodProcessOptions,
+  podFilesPath,
+} from './types.js'
+
+/** All in milliseconds. */
+export interface PodLimits {
+  /** From the start of kubectl to the supervisor's first word. */
+  readyMs: number
+  /** How often each side shows that it is there; silence of three of them is the end. */
+  beatMs: number
+  /** From `stop` to the supervisor's word that nothing is left. */
+  confirmMs: number
+  /** For kubectl to end after the supervisor's last word. */
+  closeMs: number
+  /** For one question to the cluster or the container. */
+  answerMs: number
+  /** How long it is believed that a pod is still there. */
+  freshMs: number
+}
+
+export const POD_LIMITS: PodLimits = {
+  readyMs: 30_000,
+  beatMs: 10_000,
+  confirmMs: 10_000,
+  closeMs: 5_000,
+  answerMs: 20_000,
+  freshMs: 10_000,
+}
+
+const END_ATTEMPTS = 2
+
+export interface PodProcessPlace {
+  kubectl: Kubectl
+  /** Names its pod. */
+  address: PodAddress
+  /** What the container sets for everything in it. */
+  environment: Record<string, string>
+  limits: PodLimits
+  endRun(runId: string): Promise<boolean>
+  /** What became of the container since it was opened; undefined when nothing did, or nobody can tell. */
+  findLoss(): Promise<PodError | undefined>
+}
+
+export function startInPod(place: PodProcessPlace, options: PodProcessOptions): PodProcess {
+  const { kubectl, address, limits } = place
+  const { runId, owner } = options
+  const nonce = randomBytes(16).toString('hex')
+  const words = new BoundedText()
+  let isReady = false
+  let isThere = false
+  let outcome: PodExit | undefined
+  let stopping = false
+  let lastSignOfLife = performance.now()
+
+  const control = new ControlLines(nonce, onRecord, (bytes) => {
+    words.append(bytes.toString('utf8'))
+    options.onStderr(bytes)
+  })
+
+  let child: LocalProcess
+  try {
+    child = kubectl.start(execArgs(address, ['sh', '-c', LOADER, runName(runId)]), {
+      stdin: `${RUN_SCRIPT}${headerOf(nonce, place, options)}`,
+      keepsInput: true,
+      runId,
+      ...(owner && { owner: recordedBy(owner, address) }),
+      onStdout(chunk) {
+        lastSignOfLife = performance.now()
+        // It may come before the word on stderr.
+        begin()
+        options.onStdout(chunk)
+      },
+      onStderr(chunk) {
+        lastSignOfLife = performance.now()
+        control.push(chunk)
+      },
+    })
+  } catch (error) {
+    return { ended: Promise.resolve(exitOf(error)), stop: () => {} }
+  }
+
+  function onRecord([word, value]: string[]): void {
+    if (word === 'ready') begin()
+    else if (word === 'there') isThere = true
+    else if (word === 'exit') conclude({ exitCode: Number(value), hasExpected: isThere })
+    else if (word === 'problem') conclude(problemOf(value, address, options))
+  }
+
+  function begin(): void {
+    isReady = true
+    clearTimeout(readyTimer)
+  }
+
+  function conclude(exit: PodExit): void {
+    outcome = exit
+    setTimeout(child.stop, limits.closeMs).unref()
+  }
+
+  const readyTimer = setTimeout(child.stop, limits.readyMs)
+  const beat = setInterval(() => {
+    if (isReady && performance.now() - lastSignOfLife > 2.5 * limits.beatMs) child.stop()
+    else if (!stopping) child.write('beat\n')
+  }, limits.beatMs)
+
+  function stop(): void {
+    if (stopping) return
+    stopping = true
+    // What may not have begun must not begin.
+    if (!isReady) {
+      child.stop()
+      return
+    }
+    child.write('stop\n')
+    child.endInput()
+    setTimeout(child.stop, limits.confirmMs).unref()
+  }
+
+  /** How it ended when the supervisor did not say so. */
+  async function findOutcome(): Promise<PodExit> {
+    const stderr = words.toString()
+    const refusal = isReady ? undefined : errorOfWords(address, stderr)
+    const isEnded = refusal !== undefined || (await endForSure(place, runId, () => stopping))
+    if (isEnded) await owner?.ended(runId)
+    // Nobody asks what became of the pod under something that was stopped.
+    const loss = refusal ?? (stopping ? undefined : await place.findLoss())
+    if (loss) return exitOf(loss)
+    return isReady
+      ? exitOf(podError('stream_lost', address, 'was cut off before the agent had ended', { stderr }))
+      : exitOf(podError('unreachable', address, 'did not answer', { stderr }))
+  }
+
+  async function finish(): Promise<PodExit> {
+    const exit = await child.ended
+    clearTimeout(readyTimer)
+    clearInterval(beat)
+    control.end()
+    const known = outcome ?? ('spawnError' in exit ? exit : undefined)
+    if (!known) return findOutcome()
+    await owner?.ended(runId)
+    return known
+  }
+
+  return { ended: finish(), stop }
+}
+
+/** The name of a run is a word on a command line and a name in a directory, of the pod. */
+function runName(runId: string): string {
+  if (!/^[\w-]{1,100}$/.test(runId)) throw new TypeError(`${JSON.stringify(runId)} cannot be the id of a run in a pod`)
+  return `aetheel-run-${runId}`
+}
+
+/** The owner hears of the end from us: kubectl may be dead and the agent alive. */
+function recordedBy(owner: ProcessOwner, address: PodAddress): ProcessOwner {
+  return {
+    id: owner.id,
+    started: (process) => owner.started({ ...process, pod: JSON.stringify(address) }),
+    ended: async () => {},
+  }
+}
+
+/** What cannot be ended stays on record: its supervisor ends it when nobody speaks with it, or a gateway does later.
+ *  Who waits for a stop does not wait for a second attempt. */
+async function endForSure(
+  { endRun, limits }: PodProcessPlace,
+  runId: string,
+  isStopping: () => boolean,
+): Promise<boolean> {
+  for (let attempt = 1; attempt <= END_ATTEMPTS; attempt += 1) {
+    if (await endRun(runId)) return true
+    if (isStopping()) return false
+    if (attempt < END_ATTEMPTS) await sleep(limits.beatMs / 4)
+  }
+  return false
+}
+
+/** What the supervisor is told before the run begins. */
+export function headerOf(
+  nonce: string,
+  { environment: container, limits }: Pick<PodProcessPlace, 'environment' | 'limits'>,
+  { executable, args, directory, environment, defaults, stdin, files, runId, stopSignal, expects }: PodProcessOptions,
+): string {
+  const unset = Object.entries(defaults).filter(([name]) => container[name] === undefined)
+  const own = Object.entries(container).filter(([name]) => SCRIPT_VARIABLES.includes(name))
+  const variables = {
+    ...Object.fromEntries(own),
+    ...Object.fromEntries(unset),
+    ...environment,
+    [POD_MARKER]: runId,
+  }
+  return [
+    nonce,
+    `beat ${Math.max(1, Math.round(limits.beatMs / 1000))}`,
+    `signal ${stopSignal.replace(/^SIG/, '')}`,
+    `directory ${encodeValue(directory)}`,
+    `executable ${encodeValue(executable)}`,
+    ...(expects === undefined ? [] : [`expected ${expects}`]),
+    ...Object.entries(variables).map(([name, value]) => `variable ${name}=${encodeValue(value)}`),
+    ...args.map((argument) => `argument ${encodeValue(argument)}`),
+    ...files.flatMap(linesOf),
+    ...linesOf({ name: '.input', content: stdin }),
+    'go',
+    '',
+  ].join('\n')
+}
+
+/** Some shells have a limit for one word of a command, and printf is one there. */
+const CHUNK_CHARACTERS = 16 * 1024
+
+function linesOf(file: PodFile): string[] {
+  if ('directory' in file) return [`folder ${encodeValue(file.directory)}`]
+  const { name } = file
+  if ('linkTo' in file) return [`file ${encodeValue(name)}`, `link ${encodeValue(file.linkTo)}`]
+  // An empty file is a file.
+  const lines = [`file ${encodeValue(name)}`, 'data ']
+  for (let from = 0; from < file.content.length;) {
+    let to = Math.min(from + CHUNK_CHARACTERS, file.content.length)
+    // Not between the halves of a character.
+    if (/[\uD800-\uDBFF]/.test(file.content.charAt(to - 1)) && to < file.content.length) to += 1
+    lines.push(`data ${encodeValue(file.content.slice(from, to))}`)
+    from = to
+  }
+  return lines
+}
+
+function problemOf(word: string | undefined, address: PodAddress, options: PodProcessOptions): PodExit {
+  if (word === 'executable') {
+    return exitOf(podError('cli_missing', address, `has no ${JSON.stringify(options.executable)}`))
+  }
+  if (word === 'directory') {
+    return exitOf(podError('directory_missing', address, `has no directory ${options.directory}`))
+  }
+  const advice = 'Mount a volume at /tmp, such as an emptyDir.'
+  return exitOf(podError('directory_missing', address, `cannot write ${podFilesPath(options.runId)}`, { advice }))
+}
+
+function exitOf(error: unknown): PodExit {
+  if (error instanceof PodError) return { problem: error.problem, message: error.message }
+  return { spawnError: error instanceof Error ? error : new Error(String(error)) }
+}

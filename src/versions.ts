@@ -1,0 +1,10 @@
+export function parseVersion(output: string): string | undefined {
+  return /\d+\.\d+\.\d+/.exec(output)?.[0]
+}
+
+/** Negative when `a` is older than `b`. */
+export function compareVersions(a: string, b: string): number {
+  const [left, right] = [a, b].map((version) => version.split('.').map(Number))
+  const index = left?.findIndex((part, position) => part !== right?.[position]) ?? -1
+  return index === -1 ? 0 : (left?.[index] ?? 0) - (right?.[index] ?? 0)
+}

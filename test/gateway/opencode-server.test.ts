@@ -1,0 +1,69 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { describe, it, type TestContext } from 'vitest'
+import { requireBackend } from '../../src/gateway.js'
+import { agentPath } from '../contract/stage.js'
+import { until } from '../waiting.js'
+import { Stage } from './stage.js'
+
+const SERVER = { AGENT_BACKEND: 'opencode', OPENCODE_ENABLED: 'true' }
+const MANAGED = { ...SERVER, OPENCODE_MANAGED: 'true', BACKEND_CLI_PATH: agentPath('serving-opencode.mjs') }
+
+describe.concurrent('a gateway with an OpenCode server of its own', () => {
+  it('has it on record while it runs, and ends it when it stops', async ({ expect, onTestFinished }) => {
+    const { stage, environment } = setup(onTestFinished)
+    const { gateway, channel, stop } = await stage.start({ ...MANAGED, ...environment, DRAIN_TIMEOUT_MS: '0' })
+    const onRecord = async () => (await gateway.store.ledger.processesOf(gateway.id)).length
+    const before = [stage.alive().length, await onRecord()]
+    await channel.say('room', 'Hello')
+    await until(async () => (await onRecord()) > 0, 'the start of the server')
+    expect([before, stage.alive().length]).toEqual([[0, 0], 1])
+    await stop()
+    expect(stage.alive()).toEqual([])
+  })
+
+  it('is not started where OpenCode is not there', async ({ expect, onTestFinished }) => {
+    const { stage } = setup(onTestFinished)
+    const config = stage.config({ ...MANAGED, BACKEND_CLI_PATH: join(stage.directory, 'nowhere') })
+    await expect(requireBackend(config, stage.environment, stage.log)).rejects.toMatchObject({
+      code: 'backend_missing',
+      message: expect.stringContaining('The agent opencode cannot be used. OpenCode CLI'),
+    })
+  })
+})
+
+describe.concurrent('a gateway with an OpenCode server of somebody else', () => {
+  it('is started though the server does not answer, and says so', async ({ expect, onTestFinished }) => {
+    const { stage } = setup(onTestFinished)
+    const url = await unusedUrl()
+    const variables = { ...SERVER, OPENCODE_URL: url, OPENCODE_PASSWORD: 'very-secret' }
+    const config = stage.config(variables)
+    await expect(requireBackend(config, stage.environment, stage.log)).resolves.toBeUndefined()
+    const lines = stage.logged.map((line) => JSON.parse(line) as Record<string, unknown>)
+    expect(lines.filter(({ msg }) => msg === 'opencode-server.unavailable')).toMatchObject([
+      { url, problem: expect.stringContaining(url) },
+    ])
+    const { gateway } = await stage.start(variables)
+    const available = await gateway.agents.availableAgents()
+    expect(available.map((agent) => agent.name())).not.toContain('opencode')
+    expect(await gateway.agents.get('opencode')?.probe()).toMatchObject({ isFound: false, path: url })
+    expect(stage.logged.join('')).not.toContain('very-secret')
+  })
+})
+
+/** What the server is told stands in the environment that agents have. */
+function setup(onTestFinished: TestContext['onTestFinished']) {
+  const stage = new Stage(onTestFinished)
+  const environment = { OPENCODE_FAKE_DIRECTORY: stage.workingDir }
+  Object.assign(stage.environment, environment)
+  return { stage, environment }
+}
+
+async function unusedUrl(): Promise<string> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  await new Promise((resolve) => server.close(resolve))
+  return `http://127.0.0.1:${port}`
+}
