@@ -22,6 +22,7 @@ export async function until<T>(
 export function journalIn<T>(directory: string): T[] {
   const file = join(directory, 'journal')
   if (!existsSync(file)) return []
-  const lines = readFileSync(file, 'utf8').trim().split('\n')
+  // The last one may only be half there.
+  const lines = readFileSync(file, 'utf8').split('\n').slice(0, -1)
   return lines.map((line) => JSON.parse(line) as T)
 }
