@@ -6,7 +6,7 @@ import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { createInterface } from 'node:readline'
+import { StringDecoder } from 'node:string_decoder'
 import { setImmediate as nextTick, setTimeout as sleep } from 'node:timers/promises'
 import type { OpenCodeEndpoint } from '../../../src/backends/opencode-server/servers.js'
 
@@ -420,10 +420,18 @@ class FakeTurn {
       detached: true,
     })
     this.#process = child
-    const lines = createInterface({ input: child.stdout })
-    lines.on('line', (line) => {
-      if (line.startsWith('{') && line.endsWith('}')) this.#acted = this.#acted.then(() => this.#act(JSON.parse(line)))
+    // Not by node:readline, which takes U+2028 for the end of a line from Node 24 on.
+    const decoder = new StringDecoder('utf8')
+    let rest = ''
+    child.stdout.on('data', (chunk: Buffer) => {
+      const lines = `${rest}${decoder.write(chunk)}`.split('\n')
+      rest = lines.pop() ?? ''
+      for (const line of lines) {
+        if (line.startsWith('{') && line.endsWith('}'))
+          this.#acted = this.#acted.then(() => this.#act(JSON.parse(line)))
+      }
     })
+    const isRead = once(child.stdout, 'end')
     const onData = (chunk: Buffer): void => {
       if (!chunk.includes(0)) return
       child.stdout.removeAllListeners('data').resume()
@@ -432,9 +440,8 @@ class FakeTurn {
     child.stdout.on('data', onData)
     await Promise.race([once(child, 'exit'), this.#stopped])
     // What it had printed is still to be read, but something that it left behind may keep the pipe open.
-    if (!this.#isAborted) await Promise.race([once(lines, 'close'), sleep(200)])
+    if (!this.#isAborted) await Promise.race([isRead, sleep(200)])
     await Promise.race([this.#acted, this.#stopped])
-    lines.close()
     child.stdout.destroy()
   }
 
