@@ -14,6 +14,7 @@ import { until } from '../waiting.js'
 import type { ContainerProcess } from './fake-container.js'
 import { FakeCluster } from './fake-cluster.js'
 import type { FakePod, PodOptions } from './fake-pod.js'
+import { SILENT_SHELL } from './silent-shell.js'
 
 export interface Run extends PodProcess {
   runId: string
@@ -59,13 +60,8 @@ export async function openScene(
     const stderr: Buffer[] = []
     const runId = given.runId ?? randomUUID()
     const run = opened.start({
-      executable: 'sh',
+      ...SILENT_SHELL,
       directory: '/workspace',
-      environment: {},
-      defaults: {},
-      stdin: '',
-      files: [],
-      stopSignal: 'SIGTERM',
       onStdout: (chunk) => stdout.push(chunk),
       onStderr: (chunk) => stderr.push(chunk),
       ...given,

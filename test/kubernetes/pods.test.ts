@@ -22,6 +22,7 @@ import type { ProcessOwner, StartedProcess } from '../../src/processes/process-o
 import { endLivingProcesses, livingProcesses } from '../processes/living-processes.js'
 import { until } from '../waiting.js'
 import { type LocalCluster, type LocalPod, startLocalCluster } from './local-cluster.js'
+import { SILENT_SHELL } from './silent-shell.js'
 
 const QUICK = { readyMs: 20_000, beatMs: 1_000, confirmMs: 6_000, closeMs: 2_000, answerMs: 20_000 }
 const soon = (): AbortSignal => AbortSignal.timeout(30_000)
@@ -49,14 +50,8 @@ const test = bareTest.extend<{ ground: Ground }>({
       let [stdout, stderr] = ['', '']
       const runId = randomUUID()
       const process = pod.start({
-        executable: 'sh',
+        ...SILENT_SHELL,
         args: [],
-        directory: '/',
-        environment: {},
-        defaults: {},
-        stdin: '',
-        files: [],
-        stopSignal: 'SIGTERM',
         onStdout: (chunk) => (stdout += chunk.toString('utf8')),
         onStderr: (chunk) => (stderr += chunk.toString('utf8')),
         runId,
@@ -434,7 +429,7 @@ describe.concurrent('a process in a pod', { timeout: 60_000 }, () => {
     const pod = await pods.open({ name: 'web' }, soon())
     let printed = ''
     const runId = randomUUID()
-    const options = { ...SILENT, ...WORKER, runId, onStdout: (chunk: Buffer) => void (printed += String(chunk)) }
+    const options = { ...SILENT_SHELL, ...WORKER, runId, onStdout: (chunk: Buffer) => void (printed += String(chunk)) }
     const run = pod.start(options)
     await until(() => printed.includes('working'), 'the agent works')
     cluster.freeze()
@@ -484,7 +479,7 @@ describe.concurrent('a process in a pod', { timeout: 60_000 }, () => {
       started: async () => {},
       ended: async (runId) => void ended.push(runId),
     }
-    const { ended: exit } = pod.start({ ...SILENT, runId: randomUUID(), owner })
+    const { ended: exit } = pod.start({ ...SILENT_SHELL, runId: randomUUID(), owner })
     // What may have begun there stays on record.
     expect([...problemIn(await exit), ended]).toEqual(['unreachable', []])
   })
@@ -516,19 +511,6 @@ describe.concurrent('a process in a pod', { timeout: 60_000 }, () => {
     expect([await run.ended, run.stdout()]).toEqual([{ spawnError: new Error('no room') }, ''])
   })
 })
-
-const SILENT: Omit<PodProcessOptions, 'runId'> = {
-  executable: 'sh',
-  args: ['-c', ':'],
-  directory: '/',
-  environment: {},
-  defaults: {},
-  stdin: '',
-  files: [],
-  stopSignal: 'SIGTERM',
-  onStdout: () => {},
-  onStderr: () => {},
-}
 
 describe.concurrent('the end of a run from outside', { timeout: 60_000 }, () => {
   test('leaves nothing of it, and all of another one', async ({ ground, expect }) => {

@@ -12,6 +12,7 @@ import { headerOf, POD_LIMITS } from '../../src/kubernetes/pod-process.js'
 import { END_SCRIPT, isShellsOwn, LOADER, RUN_SCRIPT } from '../../src/kubernetes/supervisor.js'
 import { type PodProcessOptions, podFilesPath } from '../../src/kubernetes/types.js'
 import { until } from '../waiting.js'
+import { SILENT_SHELL } from './silent-shell.js'
 
 /** Each as `sh`, which is the name by which an image has it. */
 const SHELLS = ['dash', 'bash', 'busybox'].filter(
@@ -51,16 +52,8 @@ function startSupervised(
     NONCE,
     { environment: container, limits: { ...POD_LIMITS, beatMs } },
     {
-      executable: 'sh',
+      ...SILENT_SHELL,
       args: [],
-      directory: '/',
-      environment: {},
-      defaults: {},
-      stdin: '',
-      files: [],
-      stopSignal: 'SIGTERM',
-      onStdout: () => {},
-      onStderr: () => {},
       ...options,
       runId,
     },

@@ -1,0 +1,15 @@
+import type { PodProcessOptions } from '../../src/kubernetes/types.js'
+
+/** A shell that does nothing and says nothing; what a test is about is said beside it. */
+export const SILENT_SHELL: Omit<PodProcessOptions, 'runId'> = {
+  executable: 'sh',
+  args: ['-c', ':'],
+  directory: '/',
+  environment: {},
+  defaults: {},
+  stdin: '',
+  files: [],
+  stopSignal: 'SIGTERM',
+  onStdout: () => {},
+  onStderr: () => {},
+}
