@@ -34,6 +34,7 @@ export async function measureGatewayCost({ signal, progress }: BenchOptions): Pr
     HOME: home,
     AETHEEL_HOME: home,
     BACKEND_CLI_PATH: agent,
+    AGENT_MODE: 'oneshot',
     WORKING_DIR: home,
   }
   try {

@@ -73,7 +73,7 @@ export async function measureLineLatency({ signal, progress }: BenchOptions): Pr
     }
     const [bareMs, wholeMs] = [lowerQuartile(bare), lowerQuartile(whole)]
     progress(`from an agent's line to the client ${wholeMs.toFixed(2)} ms; ${bareMs.toFixed(2)} by a bare relay`)
-    return [atMost('streams.latency-p50', wholeMs - bareMs, GOAL_MS, 'ms added')]
+    return [atMost('line-latency.p50', wholeMs - bareMs, GOAL_MS, 'ms added')]
   } finally {
     await service.stop()
     relay.closeAllConnections()

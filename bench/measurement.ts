@@ -1,4 +1,5 @@
 /** What a benchmark hands back, and how it is shown. */
+import type { Agent } from '../conformance/agents.js'
 
 export interface Measurement {
   name: string
@@ -6,11 +7,15 @@ export interface Measurement {
   unit: string
   goal: string
   holds: boolean
+  /** What it was reckoned from, for who wants to know more. */
+  figures?: Record<string, Record<string, number>>
 }
 
 export interface BenchOptions {
-  /** How many times each side of a cold turn is measured. */
+  /** How many times each side is measured, where sides are compared. */
   pairs: number
+  /** Those that are started for real. */
+  agents: Agent[]
   /** Ends the benchmark early, with an exception. */
   signal: AbortSignal
   /** Tells a person how far it is. */
@@ -47,6 +52,6 @@ export function renderTable(measurements: Measurement[]): string {
   return table.map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ')).join('\n')
 }
 
-function rounded(value: number): number {
+export function rounded(value: number): number {
   return Number(value.toFixed(Math.abs(value) < 10 ? 3 : 1))
 }

@@ -1,26 +1,32 @@
 /**
- * Runs the benchmarks: `tsx bench/run.ts [--pairs 20] [--only queue,streams,…]`.
+ * Runs the benchmarks: `tsx bench/run.ts [--pairs 20] [--only queue,live,…] [--agent claude,…]`. `--only` takes the names of
+ * benchmarks, or how they begin.
  *
- * A whole run writes `bench/results.json`; a shortened one only prints. It is a report: a goal that does not hold is
- * told, not failed on.
+ * What was measured goes to `bench/results.json` and `docs/performance.md`; with fewer pairs, or not all agents, it is only
+ * printed. It is a report: a goal that does not hold is told, not failed on.
  */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { availableParallelism, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { type Agent, agents } from '../conformance/agents.js'
 import { measureColdTurns } from './cold-turn.js'
 import { type BenchOptions, type Measurement, renderTable } from './measurement.js'
 import { measureExecuteSpeed } from './execute-speed.js'
 import { measureGatewayCost } from './gateway-cost.js'
 import { measureLineLatency } from './line-latency.js'
+import { withResults } from './performance-page.js'
 import { measureQueueSpeed } from './queue-speed.js'
 import { measureStreamMemory } from './stream-memory.js'
 import { measureStreams } from './streams.js'
 import { measureTranslationSpeed } from './translation-speed.js'
-import { measureWarmTurns } from './warm-turn.js'
+import { measureLiveAtOnce } from './live/live-at-once.js'
+import { measureLiveMemory } from './live/live-memory.js'
+import { measureLiveStreams } from './live/live-streams.js'
+import { measureLiveTurns } from './live/live-turns.js'
 
 const FEWEST_PAIRS = 20
-const DEADLINE_MS = 15 * 60_000
+const DEADLINE_MS = 45 * 60_000
 
 const benchmarks: Record<string, (options: BenchOptions) => Promise<Measurement[]>> = {
   translation: measureTranslationSpeed,
@@ -31,13 +37,20 @@ const benchmarks: Record<string, (options: BenchOptions) => Promise<Measurement[
   'line-latency': measureLineLatency,
   execute: measureExecuteSpeed,
   'cold-turn': measureColdTurns,
-  'warm-turn': measureWarmTurns,
+  'live-turns': measureLiveTurns,
+  'live-streams': measureLiveStreams,
+  'live-at-once': measureLiveAtOnce,
+  'live-memory': measureLiveMemory,
 }
 
-const { values } = parseArgs({ options: { pairs: { type: 'string' }, only: { type: 'string' } } })
+const { values } = parseArgs({
+  options: { pairs: { type: 'string' }, only: { type: 'string' }, agent: { type: 'string' } },
+})
 const pairs = Number(values.pairs ?? FEWEST_PAIRS)
 if (!Number.isInteger(pairs) || pairs < 1) throw new Error(`--pairs must be a whole number, not "${values.pairs}"`)
-const names = values.only?.split(',') ?? Object.keys(benchmarks)
+const names = values.only === undefined ? Object.keys(benchmarks) : values.only.split(',').flatMap(benchmarksNamed)
+const chosenAgents = values.agent === undefined ? agents : values.agent.split(',').map(agentNamed)
+const isComplete = pairs >= FEWEST_PAIRS && chosenAgents === agents
 
 const interrupted = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => interrupted.abort())
@@ -52,19 +65,43 @@ const temporary = await mkdtemp(join(tmpdir(), 'aetheel-bench-'))
 process.env['TMPDIR'] = temporary
 try {
   const measurements: Measurement[] = []
-  for (const name of names) {
-    const benchmark = benchmarks[name]
-    if (!benchmark) throw new Error(`Unknown benchmark "${name}". Known: ${Object.keys(benchmarks).join(', ')}`)
-    measurements.push(...(await benchmark({ pairs, signal, progress: (line) => console.error(line) })))
+  for (const [name, benchmark] of Object.entries(benchmarks)) {
+    if (!names.includes(name)) continue
+    const progress = (line: string): void => console.error(line)
+    measurements.push(...(await benchmark({ pairs, agents: chosenAgents, signal, progress })))
   }
   const missed = measurements.filter(({ holds }) => !holds)
   console.log(`\n${renderTable(measurements)}\n`)
   console.log(`${measurements.length - missed.length} of ${measurements.length} goals hold.`)
   for (const { name, value, unit, goal } of missed)
     console.log(`Does not hold: ${name} is ${value} ${unit}, goal ${goal}`)
-  if (pairs >= FEWEST_PAIRS && names.length === Object.keys(benchmarks).length) {
-    await writeFile(join(import.meta.dirname, 'results.json'), `${JSON.stringify(measurements, null, 2)}\n`)
-  } else console.log('Not a whole run: bench/results.json is as it was.')
+  if (isComplete) await keepResults(names, measurements)
+  else console.log('Not a complete measurement: bench/results.json is as it was.')
 } finally {
   await rm(temporary, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 })
+}
+
+/** All that begin with the word. */
+function benchmarksNamed(word: string): string[] {
+  const found = Object.keys(benchmarks).filter((name) => name.startsWith(word))
+  if (found.length === 0) throw new Error(`Unknown benchmark "${word}". Known: ${Object.keys(benchmarks).join(', ')}`)
+  return found
+}
+
+function agentNamed(name: string): Agent {
+  const found = agents.find((agent) => agent.name === name)
+  if (!found) throw new Error(`Unknown agent "${name}". Known: ${agents.map((agent) => agent.name).join(', ')}`)
+  return found
+}
+
+/** What was not measured now stays as it was. */
+async function keepResults(measured: string[], measurements: Measurement[]): Promise<void> {
+  const file = join(import.meta.dirname, 'results.json')
+  const before = JSON.parse(await readFile(file, 'utf8')) as Measurement[]
+  const results = Object.keys(benchmarks).flatMap((name) =>
+    (measured.includes(name) ? measurements : before).filter((one) => one.name.startsWith(`${name}.`)),
+  )
+  await writeFile(file, `${JSON.stringify(results, null, 2)}\n`)
+  const page = join(import.meta.dirname, '../docs/performance.md')
+  await writeFile(page, withResults(await readFile(page, 'utf8'), results))
 }

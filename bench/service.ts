@@ -43,6 +43,7 @@ export async function startBenchService(agent: string, databaseUrl?: string): Pr
       AETHEEL_HOME: join(home, 'data'),
       PROJECT_ROOTS: join(home, 'projects'),
       BACKEND_CLI_PATH: join(home, 'agent'),
+      AGENT_MODE: 'oneshot',
       WORKING_DIR: home,
       HTTP_PORT: '0',
       MAX_CONCURRENT_QUERIES: '1',

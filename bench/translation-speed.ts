@@ -51,6 +51,7 @@ function timeTranslation(name: BackendName, bytes: Buffer): number {
     workingDir: '/',
     maxTurns: 0,
     isUntrusted: false,
+    isAsking: false,
   }
   const config = { cliPath: name, workingDir: '/', queryTimeoutMs: 1, allowedTools: [], maxTurns: 0 }
   let events = 0

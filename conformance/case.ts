@@ -15,5 +15,10 @@ export interface Scene {
 export interface Case {
   name: string
   title: string
+  /** Where it needs longer than others. */
+  deadlineMs?: number
   run(scene: Scene): Promise<string>
 }
+
+/** Begins what was seen where the agent is known not to be able to do it. */
+export const cannot = 'cannot: '

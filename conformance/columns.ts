@@ -2,15 +2,17 @@
 import { checkMachine } from '../test/kubernetes/machine.js'
 import { agentOf, agents, type Agent } from './agents.js'
 import type { Case } from './case.js'
-import { type Expectation, expectations, opencodeServerExpectation } from './expectations.js'
+import { type Expectation, expectations, liveExpectations, opencodeServerExpectation } from './expectations.js'
+import { liveCases } from './live/live-cases.js'
+import { openLive } from './live/live-place.js'
 import { type OpenPlace, openOneshot } from './place.js'
 import { podCases } from './pod-cases.js'
 import { openPod } from './pod-place.js'
 import { serverCases } from './server/server-cases.js'
 import { openManaged } from './server/server-place.js'
 
-/** How the agent runs: one process per turn, a server that stays, or one process per turn in a pod. */
-export const modes = ['oneshot', 'server', 'pod'] as const
+/** How the agent runs: one process per turn, one that stays, a server that stays, or one process per turn in a pod. */
+export const modes = ['oneshot', 'live', 'server', 'pod'] as const
 
 export type Mode = (typeof modes)[number]
 
@@ -36,6 +38,15 @@ const oneshot = agents.map((agent): Column => ({
   extraCases: [],
 }))
 
+const live = (['claude', 'codex', 'gemini', 'pi'] as const).map((name): Column => ({
+  agent: agentOf(name),
+  mode: 'live',
+  manner: 'a process that stays for the next turns',
+  expected: liveExpectations[name],
+  openPlace: openLive(),
+  extraCases: liveCases,
+}))
+
 const opencodeServer: Column = {
   agent: agentOf('opencode'),
   mode: 'server',
@@ -57,7 +68,7 @@ const pod = agents
     checkMachine,
   }))
 
-export const columns: Column[] = [...oneshot, opencodeServer, ...pod]
+export const columns: Column[] = [...oneshot, ...live, opencodeServer, ...pod]
 
 /** The agent, with its mode where that is not the usual one. */
 export function titleOf({ agent, mode }: Column): string {

@@ -33,6 +33,12 @@ export interface Expectation {
   runsUnlistedTools: boolean
   /** Whether a session goes on whose very first answer was cut off. */
   keepsCutSession: boolean
+  /** Whether one process that stays is for all sessions. */
+  isShared?: true
+  /** Whether a process that stays takes no session in the minute in which that began, unless it began there. */
+  declinesYoungSessions?: true
+  /** Whether it has no way to ask before it uses a tool. */
+  neverAsks?: true
   /** Whether it does not work where the project is not trusted. */
   refusesUntrusted?: true
   /** With a limit of two turns: the most requests the model gets, and how the run ends. Absent: the limit is ignored. */
@@ -248,17 +254,80 @@ const pi: Expectation = {
 
 export const expectations: Record<BackendName, Expectation> = { claude, codex, gemini, opencode, pi }
 
-/** A failure of a turn on a server: no process of the turn's own, so nothing but its words. */
-function saidByServer(reason: FailureReason, message: string): Failure {
+/** A failure of a turn that is no process of its own: nothing but the words of the agent. */
+function inWords({ reason, message }: Pick<Failure, 'reason' | 'message'>): Failure {
   return { reason, message, report: message }
 }
 
+function withoutProcess(expected: Expectation): Expectation {
+  const { maxTurns } = expected
+  return {
+    ...expected,
+    hasExitCode: false,
+    unknownSession: inWords(expected.unknownSession),
+    unauthorized: inWords(expected.unauthorized),
+    rateLimited: inWords(expected.rateLimited),
+    serverError: inWords(expected.serverError),
+    ...(maxTurns && { maxTurns: { ...inWords(maxTurns), requests: maxTurns.requests } }),
+  }
+}
+
 export const opencodeServerExpectation: Expectation = {
-  ...opencode,
-  hasExitCode: false,
+  ...withoutProcess(opencode),
   streams: true,
-  unknownSession: saidByServer('session_lost', `Session not found: ${opencode.unknownSessionId}`),
-  unauthorized: saidByServer('auth', 'The key is not valid.'),
-  rateLimited: saidByServer('rate_limit', 'Too many requests.'),
-  serverError: saidByServer('exit', 'The model is broken.'),
+  unknownSession: inWords({ reason: 'session_lost', message: `Session not found: ${opencode.unknownSessionId}` }),
+}
+
+/** As the model's server said it to the Gemini CLI. */
+function saidToGemini(reason: FailureReason, code: number, status: string, message: string): Failure {
+  return { reason, message, report: JSON.stringify({ error: { code, message, status } }) }
+}
+
+/** Of those whose process can stay. */
+export const liveExpectations: Record<Exclude<BackendName, 'opencode'>, Expectation> = {
+  claude: withoutProcess(claude),
+  codex: {
+    ...withoutProcess(codex),
+    isShared: true,
+    streams: true,
+    unknownSession: inWords({
+      reason: 'session_lost',
+      message: `no rollout found for thread id ${unknownUuid}`,
+    }),
+  },
+  gemini: {
+    ...gemini,
+    hasExitCode: false,
+    isShared: true,
+    declinesYoungSessions: true,
+    // What the cache held is in the input, and thinking is left out.
+    usage: {
+      ...openaiUsage,
+      inputTokens: 120,
+      cacheReadTokens: 0,
+      outputTokens: 7,
+      reasoningTokens: 0,
+      totalTokens: 127,
+    },
+    shell: {
+      toolName: 'run_shell_command',
+      toolInput: (command) => ({ title: command }),
+      content: () => '',
+    },
+    unknownSession: inWords({
+      reason: 'session_lost',
+      message: 'No previous sessions found for this project.',
+    }),
+    unauthorized: saidToGemini('auth', 401, 'UNAUTHENTICATED', 'The key is not valid.'),
+    rateLimited: inWords({ reason: 'rate_limit', message: 'Too many requests.' }),
+    serverError: saidToGemini('exit', 500, 'INTERNAL', 'The model is broken.'),
+    promptChanges: { '/help': '\\/help', '/memory show': '\\/memory show' },
+    maxTurns: countedByBackend,
+  },
+  pi: {
+    neverAsks: true,
+    ...pi,
+    hasExitCode: false,
+    unknownSession: inWords(pi.unknownSession),
+  },
 }

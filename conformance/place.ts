@@ -1,6 +1,6 @@
 /** Where the agent of a stage runs, and who drives it there. */
 import { createBackend } from '../src/backends/registry.js'
-import type { AgentBackend, AgentRequest, BackendAdapterConfig } from '../src/backends/types.js'
+import type { AgentBackend, AgentRequest, AgentResult, BackendAdapterConfig } from '../src/backends/types.js'
 import type { Log } from '../src/log.js'
 import { join } from 'node:path'
 import type { Agent, McpServer } from './agents.js'
@@ -35,6 +35,8 @@ export interface Place {
   gatewayProject?: string
   /** Whether it is to live on from turn to turn; with the backend or the gateway it ends all the same. */
   stays(process: SandboxProcess): boolean
+  /** Contract: throws when the turn did not run as it should here. */
+  checkTurn?(result: AgentResult): void
   /** Ends what stays. Contract: may be called twice. */
   close(): Promise<void>
 }
@@ -67,6 +69,7 @@ export function gatewayEnvironment(
     ...environment,
     AGENT_BACKEND: agent.name,
     BACKEND_CLI_PATH: cliPath,
+    AGENT_MODE: 'oneshot',
     BACKEND_MODEL: agent.model,
     WORKING_DIR: workspace,
     // Told to end, it shall not wait for its agents.

@@ -1,5 +1,5 @@
 /** What came out of a conformance run, and how it is shown. */
-import type { Case } from './case.js'
+import { cannot, type Case } from './case.js'
 import { type Column, type Mode, modes, titleOf } from './columns.js'
 
 export interface CellResult {
@@ -11,9 +11,6 @@ export interface CellResult {
   /** What was seen when it passed; what is wrong when it did not. */
   detail: string
 }
-
-/** Begins the detail of a cell that holds because the agent is known not to be able to do it. */
-export const cannot = 'cannot: '
 
 /** A cell holds this until it has run, so one that never did counts as failed. */
 export const notRun = 'not run'
@@ -59,9 +56,10 @@ export function renderDocument(columns: Column[], cases: Case[], results: CellRe
     'last rows a whole gateway is driven, in a process of its own; ten seconds after its SIGKILL nothing may be left. How the',
     'cells are defined: `conformance/cases.ts`, `conformance/gateway-cases.ts` and `conformance/expectations.ts`.',
     '',
-    'A command line is one process per turn, unless its column says `server`: one for all turns, which we start and',
-    'supervise; or `pod`: one process per turn, reached by the real `kubectl` through an API server that is made up, in a',
-    'process namespace of its own. Each of these has further cases, in a table of their own.',
+    'A command line is one process per turn, unless its column says `live`: one that stays for the next turns, of its',
+    'conversation or of all; `server`: one for all turns, which we start and supervise; or `pod`: one process per turn, reached',
+    'by the real `kubectl` through an API server that is made up, in a process namespace of its own. Each of these has further',
+    'cases, in a table of their own. In a `live` column no turn may fall back to a process of its own, unless it is said.',
     '',
     '`cannot`: the command line has no means for it, and what it does instead is what we expect.',
     '',

@@ -125,7 +125,8 @@ async function runCell(
 ): Promise<Pick<CellResult, 'passed' | 'detail'>> {
   const stages: Stage[] = []
   const over = new AbortController()
-  const signal = AbortSignal.any([AbortSignal.timeout(cellDeadlineMs), interrupted.signal])
+  const { deadlineMs = cellDeadlineMs } = testCase
+  const signal = AbortSignal.any([AbortSignal.timeout(deadlineMs), interrupted.signal])
   try {
     const detail = await Promise.race([
       testCase.run({
@@ -137,7 +138,7 @@ async function runCell(
           return stage
         },
       }),
-      giveUp(over.signal),
+      giveUp(deadlineMs, over.signal),
     ])
     for (const stage of stages) {
       assert.deepEqual(await stage.leftovers(), [], 'no process is left')
@@ -155,8 +156,8 @@ async function runCell(
 }
 
 /** Rejects when even the end of every turn did not end the case; `signal` says that it is not needed any more. */
-async function giveUp(signal: AbortSignal): Promise<never> {
-  await sleep(cellDeadlineMs + graceMs, undefined, { signal })
+async function giveUp(deadlineMs: number, signal: AbortSignal): Promise<never> {
+  await sleep(deadlineMs + graceMs, undefined, { signal })
   throw new Error('the cell did not end when its time was over')
 }
 

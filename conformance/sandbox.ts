@@ -70,7 +70,8 @@ async function findProcesses(assignment: string): Promise<SandboxProcess[]> {
     (await pids()).map(async (pid): Promise<SandboxProcess[]> => {
       const environment = await readProcFile(pid, 'environ')
       if (!environment.includes(assignment)) return []
-      return [{ pid: Number(pid), command: (await readProcFile(pid, 'cmdline')).join(' ') }]
+      const command = (await readProcFile(pid, 'cmdline')).join(' ')
+      return command === '' ? [] : [{ pid: Number(pid), command }]
     }),
   )
   return found.flat()

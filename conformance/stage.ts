@@ -63,6 +63,8 @@ export async function openStage(script: Script, options: StageOptions): Promise<
     throw error
   })
   const { sandbox, backend } = place
+  const leftovers = async () => (await sandbox.processes()).filter((process) => !place.stays(process))
+  let asking = 0
   return {
     agent,
     model,
@@ -72,12 +74,16 @@ export async function openStage(script: Script, options: StageOptions): Promise<
     async ask(request, observer = {}) {
       const signals = observer.signal ? [signal, observer.signal] : [signal]
       const whole = { ...place.request, ...request }
+      asking += 1
       const turn = await play(backend, whole, AbortSignal.any(signals), observer.onEvent)
+      asking -= 1
       assert.equal(signal.aborted, false, 'the cell ran out of time')
       checkOrder(turn.events)
+      place.checkTurn?.(turn.result)
+      if (asking === 0) assert.deepEqual(await leftovers(), [], 'no process of the turn is left')
       return turn
     },
-    leftovers: async () => (await sandbox.processes()).filter((process) => !place.stays(process)),
+    leftovers,
     end: () => place.close(),
     async close() {
       await place.close()

@@ -54,7 +54,8 @@ const gemini: Traps = {
     'GEMINI.md': neverForTheModel,
     '.gemini/skills/trap/SKILL.md': skill,
     '.gemini/settings.json': JSON.stringify({
-      hooks: { SessionStart: hook(run('hook')) },
+      // One that it also runs when it is kept alive.
+      hooks: { BeforeAgent: hook(run('hook')) },
       mcpServers: { trap: shell(run('server')) },
     }),
   }),

@@ -96,7 +96,7 @@ export function channelHost(channel: string, dependencies: HostDependencies): Ga
       onTaken(acceptance)
       const { status, messageId, conversationId } = acceptance
       if (status !== 'duplicate') hooks.fire('message-received', { messageId, conversationId, channel, status })
-      return acceptance.status === 'accepted' ? { ...acceptance, notes } : acceptance
+      return acceptance.status === 'accepted' ? { ...acceptance, notes: [...acceptance.notes, ...notes] } : acceptance
     },
 
     isKnown: async (platformId) => (await store.inbox.findByPlatformId(channel, platformId)) !== undefined,

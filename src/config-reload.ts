@@ -9,8 +9,11 @@ import { type ErrorCode, GatewayError, messageOf } from './errors.js'
 /** What is looked at anew for each message or turn. Everything else holds from the start of a gateway to its end. */
 const LIVE_SETTINGS: ReadonlySet<SettingName> = new Set([
   ...(['agentBackend', 'codeAgentDefault', 'backendCliPath', 'backendModel', 'backendMaxTurns'] as const),
+  ...(['agentMode', 'liveIdleMs', 'liveMaxProcesses', 'liveMaxMemoryMb', 'liveSpare'] as const),
+  ...(['agentPermissions', 'approvalTimeoutMs'] as const),
   ...(['allowedTools', 'queryTimeoutMs', 'idleTimeoutMs', 'workingDir', 'hooks', 'projects'] as const),
   ...(['attachmentMaxMb', 'attachmentTypes', 'mediaRoots', 'outputChannelId', 'inbound', 'heartbeat'] as const),
+  'queueMode',
   ...(['kubernetesContext', 'kubernetesNamespace', 'kubernetesLabel'] as const),
 ])
 

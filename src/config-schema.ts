@@ -1,6 +1,8 @@
 import { isIP } from 'node:net'
 import { z } from 'zod'
 import { DEFAULT_IDLE_TIMEOUT_MS } from './backends/turn-watch.js'
+import { AGENT_MODES, PERMISSIONS } from './backends/types.js'
+import { QUEUE_MODES } from './channels/types.js'
 import { heartbeatSchema } from './config-heartbeat.js'
 import { inboundSchema } from './config-inbound.js'
 import {
@@ -116,6 +118,14 @@ const projectSchema = z
       ),
     pod: podSchema.exactOptional().describe('The pod in which the agent runs, through kubectl exec; left out, here.'),
     backend: backend().exactOptional().describe('The agent of this project; left out, that of agentBackend.'),
+    agentMode: z
+      .enum(AGENT_MODES)
+      .exactOptional()
+      .describe('Whether its process ends with each turn or stays; left out, as agentMode says.'),
+    agentPermissions: z
+      .enum(PERMISSIONS)
+      .exactOptional()
+      .describe('Whether a person is asked before the agent uses a tool; left out, as agentPermissions says.'),
     model: text().exactOptional().describe("The model, by the agent's own name for it."),
     allowedTools: list().exactOptional().describe('The tools that the agent may use; left out, those of allowedTools.'),
     queryTimeoutMs: whole(1).exactOptional().describe('The longest that one turn may take, in milliseconds.'),
@@ -181,6 +191,34 @@ export const settingsSchema = z.strictObject({
   backendCliPath: text()
     .exactOptional()
     .describe('The executable of that agent: a name looked up in PATH, or a path. Left out, the name of the agent.'),
+  agentMode: z
+    .enum(AGENT_MODES)
+    .default('auto')
+    .describe(
+      'Whether the process of an agent ends with each turn (oneshot) or stays for the next (live). auto: live where the installed version is known to work so.',
+    ),
+  liveIdleMs: whole(1, LONGEST_TIMER_MS)
+    .default(600_000)
+    .describe('A process that stays and that nobody has used for so many milliseconds is ended.'),
+  liveMaxProcesses: whole(1, 1000)
+    .default(8)
+    .describe('How many processes may stay; the one that was used longest ago makes place.'),
+  liveMaxMemoryMb: whole(1, 1_000_000)
+    .default(4096)
+    .describe('How much memory they may take together, in MB, where the system tells it (Linux).'),
+  liveSpare: z
+    .boolean()
+    .default(false)
+    .describe('Whether a process is started ahead for the next new conversation, where each has its own.'),
+  agentPermissions: z
+    .enum(PERMISSIONS)
+    .default('allow')
+    .describe(
+      'Whether an agent uses its tools without asking (allow), or a person is asked before those that need permission (ask).',
+    ),
+  approvalTimeoutMs: whole(1000, LONGEST_TIMER_MS)
+    .default(600_000)
+    .describe('How long such a question waits for an answer, in milliseconds; then it counts as refused.'),
   backendModel: text().exactOptional().describe("The model, by the agent's own name for it."),
   backendMaxTurns: maxTurnsSchema
     .default(DEFAULT_MAX_TURNS)
@@ -210,6 +248,12 @@ export const settingsSchema = z.strictObject({
   maxQueueDepth: whole(1, 1_000_000)
     .default(100)
     .describe('How many messages of one conversation may wait; further ones are refused.'),
+  queueMode: z
+    .enum(QUEUE_MODES)
+    .default('followup')
+    .describe(
+      "What becomes of a person's message that comes while the agent works: it waits for its own turn (followup), shares one with all that wait (collect), ends what runs (interrupt), or is told to the agent at once (steer).",
+    ),
   maxWaitingCommands: whole(1, 1_000_000)
     .default(100)
     .describe('How many commands of one project, which came over HTTP, may wait; further ones are refused.'),
@@ -363,6 +407,13 @@ export const VARIABLES: Record<
 > = {
   agentBackend: { name: 'AGENT_BACKEND', read: asText },
   backendCliPath: { name: 'BACKEND_CLI_PATH', read: asText },
+  agentMode: { name: 'AGENT_MODE', read: asText },
+  liveIdleMs: { name: 'LIVE_IDLE_MS', read: asNumber },
+  liveMaxProcesses: { name: 'LIVE_MAX_PROCESSES', read: asNumber },
+  liveMaxMemoryMb: { name: 'LIVE_MAX_MEMORY_MB', read: asNumber },
+  liveSpare: { name: 'LIVE_SPARE', read: asBoolean },
+  agentPermissions: { name: 'AGENT_PERMISSIONS', read: asText },
+  approvalTimeoutMs: { name: 'APPROVAL_TIMEOUT_MS', read: asNumber },
   backendModel: { name: 'BACKEND_MODEL', read: asText },
   backendMaxTurns: { name: 'BACKEND_MAX_TURNS', read: asNumber },
   allowedTools: { name: 'ALLOWED_TOOLS', read: splitList },
@@ -374,6 +425,7 @@ export const VARIABLES: Record<
   databaseUrl: { name: 'DATABASE_URL', read: asText },
   maxConcurrentQueries: { name: 'MAX_CONCURRENT_QUERIES', read: asNumber },
   maxQueueDepth: { name: 'MAX_QUEUE_DEPTH', read: asNumber },
+  queueMode: { name: 'QUEUE_MODE', read: asText },
   maxWaitingCommands: { name: 'MAX_WAITING_COMMANDS', read: asNumber },
   replyExpiryMs: { name: 'REPLY_EXPIRY_MS', read: asNumber },
   sessionIdleMs: { name: 'SESSION_IDLE_MS', read: asNumber },

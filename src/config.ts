@@ -1,6 +1,7 @@
 import { homedir } from 'node:os'
 import { dirname, join, posix, resolve, sep } from 'node:path'
-import type { BackendAdapterConfig, BackendName } from './backends/types.js'
+import type { AgentMode, BackendAdapterConfig, BackendName, Permissions } from './backends/types.js'
+import type { QueueMode } from './channels/types.js'
 import { fileExists, readConfigFile } from './config-file.js'
 import { heartbeatOf, problemsAcross, warningsAcross } from './config-checks.js'
 import { type InboundConfig, type ReplyConfig, replacedKey } from './config-inbound.js'
@@ -26,6 +27,14 @@ export interface GatewayConfig {
   codeAgentDefault: BackendName
   /** For `agentBackend` only; every other agent is looked up by its own name. */
   backendCliPath: string
+  agentMode: AgentMode
+  liveIdleMs: number
+  liveMaxProcesses: number
+  liveMaxMemoryMb: number
+  liveSpare: boolean
+  /** Whether a person is asked before an agent uses its tools. */
+  agentPermissions: Permissions
+  approvalTimeoutMs: number
   /** For `agentBackend` only. */
   backendModel?: string
   backendMaxTurns: number
@@ -42,6 +51,8 @@ export interface GatewayConfig {
   maxConcurrentQueries: number
   /** Of one conversation. */
   maxQueueDepth: number
+  /** Of conversations where none was chosen. */
+  queueMode: QueueMode
   /** Of one project, over HTTP. */
   maxWaitingCommands: number
   replyExpiryMs: number
@@ -125,6 +136,10 @@ export interface ProjectConfig {
   /** With context and namespace filled in, as far as they are configured. */
   pod?: PodAddress
   backend?: BackendName
+  /** Left out, that of all. */
+  agentMode?: AgentMode
+  /** Left out, those of all. */
+  agentPermissions?: Permissions
   model?: string
   allowedTools?: string[]
   queryTimeoutMs?: number

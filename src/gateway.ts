@@ -5,11 +5,12 @@ import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
+import { ApprovalService } from './approvals/approval-service.js'
 import { Archive } from './archive/archive.js'
 import { BackendRegistry } from './backends/registry.js'
 import type { BackendName } from './backends/types.js'
 import { channelHost, type GatewayHost } from './channel-host.js'
-import type { Acceptance, Channel } from './channels/types.js'
+import type { Acceptance, Channel, QueueMode } from './channels/types.js'
 import type { GatewayConfig } from './config.js'
 import { applyConfig, type ConfigChange } from './config-reload.js'
 import type { ReplyConfig } from './config-inbound.js'
@@ -73,6 +74,8 @@ export interface GatewayParts {
   credentials: CredentialStore
   scrubber: Scrubber
   metrics: Metrics
+  /** What agents ask to be allowed. */
+  approvals: ApprovalService
   /** The events of messages, from the first one and as they come. */
   streams: StreamHub
   /** Ends the work on a message, or takes it out. Contract: `asked` when another gateway works on it. */
@@ -178,7 +181,8 @@ async function compose(
       .then((conversation) => conversation && channel.forget?.(conversation.address, message.id))
       .catch((error: unknown) => log.warn('drop.not-shown', { messageId: message.id, error: messageOf(error) }))
   }
-  const queue = new Queue(store, { ...config, gatewayId: id, now, newId, onDropped })
+  const defaultMode = (): QueueMode => config.queueMode
+  const queue = new Queue(store, { ...config, defaultMode, gatewayId: id, now, newId, onDropped })
   const sessions = new SessionManager(store.sessions, { idleMs: config.sessionIdleMs, now })
   const { agentEnvPass: passVariables } = config
   const workingDir = (): string => config.workingDir
@@ -214,13 +218,25 @@ async function compose(
     hooks.fire('error', { replyId, conversationId, channel, reason: 'undelivered', message: problem })
     archive.update({ id: conversationId })
   }
+  const approvals = new ApprovalService({
+    config,
+    store,
+    channels,
+    scrubber,
+    onAsked: () => sender.wake(),
+    log,
+    now,
+    newId,
+  })
   const sender = new Sender({
     ...only,
     gatewayId: id,
     channels,
     store,
-    onSent: ({ id: replyId, conversationId, channel, messageId }) => {
+    onSent: ({ id: replyId, conversationId, channel, messageId, reply }) => {
       hooks.fire('reply-sent', { replyId, conversationId, channel, messageId })
+      // It may have been answered while it was on its way.
+      if (reply.question) approvals.closeQuestions()
     },
     onUndelivered: tellUndelivered,
     onStep,
@@ -242,7 +258,7 @@ async function compose(
           planInRoots(
             work.message.options?.command
               ? planCommand(work, work.message.options.command, config, commandRuntime, credentials)
-              : planTurn(work, config, agents, runtimes, channels, credentials),
+              : planTurn(work, config, agents, runtimes, channels, credentials, approvals),
             work.project,
             config,
             now,
@@ -251,9 +267,10 @@ async function compose(
           { ledger: store.ledger, pods, now },
         ),
       ),
-    onSettled: ({ conversation, message }) => {
-      streams.settled(message.id)
+    onSettled: ({ conversation, message, merged }) => {
+      for (const { id: messageId } of [message, ...merged]) streams.settled(messageId)
       sender.wake()
+      approvals.closeQuestions()
       archive.update(conversation)
     },
     onCancelled: ({ conversation, message }) => {
@@ -285,6 +302,7 @@ async function compose(
     queue,
     worker,
     sessions,
+    approvals,
     isInstalled,
     modelsOf,
     now,
@@ -301,12 +319,14 @@ async function compose(
     sender.wake()
   }
 
-  const onTaken = ({ status, conversationId }: Acceptance): void => {
+  const onTaken = (acceptance: Acceptance): void => {
     onStep('accepted')
     worker.wake()
-    if (status !== 'refused') return
+    if (acceptance.status === 'accepted' && acceptance.interrupts !== undefined)
+      worker.endMessage(acceptance.interrupts)
+    if (acceptance.status !== 'refused') return
     sender.wake()
-    archive.update({ id: conversationId })
+    archive.update({ id: acceptance.conversationId })
   }
   const hostOf = (channel: string): GatewayHost =>
     channelHost(channel, { config, store, queue, commands, hooks, onTaken, wake, onUndelivered: tellUndelivered, now })
@@ -316,6 +336,7 @@ async function compose(
     store,
     queue,
     agents,
+    approvals,
     streams,
     credentials,
     scrubber,
@@ -340,6 +361,7 @@ async function compose(
   // Not waited for: the start of a gateway does not hang on a cluster.
   void keepPods().catch(tell)
   const housekeeping = setInterval(() => {
+    approvals.closeQuestions()
     keepHouse(record, house).then(wake).then(keepPods).catch(tell)
   }, HOUSEKEEPING_MS)
   onClose(async () => {
@@ -365,6 +387,7 @@ async function compose(
   // Who serves one conversation leaves the rest to a gateway that stays.
   if (address === undefined) scheduler.start()
   wake()
+  approvals.closeQuestions()
   log.info('gateway.started', { id, store: store.engine, channels: channels.map(({ name }) => name) })
   onClose(async () => log.info('gateway.stopping', { id }))
   return {

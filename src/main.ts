@@ -33,12 +33,14 @@ import {
   projectsShow,
   withProjects,
 } from './commands/projects.js'
+import { approvalRules, approvalsAnswer, approvalsForget, approvalsList } from './commands/approvals.js'
 import { queueDrop, queueList, queueRetry } from './commands/queue.js'
 import { runsList, runsShow } from './commands/runs.js'
 import { search } from './commands/search.js'
 import { send } from './commands/send.js'
 import { sessionsList, sessionsReset } from './commands/sessions.js'
 import { PERMISSIONS_NOTE, PLAIN_HTTP_NOTE, start } from './commands/start.js'
+import { approveAtTerminal } from './commands/terminal-approval.js'
 import { terminalSafe } from './commands/terminal-safe.js'
 import { type TokenDependencies, tokensCreate, tokensList, tokensRevoke, tokensRotate } from './commands/tokens.js'
 import { whatsAppReport } from './commands/whatsapp-doctor.js'
@@ -181,8 +183,12 @@ program
   .option('-t, --timeout <seconds>', 'time limit', secondsArgument)
   .action(async (prompt: string | undefined, flags: AskFlags) => {
     const config = readConfig()
+    const stderr = terminalSafe(process.stderr)
+    // What the prompt was read from has ended.
+    const input = prompt !== undefined && process.stdin.isTTY ? process.stdin : undefined
     const request = {
       prompt: prompt ?? (await text(process.stdin)),
+      ...(config.agentPermissions === 'ask' && { approve: approveAtTerminal({ input, output: stderr, scrubber }) }),
       idleTimeoutMs: config.idleTimeoutMs,
       ...(flags.model !== undefined && { model: flags.model }),
       ...(flags.session !== undefined && { sessionId: flags.session }),
@@ -190,13 +196,14 @@ program
       ...(flags.system !== undefined && { systemPrompt: flags.system }),
       ...(flags.timeout !== undefined && { timeoutMs: flags.timeout * 1000 }),
     }
-    const { isError } = await withAgents(config, (agents) =>
+    // For one turn nothing need stay.
+    const { isError } = await withAgents({ ...config, agentMode: 'oneshot' }, (agents) =>
       ask({
         backend: agents.open(flags.backend ?? config.agentBackend),
         request,
         isJson: flags.json === true,
         stdout: terminalSafe(process.stdout),
-        stderr: terminalSafe(process.stderr),
+        stderr,
         signal: abortOn(SIGNALS),
         scrubber,
       }),
@@ -296,6 +303,37 @@ queue
   .description('Let go of a message that waits or failed, or of a reply that could not be delivered.')
   .argument('<id>', 'its id, or the beginning of it')
   .action((id: string) => operate((control) => queueDrop(control, id)))
+
+const approvals = program.command('approvals').description('What agents ask to be allowed, and what needs no question.')
+listOptions(approvals.command('list', { isDefault: true }))
+  .description('List what was asked, the newest first.')
+  .action((flags: ListFlags) => look((store) => approvalsList(store, { ...listed(flags), now: Date.now() })))
+approvals
+  .command('allow')
+  .description('Allow what an agent asks for.')
+  .argument('<id>', 'its id, or the beginning of it')
+  .addOption(new Option('--always', 'exactly this from now on, without a question').conflicts('tool'))
+  .option('--tool', 'all that the tool does in this project, without a question')
+  .action((id: string, { always, tool }: { always?: true; tool?: true }) => {
+    const remember = tool ? 'tool' : always ? 'this' : undefined
+    return operate((control) => approvalsAnswer(control, id, { decision: 'allow', ...(remember && { remember }) }))
+  })
+approvals
+  .command('deny')
+  .description('Refuse it.')
+  .argument('<id>', 'its id, or the beginning of it')
+  .option('--message <text>', 'what the agent is told')
+  .action((id: string, { message }: { message?: string }) =>
+    operate((control) => approvalsAnswer(control, id, { decision: 'deny', ...(message && { message }) })),
+  )
+listOptions(approvals.command('rules'))
+  .description('List what needs no question.')
+  .action((flags: ListFlags) => look((store) => approvalRules(store, { ...listed(flags), now: Date.now() })))
+approvals
+  .command('forget')
+  .description('Remove a rule: the agent asks again.')
+  .argument('<id>', 'its id, or the beginning of it')
+  .action((id: string) => operate((control) => approvalsForget(control, id)))
 
 const sessions = program.command('sessions').description('What the agents remember, by conversation.')
 listOptions(sessions.command('list', { isDefault: true }))
@@ -497,10 +535,11 @@ program
     const config = readConfig()
     const { agents, server } = await withAgents(config, async (configured) => ({
       agents: await probeAll(configured.all()),
-      server: configured.managedServers && (await managedServerReport(configured.managedServers)),
+      server:
+        config.opencodeEnabled && configured.managedServers && (await managedServerReport(configured.managedServers)),
     }))
     const { text: report, isHealthy } = doctorReport(agents, config.agentBackend)
-    console.log(`! ${PERMISSIONS_NOTE}`)
+    if (config.agentPermissions === 'allow') console.log(`! ${PERMISSIONS_NOTE}`)
     if (config.httpEnabled && !isLoopback(config.httpHost)) console.log(`! ${PLAIN_HTTP_NOTE}`)
     console.log(report)
     const parts = [
@@ -562,8 +601,9 @@ function openLog(config: GatewayConfig, level: LogLevel = 'error'): Log {
 /** Contract: nothing that was started for the agents is left afterwards. */
 async function withAgents<T>(config: GatewayConfig, use: (agents: ConfiguredAgents) => Promise<T>): Promise<T> {
   const log = openLog(config)
-  // A server does not end by itself, as an agent does that has answered.
-  const guarded = config.opencodeEnabled && config.opencodeManaged ? guardedOwner(log) : undefined
+  // A server does not end by itself, nor does an agent that asks, as one does that has answered.
+  const isServed = config.opencodeEnabled && config.opencodeManaged
+  const guarded = isServed || config.agentPermissions === 'ask' ? guardedOwner(log) : undefined
   const dependencies = { environment, passVariables: config.agentEnvPass, log, scrubber }
   const agents = new ConfiguredAgents(config, { ...dependencies, ...(guarded && { owner: guarded.owner }) })
   try {

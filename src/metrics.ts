@@ -138,11 +138,11 @@ export function createMetrics({ now }: MetricsOptions): Metrics {
         let status = 'error'
         try {
           const outcome = await plan.run(runId, signal, {
+            ...listener,
             onEvent: (event) => {
               events.inc({ provider, event_type: event.type })
               listener.onEvent(event)
             },
-            keepSession: (session) => listener.keepSession(session),
           })
           status = statusOf(outcome.result)
           return outcome

@@ -1,6 +1,8 @@
 // What is run for a message: a turn of an agent, a command, or nothing but a text.
 
 import { randomUUID } from 'node:crypto'
+import type { ApprovalService } from './approvals/approval-service.js'
+import { joinedPrompt } from './backends/joined-prompt.js'
 import type { BackendRegistry } from './backends/registry.js'
 import type { AgentEvent, AgentResult, BackendName, SecretFile } from './backends/types.js'
 import type { Channel, Reply } from './channels/types.js'
@@ -18,6 +20,7 @@ import { chooseAgent, chooseWorkplace, homeOf, replyConfigOf } from './runtime/a
 import type { AgentRuntime, GatewayEvent, TurnListener } from './runtime/agent-runtime.js'
 import { commandRunner, type CommandRuntime } from './runtime/command-runtime.js'
 import { limitTime, limitTurn } from './runtime/turn-limits.js'
+import type { Message } from './store/inbox.js'
 import type { Project } from './store/projects.js'
 
 /** A message's turn of its agent. Contract: throws for what the person or the operator must put right. */
@@ -28,9 +31,10 @@ export function planTurn(
   runtimes: ReadonlyMap<BackendName, AgentRuntime>,
   channels: Channel[],
   credentials: CredentialStore,
+  approvals: Pick<ApprovalService, 'asking'>,
   newId: () => string = randomUUID,
 ): TurnPlan {
-  const { conversation, message, project, wasInterrupted } = work
+  const { conversation, message, merged, project, wasInterrupted } = work
   const { projectId } = conversation
   if (projectId !== undefined && !project) {
     throw new GatewayError('not_found', `The project ${projectId} of this conversation is not known.`)
@@ -50,6 +54,8 @@ export function planTurn(
   const limits = limitTurn(options, project, usual, capabilities)
   const isUnrestricted = !limits.allowedTools && config.allowedTools.length > 0 && !capabilities.supportsToolControl
   const workplace = chooseWorkplace(conversation.channel, project, config)
+  const { agentMode: mode } = config.projects.find(({ id }) => id === projectId) ?? {}
+  const isAsking = (project?.agentPermissions ?? config.agentPermissions) === 'ask'
   const { directory, pod } = workplace
   const takesFiles = channels.some((channel) => channel.name === conversation.channel && channel.takesFiles)
   // What is in a pod cannot be opened here.
@@ -63,16 +69,19 @@ export function planTurn(
     ...(model !== undefined && { model }),
     directory: homeOf(workplace),
     canSendFiles,
-    run: async (runId, signal, listener) =>
-      runtime.runTurn(
+    run: async (runId, signal, turnListener) => {
+      const { listener, tell } = withNotices(turnListener, notices)
+      const asking = isAsking ? approvals.asking({ id: runId, backend, message, conversation }, tell) : undefined
+      const outcome = await runtime.runTurn(
         {
           ...(await secretsFor(project, credentials)),
           ...(project?.isUntrusted && { isUntrusted: true }),
           channelId: conversation.id,
-          prompt: message.text,
+          prompt: joinedPrompt(message.text, textsOf(merged)),
           kind: message.kind,
           runId,
           wasInterrupted,
+          ...(mode && { mode }),
           ...(model !== undefined && { model }),
           workingDir: directory,
           ...(pod && { pod }),
@@ -82,23 +91,31 @@ export function planTurn(
           ...limits,
           ...(options.metadata && { metadata: options.metadata }),
           ...(project?.maxTurns !== undefined && { maxTurns: project.maxTurns }),
+          ...(asking && { approve: asking.approve }),
         },
         signal,
-        withNotices(listener, notices),
-      ),
+        listener,
+      )
+      return asking ? { ...outcome, notes: [...outcome.notes, ...asking.notes] } : outcome
+    },
     ...(reply && { finish: (answer: Reply) => finishReply(answer, reply) }),
   }
 }
 
+function textsOf(messages: Message[]): string[] {
+  return messages.map(({ text }) => text)
+}
+
 /** What `inbound.reply` says about a turn. */
 function relayed(
-  { message: { text, kind, options } }: Work,
+  { message: { text, kind, options }, merged }: Work,
   reply: ReplyConfig,
   turn: { backend: BackendName; canSendFiles: boolean; newId: () => string },
 ): Pick<GatewayEvent, 'session' | 'sessionIdleMs' | 'compose'> {
   const { idleMinutes, heartbeatIdleMinutes = idleMinutes } = reply.session ?? {}
   const minutes = kind === 'heartbeat' ? heartbeatIdleMinutes : idleMinutes
-  const message = readMessage(text, options?.variables)
+  const first = readMessage(text, options?.variables)
+  const message = { ...first, body: joinedPrompt(first.body, textsOf(merged)) }
   // Nobody would know the id of a session to continue.
   const isPlain = turn.backend === reply.agent?.kind && reply.agent.format === 'text'
   return {
@@ -137,15 +154,34 @@ function fallbackNotice(missing: string, backend: BackendName): string {
   return `The agent ${JSON.stringify(missing)} is not registered in this gateway, so ${backend} answers.`
 }
 
-/** After the beginning, which comes first in every stream. */
-function withNotices(listener: TurnListener, notices: string[]): TurnListener {
+/** What we say ourselves comes between the beginning, which is first in every stream, and the end. */
+function withNotices(
+  listener: TurnListener,
+  notices: string[],
+): { listener: TurnListener; tell(notice: string, at: number): void } {
+  const waiting: AgentEvent[] = []
+  let hasBegun = false
+  let isOver = false
+  const release = (): void => {
+    if (hasBegun && !isOver) waiting.splice(0).forEach(listener.onEvent)
+  }
+  const tell = (content: string, timestamp: number): void => {
+    waiting.push({ type: 'notice', content, timestamp })
+    release()
+  }
   return {
-    ...listener,
-    onEvent: (event) => {
-      listener.onEvent(event)
-      if (event.type !== 'started') return
-      for (const content of notices) listener.onEvent({ type: 'notice', content, timestamp: event.timestamp })
+    listener: {
+      ...listener,
+      onEvent: (event) => {
+        isOver ||= event.type === 'complete'
+        listener.onEvent(event)
+        if (event.type === 'started') for (const notice of notices) tell(notice, event.timestamp)
+        // Some agents do not tell that they have begun.
+        hasBegun ||= event.type !== 'error'
+        release()
+      },
     },
+    tell,
   }
 }
 

@@ -4,6 +4,7 @@ import { access } from 'node:fs/promises'
 import { createServer, type AddressInfo, type Socket } from 'node:net'
 import { join } from 'node:path'
 import type { OpenCodeEndpoint } from '../../src/backends/opencode-server/servers.js'
+import { asks } from '../asking-case.js'
 import type { Case } from '../case.js'
 import { assertFailure, continuationOf, lastUserText, textOf } from '../checks.js'
 import { callShell, say } from '../model-replies.js'
@@ -225,6 +226,7 @@ const mute: Case = {
 export const serverCases: Case[] = [
   abort,
   permission,
+  asks,
   question,
   killed,
   killedUnderGateway,

@@ -7,6 +7,8 @@ import { CliBackend, type CliTraits, type Invocation } from './cli-backend.js'
 import { namesOption, valueOf, withoutOptions } from './command-args.js'
 import { reasonOfStatus } from './failures.js'
 import type { JsonObject } from './jsonl.js'
+import { ClaudeLive } from './live/claude-live.js'
+import type { LiveDriver } from './live/types.js'
 import type { Place } from './place.js'
 import { combineUsage, tokenUsage, Translation } from './translation.js'
 import type { Turn } from './turn.js'
@@ -78,6 +80,9 @@ const FIRST_WITH_SNAPSHOT = '2.1.257'
 /** Settings, hooks, commands and CLAUDE.md of the directory are left out, and every MCP server. */
 const UNTRUSTED_ARGS = ['--setting-sources', 'user', '--strict-mcp-config']
 
+/** What would have it begin to speak between the turns, with nobody asking. */
+const LIVE_ENVIRONMENT = { CLAUDE_CODE_DISABLE_BACKGROUND_TASKS: '1', CLAUDE_CODE_DISABLE_CRON: '1' }
+
 const ROOT_ADVICE = 'Run the gateway as another user, or set IS_SANDBOX=1 where root is confined, as in a container.'
 
 export class ClaudeCodeBackend extends CliBackend {
@@ -129,7 +134,19 @@ export class ClaudeCodeBackend extends CliBackend {
     ]
   }
 
-  protected async invocation(turn: Turn, place: Place, signal: AbortSignal): Promise<Invocation> {
+  protected invocation(turn: Turn, place: Place, signal: AbortSignal): Promise<Invocation> {
+    return this.#launch(formatArgs(turn.command?.format), turn, place, signal)
+  }
+
+  override live(): LiveDriver {
+    const launch: LiveDriver['launch'] = async (turn, place, signal) => {
+      const invocation = await this.#launch([...formatArgs(), '--input-format', 'stream-json'], turn, place, signal)
+      return { ...invocation, environment: { ...invocation.environment, ...LIVE_ENVIRONMENT } }
+    }
+    return new ClaudeLive(launch, (emit) => this.translation(emit))
+  }
+
+  async #launch(format: string[], turn: Turn, place: Place, signal: AbortSignal): Promise<Invocation> {
     const { sessionId, model, maxTurns, command, workingDir } = turn
     const { files, isPod } = place
     const { systemPrompt, further } = await withPrompts(turn, place, signal)
@@ -137,14 +154,14 @@ export class ClaudeCodeBackend extends CliBackend {
       args: [
         // With an option after it: it takes every word up to the next one.
         ...(isPod && workingDir !== POD_DIRECTORY ? ['--add-dir', workingDir] : []),
-        ...['-p', ...formatArgs(command?.format)],
+        ...['-p', ...format],
         ...(namesOption(further, ['--max-turns']) ? [] : ['--max-turns', String(maxTurns)]),
         ...(model === undefined ? [] : ['--model', model]),
         ...(command?.sessionArgs ?? (sessionId === undefined ? [] : ['--resume', sessionId])),
         ...(turn.isUntrusted ? UNTRUSTED_ARGS : []),
         // Before --allowedTools, which takes every word up to the next option.
         ...withoutOptions(further, [SKIP_OPTION]),
-        ...permissionArgs(turn.allowedTools, further),
+        ...(turn.isAsking ? askingArgs(turn.allowedTools) : permissionArgs(turn.allowedTools, further)),
         ...(systemPrompt === '' ? [] : ['--append-system-prompt-file', files.write('system-prompt.md', systemPrompt)]),
         ...(systemPrompt === '' || sessionId === undefined ? [] : await freshPromptArgs(place, signal)),
       ],
@@ -209,7 +226,7 @@ async function withPrompts(
   }
 }
 
-function formatArgs(format: 'text' | 'json' | undefined): string[] {
+function formatArgs(format?: 'text' | 'json'): string[] {
   if (format !== undefined) return ['--output-format', format]
   return ['--output-format', 'stream-json', '--verbose', '--include-partial-messages']
 }
@@ -225,14 +242,35 @@ function permissionArgs(allowedTools: string[], further: string[]): string[] {
   const hasList = namesOption(further, ['--allowedTools', '--allowed-tools'])
   const isRuled = hasMode || (hasList && !namesOption(further, SKIP_OPTION.names))
   if (allowedTools.length === 0) return isRuled ? asksNothing : ['--dangerously-skip-permissions']
-  // `default` is no tool but all of them.
-  const names = allowedTools.map((tool) => tool.replace(/\(.*$/s, '')).filter((name) => name !== 'default')
   const hasRules = isRuled || allowedTools.some((tool) => tool.includes('(') || tool.startsWith('mcp__'))
   return [
     ...(hasRules ? asksNothing : ['--dangerously-skip-permissions', '--disallowedTools', 'mcp__*']),
-    ...['--tools', [...new Set(names)].join(',')],
+    ...['--tools', toolNames(allowedTools)],
     ...allowedTools.flatMap((tool) => ['--allowedTools', tool]),
   ]
+}
+
+/**
+ * What the settings of the operator allow, and what only reads, is not asked. A rule of the list, such as
+ * `Bash(git log:*)`, makes the CLI ask and say so; without one it would not tell such a call from others.
+ */
+function askingArgs(allowedTools: string[]): string[] {
+  const rules = allowedTools.filter((tool) => tool.includes('('))
+  const hasMcpTools = allowedTools.length === 0 || allowedTools.some((tool) => tool.startsWith('mcp__'))
+  return [
+    ...['--permission-mode', 'default', '--permission-prompt-tool', 'stdio'],
+    // Who answers can say yes or no, and nothing else.
+    ...['--disallowedTools', 'AskUserQuestion'],
+    ...(hasMcpTools ? [] : ['--disallowedTools', 'mcp__*']),
+    ...(allowedTools.length === 0 ? [] : ['--tools', toolNames(allowedTools)]),
+    ...(rules.length === 0 ? [] : ['--settings', JSON.stringify({ permissions: { ask: rules } })]),
+  ]
+}
+
+/** Without rules; `default` is no tool but all of them. */
+function toolNames(allowedTools: string[]): string {
+  const names = allowedTools.map((tool) => tool.replace(/\(.*$/s, '')).filter((name) => name !== 'default')
+  return [...new Set(names)].join(',')
 }
 
 class ClaudeTranslation extends Translation {

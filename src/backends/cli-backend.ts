@@ -15,17 +15,22 @@ import { type CliOption, namesOption, withoutOptions } from './command-args.js'
 import type { EventQueue } from './event-queue.js'
 import { executeTurn } from './execute-turn.js'
 import type { FailureSign } from './failures.js'
+import { type LiveProcess, type LiveProcessPlan, startLiveProcess } from './live/live-process.js'
+import { type LiveRun, startLiveRun } from './live/live-run.js'
+import type { LiveDriver } from './live/types.js'
 import { localPlace, type Place, podPlace, type RunFiles } from './place.js'
 import { PlainTranslation } from './plain-translation.js'
 import { failureOfPod } from './pod-failure.js'
 import {
   CANCELLED,
   type InputRules,
+  refusedAsking,
   refusedDirectory,
   refusedInput,
   refusedPod,
   refusedRun,
   refusedVariable,
+  refusedVersionToAsk,
 } from './refusals.js'
 import { SessionDirectories } from './session-directories.js'
 import { type Failed, foldOutput, type Translation } from './translation.js'
@@ -126,7 +131,7 @@ export abstract class CliBackend implements AgentBackend {
   protected abstract invocation(turn: Turn, place: Place, signal: AbortSignal): Invocation | Promise<Invocation>
 
   /** The prompt with the one space or escape that keeps this CLI from running or replacing parts of it. */
-  protected neutralise(prompt: string): string {
+  protected neutralise(prompt: string, _isLive: boolean): string {
     return prompt
   }
 
@@ -175,7 +180,7 @@ export abstract class CliBackend implements AgentBackend {
 
   async *run(request: AgentRequest, signal: AbortSignal): AsyncGenerator<AgentEvent, void, undefined> {
     const watch = timeLimits(request, this.config)
-    const turn = this.#turn(request)
+    const turn = this.toTurn(request)
     this.#warnAboutIgnoredOptions(turn)
     const refusal = signal.aborted ? CANCELLED : (this.#refusal(turn, request.pod) ?? refusedVariable(request))
     if (refusal) {
@@ -209,6 +214,10 @@ export abstract class CliBackend implements AgentBackend {
         yield* this.#refused(signal.aborted ? CANCELLED : { reason: 'refused', message: obstacle })
         return
       }
+      if (request.approve) {
+        yield* this.#refused(refusedAsking(this.traits.label, request))
+        return
+      }
       const runId = request.runId ?? randomUUID()
       place = await this.#place(turn, request.pod, runId, preparing.signal)
       const invocation = await this.invocation(turn, place, preparing.signal)
@@ -216,14 +225,14 @@ export abstract class CliBackend implements AgentBackend {
       run = this.#start(runId, turn, place, invocation, watch, runVariables(request, place.files))
       if (signal.aborted) cancel()
       for await (const event of run.events) {
-        if (event.type === 'complete') this.#directories.remember(event.result.sessionId, turn.workingDir)
+        if (event.type === 'complete') this.remember(event.result.sessionId, turn.workingDir)
         yield event
       }
     } catch (error) {
       if (run) throw error
       if (signal.aborted) yield* this.#refused(CANCELLED)
       else if (isOutOfTime && error instanceof PodError) yield* this.#refused(tookTooLong(watch.timeoutMs))
-      else yield* this.#refused(this.#unprepared(error))
+      else yield* this.#refused(this.unprepared(error))
     } finally {
       clearTimeout(timer)
       signal.removeEventListener('abort', cancel)
@@ -232,6 +241,86 @@ export abstract class CliBackend implements AgentBackend {
       await run?.ended
       if (place) this.#leave(place)
     }
+  }
+
+  /** Why this would be refused without starting anything. Contract: throws `request_invalid`. */
+  refusalOf(request: AgentRequest): Failed | undefined {
+    return this.#refusal(this.toTurn(request), request.pod) ?? refusedVariable(request)
+  }
+
+  /** Differs whenever the executable does; undefined where there is none. */
+  executableMark(): string | undefined {
+    const path = this.#findExecutable()
+    if (path === undefined) return undefined
+    const { ino, mtimeMs, size } = statSync(path)
+    return JSON.stringify([path, ino, mtimeMs, size])
+  }
+
+  /** Whether the installed version is this one or newer. */
+  async isInstalledSince(version: string, signal: AbortSignal): Promise<boolean> {
+    const installed = await this.installedVersion(signal)
+    return installed !== undefined && compareVersions(installed, version) >= 0
+  }
+
+  /** Why it would not ask before it uses a tool. */
+  async obstacleToAsking({ canAsk, oldestKnown }: LiveDriver, signal: AbortSignal): Promise<Failed | undefined> {
+    const { label } = this.traits
+    if (!canAsk) return refusedAsking(label)
+    return (await this.isInstalledSince(oldestKnown, signal)) ? undefined : refusedVersionToAsk(label, oldestKnown)
+  }
+
+  /** A turn of the session ran in this directory. */
+  remember(sessionId: string | undefined, directory: string): void {
+    this.#directories.remember(sessionId, directory)
+  }
+
+  /** How the CLI is kept alive, where it can be. */
+  live(): LiveDriver | undefined {
+    return undefined
+  }
+
+  /**
+   * Starts a process on this machine that takes turns like this one. Its files are gone with it.
+   *
+   * Contract: rejects when it cannot be prepared; that it could not be started is how it `ended`.
+   */
+  async openLive(driver: LiveDriver, request: AgentRequest, signal: AbortSignal): Promise<LiveProcess> {
+    const { limits, scrubber } = this.dependencies
+    const turn = this.toTurn(request)
+    this.#warnAboutIgnoredOptions(turn)
+    const place = this.#localPlace(turn)
+    try {
+      const invocation = await driver.launch(turn, place, signal)
+      const live = startLiveProcess({
+        process: this.#process(turn, invocation, runVariables(request, place.files)),
+        connect: (send) => driver.connect(send, place),
+        limits,
+        scrubber,
+      })
+      void live.ended.then(() => this.#leave(place))
+      return live
+    } catch (error) {
+      this.#leave(place)
+      throw error
+    }
+  }
+
+  /** One turn in a process that `openLive` started. */
+  startLive(process: LiveProcess, request: AgentRequest, spentMs = 0): LiveRun {
+    const { label, failureSigns } = this.traits
+    const { now, limits } = this.dependencies
+    const turn = this.toTurn(request, true)
+    return startLiveRun(process, {
+      label,
+      failureSigns,
+      turn,
+      ...(request.approve && { approve: request.approve }),
+      limits,
+      now,
+      ...timeLimits(request, this.config),
+      spentMs,
+      ...(request.onSteerable && { onSteerable: request.onSteerable }),
+    })
   }
 
   async validate(command?: ExecutableChoice): Promise<boolean> {
@@ -320,14 +409,15 @@ export abstract class CliBackend implements AgentBackend {
     return this.untrustedObstacle(turn) ?? (await gitObstacle(turn.workingDir, this.#agentEnvironment(), signal))
   }
 
-  #turn(request: AgentRequest): Turn {
+  /** Contract: throws `request_invalid`. */
+  toTurn(request: AgentRequest, isLive = false): Turn {
     const command = request.command && this.#command(request.command, request.model)
     // Then the configured one is not meant.
     const isModelNamed = namesOption(command?.args ?? [], this.traits.modelOption.names)
     const asked = isModelNamed ? { ...request, model: request.model ?? '' } : request
     return {
       ...turnOf(asked, this.config, this.#directories),
-      prompt: this.neutralise(request.prompt),
+      prompt: this.neutralise(request.prompt, isLive),
       ...(command && { command }),
     }
   }
@@ -355,8 +445,13 @@ export abstract class CliBackend implements AgentBackend {
   }
 
   async #place(turn: Turn, pod: PodAddress | undefined, runId: string, signal: AbortSignal): Promise<Place> {
-    const { environment, owner, pods } = this.dependencies
+    const { pods } = this.dependencies
     if (pod && pods) return podPlace(await pods.open(pod, signal), runId, this.#executableIn(turn, true))
+    return this.#localPlace(turn)
+  }
+
+  #localPlace(turn: Turn): Place {
+    const { environment, owner } = this.dependencies
     return localPlace({
       operator: environment,
       environment: this.#agentEnvironment(),
@@ -409,11 +504,25 @@ export abstract class CliBackend implements AgentBackend {
     })
   }
 
+  #process(turn: Turn, invocation: Invocation, variables: Record<string, string>): LiveProcessPlan['process'] {
+    const { owner } = this.dependencies
+    return {
+      executable: this.#executableIn(turn, false),
+      args: invocation.args,
+      cwd: turn.workingDir,
+      environment: this.processEnvironment(invocation, turn, variables),
+      runId: randomUUID(),
+      ...(owner && { owner }),
+      stopSignal: this.traits.stopSignal,
+    }
+  }
+
   #refused(failed: Failed): EventQueue {
     return refusedRun(failed, this.dependencies.now)
   }
 
-  #unprepared(error: unknown): Failed {
+  /** Why it could not be started. */
+  unprepared(error: unknown): Failed {
     if (error instanceof PodError) return failureOfPod(error)
     return { reason: 'spawn', message: `${this.traits.label} CLI could not be prepared: ${messageOf(error)}` }
   }

@@ -144,7 +144,7 @@ function judge(
 }
 
 /** The line of stderr a person should read: CLIs print warnings and progress there too. */
-function mainLine(stderr: string, failureSigns: readonly FailureSign[]): string {
+export function mainLine(stderr: string, failureSigns: readonly FailureSign[]): string {
   const lines = stderr
     .split('\n')
     .map((line) => line.trim())

@@ -1,11 +1,13 @@
 // Codex. Wire types captured from `codex exec --json`, CLI 0.166.0; see test/fixtures/codex and docs/backends/codex.md.
 
-import { createHash } from 'node:crypto'
-import { dirname } from 'node:path'
 import { CliBackend, type CliTraits, type Invocation } from './cli-backend.js'
+import { DELIVERED, instructionsHook, untrustedArgs } from './codex-settings.js'
 import { namesOption } from './command-args.js'
+import { reasonOfStatus } from './failures.js'
 import type { JsonObject } from './jsonl.js'
-import type { Place, RunFiles } from './place.js'
+import { CodexLive } from './live/codex-live.js'
+import type { LiveDriver } from './live/types.js'
+import type { Place } from './place.js'
 import { combineUsage, tokenUsage, Translation } from './translation.js'
 import type { Turn } from './turn.js'
 import type { AgentCommand, AgentEventBody, TokenUsage } from './types.js'
@@ -15,8 +17,11 @@ type CodexLine =
   | { type: 'turn.started' }
   | { type: 'item.started' | 'item.updated' | 'item.completed'; item: CodexItem }
   | { type: 'turn.completed'; usage?: Record<string, number> }
-  | { type: 'turn.failed'; error: { message: string } }
+  | { type: 'turn.failed'; error: { message: string; status?: number } }
   | { type: 'error'; message: string }
+  // As src/backends/live/codex-live.ts tells what only `codex app-server` does.
+  | { type: 'item.delta'; item_id: string; text: string }
+  | { type: 'turn.usage'; usage: Record<string, number>; before?: Record<string, number> }
   // The gateway document's shape.
   | { type: 'message'; role: string; content: string | Array<{ text?: string }>; session_id?: string }
 
@@ -82,9 +87,7 @@ export class CodexBackend extends CliBackend {
         // With options after it: some, such as --image, take every word up to the next one.
         ...further,
         '--skip-git-repo-check',
-        ...['-c', 'check_for_update_on_startup=false'],
-        // Otherwise a server that is down is waited for without end.
-        ...['--disable', 'unbounded_connection_retries'],
+        ...COMMON_ARGS,
         ...(isUntrusted ? untrustedArgs(workingDir) : []),
         ...(instructions?.args ?? []),
         ...(command?.sessionArgs ?? (sessionId === undefined ? [] : ['resume', sessionId])),
@@ -94,10 +97,23 @@ export class CodexBackend extends CliBackend {
     }
   }
 
+  override live(): LiveDriver {
+    return new CodexLive(
+      () => ({ args: ['app-server', ...COMMON_ARGS] }),
+      (emit, turn) => this.translation(emit, turn),
+    )
+  }
+
   protected translation(emit: (event: AgentEventBody) => void, turn?: Turn): Translation {
     return new CodexTranslation(emit, turn)
   }
 }
+
+const COMMON_ARGS = [
+  ...['-c', 'check_for_update_on_startup=false'],
+  // Otherwise a server that is down is waited for without end.
+  ...['--disable', 'unbounded_connection_retries'],
+]
 
 const BYPASS = '--dangerously-bypass-approvals-and-sandbox'
 const SANDBOX_MODE = /^sandbox_mode\s*=/
@@ -118,72 +134,10 @@ function sandboxArgs({ args = [], template = args, isReadOnly = false }: Partial
   return isReadOnly ? ['--sandbox', 'read-only'] : [BYPASS]
 }
 
-/**
- * Settings, hooks and MCP servers of a directory count only where it is trusted. Not so AGENTS.md, which is read up to a
- * limit, and skills, which are told to the model or not, those of the operator too.
- */
-function untrustedArgs(workingDir: string): string[] {
-  const projects = withParents(workingDir).map((path) => `${JSON.stringify(path)}={trust_level="untrusted"}`)
-  return [
-    ...['-c', `projects={${projects.join(',')}}`],
-    ...['-c', 'project_doc_max_bytes=0'],
-    ...['-c', 'skills.include_instructions=false'],
-    '--ignore-rules',
-  ]
-}
-
-/** The directory and all above it: the operator may trust any of them. */
-function withParents(directory: string): string[] {
-  const parent = dirname(directory)
-  return parent === directory ? [directory] : [directory, ...withParents(parent)]
-}
-
-// How the system prompt reaches the model. `developer_instructions` would be taken on the first turn only, and the
-// other settings replace Codex' own prompt. A SessionStart hook runs on every start and adds a developer message; so
-// that a long conversation does not repeat it turn by turn, it stays silent while the last one it added is the same.
-const DIRECTORY = 'AETHEEL_INSTRUCTIONS'
-const OPENING = '<gateway_instructions>'
-const HOOK_COMMAND = [
-  `cd "$${DIRECTORY}" && cat > event && : > delivered`,
-  `transcript=$(sed -n 's/.*"transcript_path":"\\([^"]*\\)".*/\\1/p' event)`,
-  `{ grep -q '"source":"resume"' event && grep -F '${OPENING}' "$transcript" 2>/dev/null | tail -n 1 | grep -qF -f known; } || cat answer`,
-].join('; ')
-const HOOK = {
-  additionalContextLimit: 200_000,
-  async: false,
-  command: HOOK_COMMAND,
-  timeout: 600,
-  type: 'command',
-}
-/** Codex runs a hook only when its hash is trusted: sha-256 over its JSON with sorted keys. */
-const HOOK_HASH = createHash('sha256')
-  .update(JSON.stringify({ event_name: 'session_start', hooks: [HOOK] }))
-  .digest('hex')
-
-const DELIVERED = {
-  file: 'delivered',
-  otherwise: 'This version of Codex did not take the system prompt; its own prompt was used alone.',
-}
-
-function instructionsHook(systemPrompt: string, files: RunFiles) {
-  const additionalContext = `${OPENING}\n${systemPrompt}\n</gateway_instructions>`
-  const answer = { hookSpecificOutput: { hookEventName: 'SessionStart', additionalContext } }
-  files.write('answer', JSON.stringify(answer))
-  files.write('known', JSON.stringify(additionalContext).slice(1, -1))
-  const hook = `type="command",command=${JSON.stringify(HOOK.command)},additionalContextLimit=${HOOK.additionalContextLimit}`
-  const trust = `{"/<session-flags>/config.toml:session_start:0:0"={trusted_hash="sha256:${HOOK_HASH}"}}`
-  return {
-    args: [
-      ...['--enable', 'hooks'],
-      ...['-c', `hooks.SessionStart=[{hooks=[{${hook}}]}]`],
-      ...['-c', `hooks.state=${trust}`],
-    ],
-    environment: { [DIRECTORY]: files.path },
-  }
-}
-
 class CodexTranslation extends Translation {
   #lastMessage: string | undefined
+  /** The message of which parts were told, and how much of it. */
+  #told = { id: '', length: 0 }
   #startedTools = new Set<string>()
 
   protected translate(value: JsonObject): void {
@@ -199,12 +153,18 @@ class CodexTranslation extends Translation {
         return this.#itemStarted(line.item)
       case 'item.completed':
         return this.#itemCompleted(line.item)
+      case 'item.delta':
+        this.#continue(line.item_id)
+        this.#told.length += line.text.length
+        return this.output(line.text)
       case 'turn.completed':
         if (line.usage) this.#count(line.usage)
         this.succeeded(this.#lastMessage ?? '')
         return
+      case 'turn.usage':
+        return this.#count(line.usage, line.before)
       case 'turn.failed':
-        return this.failed(line.error.message)
+        return this.failed(line.error.message, reasonOfStatus(line.error.status))
       case 'error':
         // Also a mere retry is reported so; only `turn.failed` is the end.
         return this.complained(line.message)
@@ -227,8 +187,8 @@ class CodexTranslation extends Translation {
     switch (item.type) {
       case 'agent_message':
         this.#lastMessage = item.text ?? ''
-        this.endText()
-        return this.output(this.#lastMessage)
+        this.#continue(item.id)
+        return this.output(this.#lastMessage.slice(this.#told.length))
       case 'reasoning':
         return this.thinking(item.text ?? '')
       case 'error':
@@ -250,6 +210,13 @@ class CodexTranslation extends Translation {
     }
   }
 
+  /** Each message is a text of its own. */
+  #continue(itemId: string): void {
+    if (this.#told.id === itemId) return
+    this.#told = { id: itemId, length: 0 }
+    this.endText()
+  }
+
   #message(line: Extract<CodexLine, { type: 'message' }>): void {
     if (line.role !== 'assistant') return
     if (!this.isAskedSession(line.session_id)) return
@@ -262,21 +229,25 @@ class CodexTranslation extends Translation {
   }
 
   /** Codex counts over the whole thread. */
-  #count(usage: Record<string, number>): void {
-    const cached = usage['cached_input_tokens'] ?? 0
-    const written = usage['cache_write_input_tokens'] ?? 0
-    const total: TokenUsage = tokenUsage({
-      inputTokens: (usage['input_tokens'] ?? 0) - cached - written,
-      outputTokens: usage['output_tokens'],
-      cacheReadTokens: cached,
-      cacheWriteTokens: written,
-      reasoningTokens: usage['reasoning_output_tokens'],
-    })
+  #count(usage: Record<string, number>, countBefore?: Record<string, number>): void {
+    const total = usageOf(usage)
     this.sessionUsage = total
-    const before = this.turn?.sessionUsage
+    const before = countBefore ? usageOf(countBefore) : this.turn?.sessionUsage
     if (before) this.usage = combineUsage(total, before, -1)
     else if (this.turn?.sessionId === undefined) this.usage = total
   }
+}
+
+function usageOf(counts: Record<string, number>): TokenUsage {
+  const cached = counts['cached_input_tokens'] ?? 0
+  const written = counts['cache_write_input_tokens'] ?? 0
+  return tokenUsage({
+    inputTokens: (counts['input_tokens'] ?? 0) - cached - written,
+    outputTokens: counts['output_tokens'],
+    cacheReadTokens: cached,
+    cacheWriteTokens: written,
+    reasoningTokens: counts['reasoning_output_tokens'],
+  })
 }
 
 function outcomeOf({ aggregated_output, changes, result, error }: CodexItem): string {

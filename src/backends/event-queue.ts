@@ -8,6 +8,8 @@ import type { AgentEvent, AgentEventBody, AgentResult } from './types.js'
  */
 export class EventQueue implements AsyncIterable<AgentEvent> {
   #events: AgentEvent[] = []
+  /** How many of them the consumer has. */
+  #taken = 0
   #wake: (() => void) | undefined
   #isComplete = false
   /** Whether an event of the agent has been sent. */
@@ -59,17 +61,34 @@ export class EventQueue implements AsyncIterable<AgentEvent> {
     this.#wake?.()
   }
 
-  async *[Symbol.asyncIterator](): AsyncGenerator<AgentEvent, void, undefined> {
-    for (;;) {
-      const events = this.#events
-      this.#events = []
-      yield* events
-      if (this.#events.length > 0) continue
-      if (this.#isComplete) return
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve
-      })
+  /** Not a generator: those take several turns of the microtask queue for each of many thousand events. */
+  [Symbol.asyncIterator](): AsyncIterator<AgentEvent, undefined> {
+    return { next: () => this.#next() }
+  }
+
+  #next(): Promise<IteratorResult<AgentEvent, undefined>> {
+    const next = this.#take()
+    if (next) return Promise.resolve(next)
+    return new Promise((resolve) => {
+      this.#wake = () => {
+        const later = this.#take()
+        if (!later) return
+        this.#wake = undefined
+        resolve(later)
+      }
+    })
+  }
+
+  /** Undefined when one is still to come. */
+  #take(): IteratorResult<AgentEvent, undefined> | undefined {
+    const event = this.#events[this.#taken]
+    if (event) {
+      this.#taken += 1
+      return { value: event, done: false }
     }
+    this.#events = []
+    this.#taken = 0
+    return this.#isComplete ? { value: undefined, done: true } : undefined
   }
 
   #begin(body: AgentEventBody): void {

@@ -3,9 +3,12 @@
 
 import { CliBackend, type CliTraits, type Invocation } from './cli-backend.js'
 import { namesOption } from './command-args.js'
-import { createGeminiHome } from './gemini-home.js'
+import { reasonOfStatus } from './failures.js'
+import { createGeminiHome, unheardHooks } from './gemini-home.js'
 import type { JsonObject } from './jsonl.js'
-import type { Place } from './place.js'
+import { GeminiLive } from './live/gemini-live.js'
+import type { LiveDriver } from './live/types.js'
+import type { Place, RunFiles } from './place.js'
 import { tokenUsage, Translation } from './translation.js'
 import type { Turn } from './turn.js'
 import type { AgentEventBody } from './types.js'
@@ -17,12 +20,17 @@ type GeminiLine =
   | { type: 'tool_result'; tool_id: string; status: string; output?: string; error?: { message?: string } }
   | { type: 'error'; message: string }
   | { type: 'result'; status: string; error?: GeminiError; stats?: StreamStats }
+  // As src/backends/live/gemini-live.ts tells what only `gemini --acp` does, and that the model has used tools.
+  | { type: 'thought'; content: string }
+  | { type: 'round' }
   // `--output-format json`, and the gateway document's shape.
   | { type?: undefined; response?: string; session_id?: string; error?: GeminiError; stats?: WholeStats }
 
 interface GeminiError {
   type?: string
   message?: string
+  /** Of the model server. */
+  status?: unknown
 }
 
 interface StreamStats {
@@ -86,10 +94,8 @@ export class GeminiBackend extends CliBackend {
   }
 
   protected async invocation(turn: Turn, place: Place, signal: AbortSignal): Promise<Invocation> {
-    const { files } = place
-    const { sessionId, model, command } = turn
+    const { sessionId, model, maxTurns, command } = turn
     const { args: further = [], format = 'stream-json' } = command ?? {}
-    const rules = policy(turn)
     return {
       args: [
         ...['--output-format', format],
@@ -98,32 +104,31 @@ export class GeminiBackend extends CliBackend {
         ...(command?.sessionArgs ?? (sessionId === undefined ? [] : ['--resume', sessionId])),
         // Before --admin-policy, which takes every word up to the next option.
         ...further,
-        ...(rules === undefined ? [] : ['--admin-policy', files.write('policy.toml', rules)]),
+        ...policyArgs(turn, place.files),
       ],
-      environment: {
-        GEMINI_CLI_HOME: await createGeminiHome(place, signal, turn.systemPrompt, {
-          general: {
-            maxAttempts: MAX_ATTEMPTS,
-            enableAutoUpdate: false,
-            enableAutoUpdateNotification: false,
-            // It takes a session that was continued for an empty one, and removes it when another one begins.
-            sessionRetention: { enabled: false },
-          },
-          ...(turn.maxTurns > 0 && { model: { maxSessionTurns: turn.maxTurns } }),
-          ...(turn.isUntrusted && UNTRUSTED_SETTINGS),
-        }),
-        // The person at the other end cannot answer whether the directory is trusted; the operator has.
-        GEMINI_CLI_TRUST_WORKSPACE: String(!turn.isUntrusted),
-        // Otherwise it runs as the child of a parent that ignores signals.
-        GEMINI_CLI_NO_RELAUNCH: 'true',
-        // It leaves the whole conversation, readable to everybody, in the common one when the model fails.
-        TMPDIR: files.path,
-      },
+      environment: await runEnvironment(turn, place, signal, maxTurns),
     }
   }
 
+  override live(): LiveDriver {
+    return new GeminiLive(
+      async (turn, place, signal) => {
+        const hooks = await unheardHooks(place, signal, turn)
+        if (hooks.length > 0) throw new Error(`kept alive, Gemini does not run these hooks: ${hooks.join(', ')}`)
+        return {
+          args: ['--acp', ...(turn.isAsking ? ASKING : YOLO), ...policyArgs(turn, place.files)],
+          // It would count those of a whole session: no limit of its own.
+          environment: await runEnvironment(turn, place, signal, -1),
+        }
+      },
+      (emit, turn) => this.translation(emit, turn),
+    )
+  }
+
   /** A leading slash would run a command of the CLI; `@path` would put that file before the model. */
-  protected override neutralise(prompt: string): string {
+  protected override neutralise(prompt: string, isLive: boolean): string {
+    // There a space does not help, a dollar is a slash, and no file is looked for.
+    if (isLive) return prompt.replace(/^(?=\s*[/$])/, '\\')
     const escaped = prompt.replaceAll(/(?<!\\)@/g, '\\@')
     return escaped.startsWith('/') ? ` ${escaped}` : escaped
   }
@@ -134,6 +139,39 @@ export class GeminiBackend extends CliBackend {
 }
 
 const YOLO = ['--approval-mode', 'yolo']
+const ASKING = ['--approval-mode', 'default']
+
+async function runEnvironment(
+  turn: Turn,
+  place: Place,
+  signal: AbortSignal,
+  maxSessionTurns: number,
+): Promise<Record<string, string>> {
+  return {
+    GEMINI_CLI_HOME: await createGeminiHome(place, signal, turn.systemPrompt, {
+      general: {
+        maxAttempts: MAX_ATTEMPTS,
+        enableAutoUpdate: false,
+        enableAutoUpdateNotification: false,
+        // It takes a session that was continued for an empty one, and removes it when another one begins.
+        sessionRetention: { enabled: false },
+      },
+      ...(maxSessionTurns !== 0 && { model: { maxSessionTurns } }),
+      ...(turn.isUntrusted && UNTRUSTED_SETTINGS),
+    }),
+    // The person at the other end cannot answer whether the directory is trusted; the operator has.
+    GEMINI_CLI_TRUST_WORKSPACE: String(!turn.isUntrusted),
+    // Otherwise it runs as the child of a parent that ignores signals.
+    GEMINI_CLI_NO_RELAUNCH: 'true',
+    // It leaves the whole conversation, readable to everybody, in the common one when the model fails.
+    TMPDIR: place.files.path,
+  }
+}
+
+function policyArgs(turn: Turn, files: RunFiles): string[] {
+  const rules = policy(turn)
+  return rules === undefined ? [] : ['--admin-policy', files.write('policy.toml', rules)]
+}
 
 function modelArgs(model: string | undefined): string[] {
   return model === undefined ? [] : ['--model', model]
@@ -149,17 +187,24 @@ const UNTRUSTED_SETTINGS = { security: { folderTrust: { enabled: false } }, adva
  * Nothing but the listed tools; `run_shell_command(git)` lists only commands that begin so. An untrusted directory takes
  * the approval mode `yolo` away, which a rule gives back.
  */
-function policy({ allowedTools, isUntrusted }: Turn): string | undefined {
-  if (allowedTools.length === 0) return isUntrusted ? EVERY_TOOL : undefined
+function policy({ allowedTools, isUntrusted, isAsking }: Turn): string | undefined {
+  if (allowedTools.length === 0) return isUntrusted && !isAsking ? EVERY_TOOL : undefined
   const allow = allowedTools.map((tool) => {
     const [, name = tool, prefix] = /^([^(]+)\((.*)\)$/s.exec(tool) ?? []
+    const decision = isAsking && !READING_TOOLS.has(name) ? 'ask_user' : 'allow'
     return [
-      `[[rule]]\ntoolName = ${JSON.stringify(name)}\ndecision = "allow"\npriority = 950\nallowRedirection = true`,
+      `[[rule]]\ntoolName = ${JSON.stringify(name)}\ndecision = "${decision}"\npriority = 950\nallowRedirection = true`,
       ...(prefix === undefined ? [] : [`commandPrefix = ${JSON.stringify(prefix)}`]),
     ].join('\n')
   })
   return ['[[rule]]\ntoolName = "*"\ndecision = "deny"\npriority = 900', ...allow, ''].join('\n\n')
 }
+
+/** As the CLI itself does not ask about them. */
+const READING_TOOLS = new Set([
+  ...['read_file', 'read_many_files', 'list_directory', 'glob', 'grep_search', 'search_file_content'],
+  ...['google_web_search', 'update_topic', 'write_todos'],
+])
 
 const EVERY_TOOL = '[[rule]]\ntoolName = "*"\ndecision = "allow"\npriority = 950\nallowRedirection = true\n'
 
@@ -177,6 +222,10 @@ class GeminiTranslation extends Translation {
         if (line.role !== 'assistant') return
         this.#answer += line.content
         return this.output(line.content)
+      case 'thought':
+        return this.thinking(line.content)
+      case 'round':
+        return this.countTurn()
       case 'tool_use':
         this.#answer = ''
         return this.toolUse(line.tool_id, line.tool_name, line.parameters)
@@ -214,7 +263,7 @@ class GeminiTranslation extends Translation {
   }
 
   #fail(error: GeminiError | undefined): void {
-    const reason = error?.type === 'FatalTurnLimitedError' ? 'max_turns' : undefined
+    const reason = error?.type === 'FatalTurnLimitedError' ? 'max_turns' : reasonOfStatus(error?.status)
     this.failed(error?.message ?? this.complaint, reason)
   }
 

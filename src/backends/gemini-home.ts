@@ -4,14 +4,16 @@
 
 import { join } from 'node:path'
 import { messageOf } from '../errors.js'
-import type { JsonObject } from './jsonl.js'
-import type { Place } from './place.js'
+import { isObject, type JsonObject } from './jsonl.js'
+import type { Place, RunFiles } from './place.js'
 import { mergeSettings, parseSettings } from './settings.js'
+import type { Turn } from './turn.js'
 
 const SETTINGS = 'settings.json'
 const MEMORY = 'GEMINI.md'
 /** Sessions are written below these: they must be links before the CLI makes them here. */
 const SESSIONS = ['tmp', 'history']
+const UNHEARD_HOOKS = ['SessionStart', 'BeforeTool', 'AfterTool']
 
 /** Returns what `GEMINI_CLI_HOME` is to be. */
 export async function createGeminiHome(
@@ -20,7 +22,7 @@ export async function createGeminiHome(
   systemPrompt: string,
   settings: JsonObject,
 ): Promise<string> {
-  const theirs = join(environment['GEMINI_CLI_HOME'] ?? home, '.gemini')
+  const theirs = homeOf({ environment, home })
   const [names, ownSettings, ownMemory] = await Promise.all([
     list(theirs, signal),
     readFile(join(theirs, SETTINGS), signal),
@@ -32,9 +34,51 @@ export async function createGeminiHome(
   }
   const merged = mergeSettings(parseOwn(join(theirs, SETTINGS), ownSettings), settings)
   files.write(`.gemini/${SETTINGS}`, JSON.stringify(merged))
-  const memory = [ownMemory ?? '', escapeImports(systemPrompt)].filter((text) => text !== '')
-  if (memory.length > 0) files.write(`.gemini/${MEMORY}`, memory.join('\n\n'))
+  if (ownMemory || systemPrompt !== '') writeMemory(files, ownMemory, systemPrompt)
   return files.path
+}
+
+/** Replaces the system prompt; the CLI sees it when it reads its memory again. */
+export async function changeInstructions(place: Place, signal: AbortSignal, systemPrompt: string): Promise<void> {
+  writeMemory(place.files, await place.readFile(join(homeOf(place), MEMORY), signal), systemPrompt)
+}
+
+/** Whether the session was begun in this minute, as the name of its file says. */
+export async function isFreshSession(
+  place: Place,
+  signal: AbortSignal,
+  sessionId: string,
+  now: Date,
+): Promise<boolean> {
+  const minute = now.toISOString().slice(0, 16).replaceAll(':', '-')
+  const name = `session-${minute}-${sessionId.slice(0, 8)}.jsonl`
+  const projects = join(homeOf(place), 'tmp')
+  const chats = (await place.list(projects, signal)).map((project) => join(projects, project, 'chats'))
+  return (await Promise.all(chats.map((directory) => place.list(directory, signal)))).some((names) =>
+    names.includes(name),
+  )
+}
+
+/** The hooks of the operator and of the project that a process which stays would not run. */
+export async function unheardHooks(
+  place: Place,
+  signal: AbortSignal,
+  { workingDir, isUntrusted }: Pick<Turn, 'workingDir' | 'isUntrusted'>,
+): Promise<string[]> {
+  const directories = isUntrusted ? [homeOf(place)] : [homeOf(place), join(workingDir, '.gemini')]
+  const paths = directories.map((directory) => join(directory, SETTINGS))
+  const all = await Promise.all(paths.map(async (path) => parseOwn(path, await place.readFile(path, signal))))
+  return UNHEARD_HOOKS.filter((name) => all.some(({ hooks }) => isObject(hooks) && name in hooks))
+}
+
+function homeOf({ environment, home }: Pick<Place, 'environment' | 'home'>): string {
+  return join(environment['GEMINI_CLI_HOME'] ?? home, '.gemini')
+}
+
+/** What the operator has the agent remember, and the system prompt. */
+function writeMemory(files: RunFiles, theirs: string | undefined, systemPrompt: string): void {
+  const memory = [theirs ?? '', escapeImports(systemPrompt)].filter((text) => text !== '')
+  files.write(`.gemini/${MEMORY}`, memory.join('\n\n'))
 }
 
 /** `@name` would be replaced by the file of that name. */

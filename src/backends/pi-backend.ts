@@ -5,6 +5,8 @@ import { join } from 'node:path'
 import { CliBackend, type CliTraits, type Invocation } from './cli-backend.js'
 import { withoutOptions } from './command-args.js'
 import type { JsonObject } from './jsonl.js'
+import { PiLive } from './live/pi-live.js'
+import type { LiveDriver } from './live/types.js'
 import type { Place } from './place.js'
 import { PROVIDER_VARIABLES } from './provider-variables.js'
 import { combineUsage, tokenUsage, Translation } from './translation.js'
@@ -83,11 +85,20 @@ export class PiBackend extends CliBackend {
     ]
   }
 
-  protected async invocation(turn: Turn, place: Place, signal: AbortSignal): Promise<Invocation> {
+  protected invocation(turn: Turn, place: Place, signal: AbortSignal): Promise<Invocation> {
+    return this.#launch(['-p', '--mode', turn.command?.format ?? 'json'], turn, place, signal)
+  }
+
+  override live(): LiveDriver {
+    const launch: LiveDriver['launch'] = (turn, place, signal) => this.#launch(['--mode', 'rpc'], turn, place, signal)
+    return new PiLive(launch, (emit, turn) => this.translation(emit, turn))
+  }
+
+  async #launch(mode: string[], turn: Turn, place: Place, signal: AbortSignal): Promise<Invocation> {
     const { systemPrompt, sessionId, model, allowedTools, isUntrusted, command } = turn
     return {
       args: [
-        ...['-p', '--mode', command?.format ?? 'json'],
+        ...mode,
         ...choiceArgs(model, allowedTools),
         ...(command?.sessionArgs ?? sessionArgs(sessionId)),
         ...withoutOptions(command?.args ?? [], allowedTools.length > 0 ? [TOOLS_OPTION] : []),

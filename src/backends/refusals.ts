@@ -49,6 +49,21 @@ export function refusedDirectory(workingDir: string): Failed | undefined {
   return { reason: 'spawn', message: `The working directory ${workingDir} does not exist.`, isLasting: true }
 }
 
+/** For a turn that is to ask, where no tool is ever asked about: it must not go on there. */
+export function refusedAsking(label: string, { pod, command }: Pick<AgentRequest, 'pod' | 'command'> = {}): Failed {
+  const where = pod ? ' in a pod' : command ? ' when a command template starts it' : ''
+  const message = `${label} cannot ask before it uses a tool${where}.`
+  return { reason: 'refused', message: `${message} ${pod || command ? HOW_IT_ASKS : WHO_ASKS}` }
+}
+
+export function refusedVersionToAsk(label: string, oldestKnown: string): Failed {
+  const message = `${label} is known to ask before it uses a tool from version ${oldestKnown} on. Update it, or let it work without asking.`
+  return { reason: 'refused', message }
+}
+
+const HOW_IT_ASKS = 'Have it run without that, or let it work without asking.'
+const WHO_ASKS = 'Use claude, codex, gemini or opencode for this, or let it work without asking.'
+
 /** What keeps a turn from a pod before anybody asks the cluster. */
 export function refusedPod({ isUntrusted }: Turn, { pods }: BackendDependencies): Failed | undefined {
   if (isUntrusted) {

@@ -46,6 +46,8 @@ export abstract class Translation {
   complaint?: string
   /** Set when going on would be wrong, such as in somebody else's session: the run is ended with this failure. */
   mustStop?: Failed
+  /** How many values it was given. */
+  acceptedCount = 0
 
   #hasOutput = false
   #isInText = false
@@ -63,6 +65,7 @@ export abstract class Translation {
   protected abstract translate(value: JsonObject): void
 
   accept(value: JsonObject): void {
+    this.acceptedCount += 1
     try {
       this.translate(value)
     } catch (error) {

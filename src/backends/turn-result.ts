@@ -40,7 +40,7 @@ export function withRetryAt(failure: AgentFailure, retryAfterMs: number | undefi
 const LONGEST_WAIT_MS = 31 * 86_400_000
 
 export function resultOf(
-  { verdict, sessionId, usage, sessionUsage, costUsd, metadata }: Translation,
+  { verdict, sessionId, usage, sessionUsage, costUsd, metadata }: Partial<Translation>,
   failure: AgentFailure | undefined,
   { durationMs, exitCode }: Pick<AgentResult, 'durationMs' | 'exitCode'>,
 ): AgentResult {

@@ -30,6 +30,9 @@ export interface TurnWatch {
   startedAt: number
   /** The agent has shown that it lives. */
   alive(): void
+  /** The time stands still until `resume` was called as often. */
+  pause(): void
+  resume(): void
   end(): void
 }
 
@@ -38,14 +41,18 @@ export function watchTurn({ timeoutMs, spentMs = 0, idleTimeoutMs, now, onTimeou
   const leftMs = Math.max(timeoutMs - spentMs, 0)
   const startedAt = now()
   let lastSignOfLife = startedAt
+  let pauses = 0
+  let pausedAt = startedAt
+  let pausedMs = 0
+  let isEnded = false
   const tooLong = (): void => onTimeout(tookTooLong(timeoutMs))
 
-  const totalTimer = startTimer(tooLong, leftMs)
+  let totalTimer = startTimer(tooLong, leftMs)
   const idleTimer =
     idleTimeoutMs > 0
       ? setInterval(
           () => {
-            if (now() - lastSignOfLife < idleTimeoutMs) return
+            if (pauses > 0 || now() - lastSignOfLife < idleTimeoutMs) return
             onTimeout({ reason: 'timeout', message: `The agent printed nothing for ${seconds(idleTimeoutMs)}.` })
           },
           Math.min(idleTimeoutMs / 4, 5_000),
@@ -57,9 +64,23 @@ export function watchTurn({ timeoutMs, spentMs = 0, idleTimeoutMs, now, onTimeou
     alive() {
       lastSignOfLife = now()
       // Not left to the timer alone, which a flood of output holds up.
-      if (lastSignOfLife - startedAt >= leftMs) tooLong()
+      if (pauses === 0 && lastSignOfLife - startedAt - pausedMs >= leftMs) tooLong()
+    },
+    pause() {
+      pauses += 1
+      if (pauses > 1) return
+      pausedAt = now()
+      clearTimeout(totalTimer)
+    },
+    resume() {
+      pauses -= 1
+      if (pauses > 0 || isEnded) return
+      lastSignOfLife = now()
+      pausedMs += lastSignOfLife - pausedAt
+      totalTimer = startTimer(tooLong, Math.max(leftMs - (lastSignOfLife - startedAt - pausedMs), 0))
     },
     end() {
+      isEnded = true
       clearTimeout(totalTimer)
       clearInterval(idleTimer)
     },
@@ -71,7 +92,7 @@ export function tookTooLong(timeoutMs: number): Failed {
 }
 
 /** setTimeout turns anything longer into one millisecond. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1
+export const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 export function startTimer(onTime: () => void, ms: number): NodeJS.Timeout {
   return setTimeout(onTime, Math.min(ms, LONGEST_TIMER_MS))

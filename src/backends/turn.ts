@@ -19,6 +19,8 @@ export interface Turn {
   maxTurns: number
   /** Nothing in the working directory may configure the agent or run by itself. */
   isUntrusted: boolean
+  /** The agent asks before it uses a tool. */
+  isAsking: boolean
   /** As the operator wants it started; its arguments name nothing that the backend always gives itself. */
   command?: AgentCommand
 }
@@ -39,5 +41,6 @@ export function turnOf(request: AgentRequest, config: BackendAdapterConfig, dire
     workingDir: request.pod ? posix.resolve('/', directory ?? POD_DIRECTORY) : resolve(directory ?? config.workingDir),
     maxTurns: requireWholeNumber('maxTurns', request.maxTurns ?? config.maxTurns),
     isUntrusted: request.isUntrusted ?? false,
+    isAsking: request.approve !== undefined,
   }
 }

@@ -10,6 +10,17 @@ export const BACKEND_NAMES = ['claude', 'codex', 'gemini', 'opencode', 'pi'] as 
 
 export type BackendName = (typeof BACKEND_NAMES)[number]
 
+/** Whether the process of an agent ends with its turn (`oneshot`) or stays for the next; `auto` is `live` where the
+ *  installed version is known to work so. */
+export const AGENT_MODES = ['oneshot', 'live', 'auto'] as const
+
+export type AgentMode = (typeof AGENT_MODES)[number]
+
+/** Whether an agent uses its tools without asking, or asks a person before. */
+export const PERMISSIONS = ['allow', 'ask'] as const
+
+export type Permissions = (typeof PERMISSIONS)[number]
+
 export interface BackendAdapterConfig {
   /** Name looked up in PATH, or a path to the executable. */
   cliPath: string
@@ -50,7 +61,7 @@ export interface AgentBackend extends BackendAdapter {
    * Contract: yields `started` at most once, before any other event, and `complete` exactly once, last: also after
    * a kill, a time-out, a crash or garbage on stdout. Every `tool_use` is closed by a `tool_result`. Failures of the
    * agent are a `complete` with `isError`; it throws only when called wrongly. When the iterator ends, whether by
-   * itself or because the consumer left early, no process of the run is alive.
+   * itself or because the consumer left early, no process of the run is alive, but an agent that stays.
    */
   run(request: AgentRequest, signal: AbortSignal): AsyncIterable<AgentEvent>
 
@@ -70,6 +81,7 @@ export interface AgentRequest {
   /** What the session had used before this turn, as its last `AgentResult.sessionUsage` said. */
   sessionUsage?: TokenUsage
   /** The rest overrides the backend's configuration for this one turn. */
+  mode?: AgentMode
   model?: string
   allowedTools?: string[]
   /** Left out, a session this backend has seen is continued where it began. */
@@ -90,7 +102,27 @@ export interface AgentRequest {
   metadata?: Record<string, string>
   /** How the operator wants the CLI to be started. */
   command?: AgentCommand
+  /** Asked before each tool for which the agent wants to be allowed; left out, it need not ask. An agent that cannot ask is
+   *  `refused`. */
+  approve?: Approve
+  /** Gets a way to talk to the agent while it works, as soon as there is one. An agent may have none. */
+  onSteerable?(steer: Steer): void
 }
+
+/** What an agent wants to be allowed. */
+export interface ApprovalRequest {
+  toolName: string
+  toolInput: Record<string, unknown>
+}
+
+/** `message` is told to the agent. */
+export type ApprovalAnswer = { isAllowed: true } | { isAllowed: false; message: string }
+
+/** Contract: never rejects; settles soon after the signal. While it is waited for, the time of the turn stands still. */
+export type Approve = (request: ApprovalRequest, signal: AbortSignal) => Promise<ApprovalAnswer>
+
+/** Contract: never rejects; true when the agent has taken the words into the turn under way, false when it never will. */
+export type Steer = (text: string) => Promise<boolean>
 
 /** What a command template of the operator has come to. It adds to what the backend itself gives its CLI. */
 export interface AgentCommand {
@@ -217,4 +249,8 @@ export interface AgentProbe {
   version?: string
   /** What an operator should know or do, one sentence each. */
   problems: string[]
+  /** How its turns are taken, where it is found. */
+  mode?: Exclude<AgentMode, 'auto'>
+  /** Why its process does not stay although it might: a sentence. */
+  whyNotLive?: string
 }

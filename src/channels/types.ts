@@ -9,6 +9,13 @@ export const MESSAGE_KINDS = ['message', ...EVENT_KINDS] as const
 
 export type MessageKind = (typeof MESSAGE_KINDS)[number]
 
+/** What becomes of a person's message that comes while the agent works on another: it waits for its own turn
+ *  (`followup`), shares its turn with all that wait with it (`collect`), does so after it has ended what runs (`interrupt`),
+ *  or is told to the agent at once (`steer`). */
+export const QUEUE_MODES = ['followup', 'collect', 'interrupt', 'steer'] as const
+
+export type QueueMode = (typeof QUEUE_MODES)[number]
+
 /** Where something is said. */
 export interface Place {
   /** The platform's name of the conversation: a thread, a chat, a number. */
@@ -90,10 +97,20 @@ export interface ChannelMessage extends Place {
   options?: MessageOptions
 }
 
+export interface AcceptedMessage {
+  status: 'accepted'
+  messageId: string
+  conversationId: string
+  /** How many messages come before it in its conversation. */
+  position: number
+  /** For the person, as that a file was not taken. */
+  notes: string[]
+  /** The message whose turn ends for it. */
+  interrupts?: string
+}
+
 export type Acceptance =
-  /** `position` is the number of messages that come before it in its conversation; `notes` are for the person, as that
-   *  a file was not taken. */
-  | { status: 'accepted'; messageId: string; conversationId: string; position: number; notes: string[] }
+  | AcceptedMessage
   | { status: 'duplicate'; messageId: string; conversationId: string }
   /** The reason goes to the person as a reply, too. */
   | { status: 'refused'; messageId: string; conversationId: string; reason: string }
@@ -124,8 +141,25 @@ export interface Reply {
   canRetry?: true
   /** When the message it waits with is taken up, in milliseconds since the epoch. */
   waitsUntil?: number
+  /** It asks whether an agent may do something; a channel that has buttons offers the answers. */
+  question?: Question
   /** Who is spoken to; left out, who wrote the message that is answered. */
   author?: string
+}
+
+export interface Question {
+  /** Of the approval that it is about. */
+  id: string
+  /** Whether exactly this can be allowed for the future, too. */
+  canRemember: boolean
+}
+
+/** A question that needs no answer any more. */
+export interface EndedQuestion {
+  id: string
+  address: string
+  /** What takes its place. */
+  text: string
 }
 
 export interface OutgoingReply extends Reply {
@@ -185,8 +219,9 @@ export interface ChannelHost {
   onCommand(place: Place, author: string, line: string): Promise<string>
   /** What could stand after a command, of which the person has typed `typed`. */
   suggest(place: Place, command: string, typed: string): Promise<Suggestion[]>
-  /** Ends the turn of one message, or takes up one that failed; the answer is for the person. */
-  onButton(action: ButtonAction, messageId: string, author: string): Promise<string>
+  /** Ends the turn of one message, takes up one that failed, or answers a question; the answer is for the person. `id`
+   *  is that of the message or of the question. */
+  onButton(action: ButtonAction, id: string, author: string): Promise<string>
   /** Says something that answers no message. Contract: when it settles, it is on its way as safely as a reply. With a key
    *  it is said once, on any gateway: the key is claimed in the same step. */
   say(place: Place, text: string, author?: string, key?: string): Promise<void>
@@ -207,7 +242,7 @@ export interface ChannelHost {
   addresses(since: number): Promise<string[]>
 }
 
-export const BUTTON_ACTIONS = ['stop', 'retry'] as const
+export const BUTTON_ACTIONS = ['stop', 'retry', 'allow', 'always', 'deny'] as const
 
 export type ButtonAction = (typeof BUTTON_ACTIONS)[number]
 
@@ -252,6 +287,9 @@ export interface Channel {
   show?(event: LiveEvent): void
   /** The message was taken out or stopped, and gets no answer. Contract: returns at once and never throws. */
   forget?(address: string, messageId: string): void
+  /** Shows that a question has ended. Contract: one that is not to be found is as good as ended; a rejection is tried
+   *  again. */
+  endQuestion?(question: EndedQuestion): Promise<void>
   /** Takes nothing more in. `send` still works until `close`. */
   stop(): Promise<void>
   close(): Promise<void>

@@ -4,6 +4,10 @@ import { Command, GivenCommand } from './command.js'
 import { Connection, type ConnectionOptions } from './connection.js'
 import type {
   Agent,
+  Approval,
+  ApprovalAnswer,
+  ApprovalPage,
+  ApprovalRule,
   AuditEntry,
   CommandPage,
   Credential,
@@ -41,6 +45,7 @@ export class AetheelClient {
   readonly agents: AgentsClient
   readonly queue: QueueClient
   readonly credentials: CredentialsClient
+  readonly approvals: ApprovalsClient
   readonly #connection: Connection
 
   constructor(options: AetheelClientOptions) {
@@ -49,6 +54,7 @@ export class AetheelClient {
     this.agents = new AgentsClient(this.#connection)
     this.queue = new QueueClient(this.#connection)
     this.credentials = new CredentialsClient(this.#connection)
+    this.approvals = new ApprovalsClient(this.#connection)
   }
 
   /** Has the agent of a project do something. Settles when the gateway has it on disk. */
@@ -175,6 +181,36 @@ class QueueClient {
   }
 }
 
+/** What agents ask to be allowed. */
+class ApprovalsClient {
+  constructor(private readonly connection: Connection) {}
+
+  /** Newest first. */
+  list(
+    page: { state?: Approval['state']; project?: string; limit?: number; before?: string } = {},
+  ): Promise<ApprovalPage> {
+    return this.connection.json('GET', `/approvals${queryOf(page)}`)
+  }
+
+  get(id: string): Promise<Approval> {
+    return this.connection.json('GET', approvalPath(id))
+  }
+
+  /** Once: who comes too late gets a `conflict` that tells who has answered. */
+  answer(id: string, answer: ApprovalAnswer): Promise<Approval> {
+    return this.connection.json('POST', approvalPath(id), { body: answer })
+  }
+
+  /** What needs no question. */
+  async rules(page: { project?: string; limit?: number } = {}): Promise<ApprovalRule[]> {
+    return (await this.connection.json<{ rules: ApprovalRule[] }>('GET', `/approval-rules${queryOf(page)}`)).rules
+  }
+
+  removeRule(id: string): Promise<void> {
+    return this.connection.done('DELETE', `/approval-rules/${encodeURIComponent(id)}`)
+  }
+}
+
 /** Those of one project, or, without `projectId`, those that all projects get. */
 class CredentialsClient {
   constructor(private readonly connection: Connection) {}
@@ -209,6 +245,10 @@ function credentialsPath(projectId: string | undefined, name?: string): string {
 
 function projectPath(id: string): string {
   return `/projects/${encodeURIComponent(id)}`
+}
+
+function approvalPath(id: string): string {
+  return `/approvals/${encodeURIComponent(id)}`
 }
 
 function entryPath(id: string): string {

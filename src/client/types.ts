@@ -4,6 +4,12 @@
 import type { z } from 'zod'
 import type { StreamEventName } from '../http/event-projection.js'
 import type { agentSchema } from '../http/routes/agents.js'
+import type {
+  approvalAnswerSchema,
+  approvalPageSchema,
+  approvalRuleSchema,
+  approvalSchema,
+} from '../http/routes/approvals.js'
 import type { auditEntrySchema } from '../http/routes/audit.js'
 import type { commandSchema, commandSummarySchema } from '../http/routes/command-view.js'
 import type { cancelledSchema, commandPageSchema } from '../http/routes/commands.js'
@@ -42,6 +48,10 @@ export type Template = z.output<typeof templateSchema>
 export type Credential = z.output<typeof credentialSchema>
 export type NewCredential = z.input<typeof credentialBodySchema>
 export type Ticket = z.output<typeof ticketSchema>
+export type Approval = z.output<typeof approvalSchema>
+export type ApprovalPage = z.output<typeof approvalPageSchema>
+export type ApprovalAnswer = z.input<typeof approvalAnswerSchema>
+export type ApprovalRule = z.output<typeof approvalRuleSchema>
 export type AuditEntry = z.output<typeof auditEntrySchema>
 
 interface EventData extends Record<StreamEventName, object> {

@@ -18,22 +18,25 @@ export function agentsTable(agents: ProbedAgent[]): string {
       backend.name(),
       probe.isFound ? 'yes' : 'no',
       probe.version ?? '-',
+      probe.mode ?? '-',
       supportsStreaming ? 'text as written' : 'whole texts',
       supportsToolControl ? 'yes' : 'no',
       supportsMaxTurns ? 'yes' : 'no',
       probe.problems.length === 0 ? '-' : `${probe.problems.length}, see "aetheel doctor"`,
     ]
   })
-  return table([['AGENT', 'FOUND', 'VERSION', 'STREAMS', 'TOOL LIST', 'TURN LIMIT', 'PROBLEMS'], ...rows])
+  return table([['AGENT', 'FOUND', 'VERSION', 'MODE', 'STREAMS', 'TOOL LIST', 'TURN LIMIT', 'PROBLEMS'], ...rows])
 }
 
 /** The report of `aetheel doctor`, and whether the agent the gateway would use is there. */
 export function doctorReport(agents: ProbedAgent[], chosen: string): { text: string; isHealthy: boolean } {
   const lines = agents.flatMap(({ backend, probe }) => {
     const name = backend.name() === chosen ? `${backend.name()} (chosen)` : backend.name()
-    const state = probe.isFound ? `${probe.version ?? 'version unknown'} at ${probe.path}` : absence(probe)
+    const mode = probe.mode === undefined ? '' : `, ${probe.mode}`
+    const state = probe.isFound ? `${probe.version ?? 'version unknown'} at ${probe.path}${mode}` : absence(probe)
     const mark = !probe.isFound ? '✗' : probe.problems.length > 0 ? '!' : '✓'
-    return [`${mark} ${name}: ${state}`, ...probe.problems.map((problem) => `    ${problem}`)]
+    const sentences = [...probe.problems, ...(probe.whyNotLive === undefined ? [] : [probe.whyNotLive])]
+    return [`${mark} ${name}: ${state}`, ...sentences.map((sentence) => `    ${sentence}`)]
   })
   const isHealthy = agents.some(({ backend, probe }) => backend.name() === chosen && probe.isFound)
   return { text: lines.join('\n'), isHealthy }

@@ -198,8 +198,10 @@ export class ChatSession {
       try {
         const acceptance = await control.call('chat.send', { address, platformId, author, text })
         message.messageId = acceptance.messageId
-        if (acceptance.status === 'accepted' && acceptance.position > 0) {
-          const { position } = acceptance
+        if (acceptance.status !== 'accepted') continue
+        const { position, notes, interrupts } = acceptance
+        for (const note of notes) this.#note(`! ${note}`)
+        if (position > 0 && interrupts === undefined) {
           this.#note(`! ${position} ${position === 1 ? 'message comes' : 'messages come'} first.`)
         }
       } catch (error) {
@@ -322,7 +324,8 @@ export class ChatSession {
     const isOfRun = this.#run !== undefined && this.#run.messageId === messageId
     if (!isOfRun) this.#run?.printer.break()
     const printer = (isOfRun ? this.#run?.printer : undefined) ?? this.#newPrinter()
-    this.#run = undefined
+    // What answers no message, such as a question, comes in the middle of a run.
+    if (messageId !== undefined) this.#run = undefined
     if (isError) printer.note(`Error: ${text}`)
     else printer.answer(text)
     for (const file of shownFiles) {

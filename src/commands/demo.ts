@@ -94,6 +94,7 @@ class Stage {
       AETHEEL_HOME: this.#home,
       WORKING_DIR: this.#project,
       BACKEND_CLI_PATH: DEMO_AGENT,
+      AGENT_MODE: 'oneshot',
       LOG_LEVEL: 'error',
       HTTP_ENABLED: 'false',
     }

@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto'
+import { answerApproval } from '../approvals/answer-approval.js'
+import type { ApprovalService } from '../approvals/approval-service.js'
 import type { GatewayConfig } from '../config.js'
 import { ControlClient } from '../control/client.js'
 import { LocalControl } from '../control/local-control.js'
@@ -28,6 +30,9 @@ async function openLocally(config: GatewayConfig, log: Log): Promise<Control> {
   const store = await openStore({ file: databaseFile(config), databaseUrl: config.databaseUrl }, log)
   const now = Date.now
   const queue = new Queue(store, { ...config, gatewayId: randomUUID(), now, newId: randomUUID })
+  const approvals: Pick<ApprovalService, 'answer'> = {
+    answer: (id, decision, note) => answerApproval(store, id, decision, now(), note),
+  }
   // Nobody to wake: the next gateway finds the work by itself.
-  return new LocalControl(operations({ store, queue, wake: () => {}, now }), () => store.close())
+  return new LocalControl(operations({ store, queue, approvals, wake: () => {}, now }), () => store.close())
 }

@@ -187,6 +187,7 @@ const DEFINED_IN: Record<ProjectRecord['source'], string> = {
 
 function describe(project: ProjectRecord): string {
   const { id, name, directory, pod, backend, model, allowedTools, queryTimeoutMs, maxTurns, isUntrusted } = project
+  const { agentPermissions } = project
   const rows = [
     ['Project', id],
     ['Name', name ?? id],
@@ -198,6 +199,7 @@ function describe(project: ProjectRecord): string {
     ['Time limit', queryTimeoutMs === undefined ? 'that of QUERY_TIMEOUT_MS' : `${queryTimeoutMs} ms`],
     ['Turns', maxTurns === undefined ? 'that of BACKEND_MAX_TURNS' : String(maxTurns)],
     ['Trusted', isUntrusted ? 'no' : 'yes'],
+    ['Permissions', agentPermissions ?? 'those of AGENT_PERMISSIONS'],
     ['Defined in', DEFINED_IN[project.source]],
   ]
   return table(rows.map((row) => row.map(showable)))

@@ -22,6 +22,8 @@ import { openWhatsApp } from './open-whatsapp.js'
 export const PERMISSIONS_NOTE =
   'Agents work without asking for permission: they may change and run everything that you may.'
 
+const ASKING_NOTE = 'Agents ask for permission where you talk to them; projects may say otherwise.'
+
 export const PLAIN_HTTP_NOTE =
   'Other machines can reach the HTTP API, and tokens travel there in the clear: put a proxy with TLS in front of it.'
 
@@ -75,7 +77,7 @@ export async function start({ config, environment, log, scrubber, stdout, signal
       if (service) print(`HTTP API: ${service.url}, described at ${service.url}/docs`)
       if (service && !isLoopback(config.httpHost)) print(PLAIN_HTTP_NOTE)
       if (service?.newTokenFile !== undefined) print(`A token for everything is in ${service.newTokenFile}`)
-      print(PERMISSIONS_NOTE)
+      print(config.agentPermissions === 'allow' ? PERMISSIONS_NOTE : ASKING_NOTE)
       print('Aetheel is running. Talk to it: aetheel chat')
       stopWatching = follow(gateway, config, environment, log, print)
       await aborted(signal)

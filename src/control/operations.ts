@@ -1,7 +1,8 @@
-// What changes the queue, the sessions and the cron jobs by hand: the same code in a running gateway, which is asked by its socket, and
+// What changes the queue, approvals, the sessions and the cron jobs by hand: the same code in a running gateway, which is asked by its socket, and
 // in a command that found none.
 
 import { randomUUID } from 'node:crypto'
+import type { ApprovalService } from '../approvals/approval-service.js'
 import { GatewayError } from '../errors.js'
 import type { Queue } from '../queue/queue.js'
 import { findCronJob } from '../schedule/find-cron-job.js'
@@ -14,6 +15,7 @@ import type { Handlers } from './protocol.js'
 export interface OperationDependencies {
   store: Store
   queue: Queue
+  approvals: Pick<ApprovalService, 'answer'>
   /** There may be work now. */
   wake(): void
   now: () => number
@@ -24,9 +26,13 @@ const LOOKED_THROUGH = 1_000
 export function operations({
   store,
   queue,
+  approvals,
   wake,
   now,
-}: OperationDependencies): Pick<Handlers, 'queue.retry' | 'queue.drop' | 'sessions.reset' | 'cron.add' | 'cron.rm'> {
+}: OperationDependencies): Pick<
+  Handlers,
+  ('queue.retry' | 'queue.drop' | 'sessions.reset' | 'cron.add' | 'cron.rm') | ('approvals.answer' | 'approvals.forget')
+> {
   const note = notesOf('terminal', now)
 
   return {
@@ -48,6 +54,27 @@ export function operations({
       }
       wake()
       return { id: whole }
+    },
+
+    'approvals.answer': async ({ id, ...answer }) => {
+      const whole = oneOf(await store.approvals.findByPrefix(prefixOf(id)), id)
+      const { summary } = await approvals.answer(whole, { ...answer, by: 'terminal' }, note)
+      return { summary }
+    },
+
+    'approvals.forget': async ({ id }) => {
+      const rules = await store.approvalRules.list({}, LOOKED_THROUGH)
+      const whole = oneOf(
+        rules.filter((rule) => rule.id.startsWith(prefixOf(id))),
+        id,
+      )
+      const found = rules.find((rule) => rule.id === whole)
+      if (!found) throw new GatewayError('not_found', `There is no rule ${id}. "aetheel approvals rules" shows them.`)
+      await store.transaction(async (tables) => {
+        await tables.approvalRules.remove(whole)
+        await note(tables, { action: 'approval-rule.remove', subject: whole })
+      })
+      return { toolName: found.toolName }
     },
 
     'sessions.reset': async ({ conversation }) => {
@@ -81,9 +108,17 @@ export function operations({
 
 /** The id of a message or a reply. Contract: one that nothing begins with is returned as it is, to be refused. */
 async function wholeId({ inbox, outbox }: Pick<Store, 'inbox' | 'outbox'>, id: string): Promise<string> {
+  const prefix = prefixOf(id)
+  return oneOf([...(await inbox.findByPrefix(prefix)), ...(await outbox.findByPrefix(prefix))], id)
+}
+
+/** As the tables look for it; of what cannot be the beginning of an id, what none begins with. */
+function prefixOf(id: string): string {
   const prefix = id.toLowerCase()
-  if (!/^[0-9a-f-]{4,36}$/.test(prefix)) return id
-  const found = [...(await inbox.findByPrefix(prefix)), ...(await outbox.findByPrefix(prefix))]
+  return /^[0-9a-f-]{4,36}$/.test(prefix) ? prefix : 'none'
+}
+
+function oneOf(found: { id: string }[], id: string): string {
   if (found.length <= 1) return found[0]?.id ?? id
   throw new GatewayError('request_invalid', `More than one id begins with ${id}. Type more of it.`)
 }

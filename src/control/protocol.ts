@@ -6,6 +6,7 @@
 //
 // The two ends may be of different versions: what one does not know of the other's it leaves aside, or says so.
 
+import { REMEMBERED } from '../approvals/answer-approval.js'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { type Acceptance, EVENT_KINDS, type LiveEvent, type OutgoingReply } from '../channels/types.js'
@@ -28,6 +29,13 @@ export const PARAMETERS = {
   'event.send': z.object({ kind: z.enum(EVENT_KINDS), text: z.string() }),
   'queue.retry': z.object({ id: name() }),
   'queue.drop': z.object({ id: name() }),
+  'approvals.answer': z.object({
+    id: name(),
+    decision: z.enum(['allow', 'deny']),
+    remember: z.enum(REMEMBERED).exactOptional(),
+    message: z.string().max(2_000).exactOptional(),
+  }),
+  'approvals.forget': z.object({ id: name() }),
   'sessions.reset': z.object({ conversation: name() }),
   'heartbeat.run': z.object({ isForced: z.boolean() }),
   'cron.add': z.object({
@@ -62,6 +70,8 @@ interface Results {
   /** With the whole id. */
   'queue.retry': { id: string; kind: 'message' | 'reply' }
   'queue.drop': { id: string }
+  'approvals.answer': { summary: string }
+  'approvals.forget': { toolName: string }
   'sessions.reset': { channel: string; address: string }
   'heartbeat.run': BeatResult
   'cron.add': { name: string; timeZone: string; nextAt: number }

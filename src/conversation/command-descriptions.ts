@@ -1,5 +1,5 @@
 import { BACKEND_NAMES } from '../backends/types.js'
-import type { CommandDescription } from '../channels/types.js'
+import { type CommandDescription, QUEUE_MODES } from '../channels/types.js'
 
 /** In the order of `/help`. */
 export const COMMANDS = [
@@ -11,8 +11,30 @@ export const COMMANDS = [
   },
   { name: 'new', meaning: 'begin a fresh session', isQuestion: false },
   { name: 'stop', meaning: 'end what the agent is doing', isQuestion: false },
+  {
+    name: 'approve',
+    meaning: 'allow what the agent asks for; always: the same from now on, too',
+    argument: {
+      name: 'which',
+      meaning: 'always, or the id where several wait',
+      isRequired: false,
+      hasSuggestions: false,
+    },
+    isQuestion: false,
+  },
+  {
+    name: 'deny',
+    meaning: 'refuse what the agent asks for',
+    argument: { name: 'which', meaning: 'the id where several wait', isRequired: false, hasSuggestions: false },
+    isQuestion: false,
+  },
   { name: 'status', meaning: 'what is going on here', isQuestion: true },
-  { name: 'queue', meaning: 'what is worked on and waits here', isQuestion: true },
+  {
+    name: 'queue',
+    meaning: `show what waits, or choose its mode: ${QUEUE_MODES.join(', ')}, or default`,
+    argument: { name: 'mode', meaning: 'the mode, or default', isRequired: false, hasSuggestions: true },
+    isQuestion: false,
+  },
   {
     name: 'model',
     meaning: 'show or choose the model; default takes the choice back',

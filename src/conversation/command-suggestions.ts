@@ -1,5 +1,5 @@
 import { BACKEND_NAMES, type BackendName } from '../backends/types.js'
-import type { Place, Suggestion } from '../channels/types.js'
+import { type Place, QUEUE_MODES, type Suggestion } from '../channels/types.js'
 import type { CommandName } from './command-descriptions.js'
 import { oneLine } from '../one-line.js'
 import {
@@ -9,7 +9,7 @@ import {
   RECENT_MS,
   recentSessions,
 } from './conversation-choice.js'
-import { sessionLine } from './conversation-words.js'
+import { MODE_WORDS, sessionLine } from './conversation-words.js'
 import { describePlace } from '../runtime/agent-choice.js'
 
 export interface SuggestionDependencies extends ChoiceDependencies {
@@ -45,6 +45,8 @@ const OFFERS: Partial<Record<CommandName, Offer>> = {
     const models = new Set([...used, ...modelsOf(backend)])
     return [...[...models].map((model) => ({ label: model, value: model })), DEFAULT]
   },
+
+  queue: async () => [...QUEUE_MODES.map((mode) => ({ label: `${mode}: ${MODE_WORDS[mode]}`, value: mode })), DEFAULT],
 
   project: async ({ store }) => {
     const projects = await store.projects.list()

@@ -7,7 +7,7 @@ import type { UsedSession } from '../store/runs.js'
 import type { Store } from '../store/store.js'
 
 export interface ChoiceDependencies {
-  config: Pick<GatewayConfig, 'agentBackend' | 'backendModel' | 'workingDir' | 'inbound'>
+  config: Pick<GatewayConfig, 'agentBackend' | 'backendModel' | 'workingDir' | 'inbound' | 'queueMode'>
   agents: Pick<BackendRegistry, 'resolve'>
   store: Store
   now: () => number

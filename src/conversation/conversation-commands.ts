@@ -1,17 +1,22 @@
+import type { ApprovalDecision } from '../approvals/answer-approval.js'
+import { type ApprovalService, MOST_AT_ONCE } from '../approvals/approval-service.js'
+import { shortApprovalId } from '../approvals/approval-words.js'
 import { resolveBackendName } from '../backends/registry.js'
 import type { BackendName } from '../backends/types.js'
-import type { ButtonAction, Place, Suggestion } from '../channels/types.js'
+import { type ButtonAction, type Place, QUEUE_MODES, type QueueMode, type Suggestion } from '../channels/types.js'
 import { type CommandName, COMMANDS, HELP_TEXT } from './command-descriptions.js'
 import { suggestArguments, type SuggestionDependencies } from './command-suggestions.js'
 import { oneLine } from '../one-line.js'
 import { choiceOf, RECENT_MS, recentSessions } from './conversation-choice.js'
-import { describeTool, describeUsage, QUESTION_CHARACTERS, queueLine, sessionLine } from './conversation-words.js'
+import { describeUsage, MODE_WORDS, QUESTION_CHARACTERS, queueLine, sessionLine } from './conversation-words.js'
 import { GatewayError } from '../errors.js'
 import type { Queue } from '../queue/queue.js'
 import type { StoppedTurn, Worker } from '../queue/worker.js'
 import { describePlace, homeOf, replyConfigOf, type Workplace } from '../runtime/agent-choice.js'
+import { describeTool } from '../runtime/describe-tool.js'
 import type { SessionManager } from '../runtime/session-manager.js'
 import { duration, timeOfDay } from '../runtime/time-words.js'
+import type { Approval } from '../store/approvals.js'
 import type { Conversation } from '../store/conversations.js'
 import type { Project } from '../store/projects.js'
 import type { UsedSession } from '../store/runs.js'
@@ -22,6 +27,7 @@ interface CommandDependencies extends SuggestionDependencies {
   queue: Queue
   worker: Worker
   sessions: SessionManager
+  approvals: Pick<ApprovalService, 'answer'>
   newId: () => string
 }
 
@@ -48,6 +54,8 @@ const NAMED_TOOLS = 3
 interface Answer {
   text: string
   isChange: boolean
+  /** What was changed; left out, the conversation. */
+  subject?: string
 }
 
 interface Given {
@@ -61,8 +69,10 @@ export class ConversationCommands {
   readonly #handlers: Record<Exclude<CommandName, 'ask' | 'help'>, (given: Given) => Promise<Answer>> = {
     new: ({ conversation }) => this.#new(conversation),
     stop: (given) => this.#stopFirst(given),
+    approve: (given) => this.#approve(given),
+    deny: (given) => this.#deny(given),
     status: (given) => this.#status(given),
-    queue: ({ conversation }) => this.#queue(conversation),
+    queue: (given) => this.#queue(given),
     model: (given) => this.#model(given),
     backend: (given) => this.#backend(given),
     sessions: ({ conversation }) => this.#sessions(conversation),
@@ -82,15 +92,22 @@ export class ConversationCommands {
     return this.#answer(author, name, argument, async () => {
       const conversation = await this.#enter(channel, place)
       const answer = await this.#handlers[name]({ conversation, author, argument: argument.trim() })
-      return { ...answer, subject: conversation.id }
+      return { subject: conversation.id, ...answer }
     })
   }
 
-  /** A button under something that was said about one message. */
-  async button(action: ButtonAction, messageId: string, author: string): Promise<string> {
-    return this.#answer(author, action, '', async () => {
-      const answer = await (action === 'stop' ? this.#stopMessage(messageId) : this.#retry(messageId))
-      return { ...answer, subject: messageId }
+  /** A button under something that was said about one message, or under a question. */
+  async button(action: ButtonAction, id: string, author: string): Promise<string> {
+    return this.#answer(author, action, '', async () => ({ ...(await this.#press(action, id, author)), subject: id }))
+  }
+
+  #press(action: ButtonAction, id: string, author: string): Promise<Answer> {
+    if (action === 'stop') return this.#stopMessage(id)
+    if (action === 'retry') return this.#retry(id)
+    return this.#decide(id, {
+      decision: action === 'deny' ? 'deny' : 'allow',
+      ...(action === 'always' && { remember: 'this' }),
+      by: author,
     })
   }
 
@@ -179,6 +196,41 @@ export class ConversationCommands {
     return changed('Taken up again.')
   }
 
+  async #approve({ conversation, author, argument }: Given): Promise<Answer> {
+    const words = argument.split(/\s+/).filter((word) => word !== '')
+    const isAlways = (word: string): boolean => word.toLowerCase() === 'always'
+    const [wanted, ...others] = words.filter((word) => !isAlways(word))
+    if (others.length > 0) return told('Write /approve, /approve always, or either with the id of the question.')
+    const { id } = await this.#findApproval(conversation, wanted)
+    return this.#decide(id, { decision: 'allow', ...(words.some(isAlways) && { remember: 'this' }), by: author })
+  }
+
+  async #deny({ conversation, author, argument }: Given): Promise<Answer> {
+    const { id } = await this.#findApproval(conversation, argument === '' ? undefined : argument)
+    return this.#decide(id, { decision: 'deny', by: author })
+  }
+
+  async #decide(id: string, decision: ApprovalDecision): Promise<Answer> {
+    const { summary } = await this.dependencies.approvals.answer(id, decision)
+    const always = decision.remember ? ', and the same from now on without a question' : ''
+    const text = `${decision.decision === 'allow' ? `Allowed${always}` : 'Refused'}: ${summary}`
+    return { ...changed(text), subject: id }
+  }
+
+  /** What is asked here; `wanted` is the beginning of its id. Contract: throws `not_found` or `request_invalid` with what
+   *  to do. */
+  async #findApproval({ id: conversationId }: Conversation, wanted: string | undefined): Promise<Approval> {
+    const { approvals } = this.dependencies.store
+    const waiting = await approvals.list({ states: ['asked'], conversationId }, MOST_AT_ONCE)
+    const fitting = waiting.filter(({ id }) => id.startsWith(wanted?.toLowerCase() ?? ''))
+    const [first, another] = fitting
+    if (first && !another) return first
+    const lines = waiting.map((approval) => `${shortApprovalId(approval)}: ${approval.summary}`)
+    if (first) throw new GatewayError('request_invalid', ['Which one? Name it by its id.', ...lines].join('\n'))
+    if (waiting.length === 0) throw new GatewayError('not_found', 'Nothing waits for an answer here.')
+    throw new GatewayError('not_found', [`No question ${oneLine(wanted ?? '', 40)} waits here.`, ...lines].join('\n'))
+  }
+
   async #waitingText(conversationId: string): Promise<string> {
     const count = await this.dependencies.store.inbox.countOpen(conversationId)
     return count === 0 ? '' : ` ${count} more ${count === 1 ? 'message waits' : 'messages wait'}.`
@@ -207,6 +259,7 @@ export class ConversationCommands {
           : 'session: none yet',
         ...(await this.#workLines(id)),
         `queue: ${await this.#queueText(id, author)}`,
+        `queue mode: ${modeText(this.#modeOf(conversation))}`,
         `usage today: ${describeUsage(usage)}`,
       ].join('\n'),
     )
@@ -218,9 +271,11 @@ export class ConversationCommands {
     const run = first?.state === 'active' ? await store.runs.running(first.messageId) : undefined
     if (!run) return []
     const [tool] = await store.runs.latestTools(run.id)
+    const waiting = await store.approvals.list({ states: ['asked'], conversationId }, MOST_AT_ONCE)
+    const asked = waiting.map((approval) => `asks (${shortApprovalId(approval)}): ${approval.summary}`)
     const at = now()
     const since = `${run.backend} for ${duration(at - run.startedAt)}, since ${timeOfDay(run.startedAt, at)}`
-    return [`working: ${since}${tool ? `; ${tool.isRunning ? 'now' : 'last'} ${describeTool(tool)}` : ''}`]
+    return [`working: ${since}${tool ? `; ${tool.isRunning ? 'now' : 'last'} ${describeTool(tool)}` : ''}`, ...asked]
   }
 
   async #queueText(conversationId: string, author: string): Promise<string> {
@@ -236,11 +291,18 @@ export class ConversationCommands {
     return `${until}${open} waiting${place}`
   }
 
-  async #queue({ id }: Conversation): Promise<Answer> {
+  #modeOf({ queueMode }: Conversation): QueueMode {
+    return queueMode ?? this.dependencies.config.queueMode
+  }
+
+  async #queue({ conversation, argument }: Given): Promise<Answer> {
+    if (argument !== '') return this.#chooseMode(conversation, argument)
     const { store, now } = this.dependencies
+    const { id } = conversation
     const open = await store.inbox.countOpen(id)
     const messages = await store.inbox.waiting(id, LISTED_MESSAGES)
-    if (messages.length === 0) return told('Nothing is worked on here, and nothing waits.')
+    const mode = `Mode ${modeText(this.#modeOf(conversation))}.`
+    if (messages.length === 0) return told(`Nothing is worked on here, and nothing waits.\n${mode}`)
     const lines = messages.map((message, index) => queueLine(index + 1, message, now()))
     const more = open - messages.length
     const doesWait = messages.some(({ state }) => state !== 'active')
@@ -249,8 +311,22 @@ export class ConversationCommands {
         ...lines,
         ...(more > 0 ? [`… and ${more} more`] : []),
         ...(doesWait ? ['Edit or delete your message to change it while it waits.'] : []),
+        mode,
       ].join('\n'),
     )
+  }
+
+  async #chooseMode({ id }: Conversation, argument: string): Promise<Answer> {
+    const { conversations } = this.dependencies.store
+    const wanted = argument.toLowerCase()
+    const queueMode = QUEUE_MODES.find((mode) => mode === wanted) ?? null
+    if (queueMode === null && wanted !== 'default') {
+      const known = QUEUE_MODES.join(', ')
+      throw new GatewayError('request_invalid', `There is no mode ${oneLine(argument, 40)}. Known: ${known}, default.`)
+    }
+    await conversations.configure(id, { queueMode })
+    const chosen = (await conversations.get(id))?.queueMode ?? this.dependencies.config.queueMode
+    return changed(`The mode is ${modeText(chosen)}.`)
   }
 
   async #model({ conversation, argument }: Given): Promise<Answer> {
@@ -428,6 +504,10 @@ function stoppedText({ backend, durationMs }: StoppedTurn, tools: string[]): str
   if (backend === '') return 'Stopped before an agent began.'
   const named = tools.slice(0, NAMED_TOOLS).join(', ')
   return `Stopped ${backend} after ${Math.round(durationMs / 1000)} s${named === '' ? '' : `, in the middle of ${named}`}.`
+}
+
+function modeText(mode: QueueMode): string {
+  return `${mode}: ${MODE_WORDS[mode]}`
 }
 
 function projectText(id: string | undefined): string {

@@ -1,24 +1,24 @@
 // How the answers of commands say things. Plain text, for any channel.
 
+import type { QueueMode } from '../channels/types.js'
 import { oneLine } from '../one-line.js'
 import { duration, timeOfDay } from '../runtime/time-words.js'
 import type { WaitingMessage } from '../store/inbox.js'
-import type { Usage, UsedSession, UsedTool } from '../store/runs.js'
+import type { Usage, UsedSession } from '../store/runs.js'
 
 /** With what stands around it, a line of a list of choices. */
 export const QUESTION_CHARACTERS = 55
 
 const AUTHOR_CHARACTERS = 32
-const TOOL_CHARACTERS = 100
 const SHORT_ID_CHARACTERS = 12
 const HOUR_MS = 3_600_000
 
-/** What a tool works on, by the names that the agents have for it. */
-const SUBJECTS = ['command', 'file_path', 'filePath', 'path', 'pattern', 'url', 'query']
-
-export function describeTool({ name, input }: UsedTool): string {
-  const subject = SUBJECTS.map((key) => input[key]).find((value) => typeof value === 'string')
-  return oneLine(subject === undefined ? name : `${name}: ${subject}`, TOOL_CHARACTERS)
+/** What becomes of a message that comes while the agent works. */
+export const MODE_WORDS: Record<QueueMode, string> = {
+  followup: 'each message waits for its own turn',
+  collect: 'those that wait share the next turn',
+  interrupt: 'a new message ends what runs and comes next',
+  steer: 'a new message is told to the agent at once, where it can be; else it waits',
 }
 
 export function describeUsage({ turns, workedMs, tokens, costUsd, pricedTurns }: Usage): string {

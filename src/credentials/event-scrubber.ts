@@ -37,7 +37,8 @@ export class EventScrubber {
     const others = this.#texts.filter(({ type }) => type !== event.type)
     const own = this.#textOf(event)
     const { content, ...rest } = event
-    const owner = { ...this.#scrubFields(rest), content: '' }
+    // Without metadata all of it is ours, as of nearly every event.
+    const owner = { ...(rest.metadata ? this.#scrubFields(rest) : rest), content: '' }
     const events = toEvents([...others.flatMap(({ text }) => text.flush()), ...own.push(content, owner)])
     // It has no text that could come out with it.
     return content === '' ? [...events, owner] : events

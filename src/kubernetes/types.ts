@@ -123,7 +123,8 @@ export interface PodProcess {
 }
 
 export interface Pods {
-  /** Contract: rejects with a `PodError`. */
+  /** What is read of a container to open it, or of its files, is of no run, changes nothing and ends by itself: it goes on
+   *  for whoever asks next when the signal comes. Contract: rejects with a `PodError`. */
   open(address: PodAddress, signal: AbortSignal): Promise<Pod>
   /** Ends everything of a run and removes its files. Contract: never rejects; whether nothing of it is left, also because
    *  there is no such pod any more. */

@@ -6,7 +6,7 @@ import { constants } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { OWNER_MARKER, type ProcessOwner, RUN_MARKER } from './process-owner.js'
 import { startTimeOf } from './process-table.js'
-import { endLeftovers, endStrays, endTree, type RunRoot } from './process-tree.js'
+import { endLeftovers, endStrays, endTree, type RunRoot, type Spared } from './process-tree.js'
 
 const CLOSE_AFTER_EXIT_MS = 5_000
 const RECORD_AFTER_EXIT_MS = 1_000
@@ -35,6 +35,8 @@ export interface ProcessOptions {
 export type ProcessExit = { exitCode: number } | { spawnError: Error }
 
 export interface LocalProcess {
+  /** Absent where it could not be started. */
+  pid?: number
   /** Contract: never rejects; settles when the process has exited, its output is read and nothing of it is alive. */
   ended: Promise<ProcessExit>
   /** True before `ended`, while others of its processes may be alive. */
@@ -43,8 +45,8 @@ export interface LocalProcess {
   write(text: string): void
   /** The end of its input. */
   endInput(): void
-  /** Ends what tools of the process have left in the background; the process goes on. */
-  endStrays(): Promise<void>
+  /** Ends what the process has started, but for what is spared; the process goes on. */
+  endStrays(spared: Spared): Promise<void>
   /** Ends the process and everything it started; `ended` settles soon after. Safe to call twice, or late. */
   stop(): void
 }
@@ -145,6 +147,7 @@ export function startProcess(options: ProcessOptions): LocalProcess {
   }
 
   return {
+    pid,
     ended: finish(),
     hasExited: root.hasExited,
     write(text) {
@@ -155,9 +158,9 @@ export function startProcess(options: ProcessOptions): LocalProcess {
       hasInputEnded = true
       flush()
     },
-    endStrays: async () => {
+    endStrays: async (spared) => {
       // By then its pid may be another's.
-      if (!root.hasExited()) await endStrays(root)
+      if (!root.hasExited()) await endStrays(root, spared)
     },
     stop,
   }

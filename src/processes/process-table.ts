@@ -27,6 +27,16 @@ export function findProcess(pid: number, platform: NodeJS.Platform = process.pla
   return entry?.isZombie ? undefined : entry
 }
 
+/** Without asking for more than that, which elsewhere takes a process of its own. */
+export function isRunning(pid: number, platform: NodeJS.Platform = process.platform): boolean {
+  if (platform === 'linux') return findProcess(pid) !== undefined
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+
 /** 0 where finding out would take a process of its own. */
 export function startTimeOf(pid: number, platform: NodeJS.Platform = process.platform): number {
   const stat = platform === 'linux' ? readOrUndefined(`/proc/${pid}/stat`) : undefined

@@ -42,21 +42,29 @@ export async function endTree(root: RunRoot, stopSignal: NodeJS.Signals): Promis
   await endLeftovers(root, collected)
 }
 
-/** Ends what has gone into a group of its own, as tools do; the agent goes on with what it holds in its own group. */
-export async function endStrays(root: RunRoot): Promise<void> {
-  await endLeftovers(root, [], ({ groupId }) => groupId === root.pid)
+/** Ends what a run left behind after its agent exited by itself. */
+export async function endLeftovers(root: RunRoot, collected: ProcessEntry[] = []): Promise<void> {
+  await endAll((table) => collectTree(root, table), collected)
 }
 
-/** Ends what a run left behind after its agent exited by itself. */
-export async function endLeftovers(
-  root: RunRoot,
-  collected: ProcessEntry[] = [],
-  isSpared: (entry: ProcessEntry) => boolean = () => false,
-): Promise<void> {
-  let known = collected
+/** What an agent that stays keeps for itself, as its MCP servers: what is in its group, or what hangs below it. */
+export type Spared = 'group' | 'descendants'
+
+/** Ends what an agent that stays has started, as its tools are, but for what is spared. */
+export async function endStrays(root: RunRoot, spared: Spared): Promise<void> {
+  await endAll((table) => {
+    const descendants = withDescendants(new Set([root.pid]), table)
+    const isSpared = ({ pid, groupId }: ProcessEntry) =>
+      spared === 'group' ? groupId === root.pid : descendants.has(pid)
+    return collectTree(root, table).filter((entry) => !isSpared(entry))
+  }, [])
+}
+
+async function endAll(collect: (table: ProcessEntry[]) => ProcessEntry[], alreadyKnown: ProcessEntry[]): Promise<void> {
+  let known = alreadyKnown
   for (let sweep = 0; sweep < MAX_SWEEPS; sweep += 1) {
     const table = readProcessTable()
-    known = stillAlive([...known, ...collectTree(root, table).filter((entry) => !isSpared(entry))], table)
+    known = stillAlive([...known, ...collect(table)], table)
     if (known.length === 0) return
     const signal = sweep === 0 ? 'SIGTERM' : 'SIGKILL'
     const waitedFor = known.filter(({ pid }) => signalProcess(pid, signal))
@@ -71,13 +79,19 @@ export function collectTree(root: RunRoot, table: ProcessEntry[]): ProcessEntry[
   const marked = candidates.filter(
     (entry) => (root.pid > 0 && entry.groupId === root.pid) || entry.hasVariable(root.marker),
   )
-  const members = new Set(marked.map(({ pid }) => pid))
+  const members = withDescendants(new Set(marked.map(({ pid }) => pid)), candidates)
+  return candidates.filter(({ pid, isZombie }) => members.has(pid) && !isZombie)
+}
+
+/** The processes with all that hangs below them. */
+export function withDescendants(pids: Set<number>, table: ProcessEntry[]): Set<number> {
+  const members = new Set(pids)
   // Children may stand before their parents in the table: go on until a pass finds nothing new.
   for (let size = -1; size !== members.size;) {
     size = members.size
-    for (const { pid, parentPid } of candidates) if (members.has(parentPid)) members.add(pid)
+    for (const { pid, parentPid } of table) if (members.has(parentPid)) members.add(pid)
   }
-  return candidates.filter(({ pid, isZombie }) => members.has(pid) && !isZombie)
+  return members
 }
 
 function stillAlive(entries: ProcessEntry[], table: ProcessEntry[]): ProcessEntry[] {

@@ -20,9 +20,10 @@ export async function addProject(
 }
 
 /** What was given to a project or for it must not serve another that gets its id. */
-export async function forgetRights({ credentials, tokens }: Tables, projectId: string): Promise<void> {
+export async function forgetRights({ credentials, tokens, approvalRules }: Tables, projectId: string): Promise<void> {
   await credentials.removeAllOf(projectId)
   await tokens.forgetProject(projectId)
+  await approvalRules.removeAllOf(projectId)
 }
 
 export function idIsTaken(id: string): GatewayError {

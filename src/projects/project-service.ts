@@ -4,7 +4,7 @@
 import { rm } from 'node:fs/promises'
 import { requireHoldable } from '../backends/agent-limits.js'
 import type { BackendRegistry } from '../backends/registry.js'
-import type { BackendName } from '../backends/types.js'
+import type { BackendName, Permissions } from '../backends/types.js'
 import { type GatewayConfig, podOf } from '../config.js'
 import { GatewayError, messageOf } from '../errors.js'
 import type { PodAddress } from '../kubernetes/types.js'
@@ -60,6 +60,8 @@ export interface NewProject {
   queryTimeoutMs?: number
   maxTurns?: number
   isUntrusted?: boolean
+  /** Left out, those of the configuration. */
+  agentPermissions?: Permissions
 }
 
 /** `null` takes a setting back; what is left out stays. */

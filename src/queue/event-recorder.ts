@@ -3,17 +3,20 @@ import { messageOf } from '../errors.js'
 import type { Log } from '../log.js'
 import type { RecordedEvent, Runs } from '../store/runs.js'
 
-/** Times the last write, up to a limit: while SQLite writes, nothing else happens. */
+/** Times the last write, within limits: while SQLite writes, nothing else happens, and each write has a price of its own. */
 const PAUSE_PER_WRITE = 3
+const SHORTEST_PAUSE_MS = 15
 const LONGEST_PAUSE_MS = 50
 const AFTER_FAILURE_MS = 1_000
+/** That it has begun is not worth a write of its own: what the agent says follows soon. */
+const LONGEST_START_MS = 50
 /** Of text that was joined: who follows gets an event whole. */
 const LONGEST_JOINED = 65_536
 
 /**
  * Writes the events of one run down and passes them on, numbered without gaps, once they are safe.
  *
- * An event goes at once; what comes while it is written and in the pause after that goes together, and text that
+ * An event goes at once, but for the first one; what comes while it is written and in the pause after that goes together, and text that
  * belongs together becomes one event. The agent is never made to wait. Of a run that has gone to somebody
  * else only the end is passed on.
  */
@@ -21,6 +24,8 @@ export class EventRecorder {
   #waiting: AgentEvent[] = []
   #seq = 0
   #timer: NodeJS.Timeout | undefined
+  /** Whether the timer waits for company, and not for the pause to end. */
+  #isPatient = false
   #writing: Promise<void> = Promise.resolve()
   #isWriting = false
   #isClosed = false
@@ -39,7 +44,7 @@ export class EventRecorder {
     const joined = last && join(last, event)
     if (joined) this.#waiting[this.#waiting.length - 1] = joined
     else this.#waiting.push(event)
-    this.#writeSoon()
+    this.#writeSoon(event.type === 'started' ? LONGEST_START_MS : 0)
   }
 
   /** Contract: when it settles, everything pushed before is written; a rejection has lost nothing. */
@@ -55,9 +60,12 @@ export class EventRecorder {
     clearTimeout(this.#timer)
   }
 
-  #writeSoon(): void {
-    if (this.#timer || this.#isWriting || this.#isClosed) return
-    const pauseMs = this.#notBefore - performance.now()
+  #writeSoon(patienceMs = 0): void {
+    if ((this.#timer && !this.#isPatient) || this.#isWriting || this.#isClosed) return
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    this.#isPatient = patienceMs > 0
+    const pauseMs = Math.max(patienceMs, this.#notBefore - performance.now())
     if (pauseMs <= 0) void this.#writeAll()
     else this.#timer = setTimeout(() => void this.#writeAll(), pauseMs)
   }
@@ -88,7 +96,8 @@ export class EventRecorder {
       throw error
     }
     const endedAt = performance.now()
-    this.#notBefore = endedAt + Math.min(LONGEST_PAUSE_MS, PAUSE_PER_WRITE * (endedAt - startedAt))
+    const pauseMs = Math.max(SHORTEST_PAUSE_MS, PAUSE_PER_WRITE * (endedAt - startedAt))
+    this.#notBefore = endedAt + Math.min(LONGEST_PAUSE_MS, pauseMs)
     this.#seq += events.length
     this.onRecorded(isOurs ? events : events.filter(({ event }) => event.type === 'complete'))
   }

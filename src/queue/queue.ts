@@ -4,7 +4,7 @@
 // the claim has gone to somebody else, changes nothing.
 
 import type { AgentResult } from '../backends/types.js'
-import type { Acceptance, ChannelMessage, Place, Reply } from '../channels/types.js'
+import type { Acceptance, ChannelMessage, Place, QueueMode, Reply } from '../channels/types.js'
 import { GatewayError } from '../errors.js'
 import type { Note } from '../store/audit.js'
 import type { Conversation } from '../store/conversations.js'
@@ -16,6 +16,7 @@ import type { NewRun } from '../store/runs.js'
 import type { RunState } from '../store/schema.js'
 import type { Session } from '../store/sessions.js'
 import type { Store, Tables } from '../store/store.js'
+import { areOfOneKind, joinable } from './joining.js'
 
 export interface IncomingMessage extends ChannelMessage {
   channel: string
@@ -30,6 +31,8 @@ export interface Work {
   claim: Claim
   claimedAt: number
   message: Message
+  /** What is answered with it, in order. Contract: a turn that takes in another adds it here. */
+  merged: Message[]
   conversation: Conversation
   project?: ProjectRecord
   /** Whether the last attempt was cut off. */
@@ -58,6 +61,8 @@ export interface QueueOptions {
   maxQueueDepth: number
   leaseMs: number
   replyExpiryMs: number
+  /** Of conversations where none was chosen; left out, `followup`. */
+  defaultMode?(): QueueMode
   now: () => number
   newId: () => string
   /** A message was taken out that would have been answered. */
@@ -70,6 +75,7 @@ export const MAX_MESSAGE_CHARACTERS = 1_000_000
 const MAX_NAME_CHARACTERS = 500
 /** Of a refused message, enough to recognise it. */
 const KEPT_OF_REFUSED = 1_000
+const INTERRUPTS_NOTE = 'What the agent was doing is stopped, and this comes next.'
 
 /**
  * What else must hold, or happens, when a new message is taken, or refused for a problem.
@@ -104,8 +110,9 @@ export class Queue {
       const at = now()
       const { id: conversationId, seq } = await tables.conversations.enter(incoming, newId(), at)
       const ahead = await tables.inbox.countOpen(conversationId)
-      const isWorking = ahead > 0 && (await tables.inbox.first(conversationId))?.state === 'active'
-      const waiting = isWorking ? ahead - 1 : ahead
+      const first = ahead > 0 ? await tables.inbox.first(conversationId) : undefined
+      const runningId = first?.state === 'active' ? first.messageId : undefined
+      const waiting = runningId === undefined ? ahead : ahead - 1
       const problem = invalid ?? (waiting >= maxQueueDepth ? fullProblem(waiting) : undefined)
       const message = {
         id: newId(),
@@ -124,12 +131,26 @@ export class Queue {
       const messageId = message.id
       if (problem === undefined) {
         await tables.inbox.enqueue(message, ahead, at)
-        return { status: 'accepted', messageId, conversationId, position: ahead, notes: [] }
+        const taken = { status: 'accepted' as const, messageId, conversationId, position: ahead }
+        if (runningId === undefined || !(await this.#interrupts(tables, message, runningId)))
+          return { ...taken, notes: [] }
+        await tables.inbox.requestCancel(runningId)
+        return { ...taken, notes: [INTERRUPTS_NOTE], interrupts: runningId }
       }
       const reply = { text: problem, notes: [], isError: true }
       await this.#reply(tables, { conversationId, channel, address, messageId }, reply, at)
       return { status: 'refused', messageId, conversationId, reason: problem }
     })
+  }
+
+  async #interrupts({ conversations, inbox }: Tables, message: NewMessage, runningId: string): Promise<boolean> {
+    const conversation = await conversations.get(message.conversationId)
+    const running = await inbox.get(runningId)
+    return this.#modeOf(conversation) === 'interrupt' && running !== undefined && areOfOneKind(running, message)
+  }
+
+  #modeOf(conversation: Conversation | undefined): QueueMode {
+    return conversation?.queueMode ?? this.options.defaultMode?.() ?? 'followup'
   }
 
   /** Puts a reply on its way that answers no message. Returns its id; nothing when the channel had claimed the key. */
@@ -158,16 +179,67 @@ export class Queue {
       const claim = await tables.inbox.claim(gatewayId, channels, at, leaseMs, limits)
       if (!claim) return undefined
       await tables.runs.interrupt(claim.messageId, at)
+      await withdrawApprovals(tables, claim.messageId, at)
       const message = await tables.inbox.get(claim.messageId)
       const found = await tables.conversations.get(claim.conversationId)
       if (!message || !found) throw new Error(`The job ${claim.messageId} has no message`)
       const { projectId, beginsSession } = message.options ?? {}
       // Only once: what was cut off goes on in the session that it began.
       if (beginsSession && claim.fence === 1) await tables.sessions.reset(claim.conversationId, at)
+      const merged = await this.#collect(tables, claim, message, this.#modeOf(found))
       const conversation = projectId === undefined ? found : { ...found, projectId }
       const project = await projectOf(tables, conversation, message)
       const wasInterrupted = claim.fence > 1 && (await tables.runs.wasInterrupted(claim.messageId))
-      return { claim, claimedAt: at, message, conversation, ...(project && { project }), wasInterrupted }
+      return { claim, claimedAt: at, message, merged, conversation, ...(project && { project }), wasInterrupted }
+    })
+  }
+
+  /** What is answered with a message that was just claimed: as before, and what has come since where the mode says so. The
+   *  conversation's row stays free: others lock it before they look at the job that is ours now. */
+  async #collect({ inbox }: Tables, claim: Claim, message: Message, mode: QueueMode): Promise<Message[]> {
+    const { maxQueueDepth, leaseMs, now } = this.options
+    const before = claim.fence > 1 ? await inbox.mergedInto(message.id) : []
+    if (mode !== 'collect' && mode !== 'interrupt') return before
+    // One that was stopped ends without a turn, and must not take with it what came after.
+    if ((await inbox.renew(claim, now(), leaseMs)) === 'cancelled') return before
+    const waiting = await inbox.behindFirst(message.conversationId, maxQueueDepth)
+    const joining = joinable(message, waiting, roomBeside(message, before))
+    await inbox.merge(
+      joining.map(({ id }) => id),
+      message.id,
+    )
+    // Not what was seen before: its author may have changed or deleted it meanwhile.
+    return joining.length === 0 ? before : inbox.mergedInto(message.id)
+  }
+
+  /**
+   * Takes the next message that waits into the turn under way, for its agent to be told, where the mode says so.
+   *
+   * Contract: the caller offers it, and then adds it to `work.merged` or calls `part`. Should neither come, whoever takes
+   * the turn up again has it.
+   */
+  async join({ claim, message, merged }: Work): Promise<Message | undefined> {
+    const { leaseMs, now } = this.options
+    const { conversationId } = claim
+    // Asked every second of each turn that could be steered: in other modes without a lock.
+    if (this.#modeOf(await this.store.conversations.get(conversationId)) !== 'steer') return undefined
+    return this.store.transaction(async (tables) => {
+      await tables.conversations.nextSeq(conversationId, now())
+      if ((await tables.inbox.renew(claim, now(), leaseMs)) !== 'held') return undefined
+      const waiting = await tables.inbox.behindFirst(conversationId, 1)
+      const [next] = joinable(message, waiting, roomBeside(message, merged))
+      if (next) await tables.inbox.merge([next.id], message.id)
+      return next
+    })
+  }
+
+  /** Lets a message wait after all which the agent did not take. Nothing happens without the claim. */
+  async part({ claim }: Work, message: Message): Promise<void> {
+    const { leaseMs, now } = this.options
+    await this.store.transaction(async (tables) => {
+      await tables.conversations.nextSeq(claim.conversationId, now())
+      if ((await tables.inbox.renew(claim, now(), leaseMs)) === 'lost') return
+      await tables.inbox.unmerge(message, now())
     })
   }
 
@@ -201,7 +273,7 @@ export class Queue {
   }
 
   /** Contract: all of it or, when the claim is `lost`, nothing. */
-  async settle({ claim, claimedAt, conversation }: Work, settlement: Settlement): Promise<'settled' | 'lost'> {
+  async settle({ claim, claimedAt, conversation, merged }: Work, settlement: Settlement): Promise<'settled' | 'lost'> {
     const at = this.options.now()
     const { messageId, conversationId } = claim
     const target = { conversationId, channel: conversation.channel, address: conversation.address, messageId }
@@ -209,7 +281,12 @@ export class Queue {
       await this.store.transaction(async (tables) => {
         // Locks the conversation, so that nobody adds to it while the next message is looked for.
         await tables.conversations.nextSeq(conversationId, at)
+        // What the agent was not told waits for its own turn, also when that could not be written before.
+        for (const message of await tables.inbox.mergedInto(messageId)) {
+          if (!merged.some(({ id }) => id === message.id)) await tables.inbox.unmerge(message, at)
+        }
         if (!(await settleClaim(tables, claim, settlement, at))) throw new ClaimLost()
+        await withdrawApprovals(tables, messageId, at)
         if (settlement.kind === 'handed-back') {
           if (settlement.runId !== undefined) await tables.runs.end(settlement.runId, 'interrupted', undefined, at)
           return
@@ -237,8 +314,8 @@ export class Queue {
     return this.store.transaction(async (tables) => {
       const found = await tables.inbox.findByPlatformId(channel, platformId)
       if (!found) return 'unknown'
-      await this.#lockMessage(tables, found.id, this.options.now())
-      const job = await tables.inbox.job(found.id)
+      const { message } = await this.#lockMessage(tables, found.id, this.options.now())
+      const job = await tables.inbox.job(message.mergedInto ?? message.id)
       if (!job || job.state === 'active') return 'late'
       if (problemOf(text) === undefined) await tables.inbox.changeText(found.id, text)
       return 'changed'
@@ -272,16 +349,22 @@ export class Queue {
       await tables.inbox.discard(messageId, at)
       return ['dropped']
     }
-    const job = await tables.inbox.job(messageId)
+    const { mergedInto } = message
+    const job = message.state === 'open' ? await tables.inbox.job(mergedInto ?? messageId) : undefined
     if (!job) return ['finished']
     if (job.state === 'active') return ['active']
+    if (mergedInto !== undefined) {
+      await tables.inbox.dropMerged(messageId, at)
+      return ['dropped', message]
+    }
+    for (const merged of await tables.inbox.mergedInto(messageId)) await tables.inbox.unmerge(merged, at)
     const claim = { messageId, conversationId: message.conversationId, fence: job.fence }
     if (!(await tables.inbox.finish(claim, 'dropped', null, at))) return ['active']
     return ['dropped', message]
   }
 
   /**
-   * Takes up a dead letter, or sends a reply again that could not be delivered.
+   * Takes up a dead letter with all that failed with it, or sends a reply again that could not be delivered.
    *
    * Contract: throws `conflict` for a command that may have been done in part, and for one of a removed project.
    */
@@ -296,11 +379,15 @@ export class Queue {
         await tables.outbox.reopen(id, at, at + replyExpiryMs)
         return 'reply'
       }
-      const { message, seq } = await this.#lockMessage(tables, id, at)
+      const carrierId = (await tables.inbox.get(id))?.mergedInto ?? id
+      const { message, seq } = await this.#lockMessage(tables, carrierId, at)
       if (message.state !== 'failed') throw notWaiting(id, `it is ${message.state}`)
       await requireRepeatable(tables, message)
-      const end = 1 + (await tables.runs.lastNumber(id))
+      const end = 1 + (await tables.runs.lastNumber(carrierId))
       await tables.inbox.reopen(message, seq, end, at)
+      for (const merged of await tables.inbox.mergedInto(carrierId, 'failed')) {
+        await tables.inbox.reopenMerged(merged.id, await tables.conversations.nextSeq(message.conversationId, at))
+      }
       return 'message'
     })
   }
@@ -342,9 +429,18 @@ const RUN_STATES = {
 
 async function settleClaim(tables: Tables, claim: Claim, settlement: Settlement, at: number): Promise<boolean> {
   const { kind } = settlement
-  if (kind === 'retry') return tables.inbox.release(claim, settlement.at, settlement.isAttempt)
+  if (kind === 'retry') {
+    // One that was stopped meanwhile is not waited for by what comes next.
+    const isStopped = (await tables.inbox.renew(claim, at, 0)) === 'cancelled'
+    return tables.inbox.release(claim, isStopped ? at : settlement.at, settlement.isAttempt)
+  }
   if (kind === 'handed-back') return tables.inbox.release(claim, at, false)
   return tables.inbox.finish(claim, kind, kind === 'failed' ? settlement.problem : null, at)
+}
+
+/** The run that asked for them is over. */
+async function withdrawApprovals({ approvals, outbox }: Tables, messageId: string, at: number): Promise<void> {
+  await outbox.takeBack(await approvals.withdraw(messageId, at))
 }
 
 async function duplicate(tables: Tables, channel: string, platformId: string): Promise<Acceptance> {
@@ -373,6 +469,11 @@ async function requireRepeatable(tables: Tables, message: Message): Promise<void
   await tables.projects.hold(conversation.projectId, 'use')
   if (await projectOf(tables, conversation, message)) return
   throw new GatewayError('conflict', `The project of ${id} was removed. Drop it, or send it to another project.`)
+}
+
+/** No agent takes more in one prompt. */
+function roomBeside(message: Message, merged: Message[]): number {
+  return [message, ...merged].reduce((room, { text }) => room - text.length, MAX_MESSAGE_CHARACTERS)
 }
 
 function problemOf(text: string): string | undefined {

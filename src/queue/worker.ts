@@ -3,17 +3,20 @@
 // What must stay true:
 // - A turn whose lease cannot be kept is stopped: by its end somebody else may have begun the same message.
 // - A result is written until it is written. The agent has done its work; a full disk must not undo it.
+// - What the agent is told while it works is on record as part of its turn before, so that a crash carries it along.
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { AgentFailure, AgentResult } from '../backends/types.js'
+import type { AgentFailure, AgentResult, Steer } from '../backends/types.js'
 import type { Reply } from '../channels/types.js'
 import { GatewayError, messageOf } from '../errors.js'
 import type { Log } from '../log.js'
 import type { TurnListener, TurnOutcome } from '../runtime/agent-runtime.js'
+import { oneLine } from '../one-line.js'
 import { isWebAddress, readMediaTokens } from '../media/media-tokens.js'
 import { readHeartbeatAnswer } from '../prompt/heartbeat.js'
 import { explainFailure } from '../runtime/explain-failure.js'
 import { planRetry } from '../runtime/retry.js'
+import type { Message } from '../store/inbox.js'
 import type { RecordedEvent } from '../store/runs.js'
 import type { Store } from '../store/store.js'
 import { EventRecorder } from './event-recorder.js'
@@ -43,7 +46,7 @@ export interface WorkerOptions {
   maxConcurrentQueries: number
   leaseMs: number
   queue: Queue
-  store: Pick<Store, 'runs'>
+  store: Pick<Store, 'runs' | 'inbox'>
   /** Contract: throws only for what the person or the operator must put right; the message says what. */
   plan(work: Work): TurnPlan
   /** There may be something to send. */
@@ -72,12 +75,20 @@ interface Turn {
   /** Why it ends before its time; `unsure` when we cannot tell whether the claim still is ours. */
   ending?: 'cancelled' | 'lost' | 'unsure' | 'handed-back'
   abort: AbortController
+  /** How to talk to the agent, while it can be talked to. */
+  steer?: Steer
+  /** What waits is being offered to the agent. */
+  offering?: Promise<void>
+  mayBeMore: boolean
+  onJoined(message: Message): void
   done: Promise<void>
 }
 
 const POLL_MS = 1_000
 const WRITE_AGAIN_MS = 1_000
 const MAX_INTERRUPTIONS = 10
+/** Of a message, enough to recognise it. */
+const TOLD_CHARACTERS = 100
 const INTERRUPTED_NOTE = 'The gateway ended while this was worked on. It is taken up again; what follows is new.'
 
 export class Worker {
@@ -98,6 +109,7 @@ export class Worker {
   wake(): void {
     this.#mayBeMore = true
     if (!this.#isClaiming) void this.#claimAll()
+    for (const turn of this.#turns.values()) this.#offer(turn)
   }
 
   /** Ends the turn of a conversation, or only that of the one message; settles when nothing of it is alive. */
@@ -169,6 +181,8 @@ export class Worker {
       backend: '',
       startedAt: this.options.now(),
       abort: new AbortController(),
+      mayBeMore: false,
+      onJoined: () => {},
       done: Promise.resolve(),
     }
     this.#turns.set(conversationId, turn)
@@ -223,11 +237,15 @@ export class Worker {
 
     let isStreaming = false
     const recorder = new EventRecorder(runId, store.runs, (events) => onEvents(work, runId, events), log)
-    if (work.wasInterrupted) recorder.push({ type: 'notice', content: INTERRUPTED_NOTE, timestamp: this.options.now() })
+    const note = (content: string): void => recorder.push({ type: 'notice', content, timestamp: this.options.now() })
+    if (work.wasInterrupted) note(INTERRUPTED_NOTE)
+    turn.onJoined = ({ text }) => note(`The agent was told meanwhile: ${oneLine(scrub(text), TOLD_CHARACTERS)}`)
     try {
       const outcome = await this.#runPlan(turnPlan, runId, turn.abort.signal, {
         onEvent: (event) => {
           recorder.push(event)
+          // Nothing comes after the end.
+          if (event.type === 'complete') turn.onJoined = () => {}
           if (isStreaming || event.type !== 'output') return
           isStreaming = true
           onStep('streaming')
@@ -236,11 +254,49 @@ export class Worker {
           queue.keepSession(work, session).catch((error: unknown) => {
             log.warn('session.not-kept', { runId, error: messageOf(error) })
           }),
+        onSteerable: (steer) => {
+          turn.steer = steer
+          this.#offer(turn)
+        },
       })
+      delete turn.steer
+      await turn.offering
       onStep('finished')
       return [this.#judge(turn, runId, outcome, turnPlan), () => recorder.flush()]
     } finally {
       recorder.close()
+    }
+  }
+
+  /** Tells the agent what waits behind the message it works on, where the conversation wants that. */
+  #offer(turn: Turn): void {
+    if (!turn.steer) return
+    turn.mayBeMore = true
+    turn.offering ??= this.#offerAll(turn)
+      .catch((error: unknown) => {
+        // What waits comes after this turn then, whatever is on record.
+        delete turn.steer
+        this.options.log.warn('turn.not-steered', { messageId: turn.work.message.id, error: messageOf(error) })
+      })
+      .finally(() => delete turn.offering)
+  }
+
+  async #offerAll(turn: Turn): Promise<void> {
+    const { queue, store } = this.options
+    const { work } = turn
+    while (turn.mayBeMore && turn.steer && !turn.ending) {
+      turn.mayBeMore = false
+      if ((await store.inbox.countOpen(work.claim.conversationId)) < 2) continue
+      const message = await queue.join(work)
+      if (!message) continue
+      turn.mayBeMore = true
+      if (await turn.steer?.(message.text)) {
+        work.merged.push(message)
+        turn.onJoined(message)
+      } else {
+        delete turn.steer
+        await queue.part(work, message)
+      }
     }
   }
 
@@ -274,7 +330,7 @@ export class Worker {
     const keep = session && { session }
     const { failure } = result
     if (!failure) {
-      const reply = replyTo(work, result, notes, plan)
+      const reply = replyTo(work, result, [...notes, ...mergedNotes(work)], plan)
       return { kind: 'answered', run, ...(reply && { reply }), ...keep }
     }
     if (ending !== undefined && ending !== 'cancelled') return { kind: 'handed-back', runId }
@@ -382,6 +438,11 @@ function replyTo({ message }: Work, result: AgentResult, notes: string[], plan: 
     return finish({ ...reply, text: isQuiet ? problem : `${problem}\n\n${reply.text}`, isError: true })
   }
   return finish(reply)
+}
+
+function mergedNotes({ merged: { length: count } }: Work): string[] {
+  if (count === 0) return []
+  return [count === 1 ? 'This answers the message after it, too.' : `This answers the ${count} messages after it, too.`]
 }
 
 /** What went wrong, and what to do. */

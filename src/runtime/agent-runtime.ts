@@ -1,11 +1,16 @@
 import { resolve } from 'node:path'
+import { interruptedPrompt } from '../backends/interrupted.js'
+import { joinedPrompt, noting } from '../backends/joined-prompt.js'
 import type {
   AgentEvent,
+  AgentMode,
   AgentRequest,
   AgentResult,
+  Approve,
   BackendAdapter,
   BackendEventResult,
   SecretFile,
+  Steer,
 } from '../backends/types.js'
 import type { GatewayConfig } from '../config.js'
 import type { MarkdownConfig } from '../prompt/markdown-config-loader.js'
@@ -33,6 +38,7 @@ export interface GatewayEvent {
   workingDir?: string
   /** The pod that has the working directory. */
   pod?: PodAddress
+  mode?: AgentMode
   model?: string
   allowedTools?: string[]
   timeoutMs?: number
@@ -41,6 +47,8 @@ export interface GatewayEvent {
   environment?: Record<string, string>
   secretFiles?: SecretFile[]
   metadata?: Record<string, string>
+  /** Asked before each tool for which the agent wants to be allowed; left out, it need not ask. */
+  approve?: Approve
   /** `own`: one for this turn alone; `idle`: the conversation's, without counting as a use of it. */
   session?: 'own' | 'idle'
   /** A conversation that was silent for so long begins a new session; left out, as the session manager has it. */
@@ -63,6 +71,8 @@ export interface TurnListener {
   onEvent(event: AgentEvent): void
   /** Gets a new session as soon as it has an id: should we be killed in mid-turn, the next attempt goes on in it. */
   keepSession(session: Session): Promise<void>
+  /** As of `AgentRequest`. */
+  onSteerable?(steer: Steer): void
 }
 
 /** What a turn came to. */
@@ -82,6 +92,8 @@ interface PreparedTurn {
   /** Where a session of this turn is at home. */
   home: string
   systemPrompt: string
+  /** What the agent was told while it worked: another attempt is told again. */
+  steered: string[]
   signal: AbortSignal
 }
 
@@ -89,12 +101,6 @@ type RuntimeConfig = Pick<GatewayConfig, 'idleTimeoutMs' | 'workingDir'>
 
 const FRESH_SESSION_NOTE = 'The earlier session was lost; this answer begins a fresh one and knows nothing from before.'
 const MOVED_NOTE = 'The working directory has changed; this answer begins a fresh session there.'
-
-const INTERRUPTED = `[The gateway was restarted while you worked on this message, and your answer was not delivered. \
-Parts of the work may be done already: look before you repeat them. Nobody refused or cancelled anything; a tool that \
-seems to have been was cut off by the restart. The message was:]
-
-`
 
 /** Takes an event through one turn of an agent: session, system prompt, hooks, run, session again. */
 export class AgentRuntime {
@@ -145,7 +151,7 @@ export class AgentRuntime {
       kind: event.kind ?? 'message',
       canSendFiles: event.canSendFiles ?? false,
     })
-    const turn = { event, workingDir, home, systemPrompt, signal }
+    const turn: PreparedTurn = { event, workingDir, home, systemPrompt, steered: [], signal }
     // Most agents find a session only where it began, and some hang when it is not there.
     const isHere = known?.directory === home
     // Who is no user of the session does not take its place either.
@@ -169,25 +175,29 @@ export class AgentRuntime {
   }
 
   async #attempt(
-    { event, workingDir, home, systemPrompt, signal }: PreparedTurn,
+    { event, workingDir, home, systemPrompt, steered, signal }: PreparedTurn,
     session: SessionRecord | undefined,
     listener: TurnListener,
   ): Promise<Omit<TurnOutcome, 'notes'>> {
     const { channelId, wasInterrupted, runId, model, allowedTools, timeoutMs, maxTurns } = event
-    const { isUntrusted, environment, secretFiles, metadata, pod } = event
+    const { isUntrusted, environment, secretFiles, metadata, pod, approve } = event
+    // No process need stay for a session that nobody goes on with.
+    const mode = event.session === 'own' ? 'oneshot' : event.mode
     const isResumedWork = wasInterrupted === true && session !== undefined
     let asked: Pick<AgentRequest, 'prompt' | 'command'>
     try {
       asked = event.compose?.(session?.sessionId) ?? { prompt: event.prompt }
+      asked = { ...asked, prompt: joinedPrompt(asked.prompt, steered) }
     } catch (error) {
       return { result: this.#refuse(messageOf(error), listener) }
     }
     const request: AgentRequest = {
       ...asked,
-      ...(isResumedWork && { prompt: INTERRUPTED + asked.prompt }),
+      ...(isResumedWork && { prompt: interruptedPrompt('The gateway was restarted', 'the restart', asked.prompt) }),
       systemPrompt,
       workingDir,
       ...(pod && { pod }),
+      ...(mode && { mode }),
       idleTimeoutMs: this.config.idleTimeoutMs,
       ...(session && { sessionId: session.sessionId }),
       ...(session?.usage && { sessionUsage: session.usage }),
@@ -200,6 +210,8 @@ export class AgentRuntime {
       ...(environment && { environment }),
       ...(secretFiles && { secretFiles }),
       ...(metadata && { metadata }),
+      ...(approve && { approve }),
+      ...(listener.onSteerable && { onSteerable: (steer) => listener.onSteerable?.(noting(steer, steered)) }),
     }
     const sessionOf = (sessionId: string): Session => ({
       conversationId: channelId,
@@ -272,9 +284,9 @@ class TwoAttempts {
   readonly first: TurnListener
   readonly second: TurnListener
 
-  constructor({ onEvent, keepSession }: TurnListener) {
-    this.first = { keepSession, onEvent: (event) => this.#passFirst(event, onEvent) }
-    this.second = { keepSession, onEvent: (event) => this.#passSecond(event, onEvent) }
+  constructor({ onEvent, ...listener }: TurnListener) {
+    this.first = { ...listener, onEvent: (event) => this.#passFirst(event, onEvent) }
+    this.second = { ...listener, onEvent: (event) => this.#passSecond(event, onEvent) }
   }
 
   #passFirst(event: AgentEvent, onEvent: TurnListener['onEvent']): void {

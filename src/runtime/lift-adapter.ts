@@ -12,6 +12,8 @@ export interface TurnBackend {
 const SESSION_COMPLAINT =
   /\b(?:session|conversation)\b[^.\n]*\b(?:corrupt\w*|invalid|not found|unknown|expired|does not exist|could not be (?:read|loaded))\b|\bno (?:session|conversation) found\b/i
 
+const CANNOT_ASK =
+  'This agent cannot ask before it uses a tool, so it was not started. Allow it all, or choose another.'
 const CANNOT_HOLD_BACK = 'This agent cannot be kept from what an untrusted project holds, so it was not started.'
 
 /**
@@ -23,7 +25,7 @@ export function liftAdapter(adapter: BackendAdapter | TurnBackend, now: () => nu
   if ('run' in adapter) return adapter
   return {
     name: () => adapter.name(),
-    async *run({ prompt, systemPrompt = '', sessionId, isUntrusted }, signal) {
+    async *run({ prompt, systemPrompt = '', sessionId, isUntrusted, approve }, signal) {
       const startedAt = now()
       const queue = new EventQueue(now)
       let isOver = false
@@ -39,6 +41,7 @@ export function liftAdapter(adapter: BackendAdapter | TurnBackend, now: () => nu
       signal.addEventListener('abort', cancel)
       if (signal.aborted) cancel()
       else if (isUntrusted) complete(failed('refused', CANNOT_HOLD_BACK))
+      else if (approve) complete(failed('refused', CANNOT_ASK))
       else {
         const execute = async (): Promise<BackendEventResult> =>
           adapter.execute(prompt, systemPrompt, sessionId, onStream)

@@ -10,6 +10,8 @@ export type AuditAction =
   | `command.${'execute' | 'shell' | 'git' | 'cancel'}`
   | `queue.${'retry' | 'drop'}`
   | `cron.${'add' | 'remove'}`
+  | `approval.${'allow' | 'deny'}`
+  | 'approval-rule.remove'
   | 'session.reset'
   | 'agent.default'
 

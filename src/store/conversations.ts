@@ -1,5 +1,5 @@
 import type { Kysely } from 'kysely'
-import type { Place } from '../channels/types.js'
+import type { Place, QueueMode } from '../channels/types.js'
 import type { Schema } from './schema.js'
 
 /** Where a conversation is, as its channel says. */
@@ -16,12 +16,14 @@ export interface Conversation {
   projectId?: string
   backend?: string
   model?: string
+  queueMode?: QueueMode
 }
 
 export interface ConversationSettings {
   projectId?: string | null
   backend?: string | null
   model?: string | null
+  queueMode?: QueueMode | null
 }
 
 export class Conversations {
@@ -92,15 +94,17 @@ export class Conversations {
         'parent.project_id as parent_project_id',
         'parent.backend as parent_backend',
         'parent.model as parent_model',
+        'parent.queue_mode as parent_queue_mode',
       ])
   }
 
   /** `null` takes a setting back. */
-  async configure(id: string, { projectId, backend, model }: ConversationSettings): Promise<void> {
+  async configure(id: string, { projectId, backend, model, queueMode }: ConversationSettings): Promise<void> {
     const settings = {
       ...(projectId !== undefined && { project_id: projectId }),
       ...(backend !== undefined && { backend }),
       ...(model !== undefined && { model }),
+      ...(queueMode !== undefined && { queue_mode: queueMode }),
     }
     if (Object.keys(settings).length === 0) return
     await this.db.updateTable('conversations').set(settings).where('id', '=', id).execute()
@@ -111,6 +115,7 @@ type Row = Schema['conversations'] & {
   parent_project_id: string | null
   parent_backend: string | null
   parent_model: string | null
+  parent_queue_mode: QueueMode | null
 }
 
 function toConversation(row: Row): Conversation {
@@ -119,6 +124,7 @@ function toConversation(row: Row): Conversation {
   const isOwn = row.backend !== null || row.model !== null
   const backend = isOwn ? row.backend : row.parent_backend
   const model = isOwn ? row.model : row.parent_model
+  const queueMode = row.queue_mode ?? row.parent_queue_mode
   return {
     id: row.id,
     channel: row.channel,
@@ -126,5 +132,6 @@ function toConversation(row: Row): Conversation {
     ...(projectId !== null && { projectId }),
     ...(backend !== null && { backend }),
     ...(model !== null && { model }),
+    ...(queueMode !== null && { queueMode }),
   }
 }

@@ -5,6 +5,7 @@
 //   order.
 // - Only the first job of a conversation is `ready` or `active`; a unique index holds it.
 // - A worker writes only under the fence of its claim. A claim by anybody else makes that fence stale.
+// - A merged message has no job. Whatever ends the message it was merged into ends it, too, or gives it its job back.
 
 import { type Kysely, sql } from 'kysely'
 import type { MessageKind, MessageOptions } from '../channels/types.js'
@@ -29,6 +30,8 @@ export interface Message extends NewMessage {
   problem?: string
   /** The number of the end that its stream had when it was last taken up again. */
   retriedAfter?: number
+  /** The message whose turn answers it, too. */
+  mergedInto?: string
   receivedAt: number
   finishedAt?: number
 }
@@ -250,6 +253,12 @@ export class Inbox {
       .set({ state, problem, fence, finished_at: now })
       .where('id', '=', messageId)
       .execute()
+    await this.db
+      .updateTable('messages')
+      .set({ state, problem, finished_at: now })
+      .where('merged_into', '=', messageId)
+      .where('state', '=', 'open')
+      .execute()
     await this.#promote(conversationId, now)
     return true
   }
@@ -290,6 +299,68 @@ export class Inbox {
     return row && { messageId: row.message_id, state: row.state, dueAt: row.due_at }
   }
 
+  /** What waits in a conversation behind the first, in order. */
+  async behindFirst(conversationId: string, limit: number): Promise<Message[]> {
+    const rows = await this.db
+      .selectFrom('jobs')
+      .innerJoin('messages', 'messages.id', 'jobs.message_id')
+      .selectAll('messages')
+      .where('jobs.conversation_id', '=', conversationId)
+      .where('jobs.state', '=', 'queued')
+      .orderBy('jobs.seq')
+      .limit(limit)
+      .execute()
+    return rows.map(toMessage)
+  }
+
+  /** Lets messages be answered with another of their conversation; those that wait no more are left out.
+   *  Contract: that one is the first, and the caller's own. */
+  async merge(messageIds: string[], carrierId: string): Promise<void> {
+    if (messageIds.length === 0) return
+    const rows = await this.db
+      .deleteFrom('jobs')
+      .where('message_id', 'in', messageIds)
+      .where('state', '=', 'queued')
+      .returning('message_id')
+      .execute()
+    if (rows.length === 0) return
+    const ids = rows.map(({ message_id }) => message_id)
+    await this.db.updateTable('messages').set({ merged_into: carrierId }).where('id', 'in', ids).execute()
+  }
+
+  /** The open ones that are answered with another, in order. */
+  async mergedInto(carrierId: string, state: 'open' | 'failed' = 'open'): Promise<Message[]> {
+    const rows = await this.db
+      .selectFrom('messages')
+      .selectAll()
+      .where('merged_into', '=', carrierId)
+      .where('state', '=', state)
+      .orderBy('seq')
+      .execute()
+    return rows.map(toMessage)
+  }
+
+  /** Lets a message wait for a turn of its own again, in its old place. Contract: the conversation's row is locked, and the
+   *  message it was merged into still has its job. */
+  async unmerge(message: Message, now: number): Promise<void> {
+    await this.#forgetMerge(message.id)
+    await this.enqueue(message, 1, now)
+  }
+
+  /** Takes a merged message out. Contract: nobody works on it, and the conversation's row is locked. */
+  async dropMerged(messageId: string, now: number): Promise<void> {
+    await this.#forgetMerge(messageId)
+    await this.db
+      .updateTable('messages')
+      .set({ state: 'dropped', finished_at: now })
+      .where('id', '=', messageId)
+      .execute()
+  }
+
+  async #forgetMerge(messageId: string): Promise<void> {
+    await this.db.updateTable('messages').set({ merged_into: null }).where('id', '=', messageId).execute()
+  }
+
   /** Contract: nobody works on it, and the conversation's row is locked. */
   async changeText(messageId: string, text: string): Promise<void> {
     await this.db.updateTable('messages').set({ text }).where('id', '=', messageId).execute()
@@ -323,12 +394,21 @@ export class Inbox {
     await this.enqueue({ ...message, seq }, await this.countOpen(message.conversationId), now, fence + 1)
   }
 
-  /** Lets go of a dead letter. */
+  /** As `reopen`, for one that failed with the message it was merged into. */
+  async reopenMerged(messageId: string, seq: number): Promise<void> {
+    await this.db
+      .updateTable('messages')
+      .set({ state: 'open', problem: null, finished_at: null, seq })
+      .where('id', '=', messageId)
+      .execute()
+  }
+
+  /** Lets go of a dead letter, with all that failed with it. */
   async discard(messageId: string, now: number): Promise<void> {
     await this.db
       .updateTable('messages')
       .set({ state: 'dropped', finished_at: now })
-      .where('id', '=', messageId)
+      .where(({ or, eb }) => or([eb('id', '=', messageId), eb('merged_into', '=', messageId)]))
       .where('state', '=', 'failed')
       .execute()
   }
@@ -487,6 +567,7 @@ export class Inbox {
       .selectFrom('messages')
       .select(({ fn }) => fn.countAll<number>().as('count'))
       .where('state', '=', 'failed')
+      .where('merged_into', 'is', null)
       .executeTakeFirstOrThrow()
     return {
       queued: 0,
@@ -497,12 +578,13 @@ export class Inbox {
     }
   }
 
-  /** Dead letters, newest first. */
+  /** Dead letters, newest first; what failed with another is part of that. */
   async listFailed(limit: number): Promise<Message[]> {
     const rows = await this.db
       .selectFrom('messages')
       .selectAll()
       .where('state', '=', 'failed')
+      .where('merged_into', 'is', null)
       .orderBy('finished_at', 'desc')
       .limit(limit)
       .execute()
@@ -526,6 +608,7 @@ function toMessage(row: Row): Message {
     state: row.state,
     ...(row.problem !== null && { problem: row.problem }),
     ...(row.retried_after !== null && { retriedAfter: row.retried_after }),
+    ...(row.merged_into !== null && { mergedInto: row.merged_into }),
     receivedAt: row.received_at,
     ...(row.finished_at !== null && { finishedAt: row.finished_at }),
   }

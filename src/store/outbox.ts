@@ -187,6 +187,18 @@ export class Outbox {
     return row && toDelivery(row)
   }
 
+  /** Lets go of what nobody sends now and nobody needs any more. */
+  async takeBack(ids: string[]): Promise<void> {
+    if (ids.length === 0) return
+    await this.db
+      .updateTable('outbox')
+      .set({ state: 'dropped' })
+      .where('id', 'in', ids)
+      .where('state', '=', 'pending')
+      .where('gateway_id', 'is', null)
+      .execute()
+  }
+
   /** Lets go of what could not be delivered. */
   async discard(id: string): Promise<void> {
     await this.db

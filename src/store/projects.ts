@@ -1,4 +1,5 @@
 import { type Kysely, sql } from 'kysely'
+import type { Permissions } from '../backends/types.js'
 import type { PodAddress } from '../kubernetes/types.js'
 import type { Engine } from './engine.js'
 import type { ProjectSource, Schema } from './schema.js'
@@ -18,6 +19,7 @@ export interface Project {
   maxTurns?: number
   /** Nothing in its directory may configure the agent. */
   isUntrusted?: boolean
+  agentPermissions?: Permissions
   /** Its directory was made with it. */
   isMadeHere?: boolean
 }
@@ -39,6 +41,7 @@ export interface ProjectSettings {
   queryTimeoutMs?: number | null
   maxTurns?: number | null
   isUntrusted?: boolean
+  agentPermissions?: Permissions | null
 }
 
 export class Projects {
@@ -76,7 +79,7 @@ export class Projects {
 
   /** Leaves alone what is not named. */
   async change(id: string, settings: ProjectSettings, now: number): Promise<void> {
-    const { name, backend, model, allowedTools, queryTimeoutMs, maxTurns, isUntrusted } = settings
+    const { name, backend, model, allowedTools, queryTimeoutMs, maxTurns, isUntrusted, agentPermissions } = settings
     await this.db
       .updateTable('projects')
       .set({
@@ -87,6 +90,7 @@ export class Projects {
         ...(queryTimeoutMs !== undefined && { query_timeout_ms: queryTimeoutMs }),
         ...(maxTurns !== undefined && { max_turns: maxTurns }),
         ...(isUntrusted !== undefined && { is_untrusted: isUntrusted ? 1 : 0 }),
+        ...(agentPermissions !== undefined && { agent_permissions: agentPermissions }),
         updated_at: now,
       })
       .where('id', '=', id)
@@ -174,6 +178,7 @@ function valuesOf(project: Project): Omit<Row, 'id' | 'instance' | 'source' | 'c
     query_timeout_ms: project.queryTimeoutMs ?? null,
     max_turns: project.maxTurns ?? null,
     is_untrusted: project.isUntrusted ? 1 : 0,
+    agent_permissions: project.agentPermissions ?? null,
     is_made_here: project.isMadeHere ? 1 : 0,
   }
 }
@@ -192,6 +197,7 @@ function toProject(row: Row): ProjectRecord {
     ...(row.query_timeout_ms !== null && { queryTimeoutMs: row.query_timeout_ms }),
     ...(row.max_turns !== null && { maxTurns: row.max_turns }),
     ...(row.is_untrusted === 1 && { isUntrusted: true }),
+    ...(row.agent_permissions !== null && { agentPermissions: row.agent_permissions }),
     ...(row.is_made_here === 1 && { isMadeHere: true }),
     createdAt: row.created_at,
     updatedAt: row.updated_at,

@@ -1,7 +1,8 @@
 // The tables as the code sees them. Times are milliseconds since the epoch; JSON stands in text columns, so that both
 // engines keep it byte for byte.
 
-import type { MessageKind } from '../channels/types.js'
+import type { Permissions } from '../backends/types.js'
+import type { MessageKind, QueueMode } from '../channels/types.js'
 
 export interface Schema {
   projects: ProjectRow
@@ -21,6 +22,8 @@ export interface Schema {
   channel_claims: ChannelClaimRow
   cron_jobs: CronJobRow
   heartbeats: HeartbeatRow
+  approvals: ApprovalRow
+  approval_rules: ApprovalRuleRow
 }
 
 /** `file`: the configuration file says what it is; `api`: whoever made it; `cluster`: the labels of its pod. */
@@ -44,6 +47,7 @@ interface ProjectRow {
   max_turns: number | null
   /** Whether nothing in its directory may configure the agent. */
   is_untrusted: number
+  agent_permissions: Permissions | null
   created_at: number
   updated_at: number
 }
@@ -62,6 +66,7 @@ interface ConversationRow {
   project_id: string | null
   backend: string | null
   model: string | null
+  queue_mode: QueueMode | null
   /** The last number given to a message or a reply of this conversation. */
   last_seq: number
   created_at: number
@@ -90,6 +95,8 @@ interface MessageRow {
   fence: number
   /** The number of the end that its stream had when it was last taken up again; the stream goes on after it. */
   retried_after: number | null
+  /** The message whose turn answers it, too: it has no job of its own then, and ends with that one. */
+  merged_into: string | null
   received_at: number
   finished_at: number | null
 }
@@ -150,7 +157,7 @@ interface EventRow {
   body: string
 }
 
-/** `dropped`: given up by hand, after it could not be delivered. */
+/** `dropped`: given up by hand, after it could not be delivered, or taken back before it was sent. */
 export type DeliveryState = 'pending' | 'delivered' | 'undelivered' | 'dropped'
 
 interface OutboxRow {
@@ -297,4 +304,46 @@ interface HeartbeatRow {
   note: string | null
   message_id: string | null
   digest: string | null
+}
+
+/** - `expired`: nobody answered in time, which counts as refused
+ *  - `withdrawn`: the run has ended, or the agent asks no longer */
+export const APPROVAL_STATES = ['asked', 'allowed', 'denied', 'expired', 'withdrawn'] as const
+
+export type ApprovalState = (typeof APPROVAL_STATES)[number]
+
+interface ApprovalRow {
+  /** That of the reply which asks for it, too. */
+  id: string
+  message_id: string
+  run_id: string
+  conversation_id: string
+  project_id: string | null
+  backend: string
+  tool_name: string
+  /** JSON, without known secrets. */
+  tool_input: string
+  summary: string
+  /** What a rule for exactly this is about; null where it cannot be remembered. */
+  subject: string | null
+  state: ApprovalState
+  asked_at: number
+  deadline: number
+  answered_at: number | null
+  answered_by: string | null
+  message: string | null
+  /** Whether it may still be shown as a question. */
+  is_open: number
+}
+
+interface ApprovalRuleRow {
+  id: string
+  /** Empty for conversations without a project. */
+  project_id: string
+  backend: string
+  tool_name: string
+  /** Null for the whole tool. */
+  subject: string | null
+  created_at: number
+  created_by: string
 }

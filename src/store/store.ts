@@ -2,6 +2,8 @@ import { existsSync } from 'node:fs'
 import { Kysely, Migrator } from 'kysely'
 import { GatewayError, messageOf } from '../errors.js'
 import type { Log } from '../log.js'
+import { ApprovalRules } from './approval-rules.js'
+import { Approvals } from './approvals.js'
 import { ArchiveQueries } from './archive-queries.js'
 import { Audit } from './audit.js'
 import { ChannelValues } from './channel-values.js'
@@ -18,6 +20,8 @@ import { service } from './migrations/0003-service.js'
 import { commands } from './migrations/0004-commands.js'
 import { schedule } from './migrations/0005-schedule.js'
 import { pods } from './migrations/0006-pods.js'
+import { queueModes } from './migrations/0007-queue-modes.js'
+import { approvals } from './migrations/0008-approvals.js'
 import { Outbox } from './outbox.js'
 import { Projects } from './projects.js'
 import { Runs } from './runs.js'
@@ -32,6 +36,8 @@ const MIGRATIONS = {
   '0004-commands': commands,
   '0005-schedule': schedule,
   '0006-pods': pods,
+  '0007-queue-modes': queueModes,
+  '0008-approvals': approvals,
 }
 
 /** The tables, alone or within one transaction. */
@@ -50,6 +56,8 @@ export interface Tables {
   tokens: Tokens
   cronJobs: CronJobs
   heartbeats: Heartbeats
+  approvals: Approvals
+  approvalRules: ApprovalRules
 }
 
 export interface Store extends Tables {
@@ -127,6 +135,8 @@ function tablesOn(db: Kysely<Schema>, engine: Engine): Tables {
     tokens: new Tokens(db),
     cronJobs: new CronJobs(db, engine),
     heartbeats: new Heartbeats(db),
+    approvals: new Approvals(db),
+    approvalRules: new ApprovalRules(db),
   }
 }
 

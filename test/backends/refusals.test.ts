@@ -66,3 +66,16 @@ function refusedName(badName: string): AgentResult {
   const message = `${JSON.stringify(badName)} is not the name of a model or a tool.`
   return { isError: true, durationMs: 0, failure: { reason: 'refused', message, report: message } }
 }
+
+it.each(BACKEND_NAMES)('no turn that is to ask starts %s for itself: nothing would be asked', async (name) => {
+  const approve = async () => ({ isAllowed: true }) as const
+  const started = [{ approve }, { approve, command: { args: [] } }].map((request) =>
+    runTurn(createUnstarted(name), request),
+  )
+  const failures = (await Promise.all(started)).map(({ result }) => [result.failure?.reason, result.failure?.message])
+  const ways = 'Use claude, codex, gemini or opencode for this, or let it work without asking.'
+  expect(failures).toEqual([
+    ['refused', expect.stringMatching(`^\\w+ cannot ask before it uses a tool. ${ways}$`)],
+    ['refused', expect.stringContaining('when a command template starts it. Have it run without that, or')],
+  ])
+})

@@ -2,12 +2,14 @@ import { describe, expect, it } from 'vitest'
 import { agentPath } from '../contract/stage.js'
 import { Terminal } from './terminal.js'
 
+const AUTO = { AGENT_MODE: 'auto' }
+
 describe.concurrent('aetheel agents', () => {
   it('lists which agents are there and what they can do', async (test) => {
     const terminal = new Terminal(test)
     terminal.install('codex', agentPath('fake-agent.sh'))
     terminal.install('pi', agentPath('old-agent.mjs'))
-    const { exitCode, stdout, stderr } = await terminal.run(['agents'])
+    const { exitCode, stdout, stderr } = await terminal.run(['agents'], { env: AUTO })
     const rows = stdout
       .trimEnd()
       .split('\n')
@@ -17,12 +19,12 @@ describe.concurrent('aetheel agents', () => {
       exitCode: 0,
       stderr: '',
       rows: [
-        ['AGENT', 'FOUND', 'VERSION', 'STREAMS', 'TOOL LIST', 'TURN LIMIT', 'PROBLEMS'],
-        ['claude', 'no', '-', 'text as written', 'yes', 'yes', missing],
-        ['codex', 'yes', '99.1.2', 'whole texts', 'no', 'no', '-'],
-        ['gemini', 'no', '-', 'text as written', 'yes', 'yes', missing],
-        ['opencode', 'no', '-', 'whole texts', 'yes', 'yes', missing],
-        ['pi', 'yes', '0.0.7', 'text as written', 'yes', 'yes', missing],
+        ['AGENT', 'FOUND', 'VERSION', 'MODE', 'STREAMS', 'TOOL LIST', 'TURN LIMIT', 'PROBLEMS'],
+        ['claude', 'no', '-', '-', 'text as written', 'yes', 'yes', missing],
+        ['codex', 'yes', '99.1.2', 'live', 'whole texts', 'no', 'no', '-'],
+        ['gemini', 'no', '-', '-', 'text as written', 'yes', 'yes', missing],
+        ['opencode', 'no', '-', '-', 'text as written', 'yes', 'yes', missing],
+        ['pi', 'yes', '0.0.7', 'oneshot', 'text as written', 'yes', 'yes', missing],
       ],
       left: [],
     })
@@ -63,8 +65,8 @@ describe.concurrent('aetheel doctor', () => {
   it('ends with 0 when the chosen agent is there and well', async (test) => {
     const terminal = new Terminal(test)
     const path = terminal.install('claude', agentPath('fake-agent.sh'))
-    const { exitCode, stdout } = await terminal.run(['doctor'])
-    expect([exitCode, stdout.split('\n')[1]]).toEqual([0, `✓ claude (chosen): 99.1.2 at ${path}`])
+    const { exitCode, stdout } = await terminal.run(['doctor'], { env: AUTO })
+    expect([exitCode, stdout.split('\n')[1]]).toEqual([0, `✓ claude (chosen): 99.1.2 at ${path}, live`])
   })
 
   it('ends with 1 when the agent is well, but Discord cannot be reached', async (test) => {
@@ -75,7 +77,7 @@ describe.concurrent('aetheel doctor', () => {
     const lines = stdout.trimEnd().split('\n')
     expect([exitCode, lines[1], lines.at(-2)]).toEqual([
       1,
-      `✓ claude (chosen): 99.1.2 at ${path}`,
+      `✓ claude (chosen): 99.1.2 at ${path}, oneshot`,
       '✗ 127.0.0.1:1 cannot be reached (ECONNREFUSED): check the network, a firewall and discordApiUrl',
     ])
   })
@@ -83,15 +85,16 @@ describe.concurrent('aetheel doctor', () => {
   it('warns of a version with holes, and of one too old, but does not refuse it', async (test) => {
     const terminal = new Terminal(test)
     const path = terminal.install('codex', agentPath('old-agent.mjs'))
-    const { exitCode, stdout } = await terminal.run(['doctor'], { env: { AGENT_BACKEND: 'codex' } })
-    expect([exitCode, stdout.split('\n').slice(3, 6)]).toEqual([
+    const { exitCode, stdout } = await terminal.run(['doctor'], { env: { ...AUTO, AGENT_BACKEND: 'codex' } })
+    expect([exitCode, stdout.split('\n').slice(3, 7)]).toEqual([
       0,
       [
-        `! codex (chosen): 0.0.7 at ${path}`,
+        `! codex (chosen): 0.0.7 at ${path}, oneshot`,
         expect.stringMatching(
           /^ {4}Version 0\.0\.7 has a known security hole \(CVE-.*\): update to [\d.]+ or newer\.$/,
         ),
         expect.stringMatching(/^ {4}Version 0\.0\.7 is older than [\d.]+, the oldest one known to work here\.$/),
+        expect.stringMatching(/^ {4}Each turn has a process of its own: version 0\.0\.7 is older than [\d.]+\.$/),
       ],
     ])
   })
@@ -103,7 +106,7 @@ describe.concurrent('aetheel doctor', () => {
     expect([exitCode, stdout.trimEnd().split('\n').slice(-5)]).toEqual([
       0,
       [
-        `! pi (chosen): version unknown at ${path}`,
+        `! pi (chosen): version unknown at ${path}, oneshot`,
         expect.stringContaining('`--version` did not answer'),
         NO_PODS,
         NO_DISCORD,

@@ -27,6 +27,23 @@ describe.concurrent('aetheel ask', () => {
     })
   })
 
+  it('lets an agent that is to ask do nothing where nobody can be asked', async (test) => {
+    const terminal = new Terminal(test)
+    const request = '{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"ls"}}'
+    const script = [
+      `printf '{"type":"control_request","request_id":"q","request":${request}}\\n'`,
+      'until [ -e answer-q ]; do sleep 0.01; done',
+      `printf '{"type":"result","subtype":"success","is_error":false,"result":"%s","session_id":"s"}\\n' "$(grep -o deny answer-q)"`,
+    ].join('; ')
+    const env = {
+      BACKEND_CLI_PATH: agentPath('staying-agent.sh'),
+      AGENT_PERMISSIONS: 'ask',
+      PATH: process.env['PATH'] ?? '',
+    }
+    const { exitCode, stdout } = await terminal.run(['ask', script], { env })
+    expect([exitCode, stdout, terminal.leftovers()]).toEqual([0, 'deny\n', []])
+  })
+
   it('goes on with a session', async (test) => {
     const terminal = new Terminal(test)
     const { stderr } = await terminal.run(['ask', 'My name is Ada.'], { env: DEMO })

@@ -102,6 +102,13 @@ SETTING               FROM                             VALUE
 home                  environment (AETHEEL_HOME)       "/data"
 agentBackend          file                             "pi"
 backendCliPath        default                          "pi"
+agentMode             default                          "auto"
+liveIdleMs            default                          600000
+liveMaxProcesses      default                          8
+liveMaxMemoryMb       default                          4096
+liveSpare             default                          false
+agentPermissions      default                          "allow"
+approvalTimeoutMs     default                          600000
 backendModel          default                          -
 backendMaxTurns       default                          25
 allowedTools          default                          []
@@ -113,6 +120,7 @@ logLevel              default                          -
 databaseUrl           environment (DATABASE_URL)       "postgres://ada:***@db/aetheel"
 maxConcurrentQueries  default                          5
 maxQueueDepth         default                          100
+queueMode             default                          "followup"
 maxWaitingCommands    default                          100
 replyExpiryMs         default                          900000
 sessionIdleMs         default                          604800000

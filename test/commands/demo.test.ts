@@ -41,6 +41,7 @@ describe.concurrent('aetheel', () => {
           'heartbeat',
           'cron',
           'queue',
+          'approvals',
           'sessions',
           'projects',
           'credentials',

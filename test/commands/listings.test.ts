@@ -3,8 +3,11 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { answerApproval } from '../../src/approvals/answer-approval.js'
+import type { ApprovalService } from '../../src/approvals/approval-service.js'
 import type { AgentEventBody, AgentResult } from '../../src/backends/types.js'
 import { describeError } from '../../src/channels/whatsapp/twilio-errors.js'
+import { approvalRules, approvalsAnswer, approvalsForget, approvalsList } from '../../src/commands/approvals.js'
 import { queueDrop, queueList, queueRetry } from '../../src/commands/queue.js'
 import { runsList, runsShow } from '../../src/commands/runs.js'
 import { sessionsList, sessionsReset } from '../../src/commands/sessions.js'
@@ -111,6 +114,77 @@ describe('queue list', () => {
       failed: [],
       undelivered: [],
     })
+  })
+})
+
+describe('approvals', () => {
+  async function setupAsked(...ids: string[]) {
+    const stage = await setup()
+    const messageId = await stage.say('first', 'Install it')
+    for (const id of ids) {
+      await stage.store.approvals.add(
+        {
+          id,
+          messageId,
+          runId: 'r',
+          conversationId: 'c',
+          projectId: 'site',
+          backend: 'claude',
+          toolName: 'Bash',
+          toolInput: { command: 'npm\u001B[31m install' },
+          summary: 'Bash: npm install',
+          subject: 'npm install',
+          askedAt: START_AT,
+          deadline: START_AT + 600_000,
+        },
+        true,
+      )
+    }
+    return stage
+  }
+  const ONE = '11111111-0000-4000-8000-000000000000'
+  const TWO = '11112222-0000-4000-8000-000000000000'
+
+  it('are listed, answered by the beginning of their id, and put on record', async () => {
+    const { list, control, store, after } = await setupAsked(ONE)
+    after(90)
+    const waiting = rows(await list(approvalsList))
+    const answer = await approvalsAnswer(control, '1111', { decision: 'deny', message: 'No.' })
+    const [audit] = await store.audit.list(1)
+    expect([waiting, answer, rows(await list(approvalsList))[1]?.[4], audit]).toEqual([
+      [
+        ['ID', 'AGE', 'PROJECT', 'AGENT', 'STATE', 'ASKED FOR'],
+        ['11111111', '90 s', 'site', 'claude', 'It waits for an answer', 'Bash: npm install'],
+      ],
+      'Refused: Bash: npm install',
+      'Refused by terminal',
+      { at: START_AT + 90_000, actor: 'terminal', action: 'approval.deny', subject: ONE },
+    ])
+  })
+
+  it('leave rules, which are listed and forgotten', async () => {
+    const { list, control } = await setupAsked(ONE)
+    const nothing = await list(approvalRules)
+    await approvalsAnswer(control, ONE, { decision: 'allow', remember: 'this' })
+    const [, rule = []] = rows(await list(approvalRules))
+    const forgotten = await approvalsForget(control, rule[0] ?? '')
+    expect([nothing, rule.slice(1), forgotten, await list(approvalRules)]).toEqual([
+      'There are no rules: agents that are to ask, ask for everything.',
+      ['0 s', 'site', 'claude', 'terminal', 'Bash', 'npm install'],
+      'Forgotten: Bash is asked for again.',
+      nothing,
+    ])
+  })
+
+  it.each([
+    ['1111', /^More than one id begins with 1111/],
+    ['ffff', /^Nothing is asked under the id ffff/],
+    ['%', /^Nothing is asked under the id %/],
+  ])('say what is wrong with %s', async (id, problem) => {
+    const { control, list } = await setupAsked(ONE, TWO)
+    await expect(approvalsAnswer(control, id, { decision: 'allow' })).rejects.toThrow(problem)
+    await expect(approvalsForget(control, id)).rejects.toThrow(/^There is no rule/)
+    expect(JSON.parse(await list(approvalsList, 80, true))).toHaveLength(2)
   })
 })
 
@@ -310,7 +384,10 @@ async function setup(newId: (count: number) => string = () => randomUUID()) {
     newId: () => newId((ids += 1)),
   })
   const wake = (): void => void (wakes += 1)
-  const control = new LocalControl(operations({ store, queue, wake, now }), async () => {})
+  const approvals: Pick<ApprovalService, 'answer'> = {
+    answer: (id, decision, note) => answerApproval(store, id, decision, now(), note),
+  }
+  const control = new LocalControl(operations({ store, queue, approvals, wake, now }), async () => {})
 
   const say = async (address: string, text: string, author = 'ada', channel = 'terminal'): Promise<string> => {
     const { messageId } = await queue.accept({ channel, address, platformId: randomUUID(), author, text })
@@ -339,8 +416,12 @@ async function setup(newId: (count: number) => string = () => randomUUID()) {
     const reply = { text: FAILURE.message, notes: [], isError: true }
     await queue.settle(work, { kind: 'failed', problem: 'exit: It broke', reply, run: await work.begin(FAILED) })
   }
-  const list = (command: typeof queueList | typeof sessionsList | typeof runsList, width = 120, isJson = false) =>
-    command(store, { limit: 50, isJson, width, now: time })
+  type Listing = typeof approvalsList | typeof approvalRules
+  const list = (
+    command: Listing | typeof queueList | typeof sessionsList | typeof runsList,
+    width = 120,
+    isJson = false,
+  ) => command(store, { limit: 50, isJson, width, now: time })
   /** The time in so many seconds, which it then is. */
   const after = (seconds: number): number => (time = START_AT + seconds * 1000)
   return { store, queue, control, now, say, claim, answer, fail, list, after, woken: () => wakes }

@@ -70,7 +70,7 @@ describe('projects create', () => {
         '/srv in the pod with app=web (container agent, namespace agents, context dev)',
         '/workspace in the pod web-0',
       ],
-      ['Directory   /srv', 'Pod         the pod with app=web (container agent, namespace agents, context dev)'],
+      ['Directory    /srv', 'Pod          the pod with app=web (container agent, namespace agents, context dev)'],
     ])
   })
 
@@ -129,6 +129,7 @@ describe('projects list and show', () => {
       ['Time limit', 'that of QUERY_TIMEOUT_MS'],
       ['Turns', 'that of BACKEND_MAX_TURNS'],
       ['Trusted', 'yes'],
+      ['Permissions', 'those of AGENT_PERMISSIONS'],
       ['Defined in', 'the database'],
     ])
   })

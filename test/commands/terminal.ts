@@ -153,6 +153,7 @@ export class Terminal {
         IS_SANDBOX: '1',
         // Many gateways at once: each would want the same port.
         HTTP_PORT: '0',
+        AGENT_MODE: 'oneshot',
         ...env,
       },
       stdio: ['pipe', 'pipe', 'pipe'],

@@ -12,7 +12,7 @@ const USAGE = {
 }
 
 export function describeAnswers({ it, setup }: ContractPart): void {
-  const isProcess = setup.withoutProcess === undefined
+  const isEnding = setup.withoutProcess === undefined && setup.staysAs === undefined
 
   describe('an answer', () => {
     it('comes as started, output and complete', async ({ stage }) => {
@@ -23,7 +23,7 @@ export function describeAnswers({ it, setup }: ContractPart): void {
         isError: false,
         finalOutput: 'Hello',
         sessionId: setup.newSession,
-        ...(isProcess && { exitCode: 0 }),
+        ...(isEnding && { exitCode: 0 }),
         durationMs: expect.any(Number),
         usage: USAGE,
       }
@@ -90,7 +90,7 @@ export function describeAnswers({ it, setup }: ContractPart): void {
       expect([first.result.usage, second.result.usage]).toEqual([USAGE, USAGE])
     })
 
-    it.for(Object.entries(setup.documents))(
+    it.for(Object.entries(setup.staysAs === undefined ? setup.documents : {}))(
       'in the shape of a document works in run and in execute: %s',
       async ([, print], { stage }) => {
         const prompt = stage.prompt({ print })

@@ -25,6 +25,9 @@ export interface BackendSetup {
   /** Why there is no process of ours for each turn. Then what is about one does not apply: how it is called, what it
    *  prints, its exit code, and what it leaves behind. */
   withoutProcess?: string
+  /** Where that process stays for the next turn: what stands in the command line of it. Then what is about its end does not
+   *  apply: its exit code, a last line without an end, words after the final one, a document over many lines. */
+  staysAs?: string
   /** Why that process is not on this machine. Then what is about this machine does not apply: which executable there is,
    *  what the operator's environment says, and untrusted directories. */
   elsewhere?: string
@@ -60,6 +63,8 @@ export interface ContractPart {
   it: TestAPI<{ stage: Stage }>
   /** For what is about a process of ours. */
   itOfProcess: ReturnType<TestAPI<{ stage: Stage }>['runIf']>
+  /** For what is about a process that ends with its turn. */
+  itIfEnding: ContractPart['itOfProcess']
   /** For what is about a process of ours on this machine. */
   itHere: ReturnType<TestAPI<{ stage: Stage }>['runIf']>
   setup: BackendSetup
@@ -73,10 +78,12 @@ export function describeBackendContract(
 ): void {
   const it = testOnStage(name, setup)
   const isProcess = setup.withoutProcess === undefined
+  const isEnding = isProcess && setup.staysAs === undefined
   const isHere = isProcess && setup.elsewhere === undefined
   const part: ContractPart = {
     it,
     itOfProcess: it.runIf(isProcess),
+    itIfEnding: it.runIf(isEnding),
     itHere: it.runIf(isHere),
     setup: { ...setup, name },
   }

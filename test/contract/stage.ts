@@ -59,6 +59,8 @@ export class Stage {
     private readonly name: BackendName,
     private readonly create: CreateBackend,
     private readonly speaker?: () => Speaker,
+    /** In the command line of a process that stays for the next turn. */
+    private readonly staysAs?: string,
   ) {}
 
   backend(config: Partial<BackendAdapterConfig> = {}, dependencies: Partial<BackendDependencies> = {}): AgentBackend {
@@ -109,7 +111,9 @@ export class Stage {
   }
 
   alive(): string[] {
-    return livingProcesses(this.directory).map(({ command }) => command)
+    const commands = livingProcesses(this.directory).map(({ command }) => command)
+    const { staysAs } = this
+    return staysAs === undefined ? commands : commands.filter((command) => !command.includes(staysAs))
   }
 
   /** What the deaf and the mirror agent say in this directory. */
@@ -148,7 +152,13 @@ interface SeeOptions {
 }
 
 export function agentPath(
-  name: 'fake-agent.sh' | 'deaf-agent.sh' | 'mirror-agent.sh' | 'old-agent.mjs' | 'serving-opencode.mjs',
+  name:
+    | 'fake-agent.sh'
+    | 'staying-agent.sh'
+    | 'deaf-agent.sh'
+    | 'mirror-agent.sh'
+    | 'old-agent.mjs'
+    | 'serving-opencode.mjs',
 ): string {
   return fileURLToPath(new URL(`../fixtures/bin/${name}`, import.meta.url))
 }
@@ -156,11 +166,11 @@ export function agentPath(
 /** A test whose `stage` is gone when it is over. */
 export function testOnStage(
   name: BackendName,
-  { create, prepare, speaker }: Pick<BackendSetup, 'create' | 'prepare' | 'speaker'>,
+  { create, prepare, speaker, staysAs }: Pick<BackendSetup, 'create' | 'prepare' | 'speaker' | 'staysAs'>,
 ) {
   return test.extend<{ stage: Stage }>({
     stage: async ({ task: _task }, use) => {
-      const stage = new Stage(name, create, speaker)
+      const stage = new Stage(name, create, speaker, staysAs)
       const putAway = await prepare?.(stage)
       await use(stage)
       await putAway?.()

@@ -1,4 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { ApprovalService } from '../../src/approvals/approval-service.js'
+import { createScrubber } from '../../src/credentials/scrubber.js'
 import { BackendRegistry, createBackend } from '../../src/backends/registry.js'
 import type { AgentResult } from '../../src/backends/types.js'
 import type { Place } from '../../src/channels/types.js'
@@ -74,12 +76,22 @@ async function setup({ isFailing = false, tools = [] as string[] } = {}) {
     newId,
   })
   onTestFinished(() => worker.stop(0))
-  const config = { agentBackend: 'claude', backendModel: 'large', workingDir: '/work' } as const
+  const config = { agentBackend: 'claude', backendModel: 'large', workingDir: '/work', queueMode: 'followup' } as const
   const isInstalled = async (backend: string) => backend !== 'pi'
   const modelsOf = (backend: string) => (backend === 'claude' ? ['known', 'large'] : [])
   const agents = new BackendRegistry(now)
   for (const name of ['claude', 'codex', 'gemini', 'pi'] as const) agents.register(createBackend(name, BACKEND_CONFIG))
-  const dependencies = { config, agents, store, queue, worker, sessions, isInstalled, modelsOf, now, newId }
+  const approvals = new ApprovalService({
+    config: { approvalTimeoutMs: 10 * MINUTE_MS },
+    store,
+    channels: [],
+    scrubber: createScrubber(),
+    onAsked: () => {},
+    log: { debug() {}, info() {}, warn() {}, error() {} },
+    now,
+    newId,
+  })
+  const dependencies = { approvals, config, agents, store, queue, worker, sessions, isInstalled, modelsOf, now, newId }
   const commands = new ConversationCommands(dependencies)
   const accept = (address: string, text: string, author: string, place: Partial<Place> = {}) =>
     queue.accept({ channel: CHANNEL, address, ...place, platformId: newId(), author, text })
@@ -94,6 +106,7 @@ async function setup({ isFailing = false, tools = [] as string[] } = {}) {
     queueOf,
     worker,
     sessions,
+    approvals,
     commands,
     command: (line: string, place: Place = { address: 'a' }) => commands.run(CHANNEL, place, 'ann', line),
     suggest: (command: string, typed = '', place: Place = { address: 'a' }) =>
@@ -173,7 +186,17 @@ describe('/help and what is unknown', () => {
     const lines = (await command('/help')).split('\n')
     expect([lines.map((line) => line.split(':')[0]), await conversation()]).toEqual([
       [
-        ...['/ask <text>', '/new', '/stop', '/status', '/queue', '/model [name]', '/backend [name]'],
+        ...[
+          '/ask <text>',
+          '/new',
+          '/stop',
+          '/approve [which]',
+          '/deny [which]',
+          '/status',
+          '/queue [mode]',
+          '/model [name]',
+          '/backend [name]',
+        ],
         ...['/sessions', '/resume <session>', '/project [id]', '/usage', '/help'],
       ],
       undefined,
@@ -202,6 +225,87 @@ describe('/new', () => {
       'There is no session yet; the next message begins one.',
       undefined,
     ])
+  })
+})
+
+describe('/approve and /deny', () => {
+  /** A turn that goes on, and an agent that asks in it as often as it has commands. */
+  async function setupAsking(...commands: string[]) {
+    const stage = await setup()
+    const { store, say, work, approvals } = stage
+    const { messageId, conversationId } = await say('one')
+    await work(messageId)
+    const run = await store.runs.running(messageId)
+    const message = await store.inbox.get(messageId)
+    const conversation = await store.conversations.get(conversationId)
+    if (!run || !message || !conversation) throw new Error('Nothing runs')
+    const { approve } = approvals.asking({ id: run.id, backend: 'claude', message, conversation }, () => {})
+    const { signal } = new AbortController()
+    const answers = commands.map((line) => approve({ toolName: 'Bash', toolInput: { command: line } }, signal))
+    const listed = () => store.approvals.list({ states: ['asked'], conversationId }, 9)
+    await expect.poll(async () => (await listed()).length).toEqual(commands.length)
+    const waiting = await listed()
+    const idOf = (line: string) => waiting.find(({ subject }) => subject === line)?.id.slice(0, 8)
+    return { ...stage, answers, idOf }
+  }
+
+  it('say that nothing waits', async () => {
+    const { command } = await setup()
+    const nothing = 'Nothing waits for an answer here.'
+    expect([await command('/approve'), await command('/deny'), await command('/approve always')]).toEqual(
+      Array.from({ length: 3 }, () => nothing),
+    )
+  })
+
+  it('allow what is asked, and put it on record', async () => {
+    const { command, answers, store, idOf } = await setupAsking('ls')
+    const told = await command('/approve')
+    const [entry] = await store.audit.list(1)
+    expect([told, await answers[0], await command('/approve'), entry]).toEqual([
+      'Allowed: Bash: ls',
+      { isAllowed: true },
+      'Nothing waits for an answer here.',
+      expect.objectContaining({
+        action: 'approve',
+        actor: 'ann',
+        subject: expect.stringMatching(new RegExp(`^${idOf('ls')}`)),
+      }),
+    ])
+  })
+
+  it('allow the same from now on', async () => {
+    const { command, answers, store } = await setupAsking('ls')
+    const told = await command('/approve Always')
+    const rules = await store.approvalRules.list({}, 9)
+    expect([told, await answers[0], rules.map(({ subject, createdBy }) => [subject, createdBy])]).toEqual([
+      'Allowed, and the same from now on without a question: Bash: ls',
+      { isAllowed: true },
+      [['ls', 'ann']],
+    ])
+  })
+
+  it('want to know which one where several wait', async () => {
+    const { command, answers, idOf } = await setupAsking('ls', 'make')
+    const which = await command('/approve')
+    const unknown = await command('/deny zzzz')
+    const many = await command(`/approve ${idOf('ls')} ${idOf('make')}`)
+    const told = [await command(`/deny ${idOf('ls')}`), await command(`/approve ${idOf('make')} always`)]
+    const list = ['ls', 'make'].map((line) => `${idOf(line)}: Bash: ${line}`)
+    expect([which.split('\n').toSorted(), unknown.split('\n')[0], many, told]).toEqual([
+      [...list, 'Which one? Name it by its id.'].toSorted(),
+      'No question zzzz waits here.',
+      'Write /approve, /approve always, or either with the id of the question.',
+      ['Refused: Bash: ls', 'Allowed, and the same from now on without a question: Bash: make'],
+    ])
+    expect((await Promise.all(answers)).map(({ isAllowed }) => isAllowed)).toEqual([false, true])
+  })
+
+  it('are named in /status', async () => {
+    const { command, idOf, answers } = await setupAsking('ls')
+    const lines = (await command('/status')).split('\n').filter((line) => line.startsWith('asks'))
+    await command('/deny')
+    await Promise.all(answers)
+    expect(lines).toEqual([`asks (${idOf('ls')}): Bash: ls`])
   })
 })
 
@@ -266,6 +370,7 @@ describe('/status', () => {
       'directory: /work',
       'session: none yet',
       'queue: 0 waiting',
+      'queue mode: followup: each message waits for its own turn',
       'usage today: nothing',
     ])
   })
@@ -285,6 +390,7 @@ describe('/status', () => {
       'session: s1, used 14 min ago',
       'working: claude for 13 min, since 12:31 UTC; now Bash: npm test',
       'queue: working, 2 waiting; yours is number 3',
+      'queue mode: followup: each message waits for its own turn',
       'usage today: 1 turn, 90 s of work; 1,200 tokens in, 300 out, cache 50,000 read and 40 written; 0.0312 USD',
     ])
   })
@@ -309,16 +415,18 @@ describe('/status', () => {
     const work = await queueOf('g2').claim([CHANNEL])
     const run = { id: 'run', result: failed('exit') }
     if (work) await queueOf('g2').settle(work, { kind: 'retry', at: START + 20_000, isAttempt: true, run })
-    expect((await command('/status')).split('\n').at(-2)).toEqual(
+    expect((await command('/status')).split('\n').at(-3)).toEqual(
       'queue: waiting 20 s before it tries again, 1 waiting',
     )
   })
 })
 
+const FOLLOWUP = 'Mode followup: each message waits for its own turn.'
+
 describe('/queue', () => {
   it('says when there is nothing', async () => {
     const { command } = await setup()
-    expect(await command('/queue')).toEqual('Nothing is worked on here, and nothing waits.')
+    expect(await command('/queue')).toEqual(`Nothing is worked on here, and nothing waits.\n${FOLLOWUP}`)
   })
 
   it('lists what is worked on and waits, each in one line, and how many more there are', async () => {
@@ -335,6 +443,7 @@ describe('/queue', () => {
       ...[3, 4, 5, 6, 7, 8, 9, 10].map((place) => `${place}. ann, 30 s ago: again`),
       '… and 5 more',
       'Edit or delete your message to change it while it waits.',
+      FOLLOWUP,
     ])
   })
 
@@ -355,7 +464,29 @@ describe('/queue', () => {
   it('has nothing to change when nothing waits', async () => {
     const { command, say, work } = await setup()
     await work((await say('one')).messageId)
-    expect(await command('/queue')).toEqual('1. ann, 0 s ago, worked on: one')
+    expect(await command('/queue')).toEqual(`1. ann, 0 s ago, worked on: one\n${FOLLOWUP}`)
+  })
+
+  it('chooses the mode of the conversation, and takes it back', async () => {
+    const { command, conversation } = await setup()
+    const chosen = [await command('/queue Steer'), (await conversation())?.queueMode, await command('/queue')]
+    const back = [await command('/queue default'), (await conversation())?.queueMode]
+    expect([chosen, back]).toEqual([
+      [
+        expect.stringMatching(/^The mode is steer: a new message is told to the agent at once/),
+        'steer',
+        expect.stringContaining('Mode steer: '),
+      ],
+      ['The mode is followup: each message waits for its own turn.', undefined],
+    ])
+  })
+
+  it('knows no other mode, and says which there are', async () => {
+    const { command, conversation } = await setup()
+    expect([await command('/queue faster'), (await conversation())?.queueMode]).toEqual([
+      'There is no mode faster. Known: followup, collect, interrupt, steer, default.',
+      undefined,
+    ])
   })
 })
 
@@ -876,6 +1007,14 @@ describe('/usage', () => {
 })
 
 describe('what is suggested', () => {
+  it('is each mode with what it means', async () => {
+    const { suggest } = await setup()
+    expect([(await suggest('queue')).map(({ value }) => value), await suggest('queue', 'coll')]).toEqual([
+      ['followup', 'collect', 'interrupt', 'steer', 'default'],
+      [{ label: 'collect: those that wait share the next turn', value: 'collect' }],
+    ])
+  })
+
   it('after /backend: those that are installed first', async () => {
     const { suggest } = await setup()
     expect([await suggest('backend'), await suggest('backend', ' OD')]).toEqual([

@@ -1,11 +1,12 @@
 #!/usr/bin/env node
-// An agent in the wire format of Claude Code. It speaks in steps, remembers its session in a file, starts a tool in a
-// session of its own that never ends by itself, and keeps a journal of what it was asked and how.
+// An agent in the wire format of Claude Code, for one turn or to stay. It speaks in steps, remembers its session in a file,
+// starts a tool in a session of its own that never ends by itself, and keeps a journal of what it was asked and how.
 // A message that ends in `hold` it answers to the end only when the file `go-all` or `go-<its owner>` is there.
 
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -19,12 +20,7 @@ if (args.includes('--version')) {
 // When nobody reads any more it works on, as agents do: somebody has to end it.
 process.stdout.on('error', () => {})
 
-const prompt = await text(process.stdin)
-// A gateway that died before it said what to do.
-if (prompt === '') process.exit(1)
-const [message = '', name = '', hold] = /(\S+)( hold)?$/.exec(prompt) ?? []
 const ownerId = process.env.AETHEEL_OWNER_ID
-
 const resumed = args.includes('--resume') ? args[args.indexOf('--resume') + 1] : undefined
 const sessionId = resumed ?? randomUUID()
 const sessionFile = `session-${sessionId}`
@@ -36,38 +32,57 @@ if (resumed && !existsSync(sessionFile)) {
   process.exit(1)
 }
 
-const isAlone = !isAlive(readIfThere(`${sessionFile}.pid`))
-writeFileSync(`${sessionFile}.pid`, String(process.pid))
-const heard = readIfThere(sessionFile).split('\n').filter(Boolean)
-appendFileSync(sessionFile, `${name}\n`)
-
 spawn('sleep', ['1000'], { detached: true, stdio: 'ignore' }).unref()
 
-const entry = {
-  name,
-  sessionId,
-  isResumed: resumed !== undefined,
-  isTold: prompt !== message,
-  isAlone,
-  heard,
-  ownerId,
+if (args.includes('--input-format')) await stay()
+else {
+  const prompt = await text(process.stdin)
+  // A gateway that died before it said what to do.
+  if (prompt === '') process.exit(1)
+  await take(prompt)
 }
-appendFileSync('journal', `${JSON.stringify(entry)}\n`)
 
-print({ type: 'system', subtype: 'init', cwd: process.cwd(), model: 'none', tools: ['Bash'] })
-const id = `msg_${randomUUID()}`
-print({ type: 'stream_event', event: { type: 'message_start', message: { id } } })
-const words = ['This ', 'answers ', name]
-for (const word of words) {
-  print({ type: 'stream_event', event: { type: 'content_block_delta', delta: { type: 'text_delta', text: word } } })
-  while (mustHold()) await sleep(STEP_MS)
-  await sleep(STEP_MS)
+async function stay() {
+  for await (const line of createInterface({ input: process.stdin })) {
+    const { type, request_id, message } = JSON.parse(line)
+    if (type === 'user') await take(message.content)
+    else print({ type: 'control_response', response: { subtype: 'success', request_id } })
+  }
 }
-print({ type: 'assistant', message: { id, content: [{ type: 'text', text: words.join('') }] } })
-print({ type: 'result', subtype: 'success', is_error: false, result: words.join(''), num_turns: 1 })
 
-function mustHold() {
-  return hold && !existsSync('go-all') && !existsSync(`go-${ownerId}`)
+async function take(prompt) {
+  const [message = '', name = '', hold] = /(\S+)( hold)?$/.exec(prompt) ?? []
+  const lastPid = readIfThere(`${sessionFile}.pid`)
+  const isAlone = lastPid === String(process.pid) || !isAlive(lastPid)
+  writeFileSync(`${sessionFile}.pid`, String(process.pid))
+  const heard = readIfThere(sessionFile).split('\n').filter(Boolean)
+  appendFileSync(sessionFile, `${name}\n`)
+  const entry = {
+    name,
+    sessionId,
+    isResumed: resumed !== undefined,
+    isTold: prompt !== message,
+    isAlone,
+    heard,
+    ownerId,
+  }
+  appendFileSync('journal', `${JSON.stringify(entry)}\n`)
+
+  print({ type: 'system', subtype: 'init', cwd: process.cwd(), model: 'none', tools: ['Bash'] })
+  const id = `msg_${randomUUID()}`
+  print({ type: 'stream_event', event: { type: 'message_start', message: { id } } })
+  const words = ['This ', 'answers ', name]
+  for (const word of words) {
+    print({ type: 'stream_event', event: { type: 'content_block_delta', delta: { type: 'text_delta', text: word } } })
+    if (hold) await permission()
+    await sleep(STEP_MS)
+  }
+  print({ type: 'assistant', message: { id, content: [{ type: 'text', text: words.join('') }] } })
+  print({ type: 'result', subtype: 'success', is_error: false, result: words.join(''), num_turns: 1 })
+}
+
+async function permission() {
+  while (!existsSync('go-all') && !existsSync(`go-${ownerId}`)) await sleep(STEP_MS)
 }
 
 function readIfThere(file) {

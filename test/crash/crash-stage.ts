@@ -109,6 +109,7 @@ export class CrashStage {
         AETHEEL_HOME: join(this.directory, 'home'),
         BACKEND_CLI_PATH: fileURLToPath(new URL('agent.mjs', import.meta.url)),
         WORKING_DIR: this.workingDir,
+        AGENT_MODE: 'oneshot',
         ...(this.databaseUrl !== undefined && { DATABASE_URL: this.databaseUrl }),
         ...environment,
       },
@@ -186,6 +187,12 @@ export class CrashStage {
 
   agents(): string[] {
     return this.alive().filter((command) => command.includes('agent.mjs'))
+  }
+
+  /** The pids of those that stay. */
+  stayingAgents(): number[] {
+    const living = livingProcesses(this.directory)
+    return living.filter(({ command }) => command.includes('--input-format')).map(({ pid }) => pid)
   }
 
   /** What is left of the work in the database, by table. */

@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { it } from 'vitest'
 import type { Step } from '../../src/queue/worker.js'
 import { describeOnEngines, IN_TIME, nothingLeft, WITHIN_10_SECONDS } from './crash-stage.js'
+import { randomNumbers } from './random-numbers.js'
 
 const KILLS = Number(process.env['CRASH_KILLS'] ?? 3)
 const SEED = Number(process.env['CRASH_SEED'] ?? Date.now() % 1_000_000)
@@ -53,12 +54,3 @@ describeOnEngines('that is killed at random', (setUp, engine) => {
     }).toEqual({ answers: stage.expectedAnswers(), atOnceInOneSession: [], leftovers: nothingLeft(engine) })
   })
 })
-
-/** From 0 to 1, the same for the same seed (Lehmer's generator). */
-function randomNumbers(seed: number): () => number {
-  let state = seed + 1
-  return () => {
-    state = (state * 48_271) % 2_147_483_647
-    return state / 2_147_483_647
-  }
-}

@@ -69,8 +69,8 @@ describe.concurrent('commands', () => {
     }))
     expect([known, known.map(({ name }) => name)]).toEqual([
       expected,
-      // As the issue names them.
-      'ask new stop status queue model backend sessions resume project usage help'.split(' '),
+      // In this order.
+      'ask new stop approve deny status queue model backend sessions resume project usage help'.split(' '),
     ])
   })
 
@@ -85,11 +85,11 @@ describe.concurrent('commands', () => {
       status: {
         words: new RegExp(
           `^agent: claude\nmodel: the agent's own\ndirectory: ${workingDir}\nsession: ${ANY_ID}, used \\d+ s ago\n` +
-            `queue: 0 waiting\nusage today: ${usage}$`,
+            `queue: 0 waiting\nqueue mode: followup: each message waits for its own turn\nusage today: ${usage}$`,
         ),
         isPrivate: true,
       },
-      queue: { words: /^Nothing is worked on here, and nothing waits\.$/, isPrivate: true },
+      queue: { words: /^Nothing is worked on here, and nothing waits\.\nMode followup: .*\.$/, isPrivate: false },
       sessions: {
         words: /^1\. claude, \d+ s ago: hello \([0-9a-f-]{12}, this conversation\)\n\/resume with the number .*\.$/,
         isPrivate: true,
@@ -236,7 +236,7 @@ describe.concurrent('commands', () => {
     const { answer } = await slash(scene, thread.id, 'queue')
     stage.release('it')
     expect(answer).toMatch(
-      /^1\. owner, \d+ s ago, worked on: \[\{.*\n2\. owner, \d+ s ago: and then this\nEdit or delete your message .*\.$/,
+      /^1\. owner, \d+ s ago, worked on: \[\{.*\n2\. owner, \d+ s ago: and then this\nEdit or delete your message .*\.\nMode followup: .*\.$/,
     )
   })
 })

@@ -52,6 +52,7 @@ export class DiscordStage {
     const file = join(this.directory, 'aetheel.json5')
     const defaults = {
       backendCliPath: AGENT,
+      agentMode: 'oneshot',
       workingDir: this.workingDir,
       discordBotToken: this.discord.token,
       discordApiUrl: this.discord.apiUrl,

@@ -87,6 +87,7 @@ export class Stage {
     ...this.environment,
     AETHEEL_HOME: join(this.directory, 'data'),
     BACKEND_CLI_PATH: DEMO_AGENT,
+    AGENT_MODE: 'oneshot',
     WORKING_DIR: this.workingDir,
   }
   readonly logged: string[] = []

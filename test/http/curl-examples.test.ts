@@ -7,6 +7,8 @@ import { promisify } from 'node:util'
 import { expect, it, onTestFinished } from 'vitest'
 import { AetheelClient } from '../../src/client/aetheel-client.js'
 import { startHttpServer } from '../../src/http/server.js'
+import { askNow } from '../approvals/ask-now.js'
+import { BASH } from '../approvals/stage.js'
 import { makePlace, startService, steps } from './routes/stage.js'
 
 interface Example {
@@ -33,6 +35,9 @@ it('answers every example of docs/http-api.md as the document says', async () =>
   const client = new AetheelClient({ baseUrl: server.url, token: readFileSync(tokenFile, 'utf8') })
   const failing = await client.execute('site', { prompt: steps({ fail: 'Invalid API key' }) })
   await failing.finished()
+  await client.execute('site', { prompt: steps({ hold: 'it' }) })
+  const { approval } = await askNow(dependencies.gateway, BASH)
+  let ruleId = ''
   const [beginning, ...examples] = readExamples()
   const answers: Array<{ script: string; status: number; differences: string[] }> = []
   let commandId = ''
@@ -42,9 +47,13 @@ it('answers every example of docs/http-api.md as the document says', async () =>
       .replaceAll('http://127.0.0.1:7433', server.url)
       .replaceAll('COMMAND_ID', commandId)
       .replaceAll('MESSAGE_ID', failing.id)
+      .replaceAll('APPROVAL_ID', approval.id)
+      .replaceAll('RULE_ID', ruleId)
     const { status, text } = await curl(ready)
     answers.push({ script, status, differences: shown === undefined ? [] : differences(shown, JSON.parse(text)) })
     if (status === 202) commandId = (JSON.parse(text) as { command_id: string }).command_id
+    if (script.includes('/approval-rules?'))
+      ruleId = (JSON.parse(text) as { rules: { id: string }[] }).rules[0]?.id ?? ''
     // Some of what follows is about its end.
     if (status === 202) await client.command('shop', commandId).finished()
     if (script.includes('/retry')) await failing.finished()

@@ -29,6 +29,9 @@ const createInPod: CreateBackend = (config, dependencies, stage) => {
   const seen = new Set<string | undefined>()
   return Object.assign(backend, {
     async *run(...[request, signal]: Parameters<typeof run>) {
+      const { timeoutMs = config.queryTimeoutMs } = request
+      // Otherwise a short time would pass while the pod is looked at, by a look that is of no run and outlives this one.
+      if (timeoutMs <= 1_000) await pods.open({ name }, AbortSignal.timeout(60_000))
       // Its own one of pods is no directory here.
       const place = seen.has(request.sessionId) ? {} : { workingDir: config.workingDir }
       for await (const event of run({ ...place, ...request, pod: { name } }, signal)) {

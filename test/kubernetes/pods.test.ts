@@ -215,6 +215,30 @@ describe.concurrent('a pod', { timeout: 60_000 }, () => {
     ])
   })
 
+  test('is looked at to the end for the next run, when the one that asked has ended', async ({ ground, expect }) => {
+    const { cluster, pods } = ground
+    const bin = mkdtempSync(join(tmpdir(), 'bin-'))
+    const slow = `#!/bin/sh\nuntil [ -e ${bin}/go ]; do sleep 0.1; done\nexec /bin/cat "$@"\n`
+    writeFileSync(join(bin, 'cat'), slow, { mode: 0o755 })
+    cluster.container['PATH'] = `${bin}:${cluster.container['PATH']}`
+    const controller = new AbortController()
+    const asked = refusalOf(pods.open({ name: 'web' }, controller.signal))
+    await until(() => livingProcesses(bin).length > 0, 'the look')
+    controller.abort()
+    const { problem } = await asked
+    const next = pods.open({ name: 'web' }, soon())
+    writeFileSync(join(bin, 'go'), '')
+    const { environment } = await next
+    const execs = cluster.calls.filter(([command]) => command === 'exec')
+    expect([problem, environment['PATH'], execs.length, livingProcesses(bin)]).toEqual([
+      'unreachable',
+      cluster.container['PATH'],
+      1,
+      [],
+    ])
+    rmSync(bin, { recursive: true })
+  })
+
   test('answers several questions at once', async ({ ground: { cluster, pods }, expect }) => {
     const directory = mkdtempSync(join(tmpdir(), 'pod-'))
     const pod = await pods.open({ name: 'web' }, soon())

@@ -59,6 +59,27 @@ describe('EventRecorder', () => {
     ])
   })
 
+  it('writes that the agent has begun together with what it says first', async () => {
+    const { writer, passedOn, recorder } = setup()
+    const started: AgentEvent = { type: 'started', sessionId: 's1', timestamp: 1 }
+    recorder.push(started)
+    await nextTurn()
+    recorder.push(output('a'))
+    await expect.poll(() => passedOn.length).toBe(2)
+    const silent = setup()
+    silent.recorder.push(started)
+    await expect.poll(() => silent.passedOn.length).toBe(1)
+    expect([writer.writes, silent.writer.writes]).toEqual([
+      [
+        [
+          { seq: 1, event: started },
+          { seq: 2, event: output('a') },
+        ],
+      ],
+      [[{ seq: 1, event: started }]],
+    ])
+  })
+
   it('writes together what comes while a write is under way, and no two at once', async () => {
     const { writer, passedOn, recorder } = setup()
     let release = (): void => {}

@@ -3,6 +3,7 @@
 
 import { randomUUID } from 'node:crypto'
 import { expect } from 'vitest'
+import type { QueueMode } from '../../src/channels/types.js'
 import { Queue, type Settlement, type Work } from '../../src/queue/queue.js'
 import type { MessageState } from '../../src/store/schema.js'
 import type { Store } from '../../src/store/store.js'
@@ -26,6 +27,9 @@ interface ModelMessage {
   interruptions: number
   isCancelled: boolean
   lastRun: 'none' | 'running' | 'ended' | 'interrupted'
+  wasRetried: boolean
+  /** The one it is answered with. */
+  carrier: ModelMessage | undefined
 }
 
 /** What a worker believes to have. */
@@ -47,6 +51,7 @@ export class QueueModel {
   readonly #replies = new Map<string, string[]>(ADDRESSES.map((address) => [address, []]))
   readonly #sessions = new Map<string, string>()
   readonly #conversations = new Map<string, string>()
+  readonly #modes = new Map<string, QueueMode>()
   readonly #queues: Queue[]
   readonly #holds: Hold[][] = [[], []]
   #edits = 0
@@ -81,6 +86,7 @@ export class QueueModel {
     this.#conversations.set(address, conversationId)
     const waiting = line[0]?.holder ? ahead - 1 : ahead
     const isFull = waiting >= MAX_QUEUE_DEPTH
+    const running = this.#modes.get(address) === 'interrupt' && line[0]?.holder ? line[0] : undefined
     const expected = isFull
       ? {
           status: 'refused',
@@ -88,7 +94,11 @@ export class QueueModel {
           conversationId,
           reason: expect.stringContaining(`${waiting} messages wait`),
         }
-      : { status: 'accepted', messageId: id, conversationId, position: ahead, notes: [] }
+      : {
+          ...{ status: 'accepted', messageId: id, conversationId, position: ahead, notes: [] },
+          ...(running && { notes: [expect.stringContaining('stopped')], interrupts: running.id }),
+        }
+    if (running && !isFull) running.isCancelled = true
     mustBe(acceptance, expected)
     const message: ModelMessage = {
       id,
@@ -102,10 +112,19 @@ export class QueueModel {
       interruptions: 0,
       isCancelled: false,
       lastRun: 'none',
+      wasRetried: false,
+      carrier: undefined,
     }
     this.#messages.push(message)
     if (isFull) this.#reply(message, String(waiting))
     else line.push(message)
+  }
+
+  async choose(address: string, mode: QueueMode): Promise<void> {
+    const conversationId = this.#conversations.get(address)
+    if (conversationId === undefined) return
+    await this.store.conversations.configure(conversationId, { queueMode: mode })
+    this.#modes.set(address, mode)
   }
 
   async redeliver(pick: number, address: string): Promise<void> {
@@ -137,11 +156,19 @@ export class QueueModel {
     message.holder = hold
     message.dueAt = this.#now + LEASE_MS
     this.#holds[worker]?.push(hold)
+    if (!message.isCancelled && ['collect', 'interrupt'].includes(this.#modes.get(message.address) ?? '')) {
+      for (let next = this.#nextToJoin(message); next; next = this.#nextToJoin(message)) this.#merge(next, message)
+    }
     const { failures, interruptions } = work.claim
     mustBe(
-      { text: work.message.text, failures, interruptions, wasInterrupted: work.wasInterrupted },
+      {
+        text: work.message.text,
+        merged: work.merged.map(({ text }) => text),
+        ...{ failures, interruptions, wasInterrupted: work.wasInterrupted },
+      },
       {
         text: message.text,
+        merged: this.#mergedInto(message).map(({ text }) => text),
         failures: message.failures,
         interruptions: message.interruptions,
         wasInterrupted: message.lastRun === 'interrupted',
@@ -155,6 +182,24 @@ export class QueueModel {
     const hold = at(this.#holds[worker], pick)
     if (!hold) return
     mustBe(await this.#queue(worker).renew(hold.work), this.#renewed(hold))
+  }
+
+  /** A worker tells its agent what waits: the agent takes it or not, or nobody ever hears what became of it. */
+  async steer(worker: number, pick: number, isTaken: boolean | undefined): Promise<void> {
+    const hold = at(this.#holds[worker], pick)
+    if (!hold) return
+    const { message, work } = hold
+    const isSteering = this.#modes.get(message.address) === 'steer'
+    const isOurs = isSteering && this.#renewed(hold) === 'held'
+    const next = isOurs ? this.#nextToJoin(message) : undefined
+    const joined = await this.#queue(worker).join(work)
+    mustBe(joined?.id, next?.id)
+    if (!next || !joined) return
+    this.#merge(next, message)
+    if (isTaken === true) work.merged.push(joined)
+    if (isTaken !== false) return
+    await this.#queue(worker).part(work, joined)
+    this.#unmerge(message, [next])
   }
 
   /** An agent that starts late, maybe too late. */
@@ -173,6 +218,8 @@ export class QueueModel {
     mustBe(outcome, isOurs ? 'settled' : 'lost')
     if (!isOurs) return
     message.holder = undefined
+    const untold = this.#mergedInto(message).filter((merged) => !work.merged.some(({ id }) => id === merged.id))
+    this.#unmerge(message, untold)
     if (message.lastRun === 'running') message.lastRun = kind === 'handed-back' ? 'interrupted' : 'ended'
     if (kind === 'handed-back') {
       message.dueAt = this.#now
@@ -180,12 +227,12 @@ export class QueueModel {
     }
     this.#sessions.set(message.address, sessionId)
     if (kind === 'retry') {
-      message.dueAt = this.#now + delayMs
+      message.dueAt = this.#now + (message.isCancelled ? 0 : delayMs)
       message.failures++
       this.#reply(message, kind)
       return
     }
-    this.#leave(message, kind)
+    for (const ended of [message, ...this.#mergedInto(message)]) this.#leave(ended, kind)
     if (kind !== 'cancelled') this.#reply(message, kind)
   }
 
@@ -202,7 +249,7 @@ export class QueueModel {
     const message = at([...this.#messages, undefined], pick)
     const platformId = message?.platformId ?? this.#platformId(this.#messages.length)
     const text = isEmpty ? ' ' : `Edit ${(this.#edits += 1)}`
-    const isWaiting = message?.state === 'open' && !message.holder
+    const isWaiting = message?.state === 'open' && !(message.carrier ?? message).holder
     const outcome = await this.#queue(worker).edit(this.channel, platformId, text)
     mustBe(outcome, message ? (isWaiting ? 'changed' : 'late') : 'unknown')
     if (isWaiting && !isEmpty) message.text = text
@@ -212,25 +259,32 @@ export class QueueModel {
     const message = at(this.#messages, pick)
     if (!message) return
     const outcome = await this.#queue(0).drop(message.id)
-    if (message.holder) {
+    if (message.state === 'open' && (message.carrier ?? message).holder) {
       mustBe(outcome, 'active')
-    } else if (message.state === 'open' || message.state === 'failed') {
+    } else if (message.state === 'open') {
       mustBe(outcome, 'dropped')
+      this.#unmerge(message, this.#mergedInto(message))
+      message.carrier = undefined
       this.#leave(message, 'dropped')
+    } else if (message.state === 'failed') {
+      mustBe(outcome, 'dropped')
+      for (const other of [message, ...this.#mergedInto(message, 'failed')]) this.#leave(other, 'dropped')
     } else {
       mustBe(outcome, 'finished')
     }
   }
 
   async retryDeadLetter(pick: number): Promise<void> {
-    const message = at(
-      this.#messages.filter(({ state }) => state === 'failed'),
+    const asked = at(
+      this.#messages.filter(({ state, carrier }) => state === 'failed' && (!carrier || carrier.state === 'failed')),
       pick,
     )
-    if (!message) return
-    mustBe(await this.#queue(1).retry(message.id), 'message')
+    if (!asked) return
+    const message = asked.carrier ?? asked
+    mustBe(await this.#queue(1).retry(asked.id), 'message')
     const fresh = { dueAt: this.#now, failures: 0, interruptions: 0, isCancelled: false, holder: undefined }
-    Object.assign(message, { state: 'open', ...fresh })
+    for (const merged of this.#mergedInto(message, 'failed')) merged.state = 'open'
+    Object.assign(message, { state: 'open', wasRetried: true, ...fresh })
     this.#line(message.address).push(message)
   }
 
@@ -270,7 +324,9 @@ export class QueueModel {
           ...{ id, state, failures, place },
           ...(place === 0 && { dueAt }),
         })),
-        messages: Object.fromEntries(messages.map(({ id, state, text }) => [id, `${state}: ${text}`])),
+        messages: Object.fromEntries(
+          messages.map(({ id, state, text, mergedInto }) => [id, [state, text, mergedInto]]),
+        ),
         replies: replies.map(({ messageId, reply }) => `${messageId} ${reply.text.split(' ', 1)[0]}`),
         session: (await this.store.sessions.get(conversationId))?.sessionId,
       }
@@ -282,7 +338,7 @@ export class QueueModel {
         messages: Object.fromEntries(
           this.#messages
             .filter((message) => message.address === address)
-            .map(({ id, state, text }) => [id, `${state}: ${text}`]),
+            .map(({ id, state, text, carrier }) => [id, [state, text, carrier?.id]]),
         ),
         replies: this.#replies.get(address),
         session: this.#sessions.get(address),
@@ -323,6 +379,29 @@ export class QueueModel {
       'handed-back': { kind: 'handed-back', runId },
     }
     return settlements[kind]
+  }
+
+  /** What could be answered with the first of its conversation. */
+  #nextToJoin({ address }: ModelMessage): ModelMessage | undefined {
+    const [, next] = this.#line(address)
+    return next?.wasRetried ? undefined : next
+  }
+
+  #merge(message: ModelMessage, carrier: ModelMessage): void {
+    const line = this.#line(message.address)
+    line.splice(line.indexOf(message), 1)
+    message.carrier = carrier
+  }
+
+  /** Back behind the one they came with. */
+  #unmerge(carrier: ModelMessage, messages: ModelMessage[]): void {
+    const line = this.#line(carrier.address)
+    line.splice(line.indexOf(carrier) + 1, 0, ...messages)
+    for (const message of messages) message.carrier = undefined
+  }
+
+  #mergedInto(carrier: ModelMessage, state: MessageState = 'open'): ModelMessage[] {
+    return this.#messages.filter((message) => message.carrier === carrier && message.state === state)
   }
 
   #leave(message: ModelMessage, state: MessageState): void {

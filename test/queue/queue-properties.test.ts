@@ -2,6 +2,7 @@
 
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
+import { QUEUE_MODES } from '../../src/channels/types.js'
 import { describeEngines, openTestStore } from '../engines.js'
 import { ADDRESSES, LEASE_MS, QueueModel, type SettlementKind } from './queue-model.js'
 
@@ -52,6 +53,14 @@ const edit = fc
   .map(([worker, pick, isEmpty]) =>
     command(`edit by ${worker}: ${pick}${isEmpty ? ', empty' : ''}`, (model) => model.edit(worker, pick, isEmpty)),
   )
+const choose = fc
+  .tuple(address, fc.constantFrom(...QUEUE_MODES))
+  .map(([address, mode]) => command(`${mode} in ${address}`, (model) => model.choose(address, mode)))
+const steer = fc
+  .tuple(worker, pick, fc.constantFrom(true, true, false, undefined))
+  .map(([worker, pick, isTaken]) =>
+    command(`steer by ${worker}: ${pick} ${isTaken}`, (model) => model.steer(worker, pick, isTaken)),
+  )
 const drop = pick.map((pick) => command(`drop ${pick}`, (model) => model.drop(pick)))
 const retry = pick.map((pick) => command(`retry dead letter ${pick}`, (model) => model.retryDeadLetter(pick)))
 const cancel = address.map((address) => command(`cancel in ${address}`, (model) => model.requestCancel(address)))
@@ -62,11 +71,12 @@ const commands = [
   ...[claim, claim, claim, begin, renew],
   ...[settle, settle, settle, pass, pass],
   ...[crash, drop, edit, edit, retry, retry, cancel],
+  ...[choose, choose, steer, steer],
 ]
 
 describeEngines('the queue as a state machine', (engine) => {
   it(
-    'keeps order, never has two workers on one conversation, and loses nothing',
+    'keeps order, never has two workers on one conversation, and loses nothing, in all modes',
     async () => {
       const store = engine.name === 'sqlite' ? await openTestStore({ file: ':memory:' }) : await engine.createStore()
       let count = 0

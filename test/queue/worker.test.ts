@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { AgentEvent, AgentResult } from '../../src/backends/types.js'
-import type { MessageOptions } from '../../src/channels/types.js'
+import type { MessageOptions, QueueMode } from '../../src/channels/types.js'
 import { GatewayError } from '../../src/errors.js'
 import { Queue, type Work } from '../../src/queue/queue.js'
 import { Worker, type WorkerOptions } from '../../src/queue/worker.js'
@@ -29,12 +29,13 @@ interface SetupOptions extends Partial<WorkerOptions> {
   isDeaf?: boolean
   /** Whether the channel takes files. */
   canSendFiles?: boolean
+  mode?: QueueMode
   wrapStore?: (store: Store) => Store
   wrapQueue?: (queue: Queue) => Queue
 }
 
 async function setup(setupOptions: SetupOptions = {}) {
-  const { isDeaf = false, canSendFiles = false, wrapStore = same, wrapQueue = same, ...options } = setupOptions
+  const { isDeaf = false, canSendFiles = false, wrapStore = same, wrapQueue = same, mode, ...options } = setupOptions
   const plainStore = await openTestStore({ file: ':memory:' })
   const store = wrapStore(plainStore)
   const clock = { now: START }
@@ -43,7 +44,10 @@ async function setup(setupOptions: SetupOptions = {}) {
   const newId = () => `id-${(ids += 1)}`
   const { leaseMs = 30_000 } = options
   const queueOf = (gatewayId: string) =>
-    new Queue(store, { gatewayId, maxQueueDepth: 100, leaseMs, replyExpiryMs: 900_000, now, newId })
+    new Queue(store, {
+      ...{ gatewayId, maxQueueDepth: 100, leaseMs, replyExpiryMs: 900_000, now, newId },
+      ...(mode && { defaultMode: () => mode }),
+    })
   const queue = queueOf('g1')
   const turns: OpenTurn[] = []
   const logged: string[] = []
@@ -990,5 +994,106 @@ describe('a plan', () => {
     const [hushed, told] = [await say('a', 'hush'), await say('a', 'hello')]
     await expect.poll(() => stateOf(told), { timeout: 10_000 }).toEqual('answered')
     expect([await stateOf(hushed), await replies()]).toEqual(['answered', [answer('🤖 hi')]])
+  })
+})
+
+describe('messages that share a turn', () => {
+  it('are answered by one reply, which says so', async () => {
+    const { queue, worker, turn, idle, replies } = await setup({ mode: 'collect' })
+    for (const text of ['one', 'two', 'three']) {
+      await queue.accept({ channel: CHANNEL, address: 'a', platformId: text, author: 'ann', text })
+    }
+    worker.wake()
+    const { finish } = await turn(1)
+    finish(succeeded('All done'))
+    await idle()
+    expect(await replies()).toEqual([answer('All done', ['This answers the 2 messages after it, too.'])])
+  })
+
+  it('go to the agent while it works, in order, and are told in the events', async () => {
+    const events: string[] = []
+    const { say, turn, idle, replies, stateOf } = await setup({
+      mode: 'steer',
+      onEvents: (_work, _runId, recorded) => {
+        for (const { event } of recorded) events.push('content' in event ? event.content : event.type)
+      },
+    })
+    const told: string[] = []
+    const first = await say('a', 'one')
+    const { listener, finish } = await turn(1)
+    const second = await say('a', 'two')
+    listener.onSteerable?.(async (text) => told.push(text) > 0)
+    await expect.poll(() => told, { timeout: 10_000 }).toEqual(['two'])
+    const third = await say('a', `use ${SECRET}`)
+    await expect.poll(() => told, { timeout: 10_000 }).toEqual(['two', `use ${SECRET}`])
+    finish(succeeded('All done'))
+    await idle()
+    const states = await Promise.all([first, second, third].map(stateOf))
+    expect([states, await replies(), events]).toEqual([
+      ['answered', 'answered', 'answered'],
+      [answer('All done', ['This answers the 2 messages after it, too.'])],
+      ['The agent was told meanwhile: two', 'The agent was told meanwhile: use [secret]'],
+    ])
+  })
+
+  it('wait for their own turn when the agent does not take them, and are not offered again', async () => {
+    const { say, turn, idle, waiting } = await setup({ mode: 'steer' })
+    const told: string[] = []
+    await say('a', 'one')
+    const { listener, finish } = await turn(1)
+    listener.onSteerable?.(async (text) => told.push(text) < 0)
+    await say('a', 'two')
+    await expect.poll(() => told, { timeout: 10_000 }).toEqual(['two'])
+    await say('a', 'three')
+    await expect.poll(async () => (await waiting()).length, { timeout: 10_000 }).toBe(3)
+    finish(succeeded('Done'))
+    const second = await turn(2)
+    second.finish(succeeded('Done'))
+    const third = await turn(3)
+    third.finish(succeeded('Done'))
+    await idle()
+    expect([told, second.work.message.text, third.work.message.text]).toEqual([['two'], 'two', 'three'])
+  })
+
+  it('run next when the turn ends while the agent is asked', async () => {
+    const { say, turn, idle, stateOf, store } = await setup({ mode: 'steer' })
+    await say('a', 'one')
+    const { listener, finish } = await turn(1)
+    const asked: string[] = []
+    let answerOffer = (_isTaken: boolean): void => {}
+    listener.onSteerable?.((text) => {
+      asked.push(text)
+      return new Promise((resolve) => (answerOffer = resolve))
+    })
+    const second = await say('a', 'two')
+    await expect.poll(() => asked, { timeout: 10_000 }).toEqual(['two'])
+    const during = (await store.inbox.get(second))?.mergedInto
+    finish(succeeded('Done'))
+    answerOffer(false)
+    const next = await turn(2)
+    next.finish(succeeded('Done'))
+    await idle()
+    expect([during, next.work.message.id, next.work.merged, await stateOf(second)]).toEqual([
+      expect.any(String),
+      second,
+      [],
+      'answered',
+    ])
+  })
+
+  it('are with it when it was cut off', async () => {
+    const { say, turn, worker, createWorker, stateOf } = await setup({ mode: 'steer' })
+    await say('a', 'one')
+    const { listener } = await turn(1)
+    const told: string[] = []
+    listener.onSteerable?.(async (text) => told.push(text) > 0)
+    const second = await say('a', 'two')
+    await expect.poll(() => told, { timeout: 10_000 }).toEqual(['two'])
+    await worker.stop(0)
+    createWorker('g2').wake()
+    const again = await turn(2)
+    again.finish(succeeded('Done'))
+    await expect.poll(() => stateOf(second), { timeout: 10_000 }).toBe('answered')
+    expect([again.work.merged.map(({ text }) => text), again.work.wasInterrupted]).toEqual([['two'], true])
   })
 })

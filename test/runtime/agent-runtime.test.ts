@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { AgentEvent, BackendAdapter, BackendEventResult } from '../../src/backends/types.js'
 import { GatewayError } from '../../src/errors.js'
-import { AgentRuntime, type GatewayEvent, toEventResult } from '../../src/runtime/agent-runtime.js'
+import { AgentRuntime, type GatewayEvent, toEventResult, type TurnListener } from '../../src/runtime/agent-runtime.js'
 import type { TurnBackend } from '../../src/runtime/lift-adapter.js'
 import { SessionManager } from '../../src/runtime/session-manager.js'
 import type { Session } from '../../src/store/sessions.js'
@@ -54,8 +54,9 @@ async function setup(backend: BackendAdapter | TurnBackend) {
     remembered: async () => (await sessions.get('thread-1', backend.name()))?.sessionId,
     process: (more: Partial<GatewayEvent> = {}) => runtime.process({ ...event, ...more }, signal),
     kept,
-    runTurn: (more: Partial<GatewayEvent> = {}) =>
+    runTurn: (more: Partial<GatewayEvent> = {}, listener: Partial<TurnListener> = {}) =>
       runtime.runTurn({ ...event, ...more }, signal, {
+        ...listener,
         onEvent: (agentEvent) => events.push(agentEvent),
         keepSession: async (session) => {
           kept.push([session, events.length])
@@ -463,4 +464,30 @@ describe('what is asked', () => {
       ['run-started', 'error'],
     ])
   })
+})
+
+it('tells an agent whose session was lost again what it had taken while it worked', async () => {
+  const prompts: string[] = []
+  const backend: TurnBackend = {
+    name: () => 'claude',
+    async *run({ prompt, onSteerable }) {
+      prompts.push(prompt)
+      const isFirst = prompts.length === 1
+      if (isFirst) await new Promise<void>((told) => onSteerable?.(async (text) => (told(), text === 'taken')))
+      yield { type: 'complete', result: isFirst ? failed('session_lost') : succeeded('Done'), timestamp: 0 }
+    },
+  }
+  const { runTurn, remember } = await setup(backend)
+  await remember()
+  const answers: boolean[] = []
+  await runTurn(
+    {},
+    {
+      onSteerable: (steer) => void ['refused', 'taken'].map(async (text) => answers.push(await steer(text))),
+    },
+  )
+  expect([answers, prompts]).toEqual([
+    [false, true],
+    ['hello', 'hello\n\n[Another message of this conversation:]\n\ntaken'],
+  ])
 })

@@ -90,6 +90,7 @@ export function describeRecordsContract(engine: TestEngine): void {
         allowedTools: ['Read', 'Bash'],
         queryTimeoutMs: 5_000_000_000,
         isUntrusted: true,
+        agentPermissions: 'ask',
       },
       'api',
       2,
@@ -103,6 +104,7 @@ export function describeRecordsContract(engine: TestEngine): void {
       allowedTools: ['Read', 'Bash'],
       queryTimeoutMs: 5_000_000_000,
       isUntrusted: true,
+      agentPermissions: 'ask',
       createdAt: 2,
       updatedAt: 2,
     }

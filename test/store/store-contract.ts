@@ -14,6 +14,7 @@ import { openSqlite } from '../../src/store/sqlite.js'
 import { openStore, type StoreLocation, storeOn } from '../../src/store/store.js'
 import { openTestStore, type TestEngine } from '../engines.js'
 import type { GatewayProcessOptions, Turn } from './gateway-process.js'
+import { describeApprovalsContract } from './approvals-contract.js'
 import { describeInboxContract } from './inbox-contract.js'
 import { describeOutboxContract } from './outbox-contract.js'
 import { describeRecordsContract } from './records-contract.js'
@@ -26,6 +27,7 @@ export function describeStoreContract(engine: TestEngine): void {
   describeInboxContract(engine)
   describeOutboxContract(engine)
   describeRecordsContract(engine)
+  describeApprovalsContract(engine)
 
   describe('a transaction', () => {
     it('that fails has changed nothing, in any table', async () => {

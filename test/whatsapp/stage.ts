@@ -73,6 +73,7 @@ export class WhatsAppStage {
     const file = join(this.directory, 'aetheel.json5')
     const defaults = {
       backendCliPath: AGENT,
+      agentMode: 'oneshot',
       workingDir,
       twilioAccountSid: twilio.accountSid,
       twilioAuthToken: twilio.authToken,

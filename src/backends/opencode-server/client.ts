@@ -10,7 +10,9 @@ import type { OpenCodeEndpoint } from './servers.js'
 
 const REQUEST_MS = 30_000
 /** To take a prompt, the server may have to start everything that belongs to the directory. */
-const PROMPT_MS = 120_000
+export const PROMPT_MS = 120_000
+/** After five minutes fetch would give up by itself. */
+const ANSWER_MS = 300_000
 const HEALTH_MS = 5_000
 const CONNECT_MS = 10_000
 const ERROR_CHARACTERS = 500
@@ -22,7 +24,7 @@ const SET_PASSWORD = 'Set OPENCODE_USERNAME and OPENCODE_PASSWORD to those it wa
 export interface PermissionRule {
   permission: string
   pattern: string
-  action: 'allow' | 'deny'
+  action: 'allow' | 'ask' | 'deny'
 }
 
 export interface Session {
@@ -65,6 +67,8 @@ export interface PendingRequest {
 export interface PermissionRequest extends PendingRequest {
   permission: string
   patterns: string[]
+  metadata?: Record<string, unknown>
+  tool?: { callID: string }
 }
 
 export interface QuestionRequest extends PendingRequest {
@@ -157,9 +161,14 @@ export class OpenCodeClient {
     await this.#call('POST', `${sessionPath(id)}/abort`)
   }
 
-  /** Waits for the answer, for five minutes at most. Giving up does not end the turn. */
+  /** Waits for the last message of the turn, for five minutes at most. Giving up does not end the turn. */
   sendMessage(id: string, prompt: Prompt, signal?: AbortSignal): Promise<SessionMessage> {
-    return this.#call('POST', `${sessionPath(id)}/message`, { body: prompt, timeoutMs: 300_000, signal, isOnce: true })
+    return this.#call('POST', `${sessionPath(id)}/message`, {
+      body: prompt,
+      timeoutMs: ANSWER_MS,
+      signal,
+      isOnce: true,
+    })
   }
 
   /** Contract: settles when the server has taken the prompt; what comes of it is among the events. */
@@ -181,8 +190,10 @@ export class OpenCodeClient {
     return this.#call('GET', '/permission', { directory })
   }
 
-  async replyToPermission(id: string, reply: 'once' | 'reject', directory: string): Promise<void> {
-    await this.#call('POST', `/permission/${encodeURIComponent(id)}/reply`, { directory, body: { reply } })
+  /** With a message for the agent a turn goes on after `reject`, without one it ends. */
+  async replyToPermission(id: string, reply: 'once' | 'reject', directory: string, message?: string): Promise<void> {
+    const body = { reply, ...(message !== undefined && { message }) }
+    await this.#call('POST', `/permission/${encodeURIComponent(id)}/reply`, { directory, body })
   }
 
   questionRequests(directory: string): Promise<QuestionRequest[]> {

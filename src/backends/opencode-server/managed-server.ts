@@ -124,7 +124,8 @@ async function startOn(
       endpoint: { url: outcome, username: USERNAME, password, advice: 'Another is started for the next turn.' },
       ended: exited.then(() => {}),
       hasExited: child.hasExited,
-      tidy: () => child.endStrays().catch((error: unknown) => log.warn('run.not-tidied', { error: messageOf(error) })),
+      tidy: () =>
+        child.endStrays('group').catch((error: unknown) => log.warn('run.not-tidied', { error: messageOf(error) })),
       stop: child.stop,
     }
   }

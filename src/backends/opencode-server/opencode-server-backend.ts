@@ -6,7 +6,16 @@ import { type BackendDependencies, completeDependencies } from '../backend-depen
 import { type CliBackend, UNTRUSTED_LOOK_MS } from '../cli-backend.js'
 import { executeTurn } from '../execute-turn.js'
 import { OPENCODE } from '../opencode-format.js'
-import { CANCELLED, refusedDirectory, refusedInput, refusedRun, refusedVariable } from '../refusals.js'
+import { modeInUse } from '../version.js'
+import { compareVersions } from '../../versions.js'
+import {
+  CANCELLED,
+  refusedDirectory,
+  refusedInput,
+  refusedRun,
+  refusedVariable,
+  refusedVersionToAsk,
+} from '../refusals.js'
 import { SessionDirectories } from '../session-directories.js'
 import type { Failed } from '../translation.js'
 import { type Turn, turnOf } from '../turn.js'
@@ -16,6 +25,7 @@ import type {
   AgentCapabilities,
   AgentCommand,
   AgentEvent,
+  AgentMode,
   AgentProbe,
   AgentRequest,
   BackendAdapterConfig,
@@ -24,12 +34,13 @@ import type {
 } from '../types.js'
 import { OpenCodeClient } from './client.js'
 import { EventStream } from './event-stream.js'
+import { FreeSessions } from './free-sessions.js'
 import { ServerRun } from './server-run.js'
 import { NeedsRefused, type OpenCodeEndpoint, type OpenCodeServers, type ServerLease } from './servers.js'
-import { SessionQueue } from './session-queue.js'
+import { SessionQueue } from '../session-queue.js'
 
 /** The command line of the same agent. */
-type OneShot = Pick<CliBackend, 'run' | 'obstacleIn'>
+export type OneShot = Pick<CliBackend, 'run' | 'obstacleIn' | 'isInstalledSince'>
 
 interface Connection {
   client: OpenCodeClient
@@ -40,6 +51,7 @@ export class OpenCodeServerBackend implements AgentBackend {
   readonly #dependencies: BackendDependencies
   readonly #directories = new SessionDirectories()
   readonly #queue = new SessionQueue()
+  readonly #freeSessions = new FreeSessions()
   /** By everything that makes an endpoint another one. */
   readonly #connections = new Map<string, Connection>()
 
@@ -49,14 +61,17 @@ export class OpenCodeServerBackend implements AgentBackend {
     private readonly servers: OpenCodeServers,
     /** Takes the turns that a server cannot: in a pod, or with a command of the operator. */
     private oneShot: OneShot,
+    /** For requests that name none. Left out, every turn is one of a server. */
+    private mode?: AgentMode,
   ) {
     this.#dependencies = completeDependencies(dependencies)
   }
 
   /** For the turns that begin from now on. */
-  configure(config: BackendAdapterConfig, oneShot: OneShot): void {
+  configure(config: BackendAdapterConfig, oneShot: OneShot, mode?: AgentMode): void {
     this.config = config
     this.oneShot = oneShot
+    this.mode = mode
   }
 
   name() {
@@ -73,7 +88,8 @@ export class OpenCodeServerBackend implements AgentBackend {
   }
 
   async *run(request: AgentRequest, signal: AbortSignal): AsyncGenerator<AgentEvent, void, undefined> {
-    if (request.pod || (request.command && needsCommandLine(request.command))) {
+    const needsProcess = request.pod || (request.command && needsCommandLine(request.command))
+    if (needsProcess || !(await this.#isServed(request, signal))) {
       yield* this.oneShot.run(request, signal)
       return
     }
@@ -114,10 +130,15 @@ export class OpenCodeServerBackend implements AgentBackend {
         return
       }
       limits.spentMs = now() - startedAt
+      const isFree = turn.allowedTools.length === 0 && !turn.isAsking
+      if (!isFree) this.#freeSessions.delete(turn.sessionId)
       run = new ServerRun({
         turn,
+        hasItsRules: isFree && this.#freeSessions.has(turn.sessionId),
         ...this.#connect(lease.endpoint),
         ...limits,
+        ...(request.approve && { approve: request.approve }),
+        ...(request.onSteerable && { onSteerable: request.onSteerable }),
         limits: this.#dependencies.limits,
         now,
       })
@@ -129,6 +150,7 @@ export class OpenCodeServerBackend implements AgentBackend {
         if (event.type === 'complete') {
           mayHaveLeft = ranTools || event.result.isError
           this.#directories.remember(event.result.sessionId, turn.workingDir)
+          if (isFree && !event.result.isError) this.#freeSessions.add(event.result.sessionId)
         }
         yield event
       }
@@ -143,7 +165,7 @@ export class OpenCodeServerBackend implements AgentBackend {
         await lease?.release(left)
         leave?.()
       }
-      // Nobody waits for a prompt that is still on its way, but it must not get among those of the next turn.
+      // Nobody waits for what is still on its way, but it must not get among that of the next turn.
       if (run?.late) void run.late.then(vacate)
       else await vacate()
     }
@@ -153,8 +175,10 @@ export class OpenCodeServerBackend implements AgentBackend {
     return (await this.servers.probe()).isFound
   }
 
-  probe(): Promise<AgentProbe> {
-    return this.servers.probe()
+  async probe(): Promise<AgentProbe> {
+    const probe = await this.servers.probe()
+    if (!probe.isFound) return probe
+    return { ...probe, ...modeInUse(this.mode ?? 'live', probe.version, OPENCODE.versions.oldestKnown) }
   }
 
   capabilities(): AgentCapabilities {
@@ -164,7 +188,7 @@ export class OpenCodeServerBackend implements AgentBackend {
       supportsModelSelection: true,
       supportsToolControl: true,
       supportsMaxTurns: true,
-      supportsStreaming: true,
+      supportsStreaming: this.mode !== 'oneshot',
       supportedModels: [],
       ...(this.config.model !== undefined && { defaultModel: this.config.model }),
       maxPromptLength: 0,
@@ -175,6 +199,15 @@ export class OpenCodeServerBackend implements AgentBackend {
   async stop(): Promise<void> {
     for (const { stream } of this.#connections.values()) stream.close()
     await this.servers.stop()
+  }
+
+  async #isServed(request: AgentRequest, signal: AbortSignal): Promise<boolean> {
+    // Its command line never asks.
+    if (!this.mode || request.approve) return true
+    const { mode = this.mode } = request
+    if (mode !== 'auto') return mode === 'live'
+    const inTime = AbortSignal.any([signal, AbortSignal.timeout(VERSION_LOOK_MS)])
+    return this.oneShot.isInstalledSince(OPENCODE.versions.oldestKnown, inTime)
   }
 
   /** A server for the turn, or why there is none. Contract: never rejects. */
@@ -196,10 +229,19 @@ export class OpenCodeServerBackend implements AgentBackend {
   async #obstacle(turn: Turn, endpoint: OpenCodeEndpoint, signal: AbortSignal): Promise<Failed | undefined> {
     // On another machine it cannot be looked for.
     const missing = isOnThisMachine(endpoint) ? refusedDirectory(turn.workingDir) : undefined
-    if (missing || !turn.isUntrusted) return missing
+    const mute = missing ?? (turn.isAsking ? await this.#obstacleToAsking(endpoint) : undefined)
+    if (mute || !turn.isUntrusted) return mute
     const inTime = AbortSignal.any([signal, AbortSignal.timeout(UNTRUSTED_LOOK_MS)])
     const message = await this.oneShot.obstacleIn(turn, inTime)
     return message === undefined ? undefined : { reason: 'refused', message }
+  }
+
+  /** Contract: rejects when the server does not answer. */
+  async #obstacleToAsking(endpoint: OpenCodeEndpoint): Promise<Failed | undefined> {
+    const { version } = await this.#connect(endpoint).client.health()
+    const { oldestKnown } = OPENCODE.versions
+    if (version !== undefined && compareVersions(version, oldestKnown) >= 0) return undefined
+    return refusedVersionToAsk(OPENCODE.label, oldestKnown)
   }
 
   #connect(endpoint: OpenCodeEndpoint): Connection {
@@ -218,6 +260,8 @@ export class OpenCodeServerBackend implements AgentBackend {
     return connection
   }
 }
+
+const VERSION_LOOK_MS = 2_000
 
 /** Not every template says something of it: with none, there are still the prefixes and the like of `inbound.reply`. */
 function needsCommandLine({ executable, args, sessionArgs, format }: AgentCommand): boolean {

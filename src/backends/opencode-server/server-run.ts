@@ -3,7 +3,11 @@
 // Traps that a careless edit would fall into:
 // - Events must flow before the prompt is sent: what comes of it is told nowhere else.
 // - `idle` is said twice, and the second time may come when the next turn has begun: it ends a turn only when the agent's
-//   last message is whole, or when the server says so again on being asked.
+//   last message is whole, or when the server says so again on being asked. That message alone is no end: a summary and
+//   more work may follow.
+// - The request that brings the prompt is answered with the last message some milliseconds before the events have it. In
+//   the simplest case that is the end; the next turn of the session still waits for `idle`. Whatever else becomes of the
+//   request after the turn has begun, the events decide.
 // - A prompt that was sent may begin after an abort: it is aborted again until it is quiet.
 // - What we did ourselves (time-out, cancel) decides over anything the agent still says.
 
@@ -15,13 +19,15 @@ import { withinTime } from '../../within-time.js'
 import type { Run } from '../cli-run.js'
 import { EventQueue } from '../event-queue.js'
 import { findSign } from '../failures.js'
+import { isObject } from '../jsonl.js'
 import { OPENCODE, SESSION_TITLE } from '../opencode-format.js'
 import type { Failed } from '../translation.js'
 import type { Turn } from '../turn.js'
 import { failureOfStop, reportedFailure, resultOf, unansweredFailure } from '../turn-result.js'
+import { approveInTurn } from '../turn-approvals.js'
 import { type TimeLimits, type TurnWatch, watchTurn } from '../turn-watch.js'
-import type { AgentEventBody, AgentFailure } from '../types.js'
-import { type OpenCodeClient, OpenCodeServerError } from './client.js'
+import type { AgentEventBody, AgentFailure, Approve, Steer } from '../types.js'
+import { type OpenCodeClient, OpenCodeServerError, type Prompt, PROMPT_MS, type SessionMessage } from './client.js'
 import type { EventLink, EventListener, EventStream, ServerEvent } from './event-stream.js'
 import { persist } from './persist.js'
 import { RequestAnswers } from './request-answers.js'
@@ -30,17 +36,25 @@ import { endsWithRules, type ToolControl, toolControl } from './tool-rules.js'
 
 export interface ServerRunPlan extends TimeLimits {
   turn: Turn
+  /** Whether the session is known to have the rules that the turn needs. */
+  hasItsRules: boolean
+  /** As of the request. */
+  approve?: Approve
   client: OpenCodeClient
   stream: EventStream
+  /** As of the request. */
+  onSteerable?(steer: Steer): void
   limits: OutputLimits
   now: () => number
 }
 
 /** How many messages of a session are read after a gap: far more than a turn that anybody waits for. */
 const MESSAGES_READ = 200
+/** A server with much to do says that events flow some time before they do. */
+const LATER_LOOKS_MS = [2_000, 10_000]
 const DOUBT_MS = 500
 const SETTLE_MS = 250
-/** How long a session that is idle may owe us the end of its answer. */
+/** How long a session that is idle may owe us the end of its answer, or one that has answered that it is idle. */
 const OWES_ANSWER_MS = 3_000
 const OWES_BEGINNING_MS = 60_000
 /** An abort takes a moment, and a tool that does not want to end some more. */
@@ -53,12 +67,14 @@ export class ServerRun implements Run, EventListener {
   readonly events: EventQueue
   readonly ended: Promise<void>
   readonly #plan: ServerRunPlan
-  readonly #promptId = `prt_${randomUUID().replaceAll('-', '')}`
+  readonly #promptId = newPartId()
   readonly #control: ToolControl
   readonly #translation: ServerTranslation
   readonly #answers: RequestAnswers
   readonly #watch: TurnWatch
   readonly #preparing = new AbortController()
+  /** Aborted when no answer to what the agent asks is wanted any more. */
+  readonly #asking = new AbortController()
   /** Settles when nothing is waited for any more. */
   readonly #over: Promise<void>
   #end = () => {}
@@ -69,8 +85,13 @@ export class ServerRun implements Run, EventListener {
   #link: EventLink | undefined
   #sessionId: string | undefined
   #directory: string
-  /** From the moment the prompt is sent, until the server has taken it. */
+  /** From the moment the prompt is sent, until the server has begun with it. */
   #prompting: Promise<void> | undefined
+  /** Of the request that brings the prompt. */
+  readonly #requesting = new AbortController()
+  #onBegun = () => {}
+  /** Told after the end. */
+  #onIdle = () => {}
   #receivedCharacters = 0
   /** How often events may have been missed. */
   #gaps = 0
@@ -78,13 +99,16 @@ export class ServerRun implements Run, EventListener {
   #held: ServerEvent[] | undefined
   #reading: Promise<void> | undefined
   #isSettling = false
+  #isSteered = false
+  /** Whether it was told how the agent can be talked to. */
+  #isOffered = false
   #onChange = () => {}
 
   constructor(plan: ServerRunPlan) {
     const { turn, client, now } = plan
     this.#plan = plan
     this.#directory = turn.workingDir
-    this.#control = toolControl(turn.allowedTools)
+    this.#control = toolControl(turn)
     this.events = new EventQueue(now)
     const tell = (event: AgentEventBody): void => {
       if (!this.#stopped) this.events.push(event)
@@ -94,8 +118,13 @@ export class ServerRun implements Run, EventListener {
       this.#translation.complaint = content
       tell({ type: 'notice', content })
     }
-    this.#answers = new RequestAnswers(client, this.#control.rules, complain, () => this.#isOver)
     this.#watch = watchTurn({ ...plan, onTimeout: (failed) => this.stop(failed) })
+    const { approve } = plan
+    this.#answers = new RequestAnswers(client, this.#control.rules, complain, () => this.#isOver, {
+      toolOf: (callId) => this.#translation.toolOf(callId),
+      signal: this.#asking.signal,
+      ...(approve && { approve: approveInTurn(approve, this.#watch, this.#asking.signal) }),
+    })
     this.#over = new Promise((resolve) => {
       this.#end = () => {
         this.#isOver = true
@@ -110,7 +139,8 @@ export class ServerRun implements Run, EventListener {
     return this.#hasLostServer
   }
 
-  /** After `ended`: settles when a prompt that was still on its way will not begin any more. Contract: never rejects. */
+  /** After `ended`: settles when nothing of the turn can get among the next one, where that is not certain by then: of a
+   *  prompt that was still on its way, or of an answer that came before `idle`. Contract: never rejects. */
   get late(): Promise<void> | undefined {
     return this.#late
   }
@@ -119,6 +149,7 @@ export class ServerRun implements Run, EventListener {
     if (this.#stopped || this.#isOver) return
     this.#stopped = failed
     this.#preparing.abort()
+    this.#asking.abort()
     void withinTime(this.#halt(), ABORT_MS).then(() => this.#end())
   }
 
@@ -132,15 +163,22 @@ export class ServerRun implements Run, EventListener {
       this.stop(failedCall(error, this.#prompting !== undefined))
     })
     await this.#over
+    this.#asking.abort()
     this.#watch.end()
-    this.#link?.close()
+    void this.#close()
     const failure = judge(this.#stopped, this.#translation, now())
     this.events.complete(resultOf(this.#translation, failure, { durationMs: now() - this.#watch.startedAt }))
   }
 
+  async #close(): Promise<void> {
+    await this.#late
+    this.#link?.close()
+    this.#requesting.abort()
+  }
+
   /** Contract: rejects with why the turn cannot begin. */
   async #begin(): Promise<void> {
-    const { turn, client, stream } = this.#plan
+    const { turn, stream } = this.#plan
     const link = await stream.open(this)
     if (this.#isOver) return link.close()
     this.#link = link
@@ -148,16 +186,85 @@ export class ServerRun implements Run, EventListener {
     this.#sessionId = sessionId
     this.#translation.enter(sessionId)
     link.follow(sessionId)
-    const { tools } = turn.sessionId === undefined ? {} : this.#control
-    if (turn.sessionId !== undefined && !tools) await this.#addRules(sessionId)
+    if (this.#needsRules && !this.#control.tools) await this.#addRules(sessionId)
     if (this.#stopped) return
-    this.#prompting = client.sendPromptAsync(sessionId, {
-      parts: [{ type: 'text', id: this.#promptId, text: turn.prompt }],
+    this.#prompting = this.#send(sessionId, this.#promptOf(this.#promptId, turn.prompt))
+    await this.#prompting
+  }
+
+  get #needsRules(): boolean {
+    const { turn, hasItsRules } = this.#plan
+    return turn.sessionId !== undefined && !hasItsRules
+  }
+
+  #promptOf(id: string, text: string): Prompt {
+    const { turn } = this.#plan
+    const { tools } = this.#needsRules ? this.#control : {}
+    return {
+      parts: [{ type: 'text', id, text }],
       ...(turn.model !== undefined && { model: modelOf(turn.model) }),
       ...(turn.systemPrompt !== '' && { system: turn.systemPrompt }),
       ...(tools && { tools }),
+    }
+  }
+
+  /** A prompt that a session at work is sent becomes part of what it does. */
+  #steer: Steer = async (text) => {
+    const sessionId = this.#sessionId
+    if (this.#stopped || this.#isOver || sessionId === undefined) return false
+    const id = newPartId()
+    const dismiss = this.#translation.expect(id)
+    this.#isSteered = true
+    try {
+      await this.#plan.client.sendPromptAsync(sessionId, this.#promptOf(id, text))
+      return !this.#stopped
+    } catch {
+      dismiss()
+      this.#look()
+      return false
+    }
+  }
+
+  /** Settles when the server has begun with the prompt. Contract: rejects with why it will not. */
+  async #send(sessionId: string, prompt: Prompt): Promise<void> {
+    const { client } = this.#plan
+    const begun = new Promise<void>((resolve) => {
+      this.#onBegun = resolve
     })
-    await this.#prompting
+    const answered = client.sendMessage(sessionId, prompt, this.#requesting.signal).then(
+      (message) => this.#answered(message),
+      (error: unknown) => this.#unanswered(error),
+    )
+    const taken = Promise.race([begun, answered]).then(() => true)
+    if (!(await withinTime(taken, PROMPT_MS))) {
+      throw client.fault('silent', 'accepts connections but does not answer (POST /session/:id/message)')
+    }
+  }
+
+  #answered(message: SessionMessage): void {
+    // What else it was told may be answered after it.
+    if (this.#stopped || this.#isOver || this.#held || this.#gaps > 0 || this.#isSteered) return
+    if (!this.#translation.takeAnswer(message)) return
+    const idle = new Promise<void>((resolve) => {
+      this.#onIdle = resolve
+    })
+    // Whoever stops the backend meanwhile is not kept waiting.
+    const tooLate = sleep(OWES_ANSWER_MS, undefined, { ref: false })
+    this.#late = Promise.race([idle, tooLate])
+    this.#end()
+  }
+
+  /** Contract: rejects when that is why the turn will not begin. */
+  async #unanswered(error: unknown): Promise<void> {
+    if (this.#isOver) return
+    const translation = this.#translation
+    const isBreakdown = error instanceof OpenCodeServerError && (error.status ?? 0) >= 500
+    if (isBreakdown && !translation.hasBegun) await sleep(DOUBT_MS)
+    // Among the events it is told in better words.
+    if (!translation.hasBegun && !translation.isDoubtful) throw error
+    if (!isBreakdown) return
+    translation.complaint ??= error.message
+    void this.#settle(DOUBT_MS)
   }
 
   async #newSession(): Promise<string> {
@@ -174,7 +281,7 @@ export class ServerRun implements Run, EventListener {
   }
 
   onEvent(event: ServerEvent): void {
-    if (this.#isOver) return
+    if (this.#isOver) return this.#lateEvent(event)
     this.#watch.alive()
     const { limits } = this.#plan
     this.#receivedCharacters += event.size
@@ -190,11 +297,17 @@ export class ServerRun implements Run, EventListener {
     this.#look()
   }
 
+  #lateEvent({ type, properties: { sessionID, part } }: ServerEvent): void {
+    if (type === 'session.idle' && sessionID === this.#sessionId) this.#onIdle()
+    if (isObject(part) && part['id'] === this.#promptId) this.#onBegun()
+  }
+
   onTooLong(): void {
     this.#tooMuch('on one line', this.#plan.limits.lineBytes)
   }
 
   onReconnected(): void {
+    if (this.#isOver) return
     this.#gaps += 1
     this.#translation.interrupt()
     void this.#catchUp()
@@ -209,9 +322,14 @@ export class ServerRun implements Run, EventListener {
   #look(): void {
     this.#onChange()
     const { isIdle, isDoubtful, hasBegun, verdict, mustStop } = this.#translation
+    if (hasBegun) this.#onBegun()
     if (this.#stopped) return
+    if (this.#translation.takesPrompts && !this.#isOffered) {
+      this.#isOffered = true
+      this.#plan.onSteerable?.(this.#steer)
+    }
     if (mustStop) this.stop(mustStop)
-    else if (isIdle && hasBegun && verdict) this.#end()
+    else if (isIdle && hasBegun && verdict && !this.#translation.isOwing) this.#end()
     else if (isIdle) void this.#settle(0)
     else if (isDoubtful) void this.#settle(DOUBT_MS)
   }
@@ -235,7 +353,10 @@ export class ServerRun implements Run, EventListener {
     if (this.#stopped || this.#isOver || !translation.isIdle) return false
     const { hasBegun } = translation
     const owedMs = Date.now() - since
-    if (translation.verdict || translation.isAnswered) this.#end()
+    if (translation.isOwing) {
+      if (owedMs < OWES_BEGINNING_MS) return true
+      this.stop(lostTurn(this.#plan.client, hasBegun))
+    } else if (translation.verdict || translation.isAnswered) this.#end()
     else if (!hasBegun && translation.isDoubtful) {
       translation.giveUp()
       this.#end()
@@ -250,8 +371,17 @@ export class ServerRun implements Run, EventListener {
     if (this.#sessionId === undefined || !link) return
     const isVain = (): boolean => this.#isOver || this.#stopped !== undefined
     const answer = (): Promise<void> => this.#answers.catchUp(this.#directory, (id) => link.isFollowed(id))
-    await Promise.all([persist(() => this.#readAgain(), isVain), persist(answer, isVain)])
-    this.#look()
+    const lookAgain = async (): Promise<void> => {
+      await Promise.all([persist(() => this.#readAgain(), isVain), persist(answer, isVain)])
+      this.#look()
+    }
+    // At once: the events that follow are told after what is read.
+    await lookAgain()
+    for (const delayMs of LATER_LOOKS_MS) {
+      await sleep(delayMs, undefined, { ref: false })
+      if (isVain()) return
+      await lookAgain()
+    }
   }
 
   /** Contract: rejects with why it could not be read; what has come meanwhile is told in any case. */
@@ -365,6 +495,10 @@ function lostServer(client: OpenCodeClient, error: OpenCodeServerError): Failed 
   if (!isOutOfReach(error)) return { reason: 'exit', message: error.message }
   const what = error.kind === 'silent' ? 'does not answer any more' : 'went away during the turn'
   return { reason: 'exit', message: client.fault(error.kind, what).message }
+}
+
+function newPartId(): string {
+  return `prt_${randomUUID().replaceAll('-', '')}`
 }
 
 /** The provider stands before the first slash. */

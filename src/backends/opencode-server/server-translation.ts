@@ -6,6 +6,8 @@
 // - Text comes as deltas and once more whole. A delta does not say where it belongs: after a gap it counts only for parts
 //   whose state was told on the same connection; the rest of the others comes when they are whole.
 // - Everything may be told twice, by an event and by what is read after a gap.
+// - A further prompt of the turn is answered after what is under way, mostly before the session is idle, but one that came
+//   just then after it: the turn is not over before its last prompt is answered.
 
 import { isObject, type JsonObject } from '../jsonl.js'
 import { type OpenCodeError, OpenCodeTranslation, type StepFinish, type ToolPart } from '../opencode-format.js'
@@ -18,8 +20,12 @@ interface MessageInfo {
   id: string
   role: string
   time: { created: number; completed?: number }
+  /** The prompt that it answers. */
+  parentID?: string
   /** A summary of the conversation so far, for the model alone. */
   summary?: unknown
+  /** Why the model has ended it. */
+  finish?: string
   model?: { providerID: string; modelID: string }
   error?: OpenCodeError
 }
@@ -50,6 +56,9 @@ const NOISE = new Set([
   'server.heartbeat',
 ])
 
+/** With these the agent is done. */
+const LAST_WORDS = ['stop', 'length']
+
 export class ServerTranslation extends OpenCodeTranslation {
   /** Whether the session does nothing, as it was told last. */
   isIdle = false
@@ -58,13 +67,15 @@ export class ServerTranslation extends OpenCodeTranslation {
   /** When the server had taken the prompt. */
   #begunAt: number | undefined
   #userMessages = new Map<string, MessageInfo>()
+  /** The last further prompt, by the id of its part, and its message when the server has taken it. */
+  #further: { partId: string; messageId?: string } | undefined
   /** Those of the agent in this turn. */
   #messages = new Map<string, MessageInfo>()
   #parts = new Map<string, TextState>()
   /** The parts with what was said since the last round of tools. */
   #said: string[] = []
   #speaking: string | undefined
-  #tools = new Set<string>()
+  #tools = new Map<string, ToolPart>()
   #finishedTools = new Set<string>()
   #steps = new Set<string>()
   #attempt = 0
@@ -90,6 +101,29 @@ export class ServerTranslation extends OpenCodeTranslation {
     return last?.time.completed !== undefined
   }
 
+  /** Whether the last prompt is yet to be answered. */
+  get isOwing(): boolean {
+    if (!this.#further || this.verdict?.isError) return false
+    const { messageId } = this.#further
+    const last = [...this.#messages.values()].at(-1)
+    const isAnswer = messageId !== undefined && last?.parentID === messageId && last.finish !== 'tool-calls'
+    return !isAnswer || last.time.completed === undefined
+  }
+
+  /** Whether further prompts would be told of as this one was. */
+  get takesPrompts(): boolean {
+    return this.#begunAt !== undefined && this.#begunAt > 0
+  }
+
+  /** A further prompt is sent, with this id. Returns what to call when the server has not taken it. */
+  expect(partId: string): () => void {
+    const before = this.#further
+    this.#further = { partId }
+    return () => {
+      this.#further = before
+    }
+  }
+
   /** Something went wrong, and it may be that the turn will never begin. */
   get isDoubtful(): boolean {
     return this.#earlyError !== undefined
@@ -98,6 +132,11 @@ export class ServerTranslation extends OpenCodeTranslation {
   /** The turn will never begin. */
   giveUp(): void {
     if (this.#earlyError) this.#failure(this.#earlyError)
+  }
+
+  toolOf(callId: string): { toolName: string; toolInput: Record<string, unknown> } | undefined {
+    const part = this.#tools.get(callId)
+    return part && { toolName: part.tool, toolInput: part.state.input }
   }
 
   enter(sessionId: string): void {
@@ -115,11 +154,20 @@ export class ServerTranslation extends OpenCodeTranslation {
 
   /** What was read of the session, in place of events that were missed. */
   readAgain(messages: SessionMessage[], status: SessionStatus | undefined): void {
-    for (const { info, parts } of messages) {
-      this.accept({ type: 'message.updated', info })
-      for (const part of parts) this.accept({ type: 'message.part.updated', part, isRead: true })
-    }
+    for (const message of messages) this.#read(message)
     this.accept({ type: 'session.status', status: status ?? { type: 'idle' } })
+  }
+
+  /** What the server answers to the prompt, in place of events that are still to come. Whether nothing else can come:
+   *  it is an answer in words alone, and the events have got as far as its beginning. */
+  takeAnswer(message: SessionMessage): boolean {
+    if (!isObject(message) || !isObject(message.info) || !Array.isArray(message.parts)) return false
+    const info = message.info as unknown as MessageInfo
+    const isLast = this.#tools.size === 0 && info.id === [...this.#messages.keys()].at(-1)
+    if (!isLast || info.error || info.summary || !LAST_WORDS.includes(info.finish ?? '')) return false
+    if (message.parts.some(({ type }) => type === 'tool')) return false
+    this.#read(message)
+    return this.isAnswered && this.verdict?.isError === false
   }
 
   protected translate(event: JsonObject): void {
@@ -158,6 +206,11 @@ export class ServerTranslation extends OpenCodeTranslation {
     }
   }
 
+  #read({ info, parts }: SessionMessage): void {
+    this.accept({ type: 'message.updated', info })
+    for (const part of parts) this.accept({ type: 'message.part.updated', part, isRead: true })
+  }
+
   #message(info: MessageInfo): void {
     if (info.role === 'user') {
       if (!this.hasBegun) this.#userMessages.set(info.id, info)
@@ -170,6 +223,10 @@ export class ServerTranslation extends OpenCodeTranslation {
 
   #part(part: Part, isRead: boolean): void {
     if (part.id === this.promptId) return this.#begin(part.messageID)
+    if (part.id === this.#further?.partId) {
+      this.#further.messageId = part.messageID
+      return
+    }
     const message = this.#messages.get(part.messageID)
     if (!message) return
     switch (part.type) {
@@ -239,7 +296,7 @@ export class ServerTranslation extends OpenCodeTranslation {
     const { callID, state } = part
     if (this.#finishedTools.has(callID) || state.status === 'pending') return
     if (!this.#tools.has(callID)) this.toolCall(part)
-    this.#tools.add(callID)
+    this.#tools.set(callID, part)
     this.openTools.add(callID)
     if (state.status === 'running') return
     this.openTools.delete(callID)

@@ -1,5 +1,6 @@
 import { isObject } from '../jsonl.js'
 import { permissionOf } from '../opencode-format.js'
+import type { Turn } from '../turn.js'
 import type { PermissionRequest, PermissionRule } from './client.js'
 
 /** How a turn is kept to its tools. */
@@ -10,16 +11,32 @@ export interface ToolControl {
   tools?: Record<string, boolean>
 }
 
-export function toolControl(allowedTools: string[]): ToolControl {
+export function toolControl({ allowedTools, isAsking }: Pick<Turn, 'allowedTools' | 'isAsking'>): ToolControl {
   // Nobody could answer a question.
-  const permissions = allowedTools.length === 0 ? { question: 'deny' } : permissionOf(allowedTools)
-  const rules = Object.entries(permissions).flatMap(([permission, actions]) =>
+  const every = isAsking ? { '*': 'ask', ...READING, question: 'deny' } : { question: 'deny' }
+  const permissions = allowedTools.length === 0 ? every : permissionOf(allowedTools)
+  const listed = Object.entries(permissions).flatMap(([permission, actions]) =>
     Object.entries(isObject(actions) ? actions : { '*': actions }).map(
       ([pattern, action]) => ({ permission, pattern, action }) as PermissionRule,
     ),
   )
-  if (rules.some(({ pattern }) => pattern !== '*')) return { rules }
+  const rules = isAsking ? [...listed.map(asking), NO_SUB_AGENTS] : listed
+  if (isAsking || rules.some(({ pattern }) => pattern !== '*')) return { rules }
   return { tools: Object.fromEntries(rules.map(({ permission, action }) => [permission, action === 'allow'])), rules }
+}
+
+/** What changes nothing. Files with secrets are asked about, as OpenCode does by itself. */
+const READING = {
+  read: { '*': 'allow', '*.env': 'ask', '*.env.*': 'ask', '*.env.example': 'allow' },
+  ...{ list: 'allow', glob: 'allow', grep: 'allow', lsp: 'allow', skill: 'allow' },
+  ...{ todoread: 'allow', todowrite: 'allow' },
+}
+
+/** What is allowed in them is not asked: of its rules, a session passes on those alone that deny. */
+const NO_SUB_AGENTS: PermissionRule = { permission: 'task', pattern: '*', action: 'deny' }
+
+function asking(rule: PermissionRule): PermissionRule {
+  return rule.action === 'allow' && !Object.hasOwn(READING, rule.permission) ? { ...rule, action: 'ask' } : rule
 }
 
 /** Whether the rules of the turn speak against what the agent asks for. */

@@ -5,27 +5,42 @@ import {
   ButtonStyle,
   ComponentType,
 } from 'discord.js'
-import { BUTTON_ACTIONS, type ButtonAction } from '../types.js'
+import { BUTTON_ACTIONS, type ButtonAction, type Question } from '../types.js'
 
-const LABELS: Record<ButtonAction, string> = { stop: 'Stop', retry: 'Retry' }
-const STYLES = { stop: ButtonStyle.Danger, retry: ButtonStyle.Primary } as const
+type Row = APIActionRowComponent<APIButtonComponentWithCustomId>
+
+const LOOKS = {
+  stop: { label: 'Stop', style: ButtonStyle.Danger },
+  retry: { label: 'Retry', style: ButtonStyle.Primary },
+  allow: { label: 'Allow', style: ButtonStyle.Success },
+  always: { label: 'Always allow this', style: ButtonStyle.Secondary },
+  deny: { label: 'Deny', style: ButtonStyle.Danger },
+} as const satisfies Record<ButtonAction, object>
 
 /** A row with one button. It carries the message it is about, and so still works after a restart. */
-export function button(action: ButtonAction, messageId: string): APIActionRowComponent<APIButtonComponentWithCustomId> {
-  const custom_id = `${action}:${messageId}`
-  const one: APIButtonComponentWithCustomId = {
-    type: ComponentType.Button,
-    style: STYLES[action],
-    label: LABELS[action],
-    custom_id,
-  }
-  return { type: ComponentType.ActionRow, components: [one] }
+export function button(action: ButtonAction, messageId: string): Row {
+  return rowOf([action], messageId)
 }
 
-export function readButton(customId: string): { action: ButtonAction; messageId: string } | undefined {
-  const [name, messageId] = customId.split(':')
+/** The answers to a question. */
+export function answerButtons({ id, canRemember }: Question): Row {
+  return rowOf(canRemember ? ['allow', 'always', 'deny'] : ['allow', 'deny'], id)
+}
+
+function rowOf(actions: ButtonAction[], id: string): Row {
+  const components = actions.map((action) => ({
+    type: ComponentType.Button as const,
+    ...LOOKS[action],
+    custom_id: `${action}:${id}`,
+  }))
+  return { type: ComponentType.ActionRow, components }
+}
+
+/** `id` is that of the message or the question it is about. */
+export function readButton(customId: string): { action: ButtonAction; id: string } | undefined {
+  const [name, id] = customId.split(':')
   const action = BUTTON_ACTIONS.find((known) => known === name)
-  return action !== undefined && messageId ? { action, messageId } : undefined
+  return action !== undefined && id ? { action, id } : undefined
 }
 
 export function hasButton(

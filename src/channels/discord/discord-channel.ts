@@ -4,14 +4,14 @@
 // - A message is stored before anything is said about it, and who may not talk to us leaves nothing in the store.
 // - What comes in of one place is dealt with in order; what was missed comes before what is new.
 // - What we say can be found again in Discord itself after a restart: the parts of an answer by their nonce and text, a
-//   live message by its button.
+//   live message and a question by their buttons.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { GatewayDispatchEvents, type GatewayDispatchPayload } from 'discord.js'
 import { messageOf } from '../../errors.js'
 import type { Log } from '../../log.js'
 import { Lanes } from '../lanes.js'
-import type { Channel, ChannelHost, LiveEvent, OutgoingReply } from '../types.js'
+import type { ButtonAction, Channel, ChannelHost, EndedQuestion, LiveEvent, OutgoingReply } from '../types.js'
 import { within } from '../within.js'
 import type { AccessLists } from './access.js'
 import { codeOf, DiscordApi } from './api.js'
@@ -26,6 +26,7 @@ import { Interactions, slashCommands } from './interactions.js'
 import { LiveMessage, type Posted, removeMessage } from './live-message.js'
 import { PostedParts, postReply } from './outgoing.js'
 import { Places } from './places.js'
+import { renderForDiscord } from './render.js'
 
 export interface DiscordOptions {
   token: string
@@ -148,6 +149,13 @@ export class DiscordChannel implements Channel {
   forget(address: string, messageId: string): void {
     const live = this.#live.get(messageId) ?? this.#begin(address, messageId)
     this.#end(messageId, live.end('⏹ stopped'))
+  }
+
+  async endQuestion({ id, address, text }: EndedQuestion): Promise<void> {
+    const content = renderForDiscord(text).text
+    for (const posted of await this.#withButton(address, 'deny', id)) {
+      await this.#api.edit(posted.channel_id, posted.id, { content, components: [] }).catch(unlessRefused)
+    }
   }
 
   async stop(): Promise<void> {
@@ -306,14 +314,23 @@ export class DiscordChannel implements Channel {
   }
 
   /** The live messages of a message that another gateway, or we before a restart, had begun to answer. */
-  async #leftovers(address: string, messageId: string): Promise<Posted[]> {
+  #leftovers(address: string, messageId: string): Promise<Posted[]> {
+    return this.#withButton(address, 'stop', messageId)
+  }
+
+  async #withButton(address: string, action: ButtonAction, id: string): Promise<Posted[]> {
     try {
       const messages = await this.#api.latestMessages(await this.#destinations.channelId(address))
-      return messages.filter((message) => hasButton(message, 'stop', messageId))
+      return messages.filter((message) => hasButton(message, action, id))
     } catch (error) {
       // Gone, or closed to us.
       if (codeOf(error) !== undefined) return []
       throw error
     }
   }
+}
+
+/** What Discord does not let us change, because it is gone or closed, stays as it is. */
+function unlessRefused(error: unknown): void {
+  if (codeOf(error) === undefined) throw error
 }

@@ -86,8 +86,8 @@ export class Interactions {
     const pressed = readButton(interaction.data.custom_id)
     if (!pressed) return
     await this.#answer(interaction, true, async () => {
-      const answer = escapeMarkdown(await host.onButton(pressed.action, pressed.messageId, nameOf(interaction)))
-      // A live message goes by itself; this one stays.
+      const answer = escapeMarkdown(await host.onButton(pressed.action, pressed.id, nameOf(interaction)))
+      // A live message goes by itself, and the gateway ends a question; this one stays.
       if (pressed.action === 'retry') {
         const { channel_id, id } = interaction.message
         await api.edit(channel_id, id, { components: [] }).catch((error: unknown) => {

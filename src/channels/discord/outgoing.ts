@@ -8,7 +8,7 @@ import { oneLine } from '../../one-line.js'
 import { chunkMarkdown } from '../chunk.js'
 import type { ChannelHost, OutgoingFile, OutgoingReply } from '../types.js'
 import { codeOf, type DiscordApi, MISSING_PERMISSIONS } from './api.js'
-import { button } from './buttons.js'
+import { answerButtons, button } from './buttons.js'
 import type { Destinations } from './destinations.js'
 import { renderForDiscord } from './render.js'
 import { readAddress } from './places.js'
@@ -77,7 +77,7 @@ export class PostedParts {
 /** Posts a reply, but for those parts of it that an earlier attempt has posted. */
 export async function postReply(reply: OutgoingReply, options: PostOptions): Promise<void> {
   const { host, destinations, posted, signal, now } = options
-  const { address, idempotencyKey, attempt, createdAt, messageId, platformId, canRetry } = reply
+  const { address, idempotencyKey, attempt, createdAt, messageId, platformId, canRetry, question } = reply
   const parts = await partsOf(reply, host, signal)
   // What then could not be fetched is not for the person to know: it comes with the next attempt.
   signal.throwIfAborted()
@@ -95,6 +95,7 @@ export async function postReply(reply: OutgoingReply, options: PostOptions): Pro
       enforce_nonce: true,
       ...(index === 0 && !address.includes('/') && isSnowflake(platformId) && referenceTo(platformId)),
       ...(isLast && canRetry && messageId !== undefined && { components: [button('retry', messageId)] }),
+      ...(isLast && question && { components: [answerButtons(question)] }),
     }
     const { id } = await postPart(message, part.files, attempt, post)
     posted.add(id, idempotencyKey, index)

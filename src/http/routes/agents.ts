@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { AgentBackend, AgentCapabilities, BackendName } from '../../backends/types.js'
+import type { AgentBackend, AgentCapabilities } from '../../backends/types.js'
 import { GatewayError } from '../../errors.js'
 import { withinTime } from '../../within-time.js'
 import type { App, ServiceDependencies } from '../dependencies.js'
@@ -36,6 +36,13 @@ export const agentSchema = z.object({
   status: z.enum(['available', 'unavailable']),
   version: z.string().nullable().describe('As its command line tells; null when it told none in time.'),
   problems: z.array(z.string()).describe('What an operator should know or do.'),
+  mode: z
+    .enum(['live', 'oneshot'])
+    .nullable()
+    .describe(
+      'Whether its process stays for the next turn, where a project says nothing else; null when it is not there.',
+    ),
+  why_not_live: z.string().nullable().describe('Why its process does not stay although it might.'),
   is_default: z.boolean().describe('Whether new projects get it.'),
   capabilities: capabilitiesSchema,
 })
@@ -46,31 +53,30 @@ const defaultSchema = z.object({
 
 const PROBE_TIMEOUT_MS = 5_000
 const PROBE_CACHE_MS = 60_000
+const SILENT = 'Its command line did not tell its version in time.'
 
-interface Probe {
-  version: string | null
-  problems: string[]
-}
+type Probe = Pick<z.output<typeof agentSchema>, 'version' | 'problems' | 'mode' | 'why_not_live'>
 
 /** What command lines say about themselves. Asking starts a process, so an answer is kept for a while. */
 class AgentProbes {
-  readonly #probes = new Map<BackendName, { until: number; probe: Promise<Probe> }>()
+  readonly #probes = new WeakMap<AgentBackend, { until: number; probe: Promise<Probe> }>()
 
   constructor(private readonly now: () => number) {}
 
   of(backend: AgentBackend): Promise<Probe> {
-    const cached = this.#probes.get(backend.name())
+    const cached = this.#probes.get(backend)
     if (cached && cached.until > this.now()) return cached.probe
     const probe = probeInTime(backend)
-    this.#probes.set(backend.name(), { until: this.now() + PROBE_CACHE_MS, probe })
+    this.#probes.set(backend, { until: this.now() + PROBE_CACHE_MS, probe })
     return probe
   }
 }
 
 async function probeInTime(backend: AgentBackend): Promise<Probe> {
   const probe = await withinTime(backend.probe(), PROBE_TIMEOUT_MS)
-  if (!probe) return { version: null, problems: ['Its command line did not tell its version in time.'] }
-  return { version: probe.version ?? null, problems: probe.problems }
+  if (!probe) return { version: null, problems: [SILENT], mode: null, why_not_live: null }
+  const { version = null, problems, mode = null, whyNotLive = null } = probe
+  return { version, problems, mode, why_not_live: whyNotLive }
 }
 
 export function registerAgentRoutes(app: App, dependencies: ServiceDependencies): void {

@@ -1,5 +1,6 @@
 import type { App, ServiceDependencies } from '../dependencies.js'
 import { registerAgentRoutes } from './agents.js'
+import { registerApprovalRoutes } from './approvals.js'
 import { registerAuditRoutes } from './audit.js'
 import { registerCommandRoutes } from './commands.js'
 import { registerCredentialRoutes } from './credentials.js'
@@ -17,6 +18,7 @@ export function registerRoutes(app: App, dependencies: ServiceDependencies): voi
   registerAgentRoutes(app, dependencies)
   registerCredentialRoutes(app, dependencies)
   registerQueueRoutes(app, dependencies)
+  registerApprovalRoutes(app, dependencies)
   registerAuditRoutes(app, dependencies)
   registerHealthRoutes(app, dependencies)
 }

@@ -1,5 +1,6 @@
 import type { FastifyReply } from 'fastify'
 import { z } from 'zod'
+import { PERMISSIONS } from '../../backends/types.js'
 import { podSchema } from '../../config-kubernetes.js'
 import type { PodAddress } from '../../kubernetes/types.js'
 import { chooseAgent } from '../../runtime/agent-choice.js'
@@ -47,6 +48,10 @@ export const projectSchema = z.object({
   timeout: z.number().nullable().describe('In seconds.'),
   max_turns: z.number().nullable(),
   is_untrusted: z.boolean().describe('Whether nothing in its directory may configure the agent, or run by itself.'),
+  agent_permissions: z
+    .enum(PERMISSIONS)
+    .nullable()
+    .describe('Whether a person is asked before the agent uses a tool; null: as the gateway has it.'),
   created_at: timeSchema,
   updated_at: timeSchema,
 })
@@ -77,6 +82,7 @@ export const newProjectSchema = z.strictObject({
   timeout: timeoutSchema.optional(),
   max_turns: turnsSchema.optional(),
   is_untrusted: z.boolean().optional(),
+  agent_permissions: z.enum(PERMISSIONS).optional().describe('Left out, as the gateway has it.'),
 })
 
 export const projectChangesSchema = z
@@ -88,6 +94,7 @@ export const projectChangesSchema = z
     timeout: timeoutSchema.nullable().optional(),
     max_turns: turnsSchema.nullable().optional(),
     is_untrusted: z.boolean().optional(),
+    agent_permissions: z.enum(PERMISSIONS).nullable().optional(),
   })
   .describe('What is left out stays; null takes a setting back. Another agent begins new sessions.')
 
@@ -108,6 +115,7 @@ export function registerProjectRoutes(app: App, dependencies: ServiceDependencie
       timeout: project.queryTimeoutMs === undefined ? null : project.queryTimeoutMs / 1000,
       max_turns: project.maxTurns ?? null,
       is_untrusted: project.isUntrusted ?? false,
+      agent_permissions: project.agentPermissions ?? null,
       created_at: isoTime(project.createdAt),
       updated_at: isoTime(project.updatedAt),
     }
@@ -156,6 +164,7 @@ export function registerProjectRoutes(app: App, dependencies: ServiceDependencie
         ...(settings.timeout !== undefined && { queryTimeoutMs: millisecondsOf(settings.timeout) }),
         ...(settings.max_turns !== undefined && { maxTurns: settings.max_turns }),
         ...(settings.is_untrusted !== undefined && { isUntrusted: settings.is_untrusted }),
+        ...(settings.agent_permissions && { agentPermissions: settings.agent_permissions }),
       }
       const project = await projects.create(asked, whenGone(reply), noteOf(request, now))
       return reply.code(201).send(view(project))
@@ -191,6 +200,7 @@ export function registerProjectRoutes(app: App, dependencies: ServiceDependencie
         ...(timeout !== undefined && { queryTimeoutMs: timeout === null ? null : millisecondsOf(timeout) }),
         ...(rest.max_turns !== undefined && { maxTurns: rest.max_turns }),
         ...(rest.is_untrusted !== undefined && { isUntrusted: rest.is_untrusted }),
+        ...(rest.agent_permissions !== undefined && { agentPermissions: rest.agent_permissions }),
       }
       return view(await projects.update(request.params.id, changes, noteOf(request, now)))
     },

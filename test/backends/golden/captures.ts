@@ -41,10 +41,10 @@ export type ExpectedCaptures = Record<string, Expected>
 
 const FIXTURES = join(import.meta.dirname, '../../fixtures')
 
-/** The names of the captures of a backend: one per file with what the CLI printed on stdout, or on stderr alone. */
+/** The names of the captures of one turn: one per file with what the CLI printed on stdout, or on stderr alone. */
 export function findCaptures(backend: BackendName): string[] {
   return readdirSync(join(FIXTURES, backend)).filter(
-    (name) => name !== 'INDEX.md' && !/\.meta\.json$|\.stderr(?:\.txt)?$/.test(name),
+    (name) => name !== 'INDEX.md' && !/^live-|\.meta\.json$|\.stderr(?:\.txt)?$/.test(name),
   )
 }
 

@@ -1,9 +1,11 @@
 import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { CliBackend } from '../../../src/backends/cli-backend.js'
-import type { AgentEvent, AgentRequest } from '../../../src/backends/types.js'
+import type { AgentEvent, AgentRequest, Steer } from '../../../src/backends/types.js'
 import { DELICATE_PROMPTS } from '../fake-cli.js'
 import { until } from '../../waiting.js'
 import { type Action, promptOf } from './fake-opencode.js'
@@ -26,7 +28,7 @@ describe('a turn', () => {
   it.each(Object.entries(DELICATE_PROMPTS))('brings the prompt as it is: %s', async (_name, prompt) => {
     const stage = await ServerStage.open()
     await stage.see({ prompt })
-    const [asked] = stage.asked('POST', /prompt_async$/)
+    const [asked] = stage.asked('POST', /message$/)
     expect(asked?.body['parts']).toEqual([{ type: 'text', id: expect.stringMatching(/^prt_\w+$/), text: prompt }])
   })
 
@@ -34,7 +36,7 @@ describe('a turn', () => {
     const stage = await ServerStage.open()
     await stage.see({ prompt: hello, systemPrompt: 'Be brief.', model: 'openrouter/some/model' })
     const [created] = stage.asked('POST', /^\/session$/)
-    const [asked] = stage.asked('POST', /prompt_async$/)
+    const [asked] = stage.asked('POST', /message$/)
     expect([created?.directory, created?.body['title'], asked?.body['model'], asked?.body['system']]).toEqual([
       stage.workingDir,
       'Aetheel',
@@ -57,8 +59,8 @@ describe('a turn', () => {
     expect(stage.server.received.map(({ method, path }) => `${method} ${path.replace(/ses_\d+/, ':id')}`)).toEqual([
       'GET /global/event',
       'POST /session',
-      'POST /session/:id/prompt_async',
-      'POST /session/:id/prompt_async',
+      'POST /session/:id/message',
+      'POST /session/:id/message',
     ])
   })
 
@@ -136,6 +138,32 @@ describe('tools', () => {
     }
     const some = [...ALL_DENIED, { permission: 'read', ...RULE }, { permission: 'edit', ...RULE }]
     expect(rules).toEqual([free, some, free])
+  })
+
+  it('are sent only where the session may have other rules', async () => {
+    const stage = await ServerStage.open()
+    const backend = stage.backend()
+    const sessionId = 'ses_known'
+    const lists = [[], [], ['read'], ['read'], [], [], ['bash(ls)'], []]
+    for (const allowedTools of lists) await stage.see({ prompt: hello, sessionId, allowedTools }, { backend })
+    const free = { question: false }
+    const some = { '*': false, external_directory: true, read: true }
+    expect(stage.asked('POST', /message$/).map(({ body }) => body['tools'])).toEqual([
+      ...[free, undefined, some, some, free, undefined],
+      // Rules of another kind, and what takes their place.
+      ...[undefined, free],
+    ])
+  })
+
+  it('are sent again after a turn that failed', async () => {
+    const stage = await ServerStage.open()
+    const backend = stage.backend()
+    const failing = promptOf(START, { do: 'error', error: { name: 'UnknownError', data: { message: 'No' } } })
+    for (const prompt of [failing, hello]) await stage.see({ prompt, sessionId: 'ses_known' }, { backend })
+    expect(stage.asked('POST', /message$/).map(({ body }) => body['tools'])).toEqual([
+      { question: false },
+      { question: false },
+    ])
   })
 
   it('are kept to certain calls by rules of the session, which are not added twice', async () => {
@@ -239,8 +267,9 @@ describe('tools', () => {
       raw(`${kind}.asked`, { id: `${kind}_2`, patterns: [null], questions: null }),
     ])
     const { output } = await stage.see({ prompt: promptOf(START, ...strange, ...HELLO) })
-    const replies = [...stage.asked('POST', /^\/permission/), ...stage.asked('POST', /^\/question/)]
-    expect([output, replies.map(({ path, body }) => [path, body])]).toEqual([
+    const replies = () => [...stage.asked('POST', /^\/permission/), ...stage.asked('POST', /^\/question/)]
+    await until(() => replies().length === 4, 'all replies')
+    expect([output, replies().map(({ path, body }) => [path, body])]).toEqual([
       'Hello',
       [
         ['/permission/permission_1/reply', { reply: 'reject' }],
@@ -270,9 +299,16 @@ describe('after a gap', () => {
   it.each([/\/message$/, /^\/session\/status$/])('is read again until the server answers: %s', async (path) => {
     const stage = await ServerStage.open()
     let failures = 2
-    stage.server.isBrokenFor = (asked) => path.test(asked) && (failures -= 1) >= 0
+    stage.server.isBrokenFor = (asked, method) => method === 'GET' && path.test(asked) && (failures -= 1) >= 0
     const { output, result } = await stage.see({ prompt: promptOf(START, { do: 'cut', untilBack: false }, ...HELLO) })
     expect([output, result.isError]).toEqual(['Hello', false])
+  })
+
+  it('is read once more, since events may flow later than the server says', async () => {
+    const stage = await ServerStage.open()
+    const gap: Action[] = [{ do: 'mute' }, { do: 'cut', untilBack: true }, { do: 'await-look' }]
+    const { output } = await stage.see({ prompt: promptOf(START, ...gap, ...HELLO) })
+    expect(output).toEqual('Hello')
   })
 })
 
@@ -299,7 +335,7 @@ describe('two prompts in one session', () => {
       if (event.type === 'started') {
         second = stage.see({ prompt: hello, sessionId: event.sessionId ?? '' }, { backend })
       } else if (event.type === 'output') {
-        sentMeanwhile = stage.asked('POST', /prompt_async$/).length
+        sentMeanwhile = stage.asked('POST', /message$/).length
         controller.abort()
       }
     }
@@ -313,12 +349,12 @@ describe('two prompts in one session', () => {
     const [first, second] = [new AbortController(), new AbortController()]
     const sessionId = 'ses_known'
     const working = stage.see({ prompt: hang, sessionId }, { backend, signal: first.signal })
-    await until(() => stage.asked('POST', /prompt_async$/).length === 1, 'the first prompt')
+    await until(() => stage.asked('POST', /message$/).length === 1, 'the first prompt')
     const waiting = stage.see({ prompt: hello, sessionId }, { backend, signal: second.signal })
     const third = stage.see({ prompt: hello, sessionId }, { backend })
     second.abort()
     const { result } = await waiting
-    expect([result.failure?.reason, stage.asked('POST', /prompt_async$/).length]).toEqual(['cancelled', 1])
+    expect([result.failure?.reason, stage.asked('POST', /message$/).length]).toEqual(['cancelled', 1])
     first.abort()
     await working
     expect((await third).output).toEqual('Hello')
@@ -364,7 +400,7 @@ describe('a turn that is ended', () => {
     })
     const sessionId = 'ses_known'
     const cancelled = stage.see({ prompt: hang, sessionId }, { backend, signal: controller.signal })
-    await until(() => stage.asked('POST', /prompt_async$/).length === 1, 'the prompt')
+    await until(() => stage.asked('POST', /message$/).length === 1, 'the prompt')
     controller.abort()
     const { result } = await cancelled
     const next = stage.see({ prompt: hello, sessionId }, { backend })
@@ -440,7 +476,7 @@ describe('a failure', () => {
 
   it('is a server that takes connections and never answers, within the time of the turn', async () => {
     const stage = await ServerStage.open()
-    const paths = ['/global/event', '/session', '/session/ses_1111111111111111/prompt_async']
+    const paths = ['/global/event', '/session', '/session/ses_1111111111111111/message']
     for (const path of paths) {
       stage.server.isDeafTo = (asked) => asked === path
       const { result } = await stage.see({ prompt: hello, timeoutMs: 300 })
@@ -535,7 +571,7 @@ describe('the backend', () => {
     const backend = stage.backend()
     const { url } = stage.server.endpoint
     expect([await backend.probe(), await backend.validate()]).toEqual([
-      { isFound: true, path: url, version: '1.18.33', problems: [] },
+      { isFound: true, path: url, version: '1.18.33', problems: [], mode: 'live' },
       true,
     ])
   })
@@ -567,3 +603,51 @@ async function unusedUrl(): Promise<string> {
   await once(server, 'close')
   return `http://127.0.0.1:${port}`
 }
+
+describe('an agent that is told more while it works', () => {
+  /** Works until the file `go` is there. */
+  const untilGo = [
+    'set -e',
+    `echo '${JSON.stringify(START)}'`,
+    `echo '${JSON.stringify({ do: 'say', texts: ['Working'] })}'`,
+    'while [ ! -e go ]; do sleep 0.02; done',
+    `echo '${JSON.stringify({ do: 'step', reason: 'stop' })}'`,
+    '',
+  ].join('\n')
+
+  async function tell(stage: ServerStage, text: string) {
+    let steer: Steer | undefined
+    const taken: Array<boolean | undefined> = []
+    const onEvent = async ({ type }: AgentEvent): Promise<void> => {
+      if (type !== 'output' || taken.length > 0) return
+      taken.push(await steer?.(text))
+      writeFileSync(join(stage.workingDir, 'go'), '')
+    }
+    const onSteerable = (given: Steer): void => {
+      steer = given
+    }
+    const { result } = await stage.see({ prompt: untilGo, onSteerable, systemPrompt: 'Be brief.' }, { onEvent })
+    return { result, taken, late: await steer?.('too late') }
+  }
+
+  it('answers that, too, before the turn is over, also when it was idle between', async () => {
+    const stage = await ServerStage.open()
+    const { result, taken, late } = await tell(stage, hello)
+    const asked = stage.asked('POST', /(message|prompt_async)$/)
+    expect([result.finalOutput, result.usage?.inputTokens, taken, late]).toEqual([
+      'Working\n\nHello',
+      140,
+      [true],
+      false,
+    ])
+    expect(asked.map(({ body }) => body['system'])).toEqual(['Be brief.', 'Be brief.'])
+  })
+
+  it('goes on without it when the server does not take it', async () => {
+    const stage = await ServerStage.open()
+    const asked = (): number => stage.asked('POST', /prompt_async$/).length
+    stage.server.isBrokenFor = (path) => path.endsWith('prompt_async')
+    const { result, taken } = await tell(stage, hello)
+    expect([result.finalOutput, taken, asked()]).toEqual(['Working', [false], 1])
+  })
+})

@@ -67,8 +67,8 @@ it('tries another connection when one breaks, but sends no prompt twice', async 
   })
   const client = new OpenCodeClient({ url, username: 'opencode' })
   await client.abortSession('ses_1')
-  await expect(client.sendPromptAsync('ses_1', { parts: [] })).rejects.toMatchObject({ kind: 'unreachable' })
-  expect(paths).toEqual(['/session/ses_1/abort', '/session/ses_1/abort', '/session/ses_1/prompt_async'])
+  await expect(client.sendMessage('ses_1', { parts: [] })).rejects.toMatchObject({ kind: 'unreachable' })
+  expect(paths).toEqual(['/session/ses_1/abort', '/session/ses_1/abort', '/session/ses_1/message'])
 })
 
 it('takes only events for events', async () => {

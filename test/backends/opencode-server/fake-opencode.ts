@@ -14,20 +14,24 @@ import type { OpenCodeEndpoint } from '../../../src/backends/opencode-server/ser
 export type Action =
   /** The model is asked. */
   | { do: 'start' }
-  | { do: 'say'; texts: string[] }
+  | { do: 'say'; texts: string[]; isUnfinished?: boolean }
   | { do: 'think'; text: string }
   | { do: 'tool'; id: string; command: string }
   | { do: 'tool-end'; id: string; output: string; isError: boolean }
   | { do: 'step'; reason: string }
   | { do: 'error'; error: object }
   /** Asks, and goes on when it was answered. */
-  | { do: 'ask'; permission: string; patterns: string[]; inChild?: boolean; inSession?: string }
+  | { do: 'ask'; permission: string; patterns: string[]; metadata?: object; inChild?: boolean; inSession?: string }
   | { do: 'question'; question: string }
   | { do: 'retry'; attempt: number; message: string }
   /** An event as it is. */
   | { do: 'raw'; type: string; properties: object }
   /** All connections for events break. */
   | { do: 'cut'; untilBack: boolean }
+  /** Nothing is told any more. */
+  | { do: 'mute' }
+  /** Goes on when somebody has asked what the sessions do. */
+  | { do: 'await-look' }
   | { do: 'idle' }
   /** As a server that was started again: connections break, and nothing is at work any more. */
   | { do: 'forget' }
@@ -41,7 +45,7 @@ interface Info {
   [name: string]: unknown
 }
 
-interface Message {
+export interface Message {
   info: Info
   parts: Array<Record<string, unknown> & { id: string }>
 }
@@ -87,10 +91,11 @@ export class FakeOpenCode {
   /** How the permissions and questions were answered. */
   readonly answers: string[] = []
   readonly sessions = new Map<string, FakeSession>()
+  version = '1.18.33'
   /** Requests that are never answered. */
   isDeafTo: (path: string) => boolean = () => false
   /** Requests that are answered with 500. */
-  isBrokenFor: (path: string) => boolean = () => false
+  isBrokenFor: (path: string, method: string) => boolean = () => false
   /** Breaks the connection for events after so many of them. */
   cutAfter: number[] = []
   /** Whether the agent waits until somebody listens again. */
@@ -101,6 +106,12 @@ export class FakeOpenCode {
   problem: string | undefined
   /** A prompt is taken only then. */
   mayTakePrompts = Promise.resolve()
+  /** A session is idle only then, after its last message was answered. */
+  mayBecomeIdle = Promise.resolve()
+  /** The answer to a prompt as it is sent; an error is one of the server, undefined breaks the connection. */
+  answerOf: (message: Message) => unknown = (message) => message
+  /** Whether no events come. */
+  isMute = false
   /** Whether what is being written can be read, too. */
   showsUnfinished = false
   readonly #server: Server
@@ -172,12 +183,12 @@ export class FakeOpenCode {
       this.#subscribe(response)
       return
     }
-    if (this.isBrokenFor(url.pathname)) {
+    if (this.isBrokenFor(url.pathname, request.method ?? '')) {
       response.writeHead(500).end()
       return
     }
     const { status, value } = await this.#answer(request.method ?? '', url, body, directory)
-    if (status === 204) response.writeHead(204).end()
+    if (value === undefined) response.destroy()
     else response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value))
   }
 
@@ -193,11 +204,11 @@ export class FakeOpenCode {
     url: URL,
     body: Record<string, unknown>,
     directory = this.directory,
-  ): Promise<{ status: number; value?: unknown }> {
+  ): Promise<{ status: number; value: unknown }> {
     const ok = (value: unknown) => ({ status: 200, value })
     const [, first, id = '', action] = url.pathname.split('/')
     const route = `${method} /${first}/${action ?? ''}`
-    if (url.pathname === '/global/health') return ok({ healthy: true, version: '1.18.33' })
+    if (url.pathname === '/global/health') return ok({ healthy: true, version: this.version })
     if (url.pathname === '/session/status') return ok(this.#statuses(directory))
     if (route === 'POST /session/' && id === '') return ok(view(this.#newSession(directory, body)))
     if (url.pathname === '/permission') return ok(this.#requests('permission', directory))
@@ -222,16 +233,23 @@ export class FakeOpenCode {
         this.#becomesIdle(session)
         return ok(true)
       case 'POST /session/message':
-        await this.#prompt(session, body)
-        return ok(session.messages.at(-1))
-      case 'POST /session/prompt_async':
         if (this.problem !== undefined) return { status: 500, value: { data: { message: this.problem } } }
         await this.mayTakePrompts
+        await this.#prompt(session, body)
+        if (this.refusal) return { status: 500, value: { data: { message: 'Unexpected server error.' } } }
+        return this.#answered(this.answerOf(session.messages.at(-1) as Message))
+      case 'POST /session/prompt_async':
         void this.#prompt(session, body)
-        return { status: 204 }
+        return { status: 204, value: null }
       default:
         return { status: 404, value: {} }
     }
+  }
+
+  #answered(value: unknown): { status: number; value: unknown } {
+    return value instanceof Error
+      ? { status: 500, value: { data: { message: value.message } } }
+      : { status: 200, value }
   }
 
   #newSession(directory: string, { permission }: Record<string, unknown>): FakeSession {
@@ -278,12 +296,14 @@ export class FakeOpenCode {
     return { info: message.info, parts }
   }
 
+  /** Settles when the answer is whole. */
   #prompt(session: FakeSession, body: Record<string, unknown>): Promise<void> {
-    session.turns = session.turns.then(() => this.#turn(session, body))
-    return session.turns
+    return new Promise((resolve) => {
+      session.turns = session.turns.then(() => this.#turn(session, body, resolve)).finally(resolve)
+    })
   }
 
-  async #turn(session: FakeSession, body: Record<string, unknown>): Promise<void> {
+  async #turn(session: FakeSession, body: Record<string, unknown>, onAnswer: () => void): Promise<void> {
     const [part] = body['parts'] as [{ id?: string; text: string }]
     if (this.refusal) return this.#send(session, 'session.error', { error: this.refusal })
     if (body['tools']) {
@@ -305,6 +325,8 @@ export class FakeOpenCode {
     } finally {
       delete session.abort
       turn.complete()
+      onAnswer()
+      await this.mayBecomeIdle
       this.#becomesIdle(session)
       this.#becomesIdle(session)
     }
@@ -348,13 +370,14 @@ export class FakeOpenCode {
   #send(session: FakeSession, type: string, properties: object): void {
     const payload = { id: `evt_${this.nextId()}`, type, properties: { sessionID: session.id, ...properties } }
     const text = `data: ${JSON.stringify({ directory: session.directory, project: 'global', payload })}\n\n`
-    for (const stream of this.#streams) stream.write(text)
+    if (!this.isMute) for (const stream of this.#streams) stream.write(text)
     this.#sent += 1
     if (this.cutAfter.includes(this.#sent)) this.cut()
   }
 }
 
 class FakeTurn {
+  #promptMessageId = ''
   #message: Message | undefined
   #process: ChildProcess | undefined
   readonly #marker: string
@@ -376,6 +399,7 @@ class FakeTurn {
   begin({ id = 'prt_user', text }: { id?: string; text: string }, { model }: Record<string, unknown>): void {
     const message = this.#newMessage('user', { model: model ?? { providerID: 'fake', modelID: 'model' } })
     const part = { id, type: 'text', text, messageID: message.info.id, sessionID: this.session.id }
+    this.#promptMessageId = message.info.id
     message.parts.push(part)
     this.send('message.part.updated', { part })
     this.send('session.status', { status: { type: 'busy' } })
@@ -449,11 +473,11 @@ class FakeTurn {
     switch (action.do) {
       case 'start':
         this.complete()
-        this.#message = this.#newMessage('assistant', {})
+        this.#message = this.#newMessage('assistant', { parentID: this.#promptMessageId })
         this.#part({ type: 'step-start' })
         return
       case 'say':
-        return this.#write('text', action.texts)
+        return this.#write('text', action.texts, action.isUnfinished)
       case 'think':
         return this.#write('reasoning', [action.text])
       case 'tool': {
@@ -468,6 +492,7 @@ class FakeTurn {
       }
       case 'step':
         this.#part({ type: 'step-finish', reason: action.reason, tokens: TOKENS, cost: 0 })
+        if (this.#message) this.#message.info['finish'] = action.reason
         if (action.reason === 'tool-calls') await this.#act({ do: 'start' })
         return
       case 'error':
@@ -477,8 +502,8 @@ class FakeTurn {
         const { inSession = '' } = action
         const known = this.server.sessions.get(inSession) ?? this.session
         const session = action.inChild ? this.server.child(this.session) : known
-        const { permission, patterns } = action
-        await this.server.ask(session, 'permission', { permission, patterns, metadata: {}, always: [] })
+        const { permission, patterns, metadata = {} } = action
+        await this.server.ask(session, 'permission', { permission, patterns, metadata, always: [] })
         return
       }
       case 'question':
@@ -493,6 +518,12 @@ class FakeTurn {
       case 'cut':
         this.server.cut()
         while (action.untilBack && this.server.listeners === 0) await sleep(1)
+        return
+      case 'mute':
+        this.server.isMute = true
+        return
+      case 'await-look':
+        while (!this.server.received.some(({ path }) => path === '/session/status')) await sleep(1)
         return
       case 'idle':
         this.send('session.status', { status: { type: 'idle' } })
@@ -509,7 +540,7 @@ class FakeTurn {
   }
 
   /** First nothing, then bit by bit, then the whole. */
-  async #write(type: 'text' | 'reasoning', texts: string[]): Promise<void> {
+  async #write(type: 'text' | 'reasoning', texts: string[], isUnfinished = false): Promise<void> {
     const part = this.#part({ type, text: '', time: { start: this.server.nextId() } })
     for (const delta of texts) {
       while (this.server.waitsForListeners && this.server.listeners === 0) await sleep(1)
@@ -517,7 +548,7 @@ class FakeTurn {
       part['text'] = String(part['text']) + delta
       this.send('message.part.delta', { messageID: part['messageID'], partID: part.id, field: 'text', delta })
     }
-    this.#update(part, { time: { start: 0, end: this.server.nextId() } })
+    if (!isUnfinished) this.#update(part, { time: { start: 0, end: this.server.nextId() } })
   }
 
   #toolEnd(part: Message['parts'][number], output: string, isError: boolean): void {
@@ -535,7 +566,7 @@ class FakeTurn {
   }
 
   #part(fields: Record<string, unknown>): Message['parts'][number] {
-    this.#message ??= this.#newMessage('assistant', {})
+    this.#message ??= this.#newMessage('assistant', { parentID: this.#promptMessageId })
     const id = `prt_${this.server.nextId()}`
     const part = { ...fields, id, messageID: this.#message.info.id, sessionID: this.session.id }
     this.#message.parts.push(part)

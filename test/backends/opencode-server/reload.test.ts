@@ -23,12 +23,12 @@ it('a turn after a change of the configuration waits for the one before it in th
   const hang = promptOf({ do: 'start' }, { do: 'hang' })
   const hello = promptOf({ do: 'start' }, { do: 'say', texts: ['Hello'] }, { do: 'step', reason: 'stop' })
   const first = stage.see({ ...request, prompt: hang }, { backend: agents.open('opencode'), signal: controller.signal })
-  await until(() => stage.asked('POST', /prompt_async$/).length === 1, 'the first prompt')
+  await until(() => stage.asked('POST', /message$/).length === 1, 'the first prompt')
   config.backendModel = 'some/model'
   const second = stage.see({ ...request, prompt: hello }, { backend: agents.open('opencode') })
   controller.abort()
   const [ended, { output }] = await Promise.all([first, second])
-  const [, asked] = stage.asked('POST', /prompt_async$/)
+  const [, asked] = stage.asked('POST', /message$/)
   expect([ended.result.failure?.reason, output, asked?.body['model'], stage.server.listeners]).toEqual([
     'cancelled',
     'Hello',

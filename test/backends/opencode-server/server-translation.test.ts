@@ -11,6 +11,7 @@ const TURN = {
   workingDir: '/workspace',
   maxTurns: 0,
   isUntrusted: false,
+  isAsking: false,
 }
 
 function translate(events: Array<Pick<ServerEvent, 'type' | 'properties'>>, promptId = 'prt_prompt') {

@@ -5,9 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import type { BackendDependencies } from '../../../src/backends/backend-dependencies.js'
-import type { CliBackend } from '../../../src/backends/cli-backend.js'
 import { ExternalServer } from '../../../src/backends/opencode-server/external-server.js'
-import { OpenCodeServerBackend } from '../../../src/backends/opencode-server/opencode-server-backend.js'
+import { type OneShot, OpenCodeServerBackend } from '../../../src/backends/opencode-server/opencode-server-backend.js'
 import type { OpenCodeEndpoint } from '../../../src/backends/opencode-server/servers.js'
 import type { AgentBackend, AgentEvent, AgentRequest, AgentResult } from '../../../src/backends/types.js'
 import { FakeOpenCode, type Received } from './fake-opencode.js'
@@ -52,7 +51,7 @@ export class ServerStage {
   backend(
     endpoint: Partial<OpenCodeEndpoint> = {},
     dependencies: Partial<BackendDependencies> = {},
-    oneShot: Pick<CliBackend, 'run' | 'obstacleIn'> = noOneShot,
+    oneShot: OneShot = noOneShot,
   ): OpenCodeServerBackend {
     const config = { cliPath: '', workingDir: this.workingDir, queryTimeoutMs: 45_000, allowedTools: [], maxTurns: 25 }
     const servers = new ExternalServer({ ...this.server.endpoint, ...endpoint })
@@ -95,4 +94,4 @@ const noOneShot = {
   run() {
     throw new Error('Nothing is to be run here')
   },
-} as unknown as CliBackend
+} as unknown as OneShot

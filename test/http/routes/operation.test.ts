@@ -19,6 +19,16 @@ it('lists the agents with version, availability and abilities', async () => {
   expect(body.agents.map(({ provider }) => provider)).toEqual(['claudecode', 'codex', 'gemini', 'opencode', 'pi'])
 })
 
+it('tells of each agent whether its process stays, and why not', async () => {
+  const { ask } = await openStage({ agentMode: 'auto' })
+  const { body } = await ask('GET', '/agents')
+  expect(body.agents.slice(0, 3)).toMatchObject([
+    { provider: 'claudecode', mode: 'live', why_not_live: null },
+    { provider: 'codex', mode: 'oneshot', why_not_live: expect.stringContaining('0.142.5 is older than') },
+    { provider: 'gemini', mode: null, why_not_live: null },
+  ])
+})
+
 it('refuses an unknown default agent', async () => {
   const { ask } = await openStage()
   const answer = await ask('PUT', '/agents/default', { agent_provider: 'nope' })

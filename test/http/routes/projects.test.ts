@@ -28,6 +28,7 @@ it('shows a project with its agent and what that can do', async () => {
     timeout: null,
     max_turns: null,
     is_untrusted: false,
+    agent_permissions: null,
     created_at: expect.any(String),
     updated_at: expect.any(String),
   })
@@ -54,6 +55,7 @@ it('makes a project from a directory', async () => {
     timeout: 1.5,
     max_turns: 7,
     is_untrusted: true,
+    agent_permissions: 'ask',
   })
   expect(made).toMatchObject({
     status: 201,
@@ -68,6 +70,7 @@ it('makes a project from a directory', async () => {
       timeout: 1.5,
       max_turns: 7,
       is_untrusted: true,
+      agent_permissions: 'ask',
     },
   })
 })

@@ -104,6 +104,7 @@ export function makePlace(settings: object = {}): Place {
   const file = join(directory, 'aetheel.json5')
   const defaults = {
     backendCliPath: AGENT,
+    agentMode: 'oneshot',
     workingDir: make('work'),
     projectRoots: [join(directory, 'roots')],
     drainTimeoutMs: 0,

@@ -1,0 +1,134 @@
+/**
+ * What the next turn of a conversation takes, in each way to talk to an agent: the command line alone, cold and kept
+ * alive, our `run()`, cold and kept alive, the whole gateway, and the makers' own libraries. Turn about, against a model
+ * that answers at once.
+ */
+import assert from 'node:assert/strict'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Agent } from '../../conformance/agents.js'
+import { findPinned } from '../../conformance/installations.js'
+import { atMost, type BenchOptions, lowerQuartile, type Measurement, rounded } from '../measurement.js'
+import { bareSides } from './bare-sides.js'
+import { coldSide } from './cold-side.js'
+import { gatewaySide, runSide } from './own-sides.js'
+import { ANSWER, PROMPT } from './script.js'
+import { sdkSides } from './sdk-sides.js'
+import { type Conversation, type OpenedSide, openSide, type OpenSide, startModel } from './side.js'
+
+const RATIO_GOAL = 1.15
+/** What a server is asked for over HTTP is most of the turn, and the same for both. */
+const SERVER_RATIO_GOAL = 1.1
+const ADDED_GOAL_MS = 3
+const COLD_GOAL = 0.25
+const FIRST_TEXT_GOAL_MS = 5
+const GATEWAY_GOAL_MS = 10
+const WARM_UPS = 2
+/** Turns of what stays for one of what starts anew: they are short, and as noisy as long ones. */
+const MORE_TURNS = 3
+/** So that what one side still has to write down does not disturb the next. */
+const REST_MS = 40
+
+const COLD = ['cold', 'oneShot']
+
+type Times = Record<'first' | 'total', number[]>
+
+export async function measureLiveTurns(options: BenchOptions): Promise<Measurement[]> {
+  const model = await startModel()
+  try {
+    const measurements: Measurement[] = []
+    for (const agent of options.agents) measurements.push(...(await measureAgent(agent, model.url, options)))
+    return measurements
+  } finally {
+    model.close()
+  }
+}
+
+async function measureAgent(agent: Agent, modelUrl: string, options: BenchOptions): Promise<Measurement[]> {
+  const { signal, progress } = options
+  const place = { agent, installation: await findPinned(agent), signal }
+  const sdk = sdkSides[agent.name]
+  const ways: Record<string, OpenSide> = {
+    cold: coldSide,
+    bare: bareSides[agent.name],
+    oneShot: runSide('oneshot'),
+    live: runSide('live'),
+    gateway: gatewaySide,
+    ...(sdk && { sdk }),
+  }
+  const sides: OpenedSide[] = []
+  const conversations = new Map<string, Conversation>()
+  try {
+    for (const [name, openIn] of Object.entries(ways)) {
+      const side = await openSide(openIn, modelUrl, place)
+      sides.push(side)
+      conversations.set(name, await side.open())
+    }
+    const times = await takeTurns(conversations, options)
+    const quartile = (name: string, of: keyof Times): number => lowerQuartile(times.get(name)?.[of] ?? [])
+    const names = [...times.keys()]
+    const figures = {
+      firstTextMs: Object.fromEntries(names.map((name) => [name, rounded(quartile(name, 'first'))])),
+      turnMs: Object.fromEntries(names.map((name) => [name, rounded(quartile(name, 'total'))])),
+    }
+    progress(`turns of ${agent.name}: ${JSON.stringify(figures)}`)
+    return judge(agent, quartile, figures, names.includes('sdk'))
+  } finally {
+    for (const side of sides) await side.close()
+  }
+}
+
+async function takeTurns(
+  conversations: Map<string, Conversation>,
+  { pairs, signal }: BenchOptions,
+): Promise<Map<string, Times>> {
+  const times = new Map([...conversations.keys()].map((name): [string, Times] => [name, { first: [], total: [] }]))
+  const order = [...conversations]
+  const take = async (name: string, conversation: Conversation, isMeasured: boolean): Promise<void> => {
+    signal.throwIfAborted()
+    await sleep(REST_MS)
+    const { firstTextMs, totalMs, text } = await conversation.say(PROMPT)
+    assert.equal(text, ANSWER, `the answer by ${name}`)
+    if (!isMeasured) return
+    times.get(name)?.first.push(firstTextMs)
+    times.get(name)?.total.push(totalMs)
+  }
+  for (let pair = -WARM_UPS; pair < pairs; pair += 1) {
+    for (let turn = 0; turn < MORE_TURNS; turn += 1) {
+      for (const [name, conversation] of order) {
+        if (turn === 0 || !COLD.includes(name)) await take(name, conversation, pair >= 0)
+      }
+      order.push(...order.splice(0, 1))
+    }
+  }
+  return times
+}
+
+function judge(
+  { name }: Agent,
+  quartile: (side: string, of: keyof Times) => number,
+  figures: NonNullable<Measurement['figures']>,
+  hasSdk: boolean,
+): Measurement[] {
+  const [cold, bare, live, gateway] = (['cold', 'bare', 'live', 'gateway'] as const).map((side) => ({
+    first: quartile(side, 'first'),
+    total: quartile(side, 'total'),
+  })) as [Point, Point, Point, Point]
+  const allowed = Math.max(RATIO_GOAL, 1 + ADDED_GOAL_MS / bare.total)
+  const of = (what: string): string => `live-turns.${name}.${what}`
+  return [
+    { ...atMost(of('run'), live.total / bare.total, allowed, 'run()/bare'), figures },
+    ...(name === 'opencode'
+      ? [atMost(of('run-to-http'), live.total / bare.total, SERVER_RATIO_GOAL, 'run()/HTTP')]
+      : []),
+    atMost(of('run-to-cold'), live.total / cold.total, COLD_GOAL, 'run()/cold'),
+    atMost(of('run-first-text'), live.first - bare.first, FIRST_TEXT_GOAL_MS, 'ms added'),
+    atMost(of('gateway'), gateway.total - bare.total, GATEWAY_GOAL_MS, 'ms added'),
+    atMost(of('gateway-first-text'), gateway.first - bare.first, FIRST_TEXT_GOAL_MS, 'ms added'),
+    ...(hasSdk ? [atMost(of('run-to-sdk'), live.total / quartile('sdk', 'total'), 1, 'run()/SDK')] : []),
+  ]
+}
+
+interface Point {
+  first: number
+  total: number
+}

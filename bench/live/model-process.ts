@@ -1,0 +1,13 @@
+// The scripted model in a process of its own, so that what it costs is nobody's.
+import { startScriptedModel } from '../../conformance/scripted-model.js'
+import { deltasFor, LONG_PROMPT } from './script.js'
+
+const model = await startScriptedModel(({ messages }) => {
+  const answered = messages.findLastIndex(({ role }) => role === 'assistant')
+  const isLong = messages.slice(answered + 1).some(({ text }) => text.includes(LONG_PROMPT))
+  // Nobody looks at what was asked.
+  model.requests.length = 0
+  return { type: 'text', deltas: deltasFor(isLong) }
+})
+process.once('disconnect', () => process.exit())
+process.send?.(model.url)

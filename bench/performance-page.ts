@@ -1,0 +1,93 @@
+/** The measured part of `docs/performance.md`, made of `bench/results.json` alone. */
+import { BACKEND_NAMES } from '../src/backends/types.js'
+import type { Measurement } from './measurement.js'
+
+const BEGIN = '<!-- Written by npm run bench: -->'
+const END = '<!-- Until here. -->'
+
+type Column = [title: string, figure: string, of: string]
+
+const TURN_COLUMNS: [title: string, way: string][] = [
+  ['CLI, started anew', 'cold'],
+  ['`run()`, started anew', 'oneShot'],
+  ['CLI, kept alive', 'bare'],
+  ['`run()`, kept alive', 'live'],
+  ['Gateway', 'gateway'],
+  ['Library of the maker', 'sdk'],
+]
+
+const TABLES: { title: string; benchmark: string; columns: Column[] }[] = [
+  {
+    title: 'A turn, in milliseconds',
+    benchmark: 'live-turns',
+    columns: TURN_COLUMNS.map(([title, way]) => [title, 'turnMs', way]),
+  },
+  {
+    title: 'To the first text, in milliseconds',
+    benchmark: 'live-turns',
+    columns: TURN_COLUMNS.map(([title, way]) => [title, 'firstTextMs', way]),
+  },
+  {
+    title: '20,000 characters in pieces of eight: milliseconds, and seconds of CPU for each megabyte of text',
+    benchmark: 'live-streams',
+    columns: [
+      ['CLI', 'bare', 'totalMs'],
+      ['`run()`', 'run', 'totalMs'],
+      ['Gateway', 'gateway', 'totalMs'],
+      ['CPU of the CLI', 'gateway', 'agentCpuSecondsPerMb'],
+      ['CPU of `run()`', 'run', 'ownCpuSecondsPerMb'],
+      ['CPU of the gateway', 'gateway', 'ownCpuSecondsPerMb'],
+    ],
+  },
+  {
+    title: 'Eight conversations at once, to the last answer, in milliseconds',
+    benchmark: 'live-at-once',
+    columns: [
+      ['CLI', 'totalMs', 'bare'],
+      ['`run()`', 'totalMs', 'run'],
+      ['Gateway', 'totalMs', 'gateway'],
+    ],
+  },
+  {
+    title: 'Five conversations that nobody speaks in, in megabytes',
+    benchmark: 'live-memory',
+    columns: [
+      ['CLI', 'memoryMb', 'bare'],
+      ['With all of the gateway', 'memoryMb', 'gateway'],
+    ],
+  },
+]
+
+/** The page with what was measured in place of what it had. Contract: leaves nothing for the formatter to do. */
+export function withResults(page: string, results: Measurement[]): string {
+  const [before, rest] = page.split(BEGIN)
+  const after = rest?.split(END)[1]
+  if (before === undefined || after === undefined) throw new Error(`docs/performance.md has no ${BEGIN} … ${END}`)
+  return [before, BEGIN, '\n\n', sections(results).join('\n\n'), '\n\n', END, after].join('')
+}
+
+function sections(results: Measurement[]): string[] {
+  const tables = TABLES.flatMap(({ title, benchmark, columns }) => {
+    const rows = BACKEND_NAMES.flatMap((agent) => {
+      const figures = results.find(({ name, figures: any }) => any && name.startsWith(`${benchmark}.${agent}`))?.figures
+      return figures ? [[agent, ...columns.map(([, figure, of]) => String(figures[figure]?.[of] ?? ''))]] : []
+    })
+    return rows.length === 0 ? [] : [`## ${title}`, table(['Agent', ...columns.map(([name]) => name)], rows)]
+  })
+  if (tables.length === 0) return ['Not measured yet.']
+  const goals = results.filter(({ name }) => name.startsWith('live-'))
+  const rows = goals.map(({ name, value, unit, goal, holds }) => [
+    `\`${name}\``,
+    `${value} ${unit}`,
+    goal.replace('<=', 'at most'),
+    holds ? 'yes' : '**no**',
+  ])
+  return [...tables, '## Goals', table(['What', 'Measured', 'Goal', 'Holds'], rows)]
+}
+
+function table(head: string[], rows: string[][]): string {
+  const widths = head.map((_, column) => Math.max(3, ...[head, ...rows].map((row) => row[column]?.length ?? 0)))
+  const line = (cells: string[]): string =>
+    `| ${cells.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(' | ')} |`
+  return [line(head), line(widths.map((width) => '-'.repeat(width))), ...rows.map(line)].join('\n')
+}

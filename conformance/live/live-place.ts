@@ -1,0 +1,98 @@
+/** An agent whose process stays for the next turn, in a pool of its own. */
+import assert from 'node:assert/strict'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { LiveBackend } from '../../src/backends/live/live-backend.js'
+import { type LiveLimits, LivePool } from '../../src/backends/live/live-pool.js'
+import { createBackend } from '../../src/backends/registry.js'
+import type { BackendName } from '../../src/backends/types.js'
+import type { Log } from '../../src/log.js'
+import { adapterConfig, gatewayEnvironment, idleServer, type OpenPlace } from '../place.js'
+import { createSandbox, type Sandbox, type SandboxProcess } from '../sandbox.js'
+
+interface LiveOptions {
+  limits?: Partial<LiveLimits>
+  /** How often it is looked how much memory they take. */
+  lookMs?: number
+  /** One that has rested for longer is asked whether it still answers. */
+  freshMs?: number
+  /** A program that starts the command line, in its place; see `programPath`. */
+  program?(cliPath: string): string
+  /** Without the MCP server that every session would have. */
+  isBare?: boolean
+  /** Whether a turn may have a process of its own. */
+  mayFallBack?: boolean
+  onStarted?(pid: number): void
+}
+
+const usualLimits: LiveLimits = { idleMs: 600_000, mostProcesses: 8, mostMemoryMb: 4096, hasSpare: false }
+
+export function openLive(options: LiveOptions = {}): OpenPlace {
+  const { limits, lookMs, freshMs, program, isBare, mayFallBack, onStarted } = options
+  return async ({ agent, installation: installed, modelUrl, log: stageLog }) => {
+    const sandbox = await createSandbox(agent, modelUrl, installed.path, isBare ? undefined : idleServer)
+    const installation = { ...installed, ...(program && { cliPath: programPath(sandbox) }) }
+    if (program) await writeFile(installation.cliPath, program(installed.cliPath), { mode: 0o755 })
+    const log: Log = {
+      ...stageLog,
+      debug(message, fields) {
+        if (message === 'live.started') onStarted?.(Number(fields?.['pid']))
+      },
+    }
+    const config = adapterConfig(agent, installation, sandbox.workspace)
+    const oneShot = createBackend(agent.name, config, { environment: sandbox.environment, log })
+    const driver = oneShot.live()
+    assert.ok(driver, `${agent.name} can be kept alive`)
+    let fallen = 0
+    const runAlone = oneShot.run.bind(oneShot)
+    oneShot.run = (request, signal) => {
+      fallen += 1
+      return runAlone(request, signal)
+    }
+    const pool = new LivePool({
+      log,
+      limits: () => ({ ...usualLimits, ...limits }),
+      ...(lookMs !== undefined && { lookMs }),
+      ...(freshMs !== undefined && { freshMs }),
+    })
+    const dependencies = { log, now: Date.now }
+    return {
+      sandbox,
+      backend: new LiveBackend(oneShot, driver, pool, { mode: 'live', config, dependencies }),
+      gatewayEnvironment: { ...gatewayEnvironment(agent, installation, sandbox), AGENT_MODE: 'live' },
+      stays: (process) => isLiveAgent(agent.name, process) || isIdleServer(process) || isLookAtShell(process),
+      checkTurn({ failure }) {
+        if (mayFallBack || failure?.reason === 'refused') return
+        assert.equal(fallen, 0, 'the turn has no process of its own')
+      },
+      close: () => pool.stop(),
+    }
+  }
+}
+
+/** Where `program` stands. */
+export function programPath({ temporary }: Sandbox): string {
+  return join(temporary, 'agent')
+}
+
+const signs: Partial<Record<BackendName, RegExp>> = {
+  claude: / --input-format stream-json/,
+  codex: / app-server /,
+  gemini: / --acp /,
+  // It gives itself a title.
+  pi: /^pi +$| --mode rpc/,
+}
+
+/** Whether it is the agent itself. */
+export function isLiveAgent(name: BackendName, { command }: SandboxProcess): boolean {
+  return signs[name]?.test(command) === true
+}
+
+function isIdleServer({ command }: SandboxProcess): boolean {
+  return idleServer.args.every((argument) => command.includes(argument))
+}
+
+/** Codex looks beside a turn what the shell of the operator is like; that ends by itself. */
+function isLookAtShell({ command }: SandboxProcess): boolean {
+  return command.includes('__codex_snapshot')
+}

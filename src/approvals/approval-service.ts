@@ -1,0 +1,230 @@
+// Has a person say what an agent may do.
+//
+// What must stay true:
+// - The row in the store is what holds. Whoever changes it first has answered, on whichever gateway; who waits looks
+//   again and again, and is woken only to be quicker.
+// - Nothing is locked while somebody thinks, and no error allows anything.
+
+import type { ApprovalAnswer, ApprovalRequest, Approve } from '../backends/types.js'
+import type { Channel } from '../channels/types.js'
+import type { GatewayConfig } from '../config.js'
+import type { Scrubber } from '../credentials/scrubber.js'
+import { messageOf } from '../errors.js'
+import type { Log } from '../log.js'
+import { describeTool } from '../runtime/describe-tool.js'
+import type { Approval, NewApproval } from '../store/approvals.js'
+import type { Note } from '../store/audit.js'
+import type { Conversation } from '../store/conversations.js'
+import type { Message } from '../store/inbox.js'
+import type { Store } from '../store/store.js'
+import { answerApproval, type ApprovalDecision } from './answer-approval.js'
+import { askedNotice, endedNotice, endedText, questionText, refusal } from './approval-words.js'
+import { shownInput, subjectOf } from './asked-input.js'
+
+export interface ApprovalOptions {
+  config: Pick<GatewayConfig, 'approvalTimeoutMs'>
+  store: Store
+  channels: Channel[]
+  scrubber: Scrubber
+  /** There is something to send. */
+  onAsked(): void
+  log: Log
+  now: () => number
+  newId: () => string
+  pollMs?: number
+}
+
+/** The run in which an agent asks. */
+export interface AskingRun {
+  id: string
+  backend: string
+  message: Pick<Message, 'id' | 'kind' | 'author'>
+  conversation: Pick<Conversation, 'id' | 'channel' | 'address' | 'projectId'>
+}
+
+export interface Asking {
+  approve: Approve
+  /** What the person has to know with the answer, a sentence each. */
+  notes: string[]
+}
+
+type Asked = Pick<NewApproval, 'projectId' | 'backend' | 'toolName' | 'toolInput' | 'subject'>
+
+type Tell = (notice: string, at: number) => void
+
+/** A run, with what is to be told of it. */
+interface AskingTurn {
+  run: AskingRun
+  tell: Tell
+  notes: string[]
+  /** How many of its questions wait for an answer. */
+  waiting: number
+}
+
+const POLL_MS = 1_000
+/** Of one run: more than a person can look through would be allowed unread. */
+export const MOST_AT_ONCE = 10
+const TOO_MANY = `This was refused: ${MOST_AT_ONCE} questions wait for an answer already. Ask again when they have one.`
+/** Of questions that have ended and are still shown. */
+const CLOSED_AT_ONCE = 50
+
+export class ApprovalService {
+  readonly #waiting = new Map<string, () => void>()
+  #isClosing = false
+  #mayBeMore = false
+
+  constructor(private readonly options: ApprovalOptions) {}
+
+  /** How the agent of one run asks. `tell` puts a notice among its events. */
+  asking(run: AskingRun, tell: Tell): Asking {
+    const turn: AskingTurn = { run, tell, notes: [], waiting: 0 }
+    const approve: Approve = async (request, signal) => {
+      try {
+        return await this.#ask(turn, request, signal)
+      } catch (error) {
+        this.options.log.error('approval.not-asked', { runId: run.id, error: messageOf(error) })
+        return { isAllowed: false, message: 'This was refused, since nobody could be asked.' }
+      }
+    }
+    return { approve, notes: turn.notes }
+  }
+
+  /** Contract: throws as `answerApproval` does. */
+  async answer(id: string, decision: ApprovalDecision, note?: Note): Promise<Approval> {
+    const { store, now } = this.options
+    const answered = await answerApproval(store, id, decision, now(), note)
+    this.#waiting.get(id)?.()
+    this.closeQuestions()
+    return answered
+  }
+
+  /** Looks for questions that have ended and are still shown as such. */
+  closeQuestions(): void {
+    this.#mayBeMore = true
+    if (!this.#isClosing) void this.#closeAll()
+  }
+
+  async #ask(turn: AskingTurn, request: ApprovalRequest, signal: AbortSignal): Promise<ApprovalAnswer> {
+    const { store, scrubber } = this.options
+    const { backend, conversation } = turn.run
+    const subject = subjectOf(request, scrubber)
+    const { projectId } = conversation
+    const kind = { backend, toolName: request.toolName, ...(projectId !== undefined && { projectId }) }
+    const about = { ...kind, ...(subject !== undefined && { subject }) }
+    if (await store.approvalRules.allows(about)) return { isAllowed: true }
+    if (turn.waiting >= MOST_AT_ONCE) return { isAllowed: false, message: TOO_MANY }
+    turn.waiting += 1
+    try {
+      return await this.#askPerson(turn, { ...about, ...request }, signal)
+    } finally {
+      turn.waiting -= 1
+    }
+  }
+
+  async #askPerson({ run, tell, notes }: AskingTurn, about: Asked, signal: AbortSignal): Promise<ApprovalAnswer> {
+    const { onAsked, now } = this.options
+    const approval = await this.#put(about, run)
+    onAsked()
+    tell(askedNotice(approval), now())
+    const ended = await this.#untilEnded(approval, signal)
+    tell(endedNotice(ended), now())
+    if (ended.state === 'expired') notes.push(`${endedNotice(ended)}.`)
+    return ended.state === 'allowed' ? { isAllowed: true } : { isAllowed: false, message: refusal(ended) }
+  }
+
+  /** Puts it on record, and the question on its way. Contract: rejects when the run is over, or somebody else's. */
+  async #put(about: Asked, { id: runId, message, conversation }: AskingRun): Promise<NewApproval> {
+    const { config, store, channels, scrubber, now, newId } = this.options
+    const askedAt = now()
+    const toolInput = shownInput(about.toolInput, scrubber)
+    const approval: NewApproval = {
+      ...about,
+      id: newId(),
+      messageId: message.id,
+      runId,
+      conversationId: conversation.id,
+      toolInput,
+      summary: describeTool({ name: about.toolName, input: toolInput }),
+      askedAt,
+      deadline: askedAt + config.approvalTimeoutMs,
+    }
+    const { id, deadline } = approval
+    const question = { id, canRemember: approval.subject !== undefined }
+    // What nobody has written is told to whoever the channel tells such things.
+    const author = message.kind === 'message' ? { author: message.author } : {}
+    const reply = { text: questionText(approval, askedAt), notes: [], isError: false, question, ...author }
+    const { id: conversationId, channel, address } = conversation
+    const canEnd = channels.some((one) => one.name === channel && one.endQuestion !== undefined)
+    await store.transaction(async (tables) => {
+      // Locks the conversation: a run does not end between this look and what is written.
+      const seq = await tables.conversations.nextSeq(conversationId, askedAt)
+      if ((await tables.runs.get(runId))?.state !== 'running') throw new Error(`The run ${runId} is over`)
+      await tables.approvals.add(approval, canEnd)
+      await tables.outbox.add({ id, conversationId, channel, address, seq, reply, expiresAt: deadline }, askedAt)
+    })
+    return approval
+  }
+
+  /** Contract: never rejects, and settles soon after the signal and the deadline. */
+  async #untilEnded(approval: NewApproval, signal: AbortSignal): Promise<Approval> {
+    const { store, log, now, pollMs = POLL_MS } = this.options
+    const { id, deadline } = approval
+    for (;;) {
+      const end = signal.aborted ? 'withdrawn' : now() >= deadline ? 'expired' : undefined
+      try {
+        if (end) await this.#end(id, end)
+        const found = await store.approvals.get(id)
+        if (found?.state !== 'asked') return found ?? { ...approval, state: 'withdrawn' }
+      } catch (error) {
+        log.warn('approval.not-read', { id, error: messageOf(error) })
+        if (end) return { ...approval, state: end }
+      }
+      await this.#pause(id, signal, Math.min(pollMs, Math.max(0, deadline - now())))
+    }
+  }
+
+  async #end(id: string, state: 'withdrawn' | 'expired'): Promise<void> {
+    const { store, now } = this.options
+    await store.transaction(async (tables) => {
+      if (await tables.approvals.end(id, { state, at: now() })) await tables.outbox.takeBack([id])
+    })
+    this.closeQuestions()
+  }
+
+  /** Until it is answered here, or for so long. */
+  #pause(id: string, signal: AbortSignal, durationMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const wake = (): void => {
+        clearTimeout(timer)
+        signal.removeEventListener('abort', wake)
+        this.#waiting.delete(id)
+        resolve()
+      }
+      const timer = setTimeout(wake, durationMs)
+      signal.addEventListener('abort', wake)
+      this.#waiting.set(id, wake)
+      if (signal.aborted) wake()
+    })
+  }
+
+  async #closeAll(): Promise<void> {
+    const { store, channels, log } = this.options
+    const byName = new Map(channels.flatMap((channel) => (channel.endQuestion ? [[channel.name, channel]] : [])))
+    this.#isClosing = true
+    try {
+      while (this.#mayBeMore) {
+        this.#mayBeMore = false
+        for (const approval of await store.approvals.shownTooLong([...byName.keys()], CLOSED_AT_ONCE)) {
+          const { id, address } = approval
+          await byName.get(approval.channel)?.endQuestion?.({ id, address, text: endedText(approval) })
+          await store.approvals.close(id)
+        }
+      }
+    } catch (error) {
+      // It is tried again with the next one, and every minute.
+      log.warn('approval.still-shown', { error: messageOf(error) })
+    } finally {
+      this.#isClosing = false
+    }
+  }
+}

@@ -1,0 +1,320 @@
+// An agent whose process stays for the next turn of its session; see docs/live-agents.md. What cannot be had so, and what
+// such a process fails at, is done by a process for the turn alone.
+
+import { createHash } from 'node:crypto'
+import { setMaxListeners } from 'node:events'
+import { messageOf } from '../../errors.js'
+import type { BackendDependencies } from '../backend-dependencies.js'
+import { type CliBackend, UNTRUSTED_LOOK_MS } from '../cli-backend.js'
+import { executeTurn } from '../execute-turn.js'
+import { interruptedPrompt } from '../interrupted.js'
+import { joinedPrompt, noting } from '../joined-prompt.js'
+import { CANCELLED, refusedRun } from '../refusals.js'
+import type { Failed } from '../translation.js'
+import type { Turn } from '../turn.js'
+import { modeInUse } from '../version.js'
+import { LONGEST_TIMER_MS, timeLimits, tookTooLong } from '../turn-watch.js'
+import type {
+  AgentBackend,
+  AgentCapabilities,
+  AgentEvent,
+  AgentMode,
+  AgentProbe,
+  AgentRequest,
+  BackendAdapterConfig,
+  BackendEventResult,
+  Steer,
+  StreamCallback,
+} from '../types.js'
+import type { LiveLease, LivePool } from './live-pool.js'
+import type { LiveProcess } from './live-process.js'
+import type { LiveRun } from './live-run.js'
+import { OneStream } from './one-stream.js'
+import type { LiveDriver } from './types.js'
+
+/** To find out the version: better without it than late. */
+const LOOK_MS = 2_000
+
+const LOST = 'The process of the agent ended in the middle of the turn. It goes on in another one.'
+const DECLINED = 'This turn cannot be had in the process of the agent that stays. It is done in another one.'
+const NOT_READY = 'The process of the agent did not begin to listen. The turn is done in another one.'
+
+const TROUBLED =
+  'Each turn has a process of its own for now: one that should have stayed did not begin to listen. It is tried again.'
+
+interface LiveOptions {
+  /** For requests that name none. */
+  mode: AgentMode
+  config: BackendAdapterConfig
+  dependencies: Pick<BackendDependencies, 'log' | 'now'>
+}
+
+/** One turn, from the moment that its session is its own. */
+interface Task {
+  request: AgentRequest
+  /** As the pool knows it. */
+  session: string | undefined
+  startedAt: number
+  timeoutMs: number
+  /** What the agent was told while it worked. */
+  steered: string[]
+  signal: AbortSignal
+  /** The signal, or the end of its time. */
+  inTime: AbortSignal
+}
+
+export class LiveBackend implements AgentBackend {
+  constructor(
+    private readonly oneShot: CliBackend,
+    private readonly driver: LiveDriver,
+    private readonly pool: LivePool,
+    private readonly options: LiveOptions,
+  ) {}
+
+  name() {
+    return this.oneShot.name()
+  }
+
+  execute(
+    prompt: string,
+    systemPrompt: string,
+    sessionId?: string,
+    onStream?: StreamCallback,
+  ): Promise<BackendEventResult> {
+    return executeTurn(this, this.options.dependencies.log, prompt, systemPrompt, sessionId, onStream)
+  }
+
+  validate(): Promise<boolean> {
+    return this.oneShot.validate()
+  }
+
+  async probe(): Promise<AgentProbe> {
+    const probe = await this.oneShot.probe()
+    if (!probe.isFound) return probe
+    const use = modeInUse(this.options.mode, probe.version, this.driver.oldestKnown)
+    const isTroubled = use.mode === 'live' && this.pool.isTroubled(this.oneShot.executableMark() ?? '')
+    return { ...probe, ...(isTroubled ? { mode: 'oneshot', whyNotLive: TROUBLED } : use) }
+  }
+
+  capabilities(): AgentCapabilities {
+    return this.oneShot.capabilities()
+  }
+
+  async *run(request: AgentRequest, signal: AbortSignal): AsyncGenerator<AgentEvent, void, undefined> {
+    const { config, dependencies } = this.options
+    const { timeoutMs } = timeLimits(request, config)
+    // A session in a pod is not at home here.
+    if (request.pod || signal.aborted) {
+      yield* this.oneShot.run(request, signal)
+      return
+    }
+    const session = request.sessionId ? this.#sessionOf(request.sessionId) : undefined
+    const late = AbortSignal.timeout(Math.min(timeoutMs, LONGEST_TIMER_MS))
+    const inTime = AbortSignal.any([signal, late])
+    const task: Task = { request, session, startedAt: dependencies.now(), timeoutMs, steered: [], signal, inTime }
+    let leave = session === undefined ? undefined : await this.pool.queue.enter(session, inTime)
+    try {
+      for await (const event of this.#take(task)) {
+        // Whoever is told of a new session may send the next prompt to it at once.
+        if (event.type === 'started' && event.sessionId) {
+          leave ??= await this.pool.queue.enter(this.#sessionOf(event.sessionId), signal)
+        }
+        yield event
+      }
+    } catch (error) {
+      if (!inTime.aborted) throw error
+      yield* refusedRun(signal.aborted ? CANCELLED : tookTooLong(timeoutMs), dependencies.now)
+    } finally {
+      leave?.()
+    }
+  }
+
+  /** Contract: throws at the signal, and then before the first event. */
+  async *#take(task: Task): AsyncGenerator<AgentEvent, void, undefined> {
+    const { request, session, signal, inTime } = task
+    inTime.throwIfAborted()
+    const mark = this.oneShot.executableMark() ?? ''
+    const lease = await this.#lease(task, mark)
+    if (lease && 'reason' in lease) {
+      yield* refusedRun(lease, this.options.dependencies.now)
+      return
+    }
+    if (!lease) {
+      if (session !== undefined) await this.pool.leave(session, inTime)
+      yield* this.oneShot.run(this.#inTimeLeft(request, task), signal)
+      return
+    }
+    const stream = new OneStream(task.startedAt)
+    const run = yield* this.#live(task, lease, stream)
+    if (!run.isProcessLost) this.pool.noteSuccess(mark)
+    else if (!request.approve) yield* this.#fallBack(task, run, stream)
+    else this.#noteLoss(run)
+  }
+
+  async *#live(task: Task, lease: LiveLease, stream: OneStream): AsyncGenerator<AgentEvent, LiveRun, undefined> {
+    const { request, signal, steered } = task
+    const onSteerable = (steer: Steer): void => request.onSteerable?.(noting(steer, steered))
+    const spentMs = this.options.dependencies.now() - task.startedAt
+    const run = this.oneShot.startLive(lease.process, { ...request, onSteerable }, spentMs)
+    const cancel = (): void => run.stop(CANCELLED)
+    // A caller may start any number of runs with one signal.
+    setMaxListeners(0, signal)
+    signal.addEventListener('abort', cancel)
+    if (signal.aborted) cancel()
+    let isSessionLost = false
+    try {
+      for await (const event of run.events) {
+        if (event.type === 'complete') {
+          isSessionLost = event.result.failure?.reason === 'session_lost'
+          if (event.result.sessionId !== undefined) stream.sessionId = event.result.sessionId
+          this.oneShot.remember(event.result.sessionId, this.oneShot.toTurn(request).workingDir)
+        }
+        const isEnd = event.type === 'error' || event.type === 'complete'
+        // No other process would ask.
+        const isLast = !run.isProcessLost || request.approve !== undefined
+        if (isEnd && !isLast) continue
+        // Not by `yield*`, which costs more than all the rest for an answer in many pieces.
+        for (const passed of stream.pass(event)) yield passed
+      }
+    } finally {
+      signal.removeEventListener('abort', cancel)
+      // Reached early when the consumer leaves the loop: the agent must not work on for nobody.
+      cancel()
+      await run.ended
+      const { sessionId = request.sessionId } = stream
+      const isElsewhere = isSessionLost || run.isDeclined
+      await lease.release(isElsewhere || !sessionId ? undefined : this.#sessionOf(sessionId))
+    }
+    return run
+  }
+
+  /** The turn in a process of its own, where the lost one had come to. */
+  async *#fallBack(task: Task, run: LiveRun, stream: OneStream): AsyncGenerator<AgentEvent, void, undefined> {
+    const { request, signal, steered } = task
+    const { now } = this.options.dependencies
+    const { wasAsked, isDeclined } = run
+    const { sessionId = request.sessionId } = stream
+    const isUnready = this.#noteLoss(run)
+    if (sessionId) await this.pool.leave(this.#sessionOf(sessionId), signal).catch(() => {})
+    yield* stream.again(isDeclined ? DECLINED : isUnready ? NOT_READY : LOST, now())
+    const whole = joinedPrompt(request.prompt, steered)
+    const prompt = wasAsked && sessionId ? interruptedPrompt('Your process ended', 'its end', whole) : whole
+    const next = { ...request, prompt, ...(sessionId && { sessionId }) }
+
+    // It may have ended before it wrote down that there is such a session.
+    const isOfThisTurn = sessionId !== request.sessionId
+    let isUnwritten = false
+    for await (const event of this.oneShot.run(this.#inTimeLeft(next, task), signal)) {
+      isUnwritten ||= isOfThisTurn && saysSessionLost(event)
+      if (!isUnwritten) yield* stream.pass(event)
+    }
+    if (!isUnwritten) return
+    const { sessionId: _unwritten, ...fresh } = next
+    for await (const event of this.oneShot.run(this.#inTimeLeft(fresh, task), signal)) yield* stream.pass(event)
+  }
+
+  /** Whether the process was never ready. */
+  #noteLoss({ wasAsked, isDeclined }: LiveRun): boolean {
+    const isUnready = !wasAsked && !isDeclined
+    if (!isDeclined) {
+      this.options.dependencies.log.warn(isUnready ? 'live.not-ready' : 'live.lost', { backend: this.name() })
+    }
+    if (isUnready) this.pool.noteTrouble(this.oneShot.executableMark() ?? '')
+    return isUnready
+  }
+
+  /**
+   * Undefined where the turn is to have a process of its own, in which nothing is asked: one that is to ask is refused
+   * there, or fails here. Contract: throws at the signal alone.
+   */
+  async #lease(task: Task, mark: string): Promise<LiveLease | Failed | undefined> {
+    const { request, session, inTime } = task
+    if (!(await this.#canStay(task, mark))) return undefined
+    const isAsking = request.approve !== undefined
+    const obstacle = isAsking ? await this.oneShot.obstacleToAsking(this.driver, inTime) : undefined
+    inTime.throwIfAborted()
+    if (obstacle) return obstacle
+    const turn = this.oneShot.toTurn(request)
+    // Others may use it too, whatever becomes of this turn.
+    const open = () => this.oneShot.openLive(this.driver, request, AbortSignal.timeout(LOOK_MS))
+    try {
+      const lease = this.#modeOf(request) === 'oneshot' ? undefined : await this.#place(task, turn, mark, open)
+      if (lease || !isAsking) return lease
+      if (session !== undefined) await this.pool.leave(session, inTime)
+      return leaseForTurn(await open())
+    } catch (error) {
+      inTime.throwIfAborted()
+      const { log } = this.options.dependencies
+      log.warn('live.not-started', { backend: this.name(), error: messageOf(error) })
+      return isAsking ? this.oneShot.unprepared(error) : undefined
+    }
+  }
+
+  /** Undefined when all places are taken. */
+  #place({ request, session, inTime }: Task, turn: Turn, mark: string, open: () => Promise<LiveProcess>) {
+    const key = this.#keyOf(request, turn, mark)
+    const { isShared, locksSessions = false } = this.driver
+    const { isUntrusted } = turn
+    return this.pool.acquire({ key, session, isShared, locksSessions, isUntrusted, open }, inTime)
+  }
+
+  #modeOf({ mode = this.options.mode }: AgentRequest): AgentMode {
+    return mode
+  }
+
+  async #canStay({ request, inTime }: Task, mark: string): Promise<boolean> {
+    const { command, approve } = request
+    const mode = this.#modeOf(request)
+    if (command || (!approve && (mode === 'oneshot' || this.pool.isTroubled(mark)))) return false
+    // What is refused is refused in the same words.
+    if (this.oneShot.refusalOf(request)) return false
+    const looking = (ms: number): AbortSignal => AbortSignal.any([inTime, AbortSignal.timeout(ms)])
+    if (
+      mode === 'auto' &&
+      !approve &&
+      !(await this.oneShot.isInstalledSince(this.driver.oldestKnown, looking(LOOK_MS)))
+    )
+      return false
+    if (!request.isUntrusted) return true
+    const obstacle = await this.oneShot.obstacleIn(this.oneShot.toTurn(request), looking(UNTRUSTED_LOOK_MS))
+    return obstacle === undefined
+  }
+
+  /** Secrets are part of it: hashed, so that it can be kept and compared. */
+  #keyOf({ environment = {}, secretFiles = [] }: AgentRequest, turn: Turn, mark: string): string {
+    const files = secretFiles.map(({ variable, content }) => [variable, content])
+    const parts = [this.name(), mark, this.driver.keyOf(turn), Object.entries(environment).toSorted(byName)]
+    return createHash('sha256')
+      .update(JSON.stringify([...parts, files.toSorted(byName)]))
+      .digest('hex')
+  }
+
+  #sessionOf(sessionId: string): string {
+    return `${this.name()} ${sessionId.toLowerCase()}`
+  }
+
+  #inTimeLeft(request: AgentRequest, { startedAt, timeoutMs }: Task): AgentRequest {
+    const spentMs = this.options.dependencies.now() - startedAt
+    return { ...request, timeoutMs: Math.max(1, timeoutMs - spentMs) }
+  }
+}
+
+/** Where all places are taken, or none shall stay: it ends with the turn. */
+function leaseForTurn(process: LiveProcess): LiveLease {
+  return {
+    process,
+    async release() {
+      process.stop()
+      await process.ended
+    },
+  }
+}
+
+function saysSessionLost(event: AgentEvent): boolean {
+  if (event.type === 'complete') return event.result.failure?.reason === 'session_lost'
+  return event.type === 'error' && event.reason === 'session_lost'
+}
+
+function byName([one = '']: string[], [other = '']: string[]): number {
+  return one < other ? -1 : 1
+}

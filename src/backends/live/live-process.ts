@@ -1,0 +1,133 @@
+// One process of an agent that stays: what it prints goes to its connection, and what is said to it goes in as lines.
+
+import { StringDecoder } from 'node:string_decoder'
+import type { Scrubber } from '../../credentials/scrubber.js'
+import { StreamedText } from '../../credentials/streamed-text.js'
+import { messageOf } from '../../errors.js'
+import { BoundedText } from '../../processes/bounded-text.js'
+import { LineSplitter, type OutputLimits } from '../../processes/line-splitter.js'
+import { type ProcessExit, type ProcessOptions, startProcess } from '../../processes/local-process.js'
+import { type JsonObject, JsonReader, stripAnsi } from '../jsonl.js'
+import type { LiveConnection } from './types.js'
+
+export interface LiveProcessPlan {
+  process: Omit<ProcessOptions, 'stdin' | 'keepsInput' | 'onStdout' | 'onStderr'>
+  connect: (send: (message: JsonObject) => void) => LiveConnection
+  /** `totalBytes` is of one turn. */
+  limits: OutputLimits
+  scrubber: Scrubber
+}
+
+/** What a turn hears of the process it runs in. */
+export interface ProcessListener {
+  /** The connection has had a message, of so many characters. */
+  heard(characters: number): void
+  /** A line that is no message, scrubbed. */
+  text(line: string): void
+  /** Nothing more is read of the process; it is being stopped. */
+  overflowed(problem: string): void
+}
+
+export interface LiveProcess {
+  /** Absent where it could not be started. */
+  readonly pid: number | undefined
+  readonly connection: LiveConnection
+  /** Contract: never rejects; settles when nothing of it is alive. */
+  readonly ended: Promise<ProcessExit>
+  /** Whether it has ended or is being stopped: no turn can begin. */
+  readonly isOver: boolean
+  /** Returns how to listen no more. */
+  listen(listener: ProcessListener): () => void
+  /** What it printed on stderr since it was last without a turn, scrubbed; the first turn also has what came before. */
+  stderr(): string
+  /** For the end of a turn: ends what tools have left behind, unless another turn is under way. */
+  endStrays(): Promise<void>
+  /** Ends the process and everything it started. */
+  stop(): void
+}
+
+export function startLiveProcess(plan: LiveProcessPlan): LiveProcess {
+  const { scrubber, limits } = plan
+  const listeners = new Set<ProcessListener>()
+  let isOver = false
+  let hasServed = false
+
+  let stderr = new BoundedText()
+  const stderrDecoder = new StringDecoder('utf8')
+  const stderrText = new StreamedText<'stderr'>(scrubber)
+
+  let characters = 0
+  const reader = new JsonReader(
+    {
+      object(message) {
+        try {
+          connection.receive(message)
+        } catch (error) {
+          tellText(`Not understood: a message of the agent (${messageOf(error)})`)
+        }
+        for (const listener of listeners) listener.heard(characters)
+      },
+      text: (line) => tellText(scrubber.scrub(line)),
+    },
+    // Every message is one line: none waits for a value that a line of garbage seems to begin.
+    0,
+  )
+  const tellText = (line: string): void => {
+    for (const listener of listeners) listener.text(line)
+  }
+  const splitter = new LineSplitter(
+    { ...limits, totalBytes: Infinity },
+    (line) => {
+      characters = line.length
+      if (!isOver) reader.line(line)
+    },
+    (problem) => {
+      for (const listener of listeners) listener.overflowed(problem)
+      stop()
+    },
+  )
+
+  const child = startProcess({
+    ...plan.process,
+    stdin: '',
+    keepsInput: true,
+    onStdout: (chunk) => splitter.push(chunk),
+    onStderr(chunk) {
+      for (const { text } of stderrText.push(stderrDecoder.write(chunk), 'stderr')) stderr.append(text)
+    },
+  })
+  const connection = plan.connect((message: JsonObject) => child.write(`${JSON.stringify(message)}\n`))
+  // Whoever waits for it hears of the failure; nobody may be waiting.
+  connection.ready.catch(() => {})
+
+  function stop(): void {
+    isOver = true
+    child.stop()
+  }
+
+  return {
+    pid: child.pid,
+    connection,
+    ended: child.ended.then((exit) => {
+      isOver = true
+      return exit
+    }),
+    get isOver() {
+      return isOver
+    },
+    listen(listener) {
+      if (listeners.size === 0 && hasServed) stderr = new BoundedText()
+      hasServed = true
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
+    stderr() {
+      for (const { text } of stderrText.flush()) stderr.append(text)
+      return stripAnsi(stderr.toString())
+    },
+    async endStrays() {
+      if (listeners.size === 0) await child.endStrays('descendants')
+    },
+    stop,
+  }
+}

@@ -1,0 +1,60 @@
+// What is the same for agents whose one process takes the turns of several sessions.
+
+import type { Translation } from '../translation.js'
+import type { Turn } from '../turn.js'
+import type { LiveTurn } from './types.js'
+
+/** A turn that may have to wait, or to be prepared, before the agent is asked. */
+export abstract class SharedTurn implements LiveTurn {
+  readonly done: Promise<void>
+  isInterrupted = false
+  #settle = (): void => {}
+  #isAsked = false
+
+  constructor(
+    readonly turn: Turn,
+    readonly translation: Translation,
+  ) {
+    this.done = new Promise((resolve) => {
+      this.#settle = resolve
+    })
+  }
+
+  get isPending(): boolean {
+    return !this.#isAsked
+  }
+
+  /** Whether the agent is still to be asked; from then on it is told of an interrupt. */
+  mayAsk(): boolean {
+    this.#isAsked = !this.isInterrupted
+    return this.#isAsked
+  }
+
+  /** A turn of which the agent knows nothing is over at once. */
+  interrupt(): void {
+    this.isInterrupted = true
+    if (this.#isAsked) this.stop()
+    else this.finish()
+  }
+
+  finish(): void {
+    this.#settle()
+  }
+
+  protected abstract stop(): void
+}
+
+/** Lets the work for one session begin when the work before it is over. */
+export class SessionLines {
+  #last = new Map<string, Promise<void>>()
+
+  async join(sessionId: string, work: () => Promise<void>): Promise<void> {
+    const before = this.#last.get(sessionId)
+    const done = before ? before.then(work) : work()
+    const over = done.catch(() => {}) // Whoever joined with it hears of it.
+    this.#last.set(sessionId, over)
+    await over
+    if (this.#last.get(sessionId) === over) this.#last.delete(sessionId)
+    await done
+  }
+}

@@ -1,0 +1,101 @@
+import { createHash } from 'node:crypto'
+import type { Kysely } from 'kysely'
+import type { Schema } from './schema.js'
+
+/** What an agent may do in a project without asking. */
+export interface ApprovalRule {
+  id: string
+  /** Left out, it is for conversations without a project. */
+  projectId?: string
+  backend: string
+  toolName: string
+  /** Left out, all that the tool does. Never a pattern: it is this to the character. */
+  subject?: string
+  createdAt: number
+  createdBy: string
+}
+
+const NO_PROJECT = ''
+
+export class ApprovalRules {
+  constructor(private readonly db: Kysely<Schema>) {}
+
+  /** One that is there stays. */
+  async add(rule: Omit<ApprovalRule, 'id'>): Promise<void> {
+    await this.db
+      .insertInto('approval_rules')
+      .values({
+        id: idOf(rule),
+        project_id: rule.projectId ?? NO_PROJECT,
+        backend: rule.backend,
+        tool_name: rule.toolName,
+        subject: rule.subject ?? null,
+        created_at: rule.createdAt,
+        created_by: rule.createdBy,
+      })
+      .onConflict((conflict) => conflict.column('id').doNothing())
+      .execute()
+  }
+
+  /** Whether a rule allows it: for the whole tool, or for exactly this. */
+  async allows({
+    projectId,
+    backend,
+    toolName,
+    subject,
+  }: Pick<ApprovalRule, 'projectId' | 'backend' | 'toolName' | 'subject'>): Promise<boolean> {
+    const row = await this.db
+      .selectFrom('approval_rules')
+      .select('id')
+      .where('project_id', '=', projectId ?? NO_PROJECT)
+      .where('backend', '=', backend)
+      .where('tool_name', '=', toolName)
+      .where((is) =>
+        is.or([is('subject', 'is', null), ...(subject === undefined ? [] : [is('subject', '=', subject)])]),
+      )
+      .limit(1)
+      .executeTakeFirst()
+    return row !== undefined
+  }
+
+  async get(id: string): Promise<ApprovalRule | undefined> {
+    const row = await this.db.selectFrom('approval_rules').selectAll().where('id', '=', id).executeTakeFirst()
+    return row && toRule(row)
+  }
+
+  /** Newest first. */
+  async list({ projectIds }: { projectIds?: string[] }, limit: number): Promise<ApprovalRule[]> {
+    let query = this.db.selectFrom('approval_rules').selectAll().orderBy('created_at', 'desc').orderBy('id')
+    if (projectIds) query = query.where('project_id', 'in', projectIds)
+    return (await query.limit(limit).execute()).map(toRule)
+  }
+
+  /** Whether it was there. */
+  async remove(id: string): Promise<boolean> {
+    const { numDeletedRows } = await this.db.deleteFrom('approval_rules').where('id', '=', id).executeTakeFirstOrThrow()
+    return numDeletedRows === 1n
+  }
+
+  async removeAllOf(projectId: string): Promise<void> {
+    await this.db.deleteFrom('approval_rules').where('project_id', '=', projectId).execute()
+  }
+}
+
+/** The same for the same rule, so that there is none twice. In the form of other ids. */
+function idOf({ projectId, backend, toolName, subject }: Omit<ApprovalRule, 'id'>): string {
+  const content = JSON.stringify([projectId ?? null, backend, toolName, subject ?? null])
+  const hex = createHash('sha256').update(content).digest('hex')
+  return hex.slice(0, 32).replace(/^(.{8})(.{4}).(.{3}).(.{3})(.{12})$/, '$1-$2-8$3-8$4-$5')
+}
+
+function toRule(row: Schema['approval_rules']): ApprovalRule {
+  return {
+    id: row.id,
+    ...(row.project_id !== NO_PROJECT && { projectId: row.project_id }),
+    backend: row.backend,
+    toolName: row.tool_name,
+    ...(row.subject !== null && { subject: row.subject }),
+    createdAt: row.created_at,
+    createdBy: row.created_by,
+  }
+}

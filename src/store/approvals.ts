@@ -1,0 +1,174 @@
+import type { Kysely } from 'kysely'
+import type { ApprovalState, Schema } from './schema.js'
+
+/** What an agent asks to be allowed in the middle of a run. */
+export interface NewApproval {
+  /** The reply that asks for it in the conversation has the same. */
+  id: string
+  messageId: string
+  runId: string
+  conversationId: string
+  projectId?: string
+  backend: string
+  toolName: string
+  /** Without known secrets, and no longer than a person reads. */
+  toolInput: Record<string, unknown>
+  /** Both in one line. */
+  summary: string
+  /** What a rule for exactly this is about; none where it cannot be remembered. */
+  subject?: string
+  askedAt: number
+  /** When it counts as refused. */
+  deadline: number
+}
+
+export interface Approval extends NewApproval {
+  state: ApprovalState
+  answeredAt?: number
+  answeredBy?: string
+  /** What whoever refused it has to say to the agent. */
+  message?: string
+}
+
+/** An approval, and where it was asked for. */
+export interface ShownApproval extends Approval {
+  channel: string
+  address: string
+}
+
+export interface ApprovalFilter {
+  states?: ApprovalState[]
+  /** Of these projects alone. */
+  projectIds?: string[]
+  conversationId?: string
+}
+
+export interface ApprovalEnd {
+  state: Exclude<ApprovalState, 'asked'>
+  at: number
+  by?: string
+  message?: string
+}
+
+export class Approvals {
+  constructor(private readonly db: Kysely<Schema>) {}
+
+  /** `isOpen`: it is shown as a question, until `close`. */
+  async add(approval: NewApproval, isOpen: boolean): Promise<void> {
+    await this.db
+      .insertInto('approvals')
+      .values({
+        id: approval.id,
+        message_id: approval.messageId,
+        run_id: approval.runId,
+        conversation_id: approval.conversationId,
+        project_id: approval.projectId ?? null,
+        backend: approval.backend,
+        tool_name: approval.toolName,
+        tool_input: JSON.stringify(approval.toolInput),
+        summary: approval.summary,
+        subject: approval.subject ?? null,
+        state: 'asked',
+        asked_at: approval.askedAt,
+        deadline: approval.deadline,
+        is_open: isOpen ? 1 : 0,
+      })
+      .execute()
+  }
+
+  /** Ends one that is asked. Whether it was: nobody answers twice. */
+  async end(id: string, { state, at, by, message }: ApprovalEnd): Promise<boolean> {
+    const { numUpdatedRows } = await this.db
+      .updateTable('approvals')
+      .set({ state, answered_at: at, answered_by: by ?? null, message: message ?? null })
+      .where('id', '=', id)
+      .where('state', '=', 'asked')
+      .executeTakeFirstOrThrow()
+    return numUpdatedRows === 1n
+  }
+
+  /** Nobody waits for answers about this message any more. Returns those that were waited for. */
+  async withdraw(messageId: string, at: number): Promise<string[]> {
+    const rows = await this.db
+      .updateTable('approvals')
+      .set({ state: 'withdrawn', answered_at: at })
+      .where('message_id', '=', messageId)
+      .where('state', '=', 'asked')
+      .returning('id')
+      .execute()
+    return rows.map(({ id }) => id)
+  }
+
+  async get(id: string): Promise<Approval | undefined> {
+    const row = await this.db.selectFrom('approvals').selectAll().where('id', '=', id).executeTakeFirst()
+    return row && toApproval(row)
+  }
+
+  /** At most two whose id begins so, as a person would type it. Contract: `prefix` is of hex digits and dashes. */
+  async findByPrefix(prefix: string): Promise<Approval[]> {
+    const rows = await this.db.selectFrom('approvals').selectAll().where('id', 'like', `${prefix}%`).limit(2).execute()
+    return rows.map(toApproval)
+  }
+
+  /** Newest first, before one of them. */
+  async list(
+    { states, projectIds, conversationId }: ApprovalFilter,
+    limit: number,
+    before?: Pick<Approval, 'id' | 'askedAt'>,
+  ): Promise<Approval[]> {
+    let query = this.db.selectFrom('approvals').selectAll().orderBy('asked_at', 'desc').orderBy('id').limit(limit)
+    if (states) query = query.where('state', 'in', states)
+    if (projectIds) query = query.where('project_id', 'in', projectIds)
+    if (conversationId !== undefined) query = query.where('conversation_id', '=', conversationId)
+    if (before) {
+      query = query.where(({ or, and, eb }) =>
+        or([eb('asked_at', '<', before.askedAt), and([eb('asked_at', '=', before.askedAt), eb('id', '>', before.id)])]),
+      )
+    }
+    return (await query.execute()).map(toApproval)
+  }
+
+  /** Those that have ended while they are still shown as questions in one of these channels. */
+  async shownTooLong(channels: string[], limit: number): Promise<ShownApproval[]> {
+    if (channels.length === 0) return []
+    const rows = await this.db
+      .selectFrom('approvals')
+      .innerJoin('outbox', 'outbox.id', 'approvals.id')
+      .selectAll('approvals')
+      .select(['outbox.channel', 'outbox.address'])
+      .where('approvals.is_open', '=', 1)
+      .where('approvals.state', '<>', 'asked')
+      .where('outbox.state', '=', 'delivered')
+      .where('outbox.channel', 'in', channels)
+      .orderBy('approvals.asked_at')
+      .limit(limit)
+      .execute()
+    return rows.map((row) => ({ ...toApproval(row), channel: row.channel, address: row.address }))
+  }
+
+  /** It is no longer shown as a question. */
+  async close(id: string): Promise<void> {
+    await this.db.updateTable('approvals').set({ is_open: 0 }).where('id', '=', id).execute()
+  }
+}
+
+function toApproval(row: Schema['approvals']): Approval {
+  return {
+    id: row.id,
+    messageId: row.message_id,
+    runId: row.run_id,
+    conversationId: row.conversation_id,
+    ...(row.project_id !== null && { projectId: row.project_id }),
+    backend: row.backend,
+    toolName: row.tool_name,
+    toolInput: JSON.parse(row.tool_input) as Record<string, unknown>,
+    summary: row.summary,
+    ...(row.subject !== null && { subject: row.subject }),
+    state: row.state,
+    askedAt: row.asked_at,
+    deadline: row.deadline,
+    ...(row.answered_at !== null && { answeredAt: row.answered_at }),
+    ...(row.answered_by !== null && { answeredBy: row.answered_by }),
+    ...(row.message !== null && { message: row.message }),
+  }
+}

@@ -1,0 +1,148 @@
+// A message's whole turn by an agent that asks, with everything above the agent as it is.
+
+import { randomUUID } from 'node:crypto'
+import { expect, it, onTestFinished } from 'vitest'
+import { ApprovalService } from '../../src/approvals/approval-service.js'
+import type { AgentEvent, AgentRequest, BackendName } from '../../src/backends/types.js'
+import { type GatewayConfig, loadConfig } from '../../src/config.js'
+import type { CredentialStore } from '../../src/credentials/credential-store.js'
+import { createScrubber } from '../../src/credentials/scrubber.js'
+import { createLog } from '../../src/log.js'
+import { Queue } from '../../src/queue/queue.js'
+import { Worker } from '../../src/queue/worker.js'
+import { AgentRuntime } from '../../src/runtime/agent-runtime.js'
+import { SessionManager } from '../../src/runtime/session-manager.js'
+import { openStore } from '../../src/store/store.js'
+import { planTurn } from '../../src/turn-plans.js'
+import { succeeded } from '../scripted-backend.js'
+import { until } from '../waiting.js'
+import { BASH } from './stage.js'
+
+/** Asks once, and answers with what it was told; without anybody to ask it says so. */
+const askingAgent = {
+  name: () => 'claude' as const,
+  capabilities: () => ({ supportsToolControl: true }),
+  async *run({ approve }: AgentRequest, signal: AbortSignal): AsyncGenerator<AgentEvent> {
+    const asked = approve?.(BASH, signal)
+    yield { type: 'started', sessionId: 's', timestamp: 0 }
+    const answer = await asked
+    const text = !answer ? 'not asked' : answer.isAllowed ? 'installed' : answer.message
+    yield { type: 'complete', result: succeeded(text), timestamp: 0 }
+  },
+}
+
+async function setup(variables: NodeJS.ProcessEnv, project?: { agentPermissions: 'allow' | 'ask' }) {
+  const log = createLog({ level: 'silent' })
+  const store = await openStore({ file: ':memory:' }, log)
+  onTestFinished(() => store.close())
+  const clock = { now: Date.now() }
+  const now = (): number => clock.now
+  const config: GatewayConfig = loadConfig({ HOME: '/home/ada', WORKING_DIR: '/srv', ...variables })
+  if (project) await store.projects.add({ id: 'site', directory: '/srv/site', ...project }, now())
+  const approvals = new ApprovalService({
+    config,
+    store,
+    channels: [],
+    scrubber: createScrubber(),
+    onAsked: () => {},
+    log,
+    now,
+    newId: randomUUID,
+    pollMs: 10,
+  })
+  const queue = new Queue(store, { ...config, gatewayId: 'g', now, newId: randomUUID })
+  const sessions = new SessionManager(store.sessions, { idleMs: 0, now })
+  const runtime = new AgentRuntime(
+    config,
+    askingAgent,
+    sessions,
+    { load: async () => ({}) as never },
+    { assemble: () => '' },
+    { fire: () => {} },
+  )
+  const runtimes = new Map<BackendName, AgentRuntime>([['claude', runtime]])
+  const agents = { resolve: () => ({ agent: askingAgent }) } as never
+  const credentials = { valuesFor: async () => [] } as unknown as CredentialStore
+  const worker = new Worker({
+    ...config,
+    channels: ['test'],
+    queue,
+    store,
+    plan: (work) => planTurn(work, config, agents, runtimes, [], credentials, approvals),
+    onSettled: () => {},
+    onCancelled: () => {},
+    onEvents: () => {},
+    onStep: () => {},
+    scrub: (text) => text,
+    log,
+    now,
+    newId: randomUUID,
+  })
+  onTestFinished(() => worker.stop(0))
+  const place = { channel: 'test', address: 'a', ...(project && { projectId: 'site' }) }
+  const { messageId, conversationId } = await queue.accept({
+    ...place,
+    platformId: 'p',
+    author: 'ann',
+    text: 'Install',
+  })
+  worker.wake()
+  return {
+    store,
+    clock,
+    approvals,
+    asked: () => until(async () => (await store.approvals.list({ states: ['asked'] }, 1))[0], 'a question'),
+    answered: async () => {
+      await until(async () => (await store.inbox.get(messageId))?.state === 'answered', 'the answer')
+      const [run] = await store.runs.ofMessage(messageId)
+      const events = (await store.runs.events(run?.id ?? '')).map(({ event }) => event)
+      const reply = (await store.outbox.history(conversationId, 9)).at(-1)?.reply
+      return {
+        reply: [reply?.text, ...(reply?.notes ?? [])],
+        events: events.map((event) => (event.type === 'notice' ? event.content : event.type)),
+      }
+    },
+  }
+}
+
+const ASK = { AGENT_PERMISSIONS: 'ask' }
+
+it('asks and goes on when it is allowed; what waits is told between the beginning and the end', async () => {
+  const { asked, approvals, answered } = await setup(ASK)
+  const { id } = await asked()
+  await approvals.answer(id, { decision: 'allow', by: 'ann' })
+  expect(await answered()).toEqual({
+    reply: ['installed'],
+    events: [
+      'started',
+      `Waits for an answer (${id.slice(0, 8)}): Bash: npm install`,
+      'Allowed by ann: Bash: npm install',
+      'complete',
+    ],
+  })
+})
+
+it('tells with the answer that nobody has answered', async () => {
+  const { asked, answered, clock } = await setup({ ...ASK, APPROVAL_TIMEOUT_MS: '120000' })
+  await asked()
+  clock.now += 120_000
+  expect((await answered()).reply).toEqual([
+    expect.stringContaining('Nobody answered within 2 min'),
+    'Nobody answered within 2 min, so it was refused: Bash: npm install.',
+  ])
+})
+
+it.each([
+  [{}, undefined, 'not asked'],
+  [ASK, { agentPermissions: 'allow' as const }, 'not asked'],
+])('is not asked with %j and the project %j', async (variables, project, text) => {
+  const { answered } = await setup(variables, project)
+  expect((await answered()).reply).toEqual([text])
+})
+
+it('is asked where the project says so', async () => {
+  const { asked, approvals, answered } = await setup({}, { agentPermissions: 'ask' })
+  const approval = await asked()
+  await approvals.answer(approval.id, { decision: 'deny', by: 'ann', message: 'Not here.' })
+  expect([approval.projectId, (await answered()).reply]).toEqual(['site', ['Not here.']])
+})

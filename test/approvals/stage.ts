@@ -1,0 +1,86 @@
+// One or two gateways' worth of the service, on one database, and a run in which an agent asks.
+
+import { randomUUID } from 'node:crypto'
+import { type ApprovalOptions, ApprovalService, type Asking } from '../../src/approvals/approval-service.js'
+import type { ApprovalAnswer, ApprovalRequest } from '../../src/backends/types.js'
+import type { Channel, EndedQuestion } from '../../src/channels/types.js'
+import { createScrubber } from '../../src/credentials/scrubber.js'
+import { Queue } from '../../src/queue/queue.js'
+import type { Approval } from '../../src/store/approvals.js'
+import type { Store } from '../../src/store/store.js'
+import { until } from '../waiting.js'
+
+export const START = Date.UTC(2026, 10, 16, 12, 30)
+export const TIMEOUT_MS = 600_000
+export const SECRET = 'sk-very-secret-value-0123456789'
+export const BASH: ApprovalRequest = {
+  toolName: 'Bash',
+  toolInput: { command: 'npm install', description: 'Installs' },
+}
+
+export async function createStage(store: Store, { projectId }: { projectId?: string } = {}) {
+  const clock = { now: START }
+  const now = (): number => clock.now
+  const ended: EndedQuestion[] = []
+  const channel = { name: 'test', endQuestion: async (question: EndedQuestion) => void ended.push(question) }
+  const openService = (more: Partial<ApprovalOptions> = {}) =>
+    new ApprovalService({
+      config: { approvalTimeoutMs: TIMEOUT_MS },
+      store,
+      channels: [channel as unknown as Channel],
+      scrubber: createScrubber([SECRET]),
+      onAsked: () => {},
+      log: { debug() {}, info() {}, warn() {}, error() {} },
+      now,
+      newId: randomUUID,
+      pollMs: 10,
+      ...more,
+    })
+  const options = { gatewayId: 'g', maxQueueDepth: 9, leaseMs: 1_000, replyExpiryMs: 1_000, now, newId: randomUUID }
+  const queue = new Queue(store, options)
+  const begin = async (address = 'a') => {
+    const place = { channel: 'test', address, ...(projectId !== undefined && { projectId }) }
+    await queue.accept({ ...place, platformId: randomUUID(), author: 'ann', text: 'Install it' })
+    const work = await queue.claim(['test'])
+    if (!work) throw new Error('There is no work')
+    const runId = randomUUID()
+    await queue.beginRun(work, { id: runId, backend: 'claude', directory: '/srv' })
+    return { work, run: { id: runId, backend: 'claude', message: work.message, conversation: work.conversation } }
+  }
+  const service = openService()
+  const { work, run } = await begin()
+  const told: string[] = []
+  const asking = service.asking(run, (notice) => told.push(notice))
+  const abort = new AbortController()
+  return {
+    store,
+    queue,
+    clock,
+    ended,
+    service,
+    openService,
+    begin,
+    work,
+    run,
+    told,
+    notes: asking.notes,
+    abort,
+    /** Until it is on record. */
+    ask: (request = BASH, by: Asking = asking) => ask(store, by, request, abort.signal),
+  }
+}
+
+async function ask(
+  store: Store,
+  { approve }: Asking,
+  request: ApprovalRequest,
+  signal: AbortSignal,
+): Promise<{ approval: Approval; answer: Promise<ApprovalAnswer> }> {
+  const before = (await store.approvals.list({}, 100)).map(({ id }) => id)
+  const answer = approve(request, signal)
+  const approval = await until(
+    async () => (await store.approvals.list({}, 100)).find(({ id }) => !before.includes(id)),
+    'the approval',
+  )
+  return { approval, answer }
+}
