@@ -12,7 +12,8 @@ import { atMost, type BenchOptions, type Measurement, rounded } from '../measure
 import { bareSides } from './bare-sides.js'
 import { environmentOf } from './own-sides.js'
 import { PROMPT } from './script.js'
-import { openSide, type SidePlace, startModel } from './side.js'
+import { openSide, type SidePlace } from './side.js'
+import { measureEach } from './turn-about.js'
 
 const CONVERSATIONS = 5
 const GOAL_MB = 100
@@ -20,25 +21,18 @@ const SETTLE_MS = 3_000
 
 type Place = Omit<SidePlace, 'sandbox'>
 
-export async function measureLiveMemory(options: BenchOptions): Promise<Measurement[]> {
-  const model = await startModel()
-  try {
-    const measurements: Measurement[] = []
-    for (const agent of options.agents) measurements.push(await measureAgent(agent, model.url, options))
-    return measurements
-  } finally {
-    model.close()
-  }
+export function measureLiveMemory(options: BenchOptions): Promise<Measurement[]> {
+  return measureEach(options, measureAgent)
 }
 
-async function measureAgent(agent: Agent, modelUrl: string, options: BenchOptions): Promise<Measurement> {
+async function measureAgent(agent: Agent, modelUrl: string, options: BenchOptions): Promise<Measurement[]> {
   const { signal, progress } = options
   const place = { agent, installation: await findPinned(agent), signal }
   const bare = await bareMb(modelUrl, place)
   const gateway = await gatewayMb(modelUrl, place)
   const figures = { memoryMb: { bare: rounded(bare), gateway: rounded(gateway) } }
   progress(`${CONVERSATIONS} idle conversations of ${agent.name}: ${JSON.stringify(figures)}`)
-  return { ...atMost(`live-memory.${agent.name}`, gateway - bare, GOAL_MB, 'MB added'), figures }
+  return [{ ...atMost(`live-memory.${agent.name}`, gateway - bare, GOAL_MB, 'MB added'), figures }]
 }
 
 async function bareMb(modelUrl: string, place: Place): Promise<number> {

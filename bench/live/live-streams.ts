@@ -4,24 +4,18 @@
  */
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Agent } from '../../conformance/agents.js'
-import { findPinned } from '../../conformance/installations.js'
 import type { Sandbox } from '../../conformance/sandbox.js'
 import { atMost, type BenchOptions, lowerQuartile, type Measurement, rounded } from '../measurement.js'
-import { bareSides } from './bare-sides.js'
-import { gatewaySide, runSide } from './own-sides.js'
 import { LONG_ANSWER, LONG_PROMPT } from './script.js'
-import { type OpenedSide, openSide, type OpenSide, startModel } from './side.js'
+import type { OpenedSide } from './side.js'
+import { measureEach, turnAbout, type Way } from './turn-about.js'
 
 const TIME_GOAL = 1.15
 const CPU_GOAL = 0.25
-const WARM_UPS = 2
 const REST_MS = 100
 /** How the kernel counts, whatever the machine. */
 const TICK_MS = 10
-
-type Way = 'bare' | 'run' | 'gateway'
 
 interface Cost {
   totalMs: number
@@ -30,49 +24,14 @@ interface Cost {
   agentCpuMs: number
 }
 
-export async function measureLiveStreams(options: BenchOptions): Promise<Measurement[]> {
-  const model = await startModel()
-  try {
-    const measurements: Measurement[] = []
-    for (const agent of options.agents) measurements.push(...(await measureAgent(agent, model.url, options)))
-    return measurements
-  } finally {
-    model.close()
-  }
+export function measureLiveStreams(options: BenchOptions): Promise<Measurement[]> {
+  return measureEach(options, measureAgent)
 }
 
 async function measureAgent(agent: Agent, modelUrl: string, options: BenchOptions): Promise<Measurement[]> {
-  const { pairs, signal, progress } = options
-  const place = { agent, installation: await findPinned(agent), signal }
-  const ways: [Way, OpenSide][] = [
-    ['bare', bareSides[agent.name]],
-    ['run', runSide('live')],
-    ['gateway', gatewaySide],
-  ]
-  const sides: OpenedSide[] = []
-  const streams = new Map<Way, () => Promise<Cost>>()
-  const costs: Record<Way, Cost[]> = { bare: [], run: [], gateway: [] }
-  try {
-    for (const [way, openIn] of ways) {
-      const side = await openSide(openIn, modelUrl, place)
-      sides.push(side)
-      streams.set(way, await openStream(side))
-    }
-    const order = [...streams]
-    for (let pair = -WARM_UPS; pair < pairs; pair += 1) {
-      for (const [way, stream] of order) {
-        signal.throwIfAborted()
-        await sleep(REST_MS)
-        const cost = await stream()
-        if (pair >= 0) costs[way].push(cost)
-      }
-      order.push(...order.splice(0, 1))
-    }
-  } finally {
-    for (const side of sides) await side.close()
-  }
+  const costs = await turnAbout(agent, modelUrl, options, REST_MS, openStream)
   const figures = Object.fromEntries(Object.entries(costs).map(([way, all]) => [way, summary(all)]))
-  progress(`long answers of ${agent.name}: ${JSON.stringify(figures)}`)
+  options.progress(`long answers of ${agent.name}: ${JSON.stringify(figures)}`)
   return judge(agent, costs, figures)
 }
 

@@ -13,7 +13,8 @@ import { coldSide } from './cold-side.js'
 import { gatewaySide, runSide } from './own-sides.js'
 import { ANSWER, PROMPT } from './script.js'
 import { sdkSides } from './sdk-sides.js'
-import { type Conversation, type OpenedSide, openSide, type OpenSide, startModel } from './side.js'
+import { type Conversation, type OpenedSide, openSide, type OpenSide } from './side.js'
+import { measureEach } from './turn-about.js'
 
 const RATIO_GOAL = 1.15
 /** What a server is asked for over HTTP is most of the turn, and the same for both. */
@@ -32,15 +33,8 @@ const COLD = ['cold', 'oneShot']
 
 type Times = Record<'first' | 'total', number[]>
 
-export async function measureLiveTurns(options: BenchOptions): Promise<Measurement[]> {
-  const model = await startModel()
-  try {
-    const measurements: Measurement[] = []
-    for (const agent of options.agents) measurements.push(...(await measureAgent(agent, model.url, options)))
-    return measurements
-  } finally {
-    model.close()
-  }
+export function measureLiveTurns(options: BenchOptions): Promise<Measurement[]> {
+  return measureEach(options, measureAgent)
 }
 
 async function measureAgent(agent: Agent, modelUrl: string, options: BenchOptions): Promise<Measurement[]> {
