@@ -101,7 +101,8 @@ class CodexConnection implements LiveConnection {
 
   begin(turn: Turn, emit: (event: AgentEventBody) => void, approve?: Approve): LiveTurn {
     const live = new CodexTurn(turn, this.translation(emit, turn), this.#rpc, approve)
-    void this.#play(live)
+    const open = (): Promise<Thread> => this.#open(turn, 'thread/start')
+    void this.#lines.play(live, open, (id) => this.#talk(id, live))
     return live
   }
 
@@ -112,17 +113,6 @@ class CodexConnection implements LiveConnection {
       capabilities: { experimentalApi: true, requestAttestation: false, optOutNotificationMethods: UNHEARD },
     })
     this.#rpc.notify('initialized')
-  }
-
-  async #play(live: CodexTurn): Promise<void> {
-    const { turn } = live
-    try {
-      const id = turn.sessionId?.toLowerCase() ?? (await this.#open(turn, 'thread/start')).id
-      await this.#lines.join(id, () => this.#talk(id, live))
-    } catch (error) {
-      live.translation.accept({ type: 'turn.failed', error: { message: messageOf(error) } })
-    }
-    live.finish()
   }
 
   async #talk(id: string, live: CodexTurn): Promise<void> {
@@ -276,6 +266,10 @@ class CodexTurn extends SharedTurn {
     this.#started = new Promise((resolve) => {
       this.#setStarted = resolve
     })
+  }
+
+  fail(error: unknown): void {
+    this.translation.accept({ type: 'turn.failed', error: { message: messageOf(error) } })
   }
 
   /** The id of the turn goes along: without it, what comes too late would begin another. */

@@ -101,7 +101,8 @@ class GeminiConnection implements LiveConnection {
 
   begin(turn: Turn, emit: (event: AgentEventBody) => void, approve?: Approve): LiveTurn {
     const live = new GeminiTurn(turn, this.translation(emit, turn), this.#rpc, approve)
-    void this.#play(live)
+    const open = (): Promise<Session> => this.#open(turn)
+    void this.#lines.play(live, open, (id) => this.#talk(id, live))
     return live
   }
 
@@ -110,17 +111,6 @@ class GeminiConnection implements LiveConnection {
       protocolVersion: 1,
       clientCapabilities: { fs: { readTextFile: false, writeTextFile: false }, terminal: false },
     })
-  }
-
-  async #play(live: GeminiTurn): Promise<void> {
-    const { turn } = live
-    try {
-      const id = turn.sessionId?.toLowerCase() ?? (await this.#open(turn)).id
-      await this.#lines.join(id, () => this.#talk(id, live))
-    } catch (error) {
-      live.fail(error)
-    }
-    live.finish()
   }
 
   async #talk(id: string, live: GeminiTurn): Promise<void> {

@@ -41,6 +41,9 @@ export abstract class SharedTurn implements LiveTurn {
     this.#settle()
   }
 
+  /** Why it could not be had. */
+  abstract fail(error: unknown): void
+
   protected abstract stop(): void
 }
 
@@ -48,7 +51,22 @@ export abstract class SharedTurn implements LiveTurn {
 export class SessionLines {
   #last = new Map<string, Promise<void>>()
 
-  async join(sessionId: string, work: () => Promise<void>): Promise<void> {
+  /** Takes a turn to its end, in a session that is opened where it names none. Contract: never rejects. */
+  async play(
+    live: SharedTurn,
+    open: () => Promise<{ id: string }>,
+    talk: (sessionId: string) => Promise<void>,
+  ): Promise<void> {
+    try {
+      const id = live.turn.sessionId?.toLowerCase() ?? (await open()).id
+      await this.#join(id, () => talk(id))
+    } catch (error) {
+      live.fail(error)
+    }
+    live.finish()
+  }
+
+  async #join(sessionId: string, work: () => Promise<void>): Promise<void> {
     const before = this.#last.get(sessionId)
     const done = before ? before.then(work) : work()
     const over = done.catch(() => {}) // Whoever joined with it hears of it.
