@@ -4,6 +4,7 @@ import { expect, it } from 'vitest'
 import type { JsonObject } from '../../../src/backends/jsonl.js'
 import { until } from '../../waiting.js'
 import { captured, createPlace, openStage, type Step } from './live-stage.js'
+import { threeTurns, told } from './three-turns.js'
 
 const SESSION = '6488a900-9deb-456e-98ea-de230d1950c5'
 
@@ -15,18 +16,7 @@ const FIRST_TURN: Step[] = captured('claude', 'turns').slice(2, 14)
 it('answers turn after turn in one process, each with its own usage and cost', async () => {
   const { turn, process } = await openStage('claude', captured('claude', 'turns'))
   const turns = [await turn('one'), await turn('two'), await turn('three')]
-  expect(turns.map(({ kinds }) => kinds)).toEqual([
-    ['started', 'output', 'output', 'complete'],
-    ['started', 'tool_use', 'tool_result', 'output', 'output', 'complete'],
-    ['started', 'output', 'output', 'complete'],
-  ])
-  expect(turns.map(({ result }) => [result.finalOutput, result.sessionId, result.usage?.totalTokens])).toEqual([
-    ['Answer to one', SESSION, 135],
-    ['Tool done', SESSION, 270],
-    ['Answer to three', SESSION, 135],
-  ])
-  const costs = turns.map(({ result }) => result.costUsd)
-  expect(costs).toEqual([0.000_474_75, 2 * 0.000_474_75, 0.000_474_75].map((cost) => expect.closeTo(cost, 10)))
+  expect(turns.map(told)).toEqual(threeTurns(SESSION))
   expect(process.isOver).toBe(false)
 })
 

@@ -3,12 +3,18 @@ import type { Steer } from '../../../src/backends/types.js'
 import { until } from '../../waiting.js'
 import { openTalk } from './direct-talk.js'
 import { captured, createPlace, openStage, type Step } from './live-stage.js'
+import { threeTurns, told } from './three-turns.js'
 
 const SESSION = '01a1e430-453d-763c-ab7c-fbf86a0a6a50'
 
 const READY: Step[] = captured('pi', 'turns').slice(0, 2)
 /** From the first message to where it stands afterwards. */
 const FIRST_TURN: Step[] = captured('pi', 'interrupt-early').slice(2, 20)
+
+const IS_READY = {
+  ...{ id: 'ready', type: 'response', command: 'get_state', success: true },
+  data: { sessionId: SESSION },
+}
 
 function stateOf(id: string, state: { isStreaming?: boolean; isCompacting?: boolean } = {}): Step[] {
   const data = { sessionId: SESSION, isStreaming: false, isCompacting: false, ...state }
@@ -21,18 +27,7 @@ function stateOf(id: string, state: { isStreaming?: boolean; isCompacting?: bool
 it('answers turn after turn in one process, each with its own usage and cost', async () => {
   const { turn, process } = await openStage('pi', captured('pi', 'turns'))
   const turns = [await turn('one'), await turn('two', { request: { sessionId: SESSION } }), await turn('three')]
-  expect(turns.map(({ kinds }) => kinds)).toEqual([
-    ['started', 'output', 'output', 'complete'],
-    ['started', 'tool_use', 'tool_result', 'output', 'output', 'complete'],
-    ['started', 'output', 'output', 'complete'],
-  ])
-  expect(turns.map(({ result }) => [result.finalOutput, result.sessionId, result.usage?.totalTokens])).toEqual([
-    ['Answer to one', SESSION, 135],
-    ['Tool done', SESSION, 270],
-    ['Answer to three', SESSION, 135],
-  ])
-  const costs = turns.map(({ result }) => result.costUsd)
-  expect(costs).toEqual([0.000_474_75, 2 * 0.000_474_75, 0.000_474_75].map((cost) => expect.closeTo(cost, 10)))
+  expect(turns.map(told)).toEqual(threeTurns(SESSION))
   expect(process.isOver).toBe(false)
 })
 
@@ -239,13 +234,7 @@ describe('told more while it works', () => {
 
   it('has not taken what it did not read by its end, and takes no other turn, which would read it', async () => {
     const talk = openTalk('pi')
-    await talk.hear({
-      id: 'ready',
-      type: 'response',
-      command: 'get_state',
-      success: true,
-      data: { sessionId: SESSION },
-    })
+    await talk.hear(IS_READY)
     const { live, isDone } = talk.begin('first')
     const early = live.steer?.('before it reads')
     await talk.hear({ id: 'prompt', type: 'response', command: 'prompt', success: true }, { type: 'agent_start' })
@@ -269,13 +258,7 @@ describe('told more while it works', () => {
 
   it('does not take what it refuses, nor what it would take for a command', async () => {
     const talk = openTalk('pi')
-    await talk.hear({
-      id: 'ready',
-      type: 'response',
-      command: 'get_state',
-      success: true,
-      data: { sessionId: SESSION },
-    })
+    await talk.hear(IS_READY)
     const { live } = talk.begin('first')
     await talk.hear({ type: 'agent_start' }, { type: 'message_start', message: { role: 'user' } })
     const refused = live.steer?.('second')
