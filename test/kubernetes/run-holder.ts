@@ -16,5 +16,5 @@ pod.start({
   runId,
   stopSignal: 'SIGTERM',
   onStdout: (chunk) => process.stdout.write(chunk),
-  onStderr: (chunk) => process.stderr.write(chunk),
+  onStderr: () => {},
 })
