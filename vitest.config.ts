@@ -5,7 +5,10 @@ export default defineConfig({
   test: {
     include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
     globalSetup: ['test/build-setup.ts', 'test/postgres-setup.ts'],
-    testTimeout: 60_000,
+    // Far more than anything needs that goes well, also where the machine has much else to do.
+    testTimeout: 120_000,
+    hookTimeout: 60_000,
+    expect: { poll: { timeout: 60_000 } },
     // Many tests only wait, for processes and for time-outs.
     maxWorkers: availableParallelism() + 2,
     // No module keeps state of its own, so that each worker can load them once for all its files.

@@ -34,6 +34,7 @@ export class ConfiguredAgents {
     if (isServed && !isExternal) this.managedServers = this.#servers
     this.#pool = new LivePool({
       log: this.#dependencies.log,
+      now: this.#dependencies.now,
       limits: () => ({
         idleMs: config.liveIdleMs,
         mostProcesses: config.liveMaxProcesses,

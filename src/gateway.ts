@@ -251,6 +251,7 @@ async function compose(
     channels: channels.map(({ name }) => name),
     queue,
     store,
+    replies: sender,
     plan: (work) =>
       metrics.measured(
         work,
@@ -277,7 +278,6 @@ async function compose(
       channels.find(({ name }) => name === conversation.channel)?.forget?.(conversation.address, message.id)
     },
     onEvents: ({ conversation, message }, runId, events) => {
-      streams.push(message.id, runId, events)
       const channel = channels.find(({ name }) => name === conversation.channel)
       // Whether it has anything to tell is known at its end.
       if (message.kind === 'heartbeat') return
@@ -286,6 +286,7 @@ async function compose(
         channel?.show?.({ address: conversation.address, messageId, platformId, runId, seq, event })
       }
     },
+    onRecorded: ({ message }, runId, events) => streams.push(message.id, runId, events),
     onStep,
     scrub,
     log,
@@ -481,6 +482,8 @@ async function cancelMessage(
   const outcome = await queue.drop(messageId)
   if (outcome !== 'active') return outcome
   await store.inbox.requestCancel(messageId)
+  // It may have been taken up here in this very moment.
+  worker.endMessage(messageId)
   return 'asked'
 }
 

@@ -182,15 +182,16 @@ describe('files of a message', () => {
   })
 
   it('cannot be put into a pod: the person is told, and the text goes on', async () => {
-    const { host, store, textOf } = await setup()
+    const { host, store, textOf, directory } = await setup()
     const pod = { namespace: 'agents', name: 'web-0' }
-    await store.projects.put({ id: 'web', directory: '/workspace', pod }, 'file', 1)
+    const there = join(directory, 'in-the-pod')
+    await store.projects.put({ id: 'web', directory: there, pod }, 'file', 1)
     const files = [file('a.txt', 'Hello'), file('b\n.txt', 'World')]
     const taken = await host.onMessage(message('1', { projectId: 'web', files }))
     const alone = await host.onMessage(message('2', { projectId: 'web', files, text: '' }))
     const note =
       'Not passed on, since the agent works in the pod web-0 (namespace agents), where files cannot be put yet: "a.txt", "b .txt". Put them there yourself, and name their paths.'
-    expect([taken, alone, await textOf(taken), files.map(({ reads }) => reads), existsSync('/workspace')]).toEqual([
+    expect([taken, alone, await textOf(taken), files.map(({ reads }) => reads), existsSync(there)]).toEqual([
       { ...taken, status: 'accepted', notes: [note] },
       { ...alone, status: 'refused', reason: note },
       'Look',

@@ -6,7 +6,7 @@ import { loadConfig } from '../src/config.js'
 import { applyConfig, watchConfig } from '../src/config-reload.js'
 import { GatewayError } from '../src/errors.js'
 
-const SOON = { timeout: 20_000, interval: 20 }
+const SOON = { timeout: 60_000, interval: 20 }
 
 describe('applyConfig', () => {
   it('changes what each message asks for, and names what waits for the next start', () => {

@@ -227,10 +227,9 @@ async function setup(engine: TestEngine) {
     const queue = queueOf(gatewayId)
     const message = { channel: 'chat', address: 'a', platformId: randomUUID(), author: 'ann', text: 'Look' }
     const { messageId, conversationId } = await queue.accept(message)
-    const work = await queue.claim(['chat'])
-    if (!work) throw new Error('There is nothing to claim')
     const runId = randomUUID()
-    await queue.beginRun(work, { id: runId, backend: 'claude', directory: 'pod::agents:web-0::/workspace' })
+    const run = { id: runId, backend: 'claude', directory: 'pod::agents:web-0::/workspace' }
+    if (!(await queue.claim(['chat'], {}, () => run))) throw new Error('There is nothing to claim')
     await store.ledger.add({ ...identity, ...DEAD, runId, ownerId: gatewayId, pod: JSON.stringify(POD) })
     return { runId, messageId, conversationId }
   }

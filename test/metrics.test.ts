@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { expect, it, vi } from 'vitest'
+import { expect, it } from 'vitest'
 import type { AgentEvent, AgentResult } from '../src/backends/types.js'
 import { createMetrics, type Metrics } from '../src/metrics.js'
 import type { Work } from '../src/queue/queue.js'
@@ -140,7 +140,7 @@ it('measures statements of the database, and the process itself', async () => {
     'aetheel_store_latency_seconds_sum{operation="insert"} 0',
     'aetheel_store_latency_seconds_count{operation="insert"} 1',
   ])
-  await vi.waitFor(async () => expect(await samplesOf(metrics, 'process_start_time_seconds')).toHaveLength(1))
+  await expect.poll(() => samplesOf(metrics, 'process_start_time_seconds')).toHaveLength(1)
 })
 
 async function samplesOf(metrics: Metrics, names: string, provider = ''): Promise<string[]> {

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-const LONGEST_MS = 30_000
+const LONGEST_MS = 60_000
 
 /** Waits until it holds; nothing depends on how long it takes. Also for tests that run at once, which `expect.poll` is not. */
 export async function until<T>(

@@ -29,7 +29,8 @@ class LineProcess {
   constructor({ installation, sandbox }: SidePlace, args: string[], environment: Record<string, string> = {}) {
     const env = { ...sandbox.environment, ...environment }
     const stdio = ['pipe', 'pipe', 'ignore'] as ['pipe', 'pipe', 'ignore']
-    this.#child = spawn(installation.cliPath, args, { cwd: sandbox.workspace, env, stdio })
+    // In a session of its own, as ours are: Linux shares out its processors among sessions.
+    this.#child = spawn(installation.cliPath, args, { cwd: sandbox.workspace, env, stdio, detached: true })
     this.#child.stdin.on('error', () => {}) // Its end is heard by whoever waits for an answer.
     this.#child.stdout.setEncoding('utf8').on('data', (chunk: string) => this.#read(chunk))
   }
@@ -92,7 +93,7 @@ async function sideOfProcesses(
 
 function claudeConversation(place: SidePlace) {
   const process = new LineProcess(place, [
-    ...['-p', '--input-format', 'stream-json', '--output-format', 'stream-json', '--verbose'],
+    ...['--input-format', 'stream-json', '--output-format', 'stream-json', '--verbose', '-p'],
     ...['--include-partial-messages', '--dangerously-skip-permissions', '--model', place.agent.model],
     ...['--append-system-prompt', SYSTEM_PROMPT],
   ])

@@ -14,7 +14,7 @@ import { gatewaySide, runSide } from './own-sides.js'
 import { ANSWER, PROMPT } from './script.js'
 import { sdkSides } from './sdk-sides.js'
 import { type Conversation, type OpenedSide, openSide, type OpenSide } from './side.js'
-import { measureEach } from './turn-about.js'
+import { measureEach, shuffled } from './turn-about.js'
 
 const RATIO_GOAL = 1.15
 /** What a server is asked for over HTTP is most of the turn, and the same for both. */
@@ -24,77 +24,84 @@ const COLD_GOAL = 0.25
 const FIRST_TEXT_GOAL_MS = 5
 const GATEWAY_GOAL_MS = 10
 const WARM_UPS = 2
+/** How often each side is begun: two processes of one command line may differ for as long as they live, by a fifth and more. */
+const OPENINGS = 5
 /** Turns of what stays for one of what starts anew: they are short, and as noisy as long ones. */
 const MORE_TURNS = 3
 /** So that what one side still has to write down does not disturb the next. */
-const REST_MS = 40
-
-const COLD = ['cold', 'oneShot']
+const REST_MS = 100
 
 type Times = Record<'first' | 'total', number[]>
+
+interface Speaker {
+  name: string
+  /** Whether it starts anew for each turn. */
+  isCold: boolean
+  conversation: Conversation
+}
 
 export function measureLiveTurns(options: BenchOptions): Promise<Measurement[]> {
   return measureEach(options, measureAgent)
 }
 
 async function measureAgent(agent: Agent, modelUrl: string, options: BenchOptions): Promise<Measurement[]> {
-  const { signal, progress } = options
+  const { pairs, signal, progress } = options
   const place = { agent, installation: await findPinned(agent), signal }
   const sdk = sdkSides[agent.name]
-  const ways: Record<string, OpenSide> = {
-    cold: coldSide,
-    bare: bareSides[agent.name],
-    oneShot: runSide('oneshot'),
-    live: runSide('live'),
-    gateway: gatewaySide,
-    ...(sdk && { sdk }),
-  }
-  const sides: OpenedSide[] = []
-  const conversations = new Map<string, Conversation>()
-  try {
-    for (const [name, openIn] of Object.entries(ways)) {
-      const side = await openSide(openIn, modelUrl, place)
-      sides.push(side)
-      conversations.set(name, await side.open())
+  const ways: Array<Omit<Speaker, 'conversation'> & { openIn: OpenSide }> = [
+    { name: 'cold', isCold: true, openIn: coldSide },
+    { name: 'bare', isCold: false, openIn: bareSides[agent.name] },
+    { name: 'oneShot', isCold: true, openIn: runSide('oneshot') },
+    { name: 'live', isCold: false, openIn: runSide('live') },
+    { name: 'gateway', isCold: false, openIn: gatewaySide },
+    ...(sdk ? [{ name: 'sdk', isCold: false, openIn: sdk }] : []),
+  ]
+  const names = ways.map(({ name }) => name)
+  const times = new Map(names.map((name): [string, Times] => [name, { first: [], total: [] }]))
+  for (let opening = 0; opening < OPENINGS; opening += 1) {
+    const sides: OpenedSide[] = []
+    try {
+      const speakers: Speaker[] = []
+      for (const { name, openIn, isCold } of ways) {
+        const side = await openSide(openIn, modelUrl, place)
+        sides.push(side)
+        speakers.push({ name, isCold, conversation: await side.open() })
+      }
+      await takeTurns(speakers, Math.ceil(pairs / OPENINGS), times, signal)
+    } finally {
+      for (const side of sides) await side.close()
     }
-    const times = await takeTurns(conversations, options)
-    const quartile = (name: string, of: keyof Times): number => lowerQuartile(times.get(name)?.[of] ?? [])
-    const names = [...times.keys()]
-    const figures = {
-      firstTextMs: Object.fromEntries(names.map((name) => [name, rounded(quartile(name, 'first'))])),
-      turnMs: Object.fromEntries(names.map((name) => [name, rounded(quartile(name, 'total'))])),
-    }
-    progress(`turns of ${agent.name}: ${JSON.stringify(figures)}`)
-    return judge(agent, quartile, figures, names.includes('sdk'))
-  } finally {
-    for (const side of sides) await side.close()
   }
+  const quartile = (name: string, of: keyof Times): number => lowerQuartile(times.get(name)?.[of] ?? [])
+  const figures = {
+    firstTextMs: Object.fromEntries(names.map((name) => [name, rounded(quartile(name, 'first'))])),
+    turnMs: Object.fromEntries(names.map((name) => [name, rounded(quartile(name, 'total'))])),
+  }
+  progress(`turns of ${agent.name}: ${JSON.stringify(figures)}`)
+  return judge(agent, quartile, figures, names.includes('sdk'))
 }
 
 async function takeTurns(
-  conversations: Map<string, Conversation>,
-  { pairs, signal }: BenchOptions,
-): Promise<Map<string, Times>> {
-  const times = new Map([...conversations.keys()].map((name): [string, Times] => [name, { first: [], total: [] }]))
-  const order = [...conversations]
-  const take = async (name: string, conversation: Conversation, isMeasured: boolean): Promise<void> => {
-    signal.throwIfAborted()
-    await sleep(REST_MS)
-    const { firstTextMs, totalMs, text } = await conversation.say(PROMPT)
-    assert.equal(text, ANSWER, `the answer by ${name}`)
-    if (!isMeasured) return
-    times.get(name)?.first.push(firstTextMs)
-    times.get(name)?.total.push(totalMs)
-  }
+  speakers: Speaker[],
+  pairs: number,
+  times: Map<string, Times>,
+  signal: AbortSignal,
+): Promise<void> {
   for (let pair = -WARM_UPS; pair < pairs; pair += 1) {
     for (let turn = 0; turn < MORE_TURNS; turn += 1) {
-      for (const [name, conversation] of order) {
-        if (turn === 0 || !COLD.includes(name)) await take(name, conversation, pair >= 0)
+      for (const { name, isCold, conversation } of shuffled(speakers)) {
+        // What starts anew does not get warm.
+        if (isCold && (pair < 0 || turn > 0)) continue
+        signal.throwIfAborted()
+        await sleep(REST_MS)
+        const { firstTextMs, totalMs, text } = await conversation.say(PROMPT)
+        assert.equal(text, ANSWER, `the answer by ${name}`)
+        if (pair < 0) continue
+        times.get(name)?.first.push(firstTextMs)
+        times.get(name)?.total.push(totalMs)
       }
-      order.push(...order.splice(0, 1))
     }
   }
-  return times
 }
 
 function judge(

@@ -24,6 +24,12 @@ export async function measureEach(options: BenchOptions, measureAgent: MeasureAg
   }
 }
 
+/** None shall always follow the same one, which may still be at work when its turn is over. */
+export function shuffled<T>(ordered: T[]): T[] {
+  const rest = [...ordered]
+  return ordered.flatMap(() => rest.splice(Math.floor(Math.random() * rest.length), 1))
+}
+
 /** Measures the bare protocol, our `run()` and the whole gateway in one run, in changing order. */
 export async function turnAbout<Cost>(
   agent: Agent,
@@ -48,13 +54,12 @@ export async function turnAbout<Cost>(
       order.push([way, await open(side)])
     }
     for (let pair = -WARM_UPS; pair < pairs; pair += 1) {
-      for (const [way, measure] of order) {
+      for (const [way, measure] of shuffled(order)) {
         signal.throwIfAborted()
         await sleep(restMs)
         const cost = await measure()
         if (pair >= 0) costs[way].push(cost)
       }
-      order.push(...order.splice(0, 1))
     }
   } finally {
     for (const side of sides) await side.close()

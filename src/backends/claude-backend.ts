@@ -154,7 +154,8 @@ export class ClaudeCodeBackend extends CliBackend {
       args: [
         // With an option after it: it takes every word up to the next one.
         ...(isPod && workingDir !== POD_DIRECTORY ? ['--add-dir', workingDir] : []),
-        ...['-p', ...format],
+        // Not the first: for one that begins so, its runtime compiles and collects on the one thread that also works.
+        ...[...format, '-p'],
         ...(namesOption(further, ['--max-turns']) ? [] : ['--max-turns', String(maxTurns)]),
         ...(model === undefined ? [] : ['--model', model]),
         ...(command?.sessionArgs ?? (sessionId === undefined ? [] : ['--resume', sessionId])),

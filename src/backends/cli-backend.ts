@@ -182,7 +182,7 @@ export abstract class CliBackend implements AgentBackend {
     const watch = timeLimits(request, this.config)
     const turn = this.toTurn(request)
     this.#warnAboutIgnoredOptions(turn)
-    const refusal = signal.aborted ? CANCELLED : (this.#refusal(turn, request.pod) ?? refusedVariable(request))
+    const refusal = signal.aborted ? CANCELLED : this.refusalOf(request, turn)
     if (refusal) {
       yield* this.#refused(refusal)
       return
@@ -243,9 +243,9 @@ export abstract class CliBackend implements AgentBackend {
     }
   }
 
-  /** Why this would be refused without starting anything. Contract: throws `request_invalid`. */
-  refusalOf(request: AgentRequest): Failed | undefined {
-    return this.#refusal(this.toTurn(request), request.pod) ?? refusedVariable(request)
+  /** Why this would be refused without starting anything. */
+  refusalOf(request: AgentRequest, turn: Turn): Failed | undefined {
+    return this.#refusal(turn, request.pod) ?? refusedVariable(request)
   }
 
   /** Differs whenever the executable does; undefined where there is none. */
@@ -256,9 +256,11 @@ export abstract class CliBackend implements AgentBackend {
     return JSON.stringify([path, ino, mtimeMs, size])
   }
 
-  /** Whether the installed version is this one or newer. */
-  async isInstalledSince(version: string, signal: AbortSignal): Promise<boolean> {
-    const installed = await this.installedVersion(signal)
+  /** Whether the installed version is this one or newer. `look` is asked how long it may take where that is not known. */
+  async isInstalledSince(version: string, look: () => AbortSignal): Promise<boolean> {
+    const path = this.#findExecutable()
+    const known = path === undefined ? undefined : this.#knownVersion(path)
+    const installed = known ? known.text : await this.installedVersion(look())
     return installed !== undefined && compareVersions(installed, version) >= 0
   }
 
@@ -266,7 +268,9 @@ export abstract class CliBackend implements AgentBackend {
   async obstacleToAsking({ canAsk, oldestKnown }: LiveDriver, signal: AbortSignal): Promise<Failed | undefined> {
     const { label } = this.traits
     if (!canAsk) return refusedAsking(label)
-    return (await this.isInstalledSince(oldestKnown, signal)) ? undefined : refusedVersionToAsk(label, oldestKnown)
+    return (await this.isInstalledSince(oldestKnown, () => signal))
+      ? undefined
+      : refusedVersionToAsk(label, oldestKnown)
   }
 
   /** A turn of the session ran in this directory. */
@@ -294,6 +298,7 @@ export abstract class CliBackend implements AgentBackend {
       const live = startLiveProcess({
         process: this.#process(turn, invocation, runVariables(request, place.files)),
         connect: (send) => driver.connect(send, place),
+        ...(driver.shorten && { shorten: driver.shorten }),
         limits,
         scrubber,
       })
@@ -306,10 +311,9 @@ export abstract class CliBackend implements AgentBackend {
   }
 
   /** One turn in a process that `openLive` started. */
-  startLive(process: LiveProcess, request: AgentRequest, spentMs = 0): LiveRun {
+  startLive(process: LiveProcess, request: AgentRequest, turn = this.toTurn(request, true), spentMs = 0): LiveRun {
     const { label, failureSigns } = this.traits
     const { now, limits } = this.dependencies
-    const turn = this.toTurn(request, true)
     return startLiveRun(process, {
       label,
       failureSigns,
@@ -354,14 +358,20 @@ export abstract class CliBackend implements AgentBackend {
   protected async installedVersion(signal: AbortSignal, command?: ExecutableChoice): Promise<string | undefined> {
     const path = this.#findExecutable(command)
     if (path === undefined) return undefined
+    const known = this.#knownVersion(path)
+    if (known) return known.text
     const { mtimeMs } = statSync(path)
-    const known = this.#versions.get(path)
-    if (known?.mtimeMs === mtimeMs) return known.text
     const { owner } = this.dependencies
     const environment = { ...this.#agentEnvironment(), ...(owner && { [OWNER_MARKER]: owner.id }) }
     const text = await readVersion(path, environment, signal)
     if (!signal.aborted) this.#versions.set(path, { mtimeMs, text })
     return text
+  }
+
+  /** Undefined where it was not asked since the file has changed. */
+  #knownVersion(path: string): { text: string | undefined } | undefined {
+    const known = this.#versions.get(path)
+    return known?.mtimeMs === statSync(path).mtimeMs ? known : undefined
   }
 
   /** `variables` are those of the run. */

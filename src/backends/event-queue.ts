@@ -1,16 +1,22 @@
+import { joinedText } from './joined-text.js'
 import type { AgentEvent, AgentEventBody, AgentResult } from './types.js'
+
+/** Each event has its price on the whole way, however little it says: text that follows text so closely goes together. */
+const TEXT_EVERY_MS = 2
 
 /**
  * Carries the events of one run from the process to whoever iterates, and holds the order of the contract whatever a
  * CLI prints: `started` first and once, every tool closed, `complete` once and last.
  *
- * It never makes the sender wait. It is iterated once.
+ * It never makes the sender wait. It is iterated once. Text that was not taken yet may become one event.
  */
 export class EventQueue implements AsyncIterable<AgentEvent> {
   #events: AgentEvent[] = []
   /** How many of them the consumer has. */
   #taken = 0
-  #wake: (() => void) | undefined
+  #resolve: ((next: IteratorResult<AgentEvent, undefined>) => void) | undefined
+  #timer: NodeJS.Timeout | undefined
+  #textDueAt = 0
   #isComplete = false
   /** Whether an event of the agent has been sent. */
   #hasBegun = false
@@ -58,7 +64,7 @@ export class EventQueue implements AsyncIterable<AgentEvent> {
     if (failure) this.#begin({ type: 'error', content: failure.message, reason: failure.reason })
     this.#begin({ type: 'complete', result })
     this.#isComplete = true
-    this.#wake?.()
+    this.#handOver()
   }
 
   /** Not a generator: those take several turns of the microtask queue for each of many thousand events. */
@@ -67,28 +73,47 @@ export class EventQueue implements AsyncIterable<AgentEvent> {
   }
 
   #next(): Promise<IteratorResult<AgentEvent, undefined>> {
-    const next = this.#take()
-    if (next) return Promise.resolve(next)
     return new Promise((resolve) => {
-      this.#wake = () => {
-        const later = this.#take()
-        if (!later) return
-        this.#wake = undefined
-        resolve(later)
-      }
+      this.#resolve = resolve
+      this.#handOver()
     })
   }
 
-  /** Undefined when one is still to come. */
-  #take(): IteratorResult<AgentEvent, undefined> | undefined {
+  #handOver(): void {
+    if (!this.#resolve) return
     const event = this.#events[this.#taken]
-    if (event) {
+    if (event && this.#isEarly(event)) {
+      this.#timer ??= setTimeout(() => {
+        this.#textDueAt = 0
+        this.#timer = undefined
+        this.#handOver()
+      }, TEXT_EVERY_MS)
+    } else if (event) {
       this.#taken += 1
-      return { value: event, done: false }
+      this.#settle({ value: event, done: false })
+    } else {
+      this.#events = []
+      this.#taken = 0
+      if (this.#isComplete) this.#settle({ value: undefined, done: true })
     }
-    this.#events = []
-    this.#taken = 0
-    return this.#isComplete ? { value: undefined, done: true } : undefined
+  }
+
+  #settle(next: IteratorResult<AgentEvent, undefined>): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    const resolve = this.#resolve
+    this.#resolve = undefined
+    resolve?.(next)
+  }
+
+  /** Whether more of the same may come soon enough. */
+  #isEarly({ type }: AgentEvent): boolean {
+    if (type !== 'output' && type !== 'thinking') return false
+    const now = performance.now()
+    const hasNext = this.#taken < this.#events.length - 1
+    if (!hasNext && now < this.#textDueAt) return true
+    this.#textDueAt = now + TEXT_EVERY_MS
+    return false
   }
 
   #begin(body: AgentEventBody): void {
@@ -101,7 +126,11 @@ export class EventQueue implements AsyncIterable<AgentEvent> {
   }
 
   #send(body: AgentEventBody): void {
-    this.#events.push({ ...body, timestamp: this.now() })
-    this.#wake?.()
+    const last = this.#events.length - 1
+    const waiting = last < this.#taken ? undefined : this.#events[last]
+    const joined = waiting && joinedText(waiting, body)
+    if (joined) this.#events[last] = joined
+    else this.#events.push({ ...body, timestamp: this.now() })
+    this.#handOver()
   }
 }

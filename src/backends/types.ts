@@ -58,6 +58,8 @@ export interface AgentBackend extends BackendAdapter {
   /**
    * Runs one turn.
    *
+   * Text that comes in many small pieces may be yielded in fewer, larger ones; the first is not held back.
+   *
    * Contract: yields `started` at most once, before any other event, and `complete` exactly once, last: also after
    * a kill, a time-out, a crash or garbage on stdout. Every `tool_use` is closed by a `tool_result`. Failures of the
    * agent are a `complete` with `isError`; it throws only when called wrongly. When the iterator ends, whether by

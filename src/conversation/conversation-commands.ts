@@ -173,6 +173,8 @@ export class ConversationCommands {
     if (target === undefined || !job) return told(nothing)
     if (job.state === 'active') {
       await store.inbox.requestCancel(target)
+      // It may have been taken up here in this very moment.
+      worker.endMessage(target)
       return changed('Another gateway works on it and was asked to stop.')
     }
     const outcome = await queue.drop(target)

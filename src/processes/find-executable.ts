@@ -14,9 +14,10 @@ export function findExecutable(command: string, searchPath: string): string | un
 
 function isExecutable(path: string): boolean {
   try {
+    if (!statSync(path, { throwIfNoEntry: false })?.isFile()) return false
     accessSync(path, constants.X_OK)
-    return statSync(path).isFile()
+    return true
   } catch {
-    return false // Missing and not permitted are the same answer here.
+    return false // What may not be run, or not even be looked at, is as good as missing.
   }
 }

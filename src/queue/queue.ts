@@ -10,9 +10,9 @@ import type { Note } from '../store/audit.js'
 import type { Conversation } from '../store/conversations.js'
 import type { ClaimLimits } from '../store/engine.js'
 import type { Claim, Message, NewMessage } from '../store/inbox.js'
-import type { Delivery } from '../store/outbox.js'
+import type { Delivery, NewDelivery } from '../store/outbox.js'
 import type { ProjectRecord } from '../store/projects.js'
-import type { NewRun } from '../store/runs.js'
+import type { NewRun, RecordedEvent } from '../store/runs.js'
 import type { RunState } from '../store/schema.js'
 import type { Session } from '../store/sessions.js'
 import type { Store, Tables } from '../store/store.js'
@@ -38,6 +38,9 @@ export interface Work {
   /** Whether the last attempt was cut off. */
   wasInterrupted: boolean
 }
+
+/** Of a run, what is known before it begins. */
+export type PlannedRun = Pick<NewRun, 'id' | 'backend' | 'model' | 'directory'>
 
 export interface EndedRun {
   id: string
@@ -138,7 +141,8 @@ export class Queue {
         return { ...taken, notes: [INTERRUPTS_NOTE], interrupts: runningId }
       }
       const reply = { text: problem, notes: [], isError: true }
-      await this.#reply(tables, { conversationId, channel, address, messageId }, reply, at)
+      const replySeq = await tables.conversations.nextSeq(conversationId, at)
+      await this.#reply(tables, { conversationId, channel, address, messageId, seq: replySeq }, reply, at)
       return { status: 'refused', messageId, conversationId, reason: problem }
     })
   }
@@ -159,10 +163,10 @@ export class Queue {
     return this.store.transaction(async (tables) => {
       const at = now()
       if (key !== undefined && !(await tables.channelValues.claim(place.channel, key, at))) return undefined
-      const { id: conversationId } = await tables.conversations.enter(place, newId(), at)
+      const { id: conversationId, seq } = await tables.conversations.enter(place, newId(), at)
       const { channel, address } = place
       const reply = { text, notes: [], isError: false, ...(author !== undefined && { author }) }
-      return this.#reply(tables, { conversationId, channel, address }, reply, at)
+      return this.#reply(tables, { conversationId, channel, address, seq }, reply, at)
     })
   }
 
@@ -171,38 +175,52 @@ export class Queue {
     return this.store.outbox.fail(id, problem, this.options.now())
   }
 
-  /** Takes the message that has waited longest, of those that may run now. */
-  async claim(channels: string[], limits: ClaimLimits = {}): Promise<Work | undefined> {
+  /**
+   * Takes the message that has waited longest, of those that may run now, and puts its run on record, if there is to be one.
+   *
+   * Contract: `runOf` is not asked for a message that is to be cancelled.
+   */
+  async claim(
+    channels: string[],
+    limits: ClaimLimits = {},
+    runOf: (work: Work) => PlannedRun | undefined = () => undefined,
+  ): Promise<Work | undefined> {
     const { gatewayId, leaseMs, now } = this.options
     return this.store.transaction(async (tables) => {
       const at = now()
       const claim = await tables.inbox.claim(gatewayId, channels, at, leaseMs, limits)
       if (!claim) return undefined
-      await tables.runs.interrupt(claim.messageId, at)
-      await withdrawApprovals(tables, claim.messageId, at)
+      const isFirst = claim.fence === 1
+      if (!isFirst) {
+        await tables.runs.interrupt(claim.messageId, at)
+        await withdrawApprovals(tables, claim.messageId, at)
+      }
       const message = await tables.inbox.get(claim.messageId)
       const found = await tables.conversations.get(claim.conversationId)
       if (!message || !found) throw new Error(`The job ${claim.messageId} has no message`)
       const { projectId, beginsSession } = message.options ?? {}
       // Only once: what was cut off goes on in the session that it began.
-      if (beginsSession && claim.fence === 1) await tables.sessions.reset(claim.conversationId, at)
+      if (beginsSession && isFirst) await tables.sessions.reset(claim.conversationId, at)
       const merged = await this.#collect(tables, claim, message, this.#modeOf(found))
       const conversation = projectId === undefined ? found : { ...found, projectId }
       const project = await projectOf(tables, conversation, message)
-      const wasInterrupted = claim.fence > 1 && (await tables.runs.wasInterrupted(claim.messageId))
-      return { claim, claimedAt: at, message, merged, conversation, ...(project && { project }), wasInterrupted }
+      const wasInterrupted = !isFirst && (await tables.runs.wasInterrupted(claim.messageId))
+      const work = { claim, claimedAt: at, message, merged, conversation, ...(project && { project }), wasInterrupted }
+      const run = claim.isCancelled ? undefined : runOf(work)
+      const { metadata } = message.options ?? {}
+      const about = { messageId: message.id, conversationId: conversation.id, gatewayId, ...(metadata && { metadata }) }
+      if (run) await tables.runs.begin({ ...run, ...about }, at)
+      return work
     })
   }
 
   /** What is answered with a message that was just claimed: as before, and what has come since where the mode says so. The
    *  conversation's row stays free: others lock it before they look at the job that is ours now. */
   async #collect({ inbox }: Tables, claim: Claim, message: Message, mode: QueueMode): Promise<Message[]> {
-    const { maxQueueDepth, leaseMs, now } = this.options
     const before = claim.fence > 1 ? await inbox.mergedInto(message.id) : []
-    if (mode !== 'collect' && mode !== 'interrupt') return before
     // One that was stopped ends without a turn, and must not take with it what came after.
-    if ((await inbox.renew(claim, now(), leaseMs)) === 'cancelled') return before
-    const waiting = await inbox.behindFirst(message.conversationId, maxQueueDepth)
+    if ((mode !== 'collect' && mode !== 'interrupt') || claim.isCancelled) return before
+    const waiting = await inbox.behindFirst(message.conversationId, this.options.maxQueueDepth)
     const joining = joinable(message, waiting, roomBeside(message, before))
     await inbox.merge(
       joining.map(({ id }) => id),
@@ -243,22 +261,6 @@ export class Queue {
     })
   }
 
-  /** Puts a run on record. Contract: nothing happens when the claim is `lost`. */
-  async beginRun(
-    { claim, message }: Work,
-    run: Pick<NewRun, 'id' | 'backend' | 'model' | 'directory'>,
-  ): Promise<'held' | 'cancelled' | 'lost'> {
-    const { gatewayId, leaseMs, now } = this.options
-    const { messageId, conversationId } = claim
-    const metadata = message.options?.metadata
-    const about = { messageId, conversationId, gatewayId, ...(metadata && { metadata }) }
-    return this.store.transaction(async (tables) => {
-      const state = await tables.inbox.renew(claim, now(), leaseMs)
-      if (state === 'held') await tables.runs.begin({ ...run, ...about }, now())
-      return state
-    })
-  }
-
   /** Keeps the session of a turn that goes on, for the case that it is cut off. Nothing happens without the claim. */
   async keepSession({ claim, claimedAt }: Work, session: Session): Promise<void> {
     const { leaseMs, now } = this.options
@@ -272,34 +274,40 @@ export class Queue {
     return this.store.inbox.renew(claim, this.options.now(), this.options.leaseMs)
   }
 
-  /** Contract: all of it or, when the claim is `lost`, nothing. */
-  async settle({ claim, claimedAt, conversation, merged }: Work, settlement: Settlement): Promise<'settled' | 'lost'> {
+  /** With the last events of its run, and what `claimReply` does. Contract: all of it or, when the claim is `lost`, nothing. */
+  async settle(
+    { claim, claimedAt, conversation, merged }: Work,
+    settlement: Settlement,
+    events: RecordedEvent[] = [],
+    claimReply: (tables: Tables) => Promise<void> = async () => {},
+  ): Promise<'settled' | 'lost'> {
     const at = this.options.now()
     const { messageId, conversationId } = claim
-    const target = { conversationId, channel: conversation.channel, address: conversation.address, messageId }
+    const { channel, address } = conversation
     try {
       await this.store.transaction(async (tables) => {
         // Locks the conversation, so that nobody adds to it while the next message is looked for.
-        await tables.conversations.nextSeq(conversationId, at)
+        const seq = await tables.conversations.nextSeq(conversationId, at)
         // What the agent was not told waits for its own turn, also when that could not be written before.
         for (const message of await tables.inbox.mergedInto(messageId)) {
           if (!merged.some(({ id }) => id === message.id)) await tables.inbox.unmerge(message, at)
         }
         if (!(await settleClaim(tables, claim, settlement, at))) throw new ClaimLost()
         await withdrawApprovals(tables, messageId, at)
+        const runId = settlement.kind === 'handed-back' ? settlement.runId : settlement.run?.id
+        if (runId !== undefined) await tables.runs.record(runId, events)
         if (settlement.kind === 'handed-back') {
-          if (settlement.runId !== undefined) await tables.runs.end(settlement.runId, 'interrupted', undefined, at)
+          if (runId !== undefined) await tables.runs.end(runId, 'interrupted', undefined, at)
           return
         }
         const { run } = settlement
         if (run) await tables.runs.end(run.id, RUN_STATES[settlement.kind], run.result, at)
         if (settlement.session) await tables.sessions.set(settlement.session, at, claimedAt)
-        const about = { ...target, ...(run && { runId: run.id }) }
-        if ((settlement.kind === 'answered' || settlement.kind === 'failed') && settlement.reply) {
-          await this.#reply(tables, about, settlement.reply, at)
-        } else if (settlement.kind === 'retry' && settlement.note) {
-          await this.#reply(tables, about, settlement.note, at)
-        }
+        const reply = replyOf(settlement)
+        if (!reply) return
+        const target = { conversationId, channel, address, messageId, seq, ...(run && { runId: run.id }) }
+        await this.#reply(tables, target, reply, at)
+        await claimReply(tables)
       })
       return 'settled'
     } catch (error) {
@@ -406,14 +414,13 @@ export class Queue {
 
   async #reply(
     tables: Tables,
-    target: { conversationId: string; channel: string; address: string; messageId?: string; runId?: string },
+    target: Omit<NewDelivery, 'id' | 'reply' | 'expiresAt'>,
     reply: Reply,
     at: number,
   ): Promise<string> {
     const { newId, replyExpiryMs } = this.options
     const id = newId()
-    const seq = await tables.conversations.nextSeq(target.conversationId, at)
-    await tables.outbox.add({ ...target, id, seq, reply, expiresAt: at + replyExpiryMs }, at)
+    await tables.outbox.add({ ...target, id, reply, expiresAt: at + replyExpiryMs }, at)
     return id
   }
 }
@@ -426,6 +433,11 @@ const RUN_STATES = {
   retry: 'failed',
   cancelled: 'cancelled',
 } as const satisfies Record<string, RunState>
+
+function replyOf(settlement: Exclude<Settlement, { kind: 'handed-back' }>): Reply | undefined {
+  if (settlement.kind === 'retry') return settlement.note
+  return settlement.kind === 'cancelled' ? undefined : settlement.reply
+}
 
 async function settleClaim(tables: Tables, claim: Claim, settlement: Settlement, at: number): Promise<boolean> {
   const { kind } = settlement

@@ -7,7 +7,7 @@ import type { Channel } from '../channels/types.js'
 import { GatewayError, messageOf } from '../errors.js'
 import type { Log } from '../log.js'
 import type { Delivery } from '../store/outbox.js'
-import type { Store } from '../store/store.js'
+import type { Store, Tables } from '../store/store.js'
 import type { Step } from './worker.js'
 
 export interface SenderOptions {
@@ -60,6 +60,30 @@ export class Sender {
     if (!this.#isClaiming) void this.#claimAll()
   }
 
+  /** Takes a reply, in a transaction of somebody else. Contract: `send` is called when that is written, and only then. */
+  async claim({ outbox }: Pick<Tables, 'outbox'>): Promise<Delivery | undefined> {
+    const { gatewayId, channels, address, now } = this.options
+    const sending = [...this.#sending.keys()]
+    // One that hangs must not keep the others waiting.
+    const names = channels
+      .map(({ name }) => name)
+      .filter((name) => sending.filter(({ channel }) => channel === name).length < AT_ONCE)
+    const except = sending.map(({ conversationId }) => conversationId)
+    return outbox.claim(gatewayId, names, now(), LEASE_MS, { except, ...(address !== undefined && { address }) })
+  }
+
+  send(delivery: Delivery): void {
+    const { log } = this.options
+    const sending = this.#send(delivery)
+      // Not noted: the same reply is sent again under its key when the lease ends.
+      .catch((error: unknown) => log.error('outbox.not-written', { id: delivery.id, error: messageOf(error) }))
+      .finally(() => {
+        this.#sending.delete(delivery)
+        this.wake()
+      })
+    this.#sending.set(delivery, sending)
+  }
+
   /** Sends what can be sent now, until the deadline; settles when nothing is under way. */
   async stop(deadlineMs: number): Promise<void> {
     clearInterval(this.#poll)
@@ -77,25 +101,18 @@ export class Sender {
   }
 
   async #claimAll(): Promise<void> {
-    const { gatewayId, channels, address, store, log, now } = this.options
-    const only = address === undefined ? {} : { address }
+    const { store, log, now } = this.options
     if (this.#isStopped) return
     this.#isClaiming = true
     try {
       if (now() - this.#expiredAt >= EXPIRE_EVERY_MS) await this.#expire()
       while (this.#mayBeMore && !this.#isStopped) {
         this.#mayBeMore = false
-        const sending = [...this.#sending.keys()]
-        // One that hangs must not keep the others waiting.
-        const names = channels
-          .map(({ name }) => name)
-          .filter((name) => sending.filter(({ channel }) => channel === name).length < AT_ONCE)
-        const limits = { except: sending.map(({ conversationId }) => conversationId), ...only }
-        const delivery = await store.outbox.claim(gatewayId, names, now(), LEASE_MS, limits)
+        const delivery = await this.claim(store)
         this.#hasFailed = false
         if (!delivery) continue
         this.#mayBeMore = true
-        this.#begin(delivery)
+        this.send(delivery)
       }
     } catch (error) {
       if (!this.#hasFailed) log.error('outbox.claim-failed', { error: messageOf(error) })
@@ -109,18 +126,6 @@ export class Sender {
     const { store, now, onUndelivered } = this.options
     for (const delivery of await store.outbox.expire(now())) onUndelivered(delivery)
     this.#expiredAt = now()
-  }
-
-  #begin(delivery: Delivery): void {
-    const { log } = this.options
-    const sending = this.#send(delivery)
-      // Not noted: the same reply is sent again under its key when the lease ends.
-      .catch((error: unknown) => log.error('outbox.not-written', { id: delivery.id, error: messageOf(error) }))
-      .finally(() => {
-        this.#sending.delete(delivery)
-        this.wake()
-      })
-    this.#sending.set(delivery, sending)
   }
 
   async #send(delivery: Delivery): Promise<void> {

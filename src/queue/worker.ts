@@ -5,7 +5,7 @@
 // - A result is written until it is written. The agent has done its work; a full disk must not undo it.
 // - What the agent is told while it works is on record as part of its turn before, so that a crash carries it along.
 
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import type { AgentFailure, AgentResult, Steer } from '../backends/types.js'
 import type { Reply } from '../channels/types.js'
 import { GatewayError, messageOf } from '../errors.js'
@@ -18,9 +18,10 @@ import { explainFailure } from '../runtime/explain-failure.js'
 import { planRetry } from '../runtime/retry.js'
 import type { Message } from '../store/inbox.js'
 import type { RecordedEvent } from '../store/runs.js'
-import type { Store } from '../store/store.js'
+import type { Delivery } from '../store/outbox.js'
+import type { Store, Tables } from '../store/store.js'
 import { EventRecorder } from './event-recorder.js'
-import type { Queue, Settlement, Work } from './queue.js'
+import type { PlannedRun, Queue, Settlement, Work } from './queue.js'
 
 /** The steps of a message's walk, in order. */
 export type Step = 'accepted' | 'claimed' | 'streaming' | 'finished' | 'committed' | 'sent'
@@ -47,13 +48,21 @@ export interface WorkerOptions {
   leaseMs: number
   queue: Queue
   store: Pick<Store, 'runs' | 'inbox'>
+  /** Takes a reply with the end of the turn, and sends it. */
+  replies: {
+    claim(tables: Pick<Tables, 'outbox'>): Promise<Delivery | undefined>
+    send(delivery: Delivery): void
+  }
   /** Contract: throws only for what the person or the operator must put right; the message says what. */
   plan(work: Work): TurnPlan
   /** There may be something to send. */
   onSettled(work: Work): void
   /** It was stopped by hand, and gets no answer. */
   onCancelled(work: Work): void
+  /** They may be shown, and are not written yet. */
   onEvents(work: Work, runId: string, events: RecordedEvent[]): void
+  /** They are written. */
+  onRecorded(work: Work, runId: string, events: RecordedEvent[]): void
   onStep(step: Step): void
   /** Hides known secrets: what is thrown may hold some. */
   scrub(text: string): string
@@ -68,9 +77,12 @@ export interface StoppedTurn {
   durationMs: number
 }
 
+/** What a claimed message is to have: a turn, or nothing for a problem. */
+type Prepared = { plan: TurnPlan; run: PlannedRun } | { problem: string }
+
 interface Turn {
   work: Work
-  backend: string
+  prepared: Prepared | undefined
   startedAt: number
   /** Why it ends before its time; `unsure` when we cannot tell whether the claim still is ours. */
   ending?: 'cancelled' | 'lost' | 'unsure' | 'handed-back'
@@ -118,8 +130,8 @@ export class Worker {
     if (!turn || (messageId !== undefined && turn.work.message.id !== messageId)) return undefined
     this.#end(turn, 'cancelled')
     await turn.done
-    const { work, backend, startedAt } = turn
-    return { messageId: work.message.id, backend, durationMs: this.options.now() - startedAt }
+    const { work, startedAt } = turn
+    return { messageId: work.message.id, backend: backendOf(turn), durationMs: this.options.now() - startedAt }
   }
 
   /** Ends the turn of a message, if it is ours. Somebody else has put on record that it shall end. */
@@ -159,12 +171,18 @@ export class Worker {
     try {
       while (this.#mayBeMore && !this.#isStopped && this.#turns.size < maxConcurrentQueries) {
         this.#mayBeMore = false
-        const work = await queue.claim(channels, { ...only, except: [...this.#turns.keys()] })
+        let prepared: Prepared | undefined
+        const work = await queue.claim(channels, { ...only, except: [...this.#turns.keys()] }, (claimed) => {
+          prepared = this.#prepare(claimed)
+          return 'run' in prepared ? prepared.run : undefined
+        })
         this.#hasFailed = false
         if (!work) continue
         this.#mayBeMore = true
         onStep('claimed')
-        this.#begin(work)
+        this.#begin(work, prepared)
+        // What has just begun goes on first: it need not wait until the next is looked for.
+        await nextTurn()
       }
     } catch (error) {
       if (!this.#hasFailed) log.error('queue.claim-failed', { error: messageOf(error) })
@@ -174,11 +192,26 @@ export class Worker {
     }
   }
 
-  #begin(work: Work): void {
+  #prepare(work: Work): Prepared {
+    const { plan: planOf, newId, scrub } = this.options
+    const { interruptions } = work.claim
+    if (interruptions > MAX_INTERRUPTIONS) {
+      return { problem: `The gateway ended ${interruptions} times while this was worked on.` }
+    }
+    try {
+      const plan = planOf(work)
+      const { backend, model, directory } = plan
+      return { plan, run: { id: newId(), backend, directory, ...(model !== undefined && { model }) } }
+    } catch (error) {
+      return { problem: scrub(messageOf(error)) }
+    }
+  }
+
+  #begin(work: Work, prepared: Prepared | undefined): void {
     const { conversationId } = work.claim
     const turn: Turn = {
       work,
-      backend: '',
+      prepared,
       startedAt: this.options.now(),
       abort: new AbortController(),
       mayBeMore: false,
@@ -212,36 +245,23 @@ export class Worker {
     }
   }
 
-  /** One attempt. Returns what it came to, and what must be written before that. */
-  async #run(turn: Turn): Promise<[Settlement, () => Promise<void>]> {
-    const { plan, queue, store, newId, onEvents, onStep, scrub, log } = this.options
-    const { work } = turn
-    const nothing = async (): Promise<void> => {}
-    if (work.claim.interruptions > MAX_INTERRUPTIONS) {
-      return [failed(work, `The gateway ended ${work.claim.interruptions} times while this was worked on.`), nothing]
-    }
-    let turnPlan: TurnPlan
-    try {
-      turnPlan = plan(work)
-    } catch (error) {
-      return [failed(work, scrub(messageOf(error))), nothing]
-    }
-    const { backend, model, directory } = turnPlan
-    const runId = newId()
-    turn.backend = backend
-    const run = { id: runId, backend, directory, ...(model !== undefined && { model }) }
-    const state = await this.#untilWritten(turn, () => queue.beginRun(work, run))
-    if (state !== 'held') this.#end(turn, state)
-    if (state === 'lost') return [{ kind: 'handed-back' }, nothing]
-    if (state === 'cancelled') return [{ kind: 'cancelled' }, nothing]
-
+  /** One attempt. Returns what it came to, and by whom its last events are written with that. */
+  async #run(turn: Turn): Promise<[Settlement, EventRecorder?]> {
+    const { queue, leaseMs, onStep, scrub, log, now } = this.options
+    const { work, prepared } = turn
+    if (!prepared) return [{ kind: 'cancelled' }]
+    if ('problem' in prepared) return [failed(work, prepared.problem)]
+    const { plan, run } = prepared
+    const runId = run.id
+    // The gateway was frozen since the claim, and somebody else may have begun.
+    if (now() - work.claimedAt >= leaseMs) return [{ kind: 'handed-back', runId }]
     let isStreaming = false
-    const recorder = new EventRecorder(runId, store.runs, (events) => onEvents(work, runId, events), log)
-    const note = (content: string): void => recorder.push({ type: 'notice', content, timestamp: this.options.now() })
+    const recorder = this.#recorder(turn, runId)
+    const note = (content: string): void => recorder.push({ type: 'notice', content, timestamp: now() })
     if (work.wasInterrupted) note(INTERRUPTED_NOTE)
     turn.onJoined = ({ text }) => note(`The agent was told meanwhile: ${oneLine(scrub(text), TOLD_CHARACTERS)}`)
     try {
-      const outcome = await this.#runPlan(turnPlan, runId, turn.abort.signal, {
+      const outcome = await this.#runPlan(plan, runId, turn.abort.signal, {
         onEvent: (event) => {
           recorder.push(event)
           // Nothing comes after the end.
@@ -262,10 +282,27 @@ export class Worker {
       delete turn.steer
       await turn.offering
       onStep('finished')
-      return [this.#judge(turn, runId, outcome, turnPlan), () => recorder.flush()]
+      return [this.#judge(turn, runId, outcome, plan), recorder]
     } finally {
       recorder.close()
     }
+  }
+
+  #recorder(turn: Turn, runId: string): EventRecorder {
+    const { store, onEvents, onRecorded, log } = this.options
+    const { work } = turn
+    const write = async (events: RecordedEvent[]): Promise<boolean> => {
+      const isOurs = await store.runs.record(runId, events)
+      if (!isOurs) this.#end(turn, 'lost')
+      return isOurs
+    }
+    const listener = {
+      // What is shown of a turn that is somebody else's now comes to an end, and goes on there.
+      onShown: (events: RecordedEvent[]) =>
+        onEvents(work, runId, turn.ending === 'lost' ? events.filter(isEnd) : events),
+      onRecorded: (events: RecordedEvent[]) => onRecorded(work, runId, events),
+    }
+    return new EventRecorder(runId, write, listener, log)
   }
 
   /** Tells the agent what waits behind the message it works on, where the conversation wants that. */
@@ -349,28 +386,44 @@ export class Worker {
     return { kind: 'retry', ...retry, run, ...(note && { note }), ...keep }
   }
 
-  async #settle(turn: Turn, settlement: Settlement, before: () => Promise<void>): Promise<void> {
-    const { queue, log, onStep } = this.options
-    const outcome = await this.#untilWritten(turn, async () => {
-      await before()
-      return queue.settle(turn.work, settlement)
+  async #settle(turn: Turn, settlement: Settlement, recorder?: EventRecorder): Promise<void> {
+    const { queue, replies, log, onStep } = this.options
+    let isSettled = false
+    let delivery: Delivery | undefined
+    const claimReply = async (tables: Tables): Promise<void> => {
+      delivery = await replies.claim(tables)
+    }
+    const settle = async (events: RecordedEvent[]): Promise<boolean> =>
+      (isSettled = (await queue.settle(turn.work, settlement, events, claimReply)) === 'settled')
+    await this.#untilWritten(turn, async () => {
+      if (recorder) await recorder.flush(settle)
+      else await settle([])
     })
-    if (outcome === 'lost') {
+    if (!isSettled) {
       const { id: messageId } = turn.work.message
       log.warn('turn.lost', { messageId })
       // Else the channel shows for ever that it is worked on here.
-      await before().catch((error: unknown) => log.warn('events.not-written', { messageId, error: messageOf(error) }))
+      await recorder
+        ?.flush()
+        .catch((error: unknown) => log.warn('events.not-written', { messageId, error: messageOf(error) }))
       return
     }
     onStep('committed')
+    if (delivery) replies.send(delivery)
     this.#tell(turn, settlement)
     if (settlement.kind === 'cancelled') this.options.onCancelled(turn.work)
   }
 
-  #tell({ work, backend }: Turn, settlement: Settlement): void {
+  #tell(turn: Turn, settlement: Settlement): void {
     const { log } = this.options
+    const { work } = turn
     const run = 'run' in settlement ? settlement.run : undefined
-    const about = { messageId: work.message.id, runId: run?.id, backend, durationMs: run?.result.durationMs }
+    const about = {
+      messageId: work.message.id,
+      runId: run?.id,
+      backend: backendOf(turn),
+      durationMs: run?.result.durationMs,
+    }
     const reason = run?.result.failure?.reason
     if (settlement.kind === 'failed') log.error('message.failed', { ...about, reason })
     else if (settlement.kind === 'retry') log.warn('turn.failed', { ...about, reason, triedAgainAt: settlement.at })
@@ -378,7 +431,7 @@ export class Worker {
   }
 
   /** Tries until it is written, or known to be somebody else's. At a stop the message is left to its lease. */
-  async #untilWritten<T>(turn: Turn, write: () => Promise<T>): Promise<T | 'lost'> {
+  async #untilWritten(turn: Turn, write: () => Promise<void>): Promise<void> {
     for (let hasFailed = false; turn.ending !== 'lost';) {
       try {
         return await write()
@@ -390,12 +443,11 @@ export class Worker {
         await sleep(WRITE_AGAIN_MS)
       }
     }
-    return 'lost'
   }
 
   #keepLease(turn: Turn): () => void {
     const { queue, leaseMs, log, now } = this.options
-    let heldUntil = now() + leaseMs
+    let heldUntil = turn.work.claimedAt + leaseMs
     let isRenewing = false
     const renew = async (): Promise<void> => {
       const askedAt = now()
@@ -419,6 +471,15 @@ export class Worker {
     const timer = setInterval(() => void renew(), leaseMs / 3)
     return () => clearInterval(timer)
   }
+}
+
+function isEnd({ event }: RecordedEvent): boolean {
+  return event.type === 'complete'
+}
+
+/** Empty when it has none. */
+function backendOf({ prepared }: Turn): string {
+  return prepared && 'plan' in prepared ? prepared.plan.backend : ''
 }
 
 /** What the person is told of a turn that went well, if anything. */

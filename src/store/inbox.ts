@@ -43,6 +43,8 @@ export interface Claim {
   fence: number
   failures: number
   interruptions: number
+  /** It is to end without a turn. */
+  isCancelled: boolean
 }
 
 export interface QueuedMessage {
@@ -186,7 +188,7 @@ export class Inbox {
         interruptions: eb('interruptions', '+', when().when('state', '=', 'active').then(1).else(0).end()),
       }))
       .where('message_id', '=', due)
-      .returning(['message_id', 'conversation_id', 'fence', 'failures', 'interruptions'])
+      .returning(['message_id', 'conversation_id', 'fence', 'failures', 'interruptions', 'is_cancelled'])
       .executeTakeFirst()
     return (
       row && {
@@ -195,6 +197,7 @@ export class Inbox {
         fence: row.fence,
         failures: row.failures,
         interruptions: row.interruptions,
+        isCancelled: row.is_cancelled === 1,
       }
     )
   }

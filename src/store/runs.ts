@@ -111,7 +111,7 @@ export class Runs {
   ) {}
 
   async begin(run: NewRun, now: number): Promise<void> {
-    const earlier = await this.#last(run.messageId, run.id)
+    const earlier = await this.#last(run.messageId)
     const firstSeq = await this.#lastNumber(run.messageId, earlier)
     // In order also when the clock of another gateway is behind.
     const startedAt = Math.max(now, (earlier?.started_at ?? 0) + 1)
@@ -130,8 +130,6 @@ export class Runs {
         state: 'running',
         started_at: startedAt,
       })
-      // May be repeated when it is not known whether it was written.
-      .onConflict((conflict) => conflict.column('id').doNothing())
       .execute()
   }
 
@@ -150,12 +148,11 @@ export class Runs {
     return Math.max(ofLast, message?.retried_after ?? 0)
   }
 
-  async #last(messageId: string, except?: string): Promise<Pick<Row, 'id' | 'first_seq' | 'started_at'> | undefined> {
-    const runs = this.db
+  async #last(messageId: string): Promise<Pick<Row, 'id' | 'first_seq' | 'started_at'> | undefined> {
+    return this.db
       .selectFrom('runs')
       .select(['id', 'first_seq', 'started_at'])
       .where('message_id', '=', messageId)
-    return (except === undefined ? runs : runs.where('id', '<>', except))
       .orderBy('first_seq', 'desc')
       .orderBy('started_at', 'desc')
       .limit(1)

@@ -124,8 +124,7 @@ describeEngines('what an agent asks', (engine) => {
     const { ask, queue, clock, store, service, run } = await createStage(await engine.createStore())
     const { approval } = await ask()
     clock.now += 2_000
-    const again = await queue.claim(['test'])
-    if (again) await queue.beginRun(again, { id: 'second', backend: 'claude', directory: '/srv' })
+    const again = await queue.claim(['test'], {}, () => ({ id: 'second', backend: 'claude', directory: '/srv' }))
     const state = (await store.approvals.get(approval.id))?.state
     const second = await ask(
       BASH,

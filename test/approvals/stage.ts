@@ -41,10 +41,9 @@ export async function createStage(store: Store, { projectId }: { projectId?: str
   const begin = async (address = 'a') => {
     const place = { channel: 'test', address, ...(projectId !== undefined && { projectId }) }
     await queue.accept({ ...place, platformId: randomUUID(), author: 'ann', text: 'Install it' })
-    const work = await queue.claim(['test'])
-    if (!work) throw new Error('There is no work')
     const runId = randomUUID()
-    await queue.beginRun(work, { id: runId, backend: 'claude', directory: '/srv' })
+    const work = await queue.claim(['test'], {}, () => ({ id: runId, backend: 'claude', directory: '/srv' }))
+    if (!work) throw new Error('There is no work')
     return { work, run: { id: runId, backend: 'claude', message: work.message, conversation: work.conversation } }
   }
   const service = openService()

@@ -58,10 +58,9 @@ export async function createStage(engine: TestEngine): Promise<Stage> {
   })
   const work: Stage['work'] = async (at, settle) => {
     now = Date.parse(at)
-    const claimed = await queue.claim([CHANNEL])
-    if (!claimed) throw new Error(`There is nothing to work on at ${at}`)
     const runId = newId()
-    await queue.beginRun(claimed, { id: runId, backend: 'claude', model: 'opus' })
+    const claimed = await queue.claim([CHANNEL], {}, () => ({ id: runId, backend: 'claude', model: 'opus' }))
+    if (!claimed) throw new Error(`There is nothing to work on at ${at}`)
     await queue.settle(claimed, settle(runId))
     return claimed.conversation.id
   }

@@ -17,7 +17,7 @@ import { inWords } from './golden/captures.js'
 
 const SESSION = '956b3719-3756-4772-ab26-934278a96d23'
 
-const STREAMING = ['-p', '--output-format', 'stream-json', '--verbose', '--include-partial-messages']
+const STREAMING = ['--output-format', 'stream-json', '--verbose', '--include-partial-messages', '-p']
 
 describe('Claude Code is started', () => {
   it('with the streaming format, no questions asked, and the prompt on stdin', async () => {
@@ -255,7 +255,7 @@ describe('from the output of Claude Code', () => {
       text('Hello from here', 'm2'),
       result('Hello from here'),
     )
-    expect(events).toEqual(['output "Hello fr" "\\n\\nHello from here"', 'complete'])
+    expect(events).toEqual(['output "Hello fr\\n\\nHello from here"', 'complete'])
   })
 
   it('a streamed message of several texts is shown once', async () => {
@@ -269,7 +269,7 @@ describe('from the output of Claude Code', () => {
       text('Two'),
       result('Two'),
     )
-    expect(events).toEqual(['output "One" "\\n\\nTwo"', 'complete'])
+    expect(events).toEqual(['output "One\\n\\nTwo"', 'complete'])
   })
 
   it('a message of the person as a plain string is nothing to show', async () => {

@@ -26,7 +26,7 @@ async function argvOf(name: BackendName, command: AgentCommand, request: object 
   return argv.map((argument) => argument.replaceAll(stage.workingDir, '<work>'))
 }
 
-const STREAMING = ['-p', '--output-format', 'stream-json', '--verbose', '--include-partial-messages']
+const STREAMING = ['--output-format', 'stream-json', '--verbose', '--include-partial-messages', '-p']
 const SKIP = '--dangerously-skip-permissions'
 const CODEX = ['--skip-git-repo-check', '-c', 'check_for_update_on_startup=false']
 const RETRIES = ['--disable', 'unbounded_connection_retries']
@@ -214,8 +214,8 @@ describe('the arguments of a session', () => {
 
 describe('the format', () => {
   it.each<[BackendName, 'text' | 'json', string[]]>([
-    ['claude', 'json', ['-p', '--output-format', 'json', '--max-turns', '25', SKIP]],
-    ['claude', 'text', ['-p', '--output-format', 'text', '--max-turns', '25', SKIP]],
+    ['claude', 'json', ['--output-format', 'json', '-p', '--max-turns', '25', SKIP]],
+    ['claude', 'text', ['--output-format', 'text', '-p', '--max-turns', '25', SKIP]],
     [
       'codex',
       'json',

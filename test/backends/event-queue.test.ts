@@ -26,6 +26,7 @@ async function through(bodies: AgentEventBody[], result = DONE): Promise<AgentEv
 
 const started: AgentEventBody = { type: 'started', sessionId: 's' }
 const output = (content: string): AgentEventBody => ({ type: 'output', content, stream: 'stdout' })
+const thinking = (content: string): AgentEventBody => ({ type: 'thinking', content })
 const notice = (content: string): AgentEventBody => ({ type: 'notice', content })
 const toolUse = (toolId: string, toolName = 'Bash'): AgentEventBody => ({
   type: 'tool_use',
@@ -45,7 +46,14 @@ const stamped = (bodies: AgentEventBody[]) => bodies.map((body) => ({ ...body, t
 
 describe('the events of a run', () => {
   it.each<[what: string, pushed: AgentEventBody[], sent: AgentEventBody[]]>([
-    ['come as they were pushed', [started, output('a'), output('b')], [started, output('a'), output('b'), complete]],
+    ['come as they were pushed', [started, notice('a'), output('b')], [started, notice('a'), output('b'), complete]],
+    ['have text that waits for its reader as one', [output('a'), output('b')], [output('ab'), complete]],
+    ['keep kinds of text apart', [output('a'), thinking('b')], [output('a'), thinking('b'), complete]],
+    [
+      'keep text apart that has something beside it',
+      [output('a'), { ...output('b'), metadata: { lines: 1 } }, output('c')],
+      [output('a'), { ...output('b'), metadata: { lines: 1 } }, output('c'), complete],
+    ],
     ['may be none', [], [complete]],
     ['begin with started, before notices that came earlier', [notice('a'), started], [started, notice('a'), complete]],
     ['keep notices of a run that never started', [notice('a'), notice('b')], [notice('a'), notice('b'), complete]],
@@ -108,13 +116,23 @@ describe('the events of a run', () => {
     ])
   })
 
+  it('have the first text at once, and what follows closely together', async () => {
+    const queue = new EventQueue(() => 7)
+    const events = queue[Symbol.asyncIterator]()
+    const first = events.next()
+    for (const text of ['a', 'b', 'c']) queue.push(output(text))
+    const second = events.next()
+    queue.push(output('d'))
+    expect([(await first).value, (await second).value]).toEqual(stamped([output('a'), output('bcd')]))
+  })
+
   it('hold the order of the contract whatever is pushed, and lose nothing that was said', async () => {
     const toolId = fc.constantFrom('1', '2', '3')
     const anyBody = fc.oneof(
       fc.constant(started),
       fc.string().map(output),
       fc.string().map(notice),
-      fc.string().map((content): AgentEventBody => ({ type: 'thinking', content })),
+      fc.string().map(thinking),
       toolId.map((id) => toolUse(id)),
       toolId.map((id) => toolResult(id)),
       fc.string().map((content): AgentEventBody => ({ type: 'error', content, reason: 'exit' })),
@@ -131,7 +149,7 @@ describe('the events of a run', () => {
           started: pushed.find((body) => body.type !== 'notice')?.type === 'started' ? [0] : [],
           complete: [events.length - 1],
           toolCalls: [],
-          texts: [...textsOf(pushed), ...(result.failure ? [result.failure.message] : [])],
+          texts: `${textsOf(pushed)}${result.failure?.message ?? ''}`,
         })
       }),
       { numRuns: 500 },
@@ -158,10 +176,6 @@ function callsOf(events: AgentEvent[]): string[] {
 }
 
 /** Everything said, apart from tools; notices may be overtaken by `started` alone. */
-function textsOf(events: AgentEventBody[]): string[] {
-  return events.flatMap((event) =>
-    event.type === 'output' || event.type === 'thinking' || event.type === 'notice' || event.type === 'error'
-      ? [event.content]
-      : [],
-  )
+function textsOf(events: AgentEventBody[]): string {
+  return events.map((event) => ('content' in event && event.type !== 'tool_result' ? event.content : '')).join('')
 }

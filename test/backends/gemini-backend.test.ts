@@ -283,7 +283,7 @@ describe('from the output of Gemini CLI', () => {
         'output "Let me look. "',
         'tool_use #1 read_file {"path":"a"}',
         'tool_result #1 read_file failed "No."',
-        'output "\\n\\nI may " "not."',
+        'output "\\n\\nI may not."',
         'complete',
       ],
       answer: 'I may not.',

@@ -17,7 +17,7 @@ async function start(name: BackendName, request: Partial<AgentRequest> = {}, sta
 it('Claude reads no settings but those of the operator and starts no MCP server', async () => {
   const { argv } = await start('claude', { sessionId: SESSION, allowedTools: ['Read'] })
   expect(argv).toEqual([
-    ...['-p', '--output-format', 'stream-json', '--verbose', '--include-partial-messages', '--max-turns', '25'],
+    ...['--output-format', 'stream-json', '--verbose', '--include-partial-messages', '-p', '--max-turns', '25'],
     ...['--resume', SESSION, '--setting-sources', 'user', '--strict-mcp-config'],
     ...['--dangerously-skip-permissions', '--disallowedTools', 'mcp__*', '--tools', 'Read', '--allowedTools', 'Read'],
   ])

@@ -3,7 +3,8 @@
 import { expect, it, onTestFinished } from 'vitest'
 import { AetheelApiError, AetheelClient } from '../../src/client/aetheel-client.js'
 import { startHttpServer } from '../../src/http/server.js'
-import { makePlace, type Place, release, startService, steps, tokenFor, until } from '../http/routes/stage.js'
+import { makePlace, type Place, release, startService, steps, tokenFor } from '../http/routes/stage.js'
+import { until } from '../waiting.js'
 
 it('makes a project, has its agent work, follows that and removes the project', async () => {
   const { client } = await serve(makePlace())
@@ -116,7 +117,7 @@ it('shows the queue, and takes up and lets go what failed', async () => {
   expect({ open, failed, undelivered }).toEqual({ open: [], failed: [message], undelivered: [] })
   expect(await client.queue.get(command.id)).toEqual(message)
   expect(await client.queue.retry(command.id)).toMatchObject({ kind: 'message', state: 'open' })
-  await until(async () => (await client.queue.get(command.id)).state === 'failed')
+  await until(async () => (await client.queue.get(command.id)).state === 'failed', 'its failure')
   expect(await client.queue.drop(command.id)).toMatchObject({ kind: 'message', state: 'dropped' })
 })
 

@@ -14,7 +14,7 @@ import { sessionsList, sessionsReset } from '../../src/commands/sessions.js'
 import { LocalControl } from '../../src/control/local-control.js'
 import { operations } from '../../src/control/operations.js'
 import { createLog } from '../../src/log.js'
-import { Queue, type Work } from '../../src/queue/queue.js'
+import { Queue } from '../../src/queue/queue.js'
 import type { RecordedEvent } from '../../src/store/runs.js'
 import { openStore } from '../../src/store/store.js'
 
@@ -43,7 +43,7 @@ describe('queue list', () => {
     await claim()
     await claim()
     const limited = await claim()
-    await queue.settle(limited, { kind: 'retry', at: after(90), isAttempt: true, run: await limited.begin(FAILED) })
+    await queue.settle(limited, { kind: 'retry', at: after(90), isAttempt: true, run: limited.run(FAILED) })
     after(60)
     expect(rows(await list(queueList))).toEqual([
       ['Waiting'],
@@ -394,18 +394,14 @@ async function setup(newId: (count: number) => string = () => randomUUID()) {
     return messageId
   }
   const claim = async () => {
-    const work = await queue.claim(['terminal', 'loopback'])
-    if (!work) throw new Error('Nothing waits')
-    return { ...work, begin: (result: AgentResult) => begin(work, result) }
-  }
-  const begin = async (work: Work, result: AgentResult) => {
     const id = randomUUID()
-    await queue.beginRun(work, { id, backend: 'claude' })
-    return { id, result }
+    const work = await queue.claim(['terminal', 'loopback'], {}, () => ({ id, backend: 'claude' }))
+    if (!work) throw new Error('Nothing waits')
+    return { ...work, run: (result: AgentResult) => ({ id, result }) }
   }
   const answer = async (events: RecordedEvent[] = []): Promise<string> => {
     const work = await claim()
-    const run = await work.begin(RESULT)
+    const run = work.run(RESULT)
     await store.runs.record(run.id, events)
     const session = { conversationId: work.conversation.id, backend: 'claude', sessionId: 's-1', directory: '/work' }
     await queue.settle(work, { kind: 'answered', run, reply: { text: 'Four.', notes: [], isError: false }, session })
@@ -414,7 +410,7 @@ async function setup(newId: (count: number) => string = () => randomUUID()) {
   const fail = async (): Promise<void> => {
     const work = await claim()
     const reply = { text: FAILURE.message, notes: [], isError: true }
-    await queue.settle(work, { kind: 'failed', problem: 'exit: It broke', reply, run: await work.begin(FAILED) })
+    await queue.settle(work, { kind: 'failed', problem: 'exit: It broke', reply, run: work.run(FAILED) })
   }
   type Listing = typeof approvalsList | typeof approvalRules
   const list = (

@@ -173,7 +173,7 @@ describe.concurrent('the command line', () => {
     const done = await terminal.run(['cron', 'run', 'list'])
     const sent = await terminal.run(['send', '--to', 'terminal:default', 'Hello'])
     await expect
-      .poll(async () => (await terminal.run(['search', 'exit', 'code'])).stdout, { timeout: 20_000, interval: 200 })
+      .poll(async () => (await terminal.run(['search', 'exit', 'code'])).stdout, { interval: 200 })
       .toContain('exit code 2')
     const jobs = JSON.parse((await terminal.run(['cron', '--json'])).stdout) as object[]
     const status = await terminal.run(['heartbeat'])

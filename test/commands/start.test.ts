@@ -167,7 +167,7 @@ describe.concurrent('aetheel start', () => {
     await chat.printed('The gateway has gone.')
     chat.kill('SIGTERM')
     await chat.exited
-    await test.expect.poll(() => terminal.processes(), { timeout: 15_000 }).toEqual([])
+    await test.expect.poll(() => terminal.processes()).toEqual([])
     expect(exitCode).toBe(1)
   })
 })

@@ -66,7 +66,7 @@ export class RunningCommand {
     if (isThere()) return
     await new Promise<void>((resolve, reject) => {
       const tell = (): string => `${String(expected)} was not printed, but: ${this.stdout}\n---\n${this.stderr}`
-      const late = setTimeout(() => reject(new Error(tell())), 20_000)
+      const late = setTimeout(() => reject(new Error(tell())), 60_000)
       this.child.once('close', () => {
         clearTimeout(late)
         reject(new Error(tell()))

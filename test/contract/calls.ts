@@ -23,7 +23,8 @@ export function describeCalls({ it, itOfProcess, itHere, setup }: ContractPart):
   ): Promise<Call> => {
     stage.leaveAnswer('Hello', directory)
     const backend = stage.backend({ cliPath: agentPath('mirror-agent.sh') }, dependencies)
-    await stage.see(request, { backend })
+    const { result } = await stage.see(request, { backend })
+    if (result.failure) throw new Error(`There was no call: ${result.failure.message}`)
     const read = (name: string) => readFileSync(join(directory, `call-${name}`), 'utf8')
     const list = (name: string) => read(name).split('\0').slice(0, -1)
     const variables = list('environment').map((assignment) => /^([^=]*)=(.*)$/s.exec(assignment)?.slice(1) ?? [])

@@ -77,7 +77,7 @@ export function describeReading({ it, itOfProcess, itIfEnding, setup }: Contract
       const prompt = stage.prompt(START, { answer: 'First.' }, START, { answer: 'Second.' })
       const { types, result, broken } = await stage.see({ prompt })
       expect({ types, finalOutput: result.finalOutput, broken }).toEqual({
-        types: 'started output output complete',
+        types: 'started output complete',
         finalOutput: expect.stringMatching(/Second\.$/),
         broken: [],
       })

@@ -98,7 +98,7 @@ cat answer
         { prompt: 'Hello', secretFiles },
         { backend: stage.backend({ cliPath }), signal: controller.signal },
       )
-      await expect.poll(isWritten, { timeout: 30_000 }).toBe(true)
+      await expect.poll(isWritten).toBe(true)
       controller.abort()
       const { result } = await run
       expect([result.failure?.reason, existsSync(readFileSync(path, 'utf8'))]).toEqual(['cancelled', false])

@@ -18,7 +18,7 @@ import type {
 import type { Log } from '../../src/log.js'
 import { endLivingProcesses, livingProcesses } from '../processes/living-processes.js'
 import { AgentScript, type Step } from './agent-script.js'
-import { brokenInvariants } from './invariants.js'
+import { brokenInvariants, kindsOf } from './invariants.js'
 import { printedAnswer, type Speaker } from './wire-formats.js'
 import type { BackendSetup } from './backend-contract.js'
 
@@ -68,7 +68,7 @@ export class Stage {
       {
         cliPath: agentPath('fake-agent.sh'),
         workingDir: this.workingDir,
-        queryTimeoutMs: 45_000,
+        queryTimeoutMs: 100_000,
         allowedTools: [],
         maxTurns: 25,
         ...config,
@@ -102,7 +102,7 @@ export class Stage {
     return {
       broken: brokenInvariants(events),
       alive: this.alive(),
-      types: events.map(({ type }) => type).join(' '),
+      types: kindsOf(events).join(' '),
       output: events.map((event) => (event.type === 'output' ? event.content : '')).join(''),
       notices: events.flatMap((event) => (event.type === 'notice' ? [event.content] : [])),
       events,

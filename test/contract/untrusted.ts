@@ -85,7 +85,7 @@ export function describeUntrusted({ itHere, setup }: ContractPart): void {
         { prompt: 'Hello', isUntrusted: true },
         { backend: stage.backend({ cliPath }), signal: controller.signal },
       )
-      await expect.poll(() => existsSync(asked), { timeout: 10_000 }).toBe(true)
+      await expect.poll(() => existsSync(asked)).toBe(true)
       controller.abort()
       const { result, alive } = await run
       expect([result.failure?.reason, alive]).toEqual(['cancelled', []])

@@ -6,7 +6,7 @@ import { GatewayError } from '../../src/errors.js'
 import { ECHO_AGENT, Stage, TestChannel } from '../gateway/stage.js'
 
 const OUTPUT = '123456789012345678'
-const SOON = { timeout: 20_000, interval: 20 }
+const SOON = { timeout: 60_000, interval: 20 }
 
 /** A gateway whose Discord is the test, asked as a command would. */
 async function setup(variables: NodeJS.ProcessEnv = {}) {

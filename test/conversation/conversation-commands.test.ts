@@ -50,6 +50,7 @@ async function setup({ isFailing = false, tools = [] as string[] } = {}) {
     leaseMs: 30_000,
     queue,
     store,
+    replies: { claim: async () => undefined, send() {} },
     plan: ({ conversation }) => ({
       backend: 'claude',
       directory: '/work',
@@ -69,6 +70,7 @@ async function setup({ isFailing = false, tools = [] as string[] } = {}) {
     onSettled: () => {},
     onCancelled: () => {},
     onEvents: () => {},
+    onRecorded: () => {},
     onStep: () => {},
     scrub: (text) => text,
     log: { debug() {}, info() {}, warn() {}, error() {} },
@@ -130,10 +132,9 @@ async function setup({ isFailing = false, tools = [] as string[] } = {}) {
     past: async (address: string, turn: PastTurn) => {
       const { place, text = 'hello', backend = 'claude', model, directory = '/work', ...result } = turn
       const { conversationId } = await accept(address, text, 'bob', place)
-      const claimed = await queue.claim([CHANNEL], { address })
-      if (!claimed) throw new Error('There is nothing to claim')
       const run = { id: newId(), backend, directory, ...(model !== undefined && { model }) }
-      await queue.beginRun(claimed, run)
+      const claimed = await queue.claim([CHANNEL], { address }, () => run)
+      if (!claimed) throw new Error('There is nothing to claim')
       const reply = { text: '', notes: [], isError: false }
       const { sessionId } = result
       await queue.settle(claimed, {

@@ -4,6 +4,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { it } from 'vitest'
+import { endNow } from '../processes/living-processes.js'
 import { describeOnEngines, nothingLeft, WITHIN_10_SECONDS } from './crash-stage.js'
 import { randomNumbers } from './random-numbers.js'
 
@@ -68,12 +69,3 @@ describeOnEngines('with agents that stay', (setUp, engine) => {
     }).toEqual({ answers: stage.expectedAnswers(), atOnceInOneSession: [], leftovers: nothingLeft(engine) })
   })
 })
-
-/** Whether it was still there. */
-function endNow(pid: number): boolean {
-  try {
-    return process.kill(pid, 'SIGKILL')
-  } catch {
-    return false
-  }
-}

@@ -120,7 +120,7 @@ async function setup({ said, cursor: saved = CURSOR, addresses = [], direct = {}
     isFree,
     /** When everything was looked at. */
     done: async () => {
-      await expect.poll(isFree, { timeout: 30_000, interval: 10 }).toBe(true)
+      await expect.poll(isFree, { interval: 10 }).toBe(true)
       await lanes.idle()
     },
     server: (id: string, channels: Said, threads: Said = {}) => {

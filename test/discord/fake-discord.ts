@@ -46,7 +46,7 @@
  * `typing`, `commands`, `requests: LoggedRequest[]` and `requestsTo('POST /channels/:id/messages')`: each has `method`,
  * `route`, `path`, `query`, `body`, `files`, `at`, `status` (absent until and unless it was answered) and `fault`.
  *
- * **Waiting**: `waitFor(predicate, deadlineMs = 10_000): Promise<T>` gives the first value that is not undefined, null
+ * **Waiting**: `waitFor(predicate, deadlineMs = 60_000): Promise<T>` gives the first value that is not undefined, null
  * or false.
  *
  * **Rate limits**: `limits.postMessage = { limit: 5, perMs: 5_000 }` and so on. `bucketViolations`: requests beyond a
@@ -357,7 +357,7 @@ export class FakeDiscord {
     return this.requests.filter(({ method, path }) => pattern.test(`${method} ${path}`))
   }
 
-  async waitFor<T>(predicate: () => T, deadlineMs = 10_000): Promise<NonNullable<Exclude<T, false>>> {
+  async waitFor<T>(predicate: () => T, deadlineMs = 60_000): Promise<NonNullable<Exclude<T, false>>> {
     const endsAt = Date.now() + deadlineMs
     for (;;) {
       const value = predicate()

@@ -8,7 +8,7 @@ import { DiscordStage, liveIn, steps } from './stage.js'
 import { until } from '../waiting.js'
 import { GatewayStarter, type KillableGateway } from '../killable-gateway.js'
 
-const IN_TIME = { timeout: 40_000, interval: 20 }
+const IN_TIME = { timeout: 60_000, interval: 20 }
 const POST = 'POST /channels/:id/messages'
 const DELETE = 'DELETE /channels/:id/messages/:id'
 const STEPS: Step[] = ['accepted', 'claimed', 'streaming', 'finished', 'committed', 'sent']

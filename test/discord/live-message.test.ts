@@ -81,8 +81,7 @@ function setup(
     contents: () => calls.flatMap((call) => (call.kind === 'remove' ? [] : [call.body.content ?? ''])),
     kinds: () => calls.map(({ kind }) => kind),
     /** When there are so many calls. */
-    called: (count: number) =>
-      expect.poll(() => calls.length, { timeout: 20_000, interval: 10 }).toBeGreaterThanOrEqual(count),
+    called: (count: number) => expect.poll(() => calls.length, { interval: 10 }).toBeGreaterThanOrEqual(count),
   }
 }
 
@@ -139,7 +138,7 @@ describe.concurrent('what is shown while an agent works', () => {
       await sleep(50)
     }
     const whole = `${words.join('')}\n-# ✍️ writing`
-    await context.expect.poll(() => contents().at(-1), { timeout: 20_000, interval: 10 }).toBe(whole)
+    await context.expect.poll(() => contents().at(-1), { interval: 10 }).toBe(whole)
     const gaps = calls.slice(1).map(({ at }, index) => at - (calls[index]?.at ?? 0))
     expect([kinds()[0], new Set(kinds().slice(1)), gaps.filter((gap) => gap < 1_500 - EARLY_MS)]).toEqual([
       'post',
@@ -226,7 +225,7 @@ describe.concurrent('what is shown while an agent works', () => {
     const { show, live, discord, calls, log } = setup(context)
     discord.post = async () => Promise.reject(refusal(MISSING_PERMISSIONS, 403))
     show(output('Hello'))
-    await context.expect.poll(() => log.logged.length, { timeout: 20_000 }).toBe(1)
+    await context.expect.poll(() => log.logged.length).toBe(1)
     await live.remove()
     expect([calls.length, log.logged]).toEqual([
       1,

@@ -6,7 +6,7 @@ import type { Fault } from './fake-discord-faults.js'
 import { answersIn, beginThread, DiscordStage, liveIn, openScene, type Scene, steps } from './stage.js'
 import { until } from '../waiting.js'
 
-const IN_TIME = { timeout: 50_000, interval: 20 }
+const IN_TIME = { timeout: 60_000, interval: 20 }
 const POST = 'POST /channels/:id/messages'
 const PATCH = 'PATCH /channels/:id/messages/:id'
 const PARTS = ['one', 'two', 'three'].map((word) => `${word} `.repeat(300).trim())
@@ -120,11 +120,9 @@ describe('An answer', { concurrent: true }, () => {
   ])('to a slash command comes when the first word to it is %s', async ([, fault], { expect, onTestFinished }) => {
     const { discord, thread } = await openConversation(onTestFinished)
 
-    discord.settings.interactionDeadlineMs = IN_TIME.timeout
-
     discord.fail('POST /interactions/:id/:token/callback', fault)
 
-    expect(await discord.slash(discord.owner, thread.id, 'status').answer(IN_TIME.timeout)).toContain('agent: claude')
+    expect(await discord.slash(discord.owner, thread.id, 'status').answer()).toContain('agent: claude')
   })
 })
 

@@ -39,6 +39,8 @@ export class DiscordStage {
   /** Everything is stopped and removed when the test is over. */
   static async open(onTestFinished: TestContext['onTestFinished']): Promise<DiscordStage> {
     const stage = new DiscordStage(await FakeDiscord.start())
+    // Discord waits for three seconds, a test as long as it takes.
+    stage.discord.settings.interactionDeadlineMs = 60_000
     onTestFinished(async () => {
       for (const gateway of [...stage.#running]) await stage.stop(gateway)
       await stage.discord.stop()

@@ -154,9 +154,7 @@ describe.concurrent('what is said to the bot', () => {
     const first = discord.say(discord.owner, channel.id, 'one', { mentions: [discord.bot] })
     await until(() => discord.requestsTo(opening).length > 0, 'the thread to wait')
     const second = discord.say(discord.owner, channel.id, 'two', { mentions: [discord.bot] })
-    await expect
-      .poll(async () => (await gateway.store.inbox.findByPlatformId('discord', second.id))?.text, { timeout: 20_000 })
-      .toBe('two')
+    await expect.poll(async () => (await gateway.store.inbox.findByPlatformId('discord', second.id))?.text).toBe('two')
     expect(discord.threadOf(first.id)).toBeUndefined()
   })
 

@@ -105,10 +105,21 @@ it.each([
 it('an agent that never listens is told as one that has a process for each turn for now', async () => {
   const stage = new Stage(onTestFinished)
   const program = `#!/bin/sh\ncase " $* " in *' --input-format '*) exit 1 ;; esac\nexec ${STAYING} "$@"\n`
-  const running = await stage.start({ BACKEND_CLI_PATH: stage.executable('deaf', program), AGENT_MODE: 'auto' })
-  expect(await ask(running)).toBe(ALONE)
-  expect(await running.gateway.agents.get('claude')?.probe()).toMatchObject({
-    mode: 'oneshot',
-    whyNotLive: expect.stringContaining('did not begin to listen'),
-  })
+  const config = stage.config({ BACKEND_CLI_PATH: stage.executable('deaf', program), AGENT_MODE: 'live' })
+  // While it lasts that it is left alone.
+  const now = () => 0
+  const agents = new ConfiguredAgents(config, { environment: stage.environment, log: stage.log, now })
+  onTestFinished(() => agents.stop())
+  const agent = agents.open('claude')
+  let answer: string | undefined
+  for await (const event of agent.run({ prompt: WHO }, new AbortController().signal)) {
+    if (event.type === 'complete') answer = event.result.finalOutput
+  }
+  expect([answer, await agent.probe()]).toEqual([
+    ALONE,
+    expect.objectContaining({
+      mode: 'oneshot',
+      whyNotLive: expect.stringContaining('did not begin to listen'),
+    }),
+  ])
 })

@@ -23,7 +23,7 @@ import { agentPath } from '../contract/stage.js'
 import { postgresUrl } from '../postgres.js'
 import { ECHO_AGENT, Stage } from './stage.js'
 
-const SOON = { timeout: 20_000, interval: 20 }
+const SOON = { timeout: 60_000, interval: 20 }
 
 async function codeAndMessage(work: Promise<unknown>): Promise<{ code: string; message: string }> {
   const error: unknown = await work.then(

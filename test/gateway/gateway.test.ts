@@ -11,7 +11,7 @@ import { agentPath } from '../contract/stage.js'
 import { printedAnswer } from '../contract/wire-formats.js'
 import { guardiansOf, Stage, TestChannel } from './stage.js'
 
-const SOON = { timeout: 20_000, interval: 20 }
+const SOON = { timeout: 60_000, interval: 20 }
 
 /** Says where it works and how it was called. */
 const CALL_AGENT = `#!/bin/sh

@@ -6,7 +6,7 @@ import { describe, it } from 'vitest'
 import { Stage } from './stage.js'
 
 const SMALL_DISK = process.env['AETHEEL_SMALL_DISK']
-const SOON = { timeout: 20_000, interval: 20 }
+const SOON = { timeout: 60_000, interval: 20 }
 const LONG_TEXT = 'long '.repeat(60_000)
 
 /** Begins to speak, and ends with what it was asked once the file named `go` is there. */

@@ -1,4 +1,4 @@
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { hashOf, newToken } from '../../src/http/auth.js'
 import type { App } from '../../src/http/dependencies.js'
 import { SCOPES } from '../../src/store/tokens.js'
@@ -209,7 +209,7 @@ describe('an open stream', () => {
       return Promise.reject(new Error('connection lost'))
     }
     const read = response.text()
-    await vi.waitFor(() => expect(lookups).toBeGreaterThan(3))
+    await expect.poll(() => lookups).toBeGreaterThan(3)
     const state = await Promise.race([read.then(() => 'ended'), Promise.resolve('open')])
     await app.close()
     expect(state).toBe('open')

@@ -7,7 +7,8 @@ import { expect, it, onTestFinished } from 'vitest'
 import { type HttpServer, startHttpServer } from '../../src/http/server.js'
 import { createDatabase, postgresUrl } from '../postgres.js'
 import { livingProcesses } from '../processes/living-processes.js'
-import { journal, makePlace, type Place, release, startService, steps, until } from './routes/stage.js'
+import { until } from '../waiting.js'
+import { journal, makePlace, type Place, release, startService, steps } from './routes/stage.js'
 
 interface StreamedEvent {
   id: number
@@ -162,7 +163,7 @@ it('ends a clone when the client that asked for it has gone', async () => {
   const during = [existsSync(directory), livingProcesses(directory).length > 0]
   gone.abort()
   const outcome = await creation
-  await until(() => !existsSync(directory) && livingProcesses(directory).length === 0)
+  await until(() => !existsSync(directory) && livingProcesses(directory).length === 0, 'the end of the clone')
   expect([during, outcome, (await api.call('GET', '/projects/cloned')).status]).toEqual([[true, true], 'left', 404])
 })
 

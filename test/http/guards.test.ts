@@ -1,10 +1,10 @@
 import { request as httpRequest } from 'node:http'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import type { App } from '../../src/http/dependencies.js'
 import { isLoopback } from '../../src/http/guards.js'
+import { until } from '../waiting.js'
 import { allRoutes, bearer, createStage, pathFor, type Stage } from './app-stage.js'
 
 describe('every route, also one that does not exist,', () => {
@@ -165,11 +165,11 @@ describe('the limits', () => {
     const port = await listen(stage)
     const headers = { host: `localhost:${port}`, ...bearer(await stage.tokenWith('read')) }
     const [slow, stream] = [openRequest(port, '/slow', headers), openRequest(port, '/stream', headers)]
-    await waitFor(async () => (await statusFor(port, headers, '/public')) === 503)
-    await waitFor(async () => (await statusFor(port, headers, '/stream')) === 503)
+    await until(async () => (await statusFor(port, headers, '/public')) === 503, 'that no more is taken')
+    await until(async () => (await statusFor(port, headers, '/stream')) === 503, 'that no more streams are taken')
     slow.destroy()
     stream.destroy()
-    await waitFor(async () => (await statusFor(port, headers, '/public')) === 200)
+    await until(async () => (await statusFor(port, headers, '/public')) === 200, 'that more is taken again')
     expect(await statusFor(port, headers, '/read')).toBe(200)
   })
 })
@@ -276,12 +276,4 @@ function statusFor(port: number, headers: Record<string, string>, path = '/publi
     request.on('error', reject)
     request.end()
   })
-}
-
-async function waitFor(isReached: () => Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + 20_000
-  while (!(await isReached())) {
-    if (Date.now() > deadline) throw new Error('It was not reached in time.')
-    await sleep(20)
-  }
 }

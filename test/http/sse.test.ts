@@ -13,8 +13,8 @@ import type { NumberedEvent } from '../../src/streams/numbered-event.js'
 import { StreamHub } from '../../src/streams/stream-hub.js'
 import { openTestStore } from '../engines.js'
 import { createQueueWriter } from '../streams/queue-writer.js'
+import { until } from '../waiting.js'
 
-const DEADLINE_MS = 30_000
 /** A response may have in hand: one batch of its stream, and what its socket is just writing. */
 const MAX_HELD_BYTES = 200_000
 
@@ -69,13 +69,6 @@ async function textOf(response: IncomingMessage): Promise<string> {
   return text
 }
 
-async function until(isSo: () => boolean): Promise<void> {
-  for (const deadline = Date.now() + DEADLINE_MS; !isSo();) {
-    if (Date.now() > deadline) throw new Error('It did not come to that')
-    await sleep(5)
-  }
-}
-
 function output(number: number, content: string): NumberedEvent {
   return { number, event: { type: 'output', content, stream: 'stdout', timestamp: 0 } }
 }
@@ -126,7 +119,7 @@ data: {"exit_code":0,"duration_ms":5,"session_id":null,"provider":null,"status":
     const { response } = await server.get()
     let text = ''
     response.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
-    await until(() => text.includes(':\n\n:\n\n'))
+    await until(() => text.includes(':\n\n:\n\n'), 'two signs of life')
     expect(text.replaceAll(':\n\n', '')).toBe('retry: 1000\n\n')
   })
 
@@ -141,7 +134,7 @@ data: {"exit_code":0,"duration_ms":5,"session_id":null,"provider":null,"status":
     })
     const { request } = await server.get()
     request.destroy()
-    await until(() => hasLeft)
+    await until(() => hasLeft, 'that it was left')
     expect(await Promise.all(server.ended)).toEqual(['ended'])
   })
 
@@ -158,7 +151,7 @@ data: {"exit_code":0,"duration_ms":5,"session_id":null,"provider":null,"status":
     const client = connect(server.socketPath)
     onTestFinished(() => void client.destroy())
     client.pause().write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n')
-    await until(() => server.responses[0]?.destroyed ?? false)
+    await until(() => server.responses[0]?.destroyed ?? false, 'the end of the connection')
     expect(await Promise.all(server.ended)).toEqual(['ended'])
   })
 
@@ -182,7 +175,7 @@ describe('200 clients on one run, of which one never reads', () => {
     const stuck = connect(server.socketPath)
     onTestFinished(() => void stuck.destroy())
     stuck.pause().write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n')
-    await until(() => server.responses.length === 1)
+    await until(() => server.responses.length === 1, 'the first client')
     const clients = await Promise.all(
       Array.from({ length: clientCount }, async () => idsOf((await server.get()).response)),
     )

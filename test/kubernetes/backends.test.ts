@@ -62,7 +62,8 @@ const test = bareTest.extend<{ ground: Ground }>({
     const cluster = await startLocalCluster([{ name: 'web' }])
     cluster.container = { PATH: `${bin}:${process.env['PATH']}`, HOME: home }
     const environment = { ...cluster.environment, ANTHROPIC_API_KEY: 'of the gateway', LANG: 'de_DE.UTF-8' }
-    const pods = createPods({ environment, passVariables: [] })
+    // What is asked of the cluster does not depend on how long a turn takes.
+    const pods = createPods({ environment, passVariables: [], limits: { freshMs: 600_000 } })
     const turn: Ground['turn'] = async (name, request = {}, { agent = MIRROR, onEvent = () => {} } = {}) => {
       rmSync(join(bin, name), { force: true })
       symlinkSync(agent, join(bin, name))
@@ -114,7 +115,7 @@ function valueOf(args: string[], option: string): string | undefined {
   return args[args.indexOf(option) + 1]
 }
 
-describe.concurrent('in a pod', { timeout: 60_000 }, () => {
+describe.concurrent('in a pod', () => {
   test('an agent finds what the container has, and nothing of the gateway', async ({ ground, expect }) => {
     ground.cluster.container['ANTHROPIC_API_KEY'] = 'of the container'
     ground.cluster.container['DISABLE_AUTOUPDATER'] = '0'
@@ -139,7 +140,7 @@ describe.concurrent('in a pod', { timeout: 60_000 }, () => {
     const { args } = await ground.turn('claude')
     const { result } = await ground.turn('claude', { workingDir: POD_DIRECTORY })
     expect([args.slice(0, 3), result.failure]).toEqual([
-      ['--add-dir', ground.directory, '-p'],
+      ['--add-dir', ground.directory, '--output-format'],
       expect.objectContaining({ message: expect.stringContaining(`has no directory ${POD_DIRECTORY}`) }),
     ])
   })
@@ -197,7 +198,7 @@ describe.concurrent('in a pod', { timeout: 60_000 }, () => {
   })
 })
 
-describe.concurrent('a turn', { timeout: 60_000 }, () => {
+describe.concurrent('a turn', () => {
   const SPOILS: Array<[PodProblem, boolean, (cluster: LocalCluster) => void]> = [
     ['cli_missing', true, (cluster) => (cluster.container['PATH'] = '/usr/bin:/bin')],
     ['pod_not_found', false, (cluster) => (cluster.pods = [])],
@@ -257,7 +258,7 @@ describe.concurrent('a turn', { timeout: 60_000 }, () => {
   })
 })
 
-describe.concurrent('a variable of a run that is the own of a shell', { timeout: 60_000 }, () => {
+describe.concurrent('a variable of a run that is the own of a shell', () => {
   const message =
     "The variable UID is the shell's own in a pod, and cannot be set there. Give the credential another name."
 
@@ -286,7 +287,7 @@ describe.concurrent('a variable of a run that is the own of a shell', { timeout:
   })
 })
 
-describe.concurrent('a command of a project in a pod', { timeout: 60_000 }, () => {
+describe.concurrent('a command of a project in a pod', () => {
   test('runs there, with its variables and files', async ({ ground, expect }) => {
     const { cluster, commands, directory } = ground
     cluster.container['OWN'] = 'of the container'

@@ -52,7 +52,11 @@ export async function openScene(
   const cluster = await FakeCluster.start()
   onTestFinished(() => cluster.close())
   const pod = await cluster.addPod({ name: 'agent-0', ...options })
-  const pods = createPods({ environment: kubectlEnvironment(cluster.kubeconfig), passVariables: [] })
+  const pods = createPods({
+    environment: kubectlEnvironment(cluster.kubeconfig),
+    passVariables: [],
+    limits: { answerMs: 60_000 },
+  })
   const address: PodAddress = { name: pod.name, namespace: pod.namespace }
   const start: Scene['start'] = async (script, given = {}) => {
     const opened = await pods.open(address, AbortSignal.timeout(60_000))

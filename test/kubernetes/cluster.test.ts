@@ -8,7 +8,9 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import fc from 'fast-check'
 import { beforeAll, describe, it, type TestContext } from 'vitest'
+import { createPods } from '../../src/kubernetes/pods.js'
 import { PodError, type PodProblem } from '../../src/kubernetes/types.js'
+import { until } from '../waiting.js'
 import { holdRun, killClients, kubectlEnvironment, leftIn, nothing, openScene, type Scene } from './cluster-run.js'
 import type { Shell } from './fake-container.js'
 import type { FakePod, PodOptions } from './fake-pod.js'
@@ -141,7 +143,8 @@ describe.skipIf(!isRequired)(
       })
 
       it.concurrent('because nobody answers is told as unreachable', async ({ onTestFinished, expect }) => {
-        const { pods, address, cluster } = await openScene(onTestFinished)
+        const { address, cluster } = await openScene(onTestFinished)
+        const pods = createPods({ environment: kubectlEnvironment(cluster.kubeconfig), passVariables: [] })
         cluster.isSilent = true
         expect(await pods.open(address, AbortSignal.timeout(120_000)).catch(problemOf)).toBe('unreachable')
       })
@@ -270,11 +273,13 @@ describe.skipIf(!isRequired)(
     it.concurrent('ends one run and not its neighbour', async ({ onTestFinished, expect }) => {
       const { start, pod } = await openScene(onTestFinished)
       const [first, second] = [await start(family), await start('echo begun; read -r _; sleep 1000005')]
-      await Promise.all([first.printed('begun'), second.printed('begun')])
+      const sleepers = async (): Promise<string[]> =>
+        (await pod.processes()).map(({ command }) => command).filter((command) => command.startsWith('sleep 10000'))
+      await first.printed('begun')
+      await until(async () => (await sleepers()).includes('sleep 1000005'), 'the work of the neighbour')
       first.stop()
       await first.ended
-      const commands = (await pod.processes()).map(({ command }) => command)
-      expect(commands.filter((command) => command.startsWith('sleep 10000'))).toEqual(['sleep 1000005'])
+      expect(await sleepers()).toEqual(['sleep 1000005'])
       second.stop()
       await second.ended
       expect(await leftIn(pod)).toEqual(nothing)

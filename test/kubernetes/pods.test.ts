@@ -24,7 +24,10 @@ import { until } from '../waiting.js'
 import { type LocalCluster, type LocalPod, startLocalCluster } from './local-cluster.js'
 import { SILENT_SHELL } from './silent-shell.js'
 
-const QUICK = { readyMs: 20_000, beatMs: 1_000, confirmMs: 6_000, closeMs: 2_000, answerMs: 20_000 }
+/** But for what is believed for long: nothing here happens within a time. */
+const QUICK = { readyMs: 20_000, beatMs: 1_000, confirmMs: 6_000, closeMs: 2_000, answerMs: 20_000, freshMs: 600_000 }
+/** Of questions that are not answered, and of some before that are. */
+const UNANSWERED_MS = 8_000
 const soon = (): AbortSignal => AbortSignal.timeout(30_000)
 
 interface Started extends PodProcess {
@@ -96,7 +99,7 @@ function problemIn(exit: PodExit, ...pieces: string[]): Array<string | undefined
   return [problem, ...pieces.map((piece) => (message.includes(piece) ? piece : message))]
 }
 
-describe.concurrent('a pod', { timeout: 60_000 }, () => {
+describe.concurrent('a pod', () => {
   test('is named with everything that was left out', async ({ ground: { cluster, pods }, expect }) => {
     cluster.pods.push({
       name: 'two',
@@ -317,7 +320,7 @@ describe.concurrent('a pod', { timeout: 60_000 }, () => {
   })
 })
 
-describe.concurrent('a process in a pod', { timeout: 60_000 }, () => {
+describe.concurrent('a process in a pod', () => {
   test('has its input, its files and its own exit code', async ({ ground, expect }) => {
     const runId = randomUUID()
     const run = await ground.start({
@@ -444,11 +447,10 @@ describe.concurrent('a process in a pod', { timeout: 60_000 }, () => {
 
   test('that is stopped is not waited for when the cluster says nothing', async ({ ground, expect }) => {
     const { cluster } = ground
-    const answerMs = 3_000
     const pods = createPods({
       environment: cluster.environment,
       passVariables: [],
-      limits: { ...QUICK, confirmMs: 1_000, answerMs },
+      limits: { ...QUICK, confirmMs: 1_000, answerMs: UNANSWERED_MS },
     })
     const pod = await pods.open({ name: 'web' }, soon())
     let printed = ''
@@ -493,7 +495,7 @@ describe.concurrent('a process in a pod', { timeout: 60_000 }, () => {
     const pods = createPods({
       environment: cluster.environment,
       passVariables: [],
-      limits: { ...QUICK, readyMs: 300, answerMs: 3_000 },
+      limits: { ...QUICK, readyMs: 300, answerMs: UNANSWERED_MS },
     })
     const pod = await pods.open({ name: 'web' }, soon())
     cluster.isDeaf = true
@@ -536,7 +538,7 @@ describe.concurrent('a process in a pod', { timeout: 60_000 }, () => {
   })
 })
 
-describe.concurrent('the end of a run from outside', { timeout: 60_000 }, () => {
+describe.concurrent('the end of a run from outside', () => {
   test('leaves nothing of it, and all of another one', async ({ ground, expect }) => {
     const [run, other] = await Promise.all([ground.start(WORKER), ground.start(WORKER)])
     await Promise.all([working(run), working(other)])
@@ -567,7 +569,7 @@ describe.concurrent('the end of a run from outside', { timeout: 60_000 }, () => 
   })
 })
 
-describe.concurrent('pods with a label', { timeout: 60_000 }, () => {
+describe.concurrent('pods with a label', () => {
   test('become projects: a Deployment once, by labels that last', async ({ ground: { cluster, pods }, expect }) => {
     const label = 'example.com/agent'
     const web = { [label]: 'claude', app: 'web' }
@@ -615,7 +617,7 @@ describe.concurrent('pods with a label', { timeout: 60_000 }, () => {
   })
 })
 
-describe.concurrent('kubectl', { timeout: 60_000 }, () => {
+describe.concurrent('kubectl', () => {
   test('is complained of when it is missing, old or broken', async ({ ground: { cluster, pods }, expect }) => {
     const without = createPods({ environment: { PATH: '/nowhere' }, passVariables: [] })
     const problems = [await pods.problems(), await without.problems()]

@@ -11,6 +11,7 @@ import { ControlLines } from '../../src/kubernetes/control-lines.js'
 import { headerOf, POD_LIMITS } from '../../src/kubernetes/pod-process.js'
 import { END_SCRIPT, isShellsOwn, LOADER, RUN_SCRIPT } from '../../src/kubernetes/supervisor.js'
 import { type PodProcessOptions, podFilesPath } from '../../src/kubernetes/types.js'
+import { endNow } from '../processes/living-processes.js'
 import { until } from '../waiting.js'
 import { SILENT_SHELL } from './silent-shell.js'
 
@@ -90,7 +91,7 @@ const test = bareTest.extend<{ supervise: Supervise }>({
       runs.push(run)
       return run
     })
-    for (const run of runs) for (const { pid } of living(run)) process.kill(pid, 'SIGKILL')
+    for (const run of runs) for (const { pid } of living(run)) endNow(pid)
   },
 })
 
@@ -132,42 +133,38 @@ const name = fc
 /** The shell that shows what it got sets these anew. */
 const SHOWN = new Set(['PS1', 'PS2', 'PS4'])
 describe('what is sent', () => {
-  test.for(SHELLS)(
-    'arrives as it was, whatever is in it, in %s',
-    { timeout: 120_000 },
-    async (shell, { supervise, expect }) => {
-      const values = fc.record({
-        args: fc.array(text, { maxLength: 8 }),
-        environment: fc.dictionary(name, text, { maxKeys: 8 }),
-        stdin: fc.string({ unit: 'binary', maxLength: 200 }),
-      })
-      await fc.assert(
-        fc.asyncProperty(values, async ({ args, environment, stdin }) => {
-          const run = supervise(shell, { args: ['-c', MIRROR, 'sh', ...args], environment, stdin })
-          await run.closed
-          const parts = run.stdout().toString('utf8').split('\0')
-          const end = args.length === 0 ? 1 : args.length
-          const variables = parts.slice(end + 1, parts.indexOf('', end + 1))
-          const seen = Object.fromEntries(variables.map((part) => [part.split('=', 1)[0], part]))
-          expect([
-            args.length === 0 ? [] : parts.slice(0, end),
-            Object.keys(environment).map((key) => seen[key]),
-            run
-              .stdout()
-              .subarray(-Buffer.byteLength(stdin) || Infinity)
-              .toString('utf8'),
-            run.records,
-          ]).toEqual([
-            args.map((argument) => Buffer.from(argument).toString('utf8')),
-            Object.entries(environment).map(([key, value]) => Buffer.from(`${key}=${value}`).toString('utf8')),
-            Buffer.from(stdin).toString('utf8'),
-            ['ready', 'exit 0'],
-          ])
-        }),
-        { numRuns: shell === SHELLS[0] ? 100 : 10 },
-      )
-    },
-  )
+  test.for(SHELLS)('arrives as it was, whatever is in it, in %s', async (shell, { supervise, expect }) => {
+    const values = fc.record({
+      args: fc.array(text, { maxLength: 8 }),
+      environment: fc.dictionary(name, text, { maxKeys: 8 }),
+      stdin: fc.string({ unit: 'binary', maxLength: 200 }),
+    })
+    await fc.assert(
+      fc.asyncProperty(values, async ({ args, environment, stdin }) => {
+        const run = supervise(shell, { args: ['-c', MIRROR, 'sh', ...args], environment, stdin })
+        await run.closed
+        const parts = run.stdout().toString('utf8').split('\0')
+        const end = args.length === 0 ? 1 : args.length
+        const variables = parts.slice(end + 1, parts.indexOf('', end + 1))
+        const seen = Object.fromEntries(variables.map((part) => [part.split('=', 1)[0], part]))
+        expect([
+          args.length === 0 ? [] : parts.slice(0, end),
+          Object.keys(environment).map((key) => seen[key]),
+          run
+            .stdout()
+            .subarray(-Buffer.byteLength(stdin) || Infinity)
+            .toString('utf8'),
+          run.records,
+        ]).toEqual([
+          args.map((argument) => Buffer.from(argument).toString('utf8')),
+          Object.entries(environment).map(([key, value]) => Buffer.from(`${key}=${value}`).toString('utf8')),
+          Buffer.from(stdin).toString('utf8'),
+          ['ready', 'exit 0'],
+        ])
+      }),
+      { numRuns: shell === SHELLS[0] ? 100 : 10 },
+    )
+  })
 })
 
 function stubborn(shell: string, supervise: Supervise, options: Options = {}): Supervised {
@@ -179,7 +176,7 @@ async function works(run: Supervised): Promise<void> {
   await until(() => run.stdout().toString('utf8').includes('working'), 'the agent works')
 }
 
-describe.concurrent.each(SHELLS)('a run under %s', { timeout: 60_000 }, (shell) => {
+describe.concurrent.each(SHELLS)('a run under %s', (shell) => {
   test('ends with the exit code of the agent, and nothing is left', async ({ supervise, expect }) => {
     const files = [
       { name: 'a/secret', content: 'x' },
@@ -352,7 +349,7 @@ describe.concurrent.each(SHELLS)('a run under %s', { timeout: 60_000 }, (shell) 
   })
 })
 
-test('a long prompt arrives whole', { timeout: 60_000 }, async ({ supervise, expect }) => {
+test('a long prompt arrives whole', async ({ supervise, expect }) => {
   const stdin = `${'é😀\\\n'.repeat(30_000)}end`
   const run = supervise('dash', { executable: 'cat', stdin })
   await run.closed

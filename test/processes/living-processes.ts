@@ -16,5 +16,14 @@ export function livingProcesses(path: string): Array<{ pid: number; command: str
 
 /** So that a test that fails leaves nothing behind either. */
 export function endLivingProcesses(path: string): void {
-  for (const { pid } of livingProcesses(path)) process.kill(pid, 'SIGKILL')
+  for (const { pid } of livingProcesses(path)) endNow(pid)
+}
+
+/** Whether it was still there. */
+export function endNow(pid: number): boolean {
+  try {
+    return process.kill(pid, 'SIGKILL')
+  } catch {
+    return false // It has ended since it was found.
+  }
 }

@@ -88,7 +88,7 @@ describe('runCommand', () => {
     const { run, alive } = setup()
     const stopping = new AbortController()
     const running = run('sleep 1000 & wait', { signal: stopping.signal })
-    await expect.poll(alive, { timeout: 20_000 }).not.toEqual([])
+    await expect.poll(alive).not.toEqual([])
     stopping.abort()
     expect({ outcome: await running, alive: alive() }).toEqual({
       outcome: { ok: false, problem: 'was stopped' },

@@ -2,8 +2,8 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import fc from 'fast-check'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { AgentEvent, AgentEventBody } from '../../src/backends/types.js'
-import { EventRecorder } from '../../src/queue/event-recorder.js'
-import type { RecordedEvent, Runs } from '../../src/store/runs.js'
+import { EventRecorder, type WriteEvents } from '../../src/queue/event-recorder.js'
+import type { RecordedEvent } from '../../src/store/runs.js'
 import type { Store } from '../../src/store/store.js'
 import { describeEngines, openTestStore } from '../engines.js'
 
@@ -11,14 +11,14 @@ const output = (content: string): AgentEvent => ({ type: 'output', content, stre
 const notice = (content: string): AgentEvent => ({ type: 'notice', content, timestamp: 1 })
 
 /** Keeps what is recorded, and fails as often as it is told. */
-class Writer implements Pick<Runs, 'record'> {
+class Writer {
   readonly writes: RecordedEvent[][] = []
   failures = 0
   isLost = false
   begun = 0
   isReleased: Promise<void> = Promise.resolve()
 
-  async record(_runId: string, events: RecordedEvent[]): Promise<boolean> {
+  readonly write: WriteEvents = async (events) => {
     this.begun += 1
     await this.isReleased
     if (this.failures > 0) {
@@ -32,12 +32,22 @@ class Writer implements Pick<Runs, 'record'> {
 
 function setup() {
   const writer = new Writer()
+  const shown: RecordedEvent[] = []
   const passedOn: RecordedEvent[] = []
   const warnings: string[] = []
   const log = { debug() {}, info() {}, warn: (message: string) => warnings.push(message), error() {} }
-  const recorder = new EventRecorder('r1', writer, (events) => passedOn.push(...events), log)
+  const listener = {
+    onShown: (events: RecordedEvent[]) => shown.push(...events),
+    onRecorded: (events: RecordedEvent[]) => passedOn.push(...events),
+  }
+  const recorder = new EventRecorder('r1', writer.write, listener, log)
   onTestFinished(() => recorder.close())
-  return { writer, passedOn, warnings, recorder }
+  return { writer, shown, passedOn, warnings, recorder }
+}
+
+/** What waits for nothing but promises has been done by then, and no timer had its turn. */
+async function allButTimers(): Promise<void> {
+  for (let step = 0; step < 20; step += 1) await Promise.resolve()
 }
 
 describe('EventRecorder', () => {
@@ -63,7 +73,7 @@ describe('EventRecorder', () => {
     const { writer, passedOn, recorder } = setup()
     const started: AgentEvent = { type: 'started', sessionId: 's1', timestamp: 1 }
     recorder.push(started)
-    await nextTurn()
+    await allButTimers()
     recorder.push(output('a'))
     await expect.poll(() => passedOn.length).toBe(2)
     const silent = setup()
@@ -134,16 +144,35 @@ describe('EventRecorder', () => {
     writer.failures = 3
     recorder.push(notice('one'))
     recorder.push(notice('two'))
-    await expect.poll(() => passedOn.length, { timeout: 20_000 }).toEqual(2)
+    await expect.poll(() => passedOn.length).toEqual(2)
     expect([passedOn.map(({ seq }) => seq), warnings]).toEqual([[1, 2], ['events.not-written']])
   })
 
-  it('rejects a flush that could not write, and passes nothing on that is not safe', async () => {
-    const { writer, passedOn, recorder } = setup()
+  it('shows an event before it is written, once, however often that fails', async () => {
+    const { writer, shown, passedOn, recorder } = setup()
     writer.failures = 2
-    recorder.push(notice('one'))
+    recorder.push(output('a'))
     await expect(recorder.flush()).rejects.toThrow('The disk is full')
-    expect(passedOn).toEqual([])
+    const early = [[...shown], [...passedOn]]
+    recorder.push(output('b'))
+    await recorder.flush()
+    const all = [
+      { seq: 1, event: output('a') },
+      { seq: 2, event: output('b') },
+    ]
+    expect([early, shown, passedOn]).toEqual([[[{ seq: 1, event: output('a') }], []], all, all])
+  })
+
+  it('lets somebody else write what is left with what they have to write', async () => {
+    const { writer, passedOn, recorder } = setup()
+    const started: AgentEvent = { type: 'started', timestamp: 1 }
+    const left: RecordedEvent[][] = []
+    const write: WriteEvents = async (events) => left.push(events) > 0
+    recorder.push(started)
+    await recorder.flush(write)
+    await recorder.flush(write)
+    const events = [{ seq: 1, event: started }]
+    expect([writer.writes, left, passedOn]).toEqual([[], [events, []], events])
   })
 
   it('passes only the end on of a run that has gone to somebody else', async () => {
@@ -172,7 +201,7 @@ describe('EventRecorder', () => {
     const anyStep = fc.oneof(anyEvent, fc.constant('flush' as const), fc.constant('fail' as const))
     await fc.assert(
       fc.asyncProperty(fc.array(anyStep, { maxLength: 30 }), async (steps) => {
-        const { writer, passedOn, recorder } = setup()
+        const { writer, shown, passedOn, recorder } = setup()
         for (const step of steps) {
           if (step === 'fail') writer.failures = 1
           else if (step === 'flush') await recorder.flush().catch(() => {})
@@ -183,10 +212,16 @@ describe('EventRecorder', () => {
         await recorder.flush()
         const pushed = steps.flatMap((step) => (typeof step === 'string' ? [] : [step]))
         expect({
+          shown,
           stored: writer.writes.flat(),
           numbers: passedOn.map(({ seq }) => seq),
           text: textOf(passedOn.map(({ event }) => event)),
-        }).toEqual({ stored: passedOn, numbers: passedOn.map((_, index) => index + 1), text: textOf(pushed) })
+        }).toEqual({
+          shown: passedOn,
+          stored: passedOn,
+          numbers: passedOn.map((_, index) => index + 1),
+          text: textOf(pushed),
+        })
       }),
       { numRuns: 200 },
     )
@@ -205,15 +240,13 @@ describeEngines('Events', ({ createLocation }) => {
     const store = await openTestStore(await createLocation())
     const runId = await beginRun(store)
     let failures = 1
-    const runs: Pick<Runs, 'record'> = {
-      record: async (id, events) => {
-        const isOurs = await store.runs.record(id, events)
-        if (failures > 0) throw new Error(`The connection was lost, ${(failures -= 1)} more times`)
-        return isOurs
-      },
+    const write: WriteEvents = async (events) => {
+      const isOurs = await store.runs.record(runId, events)
+      if (failures > 0) throw new Error(`The connection was lost, ${(failures -= 1)} more times`)
+      return isOurs
     }
     const log = { debug() {}, info() {}, warn() {}, error() {} }
-    const recorder = new EventRecorder(runId, runs, () => {}, log)
+    const recorder = new EventRecorder(runId, write, { onShown() {}, onRecorded() {} }, log)
     recorder.push(notice('one'))
     recorder.push(output('a'))
     await expect(recorder.flush().catch(() => recorder.flush())).resolves.toBeUndefined()

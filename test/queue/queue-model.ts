@@ -38,7 +38,6 @@ interface Hold {
   worker: number
   work: Work
   runId: string
-  hasBegun: boolean
 }
 
 export type SettlementKind = Settlement['kind']
@@ -140,7 +139,12 @@ export class QueueModel {
   async claim(worker: number, beginsRun: boolean): Promise<boolean> {
     const due = [...this.#lines.values()].flatMap(([first]) => (first && first.dueAt <= this.#now ? [first] : []))
     const longest = due.filter(({ dueAt }) => dueAt === Math.min(...due.map((message) => message.dueAt)))
-    const work = await this.#queue(worker).claim([this.channel])
+    const runId = randomUUID()
+    let hasBegun = false
+    const work = await this.#queue(worker).claim([this.channel], {}, () => {
+      hasBegun = beginsRun
+      return beginsRun ? { id: runId, backend: 'pi' } : undefined
+    })
     if (due.length === 0) {
       mustBe(work, undefined)
       return false
@@ -152,7 +156,7 @@ export class QueueModel {
     }
     if (message.holder) message.interruptions++
     if (message.lastRun === 'running') message.lastRun = 'interrupted'
-    const hold = { message, worker, work, runId: randomUUID(), hasBegun: false }
+    const hold = { message, worker, work, runId }
     message.holder = hold
     message.dueAt = this.#now + LEASE_MS
     this.#holds[worker]?.push(hold)
@@ -174,7 +178,8 @@ export class QueueModel {
         wasInterrupted: message.lastRun === 'interrupted',
       },
     )
-    if (beginsRun) await this.#begin(hold)
+    mustBe(hasBegun, beginsRun && !message.isCancelled)
+    if (hasBegun) message.lastRun = 'running'
     return true
   }
 
@@ -200,12 +205,6 @@ export class QueueModel {
     if (isTaken !== false) return
     await this.#queue(worker).part(work, joined)
     this.#unmerge(message, [next])
-  }
-
-  /** An agent that starts late, maybe too late. */
-  async begin(worker: number, pick: number): Promise<void> {
-    const hold = at(this.#holds[worker], pick)
-    if (hold && !hold.hasBegun) await this.#begin(hold)
   }
 
   async settle(worker: number, pick: number, kind: SettlementKind, delayMs = 0): Promise<void> {
@@ -349,14 +348,6 @@ export class QueueModel {
   #accept(address: string, platformId: string) {
     const text = textOf(platformId)
     return this.#queue(0).accept({ channel: this.channel, address, platformId, author: 'ann', text })
-  }
-
-  async #begin(hold: Hold): Promise<void> {
-    const state = await this.#queue(hold.worker).beginRun(hold.work, { id: hold.runId, backend: 'pi' })
-    mustBe(state, this.#renewed(hold))
-    if (state !== 'held') return
-    hold.hasBegun = true
-    hold.message.lastRun = 'running'
   }
 
   #renewed(hold: Hold): 'held' | 'cancelled' | 'lost' {

@@ -29,9 +29,6 @@ const claim = fc.tuple(worker, fc.boolean()).map(([worker, beginsRun]) =>
     await model.claim(worker, beginsRun)
   }),
 )
-const begin = fc
-  .tuple(worker, pick)
-  .map(([worker, pick]) => command(`begin by ${worker}: ${pick}`, (model) => model.begin(worker, pick)))
 const renew = fc
   .tuple(worker, pick)
   .map(([worker, pick]) => command(`renew by ${worker}: ${pick}`, (model) => model.renew(worker, pick)))
@@ -68,7 +65,7 @@ const cancel = address.map((address) => command(`cancel in ${address}`, (model) 
 /** What is named more than once comes more often. */
 const commands = [
   ...[enqueue, enqueue, enqueue, redeliver],
-  ...[claim, claim, claim, begin, renew],
+  ...[claim, claim, claim, renew],
   ...[settle, settle, settle, pass, pass],
   ...[crash, drop, edit, edit, retry, retry, cancel],
   ...[choose, choose, steer, steer],

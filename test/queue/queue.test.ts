@@ -9,7 +9,7 @@ import {
   type Settlement,
   type Work,
 } from '../../src/queue/queue.js'
-import type { Store } from '../../src/store/store.js'
+import type { Store, Tables } from '../../src/store/store.js'
 import { describeEngines, openTestStore, type TestEngine } from '../engines.js'
 
 const CHANNEL = 'chat'
@@ -182,7 +182,7 @@ describeEngines('the queue', (engine) => {
       await store.conversations.configure(conversationId, { projectId: 'site', backend: 'pi' })
       const { claim, message, ...rest } = await take()
       expect([claim, message.text, rest]).toEqual([
-        { messageId, conversationId, fence: 1, failures: 0, interruptions: 0 },
+        { messageId, conversationId, fence: 1, failures: 0, interruptions: 0, isCancelled: false },
         'Hello one',
         {
           claimedAt: 1_000,
@@ -264,43 +264,48 @@ describeEngines('the queue', (engine) => {
   })
 
   describe('a run', () => {
-    it('goes on record under the claim', async () => {
-      const { say, take, queue, store } = await setup(engine)
+    it('goes on record with the claim', async () => {
+      const { say, queue, store } = await setup(engine)
       await say('one')
-      const work = await take()
-      const state = await queue.beginRun(work, { id: 'run-1', backend: 'pi', model: 'large' })
-      const { messageId, conversationId } = work.claim
-      const run = { id: 'run-1', messageId, conversationId, gatewayId: 'one', backend: 'pi', model: 'large' }
-      expect([state, await store.runs.get('run-1')]).toEqual([
-        'held',
-        { ...run, firstSeq: 0, state: 'running', startedAt: 1_000 },
+      const run = { id: 'run-1', backend: 'pi', model: 'large' }
+      const asked: unknown[] = []
+      const work = await queue.claim([CHANNEL], {}, (claimed) => {
+        asked.push(claimed)
+        return run
+      })
+      const { messageId, conversationId } = work?.claim ?? {}
+      expect([asked, await store.runs.get('run-1')]).toEqual([
+        [work],
+        { ...run, messageId, conversationId, gatewayId: 'one', firstSeq: 0, state: 'running', startedAt: 1_000 },
       ])
     })
 
-    it('does not begin, and no session is kept, for a claim that is lost', async () => {
+    it('keeps no session for a claim that is lost', async () => {
       const { say, take, queue, clock, other, store } = await setup(engine)
       const { conversationId } = await say('one')
       const stale = await take()
       clock.now += LEASE_MS
       await take(other)
-      const state = await queue.beginRun(stale, { id: 'run-1', backend: 'pi' })
       await queue.keepSession(stale, { conversationId, backend: 'pi', sessionId: 's', directory: '/srv' })
-      expect([state, await store.runs.get('run-1'), await store.sessions.get(conversationId)]).toEqual([
-        'lost',
-        undefined,
-        undefined,
-      ])
+      expect(await store.sessions.get(conversationId)).toBeUndefined()
     })
 
-    it('does not begin for a message that was cancelled meanwhile', async () => {
-      const { say, take, queue, store } = await setup(engine)
+    it('does not begin for a message that is to be cancelled', async () => {
+      const { say, queue, store } = await setup(engine)
       const { messageId } = await say('one')
-      const work = await take()
       await store.inbox.requestCancel(messageId)
-      expect([await queue.beginRun(work, { id: 'run-1', backend: 'pi' }), await store.runs.get('run-1')]).toEqual([
-        'cancelled',
-        undefined,
-      ])
+      const work = await queue.claim([CHANNEL], {}, () => ({ id: 'run-1', backend: 'pi' }))
+      expect([work?.claim.isCancelled, await store.runs.get('run-1')]).toEqual([true, undefined])
+    })
+
+    it('that cannot be planned leaves the message to whoever comes next', async () => {
+      const { say, take, queue } = await setup(engine)
+      const { messageId } = await say('one')
+      const claiming = queue.claim([CHANNEL], {}, () => {
+        throw new Error('It broke')
+      })
+      await expect(claiming).rejects.toThrow('It broke')
+      expect((await take()).claim).toMatchObject({ messageId, fence: 1, interruptions: 0 })
     })
 
     it('keeps its session while it goes on', async () => {
@@ -314,6 +319,43 @@ describeEngines('the queue', (engine) => {
 
   describe('settle', () => {
     const session = (conversationId: string) => ({ conversationId, backend: 'pi', sessionId: 's', directory: '/srv' })
+
+    it('lets the reply be taken in the same step, of which nothing is left when the claim is lost', async () => {
+      const { say, take, queue, other, clock, store } = await setup(engine)
+      await say('one')
+      const stale = await take()
+      clock.now += LEASE_MS
+      const work = await take(other)
+      const taken: unknown[] = []
+      const claimReply = async ({ outbox }: Pick<Tables, 'outbox'>): Promise<void> => {
+        taken.push((await outbox.claim('two', [CHANNEL], clock.now, 1_000))?.reply)
+      }
+      const lost = await queue.settle(stale, answered(), [], claimReply)
+      const settled = await other.settle(work, answered(), [], claimReply)
+      const left = await store.outbox.claim('one', [CHANNEL], clock.now, 1_000)
+      expect([lost, settled, taken, left]).toEqual(['lost', 'settled', [REPLY], undefined])
+    })
+
+    it('has the last events of the run on record, unless the claim is lost', async () => {
+      const { say, take, begin, queue, other, clock, store } = await setup(engine)
+      const events = [{ seq: 1, event: { type: 'notice' as const, content: 'n', timestamp: 1 } }]
+      await say('one', { address: 'a' })
+      const work = await take()
+      await begin(work, 'run-1')
+      await say('two', { address: 'b' })
+      const stale = await take()
+      await begin(stale, 'run-2')
+      const settled = await queue.settle(work, answered('run-1'), events)
+      clock.now += LEASE_MS
+      await take(other)
+      const lost = await queue.settle(stale, answered('run-2'), events)
+      expect([settled, await store.runs.events('run-1'), lost, await store.runs.events('run-2')]).toEqual([
+        'settled',
+        events,
+        'lost',
+        [],
+      ])
+    })
 
     it('answered: the reply goes out, run and session are kept, the next message may run', async () => {
       const { say, take, begin, queue, clock, store } = await setup(engine)
@@ -819,7 +861,8 @@ async function setup(engine: TestEngine, { maxQueueDepth = MAX_QUEUE_DEPTH } = {
       return work
     },
     begin: async (work, runId) => {
-      await queue.beginRun(work, { id: runId, backend: 'pi' })
+      const { messageId, conversationId } = work.claim
+      await store.runs.begin({ id: runId, messageId, conversationId, gatewayId: 'one', backend: 'pi' }, clock.now)
     },
   }
 }

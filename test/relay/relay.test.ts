@@ -6,7 +6,7 @@ import { expect, it, onTestFinished, vi } from 'vitest'
 import type { ChannelMessage } from '../../src/channels/types.js'
 import { Stage, TestChannel } from '../gateway/stage.js'
 
-const WAITING = { timeout: 30_000, interval: 20 }
+const WAITING = { timeout: 60_000, interval: 20 }
 const SESSION = '01a1e0f0-9fc2-706a-8db2-85fdf6bf24c6'
 
 /** Writes down how it was started, one line each time, and answers as Claude does. */
@@ -101,8 +101,8 @@ it('plain text has no session, and is answered as it was printed', async () => {
   expect([answers, started().map(({ argv }) => argv.slice(0, 3))]).toEqual([
     [answer('You said: one'), answer('You said: two')],
     [
-      ['-p', '--output-format', 'text'],
-      ['-p', '--output-format', 'text'],
+      ['--output-format', 'text', '-p'],
+      ['--output-format', 'text', '-p'],
     ],
   ])
 })

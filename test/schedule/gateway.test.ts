@@ -8,7 +8,7 @@ import { openTestStore } from '../engines.js'
 import { Stage, TestChannel } from '../gateway/stage.js'
 import { scheduleConfig, ScheduleStage } from './stage.js'
 
-const SOON = { timeout: 20_000, interval: 20 }
+const SOON = { timeout: 60_000, interval: 20 }
 
 /** Answers with what stands in a file beside it. */
 const FILE_AGENT = `#!/bin/sh

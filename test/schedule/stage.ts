@@ -113,9 +113,7 @@ export class ScheduleStage {
   }
 
   async take(): Promise<Work | undefined> {
-    const work = await this.queue.claim(CHANNELS)
-    if (work) await this.queue.beginRun(work, { id: randomUUID(), backend: 'claude', directory: '/srv/site' })
-    return work
+    return this.queue.claim(CHANNELS, {}, () => ({ id: randomUUID(), backend: 'claude', directory: '/srv/site' }))
   }
 
   /** Everything that waits is answered. */

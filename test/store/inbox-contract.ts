@@ -80,7 +80,7 @@ export function describeInboxContract(engine: TestEngine): void {
       await add('a', 'one', 3)
       const taken = await claim(10)
       expect([taken, await store.inbox.first('a'), await store.inbox.job('one')]).toEqual([
-        { messageId: 'one', conversationId: 'a', fence: 1, failures: 0, interruptions: 0 },
+        { messageId: 'one', conversationId: 'a', fence: 1, failures: 0, interruptions: 0, isCancelled: false },
         { messageId: 'one', state: 'active', dueAt: 10 + LEASE_MS },
         { state: 'active', fence: 1 },
       ])
@@ -137,7 +137,7 @@ export function describeInboxContract(engine: TestEngine): void {
       const early = await claimId(LEASE_MS - 1)
       expect([early, await claim(LEASE_MS, 'two')]).toEqual([
         undefined,
-        { messageId: 'one', conversationId: 'a', fence: 2, failures: 0, interruptions: 1 },
+        { messageId: 'one', conversationId: 'a', fence: 2, failures: 0, interruptions: 1, isCancelled: false },
       ])
     })
 

@@ -156,7 +156,7 @@ export function describeStoreContract(engine: TestEngine): void {
         await other.conversations.get('a')
         return onWork.mock.calls.length
       })
-      await vi.waitFor(() => expect(onWork).toHaveBeenCalled(), { timeout: 20_000, interval: 10 })
+      await vi.waitFor(() => expect(onWork).toHaveBeenCalled(), { timeout: 60_000, interval: 10 })
       expect(before).toBe(0)
     })
 
@@ -194,11 +194,11 @@ export function describeStoreContract(engine: TestEngine): void {
       const first = await listening()
       await sql`select pg_terminate_backend(${first}::int)`.execute(stage.db)
       await vi.waitFor(async () => expect([undefined, first]).not.toContain(await listening()), {
-        timeout: 20_000,
+        timeout: 60_000,
         interval: 50,
       })
       await sql`select pg_notify('aetheel_work', '')`.execute(stage.db)
-      await vi.waitFor(() => expect(onWork).toHaveBeenCalled(), { timeout: 20_000, interval: 10 })
+      await vi.waitFor(() => expect(onWork).toHaveBeenCalled(), { timeout: 60_000, interval: 10 })
     })
   })
 

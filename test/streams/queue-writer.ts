@@ -29,7 +29,9 @@ export async function createQueueWriter(store: Store): Promise<Writer> {
       work = await queue.claim([channel])
     },
     begin: async (id) => {
-      mustBe(await queue.beginRun(held(), { id, backend: 'claude', directory: '/' }), 'held')
+      const { messageId, conversationId } = held().claim
+      const run = { id, messageId, conversationId, gatewayId: 'one', backend: 'claude', directory: '/' }
+      await store.runs.begin(run, now)
     },
     record: (runId, events) => store.runs.record(runId, events),
     settle: async (id, kind, result) => {

@@ -8,7 +8,7 @@ import { ADA, BEN, freePort, PUBLIC_URL, steps, WhatsAppStage } from './stage.js
 import { until } from '../waiting.js'
 import { GatewayStarter, type KillableGateway } from '../killable-gateway.js'
 
-const IN_TIME = { timeout: 50_000, interval: 20 }
+const IN_TIME = { timeout: 60_000, interval: 20 }
 const STEPS: Step[] = ['accepted', 'claimed', 'streaming', 'finished', 'committed', 'sent']
 const PARTS = ['one', 'two', 'three'].map((word) => `${word} `.repeat(250).trim())
 const THREE_PARTS = PARTS.join('\n\n')

@@ -8,7 +8,7 @@ import { nameFor, sendableType } from '../../src/channels/whatsapp/media-types.j
 import { ADA, PUBLIC_URL, steps, WhatsAppStage } from './stage.js'
 import { until } from '../waiting.js'
 
-const IN_TIME = { timeout: 30_000, interval: 20 }
+const IN_TIME = { timeout: 60_000, interval: 20 }
 const PICTURE = { type: 'image/jpeg', content: Buffer.from('a picture') }
 const VOICE = { type: 'audio/ogg', content: Buffer.from('hello from a voice') }
 

@@ -4,7 +4,7 @@ import { describe, it } from 'vitest'
 import { ADA, BEN, steps, WhatsAppStage } from './stage.js'
 import { until } from '../waiting.js'
 
-const IN_TIME = { timeout: 30_000, interval: 20 }
+const IN_TIME = { timeout: 60_000, interval: 20 }
 const ASKING = { isListening: false }
 const PICTURE = { type: 'image/jpeg', content: Buffer.from('a picture') }
 

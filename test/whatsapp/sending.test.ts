@@ -8,7 +8,7 @@ import type { Fault, FakeTwilio } from './fake-twilio.js'
 import { ADA, steps, WhatsAppStage } from './stage.js'
 import { until } from '../waiting.js'
 
-const IN_TIME = { timeout: 50_000, interval: 20 }
+const IN_TIME = { timeout: 60_000, interval: 20 }
 const PARTS = ['one', 'two', 'three'].map((word) => `${word} `.repeat(250).trim())
 const THREE_PARTS = steps({ text: PARTS.join('\n\n') })
 const WINDOW = /^Outside the 24-hour window of WhatsApp: .*63016/

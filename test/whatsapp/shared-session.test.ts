@@ -2,7 +2,7 @@ import { describe, it } from 'vitest'
 import { ADA, BEN, steps, WhatsAppStage } from './stage.js'
 import { until } from '../waiting.js'
 
-const IN_TIME = { timeout: 30_000, interval: 20 }
+const IN_TIME = { timeout: 60_000, interval: 20 }
 
 describe('A session that all share', () => {
   it('is stopped by one person, and the one who waits for the answer is told', async ({ expect, onTestFinished }) => {

@@ -4,7 +4,7 @@ import { describe, it } from 'vitest'
 import { ADA, BEN, steps, STRANGER, WhatsAppStage } from './stage.js'
 import { until } from '../waiting.js'
 
-const IN_TIME = { timeout: 30_000, interval: 20 }
+const IN_TIME = { timeout: 60_000, interval: 20 }
 
 describe('A person who may write', { concurrent: true }, () => {
   it('is answered, and goes on in the same session', async ({ expect, onTestFinished }) => {

@@ -5,7 +5,7 @@ import { describe, it, type TestContext } from 'vitest'
 import { ADA, PUBLIC_URL, steps, WhatsAppStage } from './stage.js'
 import { until } from '../waiting.js'
 
-const IN_TIME = { timeout: 30_000, interval: 20 }
+const IN_TIME = { timeout: 60_000, interval: 20 }
 
 describe('A webhook', { concurrent: true }, () => {
   it('is answered at once, whatever the agent takes', async ({ expect, onTestFinished }) => {

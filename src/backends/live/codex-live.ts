@@ -324,7 +324,7 @@ class CodexTurn extends SharedTurn {
       else this.#openCommands.delete(item.id)
     }
     if (method === 'turn/completed') {
-      this.#over.abort()
+      if (this.approve) this.#over.abort()
       this.#setCompleted()
     }
   }

@@ -13,7 +13,7 @@ import { CANCELLED, refusedRun } from '../refusals.js'
 import type { Failed } from '../translation.js'
 import type { Turn } from '../turn.js'
 import { modeInUse } from '../version.js'
-import { LONGEST_TIMER_MS, timeLimits, tookTooLong } from '../turn-watch.js'
+import { startTimer, timeLimits, tookTooLong } from '../turn-watch.js'
 import type {
   AgentBackend,
   AgentCapabilities,
@@ -52,6 +52,7 @@ interface LiveOptions {
 /** One turn, from the moment that its session is its own. */
 interface Task {
   request: AgentRequest
+  turn: Turn
   /** As the pool knows it. */
   session: string | undefined
   startedAt: number
@@ -109,12 +110,28 @@ export class LiveBackend implements AgentBackend {
       return
     }
     const session = request.sessionId ? this.#sessionOf(request.sessionId) : undefined
-    const late = AbortSignal.timeout(Math.min(timeoutMs, LONGEST_TIMER_MS))
-    const inTime = AbortSignal.any([signal, late])
-    const task: Task = { request, session, startedAt: dependencies.now(), timeoutMs, steered: [], signal, inTime }
+    // Not by AbortSignal.any and AbortSignal.timeout: Node.js 20 may collect their timer as garbage, and it never fires.
+    const limit = new AbortController()
+    const inTime = limit.signal
+    const end = (): void => limit.abort()
+    const timer = startTimer(end, timeoutMs)
+    // A caller may start any number of runs with one signal.
+    setMaxListeners(0, signal)
+    signal.addEventListener('abort', end)
+    const startedAt = dependencies.now()
     let leave = session === undefined ? undefined : await this.pool.queue.enter(session, inTime)
     try {
-      for await (const event of this.#take(task)) {
+      const turn = this.oneShot.toTurn(request, true)
+      for await (const event of this.#take({
+        request,
+        turn,
+        session,
+        startedAt,
+        timeoutMs,
+        steered: [],
+        signal,
+        inTime,
+      })) {
         // Whoever is told of a new session may send the next prompt to it at once.
         if (event.type === 'started' && event.sessionId) {
           leave ??= await this.pool.queue.enter(this.#sessionOf(event.sessionId), signal)
@@ -125,6 +142,8 @@ export class LiveBackend implements AgentBackend {
       if (!inTime.aborted) throw error
       yield* refusedRun(signal.aborted ? CANCELLED : tookTooLong(timeoutMs), dependencies.now)
     } finally {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', end)
       leave?.()
     }
   }
@@ -152,13 +171,11 @@ export class LiveBackend implements AgentBackend {
   }
 
   async *#live(task: Task, lease: LiveLease, stream: OneStream): AsyncGenerator<AgentEvent, LiveRun, undefined> {
-    const { request, signal, steered } = task
+    const { request, turn, signal, steered } = task
     const onSteerable = (steer: Steer): void => request.onSteerable?.(noting(steer, steered))
     const spentMs = this.options.dependencies.now() - task.startedAt
-    const run = this.oneShot.startLive(lease.process, { ...request, onSteerable }, spentMs)
+    const run = this.oneShot.startLive(lease.process, { ...request, onSteerable }, turn, spentMs)
     const cancel = (): void => run.stop(CANCELLED)
-    // A caller may start any number of runs with one signal.
-    setMaxListeners(0, signal)
     signal.addEventListener('abort', cancel)
     if (signal.aborted) cancel()
     let isSessionLost = false
@@ -167,7 +184,7 @@ export class LiveBackend implements AgentBackend {
         if (event.type === 'complete') {
           isSessionLost = event.result.failure?.reason === 'session_lost'
           if (event.result.sessionId !== undefined) stream.sessionId = event.result.sessionId
-          this.oneShot.remember(event.result.sessionId, this.oneShot.toTurn(request).workingDir)
+          this.oneShot.remember(event.result.sessionId, turn.workingDir)
         }
         const isEnd = event.type === 'error' || event.type === 'complete'
         // No other process would ask.
@@ -234,11 +251,10 @@ export class LiveBackend implements AgentBackend {
     const obstacle = isAsking ? await this.oneShot.obstacleToAsking(this.driver, inTime) : undefined
     inTime.throwIfAborted()
     if (obstacle) return obstacle
-    const turn = this.oneShot.toTurn(request)
     // Others may use it too, whatever becomes of this turn.
     const open = () => this.oneShot.openLive(this.driver, request, AbortSignal.timeout(LOOK_MS))
     try {
-      const lease = this.#modeOf(request) === 'oneshot' ? undefined : await this.#place(task, turn, mark, open)
+      const lease = this.#modeOf(request) === 'oneshot' ? undefined : await this.#place(task, mark, open)
       if (lease || !isAsking) return lease
       if (session !== undefined) await this.pool.leave(session, inTime)
       return leaseForTurn(await open())
@@ -251,7 +267,7 @@ export class LiveBackend implements AgentBackend {
   }
 
   /** Undefined when all places are taken. */
-  #place({ request, session, inTime }: Task, turn: Turn, mark: string, open: () => Promise<LiveProcess>) {
+  #place({ request, turn, session, inTime }: Task, mark: string, open: () => Promise<LiveProcess>) {
     const key = this.#keyOf(request, turn, mark)
     const { isShared, locksSessions = false } = this.driver
     const { isUntrusted } = turn
@@ -262,21 +278,18 @@ export class LiveBackend implements AgentBackend {
     return mode
   }
 
-  async #canStay({ request, inTime }: Task, mark: string): Promise<boolean> {
+  async #canStay({ request, turn, inTime }: Task, mark: string): Promise<boolean> {
     const { command, approve } = request
     const mode = this.#modeOf(request)
     if (command || (!approve && (mode === 'oneshot' || this.pool.isTroubled(mark)))) return false
     // What is refused is refused in the same words.
-    if (this.oneShot.refusalOf(request)) return false
+    if (this.oneShot.refusalOf(request, turn)) return false
     const looking = (ms: number): AbortSignal => AbortSignal.any([inTime, AbortSignal.timeout(ms)])
-    if (
-      mode === 'auto' &&
-      !approve &&
-      !(await this.oneShot.isInstalledSince(this.driver.oldestKnown, looking(LOOK_MS)))
-    )
-      return false
+    const isKnown = (): Promise<boolean> =>
+      this.oneShot.isInstalledSince(this.driver.oldestKnown, () => looking(LOOK_MS))
+    if (mode === 'auto' && !approve && !(await isKnown())) return false
     if (!request.isUntrusted) return true
-    const obstacle = await this.oneShot.obstacleIn(this.oneShot.toTurn(request), looking(UNTRUSTED_LOOK_MS))
+    const obstacle = await this.oneShot.obstacleIn(turn, looking(UNTRUSTED_LOOK_MS))
     return obstacle === undefined
   }
 

@@ -134,7 +134,7 @@ export class LivePool {
     if (session !== undefined) entry.sessions.add(session)
     const release = (last: string | undefined): Promise<void> => this.#release(entry, needs, last)
     try {
-      const process = await unlessAborted(signal, () => entry.opening)
+      const process = entry.process ?? (await unlessAborted(signal, () => entry.opening))
       if (!mustAnswer || (await unlessAborted(signal, () => this.#answers(process)))) return { process, release }
       this.options.log.warn('live.silent', { pid: process.pid })
       process.stop()

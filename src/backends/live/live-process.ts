@@ -8,11 +8,13 @@ import { BoundedText } from '../../processes/bounded-text.js'
 import { LineSplitter, type OutputLimits } from '../../processes/line-splitter.js'
 import { type ProcessExit, type ProcessOptions, startProcess } from '../../processes/local-process.js'
 import { type JsonObject, JsonReader, stripAnsi } from '../jsonl.js'
-import type { LiveConnection } from './types.js'
+import type { LiveConnection, LiveDriver } from './types.js'
 
 export interface LiveProcessPlan {
   process: Omit<ProcessOptions, 'stdin' | 'keepsInput' | 'onStdout' | 'onStderr'>
   connect: (send: (message: JsonObject) => void) => LiveConnection
+  /** As of the driver. */
+  shorten?: LiveDriver['shorten']
   /** `totalBytes` is of one turn. */
   limits: OutputLimits
   scrubber: Scrubber
@@ -71,6 +73,7 @@ export function startLiveProcess(plan: LiveProcessPlan): LiveProcess {
     },
     // Every message is one line: none waits for a value that a line of garbage seems to begin.
     0,
+    plan.shorten,
   )
   const tellText = (line: string): void => {
     for (const listener of listeners) listener.text(line)

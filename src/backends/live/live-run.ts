@@ -72,8 +72,9 @@ export function startLiveRun(process: LiveProcess, plan: LiveRunPlan): LiveRun {
     stop({ reason: 'no_result', message: `The agent printed ${problem} and was stopped.` })
 
   const watch = watchTurn({ ...plan, onTimeout: stop })
-  const over = new AbortController()
-  const approve = plan.approve && approveInTurn(plan.approve, watch, over.signal)
+  // Only for those who listen: to abort takes longer than all else at the end of a turn.
+  const over = plan.approve && new AbortController()
+  const approve = plan.approve && over && approveInTurn(plan.approve, watch, over.signal)
   const leave = process.listen({
     heard(count) {
       if (!live || live.translation.acceptedCount === acceptedCount) return
@@ -112,7 +113,7 @@ export function startLiveRun(process: LiveProcess, plan: LiveRunPlan): LiveRun {
     if (ending.type !== 'stopped') return ending
 
     live.interrupt()
-    over.abort()
+    over?.abort()
     const patience = new AbortController()
     const late = sleep(INTERRUPT_MS, ending, { signal: patience.signal }).catch(() => ending)
     const obeyed = await Promise.race([done, gone, late])
@@ -125,7 +126,7 @@ export function startLiveRun(process: LiveProcess, plan: LiveRunPlan): LiveRun {
   const finish = async (): Promise<void> => {
     const ending = await converse()
     isEnded = true
-    over.abort()
+    over?.abort()
     watch.end()
     leave()
     if (ending.type === 'done' && (hasUsedTools || stopped)) await process.endStrays()

@@ -50,10 +50,19 @@ export class PiLive implements LiveDriver {
     return JSON.stringify(fixed)
   }
 
+  /** Beside each delta stands, twice, all that was written so far. In a text its quotes would be escaped. */
+  shorten(this: void, line: string): string {
+    const end = line.startsWith(UPDATE) && line.endsWith('}}') ? line.indexOf(REPEATED) : -1
+    return end === -1 ? line : `${line.slice(0, end)}}}`
+  }
+
   connect(send: Send): LiveConnection {
     return new PiConnection(send, this.translation)
   }
 }
+
+const UPDATE = '{"type":"message_update","assistantMessageEvent":{"type":"text_delta",'
+const REPEATED = ',"partial":{"role":"assistant",'
 
 /** What an extension asks the person, and waits for. */
 const QUESTIONS = ['select', 'confirm', 'input', 'editor']

@@ -22,6 +22,8 @@ export interface LiveDriver {
   keyOf(turn: Turn): string
   /** Contract: as in one-shot, changes nothing but the files of `place`, which are gone with the process. */
   launch(turn: Turn, place: Place, signal: AbortSignal): Invocation | Promise<Invocation>
+  /** A line of the process without what nobody reads of it, where that is most of it. Contract: pure, and fast. */
+  shorten?(line: string): string
   /** Begins to talk to a process that was just started in that place. */
   connect(send: (message: JsonObject) => void, place: Place): LiveConnection
 }

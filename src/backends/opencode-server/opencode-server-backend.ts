@@ -206,8 +206,8 @@ export class OpenCodeServerBackend implements AgentBackend {
     if (!this.mode || request.approve) return true
     const { mode = this.mode } = request
     if (mode !== 'auto') return mode === 'live'
-    const inTime = AbortSignal.any([signal, AbortSignal.timeout(VERSION_LOOK_MS)])
-    return this.oneShot.isInstalledSince(OPENCODE.versions.oldestKnown, inTime)
+    const look = (): AbortSignal => AbortSignal.any([signal, AbortSignal.timeout(VERSION_LOOK_MS)])
+    return this.oneShot.isInstalledSince(OPENCODE.versions.oldestKnown, look)
   }
 
   /** A server for the turn, or why there is none. Contract: never rejects. */

@@ -76,7 +76,7 @@ function stem(name: string): string {
   return name.replace(/(?:\.stdout)?\.(?:jsonl|json)$/, '')
 }
 
-/** One line per event; texts that follow each other share one, each piece in quotes. */
+/** One line per event; texts that follow each other are one. */
 export function inWords(events: AgentEvent[], result: AgentResult): string[] {
   const lines: string[] = []
   const toolIds: string[] = []
@@ -85,9 +85,10 @@ export function inWords(events: AgentEvent[], result: AgentResult): string[] {
     return `#${toolIds.indexOf(toolId) + 1} ${toolName}`
   }
   const append = (kind: string, text: string) => {
-    const isContinued = lines.at(-1)?.startsWith(`${kind} `)
-    if (isContinued) lines.push(`${lines.pop()} ${JSON.stringify(text)}`)
-    else lines.push(`${kind} ${JSON.stringify(text)}`)
+    const last = lines.at(-1)
+    const earlier = last?.startsWith(`${kind} `) ? (JSON.parse(last.slice(kind.length)) as string) : undefined
+    if (earlier !== undefined) lines.pop()
+    lines.push(`${kind} ${JSON.stringify(`${earlier ?? ''}${text}`)}`)
   }
   for (const event of events) {
     switch (event.type) {

@@ -222,7 +222,7 @@ export const claudeCaptures: ExpectedCaptures = {
     costUsd: 0.0005549999999999999,
   },
   'partial.ndjson': {
-    events: ['started <session> claude-opus-4-8[1m]', 'output "Hello fr" "om the m" "ock."'],
+    events: ['started <session> claude-opus-4-8[1m]', 'output "Hello from the mock."'],
     session: 'cf36b5c8-6367-479f-805c-fc88d9dc853d',
     answer: 'Hello from the mock.',
     usage: '11 in + 7 out + 5 read + 3 written = 26',
@@ -422,8 +422,8 @@ export const claudeCaptures: ExpectedCaptures = {
   'thinking-partial.ndjson': {
     events: [
       'started <session> claude-opus-4-8[1m]',
-      'thinking "Let me t" "hink abo" "ut it."',
-      'output "Thought " "and answ" "ered."',
+      'thinking "Let me think about it."',
+      'output "Thought and answered."',
     ],
     session: '30012a0f-a956-497f-bf49-953fd83a061d',
     answer: 'Thought and answered.',
@@ -433,10 +433,10 @@ export const claudeCaptures: ExpectedCaptures = {
   'tool-use-partial.ndjson': {
     events: [
       'started <session> claude-opus-4-8[1m]',
-      'output "I will r" "un it."',
+      'output "I will run it."',
       'tool_use #1 Bash {"command":"echo hello-tool","description":"run"}',
       'tool_result #1 Bash ok "hello-tool"',
-      'output "\\n\\nThe tool" " ran; do" "ne."',
+      'output "\\n\\nThe tool ran; done."',
     ],
     session: '9b4b739a-63e5-4fdb-bfdd-2bc85b3bd2d9',
     answer: 'The tool ran; done.',

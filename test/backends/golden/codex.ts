@@ -248,7 +248,7 @@ export const codexCaptures: ExpectedCaptures = {
     events: [
       'started <session>',
       'thinking "**Planning** I will run a command."',
-      'output "Let me run a command." "\\n\\nThe command ran. Final answer."',
+      'output "Let me run a command.\\n\\nThe command ran. Final answer."',
     ],
     session: '01a1e0fc-432b-7721-890a-dbe732ec1c6d',
     answer: 'The command ran. Final answer.',

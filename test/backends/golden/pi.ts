@@ -169,14 +169,14 @@ export const piCaptures: ExpectedCaptures = {
     costUsd: 0,
   },
   'fork.ndjson': {
-    events: ['started <session>', 'output "Hello fr" "om the m" "ock."'],
+    events: ['started <session>', 'output "Hello from the mock."'],
     session: '01a1e0f3-8b45-75a9-a69c-5fd9c1e7ecf7',
     answer: 'Hello from the mock.',
     usage: '11 in + 7 out + 5 read + 3 written = 26',
     costUsd: 0.00015075,
   },
   'plain.ndjson': {
-    events: ['started <session>', 'output "Hello fr" "om the m" "ock."'],
+    events: ['started <session>', 'output "Hello from the mock."'],
     session: '01a1e0f0-9fc2-706a-8db2-85fdf6bf24c6',
     answer: 'Hello from the mock.',
     usage: '11 in + 7 out + 5 read + 3 written = 26',
@@ -194,7 +194,7 @@ export const piCaptures: ExpectedCaptures = {
   },
   'resume.ndjson': {
     request: { sessionId: '01a1e0f3-6eb0-72eb-9b1a-21cd10f3b55f' },
-    events: ['started <session>', 'output "Hello fr" "om the m" "ock."'],
+    events: ['started <session>', 'output "Hello from the mock."'],
     session: '01a1e0f3-6eb0-72eb-9b1a-21cd10f3b55f',
     answer: 'Hello from the mock.',
     usage: '11 in + 7 out + 5 read + 3 written = 26',
@@ -203,7 +203,7 @@ export const piCaptures: ExpectedCaptures = {
   'sigint-during-tool.ndjson': {
     events: [
       'started <session>',
-      'output "I will r" "un it."',
+      'output "I will run it."',
       'tool_use #1 bash {"command":"sleep 987","description":"run"}',
       'tool_result #1 bash failed "The run ended before the tool did."',
       'error exit',
@@ -217,7 +217,7 @@ export const piCaptures: ExpectedCaptures = {
   'sigterm-during-tool.ndjson': {
     events: [
       'started <session>',
-      'output "I will r" "un it."',
+      'output "I will run it."',
       'tool_use #1 bash {"command":"sleep 987","description":"run"}',
       'tool_result #1 bash failed "The run ended before the tool did."',
       'error exit',
@@ -272,7 +272,7 @@ export const piCaptures: ExpectedCaptures = {
     parsed: 'Failed to parse CLI output',
   },
   'thinking.ndjson': {
-    events: ['started <session>', 'thinking "Let me t" "hink abo" "ut it."', 'output "Thought " "and answ" "ered."'],
+    events: ['started <session>', 'thinking "Let me think about it."', 'output "Thought and answered."'],
     session: '01a1e0f1-0789-7532-9219-d4e476b53dcb',
     answer: 'Thought and answered.',
     usage: '11 in + 7 out + 5 read + 3 written = 26',
@@ -281,10 +281,10 @@ export const piCaptures: ExpectedCaptures = {
   'tool-use.ndjson': {
     events: [
       'started <session>',
-      'output "I will r" "un it."',
+      'output "I will run it."',
       'tool_use #1 bash {"command":"echo hello-tool","description":"run"}',
       'tool_result #1 bash ok "hello-tool\\n"',
-      'output "\\n\\nThe tool" " ran; do" "ne."',
+      'output "\\n\\nThe tool ran; done."',
     ],
     session: '01a1e0f0-fc51-74ae-a5f6-d834cb860d97',
     answer: 'The tool ran; done.',

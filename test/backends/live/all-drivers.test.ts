@@ -16,7 +16,6 @@ import { createFakeBackend, createStage } from '../fake-cli.js'
 const AGENT = fileURLToPath(new URL('../../fixtures/bin/any-agent.mjs', import.meta.url))
 const NAMES = ['claude', 'codex', 'gemini', 'pi'] as const
 const SHARED = ['codex', 'gemini'] as const
-const TIMEOUT = { timeout: 120_000 }
 
 function setup(name: BackendName) {
   const stage = createStage()
@@ -66,7 +65,7 @@ function setup(name: BackendName) {
   return { stage, turn, begun, letGo, living, pool }
 }
 
-describe.each(NAMES)('%s that stays', TIMEOUT, (name) => {
+describe.each(NAMES)('%s that stays', (name) => {
   it('answers turn after turn of a session in one process, and nothing is left of it in the end', async () => {
     const { turn, living, pool } = setup(name)
     const first = await turn(['say One', 'tool', 'answer'])
@@ -123,7 +122,7 @@ describe.each(NAMES)('%s that stays', TIMEOUT, (name) => {
   })
 })
 
-describe.each(SHARED)('%s for several sessions', TIMEOUT, (name) => {
+describe.each(SHARED)('%s for several sessions', (name) => {
   it('answers two at once in one process', async () => {
     const { turn, begun, letGo } = setup(name)
     const held = turn(['wait one', 'answer'])
@@ -146,7 +145,7 @@ describe.each(SHARED)('%s for several sessions', TIMEOUT, (name) => {
   })
 })
 
-it('a session that Gemini cannot load yet has a process for the turn, and nothing is lost', TIMEOUT, async () => {
+it('a session that Gemini cannot load yet has a process for the turn, and nothing is lost', async () => {
   const { turn, stage } = setup('gemini')
   const sessionId = randomUUID()
   const chats = join(stage.home, '.gemini', 'tmp', 'project', 'chats')

@@ -57,9 +57,9 @@ it('answers turn after turn of a thread, as it writes, each with its own usage',
     await turn('three', { request: { ...request, systemPrompt: 'Be brief.' } }),
   ]
   expect(turns.map(({ kinds }) => kinds)).toEqual([
-    ['started', 'output', 'output', 'output', 'complete'],
-    ['started', 'tool_use', 'tool_result', 'output', 'output', 'complete'],
-    ['started', 'output', 'output', 'output', 'complete'],
+    ['started', 'output', 'complete'],
+    ['started', 'tool_use', 'tool_result', 'output', 'complete'],
+    ['started', 'output', 'complete'],
   ])
   expect(
     turns.map(({ result }) => [result.finalOutput, result.usage?.totalTokens, result.sessionUsage?.totalTokens]),
@@ -119,7 +119,7 @@ it.each([
   const next = await turn('after', { request: { sessionId } })
   expect([next.result.finalOutput, next.kinds, process.isOver]).toEqual([
     'Hello 1',
-    ['started', 'output', 'output', 'output', 'complete'],
+    ['started', 'output', 'complete'],
     false,
   ])
 })
@@ -334,8 +334,8 @@ it('is started for many threads', async () => {
 })
 
 it.each([
-  ['a command', 'steer-tool', 'tool_use', ['started', 'tool_use', 'tool_result', 'output', 'output', 'complete']],
-  ['what it writes, which breaks off', 'steer-text', 'output', ['started', 'output', 'output', 'output', 'complete']],
+  ['a command', 'steer-tool', 'tool_use', ['started', 'tool_use', 'tool_result', 'output', 'complete']],
+  ['what it writes, which breaks off', 'steer-text', 'output', ['started', 'output', 'complete']],
 ] as const)('is told more after %s, and answers in the same turn', async (_, what, begun, expected) => {
   const { turn, process } = await openStage('codex', captured('codex', what), MODEL)
   let steer: Steer | undefined

@@ -11,17 +11,18 @@ import { agentPath, type CreateBackend } from '../../contract/stage.js'
 vi.setConfig({ maxConcurrency: 8 })
 
 const LIMITS = { idleMs: 600_000, mostProcesses: 8, mostMemoryMb: 4096, hasSpare: false }
-/** Of agents that cannot stay, none listens. */
-const READY_MS = 5_000
+const STAYING = agentPath('staying-agent.sh')
+/** The one that can stay listens sooner or later, the others never do. */
+const [READY_MS, UNREADY_MS] = [60_000, 5_000]
 
 const create: CreateBackend = (given, dependencies) => {
-  const cliPath = given.cliPath === agentPath('fake-agent.sh') ? agentPath('staying-agent.sh') : given.cliPath
+  const cliPath = given.cliPath === agentPath('fake-agent.sh') ? STAYING : given.cliPath
   const config = { ...given, cliPath }
   const { log, now } = completeDependencies(dependencies)
   const oneShot = createBackend('claude', config, dependencies)
   const driver = oneShot.live()
   if (!driver) throw new Error('Claude is not kept alive')
-  const pool = new LivePool({ log, limits: () => LIMITS, readyMs: READY_MS })
+  const pool = new LivePool({ log, limits: () => LIMITS, readyMs: cliPath === STAYING ? READY_MS : UNREADY_MS })
   return new LiveBackend(oneShot, driver, pool, { mode: 'live', config, dependencies: { log, now } })
 }
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { chmodSync, copyFileSync, existsSync, readdirSync, readFileSync, utimesSync } from 'node:fs'
+import { chmodSync, copyFileSync, existsSync, readdirSync, utimesSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -48,7 +48,9 @@ function setup({
 }: Options = {}) {
   const stage = createStage()
   const warnings: string[] = []
-  const log = { debug() {}, info() {}, warn: (message: string) => void warnings.push(message), error() {} }
+  const details: string[] = []
+  const note = (list: string[]) => (message: string) => void list.push(message)
+  const log = { debug: note(details), info() {}, warn: note(warnings), error() {} }
   const dependencies = { log, now: Date.now, ...(owner && { owner }) }
   const oneShot = createFakeBackend('claude', cliPath ?? AGENT, stage, {
     dependencies,
@@ -113,7 +115,7 @@ function setup({
     )
   const begun = (file: string) => until(() => existsSync(join(stage.workingDir, `${file}.begun`)), `${file}.begun`)
   const letGo = (file: string): string => stage.write(join('work', file), '')
-  return { stage, pool, turn, who, staying, warnings, hold, begun, letGo }
+  return { pool, turn, who, staying, warnings, details, hold, begun, letGo }
 }
 
 /** What is about to become another program still has the name of its parent. */
@@ -415,16 +417,17 @@ it('one that never listens is left for one turn, and the next do not try it agai
   const stage = createStage()
   const deaf = stage.write(
     'deaf.sh',
-    `#!/bin/sh\ncase " $* " in *' stream-json --max'*) echo x >> ${stage.home}/tried; exec sleep 1000 ;; esac\nexec ${AGENT} "$@"\n`,
+    `#!/bin/sh\ncase " $* " in *' --input-format '*) exec sleep 1000 ;; esac\nexec ${AGENT} "$@"\n`,
   )
   chmodSync(deaf, 0o755)
-  const { turn, who, warnings } = setup({ cliPath: deaf, readyMs: 100 })
+  const { turn, who, warnings, details } = setup({ cliPath: deaf, readyMs: 100, now: () => 0 })
   const session = newSession()
   const { result, notices, kinds } = await turn(answer('done', session))
   expect([result.finalOutput, kinds]).toEqual(['done', 'started notice output complete'])
   expect(notices).toEqual([expect.stringContaining('did not begin to listen')])
   expect(await who(session)).toBe('alone')
-  expect([readFileSync(join(stage.home, 'tried'), 'utf8'), warnings]).toEqual(['x\n', ['live.not-ready']])
+  const tries = details.filter((message) => message === 'live.started')
+  expect([tries.length, warnings]).toEqual([1, ['live.not-ready']])
 })
 
 it('garbage on stdout is a notice, and the process stays', async () => {

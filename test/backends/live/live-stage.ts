@@ -12,6 +12,7 @@ import type { LiveDriver } from '../../../src/backends/live/types.js'
 import { localPlace, type Place } from '../../../src/backends/place.js'
 import { CANCELLED } from '../../../src/backends/refusals.js'
 import type { AgentEvent, AgentRequest, AgentResult, BackendName } from '../../../src/backends/types.js'
+import { kindsOf } from '../../contract/invariants.js'
 import { until } from '../../waiting.js'
 import { createFakeBackend, createStage, type Options, type Stage } from '../fake-cli.js'
 
@@ -115,6 +116,6 @@ async function runLive(
   await reading
   const last = events.at(-1)
   if (last?.type !== 'complete') throw new Error(`A turn ended with ${last?.type}`)
-  const kinds = events.map(({ type }) => type)
+  const kinds = kindsOf(events)
   return { events, kinds, result: last.result, isProcessLost: run.isProcessLost }
 }

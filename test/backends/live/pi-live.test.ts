@@ -84,7 +84,7 @@ it('summarises before it works, without an answer to that being taken for the en
     ...stateOf('state-3'),
   ])
   const { result, kinds } = await turn('one')
-  expect([result.finalOutput, kinds]).toEqual(['Answer to one', ['started', 'notice', 'output', 'output', 'complete']])
+  expect([result.finalOutput, kinds]).toEqual(['Answer to one', ['started', 'notice', 'output', 'complete']])
 })
 
 describe('after an answer', () => {
@@ -190,7 +190,7 @@ it('an extension that asks something is told that nobody answers', async () => {
     ...FIRST_TURN.slice(3),
   ])
   const { result, kinds } = await turn('one')
-  expect([result.finalOutput, kinds]).toEqual(['Answer to one', ['started', 'output', 'output', 'complete']])
+  expect([result.finalOutput, kinds]).toEqual(['Answer to one', ['started', 'output', 'complete']])
 })
 
 it('is started as for one turn, but to be told more', async () => {
@@ -264,5 +264,30 @@ describe('told more while it works', () => {
     const refused = live.steer?.('second')
     await talk.hear({ id: 'steer-1', type: 'response', command: 'steer', success: false, error: 'No' })
     expect([await refused, await live.steer?.('/compact'), live.isSpent]).toEqual([false, false, false])
+  })
+})
+
+describe('of a line of Pi', () => {
+  const partial = { role: 'assistant', content: [{ type: 'text', text: 'All of it, and "partial":{' }] }
+  const update = (event: object): string =>
+    JSON.stringify({ type: 'message_update', assistantMessageEvent: { ...event, partial }, message: partial })
+
+  it.each([
+    ['a word', 'word '],
+    ['what looks like the end of it', '","partial":{"role":"assistant","content":[]}}'],
+    ['what ends with a backslash', '\\'],
+  ])('only what is new is read: %s', async (_, delta) => {
+    const { driver } = await openStage('pi', READY)
+    const event = { type: 'text_delta', contentIndex: 0, delta }
+    const line = driver.shorten?.(update(event)) ?? ''
+    expect(JSON.parse(line)).toEqual({ type: 'message_update', assistantMessageEvent: event })
+  })
+
+  it.each([
+    ['of another kind', update({ type: 'text_end', contentIndex: 0, content: 'All' })],
+    ['that is cut off', update({ type: 'text_delta', contentIndex: 0, delta: 'a' }).slice(0, -1)],
+  ])('one %s is left as it is', async (_, line) => {
+    const { driver } = await openStage('pi', READY)
+    expect(driver.shorten?.(line)).toBe(line)
   })
 })

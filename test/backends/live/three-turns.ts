@@ -8,8 +8,8 @@ export function told({ kinds, result }: Pick<Heard, 'kinds' | 'result'>): unknow
 
 /** Of `*-live-turns.jsonl`: a plain answer, one with a tool, which asks the model twice, and another plain one. */
 export function threeTurns(sessionId: string): unknown[] {
-  const plain = ['started', 'output', 'output', 'complete']
-  const withTool = ['started', 'tool_use', 'tool_result', 'output', 'output', 'complete']
+  const plain = ['started', 'output', 'complete']
+  const withTool = ['started', 'tool_use', 'tool_result', 'output', 'complete']
   const cost = 0.000_474_75
   return [
     [plain, 'Answer to one', sessionId, 135, expect.closeTo(cost, 10)],

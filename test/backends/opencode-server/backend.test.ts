@@ -411,7 +411,7 @@ describe('a turn that is ended', () => {
       'Hello',
       undefined,
     ])
-  }, 30_000)
+  })
 
   it('by somebody else on the server was cancelled', async () => {
     const stage = await ServerStage.open()
@@ -492,7 +492,7 @@ describe('a failure', () => {
     const { result } = await stage.see({ prompt: hello }, { backend: stage.backend(endpoint) })
     const message = `The OpenCode server at ${url} accepts connections but does not answer (GET /global/event). ${endpoint.advice}`
     expect(result.failure).toEqual({ reason: 'spawn', message, report: message })
-  }, 30_000)
+  })
 
   it('is a server that is gone for good when the next turn comes: that one has not begun', async () => {
     const stage = await ServerStage.open()

@@ -253,7 +253,7 @@ describe.concurrent('a managed OpenCode server', () => {
     expect([same.endpoint.url, next.endpoint.password === one.endpoint.password]).toEqual([one.endpoint.url, false])
     expect([await healthOf(next.endpoint), alive()]).toMatchObject([{ healthy: true }, [starts()[1]?.pid]])
     expect(log).toContain('opencode-server.hung')
-  }, 60_000)
+  })
 
   it('leaves nothing when it is stopped: no tool, no file, nothing on record', async ({ expect, onTestFinished }) => {
     const { servers, alive, call, record, runDirectories, tell, starts } = setup(onTestFinished)

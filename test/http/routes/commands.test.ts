@@ -1,6 +1,7 @@
 import { expect, it, onTestFinished } from 'vitest'
 import { createDatabase, postgresUrl } from '../../postgres.js'
-import { commandIn, openStage, steps, until } from './stage.js'
+import { until } from '../../waiting.js'
+import { commandIn, openStage, steps } from './stage.js'
 
 it('ends a command also when the request says that it is JSON, and has no body', async () => {
   const { ask } = await openStage()
@@ -123,7 +124,7 @@ it('refuses a command of a session in which too many wait', async () => {
   const again = await until(async () => {
     const answer = await inSession('too-many')
     return answer.status !== 429 && answer
-  })
+  }, 'a place')
   expect([refused.status, refused.body.error.code, again.status]).toEqual([429, 'too_many', 202])
 })
 
@@ -139,7 +140,7 @@ it('refuses a command of a project in which too many wait, and takes it later', 
   const later = await until(async () => {
     const answer = await send('site', 'three')
     return answer.status !== 429 && answer
-  })
+  }, 'a place')
   expect([answers.map(({ status }) => status), answers[2]?.body.error.code, later.status]).toEqual([
     [202, 202, 429, 202, 202],
     'too_many',
@@ -248,7 +249,7 @@ it('shows nothing of a project that had the same id before', async () => {
   const ended = await until(async () => {
     const { body } = await ask('GET', `/projects/shop2/commands/${earlier}`)
     return body.state === 'answered' && body
-  })
+  }, 'the earlier answer')
   await ask('DELETE', '/projects/shop2?delete_files=true')
   const gone = await ask('GET', `/projects/shop2/commands/${earlier}`)
   await make()

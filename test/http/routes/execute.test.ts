@@ -1,7 +1,8 @@
 import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { type AnswerBody, commandIn, journal, openStage, steps, until } from './stage.js'
+import { until } from '../../waiting.js'
+import { type AnswerBody, commandIn, journal, openStage, steps } from './stage.js'
 
 it('takes a command, and shows its result, usage and cost', async () => {
   const { ask } = await openStage()
@@ -80,8 +81,9 @@ it('gives the metadata of a command to its run and to hooks', async () => {
   const [run] = await gateway.store.runs.ofMessage(body.command_id)
   const told = await until(() => {
     const file = join(config.workingDir, 'told')
-    return existsSync(file) && readFileSync(file, 'utf8').endsWith('\n') && readFileSync(file, 'utf8')
-  })
+    const text = existsSync(file) ? readFileSync(file, 'utf8') : ''
+    return text.endsWith('\n') && text
+  }, 'what the hook was told')
   expect([run?.metadata, JSON.parse(told)]).toEqual([metadata, expect.objectContaining({ runId: run?.id, metadata })])
 })
 
@@ -311,7 +313,7 @@ it('leaves a command that waits to the agent and the session that it was answere
   const { session_id: sessionId } = await until(async () => {
     const command = await shown(first.body.command_id)
     return command.state === 'answered' && command
-  })
+  }, 'the first answer')
   const busy = await ask('POST', '/projects/site/execute', { prompt: steps({ hold: 'busy' }) })
   await commandIn(ask, busy.body.command_id, 'running')
   const body = { prompt: 'two', session_id: sessionId, model: 'opus', allowed_tools: ['Read'] }
@@ -323,7 +325,7 @@ it('leaves a command that waits to the agent and the session that it was answere
   const ended = await until(async () => {
     const command = await shown(waiting.body.command_id)
     return command.state !== 'queued' && command.state !== 'running' && command
-  })
+  }, 'the end of the one that waits')
   const run = (await gateway.store.runs.ofMessage(waiting.body.command_id)).at(-1)
   expect([queued.agent_provider, ended.state, run, journal(join(directory, 'roots/shop')).at(-1)]).toMatchObject([
     'claudecode',
@@ -343,7 +345,7 @@ it.each([
   const { runs } = await until(async () => {
     const command = await ask('GET', `/projects/site/commands/${submitted.body.command_id}`)
     return JSON.stringify(command.body.runs).includes('"ended_at":"') && command.body
-  })
+  }, 'the end of a run')
   expect(runs[0]).toMatchObject(end)
 })
 
@@ -376,7 +378,7 @@ it('says in the events that a credential cannot be opened, and goes on when it c
   await until(async () => {
     const { runs } = await commandIn(ask, body.command_id, 'queued', 'running')
     return runs[0]?.state === 'failed'
-  })
+  }, 'a run that failed')
   chmodSync(file, 0o600)
   await commandIn(ask, body.command_id, 'answered')
   const names = [...(await ask('GET', body.stream_url)).text.matchAll(/^event: (\w+)$/gm)].map(([, name]) => name)

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { commandIn, journal, openStage, steps, until } from './stage.js'
+import { until } from '../../waiting.js'
+import { commandIn, journal, openStage, steps } from './stage.js'
 
 it('lists the agents with version, availability and abilities', async () => {
   const { ask } = await openStage()
@@ -290,7 +291,7 @@ it('does not take up a dead letter of a removed project in another that has its 
   await make()
   const prompt = steps({ fail: 'Invalid API key · Please run /login' })
   const { body } = await ask('POST', '/projects/client/execute', { prompt })
-  await until(async () => (await ask('GET', `/queue/${body.command_id}`)).body.state === 'failed')
+  await until(async () => (await ask('GET', `/queue/${body.command_id}`)).body.state === 'failed', 'its failure')
   await ask('DELETE', '/projects/client?delete_files=true')
   const answers = [await ask('POST', `/queue/${body.command_id}/retry`)]
   await make()

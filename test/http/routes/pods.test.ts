@@ -1,7 +1,8 @@
 import { expect, it, onTestFinished } from 'vitest'
 import { createApp } from '../../../src/http/app.js'
 import { startLocalCluster } from '../../kubernetes/local-cluster.js'
-import { type Ask, askOf, makePlace, startService, tokenFor, until } from './stage.js'
+import { until } from '../../waiting.js'
+import { type Ask, askOf, makePlace, startService, tokenFor } from './stage.js'
 
 it('a program of a project in a pod runs there', async () => {
   const { ask, cluster } = await setup()
@@ -44,5 +45,5 @@ async function ended(ask: Ask, commandId: string) {
   return until(async () => {
     const { body } = await ask('GET', `/projects/web/commands/${commandId}`)
     return (body.state === 'answered' || body.state === 'failed') && body
-  })
+  }, 'the end of a command')
 }

@@ -1,7 +1,8 @@
 import { existsSync, mkdirSync, renameSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { commandIn, openStage, until } from './stage.js'
+import { until } from '../../waiting.js'
+import { commandIn, openStage } from './stage.js'
 
 it('shows a project with its agent and what that can do', async () => {
   const { ask, site } = await openStage()
@@ -169,7 +170,7 @@ it('answers with the default agent for one that is not registered, and says so i
   const command = await until(async () => {
     const { body } = await ask('GET', url)
     return body.state === 'answered' && body
-  })
+  }, 'its answer')
   const { text: stream } = await ask('GET', `${url}/events`)
   const events = [...stream.matchAll(/^event: (.*)$/gm)].map(([, name]) => name)
   const again = await ask('POST', '/projects/old/execute', { prompt: 'more', session_id: command.session_id })
@@ -328,7 +329,7 @@ it.each([
   const command = await until(async () => {
     const { body: seen } = await ask('GET', `/projects/shop/commands/${accepted.command_id}`)
     return seen.state === 'failed' && seen
-  })
+  }, 'its failure')
   const message = `There is no directory "${shop}" inside the project roots (${config.projectRoots.join()}). Use one inside of them, or add to PROJECT_ROOTS.`
   expect([command.error, existsSync(join(outside, 'journal'))]).toEqual([
     expect.objectContaining({ message: expect.stringContaining(message) }),

@@ -1,19 +1,9 @@
 // A whole gateway with its HTTP side, in this process, and an agent that does what it is told.
 
 import { randomUUID } from 'node:crypto'
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  realpathSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
 import { type GatewayConfig, loadConfig } from '../../../src/config.js'
@@ -28,6 +18,7 @@ import { gitRunner } from '../../../src/projects/git-clone.js'
 import { ProjectService } from '../../../src/projects/project-service.js'
 import type { Scope } from '../../../src/store/tokens.js'
 import { endLivingProcesses, livingProcesses } from '../../processes/living-processes.js'
+import { journalIn, until } from '../../waiting.js'
 
 const AGENT = fileURLToPath(new URL('../../discord/agent.mjs', import.meta.url))
 
@@ -223,29 +214,18 @@ export function release(directory: string, name: string): void {
 }
 
 export function journal(directory: string): Journaled[] {
-  const file = join(directory, 'journal')
-  if (!existsSync(file)) return []
-  const lines = readFileSync(file, 'utf8').trim().split('\n')
-  return lines.map((line) => JSON.parse(line) as Journaled)
-}
-
-/** Waits for what is not false. */
-export async function until<T>(look: () => T | false | undefined | Promise<T | false | undefined>): Promise<T> {
-  const deadline = performance.now() + 30_000
-  for (;;) {
-    const seen = await look()
-    if (seen !== false && seen !== undefined) return seen
-    if (performance.now() > deadline) throw new Error(`Waited in vain for ${String(look)}`)
-    await sleep(10)
-  }
+  return journalIn(directory)
 }
 
 /** Waits until a command of `site` is in one of the states, and gives it. */
 export async function commandIn(ask: Ask, commandId: string, ...states: string[]): Promise<Command> {
-  return until(async () => {
-    const { body } = await ask('GET', `/projects/site/commands/${commandId}`)
-    return states.includes(body.state) && body
-  })
+  return until(
+    async () => {
+      const { body } = await ask('GET', `/projects/site/commands/${commandId}`)
+      return states.includes(body.state) && body
+    },
+    `a command that is ${states.join(' or ')}`,
+  )
 }
 
 /** What one may ask the agent to do. */
