@@ -2,8 +2,9 @@ import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
 
 export default defineConfig({
+  oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
   test: {
-    include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
+    include: ['src/**/*.test.ts', 'test/**/*.test.{ts,tsx}'],
     globalSetup: ['test/build-setup.ts', 'test/postgres-setup.ts'],
     // Far more than anything needs that goes well, also where the machine has much else to do.
     testTimeout: 120_000,

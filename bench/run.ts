@@ -11,6 +11,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { type Agent, agents } from '../conformance/agents.js'
 import { measureColdTurns } from './cold-turn.js'
+import { measureDashboard } from './dashboard.js'
 import { type BenchOptions, type Measurement, renderTable } from './measurement.js'
 import { measureExecuteSpeed } from './execute-speed.js'
 import { measureGatewayCost } from './gateway-cost.js'
@@ -36,6 +37,7 @@ const benchmarks: Record<string, (options: BenchOptions) => Promise<Measurement[
   streams: measureStreams,
   'line-latency': measureLineLatency,
   execute: measureExecuteSpeed,
+  dashboard: measureDashboard,
   'cold-turn': measureColdTurns,
   'live-turns': measureLiveTurns,
   'live-streams': measureLiveStreams,

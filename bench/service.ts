@@ -7,7 +7,7 @@ import { loadConfig } from '../src/config.js'
 import { makeHome, startGateway } from '../src/gateway.js'
 import { issueToken } from '../src/http/auth.js'
 import { DEFAULT_LIMITS } from '../src/http/guards.js'
-import { HttpChannel } from '../src/http/http-channel.js'
+import { httpChannels } from '../src/http/http-channel.js'
 import { startHttpServer } from '../src/http/server.js'
 import { createLog } from '../src/log.js'
 import { gitRunner } from '../src/projects/git-clone.js'
@@ -54,7 +54,7 @@ export async function startBenchService(agent: string, databaseUrl?: string): Pr
     const config = loadConfig(environment)
     makeHome(config)
     const log = createLog()
-    const gateway = await startGateway(config, { environment, log, channels: [new HttpChannel()] })
+    const gateway = await startGateway(config, { environment, log, channels: httpChannels() })
     try {
       const { store, agents, credentials, metrics } = gateway
       const clock = { now: Date.now, newId: randomUUID }

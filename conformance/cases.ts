@@ -149,9 +149,9 @@ const timeout: Case = {
   name: 'timeout',
   title: 'Model hangs',
   async run({ open }) {
-    const stage = await open(() => ({ type: 'silence' }))
     // A start can be slow: only a run that got as far as asking the model counts.
     for (let timeoutMs = 5_000; ; timeoutMs *= 2) {
+      const stage = await open(() => ({ type: 'silence' }))
       const { result } = await stage.ask({ prompt, timeoutMs })
       const failure: Failure = {
         reason: 'timeout',

@@ -121,14 +121,14 @@ const stop: Case = {
     const stage = await open((_request, index) => (index === 0 ? callShell(agent, sleeper.command) : say(secondAnswer)))
     const { gateway, model } = stage
     await gateway.start()
-    const idle = (await stage.leftovers()).map(({ pid }) => pid)
+    const idle = (await stage.sandbox.processes()).map(({ pid }) => pid)
     gateway.say(firstQuestion)
     await gateway.until('the tool runs', () => sleeper.isRunning())
     assert.match(
       await gateway.command('/stop'),
       new RegExp(`^Stopped ${agent.name} after \\d+ s(?:, in the middle of .+)?\\.$`),
     )
-    const left = (await stage.leftovers()).filter(({ pid }) => !idle.includes(pid))
+    const left = await stage.leftovers(idle)
     assert.deepEqual([left, await sleeper.isRunning()], [[], false], 'no process is left')
 
     gateway.say(secondQuestion)

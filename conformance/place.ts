@@ -35,6 +35,8 @@ export interface Place {
   gatewayProject?: string
   /** Whether it is to live on from turn to turn; with the backend or the gateway it ends all the same. */
   stays(process: SandboxProcess): boolean
+  /** How long the agent may take for what it does beside a turn; left out, there is nothing of that kind. */
+  besideMs?: number
   /** Contract: throws when the turn did not run as it should here. */
   checkTurn?(result: AgentResult): void
   /** Ends what stays. Contract: may be called twice. */

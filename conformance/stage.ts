@@ -1,5 +1,6 @@
 /** Where a case plays: the scripted model, a place with the real agent, and a gateway for those who want one. */
 import assert from 'node:assert/strict'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { AgentBackend, AgentEvent, AgentRequest, AgentResult } from '../src/backends/types.js'
 import type { Log } from '../src/log.js'
 import type { Agent } from './agents.js'
@@ -30,7 +31,7 @@ export interface Stage {
   /** For turns that go through a whole gateway. */
   gateway: GatewayRunner
   /** What is alive although no turn is under way, without what is to stay from turn to turn. */
-  leftovers(): Promise<SandboxProcess[]>
+  leftovers(known?: number[]): Promise<SandboxProcess[]>
   /** Ends what is to stay from turn to turn. */
   end(): Promise<void>
   close(): Promise<void>
@@ -63,7 +64,16 @@ export async function openStage(script: Script, options: StageOptions): Promise<
     throw error
   })
   const { sandbox, backend } = place
-  const leftovers = async () => (await sandbox.processes()).filter((process) => !place.stays(process))
+  const leftovers = async (known: number[] = []) => {
+    const deadline = Date.now() + (place.besideMs ?? 0)
+    for (;;) {
+      const left = (await sandbox.processes()).filter(
+        (process) => !place.stays(process) && !known.includes(process.pid),
+      )
+      if (left.length === 0 || Date.now() >= deadline) return left
+      await sleep(20)
+    }
+  }
   let asking = 0
   return {
     agent,

@@ -25,6 +25,8 @@ export interface GatewayConfig {
   agentBackend: BackendName
   /** Of new projects. */
   codeAgentDefault: BackendName
+  /** Else `agentBackend` is the usual one, which may not be there. */
+  isAgentChosen: boolean
   /** For `agentBackend` only; every other agent is looked up by its own name. */
   backendCliPath: string
   agentMode: AgentMode
@@ -217,6 +219,7 @@ export function loadConfigWithSources(
   const config = {
     ...rest,
     ...chosen,
+    isAgentChosen: CHOOSES_AGENT.some((name) => name in given),
     ...resolvePaths({ ...settings, ...chosen }, env, (name) =>
       configFile && sourceOf(name) === 'file' ? dirname(configFile) : '.',
     ),
@@ -226,6 +229,8 @@ export function loadConfigWithSources(
   }
   return { config, sourceOf }
 }
+
+const CHOOSES_AGENT: SettingName[] = ['agentBackend', 'codeAgentDefault', 'backendCliPath', 'inbound']
 
 /** `baseOf` says where a relative path of a setting begins. */
 function resolvePaths(

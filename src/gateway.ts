@@ -44,6 +44,7 @@ import { Scheduler } from './schedule/scheduler.js'
 import type { Message } from './store/inbox.js'
 import type { Delivery } from './store/outbox.js'
 import { openStore, type Store } from './store/store.js'
+import { ActivityHub } from './streams/activity-hub.js'
 import { StreamHub } from './streams/stream-hub.js'
 import { planAfterPods, planInRoots } from './project-plans.js'
 import { planCommand, planTurn } from './turn-plans.js'
@@ -78,10 +79,16 @@ export interface GatewayParts {
   approvals: ApprovalService
   /** The events of messages, from the first one and as they come. */
   streams: StreamHub
+  /** What goes on in all conversations. */
+  activity: ActivityHub
   /** Ends the work on a message, or takes it out. Contract: `asked` when another gateway works on it. */
   cancel(messageId: string): Promise<'stopped' | 'dropped' | 'asked' | 'finished'>
   /** Looks for work and replies now; for whoever changed the queue from outside. */
   wake(): void
+  /** The names of its channels. */
+  channels: string[]
+  /** What people can tell the gateway about a conversation. */
+  commands: Pick<ConversationCommands, 'act' | 'stopMessage'>
   /** As a channel would: for a channel's messages that come another way. */
   hostOf(channel: string): GatewayHost
 }
@@ -172,8 +179,10 @@ async function compose(
   onClose(() => guardian.stop())
 
   const streams = new StreamHub(store, now)
+  const activity = new ActivityHub(store, streams, now)
   const onDropped = (message: Message): void => {
     streams.settled(message.id)
+    activity.changed()
     const channel = channels.find(({ name }) => name === message.channel)
     if (!channel?.forget) return
     void store.conversations
@@ -270,6 +279,7 @@ async function compose(
       ),
     onSettled: ({ conversation, message, merged }) => {
       for (const { id: messageId } of [message, ...merged]) streams.settled(messageId)
+      activity.changed()
       sender.wake()
       approvals.closeQuestions()
       archive.update(conversation)
@@ -286,7 +296,10 @@ async function compose(
         channel?.show?.({ address: conversation.address, messageId, platformId, runId, seq, event })
       }
     },
-    onRecorded: ({ message }, runId, events) => streams.push(message.id, runId, events),
+    onRecorded: ({ message }, runId, events) => {
+      streams.push(message.id, runId, events)
+      activity.wrote(runId)
+    },
     onStep,
     scrub,
     log,
@@ -318,11 +331,13 @@ async function compose(
   const wake = (): void => {
     worker.wake()
     sender.wake()
+    activity.changed()
   }
 
   const onTaken = (acceptance: Acceptance): void => {
     onStep('accepted')
     worker.wake()
+    activity.changed()
     if (acceptance.status === 'accepted' && acceptance.interrupts !== undefined)
       worker.endMessage(acceptance.interrupts)
     if (acceptance.status !== 'refused') return
@@ -334,15 +349,18 @@ async function compose(
 
   const parts: GatewayParts = {
     id,
+    channels: channels.map(({ name }) => name),
     store,
     queue,
     agents,
     approvals,
     streams,
+    activity,
     credentials,
     scrubber,
     metrics,
     wake,
+    commands,
     hostOf,
     cancel: (messageId) => cancelMessage(messageId, store, queue, worker),
   }

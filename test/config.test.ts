@@ -12,6 +12,7 @@ const HOME = { HOME: '/home/ada' }
 const DEFAULTS = {
   agentBackend: 'claude',
   codeAgentDefault: 'claude',
+  isAgentChosen: false,
   backendCliPath: 'claude',
   backendMaxTurns: 25,
   agentMode: 'auto',
@@ -153,6 +154,7 @@ describe('loadConfig from the environment', () => {
 
   it('reads every variable', () => {
     expect(loadConfig(ALL_VARIABLES)).toEqual({
+      isAgentChosen: true,
       agentBackend: 'opencode',
       backendCliPath: '/opt/opencode',
       backendModel: 'anthropic/some-model',
@@ -240,6 +242,7 @@ describe('loadConfig from the environment', () => {
     }
     expect(loadConfig({ ...HOME, ...paths })).toEqual({
       ...DEFAULTS,
+      isAgentChosen: true,
       home: '/home/ada/data',
       workingDir: '/home/ada',
       promptDir: '/home/ada/prompts',
@@ -252,6 +255,7 @@ describe('loadConfig from the environment', () => {
   it('calls the agent by its own name unless told where it is', () => {
     expect(loadConfig({ ...HOME, AGENT_BACKEND: 'gemini' })).toEqual({
       ...DEFAULTS,
+      isAgentChosen: true,
       agentBackend: 'gemini',
       codeAgentDefault: 'gemini',
       backendCliPath: 'gemini',
@@ -409,6 +413,7 @@ describe('loadConfig of the service', () => {
   ])('takes from %j %s for channels and %s for new projects', (environment, agentBackend, codeAgentDefault) => {
     expect(loadConfig({ ...HOME, ...environment })).toEqual({
       ...DEFAULTS,
+      isAgentChosen: Object.keys(environment).length > 0,
       agentBackend,
       codeAgentDefault,
       backendCliPath: agentBackend,
@@ -467,6 +472,7 @@ describe('loadConfig from a file', () => {
     }`)
     expect(loadConfig(HOME, path)).toEqual({
       ...DEFAULTS,
+      isAgentChosen: true,
       agentBackend: 'pi',
       codeAgentDefault: 'pi',
       backendCliPath: 'pi',
@@ -488,6 +494,7 @@ describe('loadConfig from a file', () => {
     const directory = dirname(path)
     expect(loadConfig(HOME, path)).toEqual({
       ...DEFAULTS,
+      isAgentChosen: true,
       workingDir: resolve(directory, '../web'),
       promptDir: join(directory, 'prompts'),
       projectRoots: [directory, resolve(directory, '../web')],
@@ -550,6 +557,7 @@ describe('loadConfig from a file', () => {
     const path = file(`{ agentBackend: 'pi', backendModel: 'from-file', logLevel: 'nonsense' }`)
     expect(loadConfig({ ...HOME, AGENT_BACKEND: 'codex', LOG_LEVEL: 'warn' }, path)).toEqual({
       ...DEFAULTS,
+      isAgentChosen: true,
       agentBackend: 'codex',
       codeAgentDefault: 'codex',
       backendCliPath: 'codex',
@@ -684,7 +692,7 @@ describe('loadConfig from a file', () => {
 
   it('does not mind a byte order mark', () => {
     const path = file(`\uFEFF{ agentBackend: 'claude' }`)
-    expect(loadConfig(HOME, path)).toEqual({ ...DEFAULTS, configFile: path })
+    expect(loadConfig(HOME, path)).toEqual({ ...DEFAULTS, isAgentChosen: true, configFile: path })
   })
 
   it.each([

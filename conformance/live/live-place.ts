@@ -60,7 +60,9 @@ export function openLive(options: LiveOptions = {}): OpenPlace {
       sandbox,
       backend: new LiveBackend(oneShot, driver, pool, { mode: 'live', config, dependencies }),
       gatewayEnvironment: { ...gatewayEnvironment(agent, installation, sandbox), AGENT_MODE: 'live' },
-      stays: (process) => isLiveAgent(agent.name, process) || isIdleServer(process) || isLookAtShell(process),
+      stays: (process) => isLiveAgent(agent.name, process) || isIdleServer(process),
+      // Codex looks what the shell of the operator is like.
+      ...(agent.name === 'codex' && { besideMs: 5_000 }),
       checkTurn({ failure }) {
         if (mayFallBack || failure?.reason === 'refused') return
         assert.equal(fallen, 0, 'the turn has no process of its own')
@@ -90,9 +92,4 @@ export function isLiveAgent(name: BackendName, { command }: SandboxProcess): boo
 
 function isIdleServer({ command }: SandboxProcess): boolean {
   return idleServer.args.every((argument) => command.includes(argument))
-}
-
-/** Codex looks beside a turn what the shell of the operator is like; that ends by itself. */
-function isLookAtShell({ command }: SandboxProcess): boolean {
-  return command.includes('__codex_snapshot')
 }

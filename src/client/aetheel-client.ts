@@ -1,8 +1,13 @@
 // The client of the HTTP API: `aetheel/client`. It loads nothing but its own folder, and runs wherever there is `fetch`.
 
+import { activity } from './activity.js'
 import { Command, GivenCommand } from './command.js'
 import { Connection, type ConnectionOptions } from './connection.js'
+import { ConversationsClient } from './conversations-client.js'
+import type { StreamOptions } from './event-stream.js'
+import { queryOf } from './query.js'
 import type {
+  ActivityEvent,
   Agent,
   Approval,
   ApprovalAnswer,
@@ -12,9 +17,13 @@ import type {
   CommandPage,
   Credential,
   ExecuteRequest,
+  Figures,
+  FiguresQuery,
   GitRequest,
   GivenProvider,
   Health,
+  Login,
+  Me,
   NewCredential,
   NewProject,
   Project,
@@ -22,6 +31,7 @@ import type {
   Provider,
   QueueEntry,
   QueueOverview,
+  RunEvents,
   ShellRequest,
   SubmittedCommand,
   Template,
@@ -31,6 +41,7 @@ import type {
 export { AetheelApiError, type ApiErrorCode, type FieldProblem } from './api-error.js'
 export type { EventsOptions } from './command-events.js'
 export type { Command, GivenCommand } from './command.js'
+export type { StreamOptions } from './event-stream.js'
 export type * from './types.js'
 
 export type AetheelClientOptions = ConnectionOptions
@@ -45,6 +56,7 @@ export class AetheelClient {
   readonly agents: AgentsClient
   readonly queue: QueueClient
   readonly credentials: CredentialsClient
+  readonly conversations: ConversationsClient
   readonly approvals: ApprovalsClient
   readonly #connection: Connection
 
@@ -54,7 +66,29 @@ export class AetheelClient {
     this.agents = new AgentsClient(this.#connection)
     this.queue = new QueueClient(this.#connection)
     this.credentials = new CredentialsClient(this.#connection)
+    this.conversations = new ConversationsClient(this.#connection)
     this.approvals = new ApprovalsClient(this.#connection)
+  }
+
+  /** Logs this browser in, for a client without a token: also those of other tabs, until the logout or for 30 days. */
+  async login(token: string): Promise<Me> {
+    const { page_key: pageKey, ...me } = await this.#connection.json<Login>('POST', '/login', { body: { token } })
+    this.#connection.pageKey.keep(pageKey)
+    return me
+  }
+
+  /** The token stays good. This browser is logged out also when the gateway does not answer, and this rejects. */
+  async logout(): Promise<void> {
+    try {
+      await this.#connection.done('POST', '/logout')
+    } finally {
+      this.#connection.pageKey.forget()
+    }
+  }
+
+  /** What the token allows. */
+  me(): Promise<Me> {
+    return this.#connection.json('GET', '/me')
   }
 
   /** Has the agent of a project do something. Settles when the gateway has it on disk. */
@@ -79,6 +113,21 @@ export class AetheelClient {
   /** The commands of a project, newest first. */
   commands(projectId: string, page: { limit?: number; before?: string } = {}): Promise<CommandPage> {
     return this.#connection.json('GET', `${projectPath(projectId)}/commands${queryOf(page)}`)
+  }
+
+  /** What goes on in all conversations, as it happens. A connection that breaks is made again. */
+  activity(options?: StreamOptions): AsyncGenerator<ActivityEvent, void> {
+    return activity(this.#connection, options)
+  }
+
+  /** The events of a run as they are stored, in order. */
+  runEvents(runId: string, page: { after?: number; limit?: number } = {}): Promise<RunEvents> {
+    return this.#connection.json('GET', `/runs/${encodeURIComponent(runId)}/events${queryOf(page)}`)
+  }
+
+  /** What runs have taken and come to, by day, agent or project. */
+  figures(query: FiguresQuery = {}): Promise<Figures> {
+    return this.#connection.json('GET', `/figures${queryOf(query)}`)
   }
 
   /** What new projects can be made from. */
@@ -253,11 +302,4 @@ function approvalPath(id: string): string {
 
 function entryPath(id: string): string {
   return `/queue/${encodeURIComponent(id)}`
-}
-
-function queryOf(values: Record<string, string | number | undefined>): string {
-  const given = Object.entries(values).flatMap(([name, value]) =>
-    value === undefined ? [] : [`${name}=${encodeURIComponent(value)}`],
-  )
-  return given.length === 0 ? '' : `?${given.join('&')}`
 }

@@ -1,9 +1,11 @@
 import { AetheelApiError, apiErrorOf } from './api-error.js'
+import { PageKey } from './page-key.js'
 
 export interface ConnectionOptions {
   /** Where the gateway is, as `http://127.0.0.1:7433`. */
   baseUrl: string
-  token: string
+  /** Left out in a page of the gateway, which logs in. */
+  token?: string
   /** Left out, that of the platform. */
   fetch?: typeof fetch
 }
@@ -17,17 +19,19 @@ export interface RequestOptions {
 /** Requests to one gateway, with its token. */
 export class Connection {
   readonly #baseUrl: string
-  readonly #authorization: string
+  readonly #authorization: () => Record<string, string>
   readonly #fetch: typeof fetch
+  readonly pageKey = new PageKey()
 
   constructor(options: ConnectionOptions) {
-    const token = options.token.trim()
+    const token = options.token?.trim()
     // A platform that refuses it as a header would show it in its error.
-    if (!/^[\x21-\x7e]+$/.test(token)) {
+    if (token !== undefined && !/^[\x21-\x7e]+$/.test(token)) {
       throw new TypeError('The token is empty or holds characters that no token has. "aetheel tokens" makes one.')
     }
     this.#baseUrl = options.baseUrl.replace(/\/+$/, '')
-    this.#authorization = `Bearer ${token}`
+    this.#authorization =
+      token === undefined ? () => this.pageKey.header() : () => ({ authorization: `Bearer ${token}` })
     this.#fetch = options.fetch ?? fetch
   }
 
@@ -77,7 +81,7 @@ export class Connection {
       return await send(`${this.#baseUrl}${path}`, {
         method,
         headers: {
-          authorization: this.#authorization,
+          ...this.#authorization(),
           ...(body && { 'content-type': 'application/json' }),
           ...headers,
         },

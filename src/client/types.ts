@@ -3,6 +3,8 @@
 
 import type { z } from 'zod'
 import type { StreamEventName } from '../http/event-projection.js'
+import type { loginSchema, meSchema } from '../http/login.js'
+import type { activitySchemas } from '../http/routes/activity.js'
 import type { agentSchema } from '../http/routes/agents.js'
 import type {
   approvalAnswerSchema,
@@ -13,8 +15,22 @@ import type {
 import type { auditEntrySchema } from '../http/routes/audit.js'
 import type { commandSchema, commandSummarySchema } from '../http/routes/command-view.js'
 import type { cancelledSchema, commandPageSchema } from '../http/routes/commands.js'
+import type {
+  conversationChangesSchema,
+  doneSchema,
+  newConversationSchema,
+  takenMessageSchema,
+} from '../http/routes/conversation-actions.js'
+import type {
+  conversationDetailsSchema,
+  conversationSchema,
+  transcriptEntrySchema,
+} from '../http/routes/conversation-view.js'
+import type { usedSessionSchema } from '../http/routes/conversation-sessions.js'
+import type { conversationPageSchema, runEventsSchema, transcriptPageSchema } from '../http/routes/conversations.js'
 import type { credentialBodySchema, credentialSchema } from '../http/routes/credentials.js'
 import type { executeBodySchema, gitBodySchema, shellBodySchema, submittedSchema } from '../http/routes/execute.js'
+import type { figuresSchema } from '../http/routes/figures.js'
 import type { healthSchema } from '../http/routes/health.js'
 import type { newProjectSchema, projectChangesSchema, projectSchema } from '../http/routes/projects.js'
 import type { entrySchema, messageSchema, overviewSchema, replySchema, waitingSchema } from '../http/routes/queue.js'
@@ -47,12 +63,55 @@ export type Template = z.output<typeof templateSchema>
 /** Without its value, which nothing tells. */
 export type Credential = z.output<typeof credentialSchema>
 export type NewCredential = z.input<typeof credentialBodySchema>
+/** What a token allows. */
+export type Me = z.output<typeof meSchema>
+export type Login = z.output<typeof loginSchema>
 export type Ticket = z.output<typeof ticketSchema>
 export type Approval = z.output<typeof approvalSchema>
 export type ApprovalPage = z.output<typeof approvalPageSchema>
 export type ApprovalAnswer = z.input<typeof approvalAnswerSchema>
 export type ApprovalRule = z.output<typeof approvalRuleSchema>
 export type AuditEntry = z.output<typeof auditEntrySchema>
+
+export type Conversation = z.output<typeof conversationSchema>
+export type ConversationDetails = z.output<typeof conversationDetailsSchema>
+export type ConversationPage = z.output<typeof conversationPageSchema>
+export type NewConversation = z.input<typeof newConversationSchema>
+export type ConversationChanges = z.input<typeof conversationChangesSchema>
+/** One that a conversation could go on in. */
+export type UsedSession = z.output<typeof usedSessionSchema>
+export type TranscriptEntry = z.output<typeof transcriptEntrySchema>
+export type TranscriptPage = z.output<typeof transcriptPageSchema>
+export type TakenMessage = z.output<typeof takenMessageSchema>
+export type Done = z.output<typeof doneSchema>
+export type RunEvents = z.output<typeof runEventsSchema>
+export type Figures = z.output<typeof figuresSchema>
+
+export type ConversationFilter = {
+  limit?: number
+  /** `next` of a page before. */
+  before?: string
+  state?: Conversation['state']
+  channel?: string
+  /** The id of a project. */
+  project?: string
+  /** Words that were said in it. */
+  q?: string
+}
+
+export type FiguresQuery = {
+  /** Days in UTC, as `2026-11-16`. */
+  from?: string
+  to?: string
+  group?: Figures['group']
+  agent?: GivenProvider
+  project?: string
+}
+
+/** What the stream of all activity tells. */
+export type ActivityEvent = {
+  [Name in keyof typeof activitySchemas]: { name: Name; data: z.output<(typeof activitySchemas)[Name]> }
+}[keyof typeof activitySchemas]
 
 interface EventData extends Record<StreamEventName, object> {
   started: { session_id?: string; model?: string }

@@ -8,10 +8,11 @@ import { watchConfig } from '../config-reload.js'
 import { gatewayHandlers } from '../control/gateway-handlers.js'
 import { socketPath } from '../control/protocol.js'
 import { type ControlServer, requireSocketPath, startControlServer } from '../control/server.js'
+import { GatewayError } from '../errors.js'
 import { type Gateway, type GatewayParts, makeHome, requireBackend, startGateway } from '../gateway.js'
 import { isLoopback } from '../http/guards.js'
 import type { HttpServer } from '../http/server.js'
-import { HttpChannel } from '../http/http-channel.js'
+import { httpChannels } from '../http/http-channel.js'
 import type { Log } from '../log.js'
 import type { Scrubber } from '../credentials/scrubber.js'
 import { gitRunner } from '../projects/git-clone.js'
@@ -43,7 +44,7 @@ export async function start({ config, environment, log, scrubber, stdout, signal
   const print = (line: string): void => void stdout.write(`${line}\n`)
   const path = socketPath(config.home)
   requireSocketPath(path)
-  await requireBackend(config, environment, log)
+  const missing = await missingAgent(config, environment, log)
   makeHome(config)
   // On PostgreSQL, too: several gateways may share the work there, but not the socket of one directory.
   const unlock = await lockDirectory(join(config.home, 'gateway.lock'))
@@ -51,15 +52,15 @@ export async function start({ config, environment, log, scrubber, stdout, signal
     let control: ControlServer | undefined
     const terminal = new TerminalChannel(async () => control?.close())
     const discord = await openDiscord(config, log)
-    const http = config.httpEnabled ? new HttpChannel() : undefined
+    const http = config.httpEnabled ? httpChannels() : []
     const whatsapp = await openWhatsApp(() => config, { environment, log })
-    const channels: Channel[] = [terminal, discord, whatsapp, http].filter((channel) => channel !== undefined)
+    const channels: Channel[] = [terminal, discord, whatsapp, ...http].filter((channel) => channel !== undefined)
     const endpoints = channels.flatMap((channel) => channel.endpoints ?? [])
     let service: HttpServer | undefined
     let stopWatching = (): void => {}
     // Where it may not or cannot listen, no message is taken first.
     const beforeWork = async (parts: GatewayParts): Promise<void> => {
-      if (http) service = await startService(parts, config, environment, log, endpoints)
+      if (config.httpEnabled) service = await startService(parts, config, environment, log, endpoints)
     }
     const gateway = await startGateway(config, { environment, log, channels, scrubber, beforeWork }).catch(
       async (error: unknown) => {
@@ -71,14 +72,16 @@ export async function start({ config, environment, log, scrubber, stdout, signal
       control = await startControlServer(path, gatewayHandlers(gateway, terminal, config, Date.now), log)
       print(`Configuration: ${config.configFile ?? 'no file, environment and defaults'}`)
       print(`Data: ${config.home}${gateway.store.engine === 'postgres' ? ', messages in PostgreSQL' : ''}`)
-      print(`Agent: ${config.agentBackend}`)
+      print(missing === undefined ? `Agent: ${config.agentBackend}` : `No agent yet. ${missing}`)
       print(`Channels: ${channels.map(({ name }) => name).join(', ')}${discord ? '' : '; "aetheel init" adds Discord'}`)
       if (whatsapp) print(`WhatsApp: ${describeWhatsApp(config)}`)
-      if (service) print(`HTTP API: ${service.url}, described at ${service.url}/docs`)
+      if (service) print(`Dashboard: ${service.url}; HTTP API described at ${service.url}/docs`)
       if (service && !isLoopback(config.httpHost)) print(PLAIN_HTTP_NOTE)
       if (service?.newTokenFile !== undefined) print(`A token for everything is in ${service.newTokenFile}`)
       print(config.agentPermissions === 'allow' ? PERMISSIONS_NOTE : ASKING_NOTE)
-      print('Aetheel is running. Talk to it: aetheel chat')
+      print(
+        `Aetheel is running. ${missing === undefined ? 'Talk to it: aetheel chat' : 'The dashboard has the first steps.'}`,
+      )
       stopWatching = follow(gateway, config, environment, log, print)
       await aborted(signal)
       print('Stopping: what is under way may finish. Once more, and it stops at once.')
@@ -90,6 +93,22 @@ export async function start({ config, environment, log, scrubber, stdout, signal
   } finally {
     unlock()
   }
+}
+
+/** As `requireBackend`, but for an agent that nobody chose: the dashboard tells how to get one. Returns what is wrong with it. */
+async function missingAgent(
+  config: GatewayConfig,
+  environment: NodeJS.ProcessEnv,
+  log: Log,
+): Promise<string | undefined> {
+  try {
+    await requireBackend(config, environment, log)
+  } catch (error) {
+    const isMissing = error instanceof GatewayError && error.code === 'backend_missing'
+    if (!isMissing || config.isAgentChosen || !config.httpEnabled) throw error
+    return error.message
+  }
+  return undefined
 }
 
 /** Takes over what is changed in the configuration file. Returns what ends it. */
@@ -105,7 +124,7 @@ function follow(
     file,
     load: async () => {
       const next = loadConfig(environment, file)
-      await requireBackend(next, environment, log)
+      await missingAgent(next, environment, log)
       return next
     },
     onChange: async (next) => {

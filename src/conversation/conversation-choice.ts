@@ -3,7 +3,7 @@ import type { BackendRegistry } from '../backends/registry.js'
 import type { BackendName } from '../backends/types.js'
 import { chooseAgent, chooseWorkplace, homeOf, type Workplace } from '../runtime/agent-choice.js'
 import type { Conversation } from '../store/conversations.js'
-import type { UsedSession } from '../store/runs.js'
+import type { SessionFilter, UsedSession } from '../store/runs.js'
 import type { Store } from '../store/store.js'
 
 export interface ChoiceDependencies {
@@ -26,8 +26,8 @@ interface Choice {
   backend: BackendName
   /** Who was chosen, where this gateway has no such agent. */
   missing?: string
-  /** In words. */
-  model: string
+  /** Left out, the agent's own. */
+  model?: string
   workplace: Workplace
 }
 
@@ -42,11 +42,11 @@ export async function choiceOf(
   const { agent, missing } = agents.resolve(chosen.backend)
   const backend = agent.name()
   const configured = backend === config.agentBackend ? config.backendModel : undefined
-  const model = missing === undefined ? chosen.model : undefined
+  const model = (missing === undefined ? chosen.model : undefined) ?? configured
   return {
     backend,
     ...(missing !== undefined && { missing }),
-    model: model ?? configured ?? "the agent's own",
+    ...(model !== undefined && { model }),
     workplace: chooseWorkplace(conversation.channel, project, config),
   }
 }
@@ -55,11 +55,10 @@ export async function choiceOf(
 export async function recentSessions(
   dependencies: ChoiceDependencies,
   conversation: ConversationChoice,
-  prefix?: string,
+  filter: Pick<SessionFilter, 'prefix' | 'sight'> = {},
 ): Promise<UsedSession[]> {
   const { store, now } = dependencies
   const directory = homeOf((await choiceOf(dependencies, conversation)).workplace)
   const { id: conversationId } = conversation
-  const filter = { conversationId, directory, since: now() - RECENT_MS, ...(prefix !== undefined && { prefix }) }
-  return store.runs.sessions(filter, LISTED_SESSIONS)
+  return store.runs.sessions({ conversationId, directory, since: now() - RECENT_MS, ...filter }, LISTED_SESSIONS)
 }

@@ -45,13 +45,18 @@ export function askedText(line: string): string {
 
 const STOPPED_BY_OTHERS =
   'Somebody else has stopped your message. What was done by then stays done. To have it finished after all, send it again.'
+const FINISHED = 'That is finished already.'
+const OWN_MODEL = "the agent's own"
 const DAY_MS = 86_400_000
 const LISTED_MESSAGES = 10
 /** Where somebody looks for their own message. */
 const LOOKED_AT_MESSAGES = 100
 const NAMED_TOOLS = 3
 
-interface Answer {
+/** What can be told to a conversation. */
+export type ActionName = Exclude<CommandName, 'ask' | 'help'>
+
+export interface Answer {
   text: string
   isChange: boolean
   /** What was changed; left out, the conversation. */
@@ -66,7 +71,7 @@ interface Given {
 
 /** What people can tell the gateway from any channel. Each command answers in words for the person. */
 export class ConversationCommands {
-  readonly #handlers: Record<Exclude<CommandName, 'ask' | 'help'>, (given: Given) => Promise<Answer>> = {
+  readonly #handlers: Record<ActionName, (given: Given) => Promise<Answer>> = {
     new: ({ conversation }) => this.#new(conversation),
     stop: (given) => this.#stopFirst(given),
     approve: (given) => this.#approve(given),
@@ -89,20 +94,36 @@ export class ConversationCommands {
     if (name === undefined) return `There is no command /${word}. /help lists those there are.`
     if (name === 'help') return HELP_TEXT
     if (name === 'ask') return 'Send it as a message, without /ask.'
-    return this.#answer(author, name, argument, async () => {
-      const conversation = await this.#enter(channel, place)
-      const answer = await this.#handlers[name]({ conversation, author, argument: argument.trim() })
-      return { subject: conversation.id, ...answer }
-    })
+    return inWords(async () => this.act(await this.#enter(channel, place), author, name, argument.trim()))
+  }
+
+  /** As `run`, in a conversation that is there. Contract: throws what `run` puts into words. */
+  async act(conversation: Conversation, author: string, name: ActionName, argument = ''): Promise<Answer> {
+    const answer = await this.#handlers[name]({ conversation, author, argument })
+    if (answer.isChange) await this.#note(author, name, answer.subject ?? conversation.id, argument)
+    return answer
+  }
+
+  /** As `act` with `stop`, but a message of the conversation alone: when it is finished, the next one goes on. */
+  async stopMessage(conversation: Conversation, author: string, messageId: string): Promise<Answer> {
+    const answer = await this.#stop(conversation.id, messageId, FINISHED)
+    if (!answer.isChange) return answer
+    await this.#tellAuthor(conversation, author, messageId)
+    await this.#note(author, 'stop', messageId)
+    return answer
   }
 
   /** A button under something that was said about one message, or under a question. */
   async button(action: ButtonAction, id: string, author: string): Promise<string> {
-    return this.#answer(author, action, '', async () => ({ ...(await this.#press(action, id, author)), subject: id }))
+    return inWords(async () => {
+      const answer = await this.#press(action, id, author)
+      if (answer.isChange) await this.#note(author, action, id)
+      return answer
+    })
   }
 
   #press(action: ButtonAction, id: string, author: string): Promise<Answer> {
-    if (action === 'stop') return this.#stopMessage(id)
+    if (action === 'stop') return this.#stopPressed(id)
     if (action === 'retry') return this.#retry(id)
     return this.#decide(id, {
       decision: action === 'deny' ? 'deny' : 'allow',
@@ -116,23 +137,9 @@ export class ConversationCommands {
     return suggestArguments(this.dependencies, channel, place, command, typed)
   }
 
-  async #answer(
-    author: string,
-    action: string,
-    detail: string,
-    work: () => Promise<Answer & { subject: string }>,
-  ): Promise<string> {
-    try {
-      const { text, isChange, subject } = await work()
-      if (isChange) {
-        const { store, now } = this.dependencies
-        await store.audit.add({ at: now(), actor: author, action, subject, ...(detail !== '' && { detail }) })
-      }
-      return text
-    } catch (error) {
-      if (error instanceof GatewayError) return error.message
-      throw error
-    }
+  async #note(actor: string, action: string, subject: string, detail = ''): Promise<void> {
+    const { store, now } = this.dependencies
+    await store.audit.add({ at: now(), actor, action, subject, ...(detail !== '' && { detail }) })
   }
 
   async #new({ id }: Conversation): Promise<Answer> {
@@ -143,19 +150,21 @@ export class ConversationCommands {
   }
 
   async #stopFirst({ conversation, author }: Given): Promise<Answer> {
+    const first = await this.dependencies.store.inbox.first(conversation.id)
+    const answer = await this.#stop(conversation.id, undefined, 'Nothing is running here.')
+    if (answer.isChange && first) await this.#tellAuthor(conversation, author, first.messageId)
+    return answer
+  }
+
+  /** Where everybody gets their own answers alone, who waits for one would not see that it was stopped. */
+  async #tellAuthor({ channel, address }: Conversation, by: string, messageId: string): Promise<void> {
     const { store, queue, config } = this.dependencies
-    const { id, channel, address } = conversation
-    const first = await store.inbox.first(id)
-    const answer = await this.#stop(id, undefined, 'Nothing is running here.')
-    // Everybody gets their own answers alone: who waits for one would not see this.
-    const isShared = replyConfigOf(channel, config)?.session?.scope === 'global'
-    if (!isShared || !answer.isChange || !first) return answer
-    const message = await store.inbox.get(first.messageId)
+    if (replyConfigOf(channel, config)?.session?.scope !== 'global') return
+    const message = await store.inbox.get(messageId)
     const isDone = message?.state === 'answered' || message?.state === 'failed'
-    if (message?.kind === 'message' && !isDone && message.author !== author) {
+    if (message?.kind === 'message' && !isDone && message.author !== by) {
       await queue.say({ channel, address }, STOPPED_BY_OTHERS, message.author)
     }
-    return answer
   }
 
   /** Ends the turn of a conversation, or takes the first message out that waits; with `messageId`, that one alone. */
@@ -184,10 +193,9 @@ export class ConversationCommands {
     return changed(`Dropped the message that waited.${await this.#waitingText(conversationId)}`)
   }
 
-  async #stopMessage(messageId: string): Promise<Answer> {
-    const finished = 'That is finished already.'
+  async #stopPressed(messageId: string): Promise<Answer> {
     const message = await this.dependencies.store.inbox.get(messageId)
-    return message ? this.#stop(message.conversationId, messageId, finished) : told(finished)
+    return message ? this.#stop(message.conversationId, messageId, FINISHED) : told(FINISHED)
   }
 
   async #retry(messageId: string): Promise<Answer> {
@@ -253,7 +261,7 @@ export class ConversationCommands {
     return told(
       [
         missing === undefined ? `agent: ${backend}` : `agent: ${backend}, since ${missing} is not registered here`,
-        `model: ${model}`,
+        `model: ${model ?? OWN_MODEL}`,
         ...(projectId === undefined ? [] : [`project: ${projectId}`]),
         `directory: ${describePlace(workplace)}`,
         session?.backend === backend
@@ -333,7 +341,7 @@ export class ConversationCommands {
 
   async #model({ conversation, argument }: Given): Promise<Answer> {
     const choice = await choiceOf(this.dependencies, conversation)
-    if (argument === '') return told(`The model is ${choice.model}.`)
+    if (argument === '') return told(`The model is ${choice.model ?? OWN_MODEL}.`)
     if (!/^[^\s\p{Cc}-][^\s\p{Cc}]*$/u.test(argument)) {
       return told(`${JSON.stringify(argument)} is not the name of a model.`)
     }
@@ -417,7 +425,7 @@ export class ConversationCommands {
       const session = (await recentSessions(this.dependencies, conversation))[Number(wanted) - 1]
       if (session) return session
     } else if (wanted.length >= 4) {
-      const [session, another] = await recentSessions(this.dependencies, conversation, wanted)
+      const [session, another] = await recentSessions(this.dependencies, conversation, { prefix: wanted })
       if (another) {
         const advice = 'Type more of its id, or its number in /sessions.'
         throw new GatewayError('request_invalid', `More than one session begins with ${oneLine(wanted, 40)}. ${advice}`)
@@ -482,6 +490,16 @@ export class ConversationCommands {
     const { store, now, newId } = this.dependencies
     const { id } = await store.conversations.enter({ channel, ...place }, newId(), now())
     return (await store.conversations.get(id)) ?? { id, channel, address: place.address }
+  }
+}
+
+/** A mistake of the person is an answer, too. */
+async function inWords(work: () => Promise<Answer>): Promise<string> {
+  try {
+    return (await work()).text
+  } catch (error) {
+    if (error instanceof GatewayError) return error.message
+    throw error
   }
 }
 

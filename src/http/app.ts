@@ -7,9 +7,11 @@ import { serializerCompiler, validatorCompiler, type ZodTypeProvider } from 'fas
 import { GatewayError } from '../errors.js'
 import { packageVersion } from '../package-version.js'
 import { Authenticator } from './auth.js'
+import { registerDashboardRoutes } from './dashboard.js'
 import type { App, ServiceDependencies } from './dependencies.js'
 import { BODY_LIMIT_BYTES, errorBodyOf, sendError } from './errors.js'
 import { addGuards, checkSender, DEFAULT_LIMITS, type Limits, OpenResponses } from './guards.js'
+import { registerLoginRoutes } from './login.js'
 import { describeApi, registerDescriptionRoutes } from './openapi.js'
 import { registerPlatformRoutes } from './platform-routes.js'
 import { registerRoutes } from './routes/index.js'
@@ -99,6 +101,8 @@ export async function createApp(dependencies: ServiceDependencies, limits: Limit
 
   await describeApi(app, packageVersion())
   registerDescriptionRoutes(app)
+  registerDashboardRoutes(app, dependencies.dashboardDirectory)
+  registerLoginRoutes(app, authenticator)
   registerTicketRoute(app, tickets)
   registerRoutes(app, dependencies)
   await registerPlatformRoutes(app, dependencies.endpoints ?? [], config)

@@ -3,14 +3,18 @@
 // - A token is 32 random bytes; only its hash is kept. It is looked up for every request, so that one that was revoked
 //   or replaced is worth nothing from then on.
 // - A token is never taken from a URL: those stand in logs and histories. Event streams take a ticket instead.
+// - A header counts more than a ticket, and that more than the cookie, which browsers send without being asked.
+// - A login is looked up as a token is, by the hash of what the browser has, and is worth what its token is worth then.
 
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
 import type { FastifyRequest } from 'fastify'
 import { GatewayError, messageOf } from '../errors.js'
 import type { Scrubber } from '../credentials/scrubber.js'
 import type { Log } from '../log.js'
 import { type Scope, SCOPES, type TokenRecord, type Tokens } from '../store/tokens.js'
 import { withinTime } from '../within-time.js'
+import { cookieLogin, joinedLogin, requireOwnPage } from './cookie.js'
 import type { Caller } from './dependencies.js'
 import type { Tickets } from './tickets.js'
 
@@ -19,9 +23,14 @@ const USED_EVERY_MS = 60_000
 const READ_HASHES_EVERY_MS = 2_000
 /** For those who ask whether the database is there. */
 const STORE_TIMEOUT_MS = 2_000
+const LOGIN_MS = 30 * 86_400_000
 
 export function newToken(): string {
-  return `aet_${randomBytes(32).toString('base64url')}`
+  return `aet_${randomSecret()}`
+}
+
+function randomSecret(): string {
+  return randomBytes(32).toString('base64url')
 }
 
 export function hashOf(secret: string): string {
@@ -52,14 +61,22 @@ export async function issueToken(
   return { token, record }
 }
 
-/** The hash of the token of a request, valid or not. */
-export function presentedHash(request: Pick<FastifyRequest, 'headers'>): string | undefined {
-  const token = presentedToken(request)
-  return token === undefined ? undefined : hashOf(token)
+/** The hash of the token or the login of a request, valid or not. */
+export function presentedHash({ headers }: Pick<FastifyRequest, 'headers'>): string | undefined {
+  const presented = headers.authorization === undefined ? cookieLogin({ headers }) : bearerToken({ headers })
+  return presented === undefined ? undefined : hashOf(presented)
 }
 
-function presentedToken({ headers }: Pick<FastifyRequest, 'headers'>): string | undefined {
+function bearerToken({ headers }: Pick<FastifyRequest, 'headers'>): string | undefined {
   return /^Bearer +(\S+) *$/i.exec(headers.authorization ?? '')?.[1]
+}
+
+/** What a browser and its page keep from then on, each its own. */
+export interface NewLogin {
+  caller: Caller
+  secret: string
+  pageKey: string
+  lastsMs: number
 }
 
 interface AuthenticatorDependencies {
@@ -72,8 +89,8 @@ interface AuthenticatorDependencies {
 }
 
 export class Authenticator {
-  /** Of all tokens, as they were last read. */
-  #hashes = new Set<string>()
+  /** Of all tokens and logins, each with that of its token, as they were last read. */
+  #hashes = new Map<string, string>()
   #hashesReadAt = 0
   /** Whose tokens were good when they were last seen, by their hashes. */
   readonly #known = new Map<string, Caller>()
@@ -81,22 +98,22 @@ export class Authenticator {
   constructor(private readonly dependencies: AuthenticatorDependencies) {}
 
   /**
-   * The hash of the token that a request comes with, or that its ticket stands for, if there is such a token.
+   * The hash of the token that a request comes with, or that its login or ticket stands for, if there is such a token.
    *
    * For limits, which come before the real look: it costs a query every few seconds, however many strangers there are.
    */
   async knownHash(request: FastifyRequest): Promise<string | undefined> {
     const ticket = ticketOf(request)
     const hash = presentedHash(request) ?? (ticket === undefined ? undefined : this.dependencies.tickets.peek(ticket))
-    if (hash === undefined || this.#hashes.has(hash)) return hash
+    if (hash === undefined || this.#hashes.has(hash)) return hash && this.#hashes.get(hash)
     const { tokens, now } = this.dependencies
     if (now() - this.#hashesReadAt >= READ_HASHES_EVERY_MS) {
       this.#hashesReadAt = now()
       // While the database is away nobody new comes in.
       const hashes = await withinTime(tokens.hashes(), STORE_TIMEOUT_MS).catch(() => undefined)
-      if (hashes) this.#hashes = new Set(hashes)
+      if (hashes) this.#hashes = hashes
     }
-    return this.#hashes.has(hash) ? hash : undefined
+    return this.#hashes.get(hash)
   }
 
   /** Contract: throws `unauthorized` without a good token or ticket, `forbidden` when it may not do this. */
@@ -104,18 +121,36 @@ export class Authenticator {
     const hash = this.#hashFor(request)
     const { answersWithoutStore = false } = request.routeOptions.config
     const caller = await this.#identify(hash, answersWithoutStore)
-    const token = presentedToken(request)
+    const token = bearerToken(request)
     if (token !== undefined) this.dependencies.scrubber.add([token])
     requireScope(caller, request.routeOptions.config.scope)
     requireProject(caller, request)
     return caller
   }
 
-  /** Whether the token of somebody who was admitted is good still; while the database is away, it is. */
-  async isStillGood({ tokenHash }: Caller): Promise<boolean> {
+  /** Contract: throws `unauthorized` when the token is nobody's. */
+  async login(token: string): Promise<NewLogin> {
+    const { tokens, scrubber, now } = this.dependencies
+    const tokenHash = hashOf(token)
+    const caller = await this.#identify(tokenHash, false)
+    scrubber.add([token])
+    const [secret, pageKey] = [randomSecret(), randomSecret()]
+    const hash = hashOf(joinedLogin(secret, pageKey))
+    await tokens.addLogin({ hash, tokenHash, expiresAt: now() + LOGIN_MS }, now())
+    this.#hashes.set(hash, tokenHash)
+    return { caller, secret, pageKey, lastsMs: LOGIN_MS }
+  }
+
+  /** Ends the login that a request comes with, if it does. */
+  async logout({ headers }: Pick<FastifyRequest, 'headers'>): Promise<void> {
+    const login = cookieLogin({ headers })
+    if (login !== undefined) await this.dependencies.tokens.removeLogin(hashOf(login))
+  }
+
+  /** Whether somebody who was admitted may still do the same; while the database is away, they may. */
+  async isStillGood(caller: Caller): Promise<boolean> {
     try {
-      await this.#identify(tokenHash, true)
-      return true
+      return isDeepStrictEqual(await this.#identify(caller.tokenHash, true), caller)
     } catch (error) {
       return !(error instanceof GatewayError && error.code === 'unauthorized')
     }
@@ -129,7 +164,12 @@ export class Authenticator {
     }
     const ticket = ticketOf(request)
     if (ticket === undefined) {
-      throw unauthorized('A token is needed: send "Authorization: Bearer" with one of "aetheel tokens create".')
+      const hash = presentedHash(request)
+      if (hash === undefined) {
+        throw unauthorized('A token is needed: send "Authorization: Bearer" with one of "aetheel tokens create".')
+      }
+      requireOwnPage(request)
+      return hash
     }
     const hash = this.dependencies.tickets.redeem(ticket, pathOf(request))
     if (hash === undefined) {

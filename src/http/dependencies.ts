@@ -20,6 +20,8 @@ export interface ServiceDependencies {
   metrics: Metrics
   /** What platforms call. */
   endpoints?: PlatformEndpoint[]
+  /** Where the files of the dashboard are; left out, where the build puts them. */
+  dashboardDirectory?: string
   log: Log
   now: () => number
   newId: () => string

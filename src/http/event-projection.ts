@@ -8,16 +8,19 @@ export interface StreamEvent {
   data: Record<string, unknown>
 }
 
-export type StreamEventName =
-  | 'started'
-  | 'output'
-  | 'thinking'
-  | 'tool_use'
-  | 'tool_result'
-  | 'notice'
-  | 'error'
-  | 'agent_complete'
-  | 'complete'
+export const STREAM_EVENT_NAMES = [
+  'started',
+  'output',
+  'thinking',
+  'tool_use',
+  'tool_result',
+  'notice',
+  'error',
+  'agent_complete',
+  'complete',
+] as const
+
+export type StreamEventName = (typeof STREAM_EVENT_NAMES)[number]
 
 /** Names and data are those of spec 3. `line` is a whole piece of text, as the agent wrote it, with its line ends. */
 export function projectEvent(event: AgentEvent | FinalEvent): StreamEvent {

@@ -23,6 +23,7 @@ export interface Limits {
   platformRequestsPerMinute: number
   openRequests: number
   openStreams: number
+  openStreamsOfToken: number
   /** How often the token of an open stream is looked up again, in milliseconds. */
   streamTokenCheckMs: number
 }
@@ -33,6 +34,7 @@ export const DEFAULT_LIMITS: Limits = {
   platformRequestsPerMinute: 3000,
   openRequests: 256,
   openStreams: 1000,
+  openStreamsOfToken: 400,
   streamTokenCheckMs: 10_000,
 }
 
@@ -110,26 +112,42 @@ function bracketed(address: string): string {
 export class OpenResponses {
   readonly #requests = new Set<ServerResponse>()
   readonly #streams = new Set<ServerResponse>()
+  readonly #streamsOfTokens = new Map<string, number>()
 
-  constructor(private readonly limits: Pick<Limits, 'openRequests' | 'openStreams'>) {}
+  constructor(private readonly limits: Pick<Limits, 'openRequests' | 'openStreams' | 'openStreamsOfToken'>) {}
 
   /** Contract: throws `overloaded` when there are too many already. */
   admit({ routeOptions }: FastifyRequest, reply: FastifyReply): void {
     const isStream = routeOptions.config.isStream ?? false
     const open = isStream ? this.#streams : this.#requests
     if (open.size >= (isStream ? this.limits.openStreams : this.limits.openRequests)) {
-      reply.raw.setHeader('retry-after', RETRY_AFTER_SECONDS)
-      const what = isStream ? 'event streams' : 'requests'
-      throw new GatewayError('overloaded', `Too many ${what} are open at once. Try again in a moment.`)
+      throw tooMany(isStream ? 'event streams' : 'requests', reply)
     }
     open.add(reply.raw)
     reply.raw.once('close', () => open.delete(reply.raw))
+  }
+
+  /** Contract: throws `overloaded` when all streams would be those of one token. */
+  admitStreamOf({ tokenId }: Caller, reply: FastifyReply): void {
+    const count = this.#streamsOfTokens.get(tokenId) ?? 0
+    if (count >= this.limits.openStreamsOfToken) throw tooMany('event streams of this token', reply)
+    this.#streamsOfTokens.set(tokenId, count + 1)
+    reply.raw.once('close', () => {
+      const left = (this.#streamsOfTokens.get(tokenId) ?? 0) - 1
+      if (left > 0) this.#streamsOfTokens.set(tokenId, left)
+      else this.#streamsOfTokens.delete(tokenId)
+    })
   }
 
   /** Ends the event streams, whose clients come back to the next gateway and go on where they were. */
   endStreams(): void {
     for (const stream of this.#streams) endStream(stream)
   }
+}
+
+function tooMany(what: string, reply: FastifyReply): GatewayError {
+  reply.raw.setHeader('retry-after', RETRY_AFTER_SECONDS)
+  return new GatewayError('overloaded', `Too many ${what} are open at once. Try again in a moment.`)
 }
 
 function endStream(stream: ServerResponse): void {
@@ -186,7 +204,9 @@ export function addGuards(app: App, { config, authenticator, open, limits }: Gua
     if (request.is404 || request.routeOptions.config.scope === 'public') return
     const caller = await authenticator.admit(request)
     request.caller = caller
-    if (request.routeOptions.config.isStream) endWithToken(caller, reply.raw)
+    if (!request.routeOptions.config.isStream) return
+    open.admitStreamOf(caller, reply)
+    endWithToken(caller, reply.raw)
   })
   app.addHook('onRoute', ({ method, url, config: routeConfig }) => {
     if (routeConfig?.scope === undefined) throw new Error(`The route ${String(method)} ${url} names no scope.`)

@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto'
 import swagger from '@fastify/swagger'
 import { jsonSchemaTransform } from 'fastify-type-provider-zod'
+import { COOKIE, PAGE_KEY_HEADER } from './cookie.js'
 import type { App } from './dependencies.js'
 import { errorBodySchema } from './errors.js'
 import { PAGE_STYLE, referencePage } from './reference-page.js'
@@ -17,7 +18,13 @@ export async function describeApi(app: App, version: string): Promise<void> {
         description: 'A gateway to coding agents: projects, commands, event streams.',
         version,
       },
-      components: { securitySchemes: { token: { type: 'http', scheme: 'bearer' } } },
+      components: {
+        securitySchemes: {
+          token: { type: 'http', scheme: 'bearer' },
+          cookie: { type: 'apiKey', in: 'cookie', name: COOKIE },
+          pageKey: { type: 'apiKey', in: 'header', name: PAGE_KEY_HEADER },
+        },
+      },
     },
     transform: (document) => {
       const { route } = document
@@ -27,7 +34,10 @@ export async function describeApi(app: App, version: string): Promise<void> {
         ...document,
         schema: {
           ...schema,
-          security: scope === undefined || scope === 'public' ? [] : [{ token: [scope] }],
+          security:
+            scope === undefined || scope === 'public'
+              ? []
+              : [{ token: [scope] }, { cookie: [scope], pageKey: [scope] }],
           response: { ...(response as object | undefined), default: errorBodySchema.describe('What went wrong') },
         },
       })

@@ -32,15 +32,30 @@ export function readLastEventId(header: string | string[] | undefined): number {
   )
 }
 
-/**
- * Sends what is followed as the answer to a request, whose headers were not sent yet.
- *
- * Contract: settles when the response has ended: everything was sent, the client left or took nothing for too long, or
- * the signal said so. Rejects with what `follow` throws.
- */
-export async function sendEventStream(
+/** Sends the events of a stream. Contract: as `sendFrames`. */
+export function sendEventStream(
   response: ServerResponse,
   follow: (signal: AbortSignal) => AsyncIterable<NumberedEvent[]>,
+  options?: EventStreamOptions,
+): Promise<void> {
+  return sendFrames(
+    response,
+    async function* (signal) {
+      for await (const batch of follow(signal)) yield framesOf(batch)
+    },
+    options,
+  )
+}
+
+/**
+ * Sends frames as the answer to a request, whose headers were not sent yet.
+ *
+ * Contract: settles when the response has ended: everything was sent, the client left or took nothing for too long, or
+ * the signal said so. Rejects with what `frames` throws.
+ */
+export async function sendFrames(
+  response: ServerResponse,
+  frames: (signal: AbortSignal) => AsyncIterable<Buffer>,
   { signal, heartbeatMs = 15_000, stallMs = 60_000 }: EventStreamOptions = {},
 ): Promise<void> {
   const gone = new AbortController()
@@ -58,8 +73,8 @@ export async function sendEventStream(
     if (!response.writableNeedDrain) response.write(HEARTBEAT)
   }, heartbeatMs)
   try {
-    for await (const batch of follow(gone.signal)) {
-      if (!gone.signal.aborted && !response.write(framesOf(batch))) await drained(response, stallMs, gone.signal)
+    for await (const frame of frames(gone.signal)) {
+      if (!gone.signal.aborted && !response.write(frame)) await drained(response, stallMs, gone.signal)
       if (gone.signal.aborted) break
     }
   } finally {
@@ -82,7 +97,7 @@ async function drained(response: ServerResponse, stallMs: number, gone: AbortSig
   }
 }
 
-const frames = new WeakMap<NumberedEvent, Buffer>()
+const eventFrames = new WeakMap<NumberedEvent, Buffer>()
 const frameBatches = new WeakMap<NumberedEvent[], Buffer>()
 
 function framesOf(batch: NumberedEvent[]): Buffer {
@@ -94,22 +109,22 @@ function framesOf(batch: NumberedEvent[]): Buffer {
 }
 
 function frameOf(numbered: NumberedEvent): Buffer {
-  const known = frames.get(numbered)
+  const known = eventFrames.get(numbered)
   if (known) return known
   const { name, data } = projectEvent(numbered.event)
   const made = Buffer.from(formatFrame(String(numbered.number), name, JSON.stringify(data)))
-  frames.set(numbered, made)
+  eventFrames.set(numbered, made)
   return made
 }
 
 /** Contract: throws `request_invalid` for an id or a name that would end its own line. */
-export function formatFrame(id: string, name: string, data: string): string {
-  if (/[\r\n\0]/.test(id + name)) {
+export function formatFrame(id: string | undefined, name: string, data: string): string {
+  if (/[\r\n\0]/.test(`${id}${name}`)) {
     throw new GatewayError(
       'request_invalid',
       'The id and the name of an event must be of one line. Leave out line ends.',
     )
   }
   const lines = data.split(/\r\n|\r|\n/).map((line) => `data: ${line}\n`)
-  return `id: ${id}\nevent: ${name}\n${lines.join('')}\n`
+  return `${id === undefined ? '' : `id: ${id}\n`}event: ${name}\n${lines.join('')}\n`
 }

@@ -1,4 +1,5 @@
 import type { Kysely } from 'kysely'
+import { EVERYTHING, type Sight, visibleIds } from './conversation-views.js'
 import type { ApprovalState, Schema } from './schema.js'
 
 /** What an agent asks to be allowed in the middle of a run. */
@@ -41,6 +42,7 @@ export interface ApprovalFilter {
   /** Of these projects alone. */
   projectIds?: string[]
   conversationId?: string
+  sight?: Sight
 }
 
 export interface ApprovalEnd {
@@ -112,7 +114,7 @@ export class Approvals {
 
   /** Newest first, before one of them. */
   async list(
-    { states, projectIds, conversationId }: ApprovalFilter,
+    { states, projectIds, conversationId, sight = EVERYTHING }: ApprovalFilter,
     limit: number,
     before?: Pick<Approval, 'id' | 'askedAt'>,
   ): Promise<Approval[]> {
@@ -120,6 +122,8 @@ export class Approvals {
     if (states) query = query.where('state', 'in', states)
     if (projectIds) query = query.where('project_id', 'in', projectIds)
     if (conversationId !== undefined) query = query.where('conversation_id', '=', conversationId)
+    const visible = visibleIds(this.db, sight)
+    if (visible) query = query.where('conversation_id', 'in', visible)
     if (before) {
       query = query.where(({ or, and, eb }) =>
         or([eb('asked_at', '<', before.askedAt), and([eb('asked_at', '=', before.askedAt), eb('id', '>', before.id)])]),

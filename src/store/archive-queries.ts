@@ -2,6 +2,7 @@
 
 import { type Kysely, sql } from 'kysely'
 import type { MessageKind, Reply } from '../channels/types.js'
+import { EVERYTHING, type Sight, visibleIds } from './conversation-views.js'
 import type { Conversation } from './conversations.js'
 import type { DeliveryState, MessageState, Schema } from './schema.js'
 
@@ -48,11 +49,16 @@ export interface SearchFilter {
   address?: string
   /** Milliseconds since the epoch. */
   since?: number
+  /** Only what may be seen is looked at. */
+  sight?: Sight
+  /** How many candidates at most, the newest. */
+  limit?: number
 }
 
 export interface SearchCandidate {
   type: ArchiveEntry['type']
   id: string
+  conversationId: string
   at: number
 }
 
@@ -160,17 +166,27 @@ export class ArchiveQueries {
 
   /** What may hold the fragments, newest first. */
   async candidates(filter: SearchFilter): Promise<SearchCandidate[]> {
-    const { fragments, channel, address, since } = filter
+    const { fragments, channel, address, since, sight = EVERYTHING, limit } = filter
     const holds = (column: string): ReturnType<typeof sql<boolean>>[] =>
       fragments.map((fragment) => sql<boolean>`lower(${sql.ref(column)}) like ${pattern(fragment)} escape '\\'`)
     let messages = this.db
       .selectFrom('messages')
       .innerJoin('conversations', 'conversations.id', 'messages.conversation_id')
-      .select([sql<ArchiveEntry['type']>`'message'`.as('type'), 'messages.id as id', 'messages.received_at as at'])
+      .select([
+        sql<ArchiveEntry['type']>`'message'`.as('type'),
+        'messages.id as id',
+        'messages.conversation_id as conversationId',
+        'messages.received_at as at',
+      ])
     let replies = this.db
       .selectFrom('outbox')
       .innerJoin('conversations', 'conversations.id', 'outbox.conversation_id')
-      .select([sql<ArchiveEntry['type']>`'reply'`.as('type'), 'outbox.id as id', 'outbox.created_at as at'])
+      .select([
+        sql<ArchiveEntry['type']>`'reply'`.as('type'),
+        'outbox.id as id',
+        'outbox.conversation_id as conversationId',
+        'outbox.created_at as at',
+      ])
     for (const condition of holds('messages.text')) messages = messages.where(condition)
     for (const condition of holds('outbox.body')) replies = replies.where(condition)
     if (channel !== undefined) {
@@ -185,7 +201,19 @@ export class ArchiveQueries {
       messages = messages.where('messages.received_at', '>=', since)
       replies = replies.where('outbox.created_at', '>=', since)
     }
-    return messages.unionAll(replies).orderBy('at', 'desc').orderBy('type', 'desc').orderBy('id').execute()
+    const visible = visibleIds(this.db, sight)
+    if (visible) {
+      messages = messages.where('messages.conversation_id', 'in', visible)
+      replies = replies.where('outbox.conversation_id', 'in', visible)
+    }
+    return messages
+      .unionAll(replies)
+      .orderBy('at', 'desc')
+      .orderBy('conversationId')
+      .orderBy('type', 'desc')
+      .orderBy('id')
+      .$if(limit !== undefined, (candidates) => candidates.limit(limit ?? 0))
+      .execute()
   }
 
   /** The texts of candidates, in their order. */

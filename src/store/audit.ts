@@ -10,6 +10,7 @@ export type AuditAction =
   | `command.${'execute' | 'shell' | 'git' | 'cancel'}`
   | `queue.${'retry' | 'drop'}`
   | `cron.${'add' | 'remove'}`
+  | `conversation.${'create' | 'message'}`
   | `approval.${'allow' | 'deny'}`
   | 'approval-rule.remove'
   | 'session.reset'

@@ -1,4 +1,4 @@
-import type { Kysely } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import type { Place, QueueMode } from '../channels/types.js'
 import type { Schema } from './schema.js'
 
@@ -84,18 +84,7 @@ export class Conversations {
   }
 
   #withParent() {
-    return this.db
-      .selectFrom('conversations')
-      .leftJoin('conversations as parent', (join) =>
-        join.onRef('parent.address', '=', 'conversations.parent').onRef('parent.channel', '=', 'conversations.channel'),
-      )
-      .selectAll('conversations')
-      .select([
-        'parent.project_id as parent_project_id',
-        'parent.backend as parent_backend',
-        'parent.model as parent_model',
-        'parent.queue_mode as parent_queue_mode',
-      ])
+    return withParent(this.db).selectAll('conversations').select(PARENT_COLUMNS)
   }
 
   /** `null` takes a setting back. */
@@ -111,6 +100,28 @@ export class Conversations {
   }
 }
 
+/** What `toConversation` reads of it, in a query `withParent`. */
+export const PARENT_COLUMNS = [
+  'parent.project_id as parent_project_id',
+  'parent.backend as parent_backend',
+  'parent.model as parent_model',
+  'parent.queue_mode as parent_queue_mode',
+] as const
+
+/** The project that counts, in a query `withParent`. */
+export const PROJECT_ID = sql<
+  string | null
+>`coalesce(conversations.project_id, parent.project_id, conversations.given_project_id)`
+
+/** Conversations, each with what it is part of. */
+export function withParent(db: Kysely<Schema>) {
+  return db
+    .selectFrom('conversations')
+    .leftJoin('conversations as parent', (join) =>
+      join.onRef('parent.address', '=', 'conversations.parent').onRef('parent.channel', '=', 'conversations.channel'),
+    )
+}
+
 type Row = Schema['conversations'] & {
   parent_project_id: string | null
   parent_backend: string | null
@@ -118,7 +129,7 @@ type Row = Schema['conversations'] & {
   parent_queue_mode: QueueMode | null
 }
 
-function toConversation(row: Row): Conversation {
+export function toConversation(row: Row): Conversation {
   const projectId = row.project_id ?? row.parent_project_id ?? row.given_project_id
   // Together: a model of one agent is unknown to another.
   const isOwn = row.backend !== null || row.model !== null

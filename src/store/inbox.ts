@@ -9,6 +9,7 @@
 
 import { type Kysely, sql } from 'kysely'
 import type { MessageKind, MessageOptions } from '../channels/types.js'
+import { EVERYTHING, visibleIds } from './conversation-views.js'
 import type { ClaimLimits, Engine } from './engine.js'
 import type { JobState, MessageState, Schema } from './schema.js'
 
@@ -67,6 +68,7 @@ export interface QueuedMessage {
 
 /** A message that is worked on, or waits for it. */
 export interface WaitingMessage {
+  id: string
   author: string
   /** Its beginning. */
   text: string
@@ -416,6 +418,13 @@ export class Inbox {
       .execute()
   }
 
+  async getAll(ids: string[]): Promise<Message[]> {
+    // PostgreSQL has no empty list.
+    if (ids.length === 0) return []
+    const rows = await this.db.selectFrom('messages').selectAll().where('id', 'in', ids).execute()
+    return rows.map(toMessage)
+  }
+
   async get(id: string): Promise<Message | undefined> {
     const row = await this.db.selectFrom('messages').selectAll().where('id', '=', id).executeTakeFirst()
     return row && toMessage(row)
@@ -456,6 +465,7 @@ export class Inbox {
       .selectFrom('jobs')
       .innerJoin('messages', 'messages.id', 'jobs.message_id')
       .select([
+        'messages.id',
         'messages.author',
         'messages.received_at',
         'jobs.state',
@@ -467,6 +477,7 @@ export class Inbox {
       .limit(limit)
       .execute()
     return rows.map((row) => ({
+      id: row.id,
       author: row.author,
       text: row.text,
       receivedAt: row.received_at,
@@ -476,7 +487,8 @@ export class Inbox {
   }
 
   /** What waits or is worked on, in the order in which it came. */
-  async listOpen(limit: number): Promise<QueuedMessage[]> {
+  async listOpen(limit: number, sight = EVERYTHING): Promise<QueuedMessage[]> {
+    const visible = visibleIds(this.db, sight)
     const rows = await this.db
       .selectFrom('jobs')
       .innerJoin('messages', 'messages.id', 'jobs.message_id')
@@ -495,6 +507,7 @@ export class Inbox {
         'jobs.failures',
         sql<number>`row_number() over (partition by jobs.conversation_id order by jobs.seq) - 1`.as('position'),
       ])
+      .$if(visible !== undefined, (open) => open.where('jobs.conversation_id', 'in', visible ?? []))
       .orderBy('messages.received_at')
       .orderBy('messages.id')
       .limit(limit)
@@ -582,12 +595,14 @@ export class Inbox {
   }
 
   /** Dead letters, newest first; what failed with another is part of that. */
-  async listFailed(limit: number): Promise<Message[]> {
+  async listFailed(limit: number, sight = EVERYTHING): Promise<Message[]> {
+    const visible = visibleIds(this.db, sight)
     const rows = await this.db
       .selectFrom('messages')
       .selectAll()
       .where('state', '=', 'failed')
       .where('merged_into', 'is', null)
+      .$if(visible !== undefined, (failed) => failed.where('conversation_id', 'in', visible ?? []))
       .orderBy('finished_at', 'desc')
       .limit(limit)
       .execute()

@@ -2,6 +2,7 @@
 
 import type { Kysely } from 'kysely'
 import type { Reply } from '../channels/types.js'
+import { EVERYTHING, visibleIds } from './conversation-views.js'
 import type { ClaimLimits, Engine } from './engine.js'
 import type { DeliveryState, Schema } from './schema.js'
 
@@ -209,6 +210,18 @@ export class Outbox {
       .execute()
   }
 
+  /** Those with these ids, and those to these messages, in order. */
+  async getAll(ids: string[], messageIds: string[]): Promise<Delivery[]> {
+    const rows = await this.db
+      .selectFrom('outbox')
+      .selectAll()
+      // PostgreSQL has no empty list.
+      .where(({ or, eb }) => or([eb('id', 'in', [...ids, '']), eb('message_id', 'in', [...messageIds, ''])]))
+      .orderBy('seq')
+      .execute()
+    return rows.map(toDelivery)
+  }
+
   async get(id: string): Promise<Delivery | undefined> {
     const row = await this.db.selectFrom('outbox').selectAll().where('id', '=', id).executeTakeFirst()
     return row && toDelivery(row)
@@ -221,11 +234,13 @@ export class Outbox {
   }
 
   /** Undelivered ones newest first, pending ones in the order in which they came. */
-  async list(state: 'pending' | 'undelivered', limit: number): Promise<Delivery[]> {
+  async list(state: 'pending' | 'undelivered', limit: number, sight = EVERYTHING): Promise<Delivery[]> {
+    const visible = visibleIds(this.db, sight)
     const rows = await this.db
       .selectFrom('outbox')
       .selectAll()
       .where('state', '=', state)
+      .$if(visible !== undefined, (found) => found.where('conversation_id', 'in', visible ?? []))
       .orderBy('settled_at', 'desc')
       .orderBy('created_at')
       .limit(limit)

@@ -1,6 +1,8 @@
 import { type CompiledQuery, type Kysely, sql } from 'kysely'
 import type { AgentEvent, AgentResult, FailureReason, TokenUsage } from '../backends/types.js'
-import type { MessageKind } from '../channels/types.js'
+import type { MessageKind, MessageOptions } from '../channels/types.js'
+import { EVERYTHING, type Sight, visibleIds } from './conversation-views.js'
+import { PROJECT_ID, withParent } from './conversations.js'
 import type { Engine } from './engine.js'
 import type { RunState, Schema } from './schema.js'
 
@@ -26,6 +28,11 @@ export interface RunRecord extends NewRun {
   endedAt?: number
   result?: AgentResult
 }
+
+type EndedState = Exclude<RunState, 'running'>
+
+/** Of a run, where it belongs. */
+export type BegunRun = Pick<RunRecord, 'id' | 'messageId' | 'conversationId'>
 
 /** Of a run, what a list tells. */
 export type LastRun = Pick<RunRecord, 'backend' | 'state' | 'sessionId'>
@@ -76,6 +83,8 @@ export interface SessionFilter {
   since: number
   /** How the id begins. */
   prefix?: string
+  /** Only those of which nothing was said where it must not be seen. */
+  sight?: Sight
 }
 
 /** Whose runs are counted: those of one conversation, of all with that project or without any, or of what came so. */
@@ -168,7 +177,7 @@ export class Runs {
     return last ?? 0
   }
 
-  async end(id: string, state: RunState, result: AgentResult | undefined, now: number): Promise<void> {
+  async end(id: string, state: EndedState, result: AgentResult | undefined, now: number): Promise<void> {
     await this.db
       .updateTable('runs')
       .set({
@@ -179,16 +188,63 @@ export class Runs {
       })
       .where('id', '=', id)
       .execute()
+    await this.#count(id, state, result, now)
+  }
+
+  /** Keeps what `Figures` counts. */
+  async #count(id: string, state: EndedState, result: AgentResult | undefined, now: number): Promise<void> {
+    const run = await withParent(this.db)
+      .innerJoin('runs', 'runs.conversation_id', 'conversations.id')
+      .innerJoin('messages', 'messages.id', 'runs.message_id')
+      .select(['runs.conversation_id', 'runs.backend', 'runs.started_at', 'messages.options'])
+      .select(PROJECT_ID.as('project_id'))
+      .select(({ selectFrom }) =>
+        selectFrom('events')
+          .select('events.body')
+          .whereRef('events.run_id', '=', 'runs.id')
+          .where('events.type', '=', 'output')
+          .orderBy('events.seq')
+          .limit(1)
+          .as('first_output'),
+      )
+      .where('runs.id', '=', id)
+      .executeTakeFirst()
+    if (!run) return
+    const { projectId = run.project_id } = (run.options === null ? {} : JSON.parse(run.options)) as MessageOptions
+    const first = run.first_output === null ? undefined : (JSON.parse(run.first_output) as AgentEvent)
+    const values = {
+      conversation_id: run.conversation_id,
+      project_id: projectId,
+      backend: run.backend,
+      state,
+      started_at: run.started_at,
+      duration_ms: now - run.started_at,
+      first_text_ms: first ? first.timestamp - run.started_at : null,
+      input_tokens: result?.usage?.inputTokens ?? null,
+      output_tokens: result?.usage?.outputTokens ?? null,
+      cache_read_tokens: result?.usage?.cacheReadTokens ?? null,
+      cache_write_tokens: result?.usage?.cacheWriteTokens ?? null,
+      cost_usd: result?.costUsd ?? null,
+      reason: result?.failure?.reason ?? null,
+    }
+    await this.db
+      .insertInto('run_figures')
+      .values({ run_id: id, ...values })
+      // May be repeated when it is not known whether it was written.
+      .onConflict((conflict) => conflict.column('run_id').doUpdateSet(values))
+      .execute()
   }
 
   /** Marks the runs of a message that nobody works on any more. */
   async interrupt(messageId: string, now: number): Promise<void> {
-    await this.db
+    const ended = await this.db
       .updateTable('runs')
       .set({ state: 'interrupted', ended_at: now })
       .where('message_id', '=', messageId)
       .where('state', '=', 'running')
+      .returning('id')
       .execute()
+    for (const { id } of ended) await this.#count(id, 'interrupted', undefined, now)
   }
 
   /** The conversations in which runs of an agent ended in a session. */
@@ -327,10 +383,16 @@ export class Runs {
 
   /** The attempts at a message, in order. */
   async ofMessage(messageId: string): Promise<RunRecord[]> {
+    return this.ofMessages([messageId])
+  }
+
+  /** The attempts at messages, in order. */
+  async ofMessages(messageIds: string[]): Promise<RunRecord[]> {
+    if (messageIds.length === 0) return []
     const rows = await this.db
       .selectFrom('runs')
       .selectAll()
-      .where('message_id', '=', messageId)
+      .where('message_id', 'in', messageIds)
       .orderBy('first_seq')
       .orderBy('started_at')
       .execute()
@@ -405,7 +467,8 @@ export class Runs {
 
   /** The sessions that were used in a directory, last used first. */
   async sessions(filter: SessionFilter, limit: number): Promise<UsedSession[]> {
-    const { conversationId, directory, since, prefix = '' } = filter
+    const { conversationId, directory, since, prefix = '', sight = EVERYTHING } = filter
+    const visible = visibleIds(this.db, sight)
     const ranked = this.db
       .selectFrom('runs')
       .select([
@@ -421,6 +484,19 @@ export class Runs {
           eb('conversation_id', '=', conversationId ?? ''),
           eb('conversation_id', 'in', selectFrom('conversations').select('id').where('is_private', '=', 0)),
         ]),
+      )
+      .$if(visible !== undefined, (seen) =>
+        seen.where(({ not, exists, selectFrom }) =>
+          not(
+            exists(
+              selectFrom('runs as other')
+                .select('other.id')
+                .whereRef('other.session_id', '=', 'runs.session_id')
+                .whereRef('other.backend', '=', 'runs.backend')
+                .where('other.conversation_id', 'not in', visible ?? []),
+            ),
+          ),
+        ),
       )
     const rows = await this.db
       .selectFrom(ranked.as('ranked'))
@@ -485,6 +561,17 @@ export class Runs {
     return rows.map(({ model }) => model)
   }
 
+  /** Those that began since then, newest first. */
+  async begunSince(since: number, limit: number): Promise<BegunRun[]> {
+    return this.db
+      .selectFrom('runs')
+      .select(['id', 'message_id as messageId', 'conversation_id as conversationId'])
+      .where('started_at', '>=', since)
+      .orderBy('started_at', 'desc')
+      .limit(limit)
+      .execute()
+  }
+
   /** Newest first. */
   async list(limit: number): Promise<RunRecord[]> {
     const rows = await this.db.selectFrom('runs').selectAll().orderBy('started_at', 'desc').limit(limit).execute()
@@ -492,16 +579,10 @@ export class Runs {
   }
 }
 
-/** The ids of those whose project is this one, or that have none. As `Conversations` finds it. */
+/** The ids of those whose project is this one, or that have none. */
 function conversationsOf(db: Kysely<Schema>, projectId: string | undefined) {
-  const project = sql`coalesce(conversations.project_id, parent.project_id, conversations.given_project_id)`
-  const ids = db
-    .selectFrom('conversations')
-    .leftJoin('conversations as parent', (join) =>
-      join.onRef('parent.address', '=', 'conversations.parent').onRef('parent.channel', '=', 'conversations.channel'),
-    )
-    .select('conversations.id')
-  return projectId === undefined ? ids.where(project, 'is', null) : ids.where(project, '=', projectId)
+  const ids = withParent(db).select('conversations.id')
+  return projectId === undefined ? ids.where(PROJECT_ID, 'is', null) : ids.where(PROJECT_ID, '=', projectId)
 }
 
 /** The message of a run, if it is of that kind. */

@@ -10,6 +10,7 @@ export interface Schema {
   messages: MessageRow
   jobs: JobRow
   runs: RunRow
+  run_figures: RunFigureRow
   events: EventRow
   outbox: OutboxRow
   sessions: SessionRow
@@ -18,6 +19,7 @@ export interface Schema {
   audit: AuditRow
   channel_values: ChannelValueRow
   tokens: TokenRow
+  logins: LoginRow
   credentials: CredentialRow
   channel_claims: ChannelClaimRow
   cron_jobs: CronJobRow
@@ -52,7 +54,7 @@ interface ProjectRow {
   updated_at: number
 }
 
-interface ConversationRow {
+export interface ConversationRow {
   id: string
   channel: string
   /** The platform's own name of the conversation: a thread, a chat, a number. */
@@ -146,6 +148,27 @@ interface RunRow {
   ended_at: number | null
   /** The `AgentResult` as JSON. */
   result: string | null
+}
+
+/** Of a run that has ended, what is counted: apart from its answer, so that months of them are read at once. */
+export interface RunFigureRow {
+  run_id: string
+  conversation_id: string
+  /** As it was then. */
+  project_id: string | null
+  backend: string
+  state: Exclude<RunState, 'running'>
+  started_at: number
+  duration_ms: number
+  /** From its beginning to its first text. */
+  first_text_ms: number | null
+  input_tokens: number | null
+  output_tokens: number | null
+  cache_read_tokens: number | null
+  cache_write_tokens: number | null
+  cost_usd: number | null
+  /** Why there is no answer. */
+  reason: string | null
 }
 
 interface EventRow {
@@ -251,6 +274,14 @@ interface TokenRow {
   created_at: number
   expires_at: number | null
   used_at: number | null
+}
+
+interface LoginRow {
+  /** SHA-256 of what the browser has, in hex. */
+  hash: string
+  /** Of the token as it was then: one that was revoked or replaced has no logins. */
+  token_hash: string
+  expires_at: number
 }
 
 interface CredentialRow {

@@ -7,10 +7,12 @@ import { Approvals } from './approvals.js'
 import { ArchiveQueries } from './archive-queries.js'
 import { Audit } from './audit.js'
 import { ChannelValues } from './channel-values.js'
+import { ConversationViews } from './conversation-views.js'
 import { Conversations } from './conversations.js'
 import { Credentials } from './credentials.js'
 import { CronJobs } from './cron-jobs.js'
 import type { Engine } from './engine.js'
+import { Figures } from './figures.js'
 import { Heartbeats } from './heartbeats.js'
 import { Inbox } from './inbox.js'
 import { Ledger } from './ledger.js'
@@ -22,6 +24,8 @@ import { schedule } from './migrations/0005-schedule.js'
 import { pods } from './migrations/0006-pods.js'
 import { queueModes } from './migrations/0007-queue-modes.js'
 import { approvals } from './migrations/0008-approvals.js'
+import { views } from './migrations/0009-views.js'
+import { logins } from './migrations/0010-logins.js'
 import { Outbox } from './outbox.js'
 import { Projects } from './projects.js'
 import { Runs } from './runs.js'
@@ -38,12 +42,15 @@ const MIGRATIONS = {
   '0006-pods': pods,
   '0007-queue-modes': queueModes,
   '0008-approvals': approvals,
+  '0009-views': views,
+  '0010-logins': logins,
 }
 
 /** The tables, alone or within one transaction. */
 export interface Tables {
   projects: Projects
   conversations: Conversations
+  conversationViews: ConversationViews
   inbox: Inbox
   runs: Runs
   outbox: Outbox
@@ -56,6 +63,7 @@ export interface Tables {
   tokens: Tokens
   cronJobs: CronJobs
   heartbeats: Heartbeats
+  figures: Figures
   approvals: Approvals
   approvalRules: ApprovalRules
 }
@@ -123,6 +131,7 @@ function tablesOn(db: Kysely<Schema>, engine: Engine): Tables {
   return {
     projects: new Projects(db, engine),
     conversations: new Conversations(db),
+    conversationViews: new ConversationViews(db),
     inbox: new Inbox(db, engine),
     runs: new Runs(db, engine),
     outbox: new Outbox(db, engine),
@@ -135,6 +144,7 @@ function tablesOn(db: Kysely<Schema>, engine: Engine): Tables {
     tokens: new Tokens(db),
     cronJobs: new CronJobs(db, engine),
     heartbeats: new Heartbeats(db),
+    figures: new Figures(db),
     approvals: new Approvals(db),
     approvalRules: new ApprovalRules(db),
   }

@@ -18,6 +18,17 @@ export interface TokenRecord {
   usedAt?: number
 }
 
+/** A browser that has logged in with a token. */
+export interface Login {
+  /** The SHA-256 of what the browser has, in hex. */
+  hash: string
+  tokenHash: string
+  expiresAt: number
+}
+
+/** Of one token: nobody has more browsers. */
+const MOST_LOGINS = 50
+
 export class Tokens {
   constructor(private readonly db: Kysely<Schema>) {}
 
@@ -43,9 +54,43 @@ export class Tokens {
     return rows.map(toToken)
   }
 
+  /** By the hash of the token itself or of a login with it; `expiresAt` is the earlier end of both. */
   async find(hash: string): Promise<(TokenRecord & { hash: string }) | undefined> {
     const row = await this.db.selectFrom('tokens').selectAll().where('hash', '=', hash).executeTakeFirst()
-    return row && { ...toToken(row), hash: row.hash }
+    return row ? { ...toToken(row), hash: row.hash } : this.#findByLogin(hash)
+  }
+
+  async #findByLogin(hash: string): Promise<(TokenRecord & { hash: string }) | undefined> {
+    const row = await this.db
+      .selectFrom('logins')
+      .innerJoin('tokens', 'tokens.hash', 'logins.token_hash')
+      .selectAll('tokens')
+      .select(['logins.hash as login_hash', 'logins.expires_at as login_expires_at'])
+      .where('logins.hash', '=', hash)
+      .executeTakeFirst()
+    if (!row) return undefined
+    const expiresAt = Math.min(row.login_expires_at, row.expires_at ?? Infinity)
+    return { ...toToken(row), hash: row.login_hash, expiresAt }
+  }
+
+  /** The oldest logins of a token make room for it. */
+  async addLogin({ hash, tokenHash, expiresAt }: Login, now: number): Promise<void> {
+    await this.db.deleteFrom('logins').where('expires_at', '<=', now).execute()
+    await this.db.insertInto('logins').values({ hash, token_hash: tokenHash, expires_at: expiresAt }).execute()
+    const latest = await this.db
+      .selectFrom('logins')
+      .select('hash')
+      .where('token_hash', '=', tokenHash)
+      .orderBy('expires_at', 'desc')
+      .orderBy('hash')
+      .limit(MOST_LOGINS)
+      .execute()
+    const kept = latest.map((login) => login.hash)
+    await this.db.deleteFrom('logins').where('token_hash', '=', tokenHash).where('hash', 'not in', kept).execute()
+  }
+
+  async removeLogin(hash: string): Promise<void> {
+    await this.db.deleteFrom('logins').where('hash', '=', hash).execute()
   }
 
   /** Whether there is one that has not expired. */
@@ -69,8 +114,18 @@ export class Tokens {
     return numUpdatedRows === 1n
   }
 
-  async hashes(): Promise<string[]> {
-    return (await this.db.selectFrom('tokens').select('hash').execute()).map(({ hash }) => hash)
+  /** Of all tokens and of all logins with them, each with that of its token. */
+  async hashes(): Promise<Map<string, string>> {
+    const tokens = await this.db.selectFrom('tokens').select('hash').execute()
+    const logins = await this.db
+      .selectFrom('logins')
+      .innerJoin('tokens', 'tokens.hash', 'logins.token_hash')
+      .select(['logins.hash', 'logins.token_hash'])
+      .execute()
+    return new Map([
+      ...tokens.map(({ hash }) => [hash, hash] as const),
+      ...logins.map(({ hash, token_hash: tokenHash }) => [hash, tokenHash] as const),
+    ])
   }
 
   async used(id: string, now: number): Promise<void> {

@@ -108,6 +108,7 @@ it('shows the queue, and takes up and lets go what failed', async () => {
     state: 'failed',
     job: null,
     channel: 'http',
+    conversation_id: expect.any(String),
     author: 'a admin token',
     text: prompt,
     problem: expect.stringContaining('Invalid API key'),
@@ -199,6 +200,7 @@ it('tells the health of the gateway, also when that is bad', async () => {
       opencode: 'unavailable',
       pi: 'unavailable',
     },
+    channels: expect.arrayContaining(['http']),
     store: { engine: 'sqlite', status: 'available', latency_ms: expect.any(Number) },
     queue: { waiting: 0, active: 0, failed: 0 },
   })
@@ -242,6 +244,51 @@ it('refuses a token that cannot be one, and does not show it', () => {
   const make = (): AetheelClient => new AetheelClient({ baseUrl: 'http://127.0.0.1', token: 'aet_secret\nx: y' })
   expect(make).toThrow('The token is empty or holds characters that no token has. "aetheel tokens" makes one.')
 })
+
+it('works in a page by the cookie of its login, until the logout', async () => {
+  const { url, token } = await serve(makePlace())
+  const page = new AetheelClient({ baseUrl: url, fetch: browserAt(url) })
+  const stranger = await errorOf(page.me())
+  const me = await page.login(token)
+  const seen = await page.me()
+  const { outcome } = await (await page.execute('site', { prompt: steps({ hold: 'page' }) })).cancel()
+  await page.logout()
+  expect([stranger.code, me, seen, outcome, (await errorOf(page.me())).code]).toEqual([
+    'unauthorized',
+    { name: 'a admin token', scopes: ['read', 'run', 'admin'], projects: null },
+    me,
+    expect.stringMatching(/^(stopped|dropped)$/),
+    'unauthorized',
+  ])
+})
+
+it('is logged out also when the gateway does not hear of it', async () => {
+  const { url, token } = await serve(makePlace())
+  const reach = browserAt(url)
+  let isAway = false
+  const page = new AetheelClient({
+    baseUrl: url,
+    fetch: (address, init) => (isAway ? Promise.reject(new TypeError('fetch failed')) : reach(address, init)),
+  })
+  await page.login(token)
+  isAway = true
+  const unheard = await errorOf(page.logout())
+  isAway = false
+  expect([unheard.code, (await errorOf(page.me())).code]).toEqual(['unreachable', 'unauthorized'])
+})
+
+/** A `fetch` that keeps cookies and says where its page stands, as that of a browser does. */
+function browserAt(origin: string): typeof fetch {
+  let cookie = ''
+  return async (address, init) => {
+    const headers = new Headers(init?.headers)
+    headers.set('origin', origin)
+    headers.set('cookie', cookie)
+    const response = await fetch(address, { ...init, headers })
+    cookie = response.headers.get('set-cookie')?.split(';')[0] ?? cookie
+    return response
+  }
+}
 
 /** A gateway that listens, and a client with a token for everything. */
 async function serve(place: Place) {

@@ -487,6 +487,7 @@ describe('configText', () => {
         expect(loadConfig(machine.environment, file)).toEqual({
           ...defaults,
           configFile: file,
+          isAgentChosen: true,
           agentBackend: 'gemini',
           codeAgentDefault: 'gemini',
           backendCliPath: 'gemini',

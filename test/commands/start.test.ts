@@ -19,8 +19,8 @@ describe.concurrent('aetheel start', () => {
         'Configuration: no file, environment and defaults',
         `Data: ${join(terminal.home, '.aetheel')}`,
         'Agent: claude',
-        'Channels: terminal, http; "aetheel init" adds Discord',
-        expect.stringMatching(/^HTTP API: http:\/\/127\.0\.0\.1:\d+, described at .*\/docs$/),
+        'Channels: terminal, http, web; "aetheel init" adds Discord',
+        expect.stringMatching(/^Dashboard: http:\/\/127\.0\.0\.1:\d+; HTTP API described at .*\/docs$/),
         `A token for everything is in ${join(terminal.home, '.aetheel', 'http-token')}`,
         'Agents work without asking for permission: they may change and run everything that you may.',
         'Aetheel is running. Talk to it: aetheel chat',
@@ -28,6 +28,27 @@ describe.concurrent('aetheel start', () => {
       [],
     ])
   })
+
+  it('starts without an agent that nobody chose, and says where to go on', async (test) => {
+    const terminal = new Terminal(test)
+    const gateway = await terminal.startGateway({ PATH: terminal.home })
+    gateway.kill('SIGTERM')
+    expect([await gateway.exited, gateway.stdout]).toEqual([
+      0,
+      expect.stringMatching(
+        /^No agent yet\. The agent claude cannot be used\. [^]*The dashboard has the first steps\.$/m,
+      ),
+    ])
+  })
+
+  it.for([{ AGENT_BACKEND: 'claude' }, { BACKEND_CLI_PATH: 'claude' }, { HTTP_ENABLED: 'false' }])(
+    'does not start without an agent with %j',
+    async (settings, test) => {
+      const terminal = new Terminal(test)
+      const { exitCode, stderr } = await terminal.run(['start'], { env: { PATH: terminal.home, ...settings } })
+      expect([exitCode, stderr]).toEqual([1, expect.stringContaining('The agent claude cannot be used. ')])
+    },
+  )
 
   it('lets its owner alone talk to it, and takes the socket away at the end', async (test) => {
     const terminal = new Terminal(test)

@@ -21,6 +21,7 @@ export const START_AT = Date.UTC(2026, 0, 2, 3, 4, 5)
 interface StageOptions {
   environment?: Record<string, string>
   limits?: Partial<Limits>
+  dashboardDirectory?: string
   /** Further routes, such as a stream. */
   addRoutes?: (app: App) => void
 }
@@ -28,7 +29,7 @@ interface StageOptions {
 export type Stage = Awaited<ReturnType<typeof createStage>>
 
 /** The app on a store of its own. What lies behind the guards is not there: these tests do not get so far. */
-export async function createStage({ environment = {}, limits = {}, addRoutes = () => {} }: StageOptions = {}) {
+export async function createStage({ environment = {}, limits = {}, addRoutes = () => {}, ...rest }: StageOptions = {}) {
   const home = mkdtempSync(join(tmpdir(), 'aetheel-http-'))
   onTestFinished(() => rmSync(home, { recursive: true, force: true }))
   const logged: string[] = []
@@ -39,7 +40,7 @@ export async function createStage({ environment = {}, limits = {}, addRoutes = (
   const now = (): number => clock.now
   const config = loadConfig({ HOME: home, AETHEEL_HOME: home, HTTP_PORT: '0', ...environment })
   const gateway = { store, scrubber: createScrubber() }
-  const dependencies = { config, gateway, log, now, newId: randomUUID } as unknown as ServiceDependencies
+  const dependencies = { config, gateway, log, now, newId: randomUUID, ...rest } as unknown as ServiceDependencies
   const app = await createApp(dependencies, { ...DEFAULT_LIMITS, ...limits })
   addRoutes(app)
   onTestFinished(() => app.close())
@@ -67,8 +68,13 @@ export function allRoutes(dependencies: ServiceDependencies): Array<{ method: st
   return [
     ...recorded,
     { method: 'POST', url: '/tickets', scope: 'read' },
+    { method: 'POST', url: '/login', scope: 'public' },
+    { method: 'POST', url: '/logout', scope: 'public' },
+    { method: 'GET', url: '/me', scope: 'read' },
     { method: 'GET', url: '/openapi.json', scope: 'public' },
     { method: 'GET', url: '/docs', scope: 'public' },
+    { method: 'GET', url: '/', scope: 'public' },
+    { method: 'GET', url: '/assets/:name', scope: 'public' },
   ]
 }
 

@@ -199,6 +199,16 @@ describe('an open stream', () => {
     expect([response.status, await read]).toEqual([200, ': open\n\n'])
   })
 
+  it('ends when its token is for other projects since', async () => {
+    const { app, store, tokenWith } = await createStage({ limits: { streamTokenCheckMs: 20 }, addRoutes })
+    const url = await app.listen({ host: '127.0.0.1', port: 0 })
+    const headers = bearer(await tokenWith('read', { projects: ['site', 'shop'] }))
+    const response = await fetch(`${url}/stream`, { headers })
+    const read = response.text()
+    await store.tokens.forgetProject('shop')
+    expect([response.status, await read]).toEqual([200, ': open\n\n'])
+  })
+
   it('stays open while the database is away', async () => {
     const { app, store, tokenWith } = await createStage({ limits: { streamTokenCheckMs: 5 }, addRoutes })
     const url = await app.listen({ host: '127.0.0.1', port: 0 })
@@ -217,7 +227,7 @@ describe('an open stream', () => {
 })
 
 function addRoutes(app: App): void {
-  app.get('/stream', { config: { scope: 'read', isStream: true } }, (_request, reply) => {
+  app.get('/stream', { config: { scope: 'read', isStream: true, allowsProjectTokens: true } }, (_request, reply) => {
     reply.hijack()
     reply.raw.writeHead(200, { 'content-type': 'text/event-stream' })
     reply.raw.write(': open\n\n')

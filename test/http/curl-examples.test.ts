@@ -9,6 +9,7 @@ import { AetheelClient } from '../../src/client/aetheel-client.js'
 import { startHttpServer } from '../../src/http/server.js'
 import { askNow } from '../approvals/ask-now.js'
 import { BASH } from '../approvals/stage.js'
+import { until } from '../waiting.js'
 import { makePlace, startService, steps } from './routes/stage.js'
 
 interface Example {
@@ -41,25 +42,41 @@ it('answers every example of docs/http-api.md as the document says', async () =>
   const [beginning, ...examples] = readExamples()
   const answers: Array<{ script: string; status: number; differences: string[] }> = []
   let commandId = ''
+  let conversationId = ''
+  let runId = ''
   for (const { script, shown } of examples) {
     const ready = `${beginning?.script}\n${script}`
       .replaceAll('~/.aetheel/http-token', tokenFile)
       .replaceAll('http://127.0.0.1:7433', server.url)
       .replaceAll('COMMAND_ID', commandId)
       .replaceAll('MESSAGE_ID', failing.id)
+      .replaceAll('CONVERSATION_ID', conversationId)
+      .replaceAll('RUN_ID', runId)
       .replaceAll('APPROVAL_ID', approval.id)
       .replaceAll('RULE_ID', ruleId)
     const { status, text } = await curl(ready)
     answers.push({ script, status, differences: shown === undefined ? [] : differences(shown, JSON.parse(text)) })
-    if (status === 202) commandId = (JSON.parse(text) as { command_id: string }).command_id
+    if (status === 201 && script.includes('/conversations')) conversationId = (JSON.parse(text) as { id: string }).id
     if (script.includes('/approval-rules?'))
       ruleId = (JSON.parse(text) as { rules: { id: string }[] }).rules[0]?.id ?? ''
     // Some of what follows is about its end.
-    if (status === 202) await client.command('shop', commandId).finished()
+    if (status === 202 && script.includes('/conversations')) runId = await answered(client, conversationId)
+    else if (status === 202) {
+      commandId = (JSON.parse(text) as { command_id: string }).command_id
+      await client.command('shop', commandId).finished()
+    }
     if (script.includes('/retry')) await failing.finished()
   }
   expect(answers).toEqual(examples.map(({ script, status }) => ({ script, status, differences: [] })))
 })
+
+/** The run that has answered the latest message. */
+async function answered(client: AetheelClient, conversationId: string): Promise<string> {
+  return until(async () => {
+    const [entry] = (await client.conversations.messages(conversationId)).entries
+    return entry?.type === 'message' && entry.state === 'answered' && entry.runs[0]?.id
+  }, 'an answer')
+}
 
 /** Each with its answer, where that comes right after it. */
 function readExamples(): Example[] {

@@ -172,6 +172,21 @@ describe('the limits', () => {
     await until(async () => (await statusFor(port, headers, '/public')) === 200, 'that more is taken again')
     expect(await statusFor(port, headers, '/read')).toBe(200)
   })
+
+  it('leave streams for others when one token has as many as it may', async () => {
+    const stage = await createStage({ limits: { openStreamsOfToken: 1 }, addRoutes })
+    const port = await listen(stage)
+    const [headers, others] = [
+      { host: `localhost:${port}`, ...bearer(await stage.tokenWith('read')) },
+      { host: `localhost:${port}`, ...bearer(await stage.tokenWith('read')) },
+    ]
+    const stream = openRequest(port, '/stream', headers)
+    await until(async () => (await statusFor(port, headers, '/stream')) === 503, 'no place')
+    const status = await statusFor(port, others, '/stream')
+    stream.destroy()
+    await until(async () => (await statusFor(port, headers, '/stream')) === 200, 'a place')
+    expect(status).toBe(200)
+  })
 })
 
 describe('a long body', () => {

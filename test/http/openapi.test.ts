@@ -17,10 +17,10 @@ describe('/openapi.json', () => {
       Object.entries(operations).map(([method, { security }]) => [`${method.toUpperCase()} ${path}`, security]),
     )
     const expected = allRoutes(dependencies)
-      .filter(({ url }) => !['/docs', '/openapi.json'].includes(url))
+      .filter(({ url }) => !['/', '/assets/:name', '/docs', '/openapi.json'].includes(url))
       .map(({ method, url, scope }) => [
         `${method} ${url.replaceAll(/:(\w+)/g, '{$1}')}`,
-        scope === 'public' ? [] : [{ token: [scope] }],
+        scope === 'public' ? [] : [{ token: [scope] }, { cookie: [scope], pageKey: [scope] }],
       ])
     expect([openapi, Object.fromEntries(described)]).toEqual(['3.1.0', Object.fromEntries(expected)])
   })

@@ -452,8 +452,8 @@ export function describeRecordsContract(engine: TestEngine): void {
       expect([messageId, await store.inbox.waiting('a', 2), await store.inbox.waiting('none', 2)]).toEqual([
         'one',
         [
-          { ...waiting, receivedAt: 0, state: 'active', dueAt: 5 + LEASE_MS },
-          { ...waiting, receivedAt: 1, state: 'queued', dueAt: 1 },
+          { ...waiting, id: 'one', receivedAt: 0, state: 'active', dueAt: 5 + LEASE_MS },
+          { ...waiting, id: 'two', receivedAt: 1, state: 'queued', dueAt: 1 },
         ],
         [],
       ])

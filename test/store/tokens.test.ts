@@ -41,6 +41,51 @@ describeEngines('tokens', ({ createStore }) => {
     ])
   })
 
+  it('are found by a login until it ends, is taken back, or the token has another hash', async () => {
+    const { tokens } = await createStore()
+    await tokens.add(SECOND, 'hash-2')
+    await tokens.add(FIRST, 'hash-1')
+    for (const hash of ['login-1', 'login-2'])
+      await tokens.addLogin({ hash, tokenHash: 'hash-1', expiresAt: 8000 }, 1000)
+    await tokens.addLogin({ hash: 'login-3', tokenHash: 'hash-2', expiresAt: 99_000 }, 1000)
+    await tokens.removeLogin('login-2')
+    const found = [await tokens.find('login-1'), await tokens.find('login-2'), await tokens.find('login-3')]
+    const hashes = await tokens.hashes()
+    await tokens.replace('one', 'new')
+    expect([found, hashes, await tokens.find('login-1'), await tokens.hashes()]).toEqual([
+      [{ ...FIRST, hash: 'login-1', expiresAt: 8000 }, undefined, { ...SECOND, hash: 'login-3' }],
+      new Map([
+        ['hash-1', 'hash-1'],
+        ['hash-2', 'hash-2'],
+        ['login-1', 'hash-1'],
+        ['login-3', 'hash-2'],
+      ]),
+      undefined,
+      new Map([
+        ['hash-2', 'hash-2'],
+        ['new', 'new'],
+        ['login-3', 'hash-2'],
+      ]),
+    ])
+  })
+
+  it('have fifty logins at most, and none that has ended', async () => {
+    const { tokens } = await createStore()
+    await tokens.add(FIRST, 'hash')
+    for (let n = 1; n <= 52; n++) {
+      await tokens.addLogin({ hash: `login-${n}`, tokenHash: 'hash', expiresAt: 1000 + n }, 0)
+    }
+    const found = [await tokens.find('login-2'), (await tokens.find('login-3'))?.id, (await tokens.hashes()).size]
+    await tokens.addLogin({ hash: 'last', tokenHash: 'hash', expiresAt: 5000 }, 1052)
+    expect([found, await tokens.hashes()]).toEqual([
+      [undefined, 'one', 51],
+      new Map([
+        ['hash', 'hash'],
+        ['last', 'hash'],
+      ]),
+    ])
+  })
+
   it('know when they were used', async () => {
     const { tokens } = await createStore()
     await tokens.add(FIRST, 'hash-1')

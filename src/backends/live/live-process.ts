@@ -28,6 +28,8 @@ export interface ProcessListener {
   text(line: string): void
   /** Nothing more is read of the process; it is being stopped. */
   overflowed(problem: string): void
+  /** Nothing of it is alive. Not by `ended`, which would hold every turn for as long as the process lives. */
+  gone(exit: ProcessExit): void
 }
 
 export interface LiveProcess {
@@ -52,6 +54,7 @@ export function startLiveProcess(plan: LiveProcessPlan): LiveProcess {
   const { scrubber, limits } = plan
   const listeners = new Set<ProcessListener>()
   let isOver = false
+  let exit: ProcessExit | undefined
   let hasServed = false
 
   let stderr = new BoundedText()
@@ -111,9 +114,11 @@ export function startLiveProcess(plan: LiveProcessPlan): LiveProcess {
   return {
     pid: child.pid,
     connection,
-    ended: child.ended.then((exit) => {
+    ended: child.ended.then((how) => {
       isOver = true
-      return exit
+      exit = how
+      for (const listener of listeners) listener.gone(how)
+      return how
     }),
     get isOver() {
       return isOver
@@ -122,6 +127,7 @@ export function startLiveProcess(plan: LiveProcessPlan): LiveProcess {
       if (listeners.size === 0 && hasServed) stderr = new BoundedText()
       hasServed = true
       listeners.add(listener)
+      if (exit) listener.gone(exit)
       return () => listeners.delete(listener)
     },
     stderr() {

@@ -63,6 +63,10 @@ export function startLiveRun(process: LiveProcess, plan: LiveRunPlan): LiveRun {
   const stopAsked = new Promise<Ending>((resolve) => {
     tellStop = () => resolve({ type: 'stopped' })
   })
+  let tellGone = (_exit: ProcessExit): void => {}
+  const gone = new Promise<Ending>((resolve) => {
+    tellGone = (exit) => resolve({ type: 'gone', exit })
+  })
   const stop = (failed: Failed): void => {
     if (isEnded) return
     stopped ??= failed
@@ -88,13 +92,12 @@ export function startLiveRun(process: LiveProcess, plan: LiveRunPlan): LiveRun {
     },
     text: (line) => live?.translation.acceptText(line),
     overflowed: stopForOutput,
+    gone: tellGone,
   })
   const emit = (event: AgentEventBody): void => {
     hasUsedTools ||= event.type === 'tool_use'
     if (!stopped && !isEnded) queue.push(event)
   }
-
-  const gone = process.ended.then((exit): Ending => ({ type: 'gone', exit }))
 
   const converse = async (): Promise<Ending> => {
     const ready = process.connection.ready.then(

@@ -34,6 +34,10 @@ export function capabilitiesView(capabilities: AgentCapabilities): z.output<type
 export const agentSchema = z.object({
   provider: providerSchema,
   status: z.enum(['available', 'unavailable']),
+  path: z
+    .string()
+    .nullable()
+    .describe('Where its command line is, or its server is looked for; null when it is not installed.'),
   version: z.string().nullable().describe('As its command line tells; null when it told none in time.'),
   problems: z.array(z.string()).describe('What an operator should know or do.'),
   mode: z
@@ -55,7 +59,7 @@ const PROBE_TIMEOUT_MS = 5_000
 const PROBE_CACHE_MS = 60_000
 const SILENT = 'Its command line did not tell its version in time.'
 
-type Probe = Pick<z.output<typeof agentSchema>, 'version' | 'problems' | 'mode' | 'why_not_live'>
+type Probe = Pick<z.output<typeof agentSchema>, 'path' | 'version' | 'problems' | 'mode' | 'why_not_live'>
 
 /** What command lines say about themselves. Asking starts a process, so an answer is kept for a while. */
 class AgentProbes {
@@ -74,9 +78,9 @@ class AgentProbes {
 
 async function probeInTime(backend: AgentBackend): Promise<Probe> {
   const probe = await withinTime(backend.probe(), PROBE_TIMEOUT_MS)
-  if (!probe) return { version: null, problems: [SILENT], mode: null, why_not_live: null }
-  const { version = null, problems, mode = null, whyNotLive = null } = probe
-  return { version, problems, mode, why_not_live: whyNotLive }
+  if (!probe) return { path: null, version: null, problems: [SILENT], mode: null, why_not_live: null }
+  const { path = null, version = null, problems, mode = null, whyNotLive = null } = probe
+  return { path, version, problems, mode, why_not_live: whyNotLive }
 }
 
 export function registerAgentRoutes(app: App, dependencies: ServiceDependencies): void {

@@ -8,7 +8,8 @@ import { APPROVAL_STATES } from '../../store/schema.js'
 import type { App, Caller, ServiceDependencies } from '../dependencies.js'
 import { runnerName } from '../provider-names.js'
 import { callerOf, mayUse, noteOf } from './changes.js'
-import { isoTime, pageQuery, timeSchema } from './schemas.js'
+import { isoTime, nameSchema, pageQuery, timeSchema } from './schemas.js'
+import { sightOf, visibleOf } from './sight.js'
 
 export const approvalSchema = z.object({
   id: z.string(),
@@ -60,7 +61,7 @@ export const approvalRuleSchema = z.object({
   created_by: z.string(),
 })
 
-const projectQuery = z.object({ project: z.string().max(100).optional().describe('Of this project alone.') })
+const projectQuery = z.object({ project: nameSchema.optional().describe('Of this project alone.') })
 
 const listQuery = pageQuery.extend({
   ...projectQuery.shape,
@@ -87,7 +88,8 @@ export function registerApprovalRoutes(app: App, { gateway, now }: ServiceDepend
       const { state, project, limit, before } = request.query
       const caller = callerOf(request)
       const last = before === undefined ? undefined : await find(before, caller)
-      const filter = { ...(state && { states: [state] }), ...projectsFor(caller, project) }
+      const sight = await sightOf(caller, store)
+      const filter = { sight, ...(state && { states: [state] }), ...projectsFor(caller, project) }
       const found = await store.approvals.list(filter, limit + 1, last)
       const page = found.slice(0, limit)
       return { approvals: page.map(approvalView), next: found.length > limit ? (page.at(-1)?.id ?? null) : null }
@@ -170,8 +172,9 @@ export function registerApprovalRoutes(app: App, { gateway, now }: ServiceDepend
   })
 
   async function find(id: string, caller: Caller): Promise<Approval> {
-    const approval = await store.approvals.get(id)
-    if (approval && isFor(caller, approval)) return approval
+    const found = await store.approvals.get(id)
+    const [approval] = await visibleOf(found && isFor(caller, found) ? [found] : [], caller, store)
+    if (approval) return approval
     throw new GatewayError('not_found', `There is no approval ${id}. GET /approvals shows those there are.`)
   }
 }

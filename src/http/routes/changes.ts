@@ -13,8 +13,12 @@ export function mayUse({ projects }: Caller, projectId: string): boolean {
   return projects?.includes(projectId) ?? true
 }
 
-/** Puts changes on record under the token: by its id, since a name may be that of several. */
+/** Under which changes are on record: by the id of the token, since a name may be that of several. */
+export function actorOf({ tokenId, name }: Caller): string {
+  return `token:${tokenId} ${name}`
+}
+
+/** Puts changes on record under the token. */
 export function noteOf(request: Pick<FastifyRequest, 'caller'>, now: () => number): Note {
-  const { tokenId, name } = callerOf(request)
-  return notesOf(`token:${tokenId} ${name}`, now)
+  return notesOf(actorOf(callerOf(request)), now)
 }

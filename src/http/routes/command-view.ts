@@ -13,7 +13,7 @@ import { type CommandRecord, recordOf } from './command-records.js'
 import { beginningOf, isoTime, timeSchema, usageSchema, usageView } from './schemas.js'
 
 /** `open` is told apart: whether somebody works on it. */
-const COMMAND_STATES = ['queued', 'running', 'answered', 'failed', 'cancelled', 'dropped', 'refused'] as const
+export const COMMAND_STATES = ['queued', 'running', 'answered', 'failed', 'cancelled', 'dropped', 'refused'] as const
 
 const runnerSchema = z.string().describe('An agent, `shell` or `git`.')
 
@@ -26,7 +26,7 @@ const errorSchema = z
   .nullable()
   .describe('Why there is no answer.')
 
-const runSchema = z.object({
+export const runSchema = z.object({
   id: z.string(),
   provider: runnerSchema,
   model: z.string().nullable(),
@@ -150,7 +150,7 @@ async function viewOf(
   }
 }
 
-function runView({ result, ...run }: RunRecord): z.output<typeof runSchema> {
+export function runView({ result, ...run }: RunRecord): z.output<typeof runSchema> {
   return {
     id: run.id,
     provider: runnerName(run.backend),

@@ -14,7 +14,7 @@ import { millisecondsOf, modelSchema, projectParams, timeoutSchema, toolsSchema 
 import { submitCommand } from './submit-command.js'
 
 // Of any agent: what one takes for a session of its own is judged by its backend.
-const sessionIdSchema = z
+export const sessionIdSchema = z
   .string()
   .regex(/^[A-Za-z0-9][\w.:-]{0,127}$/, 'invalid session_id: take the one of an earlier command, or leave it out')
 
@@ -69,7 +69,7 @@ export const gitBodySchema = z.strictObject({
   ...common,
 })
 
-const headersSchema = z.object({
+export const submitHeadersSchema = z.object({
   'idempotency-key': z
     .string()
     .regex(/^[\x21-\x7e]{1,200}$/, 'invalid Idempotency-Key: 1 to 200 visible ASCII characters')
@@ -105,7 +105,7 @@ export function registerExecuteRoutes(app: App, dependencies: ServiceDependencie
         summary: 'Have the agent of a project do something',
         tags: ['commands'],
         params: projectParams,
-        headers: headersSchema,
+        headers: submitHeadersSchema,
         body: executeBodySchema,
         response,
       },
@@ -134,7 +134,7 @@ export function registerExecuteRoutes(app: App, dependencies: ServiceDependencie
         summary: path === 'git' ? 'Run git in a project' : 'Run a command in a project',
         tags: ['commands'],
         params: projectParams,
-        headers: headersSchema,
+        headers: submitHeadersSchema,
         body,
         response,
       },
@@ -150,7 +150,7 @@ export function registerExecuteRoutes(app: App, dependencies: ServiceDependencie
   }
 
   async function submit(
-    request: Pick<FastifyRequest, 'caller'> & { params: { id: string }; headers: z.output<typeof headersSchema> },
+    request: Pick<FastifyRequest, 'caller'> & { params: { id: string }; headers: z.output<typeof submitHeadersSchema> },
     { text, options, action }: Asked,
   ): Promise<Submitted> {
     const project = await projects.get(request.params.id)

@@ -16,6 +16,7 @@ export const healthSchema = z.object({
     .enum(['healthy', 'degraded', 'unhealthy'])
     .describe('`degraded`: no agent is available; `unhealthy`: the store does not answer.'),
   agents: z.partialRecord(z.enum(PROVIDER_NAMES), z.enum(['available', 'unavailable'])),
+  channels: z.array(z.string()).describe('Where people and programs reach it, by their names.'),
   store: z.object({
     engine: z.enum(['sqlite', 'postgres']),
     status: z.enum(['available', 'unavailable']),
@@ -51,6 +52,7 @@ export function registerHealthRoutes(app: App, { gateway, metrics }: ServiceDepe
         agents: Object.fromEntries(
           agents.available().map((name) => [providerOf(name), names.includes(name) ? 'available' : 'unavailable']),
         ),
+        channels: gateway.channels,
         store: {
           engine: store.engine,
           status: queue ? 'available' : 'unavailable',

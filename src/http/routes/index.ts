@@ -1,10 +1,15 @@
 import type { App, ServiceDependencies } from '../dependencies.js'
+import { registerActivityRoutes } from './activity.js'
 import { registerAgentRoutes } from './agents.js'
 import { registerApprovalRoutes } from './approvals.js'
 import { registerAuditRoutes } from './audit.js'
 import { registerCommandRoutes } from './commands.js'
+import { registerConversationActionRoutes } from './conversation-actions.js'
+import { registerConversationSessionRoutes } from './conversation-sessions.js'
+import { registerConversationRoutes } from './conversations.js'
 import { registerCredentialRoutes } from './credentials.js'
 import { registerExecuteRoutes } from './execute.js'
+import { registerFigureRoutes } from './figures.js'
 import { registerHealthRoutes } from './health.js'
 import { registerProjectRoutes } from './projects.js'
 import { registerQueueRoutes } from './queue.js'
@@ -15,10 +20,15 @@ export function registerRoutes(app: App, dependencies: ServiceDependencies): voi
   registerTemplateRoutes(app, dependencies)
   registerExecuteRoutes(app, dependencies)
   registerCommandRoutes(app, dependencies)
+  registerConversationRoutes(app, dependencies)
+  registerConversationActionRoutes(app, dependencies)
+  registerConversationSessionRoutes(app, dependencies)
+  registerActivityRoutes(app, dependencies)
   registerAgentRoutes(app, dependencies)
   registerCredentialRoutes(app, dependencies)
   registerQueueRoutes(app, dependencies)
   registerApprovalRoutes(app, dependencies)
   registerAuditRoutes(app, dependencies)
+  registerFigureRoutes(app, dependencies)
   registerHealthRoutes(app, dependencies)
 }

@@ -3,15 +3,17 @@ import type { Scrubber } from '../../credentials/scrubber.js'
 import { GatewayError } from '../../errors.js'
 import type { Message, QueuedMessage } from '../../store/inbox.js'
 import type { Delivery } from '../../store/outbox.js'
-import type { App, ServiceDependencies } from '../dependencies.js'
-import { noteOf } from './changes.js'
+import type { App, Caller, ServiceDependencies } from '../dependencies.js'
+import { callerOf, noteOf } from './changes.js'
 import { beginningOf, isoTime, pageQuery, timeSchema } from './schemas.js'
+import { sightOf, visibleOf } from './sight.js'
 
 export const waitingSchema = z.object({
   id: z.string(),
   state: z.enum(['queued', 'ready', 'active']).describe('As docs/queue-states.md draws them.'),
   channel: z.string(),
-  conversation: z.string(),
+  conversation: z.string().describe('What the channel calls it.'),
+  conversation_id: z.string(),
   author: z.string(),
   text: z.string().describe('Its beginning.'),
   position: z.number().describe('How many of its conversation come before it.'),
@@ -26,6 +28,7 @@ export const messageSchema = z.object({
   state: z.enum(['open', 'answered', 'failed', 'cancelled', 'dropped', 'refused']),
   job: z.enum(['queued', 'ready', 'active']).nullable().describe('Of an open one: where it stands.'),
   channel: z.string(),
+  conversation_id: z.string(),
   author: z.string(),
   text: z.string().describe('Its beginning.'),
   problem: z.string().nullable(),
@@ -38,6 +41,7 @@ export const replySchema = z.object({
   kind: z.literal('reply'),
   state: z.enum(['pending', 'delivered', 'undelivered', 'dropped']),
   channel: z.string(),
+  conversation_id: z.string(),
   message_id: z.string().nullable(),
   attempts: z.number(),
   problem: z.string().nullable(),
@@ -68,11 +72,18 @@ export function registerQueueRoutes(app: App, dependencies: ServiceDependencies)
       querystring: pageQuery,
       response: { 200: overviewSchema },
     },
-    handler: async ({ query: { limit } }) => ({
-      open: (await store.inbox.listOpen(limit)).map((message) => waitingView(message, scrubber)),
-      failed: (await store.inbox.listFailed(limit)).map((message) => messageView(message, null, scrubber)),
-      undelivered: (await store.outbox.list('undelivered', limit)).map(replyView),
-    }),
+    handler: async (request) => {
+      const { limit } = request.query
+      const sight = await sightOf(callerOf(request), store)
+      const open = await store.inbox.listOpen(limit, sight)
+      const failed = await store.inbox.listFailed(limit, sight)
+      const undelivered = await store.outbox.list('undelivered', limit, sight)
+      return {
+        open: open.map((message) => waitingView(message, scrubber)),
+        failed: failed.map((message) => messageView(message, null, scrubber)),
+        undelivered: undelivered.map(replyView),
+      }
+    },
   })
 
   app.route({
@@ -85,7 +96,7 @@ export function registerQueueRoutes(app: App, dependencies: ServiceDependencies)
       params: entryParams,
       response: { 200: entrySchema },
     },
-    handler: async ({ params }) => show(params.id),
+    handler: async (request) => show(request.params.id, callerOf(request)),
   })
 
   app.route({
@@ -102,7 +113,7 @@ export function registerQueueRoutes(app: App, dependencies: ServiceDependencies)
       const { id } = request.params
       await queue.retry(id, noteOf(request, now))
       gateway.wake()
-      return show(id)
+      return show(id, callerOf(request))
     },
   })
 
@@ -125,14 +136,14 @@ export function registerQueueRoutes(app: App, dependencies: ServiceDependencies)
       }
       if (outcome === 'finished') throw new GatewayError('conflict', `${id} is finished: there is nothing to drop.`)
       gateway.wake()
-      return show(id)
+      return show(id, callerOf(request))
     },
   })
 
-  async function show(id: string): Promise<z.output<typeof entrySchema>> {
-    const message = await store.inbox.get(id)
+  async function show(id: string, caller: Caller): Promise<z.output<typeof entrySchema>> {
+    const [message] = await visibleOf(await store.inbox.getAll([id]), caller, store)
     if (message) return messageView(message, (await store.inbox.job(id))?.state ?? null, scrubber)
-    const reply = await store.outbox.get(id)
+    const [reply] = await visibleOf(await store.outbox.getAll([id], []), caller, store)
     if (reply) return replyView(reply)
     throw new GatewayError('not_found', `There is no message or reply ${id}. GET /queue shows those there are.`)
   }
@@ -144,6 +155,7 @@ function waitingView(message: QueuedMessage, scrubber: Scrubber): z.output<typeo
     state: message.state,
     channel: message.channel,
     conversation: message.address,
+    conversation_id: message.conversationId,
     author: message.author,
     text: beginningOf(message.text, scrubber),
     position: message.position,
@@ -164,6 +176,7 @@ function messageView(
     state: message.state,
     job,
     channel: message.channel,
+    conversation_id: message.conversationId,
     author: message.author,
     text: beginningOf(message.text, scrubber),
     problem: message.problem ?? null,
@@ -178,6 +191,7 @@ function replyView(reply: Delivery): z.output<typeof replySchema> {
     kind: 'reply',
     state: reply.state,
     channel: reply.channel,
+    conversation_id: reply.conversationId,
     message_id: reply.messageId ?? null,
     attempts: reply.attempts,
     problem: reply.problem ?? null,

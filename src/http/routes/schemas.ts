@@ -6,7 +6,14 @@ import type { Scrubber } from '../../credentials/scrubber.js'
 import { projectUsage } from '../event-projection.js'
 import { ACCEPTED_PROVIDERS, PROVIDER_NAMES } from '../provider-names.js'
 
-export const projectParams = z.object({ id: z.string().min(1).max(100).describe('The id of the project.') })
+/** Of something that is looked up. PostgreSQL has no text with NUL. */
+export const nameSchema = z
+  .string()
+  .min(1)
+  .max(100)
+  .refine((name) => !name.includes('\0'), 'a name cannot hold NUL')
+
+export const projectParams = z.object({ id: nameSchema.describe('The id of the project.') })
 
 /** Milliseconds since the epoch as people and other programs read them. */
 export function isoTime(at: number): string {

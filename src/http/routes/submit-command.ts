@@ -80,7 +80,7 @@ export async function submitCommand(command: NewCommand, dependencies: Dependenc
 }
 
 /** Contract: it is not removed before the command is taken. */
-async function requireProject({ projects }: Tables, { id, instance }: ProjectRecord): Promise<void> {
+export async function requireProject({ projects }: Tables, { id, instance }: ProjectRecord): Promise<void> {
   if ((await projects.hold(id, 'use'))?.instance === instance) return
   throw new GatewayError('not_found', `The project ${id} was removed meanwhile. GET /projects shows those there are.`)
 }

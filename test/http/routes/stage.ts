@@ -5,13 +5,13 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { onTestFinished } from 'vitest'
+import { inject, onTestFinished } from 'vitest'
 import { type GatewayConfig, loadConfig } from '../../../src/config.js'
 import { type Gateway, makeHome, startGateway } from '../../../src/gateway.js'
 import { createApp } from '../../../src/http/app.js'
 import { issueToken } from '../../../src/http/auth.js'
 import type { App, ServiceDependencies } from '../../../src/http/dependencies.js'
-import { HttpChannel } from '../../../src/http/http-channel.js'
+import { httpChannels } from '../../../src/http/http-channel.js'
 import { createLog, type Log } from '../../../src/log.js'
 import { findExecutable } from '../../../src/processes/find-executable.js'
 import { gitRunner } from '../../../src/projects/git-clone.js'
@@ -126,7 +126,7 @@ export async function startService({
   environment,
   log,
 }: Place): Promise<ServiceDependencies & { gateway: Gateway }> {
-  const gateway = await startGateway(config, { environment, log, channels: [new HttpChannel()] })
+  const gateway = await startGateway(config, { environment, log, channels: httpChannels() })
   onTestFinished(() => gateway.stop())
   const { store, agents, credentials, metrics } = gateway
   const run = gitRunner(environment)
@@ -136,6 +136,7 @@ export async function startService({
     projects: new ProjectService({ store, config, agents, run, log, ...CLOCK }),
     credentials,
     metrics,
+    dashboardDirectory: join(inject('buildDirectory'), 'dist/web'),
     log,
     ...CLOCK,
   }

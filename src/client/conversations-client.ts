@@ -1,0 +1,76 @@
+import type { Connection } from './connection.js'
+import { queryOf } from './query.js'
+import type {
+  ConversationChanges,
+  ConversationDetails,
+  ConversationFilter,
+  ConversationPage,
+  Done,
+  NewConversation,
+  TakenMessage,
+  TranscriptPage,
+  UsedSession,
+} from './types.js'
+
+/** Those of all channels. */
+export class ConversationsClient {
+  constructor(private readonly connection: Connection) {}
+
+  /** Latest first; with `q`, those in which that was said. */
+  list(filter: ConversationFilter = {}): Promise<ConversationPage> {
+    return this.connection.json('GET', `/conversations${queryOf(filter)}`)
+  }
+
+  get(id: string): Promise<ConversationDetails> {
+    return this.connection.json('GET', pathOf(id))
+  }
+
+  /** What was said, latest first. */
+  messages(id: string, page: { limit?: number; before?: number } = {}): Promise<TranscriptPage> {
+    return this.connection.json('GET', `${pathOf(id)}/messages${queryOf(page)}`)
+  }
+
+  create(conversation: NewConversation = {}): Promise<ConversationDetails> {
+    return this.connection.json('POST', '/conversations', { body: conversation })
+  }
+
+  /** Settles when the gateway has it on disk. Sent again under the same key, it is the same message. */
+  send(id: string, text: string, { idempotencyKey }: { idempotencyKey?: string } = {}): Promise<TakenMessage> {
+    const headers = idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }
+    return this.connection.json('POST', `${pathOf(id)}/messages`, { body: { text }, headers })
+  }
+
+  /** What is left out stays; null takes a choice back. */
+  update(id: string, changes: ConversationChanges): Promise<ConversationDetails> {
+    return this.connection.json('PATCH', pathOf(id), { body: changes })
+  }
+
+  /** With `messageId`, that message alone: what has come after it goes on. */
+  stop(id: string, { messageId }: { messageId?: string } = {}): Promise<Done> {
+    const given = messageId === undefined ? {} : { body: { message_id: messageId } }
+    return this.connection.json('POST', `${pathOf(id)}/stop`, given)
+  }
+
+  newSession(id: string): Promise<Done> {
+    return this.connection.json('POST', `${pathOf(id)}/new-session`)
+  }
+
+  /** Those that the conversation could go on in, last used first. */
+  async sessions(id: string): Promise<UsedSession[]> {
+    return (await this.connection.json<{ sessions: UsedSession[] }>('GET', `${pathOf(id)}/sessions`)).sessions
+  }
+
+  /** The next message goes on in an earlier session. */
+  resume(id: string, sessionId: string): Promise<Done> {
+    return this.connection.json('POST', `${pathOf(id)}/resume`, { body: { session_id: sessionId } })
+  }
+
+  /** Takes up a message that failed. */
+  retry(id: string, messageId: string): Promise<Done> {
+    return this.connection.json('POST', `${pathOf(id)}/retry`, { body: { message_id: messageId } })
+  }
+}
+
+function pathOf(id: string): string {
+  return `/conversations/${encodeURIComponent(id)}`
+}

@@ -1,0 +1,68 @@
+// How a page in a browser gets in.
+
+import { z } from 'zod'
+import { SCOPES } from '../store/tokens.js'
+import type { Authenticator } from './auth.js'
+import { PAGE_KEY_HEADER, setCookie } from './cookie.js'
+import type { App, Caller } from './dependencies.js'
+import { callerOf } from './routes/changes.js'
+
+const loginBodySchema = z.strictObject({
+  token: z.string().trim().max(200).describe('One of "aetheel tokens create", or the first one.'),
+})
+
+export const meSchema = z.object({
+  name: z.string().describe('The name of the token.'),
+  scopes: z.array(z.enum(SCOPES)).describe('Everything that it allows.'),
+  projects: z.array(z.string()).nullable().describe('The ids of the projects it is for; null for all.'),
+})
+
+export const loginSchema = meSchema.extend({
+  page_key: z
+    .string()
+    .describe(
+      `Goes with each request as ${PAGE_KEY_HEADER}: without it the cookie is worth nothing. Keep it in the page.`,
+    ),
+})
+
+export function registerLoginRoutes(app: App, authenticator: Pick<Authenticator, 'login' | 'logout'>): void {
+  app.route({
+    method: 'POST',
+    url: '/login',
+    config: { scope: 'public' },
+    schema: {
+      summary: 'Log in a page in a browser, by a cookie and a key',
+      tags: ['login'],
+      body: loginBodySchema,
+      response: { 200: loginSchema },
+    },
+    handler: async (request, reply) => {
+      const { caller, pageKey, ...login } = await authenticator.login(request.body.token)
+      await authenticator.logout(request)
+      return reply.header('set-cookie', setCookie(request, login)).send({ ...meView(caller), page_key: pageKey })
+    },
+  })
+
+  app.route({
+    method: 'POST',
+    url: '/logout',
+    config: { scope: 'public' },
+    schema: { summary: 'End the login; the token stays good', tags: ['login'], response: { 204: z.undefined() } },
+    handler: async (request, reply) => {
+      await authenticator.logout(request)
+      return reply.header('set-cookie', setCookie(request)).code(204).send()
+    },
+  })
+
+  app.route({
+    method: 'GET',
+    url: '/me',
+    config: { scope: 'read', allowsProjectTokens: true },
+    schema: { summary: 'What the token of this request allows', tags: ['login'], response: { 200: meSchema } },
+    handler: async (request) => meView(callerOf(request)),
+  })
+}
+
+function meView({ name, scope, projects }: Caller): z.output<typeof meSchema> {
+  return { name, scopes: SCOPES.slice(0, SCOPES.indexOf(scope) + 1), projects: projects ?? null }
+}

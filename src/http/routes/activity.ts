@@ -1,0 +1,132 @@
+// What goes on in all conversations, as one event stream.
+//
+// The id of a frame says how far the client is in every message that it follows, so that it can go on from there: pairs of
+// a message and the number of its last event. It stands once for each batch, in a frame of its own.
+
+import { z } from 'zod'
+import type { Scrubber } from '../../credentials/scrubber.js'
+import { GatewayError, messageOf } from '../../errors.js'
+import { sees } from '../../store/conversation-views.js'
+import { type Activity, MOST_FOLLOWED } from '../../streams/activity-hub.js'
+import type { NumberedEvent } from '../../streams/numbered-event.js'
+import type { App, ServiceDependencies } from '../dependencies.js'
+import { projectEvent } from '../event-projection.js'
+import { formatFrame, sendFrames } from '../sse.js'
+import { callerOf } from './changes.js'
+import { conversationSchema, conversationView } from './conversation-view.js'
+import { runEventSchema } from './conversations.js'
+import { isoTime } from './schemas.js'
+import { sightOf } from './sight.js'
+
+/** What the three kinds of events hold. */
+export const activitySchemas = {
+  snapshot: z.object({
+    conversations: z.array(
+      conversationSchema.extend({
+        last_event_id: z
+          .number()
+          .nullable()
+          .describe('Of the message that is worked on: its events come here after this one; those before are stored.'),
+      }),
+    ),
+  }),
+  conversation: conversationSchema,
+  event: runEventSchema.extend({ conversation_id: z.string(), message_id: z.string() }),
+}
+
+const DESCRIPTION = `Server-sent events. \`snapshot\`, first and once: the conversations that run or wait. \
+\`conversation\`: one in which something has changed, also that it is idle now. \`event\`: an event of a run, each once, in \
+order and without gaps for its message, the last one \`complete\`; from the first again when it is taken up after that. Who comes back with \`Last-Event-ID\` gets a new \
+snapshot, and the events of what still runs from where they were.`
+
+export function registerActivityRoutes(app: App, { gateway, metrics, log }: ServiceDependencies): void {
+  const { store, activity, scrubber } = gateway
+
+  app.route({
+    method: 'GET',
+    url: '/activity',
+    config: { scope: 'read', allowsProjectTokens: true, isStream: true },
+    schema: {
+      summary: 'What goes on in all conversations that the token may see, as it happens',
+      description: DESCRIPTION,
+      tags: ['streams'],
+      querystring: z.object({ ticket: z.string().optional().describe('Of POST /tickets, in place of a token.') }),
+      headers: z.object({ 'last-event-id': z.string().optional().describe('That of the last frame that had one.') }),
+      response: { 200: { description: 'The events', content: { 'text/event-stream': { schema: z.string() } } } },
+    },
+    handler: async (request, reply) => {
+      const positions = readPositions(request.headers['last-event-id'])
+      const sight = await sightOf(callerOf(request), store)
+      reply.hijack()
+      const closed = metrics.streamOpened()
+      const options = { positions, canSee: sees.bind(undefined, sight) }
+      try {
+        await sendFrames(reply.raw, (signal) => framesOf(activity.watch(options, signal), scrubber))
+      } catch (error) {
+        log.warn('stream.broken', { requestId: request.id, error: messageOf(error) })
+      } finally {
+        closed()
+      }
+    },
+  })
+}
+
+async function* framesOf(activities: AsyncIterable<Activity>, scrubber: Scrubber): AsyncGenerator<Buffer, void> {
+  const positions = new Map<string, number>()
+  for await (const next of activities) {
+    switch (next.type) {
+      case 'snapshot': {
+        for (const [messageId, number] of next.positions) positions.set(messageId, number)
+        const conversations = next.conversations.map((conversation) => ({
+          ...conversationView(conversation, scrubber),
+          last_event_id: next.positions.get(conversation.head?.messageId ?? '') ?? null,
+        }))
+        yield Buffer.concat([frame('snapshot', { conversations }, scrubber), mark(positions)])
+        break
+      }
+      case 'conversation':
+        yield frame('conversation', conversationView(next.conversation, scrubber), scrubber)
+        break
+      case 'events': {
+        const last = next.events.at(-1)
+        if (last?.event.type === 'final') positions.delete(next.messageId)
+        else if (last) positions.set(next.messageId, last.number)
+        const frames = next.events.map((event) => eventFrame(event, next.conversationId, next.messageId))
+        yield Buffer.concat([...frames, mark(positions)])
+        break
+      }
+    }
+  }
+}
+
+function frame(name: string, data: object, scrubber: Scrubber): Buffer {
+  return Buffer.from(formatFrame(undefined, name, scrubber.scrubJson(JSON.stringify(data))))
+}
+
+/** Made once for all who watch: an event is of one message. */
+const eventFrames = new WeakMap<NumberedEvent, Buffer>()
+
+function eventFrame(numbered: NumberedEvent, conversationId: string, messageId: string): Buffer {
+  const known = eventFrames.get(numbered)
+  if (known) return known
+  const { number: id, event } = numbered
+  const about = { conversation_id: conversationId, message_id: messageId, id, at: isoTime(event.timestamp) }
+  const made = Buffer.from(formatFrame(undefined, 'event', JSON.stringify({ ...about, ...projectEvent(event) })))
+  eventFrames.set(numbered, made)
+  return made
+}
+
+/** Without data it is no event, and a client keeps the id all the same. */
+function mark(positions: ReadonlyMap<string, number>): Buffer {
+  return Buffer.from(`id: ${[...positions].map((pair) => pair.join(':')).join(',')}\n\n`)
+}
+
+/** Contract: throws `request_invalid` for what no frame has had as its id. */
+function readPositions(header: string | undefined = ''): Map<string, number> {
+  const pairs = header === '' ? [] : header.split(',')
+  if (pairs.length <= MOST_FOLLOWED * 2 && pairs.every((pair) => /^[\w-]{1,64}:\d{1,15}$/.test(pair))) {
+    return new Map(pairs.map((pair) => pair.split(':')).map(([id = '', number]) => [id, Number(number)]))
+  }
+  const message = 'Last-Event-ID must be the id of a frame of this stream. Leave it out to begin anew.'
+  throw new GatewayError('request_invalid', message)
+}

@@ -1,0 +1,252 @@
+// Conversations as those see them who look on from outside. Nothing here writes.
+
+import { type Expression, type ExpressionBuilder, type Kysely, sql, type SqlBool } from 'kysely'
+import { type Conversation, PARENT_COLUMNS, PROJECT_ID, toConversation, withParent } from './conversations.js'
+import type { ProjectRecord } from './projects.js'
+import type { JobState, Schema } from './schema.js'
+
+export const CONVERSATION_STATES = ['running', 'waiting', 'idle'] as const
+
+export type ConversationState = (typeof CONVERSATION_STATES)[number]
+
+/** What somebody may see. */
+export interface Sight {
+  /** What belongs to these alone; left out, everything. */
+  projects?: Pick<ProjectRecord, 'id' | 'instance'>[]
+  /** Also what is said to one person. */
+  seesPrivate: boolean
+}
+
+export const EVERYTHING: Sight = { seesPrivate: true }
+
+export interface ConversationView extends Conversation {
+  isPrivate: boolean
+  state: ConversationState
+  /** How many messages are worked on or wait. */
+  open: number
+  /** The number of the last thing that was said. */
+  lastSeq: number
+  createdAt: number
+  updatedAt: number
+  /** The beginning of the latest message. */
+  question?: string
+  /** How many questions of its agent wait for an answer. */
+  asked: number
+  /** What is worked on, or comes next. */
+  head?: { messageId: string; state: JobState; dueAt: number }
+  /** The turn that goes on. */
+  run?: { id: string; backend: string; model?: string; startedAt: number }
+}
+
+export interface ConversationFilter {
+  sight: Sight
+  ids?: string[]
+  state?: ConversationState
+  channel?: string
+  projectId?: string
+}
+
+/** Something of a transcript. */
+export interface TranscriptPlace {
+  /** A reply is one that answers no message. */
+  type: 'message' | 'reply'
+  id: string
+  seq: number
+}
+
+/** Enough to recognise a message by. */
+const BEGINNING_CHARACTERS = 400
+/** Commands to projects: they stay with that to which they were given. */
+const COMMANDS = 'http'
+/** Their addresses begin with the instance of a project: another that has its id since is none of theirs. */
+const CHANNELS_BY_INSTANCE = [COMMANDS, 'web']
+
+export class ConversationViews {
+  constructor(private readonly db: Kysely<Schema>) {}
+
+  /** Latest first, after `before`. */
+  async list(
+    filter: ConversationFilter,
+    limit: number,
+    before?: Pick<ConversationView, 'id' | 'updatedAt'>,
+  ): Promise<ConversationView[]> {
+    const { sight, ids, state, channel, projectId } = filter
+    // PostgreSQL has no empty list.
+    if (ids?.length === 0 || sight.projects?.length === 0) return []
+    let query = withParent(this.db)
+      .leftJoin('jobs as head', (join) =>
+        join.onRef('head.conversation_id', '=', 'conversations.id').on('head.state', '<>', 'queued'),
+      )
+      .leftJoin('runs as run', (join) =>
+        join.onRef('run.message_id', '=', 'head.message_id').on('run.state', '=', 'running'),
+      )
+      .selectAll('conversations')
+      .select(PARENT_COLUMNS)
+      .select([
+        'head.message_id as head_message_id',
+        'head.state as head_state',
+        'head.due_at as head_due_at',
+        'run.id as run_id',
+        'run.backend as run_backend',
+        'run.model as run_model',
+        'run.started_at as run_started_at',
+      ])
+      .select(({ selectFrom }) => [
+        selectFrom('jobs')
+          .select(({ fn }) => fn.countAll<number>().as('count'))
+          .whereRef('jobs.conversation_id', '=', 'conversations.id')
+          .as('open'),
+        selectFrom('approvals')
+          .select(({ fn }) => fn.countAll<number>().as('count'))
+          .whereRef('approvals.message_id', '=', 'head.message_id')
+          .where('approvals.state', '=', 'asked')
+          .as('asked'),
+        selectFrom('messages')
+          .select(sql<string>`substr(messages.text, 1, ${sql.lit(BEGINNING_CHARACTERS)})`.as('text'))
+          .whereRef('messages.conversation_id', '=', 'conversations.id')
+          .orderBy('messages.seq', 'desc')
+          .limit(1)
+          .as('question'),
+      ])
+      .where((eb) => isVisible(eb, sight))
+      .orderBy('conversations.updated_at', 'desc')
+      .orderBy('conversations.id')
+      .limit(limit)
+    if (ids) query = query.where('conversations.id', 'in', ids)
+    if (state === 'idle') query = query.where('head.state', 'is', null)
+    if (state === 'running') query = query.where('head.state', '=', 'active')
+    if (state === 'waiting') query = query.where('head.state', '=', 'ready')
+    if (channel !== undefined) query = query.where('conversations.channel', '=', channel)
+    if (projectId !== undefined) query = query.where(PROJECT_ID, '=', projectId)
+    if (before) {
+      query = query.where(({ or, and, eb }) =>
+        or([
+          eb('conversations.updated_at', '<', before.updatedAt),
+          and([eb('conversations.updated_at', '=', before.updatedAt), eb('conversations.id', '>', before.id)]),
+        ]),
+      )
+    }
+    const rows = await query.execute()
+    return rows.map((row) => ({
+      ...toConversation(row),
+      isPrivate: row.is_private === 1,
+      state: row.head_state === null ? 'idle' : row.head_state === 'active' ? 'running' : 'waiting',
+      open: row.open ?? 0,
+      asked: row.asked ?? 0,
+      lastSeq: row.last_seq,
+      createdAt: row.created_at,
+      updatedAt: row.updated_at,
+      ...(row.question !== null && { question: row.question }),
+      ...(row.head_message_id !== null &&
+        row.head_state !== null &&
+        row.head_due_at !== null && {
+          head: { messageId: row.head_message_id, state: row.head_state, dueAt: row.head_due_at },
+        }),
+      ...(row.run_id !== null &&
+        row.run_backend !== null &&
+        row.run_started_at !== null && {
+          run: {
+            id: row.run_id,
+            backend: row.run_backend,
+            ...(row.run_model !== null && { model: row.run_model }),
+            startedAt: row.run_started_at,
+          },
+        }),
+    }))
+  }
+
+  /** Those in which something waits or is worked on, or happened since then. */
+  async activeIds(since: number, limit: number): Promise<string[]> {
+    const open = this.db.selectFrom('jobs').select('conversation_id as id').where('state', '<>', 'queued')
+    const changed = this.db.selectFrom('conversations').select('id').where('updated_at', '>=', since)
+    const rows = await open.union(changed).limit(limit).execute()
+    return rows.map(({ id }) => id)
+  }
+
+  /** Undefined also for one that must not be seen. */
+  async get(id: string, sight: Sight): Promise<ConversationView | undefined> {
+    const [found] = await this.list({ sight, ids: [id] }, 1)
+    return found
+  }
+
+  /** What was said before a number, latest first: as much as one reader should hold at once, and at least one thing. */
+  async transcript(
+    conversationId: string,
+    limits: { entries: number; bytes: number },
+    before?: number,
+  ): Promise<{ entries: TranscriptPlace[]; isLast: boolean }> {
+    const last = before ?? Number.MAX_SAFE_INTEGER
+    const answers = sql<
+      number | null
+    >`(select sum(octet_length(outbox.body)) from outbox where outbox.message_id = messages.id)`
+    const messages = await this.db
+      .selectFrom('messages')
+      .select(['id', 'seq', sql<number>`octet_length(text)`.as('bytes'), answers.as('more')])
+      .where('conversation_id', '=', conversationId)
+      .where('seq', '<', last)
+      .orderBy('seq', 'desc')
+      .limit(limits.entries + 1)
+      .execute()
+    const replies = await this.db
+      .selectFrom('outbox')
+      .select(['id', 'seq', sql<number>`octet_length(body)`.as('bytes')])
+      .where('conversation_id', '=', conversationId)
+      .where('message_id', 'is', null)
+      .where('seq', '<', last)
+      .orderBy('seq', 'desc')
+      .limit(limits.entries + 1)
+      .execute()
+    const found = [
+      ...messages.map(({ id, seq, bytes, more }) => ({
+        type: 'message' as const,
+        id,
+        seq,
+        bytes: bytes + Number(more),
+      })),
+      ...replies.map((reply) => ({ type: 'reply' as const, ...reply })),
+    ].toSorted((a, b) => b.seq - a.seq)
+    const entries: TranscriptPlace[] = []
+    let bytes = 0
+    for (const { type, id, seq, bytes: size } of found) {
+      bytes += size
+      if (entries.length === limits.entries || (bytes > limits.bytes && entries.length > 0)) break
+      entries.push({ type, id, seq })
+    }
+    return { entries, isLast: entries.length === found.length }
+  }
+}
+
+type Visible = ExpressionBuilder<Schema & { parent: { project_id: string | null } }, 'conversations' | 'parent'>
+
+/** Whether a conversation may be seen. */
+export function sees({ projects, seesPrivate }: Sight, { channel, address, ...view }: ConversationView): boolean {
+  if (view.isPrivate && !seesPrivate) return false
+  if (!projects) return true
+  const isInOne = channel === COMMANDS || projects.some(({ id }) => id === view.projectId)
+  if (!CHANNELS_BY_INSTANCE.includes(channel)) return isInOne
+  return isInOne && projects.some(({ instance }) => address.startsWith(`${instance}/`))
+}
+
+/** The same as a condition. */
+function isVisible({ eb, and, or, lit, not }: Visible, { projects, seesPrivate }: Sight): Expression<SqlBool> {
+  const isShown = seesPrivate ? lit(true) : eb('conversations.is_private', '=', 0)
+  if (!projects) return isShown
+  if (projects.length === 0) return lit(false)
+  const ids = projects.map(({ id }) => id)
+  const isInOne = or([eb('conversations.channel', '=', COMMANDS), eb(PROJECT_ID, 'in', ids)])
+  const isOfInstance = or([
+    not(eb('conversations.channel', 'in', CHANNELS_BY_INSTANCE)),
+    ...projects.map(({ instance }) =>
+      eb(sql<string>`substr(conversations.address, 1, ${instance.length + 1})`, '=', `${instance}/`),
+    ),
+  ])
+  return and([isShown, isInOne, isOfInstance])
+}
+
+/** The ids of those that may be seen, as a query; undefined when all may. */
+export function visibleIds(db: Kysely<Schema>, sight: Sight) {
+  if (!sight.projects && sight.seesPrivate) return undefined
+  return withParent(db)
+    .select('conversations.id')
+    .where((eb) => isVisible(eb, sight))
+}

@@ -1,0 +1,48 @@
+/**
+ * Several sources as one, in whatever order they have something.
+ *
+ * Contract: of each source at most one value waits to be taken; a source goes on when that was. When the loop is left,
+ * every source is ended.
+ */
+export class Funnel<T> {
+  readonly #ready: Array<{ value: T; taken: () => void }> = []
+  #wake = (): void => {}
+  #isClosed = false
+
+  /** Settles when the source has ended, or nobody takes any more. Rejects with what the source throws. */
+  async add(source: AsyncIterable<T>): Promise<void> {
+    for await (const value of source) {
+      if (this.#isClosed) return
+      await new Promise<void>((taken) => {
+        this.#ready.push({ value, taken })
+        this.#wake()
+      })
+      if (this.#isClosed) return
+    }
+  }
+
+  async *values(signal: AbortSignal): AsyncGenerator<T, void> {
+    const wake = (): void => this.#wake()
+    signal.addEventListener('abort', wake)
+    try {
+      while (!signal.aborted) {
+        const next = this.#ready.shift()
+        if (next) {
+          try {
+            yield next.value
+          } finally {
+            next.taken()
+          }
+        } else {
+          await new Promise<void>((resolve) => {
+            this.#wake = resolve
+          })
+        }
+      }
+    } finally {
+      signal.removeEventListener('abort', wake)
+      this.#isClosed = true
+      for (const { taken } of this.#ready.splice(0)) taken()
+    }
+  }
+}

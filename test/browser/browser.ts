@@ -1,0 +1,29 @@
+import { type Browser, chromium } from 'playwright-core'
+import { afterAll, describe } from 'vitest'
+import { findExecutable } from '../../src/processes/find-executable.js'
+
+const executablePath = ['chromium', 'chromium-browser', 'google-chrome']
+  .map((name) => findExecutable(name, process.env['PATH'] ?? ''))
+  .find((path) => path !== undefined)
+
+/** Under load a browser may take its time. */
+const LONGEST_TEST_MS = 240_000
+
+const MISSING = 'The tests of the dashboard need Chromium in PATH (Debian: apt-get install chromium).'
+
+/** A suite with a browser of its own; skipped where there is none, unless AETHEEL_TEST_BROWSER=required. */
+export function describeBrowser(title: string, suite: (browser: () => Promise<Browser>) => void): void {
+  if (executablePath === undefined && process.env['AETHEEL_TEST_BROWSER'] === 'required') throw new Error(MISSING)
+  describe.skipIf(executablePath === undefined)(`${title}, in Chromium`, { timeout: LONGEST_TEST_MS }, () => {
+    let opened: Promise<Browser> | undefined
+    afterAll(async () => {
+      await (await opened)?.close()
+    })
+    suite(() => (opened ??= launch()))
+  })
+}
+
+function launch(): Promise<Browser> {
+  // Small machines have little shared memory, and no other sandbox inside a container.
+  return chromium.launch({ executablePath: executablePath ?? '', args: ['--disable-dev-shm-usage', '--no-sandbox'] })
+}

@@ -1,0 +1,10 @@
+import { fileURLToPath } from 'node:url'
+import { defineConfig } from 'vitest/config'
+import base from '../../vitest.config.js'
+
+/** One file that is no test. */
+export default defineConfig({
+  ...base,
+  root: fileURLToPath(new URL('../..', import.meta.url)),
+  test: { ...base.test, include: ['test/browser/screenshots.ts'] },
+})

@@ -1,0 +1,94 @@
+// A real gateway with a fake agent, and a page of its dashboard in a real browser.
+
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import type { Browser, Page } from 'playwright-core'
+import { onTestFinished } from 'vitest'
+import type { Scope } from '../../src/store/tokens.js'
+import { serve } from '../http/routes/served.js'
+import { makePlace, release, tokenFor } from '../http/routes/stage.js'
+
+/** Asks before it uses its tool. */
+export const ASKING = {
+  backendCliPath: fileURLToPath(new URL('asking-agent.mjs', import.meta.url)),
+  agentMode: 'live',
+  agentPermissions: 'ask',
+}
+
+/** Under load a page may take its time. */
+const LONGEST_MS = 60_000
+
+/** What a browser says of requests that we mean to fail: before the login, and while there is no gateway. */
+const EXPECTED =
+  /status of (401|503)|ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET/
+
+interface StageOptions {
+  settings?: object
+  viewport?: { width: number; height: number }
+  colorScheme?: 'dark' | 'light'
+  /** Of the token that the page gets. */
+  scope?: Scope
+  /** For a script of the test itself, such as axe. */
+  bypassCSP?: boolean
+}
+
+/** A gateway on a port that it keeps when it is started again, and a page that has not logged in. */
+export async function openStage(browser: Browser, options: StageOptions = {}) {
+  const { settings = {}, viewport = { width: 1280, height: 900 }, colorScheme = 'dark', scope = 'admin' } = options
+  const { bypassCSP = false } = options
+  const place = makePlace({ httpPort: await freePort(), ...settings })
+  let gateway = await serve(place)
+  const { url } = gateway
+  const token = await tokenFor(gateway, scope)
+  const context = await browser.newContext({ viewport, colorScheme, bypassCSP })
+  onTestFinished(() => context.close())
+  const page = await context.newPage()
+  page.setDefaultTimeout(LONGEST_MS)
+  return {
+    page,
+    url,
+    token,
+    client: gateway.client,
+    store: gateway.gateway.store,
+    site: place.site,
+    release: (name: string) => release(place.site, name),
+    problems: problemsOf(page),
+    /** By the form, as a person does. */
+    logIn: async (path = '') => {
+      await page.goto(`${url}/${path}`)
+      await page.getByLabel('Token').fill(token)
+      await page.getByRole('button', { name: 'Log in' }).click()
+      await page.getByRole('navigation', { name: 'Pages' }).waitFor()
+    },
+    stopGateway: () => gateway.stop(),
+    startGateway: async () => {
+      gateway = await serve(place)
+    },
+    /** Begins a conversation in the project `site`, and says something in it. */
+    say: async (text: string): Promise<string> => {
+      const { id } = await gateway.client.conversations.create({ project_id: 'site' })
+      await gateway.client.conversations.send(id, text)
+      return id
+    },
+  }
+}
+
+/** What the console tells of errors, and what no script has caught. */
+function problemsOf(page: Page): string[] {
+  const problems: string[] = []
+  page.on('console', (message) => {
+    if (message.type() === 'error' && !EXPECTED.test(message.text())) problems.push(message.text())
+  })
+  page.on('pageerror', (error) => problems.push(String(error)))
+  return problems
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  server.close()
+  await once(server, 'close')
+  return typeof address === 'object' && address !== null ? address.port : 0
+}

@@ -1,0 +1,454 @@
+import { describe, expect, it } from 'vitest'
+import { until } from '../../waiting.js'
+import { codeOf, serve } from './served.js'
+import { journal, release, steps } from './stage.js'
+
+describe('a conversation in a page', () => {
+  it('is begun, written to, answered, read and gone on with', async () => {
+    const { client, latest, site } = await serve()
+    const begun = await client.conversations.create({ project_id: 'site', model: 'opus' })
+    expect(begun).toMatchObject({
+      channel: 'web',
+      state: 'idle',
+      project_id: 'site',
+      agent_provider: 'claudecode',
+      model: 'opus',
+      chosen: { agent_provider: 'claudecode', model: 'opus' },
+      directory: site,
+      session: null,
+      queue: [],
+      usage: { runs: 0, cost_usd: null },
+    })
+    const { id } = begun
+    const asked = steps({ text: 'Hello', result: 'Done' })
+    const { message_id: messageId } = await client.conversations.send(id, asked)
+    const entry = await latest(id, 'answered')
+    expect(entry).toMatchObject({
+      id: messageId,
+      author: 'a admin token',
+      text: asked,
+      replies: [{ text: 'Done', is_error: false, run_id: entry.runs[0]?.id }],
+      runs: [{ provider: 'claudecode', model: 'opus', state: 'answered', cost_usd: 0.25 }],
+    })
+    const { events, next, message_id: ofMessage } = await client.runEvents(entry.runs[0]?.id ?? '')
+    expect([events.map(({ id: number, name }) => [number, name]), next, ofMessage]).toEqual([
+      [
+        [1, 'started'],
+        [2, 'output'],
+        [3, 'agent_complete'],
+      ],
+      null,
+      messageId,
+    ])
+    const page = await client.runEvents(entry.runs[0]?.id ?? '', { limit: 1, after: 1 })
+    expect([page.events[0]?.data, page.next]).toEqual([{ line: 'Hello', stream: 'stdout' }, 2])
+    await client.conversations.send(id, 'and again')
+    const second = await latest(id, 'answered')
+    expect(second.runs[0]?.session_id).toBe(entry.runs[0]?.session_id)
+    const details = await client.conversations.get(id)
+    expect(details).toMatchObject({
+      state: 'idle',
+      open: 0,
+      question: 'and again',
+      session: { id: second.runs[0]?.session_id, provider: 'claudecode' },
+      usage: { runs: 2, input_tokens: 200, output_tokens: 40, cost_usd: 0.5, priced_runs: 2 },
+    })
+    const newest = await client.conversations.messages(id, { limit: 1 })
+    const older = await client.conversations.messages(id, { limit: 1, before: newest.next ?? 0 })
+    expect([newest.entries[0]?.id, older.entries[0]?.id, older.next]).toEqual([second.id, messageId, null])
+  })
+
+  it('takes a message once under a key, and no command or empty one for a message', async () => {
+    const { client, gateway, site } = await serve()
+    const { id } = await client.conversations.create({ project_id: 'site' })
+    const once = { idempotencyKey: 'one' }
+    const first = await client.conversations.send(id, 'hello', once)
+    const again = await client.conversations.send(id, 'hello', once)
+    expect([
+      again,
+      await codeOf(client.conversations.send(id, 'other', once)),
+      await codeOf(client.conversations.send(id, '/stop')),
+      await codeOf(client.conversations.send(id, '/ask  ')),
+      await codeOf(client.conversations.send(id, '')),
+    ]).toEqual([first, 'conflict', 'request_invalid', 'request_invalid', 'request_invalid'])
+    await until(async () => (await client.conversations.get(id)).state === 'idle', 'its rest')
+    const noted = (await gateway.store.audit.list(9)).map(({ action }) => action)
+    const sent = noted.filter((action) => action.startsWith('conversation.'))
+    expect([journal(site).length, sent.toSorted()]).toEqual([1, ['conversation.create', 'conversation.message']])
+  })
+
+  it('stops the message that is meant, and not the one that has come after it', async () => {
+    const { client, latest } = await serve()
+    const { id } = await client.conversations.create({ project_id: 'site' })
+    const { message_id: first } = await client.conversations.send(id, 'first')
+    await latest(id, 'answered')
+    const { message_id: second } = await client.conversations.send(id, steps({ hold: 'for-ever' }))
+    await latest(id, 'running')
+    const other = await client.conversations.create({ project_id: 'site' })
+    const late = await client.conversations.stop(id, { messageId: first })
+    const { message_id: going } = await client.conversations.get(id)
+    const wrong = await codeOf(client.conversations.stop(other.id, { messageId: second }))
+    const stopped = await client.conversations.stop(id, { messageId: second })
+    await latest(id, 'cancelled')
+    expect([late, going, wrong, stopped.is_change]).toEqual([
+      { is_change: false, text: 'That is finished already.' },
+      second,
+      'not_found',
+      true,
+    ])
+  })
+
+  it('can be stopped, tried again, given to another agent and begun anew', async () => {
+    const { client, latest, site } = await serve()
+    const { id } = await client.conversations.create({ project_id: 'site' })
+    await client.conversations.send(id, steps({ text: 'a' }, { hold: 'for-ever' }))
+    await latest(id, 'running')
+    await client.conversations.send(id, 'waits')
+    const running = await client.conversations.get(id)
+    expect([running.state, running.open, running.queue.map(({ state, text }) => [state, text])]).toEqual([
+      'running',
+      2,
+      [
+        ['active', steps({ text: 'a' }, { hold: 'for-ever' })],
+        ['queued', 'waits'],
+      ],
+    ])
+    expect(await client.conversations.stop(id)).toMatchObject({ is_change: true })
+    await latest(id, 'answered')
+    expect(await client.conversations.stop(id)).toEqual({ is_change: false, text: 'Nothing is running here.' })
+
+    const { message_id: failing } = await client.conversations.send(
+      id,
+      steps({ fail: 'Invalid API key', unless: 'now' }),
+    )
+    await latest(id, 'failed')
+    release(site, 'now')
+    const other = await client.conversations.create({ project_id: 'site' })
+    expect([
+      await codeOf(client.conversations.retry(other.id, failing)),
+      await client.conversations.retry(id, failing),
+    ]).toEqual(['not_found', { is_change: true, text: 'Taken up again.' }])
+    await latest(id, 'answered')
+    expect(await codeOf(client.conversations.retry(id, failing))).toBe('conflict')
+
+    expect([
+      (await client.conversations.get(id)).session?.provider,
+      (await client.conversations.newSession(id)).is_change,
+      (await client.conversations.get(id)).session,
+    ]).toEqual(['claudecode', true, null])
+
+    const changed = await client.conversations.update(id, { agent_provider: 'codex', model: 'gpt-5' })
+    const back = await client.conversations.update(id, { agent_provider: null, model: null })
+    expect([
+      [changed.agent_provider, changed.model, changed.chosen],
+      [back.agent_provider, back.model, back.chosen],
+      await codeOf(client.conversations.update(id, { agent_provider: 'gemini' })),
+    ]).toEqual([
+      ['codex', 'gpt-5', { agent_provider: 'codex', model: 'gpt-5', queue_mode: null }],
+      ['claudecode', null, { agent_provider: null, model: null, queue_mode: null }],
+      'backend_missing',
+    ])
+  })
+
+  it('moves to another project with its agent, and takes another queue mode', async () => {
+    const { client, clientWith, latest, site } = await serve()
+    const shop = await client.projects.create({ name: 'Shop', template: { name: 'empty' } })
+    const { id, queue_mode: before } = await client.conversations.create({ project_id: 'site' })
+    await client.conversations.send(id, 'hello')
+    await latest(id, 'answered')
+    const refused = await codeOf(client.conversations.update(id, { project_id: 'shop', agent_provider: 'pi' }))
+    const stayed = await client.conversations.get(id)
+    const moved = await client.conversations.update(id, { project_id: 'shop', queue_mode: 'collect' })
+    await client.conversations.send(id, steps({ hold: 'shop' }))
+    await latest(id, 'running')
+    const busy = await codeOf(client.conversations.update(id, { project_id: 'site' }))
+    release(shop.directory, 'shop')
+    await latest(id, 'answered')
+    const back = await client.conversations.update(id, { project_id: null, queue_mode: null })
+    expect([
+      [before, refused, [stayed.project_id, stayed.directory], busy],
+      [moved.project_id, moved.directory, moved.session, moved.queue_mode, moved.chosen.queue_mode],
+      [back.project_id, back.directory, back.queue_mode, back.chosen.queue_mode],
+    ]).toEqual([
+      ['followup', 'backend_missing', ['site', site], 'conflict'],
+      ['shop', shop.directory, null, 'collect', 'collect'],
+      ['site', site, 'followup', null],
+    ])
+    const token = await clientWith('run', ['site'])
+    const { id: theirs } = await token.conversations.create({ project_id: 'site' })
+    await client.execute('site', { prompt: 'hello' })
+    const [ofCommand] = (await client.conversations.list({ channel: 'http' })).conversations
+    expect([
+      await codeOf(token.conversations.update(theirs, { project_id: 'shop' })),
+      await codeOf(token.conversations.update(theirs, { project_id: null })),
+      await codeOf(client.conversations.update(theirs, { project_id: 'none' })),
+      await codeOf(client.conversations.update(ofCommand?.id ?? '', { project_id: 'shop' })),
+      (await client.conversations.update(theirs, { project_id: 'shop' })).project_id,
+      await codeOf(token.conversations.send(theirs, 'in the shop')),
+    ]).toEqual(['forbidden', 'forbidden', 'not_found', 'conflict', 'shop', 'not_found'])
+  })
+
+  it('goes on in an earlier session, of those that the token may see', async () => {
+    const { client, clientWith, gateway, latest, site } = await serve()
+    const { id } = await client.conversations.create({ project_id: 'site' })
+    const ask = async (text: string) => {
+      await client.conversations.send(id, text)
+      return (await latest(id, 'answered')).runs[0]?.session_id ?? ''
+    }
+    const first = await ask('the first')
+    await client.conversations.newSession(id)
+    const second = await ask('the second')
+    const listed = await client.conversations.sessions(id)
+    const done = await client.conversations.resume(id, first)
+    const again = await client.conversations.resume(id, first)
+    const third = await ask('the third')
+    expect([
+      listed.map(({ id: session, provider, question, is_current: isCurrent }) => [
+        session,
+        provider,
+        question,
+        isCurrent,
+      ]),
+      [done.is_change, again.is_change, third],
+    ]).toEqual([
+      [
+        [second, 'claudecode', 'the second', true],
+        [first, 'claudecode', 'the first', false],
+      ],
+      [true, false, first],
+    ])
+    // What was said elsewhere in the same directory.
+    const elsewhere = '3b241101-e2bb-4255-8caf-4136c566a962'
+    const place = { channel: 'discord', address: 'thread', projectId: 'site' }
+    await gateway.store.conversations.enter(place, elsewhere, 1)
+    const { messageId } = await gateway.queue.accept({ ...place, platformId: 'p', author: 'ann', text: 'by ann' })
+    const run = { id: 'r', messageId, conversationId: elsewhere, gatewayId: 'g', backend: 'claude', directory: site }
+    await gateway.store.runs.begin(run, Date.now())
+    const result = { isError: false, durationMs: 1, sessionId: 'session-of-ann' }
+    await gateway.store.runs.end('r', 'answered', result, Date.now())
+    await gateway.store.sessions.choose({ ...run, sessionId: 'session-of-ann' }, Date.now())
+    const token = await clientWith('run', ['site'])
+    const seen = async () => (await token.conversations.sessions(id)).map(({ question }) => question)
+    const ofSite = await seen()
+    const held = await codeOf(token.conversations.resume(id, 'session-of-ann'))
+    await gateway.store.conversations.configure(elsewhere, { projectId: 'other' })
+    expect([
+      [ofSite, held],
+      [await seen(), await codeOf(token.conversations.resume(id, 'session-of-ann'))],
+      await codeOf(token.conversations.resume(id, first.slice(0, 8))),
+      await codeOf((await clientWith('read')).conversations.resume(id, first)),
+    ]).toEqual([
+      [['by ann', 'the third', 'the second'], 'forbidden'],
+      [['the third', 'the second'], 'not_found'],
+      'not_found',
+      'forbidden',
+    ])
+  })
+
+  it('is refused where there is no such project or agent, and leaves nothing', async () => {
+    const { client } = await serve()
+    expect([
+      await codeOf(client.conversations.create({ project_id: 'nope' })),
+      await codeOf(client.conversations.create({ agent_provider: 'gemini' })),
+      (await client.conversations.list()).conversations,
+    ]).toEqual(['not_found', 'backend_missing', []])
+  })
+})
+
+describe('the list of conversations', () => {
+  it('has the latest first, in pages, and those of one state, channel or project', async () => {
+    const { client, latest } = await serve()
+    const ids: string[] = []
+    for (const text of ['one', 'two', steps({ hold: 'for-ever' })]) {
+      const project = text === 'two' ? {} : { project_id: 'site' }
+      const { id } = await client.conversations.create(project)
+      await client.conversations.send(id, text)
+      await latest(id, text.startsWith('[') ? 'running' : 'answered')
+      ids.push(id)
+    }
+    const [one = '', two = '', three = ''] = ids
+    const first = await client.conversations.list({ limit: 2 })
+    const rest = await client.conversations.list({ limit: 2, before: first.next ?? '' })
+    const listed = async (filter: object): Promise<string[]> =>
+      (await client.conversations.list(filter)).conversations.map(({ id }) => id)
+    expect([
+      [first.conversations.map(({ id, state }) => [id, state]), rest.conversations.map(({ id }) => id), rest.next],
+      [await listed({ state: 'running' }), await listed({ state: 'idle' }), await listed({ state: 'waiting' })],
+      [await listed({ project: 'site' }), await listed({ channel: 'discord' }), await listed({ channel: 'web' })],
+      await codeOf(client.conversations.list({ before: 'yesterday' })),
+    ]).toEqual([
+      [
+        [
+          [three, 'running'],
+          [two, 'idle'],
+        ],
+        [one],
+        null,
+      ],
+      [[three], [two, one], []],
+      [[three, one], [], [three, two, one]],
+      'request_invalid',
+    ])
+  })
+
+  it('has those in which something was said, with the line', async () => {
+    const { client, latest } = await serve()
+    const ids: string[] = []
+    for (const text of ['apples and pears', 'nothing', 'PEARS\nand Straße']) {
+      const { id } = await client.conversations.create()
+      await client.conversations.send(id, text)
+      await latest(id, 'answered')
+      ids.push(id)
+    }
+    const [one, , three] = ids
+    const found = async (filter: { q: string; limit?: number; before?: string }) => {
+      const { conversations, next } = await client.conversations.list(filter)
+      return [conversations.map(({ id, match }) => [id, match?.type, match?.text]), next]
+    }
+    const page = await client.conversations.list({ q: 'pears', limit: 1 })
+    expect([
+      await found({ q: 'pears' }),
+      await found({ q: 'straße AND' }),
+      await found({ q: 'plums' }),
+      await found({ q: 'pears', limit: 1, before: page.next ?? '' }),
+      await codeOf(client.conversations.list({ q: '  ' })),
+    ]).toEqual([
+      [
+        [
+          [three, 'reply', expect.stringMatching(/pears/i)],
+          [one, 'reply', expect.stringMatching(/pears/)],
+        ],
+        null,
+      ],
+      [[[three, 'reply', expect.any(String)]], null],
+      [[], null],
+      [[[one, 'reply', expect.stringMatching(/pears/)]], null],
+      'request_invalid',
+    ])
+  })
+})
+
+describe('a token', () => {
+  it('of projects sees and uses what is theirs alone, and begins nothing else', async () => {
+    const { client, clientWith, gateway, latest } = await serve()
+    await client.projects.create({ name: 'Shop', template: { name: 'empty' } })
+    const { id: ours } = await client.conversations.create({ project_id: 'shop' })
+    const { id: theirs } = await client.conversations.create({ project_id: 'site' })
+    const { id: none } = await client.conversations.create()
+    await client.conversations.send(theirs, 'secret pears')
+    const { runs } = await latest(theirs, 'answered')
+    await client.conversations.send(ours, 'our pears')
+    await latest(ours, 'answered')
+    // Where people write, a project is what the operator or they have chosen.
+    await gateway.store.conversations.enter({ channel: 'chat', address: 'a', projectId: 'shop' }, 'chat-of-shop', 1)
+    const shop = await clientWith('run', ['shop'])
+    const seen = (await shop.conversations.list()).conversations.map(({ id }) => id)
+    const found = (await shop.conversations.list({ q: 'pears' })).conversations.map(({ id }) => id)
+    expect([seen, found, (await shop.me()).projects]).toEqual([[ours, 'chat-of-shop'], [ours], ['shop']])
+    // Word for word as for one that there is not.
+    const [known = '', unknown] = [runs[0]?.id, '00000000-0000-4000-8000-000000000001']
+    const refused = await Promise.all([known, unknown].map((id) => wordsOf(shop.runEvents(id))))
+    expect(refused[0]).toBe(refused[1]?.replace(unknown, known))
+    expect([
+      ...(await Promise.all(
+        [theirs, none].flatMap((id) => [
+          codeOf(shop.conversations.get(id)),
+          codeOf(shop.conversations.messages(id)),
+          codeOf(shop.conversations.send(id, 'hello')),
+          codeOf(shop.conversations.stop(id)),
+          codeOf(shop.conversations.update(id, { model: 'opus' })),
+        ]),
+      )),
+      await codeOf(shop.runEvents(runs[0]?.id ?? '')),
+      await codeOf(shop.conversations.create()),
+      await codeOf(shop.conversations.create({ project_id: 'site' })),
+      await codeOf(shop.conversations.create({ project_id: 'shop' })),
+    ]).toEqual([...Array.from({ length: 11 }, () => 'not_found'), 'forbidden', 'forbidden', 'done'])
+  })
+
+  it('of a project does not see what one of the same name had before', async () => {
+    const { client, clientWith } = await serve()
+    await client.projects.create({ name: 'Shop', template: { name: 'empty' } })
+    const { id } = await client.conversations.create({ project_id: 'shop' })
+    await client.projects.remove('shop', { deletesFiles: true })
+    await client.projects.create({ name: 'Shop', template: { name: 'empty' } })
+    const shop = await clientWith('admin', ['shop'])
+    expect([(await shop.conversations.list()).conversations, await codeOf(shop.conversations.get(id))]).toEqual([
+      [],
+      'not_found',
+    ])
+  })
+
+  it('that is not for everything sees nothing that is said to one person', async () => {
+    const { client, clientWith, gateway } = await serve()
+    const id = '3b241101-e2bb-4255-8caf-4136c566a962'
+    const place = { channel: 'web', address: 'ann', projectId: 'site', isPrivate: true }
+    await gateway.store.conversations.enter(place, id, 1)
+    await gateway.queue.say(place, 'Only for you')
+    const [reply] = (await gateway.store.outbox.history(id, 1)).map((delivery) => delivery.id)
+    const { messageId } = await gateway.queue.accept({ ...place, platformId: 'p', author: 'ann', text: 'hello' })
+    const asking = { toolName: 'Bash', toolInput: {}, summary: 'Bash: ls', askedAt: Date.now(), deadline: Date.now() }
+    const question = { id: reply ?? '', messageId, runId: 'r', conversationId: id, backend: 'claude', ...asking }
+    await gateway.store.approvals.add(question, true)
+    const { id: open } = await client.conversations.create({ project_id: 'site' })
+    const theirs = { ...question, messageId, conversationId: open, askedAt: Date.now() - 9 }
+    const [second, third] = ['00000000-0000-4000-8000-000000000002', '00000000-0000-4000-8000-000000000003']
+    await gateway.store.approvals.add({ ...theirs, id: second }, true)
+    await gateway.store.approvals.add({ ...theirs, id: third, askedAt: theirs.askedAt - 9 }, true)
+    const run = await clientWith('run')
+    const site = await clientWith('admin', ['site'])
+    const page = await run.approvals.list({ limit: 1 })
+    const rest = await run.approvals.list({ limit: 1, before: page.next ?? '' })
+    expect([page, rest].map(({ approvals, next }) => [approvals.map((approval) => approval.id), next])).toEqual([
+      [[second], second],
+      [[third], null],
+    ])
+    expect([
+      (await client.conversations.list()).conversations.map(({ is_private: isPrivate }) => isPrivate),
+      await codeOf(client.conversations.get(id)),
+      ...(await Promise.all(
+        [run, site].flatMap((token) => [
+          token.conversations.list().then(({ conversations }) => conversations.length),
+          codeOf(token.conversations.get(id)),
+          codeOf(token.conversations.stop(id)),
+        ]),
+      )),
+      await codeOf(client.queue.get(reply ?? '')),
+      await codeOf(run.queue.get(reply ?? '')),
+      await codeOf(client.approvals.get(reply ?? '')),
+      await codeOf(run.approvals.get(reply ?? '')),
+      (await run.queue.list({ limit: 1 })).open,
+    ]).toEqual([
+      [false, true],
+      'done',
+      ...[1, 'not_found', 'not_found', 1, 'not_found', 'not_found'],
+      ...['done', 'not_found', 'done', 'not_found', []],
+    ])
+  })
+
+  it('of less than everything changes nothing where people write, and nobody writes there for them', async () => {
+    const { client, clientWith, gateway } = await serve()
+    const id = '3b241101-e2bb-4255-8caf-4136c566a962'
+    const place = { channel: 'discord', address: 'thread', parent: 'room', projectId: 'site' }
+    await gateway.store.conversations.enter(place, id, 1)
+    const run = await clientWith('run')
+    const read = await clientWith('read')
+    expect([
+      await codeOf(run.conversations.get(id)),
+      await codeOf(run.conversations.stop(id)),
+      await codeOf(run.conversations.update(id, { model: 'opus' })),
+      await codeOf(read.conversations.newSession(id)),
+      await codeOf(client.conversations.send(id, 'hello')),
+      (await client.conversations.newSession(id)).is_change,
+      (await client.conversations.update(id, { model: 'opus' })).model,
+      (await client.conversations.get(id)).project_id,
+    ]).toEqual(['done', 'forbidden', 'forbidden', 'forbidden', 'conflict', true, 'opus', 'site'])
+  })
+})
+
+async function wordsOf(asked: Promise<unknown>): Promise<string> {
+  return asked.then(
+    () => 'done',
+    (error: Error) => error.message,
+  )
+}

@@ -1,0 +1,25 @@
+import { AetheelApiError, AetheelClient } from '../../src/client/aetheel-client.js'
+
+const sessionEnds = new Set<() => void>()
+
+/** Tells when the cookie is good for nothing any more. Gives back what ends that. */
+export function onSessionEnd(listener: () => void): () => void {
+  sessionEnds.add(listener)
+  return () => sessionEnds.delete(listener)
+}
+
+/** The gateway that this page came from. */
+export const api = new AetheelClient({
+  baseUrl: '',
+  fetch: async (input, init) => {
+    const response = await fetch(input, init)
+    if (response.status === 401) for (const tell of sessionEnds) tell()
+    return response
+  },
+})
+
+/** What went wrong, as a sentence for people. */
+export function wordsOf(error: unknown): string {
+  if (!(error instanceof AetheelApiError)) return error instanceof Error ? error.message : String(error)
+  return error.code === 'unreachable' ? 'The gateway does not answer. Is it running?' : error.message
+}

@@ -1,0 +1,114 @@
+import { useEffect, useState } from 'preact/hooks'
+import { api, wordsOf } from '../api.js'
+import { formatCount } from '../format.js'
+import { ErrorNote } from '../parts/error-note.js'
+import { RunView } from '../parts/run-view.js'
+import { RunModel } from '../run-model.js'
+
+const EVENTS_AT_ONCE = 1000
+/** Of one run, before one asks for more. */
+const MOST_EVENTS = 20_000
+/** At once on the page. */
+const SHOWN_STEPS = 40
+
+/** Everything that happened in a run, some steps at a time. */
+export function PastRun({ runId }: { runId: string }) {
+  const { model, count, isDone, isPaused, error, goOn } = usePastRun(runId)
+  const [first, setFirst] = useState(0)
+  const steps = model.blocks.length
+  const shown = model.blocks.slice(first, first + SHOWN_STEPS)
+  if (error !== undefined && steps === 0) return <ErrorNote words={error} onRetry={goOn} />
+  if (isDone && steps === 0) return <p class="muted">The agent has left nothing but its answer.</p>
+  return (
+    <div class="past-run">
+      <div class="row muted">
+        <span>
+          {steps === 0 ? 'Loading…' : `Steps ${first + 1} to ${first + shown.length} of ${steps}`}
+          {steps > 0 && ` · ${formatCount(count)} events`}
+          {!isDone && !isPaused && steps > 0 && ', more are coming…'}
+        </span>
+        {steps > SHOWN_STEPS && (
+          <span class="row">
+            <Jump label="First" to={0} at={first} onJump={setFirst} />
+            <Jump label="Earlier" to={Math.max(0, first - SHOWN_STEPS)} at={first} onJump={setFirst} />
+            <Jump label="Later" to={laterOf(first, steps)} at={first} onJump={setFirst} />
+            <Jump label="Last" to={lastOf(steps)} at={first} onJump={setFirst} />
+          </span>
+        )}
+      </div>
+      {/* Another stretch is another list: what was opened in it is not carried over. The answer stands above. */}
+      <RunView key={first} model={{ blocks: shown, dropped: 0, result: undefined }} />
+      {error !== undefined && <ErrorNote words={error} onRetry={goOn} />}
+      {isPaused && (
+        <button type="button" onClick={goOn}>
+          Load more of this run
+        </button>
+      )}
+    </div>
+  )
+}
+
+function Jump({ label, to, at, onJump }: { label: string; to: number; at: number; onJump: (to: number) => void }) {
+  return (
+    <button type="button" class="quiet" disabled={to === at} onClick={() => onJump(to)}>
+      {label}
+      <span class="hidden"> steps</span>
+    </button>
+  )
+}
+
+function lastOf(steps: number): number {
+  return Math.floor((steps - 1) / SHOWN_STEPS) * SHOWN_STEPS
+}
+
+function laterOf(first: number, steps: number): number {
+  return Math.min(first + SHOWN_STEPS, lastOf(steps))
+}
+
+interface Loaded {
+  model: RunModel
+  count: number
+  after: number
+  isDone: boolean
+  isPaused: boolean
+  error?: string
+}
+
+/** The events of a run, page by page: what is there is shown while the rest comes. */
+function usePastRun(runId: string): Loaded & { goOn: () => void } {
+  const [loaded, setLoaded] = useState<Loaded>(() => ({
+    model: new RunModel(Infinity),
+    count: 0,
+    after: 0,
+    isDone: false,
+    isPaused: false,
+  }))
+  const [turn, setTurn] = useState(0)
+  useEffect(() => {
+    let isLeft = false
+    const load = async (): Promise<void> => {
+      let { after, count } = loaded
+      const { model } = loaded
+      const end = count + MOST_EVENTS
+      setLoaded({ model, count, after, isDone: false, isPaused: false })
+      for (;;) {
+        const page = await api.runEvents(runId, { after, limit: EVENTS_AT_ONCE })
+        if (isLeft) return
+        for (const event of page.events) model.apply(event)
+        count += page.events.length
+        after = page.next ?? after
+        const isDone = page.next === null
+        const isPaused = !isDone && count >= end
+        setLoaded({ model, count, after, isDone, isPaused })
+        if (isDone || isPaused) return
+      }
+    }
+    load().catch((error: unknown) => {
+      if (!isLeft) setLoaded((before) => ({ ...before, isPaused: false, error: wordsOf(error) }))
+    })
+    return () => {
+      isLeft = true
+    }
+  }, [runId, turn])
+  return { ...loaded, goOn: () => setTurn(turn + 1) }
+}

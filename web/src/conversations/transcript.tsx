@@ -1,0 +1,116 @@
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
+import type { Approval, TranscriptEntry } from '../../../src/client/aetheel-client.js'
+import type { LiveState } from '../live.js'
+import { EmptyState } from '../parts/empty-state.js'
+import { ErrorNote } from '../parts/error-note.js'
+import { EntryView } from './transcript-entry.js'
+import { useTranscript } from './use-transcript.js'
+
+/** Near enough to the end to be meant as there. */
+const NEAR_PX = 40
+
+/**
+ * What was said in a conversation, with what goes on at its end. It stays at the end while that grows, unless one has
+ * scrolled up; what is put above does not move what one reads.
+ */
+export function Transcript({
+  id,
+  version,
+  live,
+  sent,
+  approvals,
+  mayChange,
+  onChange,
+}: {
+  id: string
+  version: string
+  live: LiveState
+  /** Goes up with each message that is sent from here: one wants to see it. */
+  sent: number
+  approvals: Approval[]
+  mayChange: boolean
+  onChange: () => void
+}) {
+  const { window: held, isLoading, isLoadingOlder, error, loadOlder, loadLatest } = useTranscript(id, version)
+  const { entries, before, isBehind } = held
+  const frame = useRef<HTMLDivElement>(null)
+  const isAtEnd = useRef(true)
+  const anchor = useRef<{ entry: string; top: number } | undefined>(undefined)
+  const turnOf = ({ id: entryId }: TranscriptEntry) => live.turns.get(entryId)
+  const grown = entries.map((entry) => `${entry.id}:${turnOf(entry)?.model.lastId ?? ''}`).join()
+
+  const goToEnd = (): void => {
+    isAtEnd.current = true
+    loadLatest()
+  }
+  useEffect(() => {
+    if (sent > 0) goToEnd()
+  }, [sent])
+
+  useLayoutEffect(() => {
+    const { current } = frame
+    if (!current) return
+    const wasFirst = anchor.current && partOf(current, anchor.current.entry)
+    if (isAtEnd.current) current.scrollTop = current.scrollHeight
+    else if (anchor.current && wasFirst) current.scrollTop += wasFirst.offsetTop - anchor.current.top
+    const [first] = entries
+    const top = first && partOf(current, first.id)
+    anchor.current = first && top ? { entry: first.id, top: top.offsetTop } : undefined
+  }, [entries, grown])
+
+  return (
+    <div
+      ref={frame}
+      class="transcript"
+      role="region"
+      aria-label="What was said"
+      tabIndex={0}
+      onScroll={({ currentTarget: { scrollHeight, scrollTop, clientHeight } }) => {
+        isAtEnd.current = !isBehind && scrollHeight - scrollTop - clientHeight < NEAR_PX
+      }}
+    >
+      {before !== null && (
+        <button
+          type="button"
+          class="quiet"
+          disabled={isLoadingOlder}
+          onClick={() => {
+            isAtEnd.current = false
+            loadOlder()
+          }}
+        >
+          {isLoadingOlder ? 'Loading…' : 'Show earlier messages'}
+        </button>
+      )}
+      {isLoading && <p class="muted">Loading…</p>}
+      {error !== undefined && <ErrorNote words={error} onRetry={loadLatest} />}
+      {!isLoading && error === undefined && entries.length === 0 && <EmptyState title="Nothing was said here yet." />}
+      {entries.map((entry) => {
+        const turn = turnOf(entry)
+        return (
+          <EntryView
+            key={entry.id}
+            conversationId={id}
+            entry={entry}
+            turn={turn}
+            revision={turn ? `${turn.model.lastId}:${turn.isLoading}` : ''}
+            approvals={approvals.filter(({ message_id: message }) => message === entry.id)}
+            mayChange={mayChange}
+            onChange={onChange}
+          />
+        )
+      })}
+      {isBehind && (
+        <button type="button" onClick={goToEnd}>
+          Back to the latest
+        </button>
+      )}
+    </div>
+  )
+}
+
+function partOf(frame: HTMLElement, entry: string): HTMLElement | undefined {
+  return [...frame.children].find(
+    (part): part is HTMLElement => part instanceof HTMLElement && part.dataset['entry'] === entry,
+  )
+}

@@ -1,0 +1,154 @@
+// Markdown of agents and people as nodes. It never becomes HTML: a tag in it is text like any other, and what is not
+// known here is shown as it was written.
+
+import { Lexer, type MarkedToken, type Token, type Tokens } from 'marked'
+import { type ComponentChildren, h } from 'preact'
+import { decodeEntities } from './entities.js'
+import { Code } from './parts/code.js'
+
+/** Deeper ones are nobody's text, and would exhaust the stack. */
+const DEEPEST = 24
+/** In longer ones emphasis is not looked for, which takes the square of the time. */
+const LONGEST_PARAGRAPH = 3_000
+const SAFE_SCHEMES = ['http:', 'https:', 'mailto:']
+const HEADINGS = ['h3', 'h4', 'h5', 'h6'] as const
+
+export function markdownNodes(text: string): ComponentChildren {
+  return blocks(new BoundedLexer({ gfm: true, breaks: true }).lex(text), 0)
+}
+
+/** Contract: takes a time that grows with the length alone, however the text is made. */
+class BoundedLexer extends Lexer {
+  #depth = 0
+
+  override blockTokens<List extends Token[]>(text: string, tokens?: List, isClipped?: boolean): List {
+    if (this.#depth > DEEPEST) return asWritten(text, tokens) as List
+    this.#depth += 1
+    const found = super.blockTokens(text, tokens, isClipped)
+    this.#depth -= 1
+    return found as List
+  }
+
+  override inlineTokens(text: string, tokens?: Token[]): Token[] {
+    return text.length > LONGEST_PARAGRAPH ? asWritten(text, tokens) : super.inlineTokens(text, tokens)
+  }
+}
+
+function asWritten(text: string, tokens: Token[] = []): Token[] {
+  tokens.push({ type: 'text', raw: text, text })
+  return tokens
+}
+
+function blocks(tokens: Token[], depth: number): ComponentChildren {
+  return tokens.map((token) => block(token, depth))
+}
+
+function block(token: Token, depth: number): ComponentChildren {
+  if (depth > DEEPEST) return <p>{token.raw}</p>
+  const known = token as MarkedToken
+  switch (known.type) {
+    case 'heading':
+      // The page has headings of its own above.
+      return h(HEADINGS[known.depth - 1] ?? 'h6', null, inlines(known.tokens, depth))
+    case 'paragraph':
+      return <p>{inlines(known.tokens, depth)}</p>
+    case 'code':
+      return <Code text={known.text} language={known.lang?.split(/\s/, 1)[0] ?? ''} />
+    case 'blockquote':
+      return <blockquote>{blocks(known.tokens, depth + 1)}</blockquote>
+    case 'list':
+      return list(known, depth)
+    case 'table':
+      return table(known, depth)
+    case 'hr':
+      return <hr />
+    case 'space':
+    case 'def':
+      return null
+    case 'text':
+      return known.tokens ? inlines(known.tokens, depth) : decodeEntities(known.text)
+    case 'html':
+      return <p>{known.raw}</p>
+    default:
+      return inline(token, depth)
+  }
+}
+
+function list({ ordered, start, items }: Tokens.List, depth: number): ComponentChildren {
+  const entries = items.map(({ tokens }) => <li>{blocks(tokens, depth + 1)}</li>)
+  return ordered ? <ol start={start === '' ? 1 : start}>{entries}</ol> : <ul>{entries}</ul>
+}
+
+function table({ header, rows }: Tokens.Table, depth: number): ComponentChildren {
+  return (
+    <div class="table-frame">
+      <table>
+        <thead>
+          <tr>
+            {header.map(({ tokens }) => (
+              <th scope="col">{inlines(tokens, depth)}</th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => (
+            <tr>
+              {row.map(({ tokens }) => (
+                <td>{inlines(tokens, depth)}</td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+function inlines(tokens: Token[], depth: number): ComponentChildren {
+  return tokens.map((token) => inline(token, depth + 1))
+}
+
+function inline(token: Token, depth: number): ComponentChildren {
+  if (depth > DEEPEST) return token.raw
+  const known = token as MarkedToken
+  switch (known.type) {
+    case 'text':
+    case 'escape':
+      return 'tokens' in known && known.tokens ? inlines(known.tokens, depth) : decodeEntities(known.text)
+    case 'strong':
+      return <strong>{inlines(known.tokens, depth)}</strong>
+    case 'em':
+      return <em>{inlines(known.tokens, depth)}</em>
+    case 'del':
+      return <del>{inlines(known.tokens, depth)}</del>
+    case 'codespan':
+      return <code>{known.text}</code>
+    case 'br':
+      return <br />
+    case 'checkbox':
+      return known.checked ? '☑ ' : '☐ '
+    case 'link':
+      return link(known.href, inlines(known.tokens, depth))
+    case 'image':
+      // Loading it would tell others that it was looked at.
+      return link(known.href, known.text === '' ? known.href : decodeEntities(known.text))
+    default:
+      return token.raw
+  }
+}
+
+function link(href: string, text: ComponentChildren): ComponentChildren {
+  const url = safeUrl(href)
+  if (url === undefined) return <span title={href}>{text}</span>
+  return (
+    <a href={url} target="_blank" rel="noopener noreferrer">
+      {text}
+    </a>
+  )
+}
+
+/** Only what leads away from here: a link within an agent's text knows nothing of this page. */
+export function safeUrl(href: string): string | undefined {
+  const url = URL.parse(href)
+  return url && SAFE_SCHEMES.includes(url.protocol) ? url.href : undefined
+}

@@ -1,0 +1,10 @@
+import { createContext } from 'preact'
+import { useContext } from 'preact/hooks'
+import type { Me } from '../../src/client/aetheel-client.js'
+
+export const MeContext = createContext<Me>({ name: '', scopes: [], projects: null })
+
+/** What this token allows. */
+export function useMe(): Me {
+  return useContext(MeContext)
+}

@@ -1,0 +1,221 @@
+import type { Figures, GivenProvider } from '../../../src/client/aetheel-client.js'
+import type { PageProps } from '../app.js'
+import { agentName } from '../agent-names.js'
+import { api } from '../api.js'
+import { type ChartModel, chartsOf, type Figure, type FigureRow, lastDays, rowsOf } from '../figures-model.js'
+import { formatCount, formatDuration } from '../format.js'
+import { Chart } from '../parts/chart.js'
+import { EmptyState } from '../parts/empty-state.js'
+import { ErrorNote } from '../parts/error-note.js'
+import { Money } from '../parts/numbers.js'
+import { Page } from '../parts/page.js'
+import { Table } from '../parts/table.js'
+import { Tile, Tiles } from '../parts/tiles.js'
+import { hrefOf } from '../router.js'
+import { useResource } from '../use-resource.js'
+
+const RANGES = [7, 30, 90, 365]
+const DEFAULT_DAYS = 30
+const GROUPS: Array<[Figures['group'], string]> = [
+  ['day', 'day'],
+  ['agent', 'agent'],
+  ['project', 'project'],
+]
+
+/** What is looked at stands in the address, so that it can be kept and sent. */
+interface Choice {
+  days: number
+  group: Figures['group']
+  agent: string
+  project: string
+}
+
+export function FiguresPage({ route: { query } }: PageProps) {
+  const choice: Choice = {
+    days: RANGES.find((days) => String(days) === query.get('days')) ?? DEFAULT_DAYS,
+    group: GROUPS.find(([group]) => group === query.get('group'))?.[0] ?? 'day',
+    agent: query.get('agent') ?? '',
+    project: query.get('project') ?? '',
+  }
+  const around = useResource(async () => {
+    const [agents, projects] = await Promise.all([api.agents.list(), api.projects.list()])
+    return { agents, projects }
+  }, [])
+  const { agents = [], projects = [] } = around.value ?? {}
+  const { value, error, reload } = useResource(
+    () =>
+      api.figures({
+        ...lastDays(choice.days, Date.now()),
+        group: choice.group,
+        // One that there is not is refused in words.
+        ...(choice.agent !== '' && { agent: choice.agent as GivenProvider }),
+        ...(choice.project !== '' && { project: choice.project }),
+      }),
+    [choice.days, choice.group, choice.agent, choice.project],
+  )
+  const names = new Map(projects.map(({ id, name }) => [id, name]))
+  return (
+    <Page title="Figures">
+      <div class="filters">
+        <Choices
+          label="Range"
+          name="days"
+          choice={choice}
+          options={RANGES.map((days) => [String(days), `${days} days`])}
+        />
+        <Choices label="By" name="group" choice={choice} options={GROUPS} />
+        <Choices
+          label="Agent"
+          name="agent"
+          choice={choice}
+          options={[['', 'all'], ...agents.map(({ provider: name }) => [name, agentName(name)] as const)]}
+        />
+        <Choices
+          label="Project"
+          name="project"
+          choice={choice}
+          options={[['', 'all'], ...projects.map(({ id, name }) => [id, name] as const)]}
+        />
+      </div>
+      {(error ?? around.error) !== undefined && (
+        <ErrorNote
+          words={error ?? around.error ?? ''}
+          onRetry={() => {
+            reload()
+            around.reload()
+          }}
+        />
+      )}
+      {value?.total.runs === 0 && (
+        <EmptyState title="Nothing has run in these days.">
+          <p>
+            <a href={hrefOf('conversations')}>Write to an agent</a>, and come back.
+          </p>
+        </EmptyState>
+      )}
+      {value && value.total.runs > 0 && <Charts key={JSON.stringify(choice)} figures={value} names={names} />}
+    </Page>
+  )
+}
+
+function Choices({
+  label,
+  name,
+  choice,
+  options,
+}: {
+  label: string
+  name: keyof Choice
+  choice: Choice
+  options: ReadonlyArray<readonly [string, string]>
+}) {
+  const value = String(choice[name])
+  return (
+    <label class="inline">
+      {label}
+      <select
+        value={value}
+        onChange={(event) => {
+          const next = { ...choice, [name]: event.currentTarget.value }
+          const query = Object.entries(next).filter(([, chosen]) => chosen !== '')
+          location.hash = `${hrefOf('figures')}?${new URLSearchParams(query.map(([key, chosen]) => [key, String(chosen)])).toString()}`
+        }}
+      >
+        {!options.some(([option]) => option === value) && <option value={value}>{value}</option>}
+        {options.map(([option, words]) => (
+          <option key={option} value={option}>
+            {words}
+          </option>
+        ))}
+      </select>
+    </label>
+  )
+}
+
+function Charts({ figures, names }: { figures: Figures; names: ReadonlyMap<string, string> }) {
+  const { total, group } = figures
+  const rows = rowsOf(figures, names)
+  const charts = chartsOf(rows, figures)
+  return (
+    <>
+      <Tiles>
+        <Tile title="Runs">{total.runs}</Tile>
+        <Tile title="Answered">{Math.floor((100 * total.answered) / total.runs)} %</Tile>
+        <Tile title="Half within">{time(total.duration_ms.p50)}</Tile>
+        <Tile title="First text">{time(total.first_text_ms.p50)}</Tile>
+        <Tile title="Tokens in / out">
+          {formatCount(total.input_tokens)} / {formatCount(total.output_tokens)}
+        </Tile>
+        <Tile title="Cost">
+          <Money usd={total.priced_runs === 0 ? null : total.cost_usd} />
+        </Tile>
+      </Tiles>
+      <div class="charts">
+        {charts.map((model) => (
+          <ChartCard key={model.title} model={model} rows={rows} total={total} group={group} />
+        ))}
+      </div>
+    </>
+  )
+}
+
+function ChartCard({
+  model,
+  rows,
+  total,
+  group,
+}: {
+  model: ChartModel
+  rows: FigureRow[]
+  total: Figure
+  group: Figures['group']
+}) {
+  const groupTitle = { day: 'Day', agent: 'Agent', project: 'Project' }[group]
+  return (
+    <section class="card stack" aria-label={model.title}>
+      <h2>{model.title}</h2>
+      {model.series.length === 0 ? (
+        <p class="muted">There were none.</p>
+      ) : (
+        <>
+          <Chart
+            model={model}
+            labels={rows.map(({ label }) => label)}
+            labelOf={group === 'day' ? shortDay : shortName}
+          />
+          <details>
+            <summary>Table</summary>
+            <Table
+              caption={`${model.title} by ${group}`}
+              rows={[...rows, { label: 'Total', figure: total }]}
+              keyOf={({ label }) => label}
+              columns={[
+                { title: groupTitle, cell: ({ label }) => label },
+                ...model.columns.map(({ title, value }) => ({
+                  title,
+                  isNumber: true,
+                  cell: ({ figure }: FigureRow) => value(figure),
+                })),
+              ]}
+            />
+          </details>
+        </>
+      )}
+    </section>
+  )
+}
+
+function time(ms: number | null): string {
+  return ms === null ? '–' : formatDuration(ms)
+}
+
+const LONGEST_NAME = 14
+
+function shortName(name: string): string {
+  return name.length > LONGEST_NAME ? `${name.slice(0, LONGEST_NAME - 1)}…` : name
+}
+
+/** As "16 Nov". */
+function shortDay(day: string): string {
+  return new Date(`${day}T00:00:00Z`).toLocaleDateString('en-GB', { day: 'numeric', month: 'short', timeZone: 'UTC' })
+}

@@ -1,0 +1,42 @@
+import { useState } from 'preact/hooks'
+import type { Me } from '../../../src/client/aetheel-client.js'
+import { api } from '../api.js'
+import { ErrorNote } from '../parts/error-note.js'
+import { useAction } from '../use-action.js'
+
+export function LoginPage({ onLogin }: { onLogin: (me: Me) => void }) {
+  const [token, setToken] = useState('')
+  const { run, isBusy, error } = useAction()
+  return (
+    <main class="alone">
+      <form
+        class="card login"
+        onSubmit={(event) => {
+          event.preventDefault()
+          void run(async () => onLogin(await api.login(token.trim())))
+        }}
+      >
+        <h1>Aetheel</h1>
+        <p>
+          The first start of the gateway has written a token to <code>~/.aetheel/http-token</code>.{' '}
+          <code>aetheel tokens create</code> makes more.
+        </p>
+        <label>
+          Token
+          <input
+            type="password"
+            name="token"
+            autoComplete="current-password"
+            required
+            value={token}
+            onInput={(event) => setToken(event.currentTarget.value)}
+          />
+        </label>
+        {error !== undefined && <ErrorNote words={error} />}
+        <button type="submit" class="primary" disabled={isBusy}>
+          Log in
+        </button>
+      </form>
+    </main>
+  )
+}

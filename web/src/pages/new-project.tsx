@@ -1,0 +1,214 @@
+import { useState } from 'preact/hooks'
+import type { Template } from '../../../src/client/aetheel-client.js'
+import { api } from '../api.js'
+import { type FormProblems, formProblems } from '../form-problems.js'
+import { ErrorNote } from '../parts/error-note.js'
+import { Field } from '../parts/field.js'
+import { Page } from '../parts/page.js'
+import { ProjectSettingsFields, SETTING_FIELDS } from '../parts/project-settings.js'
+import { NEW_PROJECT, type NewProjectForm, newProjectOf, type Source } from '../project-form.js'
+import { hrefOf } from '../router.js'
+import { useAction } from '../use-action.js'
+import { useResource } from '../use-resource.js'
+
+const FIELDS = ['name', 'id', 'directory', 'git.url', 'git.ref', 'template', ...SETTING_FIELDS]
+
+export function NewProjectPage() {
+  const { value, error, reload } = useResource(async () => {
+    const [templates, agents] = await Promise.all([api.templates(), api.agents.list()])
+    return { templates, agents }
+  }, [])
+  const [form, setForm] = useState<NewProjectForm>(NEW_PROJECT)
+  const action = useAction()
+  const problems = formProblems(action, FIELDS)
+  const change = (changes: Partial<NewProjectForm>): void => setForm((before) => ({ ...before, ...changes }))
+  const submit = (templates: Template[]): void =>
+    void action.run(async () => {
+      const { id } = await api.projects.create(newProjectOf(form, templates))
+      location.hash = hrefOf('projects', id)
+    })
+  return (
+    <Page title="New project" actions={<a href={hrefOf('projects')}>All projects</a>}>
+      {error !== undefined && <ErrorNote words={error} onRetry={reload} />}
+      {value && (
+        <form
+          class="card narrow"
+          aria-label="New project"
+          onSubmit={(event) => {
+            event.preventDefault()
+            submit(value.templates)
+          }}
+        >
+          {problems.words !== undefined && <ErrorNote words={problems.words} />}
+          <div class="columns">
+            <Field label="Name" problem={problems.of('name')}>
+              {(control) => (
+                <input
+                  {...control}
+                  value={form.name}
+                  onInput={(event) => change({ name: event.currentTarget.value })}
+                />
+              )}
+            </Field>
+            <Field label="Id" hint="Empty: made from the name." problem={problems.of('id')}>
+              {(control) => (
+                <input
+                  {...control}
+                  spellcheck={false}
+                  value={form.id}
+                  onInput={(event) => change({ id: event.currentTarget.value })}
+                />
+              )}
+            </Field>
+          </div>
+          <SourceFields form={form} templates={value.templates} problems={problems} onChange={change} />
+          <ProjectSettingsFields settings={form} agents={value.agents} problems={problems} onChange={change} />
+          <div class="row">
+            <button type="submit" class="primary" disabled={action.isBusy}>
+              {action.isBusy ? 'Being made…' : 'Make the project'}
+            </button>
+          </div>
+        </form>
+      )}
+    </Page>
+  )
+}
+
+const SOURCE_WORDS: Array<[Source, string]> = [
+  ['template', 'A template'],
+  ['directory', 'A directory that is there'],
+  ['git', 'A git repository'],
+]
+
+function SourceFields({
+  form,
+  templates,
+  problems,
+  onChange,
+}: {
+  form: NewProjectForm
+  templates: Template[]
+  problems: FormProblems
+  onChange: (changes: Partial<NewProjectForm>) => void
+}) {
+  return (
+    <>
+      <fieldset>
+        <legend>Begins with</legend>
+        <div class="row">
+          {SOURCE_WORDS.map(([source, words]) => (
+            <label key={source} class="check">
+              <input
+                type="radio"
+                name="source"
+                checked={form.source === source}
+                onChange={() => onChange({ source })}
+              />
+              {words}
+            </label>
+          ))}
+        </div>
+      </fieldset>
+      {form.source === 'directory' && (
+        <Field
+          label="Directory"
+          hint="An absolute path on the machine of the gateway, inside the project roots."
+          problem={problems.of('directory')}
+        >
+          {(control) => (
+            <input
+              {...control}
+              required
+              spellcheck={false}
+              value={form.directory}
+              onInput={(event) => onChange({ directory: event.currentTarget.value })}
+            />
+          )}
+        </Field>
+      )}
+      {form.source === 'git' && (
+        <div class="columns">
+          <Field label="Repository" hint="Its URL, as git takes it." problem={problems.of('git.url')}>
+            {(control) => (
+              <input
+                {...control}
+                required
+                spellcheck={false}
+                value={form.gitUrl}
+                onInput={(event) => onChange({ gitUrl: event.currentTarget.value })}
+              />
+            )}
+          </Field>
+          <Field label="Branch or tag" hint="Empty: the usual branch." problem={problems.of('git.ref')}>
+            {(control) => (
+              <input
+                {...control}
+                spellcheck={false}
+                value={form.gitRef}
+                onInput={(event) => onChange({ gitRef: event.currentTarget.value })}
+              />
+            )}
+          </Field>
+        </div>
+      )}
+      {form.source === 'template' && (
+        <TemplateFields form={form} templates={templates} problems={problems} onChange={onChange} />
+      )}
+    </>
+  )
+}
+
+function TemplateFields({
+  form,
+  templates,
+  problems,
+  onChange,
+}: {
+  form: NewProjectForm
+  templates: Template[]
+  problems: FormProblems
+  onChange: (changes: Partial<NewProjectForm>) => void
+}) {
+  const chosen = templates.find(({ name }) => name === form.template)
+  return (
+    <>
+      <Field label="Template" hint={chosen?.description} problem={problems.of('template')}>
+        {(control) => (
+          <select
+            {...control}
+            required
+            value={form.template}
+            onChange={(event) => onChange({ template: event.currentTarget.value })}
+          >
+            <option value="">Choose one</option>
+            {templates.map(({ name }) => (
+              <option key={name} value={name}>
+                {name}
+              </option>
+            ))}
+          </select>
+        )}
+      </Field>
+      {chosen && chosen.variables.length > 0 && (
+        <div class="columns">
+          {chosen.variables.map((variable) => (
+            <Field key={variable.name} label={variable.name} hint={variable.description}>
+              {(control) => (
+                <input
+                  {...control}
+                  required={variable.default === null}
+                  placeholder={variable.default ?? ''}
+                  spellcheck={false}
+                  value={form.variables[variable.name] ?? ''}
+                  onInput={({ currentTarget: { value } }) =>
+                    onChange({ variables: { ...form.variables, [variable.name]: value } })
+                  }
+                />
+              )}
+            </Field>
+          ))}
+        </div>
+      )}
+    </>
+  )
+}

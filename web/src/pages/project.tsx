@@ -1,0 +1,228 @@
+import { useState } from 'preact/hooks'
+import type { Agent, ConversationDetails, Project } from '../../../src/client/aetheel-client.js'
+import { agentName } from '../agent-names.js'
+import { api } from '../api.js'
+import { formProblems } from '../form-problems.js'
+import { useMe } from '../me.js'
+import { CapabilityList } from '../parts/capabilities.js'
+import { ConfirmButton } from '../parts/confirm-button.js'
+import { ErrorNote } from '../parts/error-note.js'
+import { Field } from '../parts/field.js'
+import { Money, Time } from '../parts/numbers.js'
+import { Page } from '../parts/page.js'
+import { ProjectSettingsFields, SETTING_FIELDS } from '../parts/project-settings.js'
+import { Table } from '../parts/table.js'
+import { changesOf, settingsOf } from '../project-form.js'
+import { hrefOf } from '../router.js'
+import { useAction } from '../use-action.js'
+import { useResource } from '../use-resource.js'
+
+const LISTED_SESSIONS = 10
+
+export function ProjectPage({ id }: { id: string }) {
+  const { value, error, reload } = useResource(async () => {
+    const [project, agents] = await Promise.all([api.projects.get(id), api.agents.list()])
+    return { project, agents }
+  }, [id])
+  const isAdmin = useMe().scopes.includes('admin')
+  const mayChange = isAdmin && value !== undefined && value.project.source !== 'file'
+  return (
+    <Page title={value?.project.name ?? id} actions={<a href={hrefOf('projects')}>All projects</a>}>
+      {error !== undefined && <ErrorNote words={error} onRetry={reload} />}
+      {value && (
+        <>
+          <Facts project={value.project} />
+          {mayChange && <SettingsForm key={value.project.updated_at} {...value} onSaved={reload} />}
+          <Sessions id={id} />
+          {isAdmin && (
+            <section class="card stack" aria-label="Credentials">
+              <h2>Credentials</h2>
+              <p>
+                Keys that only agents of this project get: <a href={hrefOf('credentials', id)}>see and change them</a>.
+              </p>
+            </section>
+          )}
+          {mayChange && <Removal project={value.project} />}
+        </>
+      )}
+    </Page>
+  )
+}
+
+const ORIGINS = {
+  file: 'the configuration file: change it there',
+  api: 'made here',
+  cluster: 'the labels of its pod',
+} as const
+
+function Facts({ project }: { project: Project }) {
+  const { pod } = project
+  const tools = project.allowed_tools
+  return (
+    <section class="card stack" aria-label="The project">
+      <dl class="facts">
+        <dt>Id</dt>
+        <dd>
+          <code>{project.id}</code>
+        </dd>
+        <dt>Works in</dt>
+        <dd>
+          <span class="path">{project.directory}</span>
+          {pod && ` in the pod ${pod.name ?? pod.selector ?? ''}`}
+        </dd>
+        <dt>Comes from</dt>
+        <dd>{ORIGINS[project.source]}</dd>
+        <dt>Agent</dt>
+        <dd>
+          {agentName(project.agent_provider)}
+          {project.model !== null && `, ${project.model}`}
+        </dd>
+        <dt>Tools</dt>
+        <dd>{tools ? tools.join(', ') : 'all'}</dd>
+        <dt>Limits</dt>
+        <dd>
+          {[
+            project.timeout === null ? 'time as the gateway has it' : `${project.timeout} s`,
+            project.max_turns === null ? 'any number of turns' : `${project.max_turns} turns`,
+          ].join(', ')}
+        </dd>
+      </dl>
+      <CapabilityList capabilities={project.agent_capabilities} />
+    </section>
+  )
+}
+
+function SettingsForm({ project, agents, onSaved }: { project: Project; agents: Agent[]; onSaved: () => void }) {
+  const [name, setName] = useState(project.name)
+  const [settings, setSettings] = useState(() => settingsOf(project))
+  const action = useAction()
+  const problems = formProblems(action, ['name', ...SETTING_FIELDS])
+  const changes = changesOf(project, name, settings)
+  const isChanged = Object.keys(changes).length > 0
+  return (
+    <form
+      class="card"
+      aria-label="Settings"
+      onSubmit={(event) => {
+        event.preventDefault()
+        void action.run(() => api.projects.update(project.id, changes)).then((worked) => worked && onSaved())
+      }}
+    >
+      <h2>Settings</h2>
+      {problems.words !== undefined && <ErrorNote words={problems.words} />}
+      <Field label="Name" hint="Empty: its id." problem={problems.of('name')}>
+        {(control) => <input {...control} value={name} onInput={(event) => setName(event.currentTarget.value)} />}
+      </Field>
+      <ProjectSettingsFields
+        settings={settings}
+        agents={agents}
+        problems={problems}
+        onChange={(changed) => setSettings((before) => ({ ...before, ...changed }))}
+      />
+      {'agent_provider' in changes && (
+        <p class="note warn">Another agent begins new sessions: it does not know what was said before.</p>
+      )}
+      <div class="row">
+        <button type="submit" class="primary" disabled={action.isBusy || !isChanged}>
+          Save
+        </button>
+        {isChanged && (
+          <button
+            type="button"
+            onClick={() => {
+              setName(project.name)
+              setSettings(settingsOf(project))
+            }}
+          >
+            Undo
+          </button>
+        )}
+      </div>
+    </form>
+  )
+}
+
+function Sessions({ id }: { id: string }) {
+  const { value, error, reload } = useResource(() => sessionsOf(id), [id])
+  return (
+    <section class="card stack" aria-label="Sessions">
+      <h2>Sessions</h2>
+      {error !== undefined && <ErrorNote words={error} onRetry={reload} />}
+      {value?.length === 0 && <p class="muted">Nobody has talked to it yet.</p>}
+      {value && value.length > 0 && (
+        <Table
+          folds
+          caption="The latest conversations and the sessions of their agents"
+          rows={value}
+          keyOf={(conversation) => conversation.id}
+          columns={[
+            {
+              title: 'Conversation',
+              cell: ({ id: conversationId, question, channel }) => (
+                <>
+                  <a class="excerpt" href={hrefOf('conversations', conversationId)}>
+                    {question ?? 'Without a message'}
+                  </a>
+                  <div class="muted small">{channel}</div>
+                </>
+              ),
+            },
+            {
+              title: 'Session',
+              cell: ({ session }) =>
+                session ? (
+                  <>
+                    {agentName(session.provider)}
+                    <div class="muted small path">{session.id}</div>
+                  </>
+                ) : (
+                  <span class="muted">a new one begins</span>
+                ),
+            },
+            { title: 'Used', cell: ({ session }) => (session ? <Time at={session.used_at} /> : '–') },
+            { title: 'Runs', isNumber: true, cell: ({ usage }) => usage.runs },
+            { title: 'Cost', isNumber: true, cell: ({ usage }) => <Money usd={usage.cost_usd} /> },
+          ]}
+        />
+      )}
+    </section>
+  )
+}
+
+async function sessionsOf(project: string): Promise<ConversationDetails[]> {
+  const { conversations } = await api.conversations.list({ project, limit: LISTED_SESSIONS })
+  return Promise.all(conversations.map(({ id }) => api.conversations.get(id)))
+}
+
+function Removal({ project: { id, name } }: { project: Project }) {
+  const [deletesFiles, setDeletesFiles] = useState(false)
+  const { run, isBusy, error } = useAction()
+  return (
+    <section class="card stack" aria-label="Remove the project">
+      <h2>Remove the project</h2>
+      <p class="muted">Its credentials go, too, and the right of tokens to use it. What was said stays.</p>
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={deletesFiles}
+          onChange={(event) => setDeletesFiles(event.currentTarget.checked)}
+        />
+        Delete its files, too; only those that were made with it
+      </label>
+      {error !== undefined && <ErrorNote words={error} />}
+      <div class="row">
+        <ConfirmButton
+          disabled={isBusy}
+          question={deletesFiles ? `Remove ${name} and its files for good?` : `Remove ${name}?`}
+          onConfirm={() =>
+            void run(() => api.projects.remove(id, { deletesFiles })).then((worked) => {
+              if (worked) location.hash = hrefOf('projects')
+            })
+          }
+        >
+          Remove
+        </ConfirmButton>
+      </div>
+    </section>
+  )
+}

@@ -1,0 +1,101 @@
+import type { PageProps } from '../app.js'
+import { agentName } from '../agent-names.js'
+import { api } from '../api.js'
+import { useMe } from '../me.js'
+import { EmptyState } from '../parts/empty-state.js'
+import { ErrorNote } from '../parts/error-note.js'
+import { Time } from '../parts/numbers.js'
+import { Page } from '../parts/page.js'
+import { Table } from '../parts/table.js'
+import { hrefOf } from '../router.js'
+import { useResource } from '../use-resource.js'
+import { NewProjectPage } from './new-project.js'
+import { ProjectPage } from './project.js'
+
+/** No project has such an id: they begin with a letter or a digit. */
+const NEW = '+'
+
+export function ProjectsPage({ route: { parts } }: PageProps) {
+  const [id] = parts
+  if (id === NEW) return <NewProjectPage />
+  return id === undefined ? <ProjectList /> : <ProjectPage key={id} id={id} />
+}
+
+function ProjectList() {
+  const { value: projects, error, reload } = useResource(() => api.projects.list(), [])
+  const mayChange = useMe().scopes.includes('admin')
+  const create = (
+    <a class="button primary" href={hrefOf('projects', NEW)}>
+      New project
+    </a>
+  )
+  return (
+    <Page title="Projects" actions={mayChange && projects?.length !== 0 && create}>
+      {error !== undefined && <ErrorNote words={error} onRetry={reload} />}
+      {projects?.length === 0 && (
+        <EmptyState title="There is no project yet.">
+          <p>A project is a directory with its agent.</p>
+          {mayChange && create}
+        </EmptyState>
+      )}
+      {projects && projects.length > 0 && (
+        <section class="card">
+          <Table
+            folds
+            caption="Projects"
+            rows={projects}
+            keyOf={({ id }) => id}
+            columns={[
+              {
+                title: 'Name',
+                cell: ({ id, name }) => (
+                  <>
+                    <a class="where" href={hrefOf('projects', id)}>
+                      {name}
+                    </a>
+                    {name !== id && <div class="muted small">{id}</div>}
+                  </>
+                ),
+              },
+              {
+                title: 'Agent',
+                cell: ({ agent_provider: provider, model }) => (
+                  <>
+                    {agentName(provider)}
+                    {model !== null && <div class="muted small">{model}</div>}
+                  </>
+                ),
+              },
+              {
+                title: 'Works in',
+                cell: ({ directory, pod }) => (
+                  <span class="path">
+                    {directory}
+                    {pod && <span class="muted"> in the pod {pod.name ?? pod.selector}</span>}
+                  </span>
+                ),
+              },
+              { title: 'Limits', cell: (project) => limitsOf(project).join(', ') || <span class="muted">none</span> },
+              { title: 'Changed', cell: ({ updated_at: at }) => <Time at={at} /> },
+            ]}
+          />
+        </section>
+      )}
+    </Page>
+  )
+}
+
+type Limits = Pick<
+  Awaited<ReturnType<typeof api.projects.get>>,
+  'allowed_tools' | 'timeout' | 'max_turns' | 'is_untrusted' | 'agent_permissions'
+>
+
+function limitsOf({ allowed_tools: tools, timeout, max_turns: turns, ...rest }: Limits): string[] {
+  return [
+    ...(tools ? [`${tools.length} ${tools.length === 1 ? 'tool' : 'tools'}`] : []),
+    ...(timeout === null ? [] : [`${timeout} s`]),
+    ...(turns === null ? [] : [`${turns} ${turns === 1 ? 'turn' : 'turns'}`]),
+    ...(rest.agent_permissions === 'ask' ? ['asks'] : []),
+    ...(rest.is_untrusted ? ['not trusted'] : []),
+  ]
+}

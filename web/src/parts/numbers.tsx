@@ -1,0 +1,47 @@
+import type { Usage } from '../../../src/client/aetheel-client.js'
+import { formatCount, formatDuration, formatMoney, formatRelative } from '../format.js'
+import { useNow } from '../use-now.js'
+
+const MINUTE_MS = 60_000
+
+/** How long ago, with the exact time on hover. `at` is ISO 8601. */
+export function Time({ at }: { at: string }) {
+  const time = Date.parse(at)
+  const now = useNow(Math.abs(Date.now() - time) < MINUTE_MS ? 5000 : MINUTE_MS)
+  return (
+    <time dateTime={at} title={new Date(time).toLocaleString()}>
+      {formatRelative(time, now)}
+    </time>
+  )
+}
+
+/** Of something that has ended, or still goes on when `until` is left out. */
+export function Duration({ from, until }: { from: number; until?: number }) {
+  return until === undefined ? <RunningDuration from={from} /> : <>{formatDuration(until - from)}</>
+}
+
+function RunningDuration({ from }: { from: number }) {
+  const seconds = Math.max(0, Math.floor((useNow(1000) - from) / 1000))
+  // Tenths that never change would look like a standstill.
+  return <>{seconds < 10 ? `${seconds} s` : formatDuration(seconds * 1000)}</>
+}
+
+/** A dash where nobody told. */
+export function Money({ usd }: { usd: number | null | undefined }) {
+  return <>{usd === null || usd === undefined ? '–' : formatMoney(usd)}</>
+}
+
+/** Tokens in and out, with those of the cache on hover. */
+export function Tokens({
+  usage,
+}: {
+  usage: Pick<Usage, 'input_tokens' | 'output_tokens' | 'cache_read_tokens' | 'cache_write_tokens'> | null | undefined
+}) {
+  if (!usage) return <>–</>
+  const cached = `Cache: ${formatCount(usage.cache_read_tokens)} read, ${formatCount(usage.cache_write_tokens)} written`
+  return (
+    <span title={cached}>
+      {formatCount(usage.input_tokens)} in, {formatCount(usage.output_tokens)} out
+    </span>
+  )
+}

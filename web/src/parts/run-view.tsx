@@ -1,0 +1,65 @@
+import { Component } from 'preact'
+import { useState } from 'preact/hooks'
+import type { Block, RunModel, TextBlock } from '../run-model.js'
+import { Markdown } from './markdown.js'
+import { ToolCall } from './tool-call.js'
+
+const SHOWN_BLOCKS = 40
+
+/** What an agent did in a run, or does: its texts, thoughts and tools, the last of them first to be seen. */
+export function RunView({ model }: { model: Pick<RunModel, 'blocks' | 'dropped' | 'result'> }) {
+  const [most, setMost] = useState(SHOWN_BLOCKS)
+  const { blocks, dropped } = model
+  const shown = blocks.slice(-most)
+  const left = blocks.length - shown.length
+  return (
+    <div class="run">
+      {left > 0 ? (
+        <button type="button" class="quiet" onClick={() => setMost(most + SHOWN_BLOCKS)}>
+          Show earlier ({left + dropped})
+        </button>
+      ) : (
+        dropped > 0 && <p class="cut">{dropped} earlier steps are not shown.</p>
+      )}
+      {shown.map((block) => (
+        <BlockView key={block.key} block={block} />
+      ))}
+    </div>
+  )
+}
+
+/** Drawn anew only when its block is another one: most of a run stands still. */
+class BlockView extends Component<{ block: Block }> {
+  override shouldComponentUpdate({ block }: { block: Block }): boolean {
+    return block !== this.props.block
+  }
+
+  override render({ block }: { block: Block }) {
+    switch (block.kind) {
+      case 'text':
+        return <Markdown text={block.text} keeps="end" />
+      case 'thinking':
+        return <Thinking block={block} />
+      case 'stderr':
+        return <pre class="code wrapped bad">{block.text.slice(-SHOWN_OUTPUT)}</pre>
+      case 'tool':
+        return <ToolCall block={block} />
+      case 'notice':
+        return <p class="notice">{block.text}</p>
+      default:
+        return <p class="note error">{block.text}</p>
+    }
+  }
+}
+
+const SHOWN_OUTPUT = 8_000
+
+function Thinking({ block: { text } }: { block: TextBlock }) {
+  const [isOpen, setIsOpen] = useState(false)
+  return (
+    <details class="thinking" open={isOpen} onToggle={(event) => setIsOpen(event.currentTarget.open)}>
+      <summary>Thinking</summary>
+      {isOpen && <Markdown text={text} keeps="end" />}
+    </details>
+  )
+}

@@ -1,0 +1,71 @@
+import { Fragment } from 'preact'
+import { languageOf } from '../highlight.js'
+import { type FileChange, fileChangesOf } from '../tool-input.js'
+import { Code } from './code.js'
+import { Cut } from './cut.js'
+import { Diff } from './diff.js'
+
+const SHOWN_CHARACTERS = 8_000
+
+/** What a tool is given: changes of files as such, a command as one, everything else by its names. */
+export function ToolInput({ tool, input }: { tool: string; input: Record<string, unknown> }) {
+  const changes = fileChangesOf(tool, input)
+  if (changes.length > 0) {
+    return (
+      <>
+        {changes.map((change, index) => (
+          <FileChangeView key={index} change={change} />
+        ))}
+      </>
+    )
+  }
+  const { command, ...others } = input
+  const hasCommand = typeof command === 'string'
+  const rest = hasCommand ? others : input
+  return (
+    <>
+      {hasCommand && (
+        <Cut text={command} characters={SHOWN_CHARACTERS}>
+          {(text) => <Code text={text} language="bash" />}
+        </Cut>
+      )}
+      {Object.values(rest).every(isShort) ? (
+        <dl class="facts">
+          {Object.entries(rest).map(([name, value]) => (
+            <Fragment key={name}>
+              <dt>{name}</dt>
+              <dd>{String(value)}</dd>
+            </Fragment>
+          ))}
+        </dl>
+      ) : (
+        <Cut text={JSON.stringify(rest, null, 2)} characters={SHOWN_CHARACTERS}>
+          {(text) => <Code text={text} language="json" />}
+        </Cut>
+      )}
+    </>
+  )
+}
+
+function isShort(value: unknown): boolean {
+  return ['number', 'boolean'].includes(typeof value) || (typeof value === 'string' && value.length < 200)
+}
+
+function FileChangeView({ change }: { change: FileChange }) {
+  return (
+    <figure class="change">
+      <figcaption>{change.path}</figcaption>
+      {change.kind === 'patch' ? (
+        <Cut text={change.patch} characters={SHOWN_CHARACTERS}>
+          {(text) => <Code text={text} language="diff" />}
+        </Cut>
+      ) : change.before === '' ? (
+        <Cut text={change.after} characters={SHOWN_CHARACTERS}>
+          {(text) => <Code text={text} language={languageOf(change.path)} />}
+        </Cut>
+      ) : (
+        <Diff before={change.before} after={change.after} />
+      )}
+    </figure>
+  )
+}

@@ -1,0 +1,127 @@
+// What a form about a project holds, and what of it goes to the gateway. Pure.
+
+import type { NewProject, Project, ProjectChanges, Provider, Template } from '../../src/client/aetheel-client.js'
+
+/** Everything as it was typed. */
+export interface ProjectSettings {
+  provider: Provider | ''
+  model: string
+  /** One on each line. */
+  tools: string
+  timeout: string
+  maxTurns: string
+  isUntrusted: boolean
+  permissions: 'allow' | 'ask' | ''
+}
+
+export type Source = 'template' | 'directory' | 'git'
+
+export interface NewProjectForm extends ProjectSettings {
+  name: string
+  id: string
+  source: Source
+  directory: string
+  gitUrl: string
+  gitRef: string
+  template: string
+  /** By name; what is empty is left to the template. */
+  variables: Record<string, string>
+}
+
+const NOTHING: ProjectSettings = {
+  provider: '',
+  model: '',
+  tools: '',
+  timeout: '',
+  maxTurns: '',
+  isUntrusted: false,
+  permissions: '',
+}
+
+export const NEW_PROJECT: NewProjectForm = {
+  ...NOTHING,
+  name: '',
+  id: '',
+  source: 'template',
+  directory: '',
+  gitUrl: '',
+  gitRef: '',
+  template: '',
+  variables: {},
+}
+
+export function settingsOf(project: Project): ProjectSettings {
+  return {
+    provider: project.agent_provider,
+    model: project.model ?? '',
+    tools: (project.allowed_tools ?? []).join('\n'),
+    timeout: project.timeout === null ? '' : String(project.timeout),
+    maxTurns: project.max_turns === null ? '' : String(project.max_turns),
+    isUntrusted: project.is_untrusted,
+    permissions: project.agent_permissions ?? '',
+  }
+}
+
+export function newProjectOf(form: NewProjectForm, templates: Template[]): NewProject {
+  const { provider, permissions } = form
+  const tools = toolsIn(form.tools)
+  return {
+    ...(given(form.name) && { name: form.name.trim() }),
+    ...(given(form.id) && { id: form.id.trim() }),
+    ...sourceOf(form, templates),
+    ...(provider !== '' && { agent_provider: provider }),
+    ...(given(form.model) && { model: form.model.trim() }),
+    ...(tools.length > 0 && { allowed_tools: tools }),
+    ...(given(form.timeout) && { timeout: Number(form.timeout) }),
+    ...(given(form.maxTurns) && { max_turns: Number(form.maxTurns) }),
+    ...(form.isUntrusted && { is_untrusted: true }),
+    ...(permissions !== '' && { agent_permissions: permissions }),
+  }
+}
+
+/** What differs from the project, and nothing else: what others have changed meanwhile stays. */
+export function changesOf(project: Project, name: string, settings: ProjectSettings): ProjectChanges {
+  const before = settingsOf(project)
+  const tools = toolsIn(settings.tools)
+  const { provider, permissions } = settings
+  return {
+    ...(name.trim() !== project.name && { name: given(name) ? name.trim() : null }),
+    ...(provider !== '' && provider !== before.provider && { agent_provider: provider }),
+    ...(settings.model.trim() !== before.model && { model: given(settings.model) ? settings.model.trim() : null }),
+    ...(tools.join('\n') !== before.tools && { allowed_tools: tools.length > 0 ? tools : null }),
+    ...(settings.timeout.trim() !== before.timeout && { timeout: numberOrNull(settings.timeout) }),
+    ...(settings.maxTurns.trim() !== before.maxTurns && { max_turns: numberOrNull(settings.maxTurns) }),
+    ...(settings.isUntrusted !== before.isUntrusted && { is_untrusted: settings.isUntrusted }),
+    ...(permissions !== before.permissions && { agent_permissions: permissions === '' ? null : permissions }),
+  }
+}
+
+function sourceOf(form: NewProjectForm, templates: Template[]): Partial<NewProject> {
+  if (form.source === 'directory') return { directory: form.directory.trim() }
+  if (form.source === 'git') {
+    return { git: { url: form.gitUrl.trim(), ...(given(form.gitRef) && { ref: form.gitRef.trim() }) } }
+  }
+  // Those of a template that was chosen before stay typed, and are not sent.
+  const known = templates.find(({ name }) => name === form.template)?.variables ?? []
+  const variables = known.flatMap(({ name }) => {
+    const value = form.variables[name] ?? ''
+    return value === '' ? [] : [[name, value] as const]
+  })
+  return { template: { name: form.template, variables: Object.fromEntries(variables) } }
+}
+
+/** A tool may have spaces and commas in it, as `Bash(git log, git diff)`. */
+function toolsIn(text: string): string[] {
+  return text
+    .split('\n')
+    .map((line) => line.trim())
+    .filter(given)
+}
+
+function numberOrNull(text: string): number | null {
+  return given(text) ? Number(text) : null
+}
+
+function given(text: string): boolean {
+  return text.trim() !== ''
+}

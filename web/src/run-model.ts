@@ -1,0 +1,125 @@
+// The events of a run as what a page shows: texts joined, tools with their results. It grows by one event at a time, and
+// keeps its last blocks alone.
+
+import type { AgentComplete, Complete, RunEvents } from '../../src/client/aetheel-client.js'
+
+export type RunEvent = RunEvents['events'][number]
+
+export interface TextBlock {
+  kind: 'text' | 'thinking' | 'stderr'
+  key: number
+  text: string
+}
+
+export interface ToolBlock {
+  kind: 'tool'
+  key: number
+  toolId: string
+  tool: string
+  input: Record<string, unknown>
+  startedAt: number
+  /** None while it works. */
+  result?: { output: string; isError: boolean; endedAt: number }
+}
+
+export interface NoteBlock {
+  kind: 'notice' | 'error'
+  key: number
+  text: string
+}
+
+export type Block = TextBlock | ToolBlock | NoteBlock
+
+const MOST_BLOCKS = 200
+/** Of one text; what is older is in the transcript when the run has ended. */
+const MOST_CHARACTERS = 400_000
+
+export class RunModel {
+  /** A block that has changed is another object. */
+  blocks: Block[] = []
+  /** How many came before the first that is kept. */
+  dropped = 0
+  lastId = 0
+  model: string | undefined
+  /** Of the last attempt that has ended. */
+  result: AgentComplete | undefined
+  /** Once nothing follows. */
+  end: Complete | undefined
+
+  constructor(private readonly mostBlocks: number = MOST_BLOCKS) {}
+
+  /** Contract: an event that is not newer changes nothing. */
+  apply({ id, at, name, data }: RunEvent): void {
+    if (id <= this.lastId) return
+    this.lastId = id
+    switch (name) {
+      case 'started':
+        this.model = textIn(data, 'model') || this.model
+        this.result = undefined
+        this.end = undefined
+        break
+      case 'output':
+        this.#append(textIn(data, 'stream') === 'stderr' ? 'stderr' : 'text', id, textIn(data, 'line'))
+        break
+      case 'thinking':
+        this.#append('thinking', id, textIn(data, 'content'))
+        break
+      case 'tool_use':
+        this.#push({
+          kind: 'tool',
+          key: id,
+          toolId: textIn(data, 'tool_id'),
+          tool: textIn(data, 'tool'),
+          input: (data['input'] ?? {}) as Record<string, unknown>,
+          startedAt: Date.parse(at),
+        })
+        break
+      case 'tool_result':
+        this.#settle(data, Date.parse(at))
+        break
+      case 'notice':
+        this.#push({ kind: 'notice', key: id, text: textIn(data, 'message') })
+        break
+      case 'error':
+        this.#push({ kind: 'error', key: id, text: textIn(data, 'error') })
+        break
+      case 'agent_complete':
+        this.result = data as unknown as AgentComplete
+        break
+      case 'complete':
+        this.end = data as unknown as Complete
+        break
+    }
+  }
+
+  #append(kind: TextBlock['kind'], key: number, text: string): void {
+    const last = this.blocks.at(-1)
+    if (last?.kind === kind) {
+      this.blocks[this.blocks.length - 1] = { ...last, text: (last.text + text).slice(-MOST_CHARACTERS) }
+    } else {
+      this.#push({ kind, key, text })
+    }
+  }
+
+  #settle(data: Record<string, unknown>, endedAt: number): void {
+    const toolId = textIn(data, 'tool_id')
+    const index = this.blocks.findLastIndex((block) => block.kind === 'tool' && block.toolId === toolId)
+    const block = this.blocks[index]
+    // Its beginning may be among what is not kept.
+    if (block?.kind !== 'tool') return
+    const result = { output: textIn(data, 'output'), isError: data['is_error'] === true, endedAt }
+    this.blocks[index] = { ...block, result }
+  }
+
+  #push(block: Block): void {
+    this.blocks.push(block)
+    if (this.blocks.length <= this.mostBlocks) return
+    this.blocks.shift()
+    this.dropped += 1
+  }
+}
+
+function textIn(data: Record<string, unknown>, name: string): string {
+  const value = data[name]
+  return typeof value === 'string' ? value : ''
+}

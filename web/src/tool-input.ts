@@ -1,0 +1,58 @@
+// What the tools of the five agents are given, as one reads it. Their names differ, what they mean does not.
+
+type Input = Record<string, unknown>
+
+export type FileChange = { path: string } & (
+  | { kind: 'edit'; before: string; after: string }
+  /** Lines with + and -, as the agent wrote them. */
+  | { kind: 'patch'; patch: string }
+)
+
+const PATHS = ['file_path', 'filePath', 'path', 'absolute_path', 'notebook_path']
+const BEFORE = ['old_string', 'oldString', 'oldText']
+const AFTER = ['new_string', 'newString', 'newText', 'new_source']
+const PATCHES = ['patch', 'patchText', 'diff']
+/** Tools that write a whole file. Others have a `content` that is none. */
+const WRITES = /^(write|write_file|create|create_file)$/i
+const SUBJECTS = ['command', 'cmd', ...PATHS, 'pattern', 'query', 'url', 'description', 'prompt']
+
+/** What a tool changes in files; none for one that does not. */
+export function fileChangesOf(tool: string, input: Input): FileChange[] {
+  const path = textOf(input, PATHS) ?? ''
+  const whole = changeIn(path, input)
+  if (whole) return [whole]
+  const { content } = input
+  if (WRITES.test(tool) && typeof content === 'string') return [{ kind: 'edit', path, before: '', after: content }]
+  return [...recordsIn(input, 'edits'), ...recordsIn(input, 'changes')].flatMap(
+    (part) => changeIn(textOf(part, PATHS) ?? path, part) ?? [],
+  )
+}
+
+function changeIn(path: string, input: Input): FileChange | undefined {
+  const patch = textOf(input, PATCHES)
+  if (patch !== undefined) return { kind: 'patch', path, patch }
+  const after = textOf(input, AFTER)
+  return after === undefined ? undefined : { kind: 'edit', path, before: textOf(input, BEFORE) ?? '', after }
+}
+
+/** One line that tells what a call is about: the command, the file, or what else is short. */
+export function subjectOf(input: Input): string {
+  const [change] = recordsIn(input, 'changes')
+  const text =
+    textOf(input, SUBJECTS) ??
+    textOf(change ?? {}, PATHS) ??
+    Object.values(input).find((value) => typeof value === 'string')
+  return typeof text === 'string' ? (text.trim().split('\n', 1)[0] ?? '').slice(0, 200) : ''
+}
+
+function textOf(input: Input, names: string[]): string | undefined {
+  const name = names.find((candidate) => typeof input[candidate] === 'string')
+  return name === undefined ? undefined : String(input[name])
+}
+
+function recordsIn(input: Input, name: string): Input[] {
+  const list = input[name]
+  return Array.isArray(list)
+    ? list.filter((entry): entry is Input => typeof entry === 'object' && entry !== null && !Array.isArray(entry))
+    : []
+}

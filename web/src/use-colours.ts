@@ -1,0 +1,18 @@
+import { useEffect, useState } from 'preact/hooks'
+
+/** Goes up whenever the colours of the page change: what is drawn with them must be drawn anew. */
+export function useColours(): number {
+  const [changes, setChanges] = useState(0)
+  useEffect(() => {
+    const change = (): void => setChanges((before) => before + 1)
+    const system = matchMedia('(prefers-color-scheme: light)')
+    const choice = new MutationObserver(change)
+    system.addEventListener('change', change)
+    choice.observe(document.documentElement, { attributeFilter: ['data-theme'] })
+    return () => {
+      system.removeEventListener('change', change)
+      choice.disconnect()
+    }
+  }, [])
+  return changes
+}

@@ -1,0 +1,19 @@
+import { api } from './api.js'
+import { lastDays } from './figures-model.js'
+import type { SetupState } from './setup-steps.js'
+import { type Resource, useResource } from './use-resource.js'
+
+const LONG_AGO_DAYS = 366
+
+/** How far the gateway is set up. */
+export function useSetup(): Resource<SetupState> {
+  return useResource(async () => {
+    const [agents, projects, { channels }, { total }] = await Promise.all([
+      api.agents.list(),
+      api.projects.list(),
+      api.health(),
+      api.figures(lastDays(LONG_AGO_DAYS, Date.now())),
+    ])
+    return { agents, projects, channels, answered: total.answered }
+  }, [])
+}
