@@ -43,9 +43,11 @@ export function planInRoots(
  */
 export function planAfterPods(
   plan: TurnPlan,
-  { message, conversation, project }: Pick<Work, 'message' | 'conversation' | 'project'>,
+  { claim, message, conversation, project }: Pick<Work, 'claim' | 'message' | 'conversation' | 'project'>,
   { ledger, pods, now }: { ledger: Pick<Ledger, 'inPods' | 'remove'>; pods: Pick<Pods, 'endRun'>; now: () => number },
 ): TurnPlan {
+  const isFirstAttempt = claim.fence === 1
+  if (isFirstAttempt && !project?.pod) return plan
   return {
     ...plan,
     run: async (runId, signal, listener) => {

@@ -131,7 +131,8 @@ describeEngines('housekeeping', (engine) => {
     await store.runs.end(runId, 'cancelled', undefined, NOW)
     pods.answers = false
     const steps: string[] = []
-    const work = workOf('next', conversationId, pod)
+    const next = { message: { id: 'next' }, conversation: { id: conversationId }, ...(pod && { project: { pod } }) }
+    const work = { claim: { fence: 1 }, ...next } as never
     await begin(planAfterPods(planOf(steps), work, { ledger: store.ledger, pods, now }))
     expect(steps).toEqual(begun)
   })
@@ -193,8 +194,9 @@ describeEngines('housekeeping', (engine) => {
   })
 })
 
-function workOf(messageId: string, conversationId = 'some', pod?: object): Parameters<typeof planAfterPods>[1] {
-  return { message: { id: messageId }, conversation: { id: conversationId }, ...(pod && { project: { pod } }) } as never
+/** Of a message that is taken up again. */
+function workOf(messageId: string): Parameters<typeof planAfterPods>[1] {
+  return { claim: { fence: 2 }, message: { id: messageId }, conversation: { id: 'some' } } as never
 }
 
 function now(): number {

@@ -209,7 +209,7 @@ export class Queue {
       const run = claim.isCancelled ? undefined : runOf(work)
       const { metadata } = message.options ?? {}
       const about = { messageId: message.id, conversationId: conversation.id, gatewayId, ...(metadata && { metadata }) }
-      if (run) await tables.runs.begin({ ...run, ...about }, at)
+      if (run) await tables.runs.begin({ ...run, ...about }, at, isFirst)
       return work
     })
   }

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Channel } from '../channels/types.js'
 import { GatewayError, messageOf } from '../errors.js'
 import type { Log } from '../log.js'
+import type { Message } from '../store/inbox.js'
 import type { Delivery } from '../store/outbox.js'
 import type { Store, Tables } from '../store/store.js'
 import type { Step } from './worker.js'
@@ -72,9 +73,10 @@ export class Sender {
     return outbox.claim(gatewayId, names, now(), LEASE_MS, { except, ...(address !== undefined && { address }) })
   }
 
-  send(delivery: Delivery): void {
+  /** `answered` is the message that it answers, where it is at hand. */
+  send(delivery: Delivery, answered?: Message): void {
     const { log } = this.options
-    const sending = this.#send(delivery)
+    const sending = this.#send(delivery, answered)
       // Not noted: the same reply is sent again under its key when the lease ends.
       .catch((error: unknown) => log.error('outbox.not-written', { id: delivery.id, error: messageOf(error) }))
       .finally(() => {
@@ -128,14 +130,14 @@ export class Sender {
     this.#expiredAt = now()
   }
 
-  async #send(delivery: Delivery): Promise<void> {
+  async #send(delivery: Delivery, answered: Message | undefined): Promise<void> {
     const { channels, store, now, scrub, log, onSent, onUndelivered, onStep } = this.options
     const { sendTimeoutMs = SEND_TIMEOUT_MS } = this.options
     const { id, address, messageId, reply, attempts, createdAt, expiresAt } = delivery
     try {
       const channel = channels.find(({ name }) => name === delivery.channel)
       if (!channel) throw new Error(`There is no channel ${delivery.channel}`)
-      const message = messageId === undefined ? undefined : await store.inbox.get(messageId)
+      const message = answered ?? (messageId === undefined ? undefined : await store.inbox.get(messageId))
       const outgoing = {
         ...reply,
         idempotencyKey: id,

@@ -51,7 +51,7 @@ export interface WorkerOptions {
   /** Takes a reply with the end of the turn, and sends it. */
   replies: {
     claim(tables: Pick<Tables, 'outbox'>): Promise<Delivery | undefined>
-    send(delivery: Delivery): void
+    send(delivery: Delivery, answered?: Message): void
   }
   /** Contract: throws only for what the person or the operator must put right; the message says what. */
   plan(work: Work): TurnPlan
@@ -409,7 +409,9 @@ export class Worker {
       return
     }
     onStep('committed')
-    if (delivery) replies.send(delivery)
+    const { message } = turn.work
+    // It may be an earlier one, of another message.
+    if (delivery) replies.send(delivery, delivery.messageId === message.id ? message : undefined)
     this.#tell(turn, settlement)
     if (settlement.kind === 'cancelled') this.options.onCancelled(turn.work)
   }

@@ -1,4 +1,4 @@
-import type { Kysely } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import { EVERYTHING, type Sight, visibleIds } from './conversation-views.js'
 import type { ApprovalState, Schema } from './schema.js'
 
@@ -84,7 +84,7 @@ export class Approvals {
       .updateTable('approvals')
       .set({ state, answered_at: at, answered_by: by ?? null, message: message ?? null })
       .where('id', '=', id)
-      .where('state', '=', 'asked')
+      .where('state', '=', sql.lit('asked'))
       .executeTakeFirstOrThrow()
     return numUpdatedRows === 1n
   }
@@ -95,7 +95,7 @@ export class Approvals {
       .updateTable('approvals')
       .set({ state: 'withdrawn', answered_at: at })
       .where('message_id', '=', messageId)
-      .where('state', '=', 'asked')
+      .where('state', '=', sql.lit('asked'))
       .returning('id')
       .execute()
     return rows.map(({ id }) => id)
@@ -140,9 +140,9 @@ export class Approvals {
       .innerJoin('outbox', 'outbox.id', 'approvals.id')
       .selectAll('approvals')
       .select(['outbox.channel', 'outbox.address'])
-      .where('approvals.is_open', '=', 1)
-      .where('approvals.state', '<>', 'asked')
-      .where('outbox.state', '=', 'delivered')
+      .where('approvals.is_open', '=', sql.lit(1))
+      .where('approvals.state', '<>', sql.lit('asked'))
+      .where('outbox.state', '=', sql.lit('delivered'))
       .where('outbox.channel', 'in', channels)
       .orderBy('approvals.asked_at')
       .limit(limit)

@@ -99,7 +99,7 @@ export class ConversationViews {
         selectFrom('approvals')
           .select(({ fn }) => fn.countAll<number>().as('count'))
           .whereRef('approvals.message_id', '=', 'head.message_id')
-          .where('approvals.state', '=', 'asked')
+          .where('approvals.state', '=', sql.lit('asked'))
           .as('asked'),
         selectFrom('messages')
           .select(sql<string>`substr(messages.text, 1, ${sql.lit(BEGINNING_CHARACTERS)})`.as('text'))
@@ -114,8 +114,8 @@ export class ConversationViews {
       .limit(limit)
     if (ids) query = query.where('conversations.id', 'in', ids)
     if (state === 'idle') query = query.where('head.state', 'is', null)
-    if (state === 'running') query = query.where('head.state', '=', 'active')
-    if (state === 'waiting') query = query.where('head.state', '=', 'ready')
+    if (state === 'running') query = query.where('head.state', '=', sql.lit('active'))
+    if (state === 'waiting') query = query.where('head.state', '=', sql.lit('ready'))
     if (channel !== undefined) query = query.where('conversations.channel', '=', channel)
     if (projectId !== undefined) query = query.where(PROJECT_ID, '=', projectId)
     if (before) {
@@ -157,7 +157,7 @@ export class ConversationViews {
 
   /** Those in which something waits or is worked on, or happened since then. */
   async activeIds(since: number, limit: number): Promise<string[]> {
-    const open = this.db.selectFrom('jobs').select('conversation_id as id').where('state', '<>', 'queued')
+    const open = this.db.selectFrom('jobs').select('conversation_id as id').where('state', '<>', sql.lit('queued'))
     const changed = this.db.selectFrom('conversations').select('id').where('updated_at', '>=', since)
     const rows = await open.union(changed).limit(limit).execute()
     return rows.map(({ id }) => id)

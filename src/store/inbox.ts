@@ -168,7 +168,7 @@ export class Inbox {
     let due = this.db
       .selectFrom('jobs')
       .select('message_id')
-      .where('state', '<>', 'queued')
+      .where('state', '<>', sql.lit('queued'))
       .where('due_at', '<=', now)
       .where('channel', 'in', channels)
       .orderBy('due_at')
@@ -211,7 +211,7 @@ export class Inbox {
       .set({ due_at: now + leaseMs })
       .where('message_id', '=', messageId)
       .where('fence', '=', fence)
-      .where('state', '=', 'active')
+      .where('state', '=', sql.lit('active'))
       .returning('is_cancelled')
       .executeTakeFirst()
     if (!row) return 'lost'
@@ -231,7 +231,7 @@ export class Inbox {
       }))
       .where('message_id', '=', messageId)
       .where('fence', '=', fence)
-      .where('state', '=', 'active')
+      .where('state', '=', sql.lit('active'))
       .executeTakeFirstOrThrow()
     return numUpdatedRows === 1n
   }
@@ -262,7 +262,7 @@ export class Inbox {
       .updateTable('messages')
       .set({ state, problem, finished_at: now })
       .where('merged_into', '=', messageId)
-      .where('state', '=', 'open')
+      .where('state', '=', sql.lit('open'))
       .execute()
     await this.#promote(conversationId, now)
     return true
@@ -272,7 +272,7 @@ export class Inbox {
     const { numUpdatedRows } = await this.db
       .updateTable('jobs')
       .set({ state: 'ready', due_at: now })
-      .where('state', '=', 'queued')
+      .where('state', '=', sql.lit('queued'))
       .where('message_id', '=', (eb) =>
         eb
           .selectFrom('jobs')
@@ -299,7 +299,7 @@ export class Inbox {
       .selectFrom('jobs')
       .select(['message_id', 'state', 'due_at'])
       .where('conversation_id', '=', conversationId)
-      .where('state', '<>', 'queued')
+      .where('state', '<>', sql.lit('queued'))
       .executeTakeFirst()
     return row && { messageId: row.message_id, state: row.state, dueAt: row.due_at }
   }
@@ -311,7 +311,7 @@ export class Inbox {
       .innerJoin('messages', 'messages.id', 'jobs.message_id')
       .selectAll('messages')
       .where('jobs.conversation_id', '=', conversationId)
-      .where('jobs.state', '=', 'queued')
+      .where('jobs.state', '=', sql.lit('queued'))
       .orderBy('jobs.seq')
       .limit(limit)
       .execute()
@@ -325,7 +325,7 @@ export class Inbox {
     const rows = await this.db
       .deleteFrom('jobs')
       .where('message_id', 'in', messageIds)
-      .where('state', '=', 'queued')
+      .where('state', '=', sql.lit('queued'))
       .returning('message_id')
       .execute()
     if (rows.length === 0) return
@@ -339,7 +339,7 @@ export class Inbox {
       .selectFrom('messages')
       .selectAll()
       .where('merged_into', '=', carrierId)
-      .where('state', '=', state)
+      .where('state', '=', sql.lit(state))
       .orderBy('seq')
       .execute()
     return rows.map(toMessage)
@@ -383,7 +383,7 @@ export class Inbox {
       .updateTable('jobs')
       .set({ due_at: now })
       .where('gateway_id', '=', gatewayId)
-      .where('state', '=', 'active')
+      .where('state', '=', sql.lit('active'))
       .executeTakeFirstOrThrow()
     return Number(numUpdatedRows)
   }
@@ -414,7 +414,7 @@ export class Inbox {
       .updateTable('messages')
       .set({ state: 'dropped', finished_at: now })
       .where(({ or, eb }) => or([eb('id', '=', messageId), eb('merged_into', '=', messageId)]))
-      .where('state', '=', 'failed')
+      .where('state', '=', sql.lit('failed'))
       .execute()
   }
 
@@ -561,7 +561,7 @@ export class Inbox {
       .selectFrom('jobs')
       .select('jobs.message_id')
       .where('jobs.channel', '=', channel)
-      .where('jobs.state', '<>', 'active')
+      .where('jobs.state', '<>', sql.lit('active'))
       .limit(1)
       .offset(count - 1)
     // Mostly there are not so many in all, and whose they are need not be looked up.
@@ -582,7 +582,7 @@ export class Inbox {
     const { count: failed } = await this.db
       .selectFrom('messages')
       .select(({ fn }) => fn.countAll<number>().as('count'))
-      .where('state', '=', 'failed')
+      .where('state', '=', sql.lit('failed'))
       .where('merged_into', 'is', null)
       .executeTakeFirstOrThrow()
     return {
@@ -600,7 +600,7 @@ export class Inbox {
     const rows = await this.db
       .selectFrom('messages')
       .selectAll()
-      .where('state', '=', 'failed')
+      .where('state', '=', sql.lit('failed'))
       .where('merged_into', 'is', null)
       .$if(visible !== undefined, (failed) => failed.where('conversation_id', 'in', visible ?? []))
       .orderBy('finished_at', 'desc')

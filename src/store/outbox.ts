@@ -1,6 +1,6 @@
 // Replies on their way to a channel. Those of one conversation go out in order: only its oldest pending one is taken.
 
-import type { Kysely } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import type { Reply } from '../channels/types.js'
 import { EVERYTHING, visibleIds } from './conversation-views.js'
 import type { ClaimLimits, Engine } from './engine.js'
@@ -72,7 +72,7 @@ export class Outbox {
     let due = this.db
       .selectFrom('outbox as candidate')
       .select('candidate.id')
-      .where('candidate.state', '=', 'pending')
+      .where('candidate.state', '=', sql.lit('pending'))
       .where('candidate.due_at', '<=', now)
       .where('candidate.channel', 'in', channels)
       .where(({ not, exists, selectFrom }) =>
@@ -80,7 +80,7 @@ export class Outbox {
           exists(
             selectFrom('outbox as earlier')
               .select('earlier.id')
-              .where('earlier.state', '=', 'pending')
+              .where('earlier.state', '=', sql.lit('pending'))
               .whereRef('earlier.conversation_id', '=', 'candidate.conversation_id')
               .whereRef('earlier.seq', '<', 'candidate.seq'),
           ),
@@ -117,7 +117,7 @@ export class Outbox {
       .set({ state, problem, settled_at: now })
       .where('id', '=', id)
       .where('fence', '=', fence)
-      .where('state', '=', 'pending')
+      .where('state', '=', sql.lit('pending'))
       .executeTakeFirstOrThrow()
     return numUpdatedRows === 1n
   }
@@ -129,7 +129,7 @@ export class Outbox {
       .set({ due_at: dueAt, problem, gateway_id: null })
       .where('id', '=', id)
       .where('fence', '=', fence)
-      .where('state', '=', 'pending')
+      .where('state', '=', sql.lit('pending'))
       .execute()
   }
 
@@ -139,7 +139,7 @@ export class Outbox {
       .updateTable('outbox')
       .set({ due_at: now, gateway_id: null, problem: CUT_OFF })
       .where('gateway_id', '=', gatewayId)
-      .where('state', '=', 'pending')
+      .where('state', '=', sql.lit('pending'))
       .execute()
   }
 
@@ -157,7 +157,7 @@ export class Outbox {
           .else(fn.coalesce(ref('problem'), val('It was not sent in time.')))
           .end(),
       }))
-      .where('state', '=', 'pending')
+      .where('state', '=', sql.lit('pending'))
       .where('due_at', '<=', now)
       .where('expires_at', '<=', now)
       .returningAll()
@@ -171,7 +171,7 @@ export class Outbox {
       .updateTable('outbox')
       .set({ state: 'pending', due_at: now, expires_at: expiresAt, settled_at: null, problem: null, gateway_id: null })
       .where('id', '=', id)
-      .where('state', '=', 'undelivered')
+      .where('state', '=', sql.lit('undelivered'))
       .execute()
     await this.engine.announce(this.db)
   }
@@ -182,7 +182,7 @@ export class Outbox {
       .updateTable('outbox')
       .set({ state: 'undelivered', problem, settled_at: now })
       .where('id', '=', id)
-      .where('state', '=', 'delivered')
+      .where('state', '=', sql.lit('delivered'))
       .returningAll()
       .executeTakeFirst()
     return row && toDelivery(row)
@@ -195,7 +195,7 @@ export class Outbox {
       .updateTable('outbox')
       .set({ state: 'dropped' })
       .where('id', 'in', ids)
-      .where('state', '=', 'pending')
+      .where('state', '=', sql.lit('pending'))
       .where('gateway_id', 'is', null)
       .execute()
   }
@@ -206,7 +206,7 @@ export class Outbox {
       .updateTable('outbox')
       .set({ state: 'dropped' })
       .where('id', '=', id)
-      .where('state', '=', 'undelivered')
+      .where('state', '=', sql.lit('undelivered'))
       .execute()
   }
 
@@ -239,7 +239,7 @@ export class Outbox {
     const rows = await this.db
       .selectFrom('outbox')
       .selectAll()
-      .where('state', '=', state)
+      .where('state', '=', sql.lit(state))
       .$if(visible !== undefined, (found) => found.where('conversation_id', 'in', visible ?? []))
       .orderBy('settled_at', 'desc')
       .orderBy('created_at')

@@ -119,9 +119,10 @@ export class Runs {
     private readonly engine: Pick<Engine, 'locksRows'>,
   ) {}
 
-  async begin(run: NewRun, now: number): Promise<void> {
-    const earlier = await this.#last(run.messageId)
-    const firstSeq = await this.#lastNumber(run.messageId, earlier)
+  /** `isFirst` when the message is known to have had none before. */
+  async begin(run: NewRun, now: number, isFirst = false): Promise<void> {
+    const earlier = isFirst ? undefined : await this.#last(run.messageId)
+    const firstSeq = isFirst ? 0 : await this.#lastNumber(run.messageId, earlier)
     // In order also when the clock of another gateway is behind.
     const startedAt = Math.max(now, (earlier?.started_at ?? 0) + 1)
     await this.db

@@ -1,5 +1,8 @@
 // The tables as the code sees them. Times are milliseconds since the epoch; JSON stands in text columns, so that both
 // engines keep it byte for byte.
+//
+// Some indexes have the rows of one state alone. A query that looks for those names the state in its text, by `sql.lit`: with
+// a bound value SQLite would prepare it anew each time, since the value decides which index it may use.
 
 import type { Permissions } from '../backends/types.js'
 import type { MessageKind, QueueMode } from '../channels/types.js'

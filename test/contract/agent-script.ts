@@ -19,6 +19,8 @@ export type Step =
   /** The CLI's own final word. */
   | { answer: string | string[] }
   | { fail: string }
+  /** Lines of known kinds without what belongs in them. */
+  | { misshape: true }
   /** Raw output. */
   | { print: string }
   | { printOnStderr: string }
@@ -82,6 +84,7 @@ export class AgentScript {
     else if ('tool' in step) this.#tool(step.tool)
     else if ('answer' in step) this.#say(speaker.answer([step.answer].flat()))
     else if ('fail' in step) this.#say(speaker.fail(step.fail))
+    else if ('misshape' in step) this.#say(speaker.misshape?.() ?? [])
     else if ('print' in step) this.#print(step.print)
     else if ('style' in step) this.#style = step.style
     else {

@@ -2,16 +2,18 @@ import { describe, expect } from 'vitest'
 import { START } from './agent-script.js'
 import type { ContractPart } from './backend-contract.js'
 
-const USAGE = {
-  inputTokens: 70,
+const usageWith = (cacheReadTokens: number) => ({
+  inputTokens: 100 - cacheReadTokens,
   outputTokens: 12,
-  cacheReadTokens: 30,
+  cacheReadTokens,
   cacheWriteTokens: 0,
   reasoningTokens: 0,
   totalTokens: 112,
-}
+})
 
 export function describeAnswers({ it, setup }: ContractPart): void {
+  const { toolId: idOf = (id: string) => id, toolInput: inputOf = (command: string) => ({ command }) } = setup
+  const usage = usageWith(setup.hidesCache === undefined ? 30 : 0)
   const isEnding = setup.withoutProcess === undefined && setup.staysAs === undefined
 
   describe('an answer', () => {
@@ -25,12 +27,14 @@ export function describeAnswers({ it, setup }: ContractPart): void {
         sessionId: setup.newSession,
         ...(isEnding && { exitCode: 0 }),
         durationMs: expect.any(Number),
-        usage: USAGE,
+        usage,
       }
-      expect({ events, broken, alive }).toMatchObject({
+      const lost = stage.warnings.filter(({ message }) => message.startsWith('live.'))
+      expect({ events, broken, alive, lost }).toMatchObject({
         events: [started, output, { type: 'complete', result, timestamp: expect.any(Number) }],
         broken: [],
         alive: [],
+        lost: [],
       })
     })
 
@@ -72,10 +76,10 @@ export function describeAnswers({ it, setup }: ContractPart): void {
       const { events } = await stage.see({ prompt })
       const toolName = setup.shellTool
       expect(events.filter(({ type }) => type.startsWith('tool'))).toMatchObject([
-        { type: 'tool_use', toolId: 'one', toolName, toolInput: { command: 'ls' } },
-        { type: 'tool_result', toolId: 'one', toolName, content: 'a.txt', isError: false },
-        { type: 'tool_use', toolId: 'two', toolName, toolInput: { command: 'false' } },
-        { type: 'tool_result', toolId: 'two', toolName, content: 'no', isError: true },
+        { type: 'tool_use', toolId: idOf('one'), toolName, toolInput: inputOf('ls') },
+        { type: 'tool_result', toolId: idOf('one'), toolName, content: 'a.txt', isError: false },
+        { type: 'tool_use', toolId: idOf('two'), toolName, toolInput: inputOf('false') },
+        { type: 'tool_result', toolId: idOf('two'), toolName, content: 'no', isError: true },
       ])
     })
 
@@ -89,7 +93,7 @@ export function describeAnswers({ it, setup }: ContractPart): void {
       const { sessionUsage, sessionId = '' } = first.result
       const prompt = stage.prompt({ start: sessionId }, { answer: 'Hello again' })
       const second = await stage.see({ prompt, sessionId, ...(sessionUsage && { sessionUsage }) })
-      expect([first.result.usage, second.result.usage]).toEqual([USAGE, USAGE])
+      expect([first.result.usage, second.result.usage]).toEqual([usage, usage])
     })
 
     it.for(Object.entries(setup.staysAs === undefined ? setup.documents : {}))(

@@ -28,6 +28,9 @@ export interface BackendSetup {
   /** Where that process stays for the next turn: what stands in the command line of it. Then what is about its end does not
    *  apply: its exit code, a last line without an end, words after the final one, a document over many lines. */
   staysAs?: string
+  /** Why that process goes on when its turn is cancelled, even before it listens: its files are gone with it, and not with the
+   *  run. */
+  isShared?: string
   /** Why that process is not on this machine. Then what is about this machine does not apply: which executable there is,
    *  what the operator's environment says, and untrusted directories. */
   elsewhere?: string
@@ -46,9 +49,18 @@ export interface BackendSetup {
   /** Whether it has no turn limit of its own. */
   isCounted: boolean
   shellTool: string
+  /** How the id of a tool and its command are told, where not as they are. */
+  toolId?: (id: string) => string
+  toolInput?: (command: string) => object
   /** Whether a tool is told only once it is done. */
   tellsFinishedTools: boolean
   tellsThoughts: boolean
+  /** Why events of an unknown kind are no notices. */
+  overlooksKinds?: string
+  /** Why it is not known what came from the cache, and counts as new. */
+  hidesCache?: string
+  /** Why the model stands on no command line, and may be of any length. */
+  saysModel?: string
   /** Outputs of the gateway document: each alone is complete, and says `Hello` in `knownSession`. */
   documents: Record<string, string>
   /** What the CLI must be sent so that it takes this prompt as nothing but a prompt. */

@@ -9,6 +9,8 @@ import { agentPath } from './stage.js'
 const MIB = 1024 * 1024
 
 export function describeReading({ it, itOfProcess, itIfEnding, setup }: ContractPart): void {
+  const { toolId: idOf = (id: string) => id } = setup
+
   describe('what the agent prints', () => {
     const ofEnding: Style[] = setup.staysAs === undefined ? ['indented', 'without-last-newline'] : []
     const styles: Style[] = ['crlf', 'coloured', 'after-a-byte-order-mark', 'in-half-characters', ...ofEnding]
@@ -37,16 +39,16 @@ export function describeReading({ it, itOfProcess, itIfEnding, setup }: Contract
         garbage('}}}\n'),
       )
       const { types, result, notices, broken, alive } = await stage.see({ prompt })
+      const isUnknownTold = setup.overlooksKinds === undefined
       expect({ types, finalOutput: result.finalOutput, notices, broken, alive }).toEqual({
-        types: 'started notice notice notice notice notice notice output notice complete',
+        types: `started ${'notice '.repeat(isUnknownTold ? 6 : 4)}output notice complete`,
         finalOutput: 'Hello',
         notices: [
           'Warning: slow disk',
           '{"half":',
           '[1, "two", null]',
           'red \u0007',
-          expect.stringContaining('answer from the future'),
-          expect.any(String),
+          ...(isUnknownTold ? [expect.stringContaining('answer from the future'), expect.any(String)] : []),
           '}}}',
         ],
         broken: [],
@@ -58,7 +60,7 @@ export function describeReading({ it, itOfProcess, itIfEnding, setup }: Contract
       const kinds = ['assistant', 'user', 'stream_event', 'item.completed', 'turn.failed', 'message', 'tool_use']
       const others = ['text', 'step_finish', 'error', 'message_update', 'message_end', 'turn_end', 'tool_execution_end']
       const lines = [...kinds, ...others].map((type) => `${JSON.stringify({ type })}\n`)
-      const prompt = stage.prompt(START, { print: lines.join('') }, { answer: 'Hello' })
+      const prompt = stage.prompt(START, { print: lines.join('') }, { misshape: true }, { answer: 'Hello' })
       const { result, broken } = await stage.see({ prompt })
       expect({ isError: result.isError, broken }).toEqual({ isError: expect.any(Boolean), broken: [] })
     })
@@ -88,7 +90,7 @@ export function describeReading({ it, itOfProcess, itIfEnding, setup }: Contract
       const { events, broken } = await stage.see({ prompt: stage.prompt(START, ...tools, { answer: 'Hello' }) })
       expect({ broken, closed: events.filter(({ type }) => type === 'tool_result') }).toMatchObject({
         broken: [],
-        closed: tools.map(() => ({ toolId: 'open', toolName: setup.shellTool, isError: true })),
+        closed: tools.map(() => ({ toolId: idOf('open'), toolName: setup.shellTool, isError: true })),
       })
     })
 

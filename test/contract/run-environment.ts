@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { describe, expect } from 'vitest'
 import type { ContractPart } from './backend-contract.js'
 import { agentPath, type Stage } from './stage.js'
+import { until } from '../waiting.js'
 import type { BackendDependencies } from '../../src/backends/backend-dependencies.js'
 import type { AgentRequest } from '../../src/backends/types.js'
 
@@ -98,10 +99,12 @@ cat answer
         { prompt: 'Hello', secretFiles },
         { backend: stage.backend({ cliPath }), signal: controller.signal },
       )
-      await expect.poll(isWritten).toBe(true)
+      await until(isWritten, 'its start')
       controller.abort()
       const { result } = await run
-      expect([result.failure?.reason, existsSync(readFileSync(path, 'utf8'))]).toEqual(['cancelled', false])
+      const isLeft = () => existsSync(readFileSync(path, 'utf8'))
+      if (setup.isShared !== undefined) await until(() => !isLeft(), 'the end of the process')
+      expect([result.failure?.reason, isLeft()]).toEqual(['cancelled', false])
     })
   })
 }

@@ -15,14 +15,14 @@ export function describeSessions({ it, setup }: ContractPart): void {
     it('is continued in the directory where it began', async ({ stage }) => {
       const backend = stage.backend()
       const workingDir = stage.makeDirectory('elsewhere')
-      const start: Step = { start: setup.knownSession }
-      const { result } = await stage.see({ prompt: stage.prompt(start, { answer: 'Hello' }), workingDir }, { backend })
-      const prompt = stage.prompt(start, { touch: 'continued' }, { answer: 'Hello again' })
+      const { result } = await stage.see({ prompt: stage.prompt(START, { answer: 'Hello' }), workingDir }, { backend })
+      const prompt = stage.prompt({ start: setup.newSession }, { touch: 'continued' }, { answer: 'Hello again' })
       await stage.see({ prompt, sessionId: result.sessionId ?? '' }, { backend })
       expect(existsSync(join(workingDir, 'continued'))).toEqual(true)
     })
 
     it('that the CLI does not know is lost, and has no id', async ({ stage }) => {
+      stage.openSessionsAs()
       const request = { prompt: stage.prompt(...setup.unknownSession), sessionId: setup.knownSession }
       const { result, broken } = await stage.see(request)
       expect({ reason: result.failure?.reason, sessionId: result.sessionId, broken }).toEqual({
@@ -33,6 +33,7 @@ export function describeSessions({ it, setup }: ContractPart): void {
     })
 
     it.runIf(setup.startsAnew)('is lost when the agent starts another one, which is stopped', async ({ stage }) => {
+      stage.openSessionsAs(setup.otherSession)
       const steps: Step[] = [{ descendant: 'own-session' }, { start: setup.otherSession }, { hang: true }]
       const request = { prompt: stage.prompt(...steps), sessionId: setup.knownSession }
       const { result, types, broken, alive } = await stage.see(request)

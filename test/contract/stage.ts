@@ -80,7 +80,16 @@ export class Stage {
 
   /** What makes the fake agent do this. */
   prompt(...steps: Step[]): string {
-    return new AgentScript(this.name, this.directory, this.speaker).prompt(steps)
+    const prompt = new AgentScript(this.name, this.directory, this.speaker).prompt(steps)
+    if (this.staysAs === undefined || !this.speaker) return prompt
+    const alone = new AgentScript(this.name, this.directory).prompt(steps)
+    return `if [ "$STAYS" ]; then\n${prompt}\nelse\n${alone}\nfi`
+  }
+
+  /** The session that the agent opens in place of the one it is asked for; without one, it knows none. For those that open it
+   *  before they read the prompt. */
+  openSessionsAs(sessionId = ''): void {
+    writeFileSync(join(this.workingDir, 'opens-as'), sessionId)
   }
 
   /** Runs to the end. `onEvent` is waited for, as a consumer that takes its time. */

@@ -4,7 +4,7 @@ import type { BackendName } from '../../src/backends/types.js'
 // in test/fixtures/<backend>.
 
 /** What every turn of the fakes uses: 70 new input tokens, 30 from the cache, 12 of output. */
-const USED = { fresh: 70, cached: 30, output: 12 }
+export const USED = { fresh: 70, cached: 30, output: 12 }
 
 /** Contract: each method returns the objects to print for it. */
 export interface Speaker {
@@ -16,6 +16,8 @@ export interface Speaker {
   toolResult(id: string, command: string, output: string, isError: boolean): object[]
   answer(texts: string[]): object[]
   fail(message: string): object[]
+  /** What it says without what belongs in it, where that is not the same for every agent. */
+  misshape?(): object[]
 }
 
 export const speakers: Record<BackendName, () => Speaker> = { claude, codex, gemini, opencode, pi }

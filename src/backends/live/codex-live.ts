@@ -38,6 +38,8 @@ interface Config {
 
 interface Thread {
   id: string
+  /** Where it works. */
+  workingDir: string
   model: string
   isModelChosen: boolean
   /** The system prompt it was given at its load. */
@@ -120,6 +122,7 @@ class CodexConnection implements LiveConnection {
     const thread = this.#threads.get(id) ?? (await this.#open(live.turn, 'thread/resume', id))
     const { turn, translation } = live
     translation.accept({ type: 'thread.started', thread_id: thread.id })
+    if (translation.mustStop) return
     for (const message of this.#warnings.get(thread.id) ?? []) live.warn(message)
     this.#warnings.delete(thread.id)
     await this.#instruct(thread, turn.systemPrompt)
@@ -130,10 +133,11 @@ class CodexConnection implements LiveConnection {
       await this.#rpc.request('turn/start', {
         threadId: thread.id,
         input: inputOf(turn.prompt),
-        cwd: turn.workingDir,
+        // What is said anew, Codex works out anew, which takes it milliseconds.
+        ...(turn.workingDir !== thread.workingDir && { cwd: turn.workingDir }),
         ...(model !== thread.model && { model }),
       })
-      Object.assign(thread, { model, isModelChosen: turn.model !== undefined })
+      Object.assign(thread, { workingDir: turn.workingDir, model, isModelChosen: turn.model !== undefined })
       await live.completed
       if (live.hasOpenCommands) await this.#endCommands(thread.id, live)
     } catch (error) {
@@ -171,6 +175,7 @@ class CodexConnection implements LiveConnection {
       systemPrompt === '' || id === undefined || (await isLastInstructed(systemPrompt, loaded.thread.path ?? ''))
     const thread: Thread = {
       id: loaded.thread.id,
+      workingDir,
       model: loaded.model,
       isModelChosen: model !== undefined,
       lasting: systemPrompt,

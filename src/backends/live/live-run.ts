@@ -113,6 +113,8 @@ export function startLiveRun(process: LiveProcess, plan: LiveRunPlan): LiveRun {
     const done = live.done.then((): Ending => ({ type: 'done' }))
     if (live.steer) plan.onSteerable?.(steerUntil(Promise.race([done, gone, stopAsked]), live.steer))
     const ending = await Promise.race([done, gone, stopAsked])
+    // It may have been given up before the agent was asked.
+    if (live.translation.mustStop) stop(live.translation.mustStop)
     if (ending.type !== 'stopped') return ending
 
     live.interrupt()

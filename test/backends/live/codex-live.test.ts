@@ -318,6 +318,22 @@ it('keeps the instructions of the operator before the system prompt', async () =
   })
 })
 
+it('asks nothing in a thread that is not the one it wanted', async () => {
+  const talk = openTalk('codex')
+  await talk.hear({ id: 1, result: {} })
+  await talk.said()
+  const { live, isDone } = talk.begin('hi', { sessionId: A })
+  const before = methods(await talk.said())
+  await talk.hear(loadedAs(2, B))
+  const { mustStop } = live.translation
+  expect([before, methods(await talk.said()), await isDone(), mustStop?.reason]).toEqual([
+    ['thread/resume'],
+    [],
+    true,
+    'session_lost',
+  ])
+})
+
 it('answers what nobody can answer, so that Codex does not wait for it', async () => {
   const talk = await openThreads()
   await talk.hear({ id: 0, method: 'item/tool/requestUserInput', params: { threadId: A } })
