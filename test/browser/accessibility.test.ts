@@ -61,6 +61,24 @@ describeBrowser('everybody', (browser) => {
     expect([findings, wide, problems]).toEqual([[], width, []])
   })
 
+  it.each(['dark', 'light'] as const)('can choose the colours, where the system is %s', async (colorScheme) => {
+    const { page, logIn } = await openStage(await browser(), { colorScheme })
+    await logIn()
+    const grounds: string[] = []
+    const look = async (choice: string): Promise<void> => {
+      await page.getByRole('button', { name: `${choice} colours` }).waitFor()
+      grounds.push(await page.evaluate<string>('getComputedStyle(document.body).backgroundColor'))
+    }
+    for (const choice of ['Auto', 'Dark', 'Light']) {
+      await look(choice)
+      if (choice !== 'Light') await page.getByRole('button', { name: 'colours' }).click()
+    }
+    await page.reload()
+    await look('Light')
+    const [dark, light] = ['rgb(16, 17, 20)', 'rgb(246, 246, 248)']
+    expect(grounds).toEqual([colorScheme === 'dark' ? dark : light, dark, light, light])
+  })
+
   it('can answer an agent without a mouse', async () => {
     const { page, logIn, say, problems } = await openStage(await browser(), { settings: ASKING })
     await logIn()

@@ -117,22 +117,16 @@ describeEngines('figures', (engine) => {
       await tables.conversations.configure('shop', { projectId: 'shop' })
     })
     const failure = (reason: string) => ({ failure: { reason, message: 'No' } }) as Partial<AgentResult>
-    await run({
-      at: DAY,
-      tookMs: 1,
-      conversationId: 'shop',
-      backend: 'codex',
-      state: 'failed',
-      result: failure('auth'),
-    })
-    await run({
-      at: DAY,
-      tookMs: 1,
-      conversationId: 'shop',
-      backend: 'codex',
-      state: 'failed',
-      result: failure('auth'),
-    })
+    for (let attempt = 1; attempt <= 2; attempt += 1) {
+      await run({
+        at: DAY,
+        tookMs: 1,
+        conversationId: 'shop',
+        backend: 'codex',
+        state: 'failed',
+        result: failure('auth'),
+      })
+    }
     await run({ at: DAY, tookMs: 1, conversationId: 'shop', backend: 'pi', state: 'interrupted' })
     await run({
       at: DAY,

@@ -3,7 +3,7 @@ import type { Conversation, ConversationDetails } from '../../../src/client/aeth
 import { api } from '../api.js'
 import { type LiveState, useLive } from '../live.js'
 import { useMe } from '../me.js'
-import { ErrorNote } from '../parts/error-note.js'
+import { ErrorNote, ErrorWords } from '../parts/error-note.js'
 import { Duration, Money, Time, Tokens } from '../parts/numbers.js'
 import { placeOf } from '../place-of.js'
 import { hrefOf } from '../router.js'
@@ -123,11 +123,7 @@ function PaneHead({
         {usage.runs} {usage.runs === 1 ? 'run' : 'runs'} · <Tokens usage={usage} /> · <Money usd={usage.cost_usd} />
       </span>
       <span class="row chat-head-end">
-        {stop.error !== undefined && (
-          <span class="bad" role="alert">
-            {stop.error}
-          </span>
-        )}
+        <ErrorWords words={stop.error} />
         {asked > 0 && <span class="warn">Waits for an answer</span>}
         {run && asked === 0 && (
           <span class="good">

@@ -10,6 +10,7 @@ import { Duration, Money, Time, Tokens } from '../parts/numbers.js'
 import { RunView } from '../parts/run-view.js'
 import { useAction } from '../use-action.js'
 import { PastRun } from './past-run.js'
+import { ErrorWords } from '../parts/error-note.js'
 
 type Message = Extract<TranscriptEntry, { type: 'message' }>
 type Said = Message['replies'][number]
@@ -179,11 +180,7 @@ function Ended({
           Retry
         </button>
       )}
-      {error !== undefined && (
-        <span class="bad" role="alert">
-          {error}
-        </span>
-      )}
+      <ErrorWords words={error} />
     </div>
   )
 }

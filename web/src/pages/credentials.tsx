@@ -6,7 +6,7 @@ import { formProblems } from '../form-problems.js'
 import { useMe } from '../me.js'
 import { ConfirmButton } from '../parts/confirm-button.js'
 import { EmptyState } from '../parts/empty-state.js'
-import { ErrorNote } from '../parts/error-note.js'
+import { ErrorNote, ErrorWords } from '../parts/error-note.js'
 import { Field } from '../parts/field.js'
 import { Time } from '../parts/numbers.js'
 import { Page } from '../parts/page.js'
@@ -140,11 +140,7 @@ function CredentialActions({
       >
         Remove
       </ConfirmButton>
-      {error !== undefined && (
-        <span class="bad" role="alert">
-          {error}
-        </span>
-      )}
+      <ErrorWords words={error} />
     </span>
   )
 }

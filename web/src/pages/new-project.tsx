@@ -3,7 +3,7 @@ import type { Template } from '../../../src/client/aetheel-client.js'
 import { api } from '../api.js'
 import { type FormProblems, formProblems } from '../form-problems.js'
 import { ErrorNote } from '../parts/error-note.js'
-import { Field } from '../parts/field.js'
+import { Field, TextField } from '../parts/field.js'
 import { Page } from '../parts/page.js'
 import { ProjectSettingsFields, SETTING_FIELDS } from '../parts/project-settings.js'
 import { NEW_PROJECT, type NewProjectForm, newProjectOf, type Source } from '../project-form.js'
@@ -41,25 +41,20 @@ export function NewProjectPage() {
         >
           {problems.words !== undefined && <ErrorNote words={problems.words} />}
           <div class="columns">
-            <Field label="Name" problem={problems.of('name')}>
-              {(control) => (
-                <input
-                  {...control}
-                  value={form.name}
-                  onInput={(event) => change({ name: event.currentTarget.value })}
-                />
-              )}
-            </Field>
-            <Field label="Id" hint="Empty: made from the name." problem={problems.of('id')}>
-              {(control) => (
-                <input
-                  {...control}
-                  spellcheck={false}
-                  value={form.id}
-                  onInput={(event) => change({ id: event.currentTarget.value })}
-                />
-              )}
-            </Field>
+            <TextField
+              label="Name"
+              problem={problems.of('name')}
+              isProse
+              value={form.name}
+              onInput={(name) => change({ name })}
+            />
+            <TextField
+              label="Id"
+              hint="Empty: made from the name."
+              problem={problems.of('id')}
+              value={form.id}
+              onInput={(id) => change({ id })}
+            />
           </div>
           <SourceFields form={form} templates={value.templates} problems={problems} onChange={change} />
           <ProjectSettingsFields settings={form} agents={value.agents} problems={problems} onChange={change} />
@@ -110,45 +105,32 @@ function SourceFields({
         </div>
       </fieldset>
       {form.source === 'directory' && (
-        <Field
+        <TextField
           label="Directory"
           hint="An absolute path on the machine of the gateway, inside the project roots."
           problem={problems.of('directory')}
-        >
-          {(control) => (
-            <input
-              {...control}
-              required
-              spellcheck={false}
-              value={form.directory}
-              onInput={(event) => onChange({ directory: event.currentTarget.value })}
-            />
-          )}
-        </Field>
+          isRequired
+          value={form.directory}
+          onInput={(directory) => onChange({ directory })}
+        />
       )}
       {form.source === 'git' && (
         <div class="columns">
-          <Field label="Repository" hint="Its URL, as git takes it." problem={problems.of('git.url')}>
-            {(control) => (
-              <input
-                {...control}
-                required
-                spellcheck={false}
-                value={form.gitUrl}
-                onInput={(event) => onChange({ gitUrl: event.currentTarget.value })}
-              />
-            )}
-          </Field>
-          <Field label="Branch or tag" hint="Empty: the usual branch." problem={problems.of('git.ref')}>
-            {(control) => (
-              <input
-                {...control}
-                spellcheck={false}
-                value={form.gitRef}
-                onInput={(event) => onChange({ gitRef: event.currentTarget.value })}
-              />
-            )}
-          </Field>
+          <TextField
+            label="Repository"
+            hint="Its URL, as git takes it."
+            problem={problems.of('git.url')}
+            isRequired
+            value={form.gitUrl}
+            onInput={(gitUrl) => onChange({ gitUrl })}
+          />
+          <TextField
+            label="Branch or tag"
+            hint="Empty: the usual branch."
+            problem={problems.of('git.ref')}
+            value={form.gitRef}
+            onInput={(gitRef) => onChange({ gitRef })}
+          />
         </div>
       )}
       {form.source === 'template' && (

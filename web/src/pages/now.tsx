@@ -5,7 +5,7 @@ import { type LiveState, type Turn, useLive } from '../live.js'
 import { useMe } from '../me.js'
 import { ApprovalCard } from '../parts/approval-card.js'
 import { EmptyState } from '../parts/empty-state.js'
-import { ErrorNote } from '../parts/error-note.js'
+import { ErrorNote, ErrorWords } from '../parts/error-note.js'
 import { Markdown } from '../parts/markdown.js'
 import { Duration, Money, Time, Tokens } from '../parts/numbers.js'
 import { Page } from '../parts/page.js'
@@ -224,11 +224,7 @@ function Actions({
   const failed = state === 'idle' && turn?.model.end?.status === 'failed' ? turn : undefined
   return (
     <span class="row">
-      {error !== undefined && (
-        <span class="bad" role="alert">
-          {error}
-        </span>
-      )}
+      <ErrorWords words={error} />
       {messageId !== null && (
         <button
           type="button"

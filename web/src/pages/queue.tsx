@@ -4,7 +4,7 @@ import { api } from '../api.js'
 import { useLive } from '../live.js'
 import { useMe } from '../me.js'
 import { ConfirmButton } from '../parts/confirm-button.js'
-import { ErrorNote } from '../parts/error-note.js'
+import { ErrorNote, ErrorWords } from '../parts/error-note.js'
 import { Duration, Time } from '../parts/numbers.js'
 import { Page } from '../parts/page.js'
 import { type Column, Table } from '../parts/table.js'
@@ -175,11 +175,7 @@ function EntryActions({
       >
         Drop
       </ConfirmButton>
-      {error !== undefined && (
-        <span class="bad" role="alert">
-          {error}
-        </span>
-      )}
+      <ErrorWords words={error} />
     </span>
   )
 }

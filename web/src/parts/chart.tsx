@@ -59,11 +59,9 @@ function draw(
   labels: string[],
   onHover: (index: number | undefined) => void,
 ): uPlot {
-  const style = getComputedStyle(target)
-  const colourOf = (name: string): string => style.getPropertyValue(`--${name}`).trim()
   const drawn = drawnSeries(model)
   const bars = uPlot.paths.bars?.({ size: [0.7, WIDEST_BAR], radius: 0.12 })
-  const axis = { stroke: colourOf('muted'), font: FONT, ticks: { show: false } }
+  const axis = { stroke: colourOf(target, 'muted'), font: FONT, ticks: { show: false } }
   return new uPlot(
     {
       width: target.clientWidth,
@@ -85,7 +83,7 @@ function draw(
         },
         {
           ...axis,
-          grid: { stroke: colourOf('line'), width: 1 },
+          grid: { stroke: colourOf(target, 'line'), width: 1 },
           size: model.steps ? 76 : 48,
           ...(model.steps && { incrs: model.steps }),
           values: (_, places) => places.map((value) => model.format(value)),
@@ -94,7 +92,7 @@ function draw(
       series: [
         {},
         ...drawn.map(({ index }) => {
-          const colour = colourOf(model.series[index]?.colour ?? 'muted')
+          const colour = colourOf(target, model.series[index]?.colour ?? 'muted')
           return model.form === 'lines'
             ? { stroke: colour, width: 2, points: { show: true, size: 5, fill: colour } }
             : { stroke: colour, fill: colour, width: 0, points: { show: false }, ...(bars && { paths: bars }) }
@@ -105,4 +103,14 @@ function draw(
     [labels.map((_, index) => index), ...drawn.map(({ values }) => values)],
     target,
   )
+}
+
+/** What a colour of the page is now. The variable itself names those of both themes. */
+function colourOf(target: HTMLElement, name: string): string {
+  const probe = document.createElement('i')
+  probe.style.color = `var(--${name})`
+  target.append(probe)
+  const { color } = getComputedStyle(probe)
+  probe.remove()
+  return color
 }

@@ -11,3 +11,13 @@ export function ErrorNote({ words, onRetry }: { words: string; onRetry?: () => v
     </div>
   )
 }
+
+/** The same beside what was clicked, once there is something to say. */
+export function ErrorWords({ words }: { words: string | undefined }) {
+  if (words === undefined) return null
+  return (
+    <span class="bad" role="alert">
+      {words}
+    </span>
+  )
+}

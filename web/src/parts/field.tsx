@@ -43,3 +43,35 @@ export function Field({
     </div>
   )
 }
+
+/** A line of text. */
+export function TextField({
+  value,
+  isRequired = false,
+  isProse = false,
+  onInput,
+  ...field
+}: {
+  label: string
+  hint?: ComponentChildren
+  problem: string | undefined
+  value: string
+  isRequired?: boolean
+  /** Words of a language, whose spelling a browser may look at. */
+  isProse?: boolean
+  onInput: (value: string) => void
+}) {
+  return (
+    <Field {...field}>
+      {(control) => (
+        <input
+          {...control}
+          required={isRequired}
+          spellcheck={isProse}
+          value={value}
+          onInput={(event) => onInput(event.currentTarget.value)}
+        />
+      )}
+    </Field>
+  )
+}
