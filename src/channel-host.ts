@@ -9,6 +9,7 @@ import { type SavedFiles, saveIncomingFiles } from './media/inbox-files.js'
 import { locateOutgoingFile, openOutgoing, type SendingRules } from './media/outgoing-files.js'
 import { oneLine } from './one-line.js'
 import type { Admit, Queue } from './queue/queue.js'
+import type { Worker } from './queue/worker.js'
 import { describePod } from './kubernetes/types.js'
 import { chooseWorkplace, type Workplace } from './runtime/agent-choice.js'
 import type { HookManager } from './runtime/hook-manager.js'
@@ -19,6 +20,7 @@ interface HostDependencies {
   config: Pick<GatewayConfig, 'home' | 'workingDir' | 'inbound' | 'attachmentMaxMb' | 'attachmentTypes' | 'mediaRoots'>
   store: Store
   queue: Queue
+  worker: Pick<Worker, 'accept'>
   commands: ConversationCommands
   hooks: Pick<HookManager, 'fire'>
   /** Something was taken in, or refused with a reply. */
@@ -40,7 +42,7 @@ export interface GatewayHost extends ChannelHost {
 }
 
 export function channelHost(channel: string, dependencies: HostDependencies): GatewayHost {
-  const { config, store, queue, commands, hooks, onTaken, wake, onUndelivered, now } = dependencies
+  const { config, store, queue, worker, commands, hooks, onTaken, wake, onUndelivered, now } = dependencies
 
   /** Saves the files of a message where its agent works, and names them in its text. */
   const withFiles = async (message: ChannelMessage): Promise<Omit<SavedFiles, 'lines'> & { text: string }> => {
@@ -89,7 +91,7 @@ export function channelHost(channel: string, dependencies: HostDependencies): Ga
         : await withFiles(message)
       // Of a message that was only a file there is nothing left.
       const objection = text === '' && notes.length > 0 ? notes.join('\n') : undefined
-      const acceptance = await queue.accept(
+      const acceptance = await worker.accept(
         { ...rest, ...(options && { options: withMedia(options, first) }), text, channel },
         { objection, admit },
       )

@@ -280,7 +280,6 @@ async function compose(
     onSettled: ({ conversation, message, merged }) => {
       for (const { id: messageId } of [message, ...merged]) streams.settled(messageId)
       activity.changed()
-      sender.wake()
       approvals.closeQuestions()
       archive.update(conversation)
     },
@@ -336,7 +335,6 @@ async function compose(
 
   const onTaken = (acceptance: Acceptance): void => {
     onStep('accepted')
-    worker.wake()
     activity.changed()
     if (acceptance.status === 'accepted' && acceptance.interrupts !== undefined)
       worker.endMessage(acceptance.interrupts)
@@ -345,7 +343,18 @@ async function compose(
     archive.update({ id: acceptance.conversationId })
   }
   const hostOf = (channel: string): GatewayHost =>
-    channelHost(channel, { config, store, queue, commands, hooks, onTaken, wake, onUndelivered: tellUndelivered, now })
+    channelHost(channel, {
+      config,
+      store,
+      queue,
+      worker,
+      commands,
+      hooks,
+      onTaken,
+      wake,
+      onUndelivered: tellUndelivered,
+      now,
+    })
 
   const parts: GatewayParts = {
     id,

@@ -47,6 +47,7 @@ async function setup() {
     },
     store,
     queue,
+    worker: queue,
     commands: { run: answer, button: answer, suggest: async () => [] } as unknown as ConversationCommands,
     hooks: { fire: (name, payload) => fired.push([name, payload]) },
     onTaken: (acceptance) => taken.push(acceptance),

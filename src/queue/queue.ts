@@ -33,6 +33,8 @@ export interface Work {
   message: Message
   /** What is answered with it, in order. Contract: a turn that takes in another adds it here. */
   merged: Message[]
+  /** Whether there may be such messages on record, told to the agent or not. */
+  mayHaveMerged: boolean
   conversation: Conversation
   project?: ProjectRecord
   /** Whether the last attempt was cut off. */
@@ -87,6 +89,21 @@ const INTERRUPTS_NOTE = 'What the agent was doing is stopped, and this comes nex
  */
 export type Admit = (tables: Tables, message: NewMessage, problem: string | undefined) => Promise<void>
 
+export interface AcceptOptions {
+  /** Why it is not taken, known before. */
+  objection?: string | undefined
+  admit?: Admit | undefined
+}
+
+/** Plans the run of a message that was just claimed, if there is to be one. */
+export type RunOf = (work: Work) => PlannedRun | undefined
+
+export interface Taken {
+  acceptance: Acceptance
+  /** When it was claimed. */
+  work?: Work
+}
+
 export class Queue {
   constructor(
     private readonly store: Store,
@@ -97,11 +114,13 @@ export class Queue {
    * Contract: when this settles, the message is on disk, or the person is going to be told why not: `objection`, or what
    * is wrong with it.
    */
-  async accept(
-    incoming: IncomingMessage,
-    { objection, admit }: { objection?: string | undefined; admit?: Admit | undefined } = {},
-  ): Promise<Acceptance> {
-    const { newId, now, maxQueueDepth } = this.options
+  async accept(incoming: IncomingMessage, options: AcceptOptions = {}): Promise<Acceptance> {
+    return (await this.take(incoming, options)).acceptance
+  }
+
+  /** As `accept`. With `runOf`, a message that nothing comes before is claimed in the same step. */
+  async take(incoming: IncomingMessage, { objection, admit }: AcceptOptions, runOf?: RunOf): Promise<Taken> {
+    const { gatewayId, leaseMs, newId, now, maxQueueDepth } = this.options
     const { channel, address, platformId, author } = incoming
     if (![address, platformId, author].every((name) => name !== '' && name.length <= MAX_NAME_CHARACTERS)) {
       const rule = `must have 1 to ${MAX_NAME_CHARACTERS} characters each`
@@ -129,21 +148,26 @@ export class Queue {
         ...(incoming.options && { options: incoming.options }),
       }
       const isNew = await tables.inbox.add(message, problem === undefined ? 'open' : 'refused', problem ?? null, at)
-      if (!isNew) return duplicate(tables, channel, platformId)
+      if (!isNew) return { acceptance: await duplicate(tables, channel, platformId) }
       await admit?.(tables, message, problem)
       const messageId = message.id
       if (problem === undefined) {
+        const taken = { status: 'accepted' as const, messageId, conversationId, position: ahead, notes: [] }
+        if (runOf && ahead === 0) {
+          const claim = await tables.inbox.enqueueClaimed(message, gatewayId, at, leaseMs)
+          const open: Message = { ...message, state: 'open', receivedAt: at }
+          return { acceptance: taken, work: await this.#takeUp(tables, claim, open, at, runOf) }
+        }
         await tables.inbox.enqueue(message, ahead, at)
-        const taken = { status: 'accepted' as const, messageId, conversationId, position: ahead }
         if (runningId === undefined || !(await this.#interrupts(tables, message, runningId)))
-          return { ...taken, notes: [] }
+          return { acceptance: taken }
         await tables.inbox.requestCancel(runningId)
-        return { ...taken, notes: [INTERRUPTS_NOTE], interrupts: runningId }
+        return { acceptance: { ...taken, notes: [INTERRUPTS_NOTE], interrupts: runningId } }
       }
       const reply = { text: problem, notes: [], isError: true }
       const replySeq = await tables.conversations.nextSeq(conversationId, at)
       await this.#reply(tables, { conversationId, channel, address, messageId, seq: replySeq }, reply, at)
-      return { status: 'refused', messageId, conversationId, reason: problem }
+      return { acceptance: { status: 'refused', messageId, conversationId, reason: problem } }
     })
   }
 
@@ -183,35 +207,49 @@ export class Queue {
   async claim(
     channels: string[],
     limits: ClaimLimits = {},
-    runOf: (work: Work) => PlannedRun | undefined = () => undefined,
+    runOf: RunOf = () => undefined,
   ): Promise<Work | undefined> {
     const { gatewayId, leaseMs, now } = this.options
     return this.store.transaction(async (tables) => {
       const at = now()
       const claim = await tables.inbox.claim(gatewayId, channels, at, leaseMs, limits)
       if (!claim) return undefined
-      const isFirst = claim.fence === 1
-      if (!isFirst) {
+      if (claim.fence > 1) {
         await tables.runs.interrupt(claim.messageId, at)
         await withdrawApprovals(tables, claim.messageId, at)
       }
       const message = await tables.inbox.get(claim.messageId)
-      const found = await tables.conversations.get(claim.conversationId)
-      if (!message || !found) throw new Error(`The job ${claim.messageId} has no message`)
-      const { projectId, beginsSession } = message.options ?? {}
-      // Only once: what was cut off goes on in the session that it began.
-      if (beginsSession && isFirst) await tables.sessions.reset(claim.conversationId, at)
-      const merged = await this.#collect(tables, claim, message, this.#modeOf(found))
-      const conversation = projectId === undefined ? found : { ...found, projectId }
-      const project = await projectOf(tables, conversation, message)
-      const wasInterrupted = !isFirst && (await tables.runs.wasInterrupted(claim.messageId))
-      const work = { claim, claimedAt: at, message, merged, conversation, ...(project && { project }), wasInterrupted }
-      const run = claim.isCancelled ? undefined : runOf(work)
-      const { metadata } = message.options ?? {}
-      const about = { messageId: message.id, conversationId: conversation.id, gatewayId, ...(metadata && { metadata }) }
-      if (run) await tables.runs.begin({ ...run, ...about }, at, isFirst)
-      return work
+      if (!message) throw new Error(`The job ${claim.messageId} has no message`)
+      return this.#takeUp(tables, claim, message, at, runOf)
     })
+  }
+
+  async #takeUp(tables: Tables, claim: Claim, message: Message, at: number, runOf: RunOf): Promise<Work> {
+    const { gatewayId } = this.options
+    const isFirst = claim.fence === 1
+    const found = await tables.conversations.get(claim.conversationId)
+    if (!found) throw new Error(`The message ${message.id} has no conversation`)
+    const { projectId, beginsSession, metadata } = message.options ?? {}
+    // Only once: what was cut off goes on in the session that it began.
+    if (beginsSession && isFirst) await tables.sessions.reset(claim.conversationId, at)
+    const merged = await this.#collect(tables, claim, message, this.#modeOf(found))
+    const conversation = projectId === undefined ? found : { ...found, projectId }
+    const project = await projectOf(tables, conversation, message)
+    const wasInterrupted = !isFirst && (await tables.runs.wasInterrupted(claim.messageId))
+    const work = {
+      claim,
+      claimedAt: at,
+      message,
+      merged,
+      mayHaveMerged: merged.length > 0,
+      conversation,
+      ...(project && { project }),
+      wasInterrupted,
+    }
+    const run = claim.isCancelled ? undefined : runOf(work)
+    const about = { messageId: message.id, conversationId: conversation.id, gatewayId, ...(metadata && { metadata }) }
+    if (run) await tables.runs.begin({ ...run, ...about }, at, isFirst)
+    return work
   }
 
   /** What is answered with a message that was just claimed: as before, and what has come since where the mode says so. The
@@ -236,11 +274,13 @@ export class Queue {
    * Contract: the caller offers it, and then adds it to `work.merged` or calls `part`. Should neither come, whoever takes
    * the turn up again has it.
    */
-  async join({ claim, message, merged }: Work): Promise<Message | undefined> {
+  async join(work: Work): Promise<Message | undefined> {
     const { leaseMs, now } = this.options
+    const { claim, message, merged } = work
     const { conversationId } = claim
     // Asked every second of each turn that could be steered: in other modes without a lock.
     if (this.#modeOf(await this.store.conversations.get(conversationId)) !== 'steer') return undefined
+    work.mayHaveMerged = true
     return this.store.transaction(async (tables) => {
       await tables.conversations.nextSeq(conversationId, now())
       if ((await tables.inbox.renew(claim, now(), leaseMs)) !== 'held') return undefined
@@ -276,7 +316,7 @@ export class Queue {
 
   /** With the last events of its run, and what `claimReply` does. Contract: all of it or, when the claim is `lost`, nothing. */
   async settle(
-    { claim, claimedAt, conversation, merged }: Work,
+    { claim, claimedAt, conversation, merged, mayHaveMerged }: Work,
     settlement: Settlement,
     events: RecordedEvent[] = [],
     claimReply: (tables: Tables) => Promise<void> = async () => {},
@@ -289,10 +329,10 @@ export class Queue {
         // Locks the conversation, so that nobody adds to it while the next message is looked for.
         const seq = await tables.conversations.nextSeq(conversationId, at)
         // What the agent was not told waits for its own turn, also when that could not be written before.
-        for (const message of await tables.inbox.mergedInto(messageId)) {
+        for (const message of mayHaveMerged ? await tables.inbox.mergedInto(messageId) : []) {
           if (!merged.some(({ id }) => id === message.id)) await tables.inbox.unmerge(message, at)
         }
-        if (!(await settleClaim(tables, claim, settlement, at))) throw new ClaimLost()
+        if (!(await settleClaim(tables, claim, mayHaveMerged, settlement, at))) throw new ClaimLost()
         await withdrawApprovals(tables, messageId, at)
         const runId = settlement.kind === 'handed-back' ? settlement.runId : settlement.run?.id
         if (runId !== undefined) await tables.runs.record(runId, events)
@@ -367,7 +407,7 @@ export class Queue {
     }
     for (const merged of await tables.inbox.mergedInto(messageId)) await tables.inbox.unmerge(merged, at)
     const claim = { messageId, conversationId: message.conversationId, fence: job.fence }
-    if (!(await tables.inbox.finish(claim, 'dropped', null, at))) return ['active']
+    if (!(await tables.inbox.finish(claim, 'dropped', null, at, false))) return ['active']
     return ['dropped', message]
   }
 
@@ -439,7 +479,13 @@ function replyOf(settlement: Exclude<Settlement, { kind: 'handed-back' }>): Repl
   return settlement.kind === 'cancelled' ? undefined : settlement.reply
 }
 
-async function settleClaim(tables: Tables, claim: Claim, settlement: Settlement, at: number): Promise<boolean> {
+async function settleClaim(
+  tables: Tables,
+  claim: Claim,
+  mayHaveMerged: boolean,
+  settlement: Settlement,
+  at: number,
+): Promise<boolean> {
   const { kind } = settlement
   if (kind === 'retry') {
     // One that was stopped meanwhile is not waited for by what comes next.
@@ -447,7 +493,7 @@ async function settleClaim(tables: Tables, claim: Claim, settlement: Settlement,
     return tables.inbox.release(claim, isStopped ? at : settlement.at, settlement.isAttempt)
   }
   if (kind === 'handed-back') return tables.inbox.release(claim, at, false)
-  return tables.inbox.finish(claim, kind, kind === 'failed' ? settlement.problem : null, at)
+  return tables.inbox.finish(claim, kind, kind === 'failed' ? settlement.problem : null, at, mayHaveMerged)
 }
 
 /** The run that asked for them is over. */

@@ -44,6 +44,8 @@ export class Sender {
   readonly #sending = new Map<Delivery, Promise<void>>()
   readonly #deadline = new AbortController()
   #expiredAt = 0
+  /** How often a reply was looked for. */
+  #looks = 0
   #isClaiming = false
   #mayBeMore = false
   #isStopped = false
@@ -64,6 +66,7 @@ export class Sender {
   /** Takes a reply, in a transaction of somebody else. Contract: `send` is called when that is written, and only then. */
   async claim({ outbox }: Pick<Tables, 'outbox'>): Promise<Delivery | undefined> {
     const { gatewayId, channels, address, now } = this.options
+    this.#looks += 1
     const sending = [...this.#sending.keys()]
     // One that hangs must not keep the others waiting.
     const names = channels
@@ -76,12 +79,14 @@ export class Sender {
   /** `answered` is the message that it answers, where it is at hand. */
   send(delivery: Delivery, answered?: Message): void {
     const { log } = this.options
+    const looks = this.#looks
     const sending = this.#send(delivery, answered)
       // Not noted: the same reply is sent again under its key when the lease ends.
       .catch((error: unknown) => log.error('outbox.not-written', { id: delivery.id, error: messageOf(error) }))
       .finally(() => {
         this.#sending.delete(delivery)
-        this.wake()
+        // What was looked for meanwhile may have had to wait for this.
+        if (this.#looks > looks) this.wake()
       })
     this.#sending.set(delivery, sending)
   }

@@ -7,7 +7,7 @@
 
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import type { AgentFailure, AgentResult, Steer } from '../backends/types.js'
-import type { Reply } from '../channels/types.js'
+import type { Acceptance, Reply } from '../channels/types.js'
 import { GatewayError, messageOf } from '../errors.js'
 import type { Log } from '../log.js'
 import type { TurnListener, TurnOutcome } from '../runtime/agent-runtime.js'
@@ -21,7 +21,7 @@ import type { RecordedEvent } from '../store/runs.js'
 import type { Delivery } from '../store/outbox.js'
 import type { Store, Tables } from '../store/store.js'
 import { EventRecorder } from './event-recorder.js'
-import type { PlannedRun, Queue, Settlement, Work } from './queue.js'
+import type { AcceptOptions, IncomingMessage, PlannedRun, Queue, RunOf, Settlement, Taken, Work } from './queue.js'
 
 /** The steps of a message's walk, in order. */
 export type Step = 'accepted' | 'claimed' | 'streaming' | 'finished' | 'committed' | 'sent'
@@ -52,10 +52,10 @@ export interface WorkerOptions {
   replies: {
     claim(tables: Pick<Tables, 'outbox'>): Promise<Delivery | undefined>
     send(delivery: Delivery, answered?: Message): void
+    wake(): void
   }
   /** Contract: throws only for what the person or the operator must put right; the message says what. */
   plan(work: Work): TurnPlan
-  /** There may be something to send. */
   onSettled(work: Work): void
   /** It was stopped by hand, and gets no answer. */
   onCancelled(work: Work): void
@@ -105,9 +105,12 @@ const INTERRUPTED_NOTE = 'The gateway ended while this was worked on. It is take
 
 export class Worker {
   readonly #turns = new Map<string, Turn>()
+  readonly #prepared = new WeakMap<Work, Prepared>()
   readonly #poll: NodeJS.Timeout
   #isClaiming = false
   #mayBeMore = false
+  /** Messages that are just being accepted, to be begun at once. */
+  #beginning = 0
   #isStopped = false
   /** The deadline of the stop is past, also for what was just being claimed. */
   #isOver = false
@@ -119,9 +122,54 @@ export class Worker {
 
   /** Looks for work now. */
   wake(): void {
+    this.#look()
+    for (const turn of this.#turns.values()) this.#offer(turn)
+  }
+
+  #look(): void {
     this.#mayBeMore = true
     if (!this.#isClaiming) void this.#claimAll()
-    for (const turn of this.#turns.values()) this.#offer(turn)
+  }
+
+  /** Takes a message in, and begins with it at once where nothing comes before it. Contract: that of `Queue.accept`. */
+  async accept(incoming: IncomingMessage, options: AcceptOptions = {}): Promise<Acceptance> {
+    const mayBegin = this.#mayBegin(incoming)
+    if (mayBegin) this.#beginning += 1
+    let taken: Taken | undefined
+    try {
+      taken = await this.options.queue.take(incoming, options, mayBegin ? this.#planRun : undefined)
+      return taken.acceptance
+    } finally {
+      // Whoever brought it hears first that it is taken, and only then what comes of it.
+      process.nextTick(() => {
+        void this.#goOn(taken).then(() => {
+          if (mayBegin) this.#beginning -= 1
+        })
+      })
+    }
+  }
+
+  #mayBegin({ channel, address }: IncomingMessage): boolean {
+    const { channels, address: only = address } = this.options
+    // What is looked for has waited longer.
+    const isBusy = this.#isStopped || this.#isClaiming || this.#mayBeMore || !this.#hasRoom()
+    return !isBusy && channels.includes(channel) && address === only
+  }
+
+  #hasRoom(): boolean {
+    return this.#turns.size + this.#beginning < this.options.maxConcurrentQueries
+  }
+
+  async #goOn({ acceptance, work }: Partial<Taken> = {}): Promise<void> {
+    const turn = acceptance && this.#turns.get(acceptance.conversationId)
+    if (work) {
+      // It has ended, and is just being put away.
+      await turn?.done
+      this.#begin(work)
+    } else {
+      this.#look()
+      if (turn) this.#offer(turn)
+    }
   }
 
   /** Ends the turn of a conversation, or only that of the one message; settles when nothing of it is alive. */
@@ -158,29 +206,24 @@ export class Worker {
   }
 
   async #allDone(): Promise<void> {
-    while (this.#isClaiming || this.#turns.size > 0) {
+    while (this.#isClaiming || this.#beginning > 0 || this.#turns.size > 0) {
       await Promise.all([...this.#turns.values()].map(({ done }) => done))
-      if (this.#isClaiming) await sleep(1)
+      if (this.#isClaiming || this.#beginning > 0) await sleep(1)
     }
   }
 
   async #claimAll(): Promise<void> {
-    const { queue, channels, address, maxConcurrentQueries, log, onStep } = this.options
+    const { queue, channels, address, log } = this.options
     const only = address === undefined ? {} : { address }
     this.#isClaiming = true
     try {
-      while (this.#mayBeMore && !this.#isStopped && this.#turns.size < maxConcurrentQueries) {
+      while (this.#mayBeMore && !this.#isStopped && this.#hasRoom()) {
         this.#mayBeMore = false
-        let prepared: Prepared | undefined
-        const work = await queue.claim(channels, { ...only, except: [...this.#turns.keys()] }, (claimed) => {
-          prepared = this.#prepare(claimed)
-          return 'run' in prepared ? prepared.run : undefined
-        })
+        const work = await queue.claim(channels, { ...only, except: [...this.#turns.keys()] }, this.#planRun)
         this.#hasFailed = false
         if (!work) continue
         this.#mayBeMore = true
-        onStep('claimed')
-        this.#begin(work, prepared)
+        this.#begin(work)
         // What has just begun goes on first: it need not wait until the next is looked for.
         await nextTurn()
       }
@@ -190,6 +233,12 @@ export class Worker {
     } finally {
       this.#isClaiming = false
     }
+  }
+
+  readonly #planRun: RunOf = (work) => {
+    const prepared = this.#prepare(work)
+    this.#prepared.set(work, prepared)
+    return 'run' in prepared ? prepared.run : undefined
   }
 
   #prepare(work: Work): Prepared {
@@ -207,11 +256,12 @@ export class Worker {
     }
   }
 
-  #begin(work: Work, prepared: Prepared | undefined): void {
+  #begin(work: Work): void {
     const { conversationId } = work.claim
+    this.options.onStep('claimed')
     const turn: Turn = {
       work,
-      prepared,
+      prepared: this.#prepared.get(work),
       startedAt: this.options.now(),
       abort: new AbortController(),
       mayBeMore: false,
@@ -227,7 +277,7 @@ export class Worker {
       .finally(() => {
         this.#turns.delete(conversationId)
         this.options.onSettled(work)
-        this.wake()
+        this.#look()
       })
   }
 
@@ -410,8 +460,10 @@ export class Worker {
     }
     onStep('committed')
     const { message } = turn.work
-    // It may be an earlier one, of another message.
-    if (delivery) replies.send(delivery, delivery.messageId === message.id ? message : undefined)
+    const isAnswer = delivery?.messageId === message.id
+    if (delivery) replies.send(delivery, isAnswer ? message : undefined)
+    // The answer waits behind others.
+    if (!isAnswer) replies.wake()
     this.#tell(turn, settlement)
     if (settlement.kind === 'cancelled') this.options.onCancelled(turn.work)
   }

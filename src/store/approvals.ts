@@ -1,4 +1,5 @@
 import { type Kysely, sql } from 'kysely'
+import { compiled } from './compiled.js'
 import { EVERYTHING, type Sight, visibleIds } from './conversation-views.js'
 import type { ApprovalState, Schema } from './schema.js'
 
@@ -91,13 +92,7 @@ export class Approvals {
 
   /** Nobody waits for answers about this message any more. Returns those that were waited for. */
   async withdraw(messageId: string, at: number): Promise<string[]> {
-    const rows = await this.db
-      .updateTable('approvals')
-      .set({ state: 'withdrawn', answered_at: at })
-      .where('message_id', '=', messageId)
-      .where('state', '=', sql.lit('asked'))
-      .returning('id')
-      .execute()
+    const { rows } = await withdraw(this.db, { messageId, at })
     return rows.map(({ id }) => id)
   }
 
@@ -155,6 +150,15 @@ export class Approvals {
     await this.db.updateTable('approvals').set({ is_open: 0 }).where('id', '=', id).execute()
   }
 }
+
+const withdraw = compiled((db, { messageId, at }: { messageId: string; at: number }) =>
+  db
+    .updateTable('approvals')
+    .set({ state: 'withdrawn', answered_at: at })
+    .where('message_id', '=', messageId)
+    .where('state', '=', sql.lit('asked'))
+    .returning('id'),
+)
 
 function toApproval(row: Schema['approvals']): Approval {
   return {

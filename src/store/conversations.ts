@@ -1,5 +1,6 @@
 import { type Kysely, sql } from 'kysely'
 import type { Place, QueueMode } from '../channels/types.js'
+import { compiled, only } from './compiled.js'
 import type { Schema } from './schema.js'
 
 /** Where a conversation is, as its channel says. */
@@ -32,39 +33,23 @@ export class Conversations {
   /** Finds or makes the conversation, and gives the next number in it. Nobody else gets one until we commit. */
   async enter(place: ConversationPlace, newId: string, now: number): Promise<{ id: string; seq: number }> {
     const { channel, address, parent = null, projectId = null, isPrivate = false } = place
-    // What was private once stays so.
-    const values = { parent, given_project_id: projectId, updated_at: now, ...(isPrivate && { is_private: 1 }) }
-    const { id, last_seq: seq } = await this.db
-      .insertInto('conversations')
-      .values({ id: newId, channel, address, last_seq: 1, created_at: now, is_private: 0, ...values })
-      .onConflict((conflict) =>
-        conflict
-          .columns(['channel', 'address'])
-          .doUpdateSet(({ ref, eb }) => ({ last_seq: eb(ref('conversations.last_seq'), '+', 1), ...values })),
-      )
-      .returning(['id', 'last_seq'])
-      .executeTakeFirstOrThrow()
+    const values = { newId, channel, address, parent, projectId, isPrivate, now }
+    const { id, last_seq: seq } = only(await enter(this.db, values))
     return { id, seq }
   }
 
   /** As `enter`, for a conversation that is there. */
   async nextSeq(id: string, now: number): Promise<number> {
-    const { last_seq: seq } = await this.db
-      .updateTable('conversations')
-      .set(({ eb }) => ({ last_seq: eb('last_seq', '+', 1), updated_at: now }))
-      .where('id', '=', id)
-      .returning('last_seq')
-      .executeTakeFirstOrThrow()
-    return seq
+    return only(await nextSeq(this.db, { id, now })).last_seq
   }
 
   async get(id: string): Promise<Conversation | undefined> {
-    const row = await this.#withParent().where('conversations.id', '=', id).executeTakeFirst()
+    const [row] = (await getOne(this.db, { id })).rows
     return row && toConversation(row)
   }
 
   async find(channel: string, address: string): Promise<Conversation | undefined> {
-    const row = await this.#withParent()
+    const row = await withSettings(this.db)
       .where('conversations.channel', '=', channel)
       .where('conversations.address', '=', address)
       .executeTakeFirst()
@@ -81,10 +66,6 @@ export class Conversations {
       .orderBy('updated_at', 'desc')
       .execute()
     return rows.map(({ address }) => address)
-  }
-
-  #withParent() {
-    return withParent(this.db).selectAll('conversations').select(PARENT_COLUMNS)
   }
 
   /** `null` takes a setting back. */
@@ -121,6 +102,45 @@ export function withParent(db: Kysely<Schema>) {
       join.onRef('parent.address', '=', 'conversations.parent').onRef('parent.channel', '=', 'conversations.channel'),
     )
 }
+
+/** As `toConversation` reads them. */
+function withSettings(db: Kysely<Schema>) {
+  return withParent(db).selectAll('conversations').select(PARENT_COLUMNS)
+}
+
+const getOne = compiled((db, { id }: { id: string }) => withSettings(db).where('conversations.id', '=', id))
+
+type Entry = {
+  newId: string
+  channel: string
+  address: string
+  parent: string | null
+  projectId: string | null
+  isPrivate: boolean
+  now: number
+}
+
+const enter = compiled((db, { newId, channel, address, parent, projectId, isPrivate, now }: Entry) => {
+  // What was private once stays so.
+  const values = { parent, given_project_id: projectId, updated_at: now, ...(isPrivate && { is_private: 1 }) }
+  return db
+    .insertInto('conversations')
+    .values({ id: newId, channel, address, last_seq: 1, created_at: now, is_private: 0, ...values })
+    .onConflict((conflict) =>
+      conflict
+        .columns(['channel', 'address'])
+        .doUpdateSet(({ ref, eb }) => ({ last_seq: eb(ref('conversations.last_seq'), '+', 1), ...values })),
+    )
+    .returning(['id', 'last_seq'])
+})
+
+const nextSeq = compiled((db, { id, now }: { id: string; now: number }) =>
+  db
+    .updateTable('conversations')
+    .set(({ eb }) => ({ last_seq: eb('last_seq', '+', 1), updated_at: now }))
+    .where('id', '=', id)
+    .returning('last_seq'),
+)
 
 type Row = Schema['conversations'] & {
   parent_project_id: string | null

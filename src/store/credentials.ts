@@ -1,4 +1,5 @@
 import { type Kysely, sql } from 'kysely'
+import { compiled } from './compiled.js'
 import type { Engine } from './engine.js'
 import type { Schema } from './schema.js'
 
@@ -65,13 +66,16 @@ export class Credentials {
 
   /** Of these owners, or all; by owner and name. */
   async list(owners?: string[]): Promise<CredentialRecord[]> {
-    let query = this.db.selectFrom('credentials').selectAll()
-    if (owners) query = query.where('owner', 'in', owners)
-    const records = (await query.execute()).map(toCredential)
+    const records = (await list(this.db, { owners })).rows.map(toCredential)
     // Here, since the engines sort differently.
     return records.toSorted((a, b) => compare(a.owner, b.owner) || compare(a.name, b.name))
   }
 }
+
+const list = compiled((db, { owners }: { owners: string[] | undefined }) => {
+  const all = db.selectFrom('credentials').selectAll()
+  return owners ? all.where('owner', 'in', owners) : all
+})
 
 function compare(a: string, b: string): number {
   if (a === b) return 0

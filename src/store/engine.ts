@@ -23,6 +23,17 @@ export interface ClaimLimits {
   except?: string[]
 }
 
+/** What such a query is made of. */
+export type ClaimValues = {
+  gatewayId: string
+  channels: string[]
+  address: string | undefined
+  except: string[]
+  now: number
+  leaseEnd: number
+  locksRows: boolean
+}
+
 /** PostgreSQL refuses a text with NUL in it, and SQLite cuts it off there. Nobody has a use for one. */
 export function withoutNul(value: unknown): unknown {
   return typeof value === 'string' ? value.replaceAll('\0', '') : value

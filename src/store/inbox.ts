@@ -9,8 +9,9 @@
 
 import { type Kysely, sql } from 'kysely'
 import type { MessageKind, MessageOptions } from '../channels/types.js'
+import { compiled, only } from './compiled.js'
 import { EVERYTHING, visibleIds } from './conversation-views.js'
-import type { ClaimLimits, Engine } from './engine.js'
+import type { ClaimLimits, ClaimValues, Engine } from './engine.js'
 import type { JobState, MessageState, Schema } from './schema.js'
 
 export interface NewMessage {
@@ -89,27 +90,10 @@ export class Inbox {
 
   /** Whether it was new. */
   async add(message: NewMessage, state: 'open' | 'refused', problem: string | null, now: number): Promise<boolean> {
-    const { numInsertedOrUpdatedRows } = await this.db
-      .insertInto('messages')
-      .values({
-        id: message.id,
-        conversation_id: message.conversationId,
-        channel: message.channel,
-        platform_id: message.platformId,
-        seq: message.seq,
-        kind: message.kind,
-        author: message.author,
-        text: message.text,
-        options: message.options === undefined ? null : JSON.stringify(message.options),
-        state,
-        problem,
-        fence: 0,
-        received_at: now,
-        finished_at: state === 'refused' ? now : null,
-      })
-      .onConflict((conflict) => conflict.columns(['channel', 'platform_id']).doNothing())
-      .executeTakeFirstOrThrow()
-    return numInsertedOrUpdatedRows === 1n
+    const options = message.options === undefined ? null : JSON.stringify(message.options)
+    const finishedAt = state === 'refused' ? now : null
+    const { numAffectedRows } = await add(this.db, { ...message, options, state, problem, now, finishedAt })
+    return numAffectedRows === 1n
   }
 
   /**
@@ -118,38 +102,32 @@ export class Inbox {
    * Contract: they were counted while the conversation's row is locked.
    */
   async enqueue(
-    message: Pick<Message, 'id' | 'conversationId' | 'channel' | 'seq'>,
+    { id, conversationId, channel, seq }: Pick<Message, 'id' | 'conversationId' | 'channel' | 'seq'>,
     ahead: number,
     now: number,
     fence = 0,
   ): Promise<void> {
-    await this.db
-      .insertInto('jobs')
-      .values({
-        message_id: message.id,
-        conversation_id: message.conversationId,
-        channel: message.channel,
-        seq: message.seq,
-        state: ahead === 0 ? 'ready' : 'queued',
-        due_at: now,
-        fence,
-        failures: 0,
-        interruptions: 0,
-        gateway_id: null,
-        is_cancelled: 0,
-      })
-      .execute()
+    const state = ahead === 0 ? 'ready' : 'queued'
+    const job = { id, conversationId, channel, seq, state, dueAt: now, fence, gatewayId: null } as const
+    await enqueue(this.db, job)
     await this.engine.announce(this.db)
+  }
+
+  /** Puts a message to work at once. Contract: as of `enqueue`, and there are no others. */
+  async enqueueClaimed(
+    { id, conversationId, channel, seq }: NewMessage,
+    gatewayId: string,
+    now: number,
+    leaseMs: number,
+  ): Promise<Claim> {
+    const job = { id, conversationId, channel, seq, state: 'active', dueAt: now + leaseMs, fence: 1, gatewayId } as const
+    await enqueue(this.db, job)
+    return { messageId: id, conversationId, fence: 1, failures: 0, interruptions: 0, isCancelled: false }
   }
 
   /** How many of a conversation are not finished. */
   async countOpen(conversationId: string): Promise<number> {
-    const { count } = await this.db
-      .selectFrom('jobs')
-      .select(({ fn }) => fn.countAll<number>().as('count'))
-      .where('conversation_id', '=', conversationId)
-      .executeTakeFirstOrThrow()
-    return count
+    return only(await countOpen(this.db, { conversationId })).count
   }
 
   /**
@@ -165,33 +143,9 @@ export class Inbox {
     { address, except = [] }: ClaimLimits = {},
   ): Promise<Claim | undefined> {
     if (channels.length === 0) return undefined
-    let due = this.db
-      .selectFrom('jobs')
-      .select('message_id')
-      .where('state', '<>', sql.lit('queued'))
-      .where('due_at', '<=', now)
-      .where('channel', 'in', channels)
-      .orderBy('due_at')
-      .limit(1)
-    if (except.length > 0) due = due.where('conversation_id', 'not in', except)
-    if (address !== undefined) {
-      due = due.where('conversation_id', 'in', ({ selectFrom }) =>
-        selectFrom('conversations').select('id').where('address', '=', address),
-      )
-    }
-    if (this.engine.locksRows) due = due.forUpdate().skipLocked()
-    const row = await this.db
-      .updateTable('jobs')
-      .set(({ eb, case: when }) => ({
-        state: 'active',
-        gateway_id: gatewayId,
-        due_at: now + leaseMs,
-        fence: eb('fence', '+', 1),
-        interruptions: eb('interruptions', '+', when().when('state', '=', 'active').then(1).else(0).end()),
-      }))
-      .where('message_id', '=', due)
-      .returning(['message_id', 'conversation_id', 'fence', 'failures', 'interruptions', 'is_cancelled'])
-      .executeTakeFirst()
+    const { locksRows } = this.engine
+    const values = { gatewayId, channels, address, except, now, leaseEnd: now + leaseMs, locksRows }
+    const [row] = (await claim(this.db, values)).rows
     return (
       row && {
         messageId: row.message_id,
@@ -237,7 +191,7 @@ export class Inbox {
   }
 
   /**
-   * Ends a message and lets the next of its conversation come. Whether the claim still was ours.
+   * Ends a message, with those merged into it, and lets the next of its conversation come. Whether the claim still was ours.
    *
    * Contract: the conversation's row is locked.
    */
@@ -246,43 +200,15 @@ export class Inbox {
     state: MessageState,
     problem: string | null,
     now: number,
+    mayHaveMerged = true,
   ): Promise<boolean> {
-    const { numDeletedRows } = await this.db
-      .deleteFrom('jobs')
-      .where('message_id', '=', messageId)
-      .where('fence', '=', fence)
-      .executeTakeFirstOrThrow()
-    if (numDeletedRows !== 1n) return false
-    await this.db
-      .updateTable('messages')
-      .set({ state, problem, fence, finished_at: now })
-      .where('id', '=', messageId)
-      .execute()
-    await this.db
-      .updateTable('messages')
-      .set({ state, problem, finished_at: now })
-      .where('merged_into', '=', messageId)
-      .where('state', '=', sql.lit('open'))
-      .execute()
-    await this.#promote(conversationId, now)
+    const { numAffectedRows } = await removeJob(this.db, { messageId, fence })
+    if (numAffectedRows !== 1n) return false
+    await finish(this.db, { messageId, state, problem, fence, now })
+    if (mayHaveMerged) await finishMerged(this.db, { messageId, state, problem, now })
+    const promoted = await promote(this.db, { conversationId, now })
+    if (promoted.numAffectedRows !== 0n) await this.engine.announce(this.db)
     return true
-  }
-
-  async #promote(conversationId: string, now: number): Promise<void> {
-    const { numUpdatedRows } = await this.db
-      .updateTable('jobs')
-      .set({ state: 'ready', due_at: now })
-      .where('state', '=', sql.lit('queued'))
-      .where('message_id', '=', (eb) =>
-        eb
-          .selectFrom('jobs')
-          .select('message_id')
-          .where('conversation_id', '=', conversationId)
-          .orderBy('seq')
-          .limit(1),
-      )
-      .executeTakeFirstOrThrow()
-    if (numUpdatedRows > 0n) await this.engine.announce(this.db)
   }
 
   /** The job of a message, if it has one: its message is open. */
@@ -335,13 +261,7 @@ export class Inbox {
 
   /** The open ones that are answered with another, in order. */
   async mergedInto(carrierId: string, state: 'open' | 'failed' = 'open'): Promise<Message[]> {
-    const rows = await this.db
-      .selectFrom('messages')
-      .selectAll()
-      .where('merged_into', '=', carrierId)
-      .where('state', '=', sql.lit(state))
-      .orderBy('seq')
-      .execute()
+    const { rows } = await mergedInto(this.db, { carrierId, hasFailed: state === 'failed' })
     return rows.map(toMessage)
   }
 
@@ -426,7 +346,7 @@ export class Inbox {
   }
 
   async get(id: string): Promise<Message | undefined> {
-    const row = await this.db.selectFrom('messages').selectAll().where('id', '=', id).executeTakeFirst()
+    const [row] = (await getOne(this.db, { id })).rows
     return row && toMessage(row)
   }
 
@@ -609,6 +529,138 @@ export class Inbox {
     return rows.map(toMessage)
   }
 }
+
+type AddedMessage = Omit<NewMessage, 'options'> & {
+  options: string | null
+  state: 'open' | 'refused'
+  problem: string | null
+  now: number
+  finishedAt: number | null
+}
+
+const add = compiled((db, message: AddedMessage) =>
+  db
+    .insertInto('messages')
+    .values({
+      id: message.id,
+      conversation_id: message.conversationId,
+      channel: message.channel,
+      platform_id: message.platformId,
+      seq: message.seq,
+      kind: message.kind,
+      author: message.author,
+      text: message.text,
+      options: message.options,
+      state: message.state,
+      problem: message.problem,
+      fence: 0,
+      received_at: message.now,
+      finished_at: message.finishedAt,
+    })
+    .onConflict((conflict) => conflict.columns(['channel', 'platform_id']).doNothing()),
+)
+
+type AddedJob = {
+  id: string
+  conversationId: string
+  channel: string
+  seq: number
+  state: JobState
+  dueAt: number
+  fence: number
+  gatewayId: string | null
+}
+
+const enqueue = compiled((db, { id, conversationId, channel, seq, state, dueAt, fence, gatewayId }: AddedJob) =>
+  db.insertInto('jobs').values({
+    message_id: id,
+    conversation_id: conversationId,
+    channel,
+    seq,
+    state,
+    due_at: dueAt,
+    fence,
+    failures: 0,
+    interruptions: 0,
+    gateway_id: gatewayId,
+    is_cancelled: 0,
+  }),
+)
+
+const countOpen = compiled((db, { conversationId }: { conversationId: string }) =>
+  db
+    .selectFrom('jobs')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('conversation_id', '=', conversationId),
+)
+
+const claim = compiled((db, { gatewayId, channels, address, except, now, leaseEnd, locksRows }: ClaimValues) => {
+  let due = db
+    .selectFrom('jobs')
+    .select('message_id')
+    .where('state', '<>', sql.lit('queued'))
+    .where('due_at', '<=', now)
+    .where('channel', 'in', channels)
+    .orderBy('due_at')
+    .limit(1)
+  if (except.length > 0) due = due.where('conversation_id', 'not in', except)
+  if (address !== undefined) {
+    due = due.where('conversation_id', 'in', ({ selectFrom }) =>
+      selectFrom('conversations').select('id').where('address', '=', address),
+    )
+  }
+  if (locksRows) due = due.forUpdate().skipLocked()
+  return db
+    .updateTable('jobs')
+    .set(({ eb, case: when }) => ({
+      state: 'active',
+      gateway_id: gatewayId,
+      due_at: leaseEnd,
+      fence: eb('fence', '+', 1),
+      interruptions: eb('interruptions', '+', when().when('state', '=', 'active').then(1).else(0).end()),
+    }))
+    .where('message_id', '=', due)
+    .returning(['message_id', 'conversation_id', 'fence', 'failures', 'interruptions', 'is_cancelled'])
+})
+
+const removeJob = compiled((db, { messageId, fence }: { messageId: string; fence: number }) =>
+  db.deleteFrom('jobs').where('message_id', '=', messageId).where('fence', '=', fence),
+)
+
+type FinishedMessage = { messageId: string; state: MessageState; problem: string | null; now: number }
+
+const finish = compiled((db, { messageId, state, problem, fence, now }: FinishedMessage & { fence: number }) =>
+  db.updateTable('messages').set({ state, problem, fence, finished_at: now }).where('id', '=', messageId),
+)
+
+const finishMerged = compiled((db, { messageId, state, problem, now }: FinishedMessage) =>
+  db
+    .updateTable('messages')
+    .set({ state, problem, finished_at: now })
+    .where('merged_into', '=', messageId)
+    .where('state', '=', sql.lit('open')),
+)
+
+const promote = compiled((db, { conversationId, now }: { conversationId: string; now: number }) =>
+  db
+    .updateTable('jobs')
+    .set({ state: 'ready', due_at: now })
+    .where('state', '=', sql.lit('queued'))
+    .where('message_id', '=', (eb) =>
+      eb.selectFrom('jobs').select('message_id').where('conversation_id', '=', conversationId).orderBy('seq').limit(1),
+    ),
+)
+
+const mergedInto = compiled((db, { carrierId, hasFailed }: { carrierId: string; hasFailed: boolean }) =>
+  db
+    .selectFrom('messages')
+    .selectAll()
+    .where('merged_into', '=', carrierId)
+    .where('state', '=', sql.lit(hasFailed ? 'failed' : 'open'))
+    .orderBy('seq'),
+)
+
+const getOne = compiled((db, { id }: { id: string }) => db.selectFrom('messages').selectAll().where('id', '=', id))
 
 type Row = Schema['messages']
 

@@ -2,8 +2,9 @@
 
 import { type Kysely, sql } from 'kysely'
 import type { Reply } from '../channels/types.js'
+import { compiled } from './compiled.js'
 import { EVERYTHING, visibleIds } from './conversation-views.js'
-import type { ClaimLimits, Engine } from './engine.js'
+import type { ClaimLimits, ClaimValues, Engine } from './engine.js'
 import type { DeliveryState, Schema } from './schema.js'
 
 export interface NewDelivery {
@@ -38,25 +39,8 @@ export class Outbox {
   ) {}
 
   async add(delivery: NewDelivery, now: number): Promise<void> {
-    await this.db
-      .insertInto('outbox')
-      .values({
-        id: delivery.id,
-        conversation_id: delivery.conversationId,
-        channel: delivery.channel,
-        address: delivery.address,
-        seq: delivery.seq,
-        message_id: delivery.messageId ?? null,
-        run_id: delivery.runId ?? null,
-        body: JSON.stringify(delivery.reply),
-        state: 'pending',
-        attempts: 0,
-        due_at: now,
-        fence: 0,
-        created_at: now,
-        expires_at: delivery.expiresAt,
-      })
-      .execute()
+    const { messageId = null, runId = null, reply, ...rest } = delivery
+    await add(this.db, { ...rest, messageId, runId, body: JSON.stringify(reply), now })
     await this.engine.announce(this.db)
   }
 
@@ -69,39 +53,9 @@ export class Outbox {
     { address, except = [] }: ClaimLimits = {},
   ): Promise<Delivery | undefined> {
     if (channels.length === 0) return undefined
-    let due = this.db
-      .selectFrom('outbox as candidate')
-      .select('candidate.id')
-      .where('candidate.state', '=', sql.lit('pending'))
-      .where('candidate.due_at', '<=', now)
-      .where('candidate.channel', 'in', channels)
-      .where(({ not, exists, selectFrom }) =>
-        not(
-          exists(
-            selectFrom('outbox as earlier')
-              .select('earlier.id')
-              .where('earlier.state', '=', sql.lit('pending'))
-              .whereRef('earlier.conversation_id', '=', 'candidate.conversation_id')
-              .whereRef('earlier.seq', '<', 'candidate.seq'),
-          ),
-        ),
-      )
-      .orderBy('candidate.due_at')
-      .limit(1)
-    if (address !== undefined) due = due.where('candidate.address', '=', address)
-    if (except.length > 0) due = due.where('candidate.conversation_id', 'not in', except)
-    if (this.engine.locksRows) due = due.forUpdate().skipLocked()
-    const row = await this.db
-      .updateTable('outbox')
-      .set(({ eb }) => ({
-        gateway_id: gatewayId,
-        due_at: now + leaseMs,
-        fence: eb('fence', '+', 1),
-        attempts: eb('attempts', '+', 1),
-      }))
-      .where('id', '=', due)
-      .returningAll()
-      .executeTakeFirst()
+    const { locksRows } = this.engine
+    const values = { gatewayId, channels, address, except, now, leaseEnd: now + leaseMs, locksRows }
+    const [row] = (await claim(this.db, values)).rows
     return row && toDelivery(row)
   }
 
@@ -112,14 +66,8 @@ export class Outbox {
     problem: string | null,
     now: number,
   ): Promise<boolean> {
-    const { numUpdatedRows } = await this.db
-      .updateTable('outbox')
-      .set({ state, problem, settled_at: now })
-      .where('id', '=', id)
-      .where('fence', '=', fence)
-      .where('state', '=', sql.lit('pending'))
-      .executeTakeFirstOrThrow()
-    return numUpdatedRows === 1n
+    const { numAffectedRows } = await settle(this.db, { id, fence, state, problem, now })
+    return numAffectedRows === 1n
   }
 
   /** Tries again at `dueAt`. */
@@ -261,6 +209,78 @@ export class Outbox {
     return rows.map(toDelivery).toReversed()
   }
 }
+
+type AddedDelivery = Omit<NewDelivery, 'messageId' | 'runId' | 'reply'> & {
+  messageId: string | null
+  runId: string | null
+  body: string
+  now: number
+}
+
+const add = compiled((db, delivery: AddedDelivery) =>
+  db.insertInto('outbox').values({
+    id: delivery.id,
+    conversation_id: delivery.conversationId,
+    channel: delivery.channel,
+    address: delivery.address,
+    seq: delivery.seq,
+    message_id: delivery.messageId,
+    run_id: delivery.runId,
+    body: delivery.body,
+    state: 'pending',
+    attempts: 0,
+    due_at: delivery.now,
+    fence: 0,
+    created_at: delivery.now,
+    expires_at: delivery.expiresAt,
+  }),
+)
+
+const claim = compiled((db, { gatewayId, channels, address, except, now, leaseEnd, locksRows }: ClaimValues) => {
+  let due = db
+    .selectFrom('outbox as candidate')
+    .select('candidate.id')
+    .where('candidate.state', '=', sql.lit('pending'))
+    .where('candidate.due_at', '<=', now)
+    .where('candidate.channel', 'in', channels)
+    .where(({ not, exists, selectFrom }) =>
+      not(
+        exists(
+          selectFrom('outbox as earlier')
+            .select('earlier.id')
+            .where('earlier.state', '=', sql.lit('pending'))
+            .whereRef('earlier.conversation_id', '=', 'candidate.conversation_id')
+            .whereRef('earlier.seq', '<', 'candidate.seq'),
+        ),
+      ),
+    )
+    .orderBy('candidate.due_at')
+    .limit(1)
+  if (address !== undefined) due = due.where('candidate.address', '=', address)
+  if (except.length > 0) due = due.where('candidate.conversation_id', 'not in', except)
+  if (locksRows) due = due.forUpdate().skipLocked()
+  return db
+    .updateTable('outbox')
+    .set(({ eb }) => ({
+      gateway_id: gatewayId,
+      due_at: leaseEnd,
+      fence: eb('fence', '+', 1),
+      attempts: eb('attempts', '+', 1),
+    }))
+    .where('id', '=', due)
+    .returningAll()
+})
+
+type SettledDelivery = { id: string; fence: number; state: DeliveryState; problem: string | null; now: number }
+
+const settle = compiled((db, { id, fence, state, problem, now }: SettledDelivery) =>
+  db
+    .updateTable('outbox')
+    .set({ state, problem, settled_at: now })
+    .where('id', '=', id)
+    .where('fence', '=', fence)
+    .where('state', '=', sql.lit('pending')),
+)
 
 type Row = Schema['outbox']
 

@@ -1,6 +1,7 @@
-import { type CompiledQuery, type Kysely, sql } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import type { AgentEvent, AgentResult, FailureReason, TokenUsage } from '../backends/types.js'
 import type { MessageKind, MessageOptions } from '../channels/types.js'
+import { compiled } from './compiled.js'
 import { EVERYTHING, type Sight, visibleIds } from './conversation-views.js'
 import { PROJECT_ID, withParent } from './conversations.js'
 import type { Engine } from './engine.js'
@@ -110,10 +111,6 @@ const BEGINNING = sql<string>`substr(messages.text, 1, 400)`.as('text')
 const LATEST_TOOL_EVENTS = 20
 
 export class Runs {
-  /** Of the two queries that come with each line of an agent: making their text takes as long as running them. */
-  #insertOne: CompiledQuery | undefined
-  #selectLatest: CompiledQuery | undefined
-
   constructor(
     private readonly db: Kysely<Schema>,
     private readonly engine: Pick<Engine, 'locksRows'>,
@@ -125,22 +122,9 @@ export class Runs {
     const firstSeq = isFirst ? 0 : await this.#lastNumber(run.messageId, earlier)
     // In order also when the clock of another gateway is behind.
     const startedAt = Math.max(now, (earlier?.started_at ?? 0) + 1)
-    await this.db
-      .insertInto('runs')
-      .values({
-        id: run.id,
-        message_id: run.messageId,
-        conversation_id: run.conversationId,
-        gateway_id: run.gatewayId,
-        backend: run.backend,
-        model: run.model ?? null,
-        directory: run.directory ?? null,
-        metadata: run.metadata === undefined ? null : JSON.stringify(run.metadata),
-        first_seq: firstSeq,
-        state: 'running',
-        started_at: startedAt,
-      })
-      .execute()
+    const { model = null, directory = null } = run
+    const metadata = run.metadata === undefined ? null : JSON.stringify(run.metadata)
+    await begin(this.db, { ...run, model, directory, metadata, firstSeq, startedAt })
   }
 
   /** The number of the last event of a message, or of the end after which it was taken up again. */
@@ -179,41 +163,19 @@ export class Runs {
   }
 
   async end(id: string, state: EndedState, result: AgentResult | undefined, now: number): Promise<void> {
-    await this.db
-      .updateTable('runs')
-      .set({
-        state,
-        ended_at: now,
-        session_id: result?.sessionId ?? null,
-        result: result === undefined ? null : JSON.stringify(result),
-      })
-      .where('id', '=', id)
-      .execute()
+    const { sessionId = null } = result ?? {}
+    await end(this.db, { id, state, now, sessionId, result: result === undefined ? null : JSON.stringify(result) })
     await this.#count(id, state, result, now)
   }
 
   /** Keeps what `Figures` counts. */
   async #count(id: string, state: EndedState, result: AgentResult | undefined, now: number): Promise<void> {
-    const run = await withParent(this.db)
-      .innerJoin('runs', 'runs.conversation_id', 'conversations.id')
-      .innerJoin('messages', 'messages.id', 'runs.message_id')
-      .select(['runs.conversation_id', 'runs.backend', 'runs.started_at', 'messages.options'])
-      .select(PROJECT_ID.as('project_id'))
-      .select(({ selectFrom }) =>
-        selectFrom('events')
-          .select('events.body')
-          .whereRef('events.run_id', '=', 'runs.id')
-          .where('events.type', '=', 'output')
-          .orderBy('events.seq')
-          .limit(1)
-          .as('first_output'),
-      )
-      .where('runs.id', '=', id)
-      .executeTakeFirst()
+    const [run] = (await ended(this.db, { id })).rows
     if (!run) return
     const { projectId = run.project_id } = (run.options === null ? {} : JSON.parse(run.options)) as MessageOptions
     const first = run.first_output === null ? undefined : (JSON.parse(run.first_output) as AgentEvent)
-    const values = {
+    await count(this.db, {
+      run_id: id,
       conversation_id: run.conversation_id,
       project_id: projectId,
       backend: run.backend,
@@ -227,13 +189,7 @@ export class Runs {
       cache_write_tokens: result?.usage?.cacheWriteTokens ?? null,
       cost_usd: result?.costUsd ?? null,
       reason: result?.failure?.reason ?? null,
-    }
-    await this.db
-      .insertInto('run_figures')
-      .values({ run_id: id, ...values })
-      // May be repeated when it is not known whether it was written.
-      .onConflict((conflict) => conflict.column('run_id').doUpdateSet(values))
-      .execute()
+    })
   }
 
   /** Marks the runs of a message that nobody works on any more. */
@@ -279,53 +235,15 @@ export class Runs {
    */
   async record(runId: string, events: RecordedEvent[]): Promise<boolean> {
     for (let start = 0; start < events.length; start += ROWS_AT_ONCE) {
-      const isRunning = await this.#insertEvents(runId, events.slice(start, start + ROWS_AT_ONCE))
-      if (!isRunning) return false
+      const some = events.slice(start, start + ROWS_AT_ONCE)
+      const seqs = some.map(({ seq }) => seq)
+      const types = some.map(({ event }) => event.type)
+      const bodies = some.map(({ event }) => JSON.stringify(event))
+      const { locksRows } = this.engine
+      const { numAffectedRows } = await record(this.db, { runId, seqs, types, bodies, locksRows })
+      if (numAffectedRows === 0n) return false
     }
     return true
-  }
-
-  async #insertEvents(runId: string, events: RecordedEvent[]): Promise<boolean> {
-    const { numAffectedRows } = await this.db.executeQuery(this.#insertOf(runId, events))
-    return numAffectedRows !== 0n
-  }
-
-  #insertOf(runId: string, events: RecordedEvent[]): CompiledQuery {
-    const rows = events.map(({ seq, event }) => [seq, event.type, JSON.stringify(event)] as const)
-    const [first, ...others] = rows
-    if (this.#insertOne && first && others.length === 0) {
-      return { ...this.#insertOne, parameters: [runId, 'running', ...first, runId] }
-    }
-    let running = this.db.selectFrom('runs').select('id').where('id', '=', runId).where('state', '=', 'running')
-    // Else a claim could come between this look and the events.
-    if (this.engine.locksRows) running = running.forShare()
-    const values = sql<{
-      column1: number
-      column2: string
-      column3: string
-    }>`(values ${sql.join(rows.map((row) => sql`(${sql.join(row)})`))})`
-    const query = this.db
-      .insertInto('events')
-      .columns(['run_id', 'seq', 'type', 'body'])
-      .expression(({ selectFrom }) =>
-        selectFrom([running.as('run'), values.as('event')])
-          .select(({ cast }) => [
-            'run.id',
-            cast('event.column1', 'integer').as('seq'),
-            'event.column2',
-            'event.column3',
-          ])
-          // Without a condition SQLite would take `on conflict` for that of a join.
-          .where('run.id', '=', runId),
-      )
-      .onConflict((conflict) =>
-        conflict
-          .columns(['run_id', 'seq'])
-          .doUpdateSet(({ ref }) => ({ type: ref('excluded.type'), body: ref('excluded.body') })),
-      )
-      .compile()
-    if (others.length === 0) this.#insertOne = query
-    return query
   }
 
   async events(runId: string, afterSeq = 0): Promise<RecordedEvent[]> {
@@ -420,16 +338,7 @@ export class Runs {
 
   /** The last attempt at a message, as far as its events are numbered by it. */
   async latest(messageId: string): Promise<Pick<RunRecord, 'id' | 'firstSeq' | 'state'> | undefined> {
-    this.#selectLatest ??= this.db
-      .selectFrom('runs')
-      .select(['id', 'first_seq', 'state'])
-      .where('message_id', '=', messageId)
-      .orderBy('first_seq', 'desc')
-      .orderBy('started_at', 'desc')
-      .limit(sql.lit(1))
-      .compile()
-    const query = { ...this.#selectLatest, parameters: [messageId] }
-    const [row] = (await this.db.executeQuery<Pick<Row, 'id' | 'first_seq' | 'state'>>(query)).rows
+    const [row] = (await latest(this.db, { messageId })).rows
     return row && { id: row.id, firstSeq: row.first_seq, state: row.state }
   }
 
@@ -617,6 +526,103 @@ function withRun(sum: Usage, { durationMs = 0, usage, costUsd, failure }: Partia
     uncountedTurns: sum.uncountedTurns + (isUncounted ? 1 : 0),
   }
 }
+
+type BegunValues = Omit<NewRun, 'model' | 'directory' | 'metadata'> & {
+  model: string | null
+  directory: string | null
+  metadata: string | null
+  firstSeq: number
+  startedAt: number
+}
+
+const begin = compiled((db, run: BegunValues) =>
+  db.insertInto('runs').values({
+    id: run.id,
+    message_id: run.messageId,
+    conversation_id: run.conversationId,
+    gateway_id: run.gatewayId,
+    backend: run.backend,
+    model: run.model,
+    directory: run.directory,
+    metadata: run.metadata,
+    first_seq: run.firstSeq,
+    state: 'running',
+    started_at: run.startedAt,
+  }),
+)
+
+type EndedValues = { id: string; state: EndedState; now: number; sessionId: string | null; result: string | null }
+
+const end = compiled((db, { id, state, now, sessionId, result }: EndedValues) =>
+  db.updateTable('runs').set({ state, ended_at: now, session_id: sessionId, result }).where('id', '=', id),
+)
+
+const ended = compiled((db, { id }: { id: string }) =>
+  withParent(db)
+    .innerJoin('runs', 'runs.conversation_id', 'conversations.id')
+    .innerJoin('messages', 'messages.id', 'runs.message_id')
+    .select(['runs.conversation_id', 'runs.backend', 'runs.started_at', 'messages.options'])
+    .select(PROJECT_ID.as('project_id'))
+    .select(({ selectFrom }) =>
+      selectFrom('events')
+        .select('events.body')
+        .whereRef('events.run_id', '=', 'runs.id')
+        .where('events.type', '=', 'output')
+        .orderBy('events.seq')
+        .limit(1)
+        .as('first_output'),
+    )
+    .where('runs.id', '=', id),
+)
+
+const count = compiled((db, { run_id, ...values }: Schema['run_figures']) =>
+  db
+    .insertInto('run_figures')
+    .values({ run_id, ...values })
+    // May be repeated when it is not known whether it was written.
+    .onConflict((conflict) => conflict.column('run_id').doUpdateSet(values)),
+)
+
+type RecordedValues = { runId: string; seqs: number[]; types: string[]; bodies: string[]; locksRows: boolean }
+
+const record = compiled((db, { runId, seqs, types, bodies, locksRows }: RecordedValues) => {
+  let running = db.selectFrom('runs').select('id').where('id', '=', runId).where('state', '=', 'running')
+  // Else a claim could come between this look and the events.
+  if (locksRows) running = running.forShare()
+  const rows = sql.join(seqs.map((seq, index) => sql`(${sql.join([seq, types[index], bodies[index]])})`))
+  const values = sql<{ column1: number; column2: string; column3: string }>`(values ${rows})`
+  return (
+    db
+      .insertInto('events')
+      .columns(['run_id', 'seq', 'type', 'body'])
+      .expression(({ selectFrom }) =>
+        selectFrom([running.as('run'), values.as('event')])
+          .select(({ cast }) => [
+            'run.id',
+            cast('event.column1', 'integer').as('seq'),
+            'event.column2',
+            'event.column3',
+          ])
+          // Without a condition SQLite would take `on conflict` for that of a join.
+          .where('run.id', '=', runId),
+      )
+      .onConflict((conflict) =>
+        conflict
+          .columns(['run_id', 'seq'])
+          .doUpdateSet(({ ref }) => ({ type: ref('excluded.type'), body: ref('excluded.body') })),
+      )
+  )
+})
+
+const latest = compiled((db, { messageId }: { messageId: string }) =>
+  db
+    .selectFrom('runs')
+    .select(['id', 'first_seq', 'state'])
+    .where('message_id', '=', messageId)
+    .orderBy('first_seq', 'desc')
+    .orderBy('started_at', 'desc')
+    .limit(sql.lit(1)),
+)
 
 type Row = Schema['runs']
 

@@ -1,5 +1,6 @@
 import type { Kysely } from 'kysely'
 import type { TokenUsage } from '../backends/types.js'
+import { compiled } from './compiled.js'
 import type { Schema } from './schema.js'
 
 /** The agent's own memory of a conversation. */
@@ -24,26 +25,13 @@ export class Sessions {
   constructor(private readonly db: Kysely<Schema>) {}
 
   async get(conversationId: string): Promise<SessionRecord | undefined> {
-    const row = await this.db
-      .selectFrom('sessions')
-      .selectAll()
-      .where('conversation_id', '=', conversationId)
-      .where('session_id', 'is not', null)
-      .$narrowType<{ session_id: string }>()
-      .executeTakeFirst()
+    const [row] = (await getOne(this.db, { conversationId })).rows
     return row && toSession(row)
   }
 
   /** Nothing happens when the conversation was reset after `begunAt`: the person wants to be rid of that session. */
   async set(session: Session, now: number, begunAt: number = now): Promise<void> {
-    const values = valuesOf(session, now)
-    await this.db
-      .insertInto('sessions')
-      .values({ conversation_id: session.conversationId, reset_at: 0, ...values })
-      .onConflict((conflict) =>
-        conflict.column('conversation_id').doUpdateSet(values).where('sessions.reset_at', '<=', begunAt),
-      )
-      .execute()
+    await set(this.db, { conversationId: session.conversationId, begunAt, ...valuesOf(session, now) })
   }
 
   /** As a person wants it: turns that began before do not change it, as after `reset`. */
@@ -114,6 +102,26 @@ function valuesOf(session: Session, now: number) {
     used_at: session.usedAt ?? now,
   }
 }
+
+const getOne = compiled((db, { conversationId }: { conversationId: string }) =>
+  db
+    .selectFrom('sessions')
+    .selectAll()
+    .where('conversation_id', '=', conversationId)
+    .where('session_id', 'is not', null)
+    .$narrowType<{ session_id: string }>(),
+)
+
+type SetValues = ReturnType<typeof valuesOf> & { conversationId: string; begunAt: number }
+
+const set = compiled((db, { conversationId, begunAt, ...values }: SetValues) =>
+  db
+    .insertInto('sessions')
+    .values({ conversation_id: conversationId, reset_at: 0, ...values })
+    .onConflict((conflict) =>
+      conflict.column('conversation_id').doUpdateSet(values).where('sessions.reset_at', '<=', begunAt),
+    ),
+)
 
 type Row = Schema['sessions'] & { session_id: string }
 

@@ -7,12 +7,11 @@ import {
   CompiledQuery,
   type DatabaseConnection,
   type Dialect,
+  type Driver,
   type QueryResult,
   SqliteAdapter,
-  SqliteDriver,
   SqliteIntrospector,
   SqliteQueryCompiler,
-  type SqliteStatement,
 } from 'kysely'
 import { GatewayError, messageOf } from '../errors.js'
 import { makePrivateDirectory } from '../private-directory.js'
@@ -115,7 +114,11 @@ class EmbeddedQueryCompiler extends SqliteQueryCompiler {
   }
 }
 
-class EmbeddedDriver extends SqliteDriver {
+/** One connection, for one transaction at a time, in the order in which they come. */
+class EmbeddedDriver implements Driver {
+  readonly #connection: DatabaseConnection
+  #isFree: Promise<void> = Promise.resolve()
+  #release = (): void => {}
   #isClosed = false
 
   constructor(
@@ -123,19 +126,42 @@ class EmbeddedDriver extends SqliteDriver {
     private readonly file: string,
     private readonly isReadOnly: boolean,
   ) {
-    super({ database: { prepare: preparedOnce(database), close: () => database.close() } })
+    this.#connection = new EmbeddedConnection(database, file)
+  }
+
+  async init(): Promise<void> {}
+
+  async acquireConnection(): Promise<DatabaseConnection> {
+    await this.#take()
+    if (!this.#isClosed) return this.#connection
+    this.#release()
+    throw new GatewayError('store_unavailable', `The database ${this.file} is closed. Start the gateway again.`)
+  }
+
+  async releaseConnection(): Promise<void> {
+    this.#release()
+  }
+
+  async #take(): Promise<void> {
+    const isFree = this.#isFree
+    let release = (): void => {}
+    this.#isFree = new Promise((resolve) => {
+      release = resolve
+    })
+    await isFree
+    this.#release = release
   }
 
   /** Leaves one whole file, for whoever copies it. Another process that still reads keeps the rest where it is. */
-  override async destroy(): Promise<void> {
+  async destroy(): Promise<void> {
     // After what is under way: libsql ends the whole process when a closed database is used.
-    await super.acquireConnection()
+    await this.#take()
     try {
       if (!this.isReadOnly) this.#checkpoint()
-      await super.destroy()
+      this.database.close()
     } finally {
       this.#isClosed = true
-      await super.releaseConnection()
+      this.#release()
     }
   }
 
@@ -147,54 +173,59 @@ class EmbeddedDriver extends SqliteDriver {
     }
   }
 
-  override async acquireConnection(): Promise<DatabaseConnection> {
-    const connection = await super.acquireConnection()
-    if (!this.#isClosed) return new ExplainingConnection(connection, this.file)
-    await super.releaseConnection()
-    throw new GatewayError('store_unavailable', `The database ${this.file} is closed. Start the gateway again.`)
+  /** Immediate: a transaction that becomes a writer half-way fails at once when another process has written. */
+  async beginTransaction(connection: DatabaseConnection): Promise<void> {
+    await connection.executeQuery(BEGIN)
   }
 
-  /** Immediate: a transaction that becomes a writer half-way fails at once when another process has written. */
-  override async beginTransaction(connection: DatabaseConnection): Promise<void> {
-    await connection.executeQuery(CompiledQuery.raw('begin immediate'))
+  async commitTransaction(connection: DatabaseConnection): Promise<void> {
+    await connection.executeQuery(COMMIT)
   }
 
   /** A full disk has rolled back already; a second attempt would hide why. */
-  override async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
-    if (this.database.inTransaction) await super.rollbackTransaction(connection)
+  async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
+    if (this.database.inTransaction) await connection.executeQuery(ROLLBACK)
   }
 }
+
+const BEGIN = CompiledQuery.raw('begin immediate')
+const COMMIT = CompiledQuery.raw('commit')
+const ROLLBACK = CompiledQuery.raw('rollback')
+
+type Statement = import('libsql').Statement
 
 /** Most queries come again and again; preparing them takes longer than running them. */
-function preparedOnce(database: SqliteDatabase): (text: string) => SqliteStatement {
-  const statements = new Map<string, SqliteStatement>()
-  return (text) => {
-    const known = statements.get(text)
-    if (known) return known
-    // Those that differ in their number of values, such as lists of events, must not pile up.
-    if (statements.size >= KEPT_STATEMENTS) statements.clear()
-    const statement = database.prepare(text) as unknown as SqliteStatement
-    statements.set(text, statement)
-    return statement
-  }
-}
+class EmbeddedConnection implements DatabaseConnection {
+  readonly #statements = new Map<string, { statement: Statement; isReader: boolean }>()
 
-class ExplainingConnection implements DatabaseConnection {
   constructor(
-    private readonly connection: DatabaseConnection,
+    private readonly database: SqliteDatabase,
     private readonly file: string,
   ) {}
 
-  async executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
+  async executeQuery<Row>({ sql, parameters }: CompiledQuery): Promise<QueryResult<Row>> {
     try {
-      return await this.connection.executeQuery<Row>(query)
+      const { statement, isReader } = this.#prepare(sql)
+      if (isReader) return { rows: statement.all(parameters) as Row[] }
+      return { rows: [], numAffectedRows: BigInt(statement.run(parameters).changes) }
     } catch (error) {
       throw explainSqlite(error, this.file)
     }
   }
 
-  streamQuery<Row>(query: CompiledQuery, chunkSize: number): AsyncIterableIterator<QueryResult<Row>> {
-    return this.connection.streamQuery<Row>(query, chunkSize)
+  #prepare(text: string): { statement: Statement; isReader: boolean } {
+    const known = this.#statements.get(text)
+    if (known) return known
+    // Those that differ in their number of values, such as lists of events, must not pile up.
+    if (this.#statements.size >= KEPT_STATEMENTS) this.#statements.clear()
+    const statement = this.database.prepare(text)
+    const prepared = { statement, isReader: statement.reader }
+    this.#statements.set(text, prepared)
+    return prepared
+  }
+
+  streamQuery<Row>(): AsyncIterableIterator<QueryResult<Row>> {
+    throw new Error('Nothing is streamed from SQLite')
   }
 }
 

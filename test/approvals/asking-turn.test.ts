@@ -68,7 +68,7 @@ async function setup(variables: NodeJS.ProcessEnv, project?: { agentPermissions:
     channels: ['test'],
     queue,
     store,
-    replies: { claim: async () => undefined, send() {} },
+    replies: { claim: async () => undefined, send() {}, wake() {} },
     plan: (work) => planTurn(work, config, agents, runtimes, [], credentials, approvals),
     onSettled: () => {},
     onCancelled: () => {},

@@ -50,7 +50,7 @@ async function setup({ isFailing = false, tools = [] as string[] } = {}) {
     leaseMs: 30_000,
     queue,
     store,
-    replies: { claim: async () => undefined, send() {} },
+    replies: { claim: async () => undefined, send() {}, wake() {} },
     plan: ({ conversation }) => ({
       backend: 'claude',
       directory: '/work',

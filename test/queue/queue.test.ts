@@ -188,6 +188,7 @@ describeEngines('the queue', (engine) => {
           claimedAt: 1_000,
           conversation: { id: conversationId, channel: CHANNEL, address: 'a', projectId: 'site', backend: 'pi' },
           merged: [],
+          mayHaveMerged: false,
           project: { ...project, source: 'file', instance: expect.any(String), createdAt: 1, updatedAt: 1 },
           wasInterrupted: false,
         },

@@ -60,7 +60,7 @@ async function setup(setupOptions: SetupOptions = {}) {
       leaseMs,
       queue: gatewayId === 'g1' ? wrapQueue(queue) : queueOf(gatewayId),
       store,
-      replies: { claim: async () => undefined, send() {} },
+      replies: { claim: async () => undefined, send() {}, wake() {} },
       plan: (work) => ({
         backend: 'claude',
         directory: '/srv/site',
@@ -164,6 +164,7 @@ describe('a turn', () => {
     const replies: WorkerOptions['replies'] = {
       claim: ({ outbox }) => outbox.claim('g1', [CHANNEL], START, 1_000),
       send: (delivery) => sent.push(delivery),
+      wake: () => {},
     }
     const { store, say, turn, idle } = await setup({ replies })
     await say('a', 'hello')
