@@ -11,6 +11,13 @@ import { endLeftovers, endStrays, endTree, type RunRoot, type Spared } from './p
 const CLOSE_AFTER_EXIT_MS = 5_000
 const RECORD_AFTER_EXIT_MS = 1_000
 const LONG_WORK_MS = 20
+/** More than any short answer has. */
+const TRICKLE_CHUNKS = 30
+/** Half of what a pipe holds. */
+const TRICKLE_BYTES = 32 * 1024
+const TRICKLE_GAP_MS = 1
+/** No longer than texts wait for each other to become one event. */
+const TRICKLE_PAUSE_MS = 2
 
 export interface ProcessOptions {
   /** Absolute: with `cwd` set, a relative one would be looked up there. */
@@ -80,13 +87,21 @@ export function startProcess(options: ProcessOptions): LocalProcess {
     hasExited: () => child.exitCode !== null || child.signalCode !== null,
   }
 
+  const pace = new ReadingPace()
   child.stdout.on('data', (chunk: Buffer) => {
     const startedAt = performance.now()
     options.onStdout(chunk)
-    if (performance.now() - startedAt < LONG_WORK_MS) return
-    // A flood. Others get their turn before the next chunk; nothing is lost in that time.
-    child.stdout.pause()
-    setImmediate(() => child.stdout.resume())
+    const endedAt = performance.now()
+    const isTrickle = pace.isTrickle(chunk.length, startedAt, endedAt)
+    if (endedAt - startedAt >= LONG_WORK_MS) {
+      // A flood. Others get their turn before the next chunk; nothing is lost in that time.
+      child.stdout.pause()
+      setImmediate(() => child.stdout.resume())
+    } else if (isTrickle && options.keepsInput) {
+      // Not of one that may end at any moment, which must not have to wait for us with its last words.
+      child.stdout.pause()
+      setTimeout(() => child.stdout.resume(), TRICKLE_PAUSE_MS)
+    }
   })
   child.stderr.on('data', options.onStderr)
   // A CLI that exits without reading its input breaks the pipe; how it exited says all there is to say.
@@ -163,6 +178,19 @@ export function startProcess(options: ProcessOptions): LocalProcess {
       if (!root.hasExited()) await endStrays(root, spared)
     },
     stop,
+  }
+}
+
+/** Tells a stream of many small chunks: each look at it costs more than what is found there. */
+class ReadingPace {
+  #chunks = 0
+  #endedAt = 0
+
+  isTrickle(bytes: number, startedAt: number, endedAt: number): boolean {
+    const isSoon = startedAt - this.#endedAt <= TRICKLE_PAUSE_MS + TRICKLE_GAP_MS
+    this.#chunks = isSoon && bytes <= TRICKLE_BYTES ? this.#chunks + 1 : 0
+    this.#endedAt = endedAt
+    return this.#chunks >= TRICKLE_CHUNKS
   }
 }
 

@@ -204,11 +204,7 @@ export class Queue {
    *
    * Contract: `runOf` is not asked for a message that is to be cancelled.
    */
-  async claim(
-    channels: string[],
-    limits: ClaimLimits = {},
-    runOf: RunOf = () => undefined,
-  ): Promise<Work | undefined> {
+  async claim(channels: string[], limits: ClaimLimits = {}, runOf: RunOf = () => undefined): Promise<Work | undefined> {
     const { gatewayId, leaseMs, now } = this.options
     return this.store.transaction(async (tables) => {
       const at = now()

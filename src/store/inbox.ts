@@ -120,7 +120,16 @@ export class Inbox {
     now: number,
     leaseMs: number,
   ): Promise<Claim> {
-    const job = { id, conversationId, channel, seq, state: 'active', dueAt: now + leaseMs, fence: 1, gatewayId } as const
+    const job = {
+      id,
+      conversationId,
+      channel,
+      seq,
+      state: 'active',
+      dueAt: now + leaseMs,
+      fence: 1,
+      gatewayId,
+    } as const
     await enqueue(this.db, job)
     return { messageId: id, conversationId, fence: 1, failures: 0, interruptions: 0, isCancelled: false }
   }

@@ -591,27 +591,20 @@ const record = compiled((db, { runId, seqs, types, bodies, locksRows }: Recorded
   if (locksRows) running = running.forShare()
   const rows = sql.join(seqs.map((seq, index) => sql`(${sql.join([seq, types[index], bodies[index]])})`))
   const values = sql<{ column1: number; column2: string; column3: string }>`(values ${rows})`
-  return (
-    db
-      .insertInto('events')
-      .columns(['run_id', 'seq', 'type', 'body'])
-      .expression(({ selectFrom }) =>
-        selectFrom([running.as('run'), values.as('event')])
-          .select(({ cast }) => [
-            'run.id',
-            cast('event.column1', 'integer').as('seq'),
-            'event.column2',
-            'event.column3',
-          ])
-          // Without a condition SQLite would take `on conflict` for that of a join.
-          .where('run.id', '=', runId),
-      )
-      .onConflict((conflict) =>
-        conflict
-          .columns(['run_id', 'seq'])
-          .doUpdateSet(({ ref }) => ({ type: ref('excluded.type'), body: ref('excluded.body') })),
-      )
-  )
+  return db
+    .insertInto('events')
+    .columns(['run_id', 'seq', 'type', 'body'])
+    .expression(({ selectFrom }) =>
+      selectFrom([running.as('run'), values.as('event')])
+        .select(({ cast }) => ['run.id', cast('event.column1', 'integer').as('seq'), 'event.column2', 'event.column3'])
+        // Without a condition SQLite would take `on conflict` for that of a join.
+        .where('run.id', '=', runId),
+    )
+    .onConflict((conflict) =>
+      conflict
+        .columns(['run_id', 'seq'])
+        .doUpdateSet(({ ref }) => ({ type: ref('excluded.type'), body: ref('excluded.body') })),
+    )
 })
 
 const latest = compiled((db, { messageId }: { messageId: string }) =>

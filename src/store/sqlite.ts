@@ -1,12 +1,15 @@
 // SQLite inside the process: one connection, used by one transaction at a time.
+//
+// Whoever has committed is told so when it is on the disk. Others may use the connection before that, and see what was
+// committed: what they commit gets to the disk with it or after it.
 
 import { closeSync, openSync, readSync, statSync } from 'node:fs'
+import { open } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
   CompiledQuery,
   type DatabaseConnection,
-  type Dialect,
   type Driver,
   type QueryResult,
   SqliteAdapter,
@@ -16,16 +19,20 @@ import {
 import { GatewayError, messageOf } from '../errors.js'
 import { makePrivateDirectory } from '../private-directory.js'
 import { type Engine, withoutNul } from './engine.js'
+import { type CommitLog, LogFlush } from './log-flush.js'
 
 type SqliteDatabase = import('libsql').Database
 
 const BUSY_TIMEOUT_MS = 5_000
 const KEPT_STATEMENTS = 200
 
+const openLog = (file: string): Promise<CommitLog> => open(file, 'r+')
+
 /** With `isReadOnly`, other processes may write meanwhile; we never do. */
-export async function openSqlite(file: string, isReadOnly = false): Promise<Engine> {
+export async function openSqlite(file: string, isReadOnly = false, openLogAt = openLog): Promise<Engine> {
   const { default: Database } = await import('libsql')
   let database: SqliteDatabase
+  let hasLog: boolean
   try {
     makePrivateDirectory(dirname(file))
     // What people wrote is nobody else's business; the files beside it get the same mode.
@@ -35,9 +42,9 @@ export async function openSqlite(file: string, isReadOnly = false): Promise<Engi
     if (endedInOrder) requireWhole(file)
     database = new Database(file)
     database.pragma(`busy_timeout = ${BUSY_TIMEOUT_MS}`)
-    await useWal(database)
-    // Without FULL a commit may be lost with the power, after the person was told that the message is safe.
-    database.pragma('synchronous = FULL')
+    hasLog = await useWal(database)
+    // With NORMAL a commit may be lost with the power; `LogFlush` sees to it before anybody is told of one.
+    database.pragma(`synchronous = ${hasLog ? 'NORMAL' : 'FULL'}`)
     database.pragma('foreign_keys = ON')
     if (isReadOnly) database.pragma('query_only = ON')
     else if (!endedInOrder) requireSound(database, file)
@@ -46,20 +53,32 @@ export async function openSqlite(file: string, isReadOnly = false): Promise<Engi
   }
   return {
     name: 'sqlite',
-    dialect: sqliteDialect(database, file, isReadOnly),
+    dialect: {
+      createAdapter: () => new EmbeddedAdapter(),
+      createDriver: () =>
+        new EmbeddedDriver(
+          database,
+          file,
+          isReadOnly,
+          hasLog ? new LogFlush(() => openLogAt(`${file}-wal`)) : undefined,
+        ),
+      createIntrospector: (db) => new SqliteIntrospector(db),
+      createQueryCompiler: () => new EmbeddedQueryCompiler(),
+    },
     locksRows: false,
     announce: async () => {},
     listen: async () => async () => {},
   }
 }
 
-/** Of two who make the file at once, SQLite refuses one here at once, whatever the time limit. */
-async function useWal(database: SqliteDatabase): Promise<void> {
+/** Whether it could be: not in memory, nor in every file system. Of two who make the file at once, SQLite refuses one here
+ *  at once, whatever the time limit. */
+async function useWal(database: SqliteDatabase): Promise<boolean> {
   const deadline = Date.now() + BUSY_TIMEOUT_MS
   for (;;) {
     try {
-      database.pragma('journal_mode = WAL')
-      return
+      const [mode] = database.pragma('journal_mode = WAL') as [{ journal_mode: string }]
+      return mode.journal_mode === 'wal'
     } catch (error) {
       if ((error as { code?: string }).code !== 'SQLITE_BUSY' || Date.now() > deadline) throw error
       await sleep(10)
@@ -92,15 +111,6 @@ export async function lockDirectory(file: string): Promise<() => void> {
   }
 }
 
-function sqliteDialect(database: SqliteDatabase, file: string, isReadOnly: boolean): Dialect {
-  return {
-    createAdapter: () => new EmbeddedAdapter(),
-    createDriver: () => new EmbeddedDriver(database, file, isReadOnly),
-    createIntrospector: (db) => new SqliteIntrospector(db),
-    createQueryCompiler: () => new EmbeddedQueryCompiler(),
-  }
-}
-
 /** All tables or none: two gateways may begin on one file at once, or one be killed half-way. */
 class EmbeddedAdapter extends SqliteAdapter {
   override get supportsTransactionalDdl(): boolean {
@@ -114,54 +124,55 @@ class EmbeddedQueryCompiler extends SqliteQueryCompiler {
   }
 }
 
-/** One connection, for one transaction at a time, in the order in which they come. */
+/** One transaction at a time, in the order in which they come. */
 class EmbeddedDriver implements Driver {
-  readonly #connection: DatabaseConnection
+  readonly #statements: Statements
   #isFree: Promise<void> = Promise.resolve()
-  #release = (): void => {}
   #isClosed = false
 
   constructor(
     private readonly database: SqliteDatabase,
     private readonly file: string,
     private readonly isReadOnly: boolean,
+    private readonly log: LogFlush | undefined,
   ) {
-    this.#connection = new EmbeddedConnection(database, file)
+    this.#statements = new Statements(database)
   }
 
   async init(): Promise<void> {}
 
-  async acquireConnection(): Promise<DatabaseConnection> {
-    await this.#take()
-    if (!this.#isClosed) return this.#connection
-    this.#release()
+  async acquireConnection(): Promise<EmbeddedConnection> {
+    const release = await this.#take()
+    if (!this.#isClosed) return new EmbeddedConnection(this.#statements, this.file, this.log, release)
+    release()
     throw new GatewayError('store_unavailable', `The database ${this.file} is closed. Start the gateway again.`)
   }
 
-  async releaseConnection(): Promise<void> {
-    this.#release()
+  async releaseConnection(connection: EmbeddedConnection): Promise<void> {
+    connection.release()
   }
 
-  async #take(): Promise<void> {
+  async #take(): Promise<() => void> {
     const isFree = this.#isFree
     let release = (): void => {}
     this.#isFree = new Promise((resolve) => {
       release = resolve
     })
     await isFree
-    this.#release = release
+    return release
   }
 
   /** Leaves one whole file, for whoever copies it. Another process that still reads keeps the rest where it is. */
   async destroy(): Promise<void> {
     // After what is under way: libsql ends the whole process when a closed database is used.
-    await this.#take()
+    const release = await this.#take()
+    this.#isClosed = true
     try {
+      await this.log?.close()
+    } finally {
       if (!this.isReadOnly) this.#checkpoint()
       this.database.close()
-    } finally {
-      this.#isClosed = true
-      this.#release()
+      release()
     }
   }
 
@@ -173,39 +184,65 @@ class EmbeddedDriver implements Driver {
     }
   }
 
-  /** Immediate: a transaction that becomes a writer half-way fails at once when another process has written. */
-  async beginTransaction(connection: DatabaseConnection): Promise<void> {
-    await connection.executeQuery(BEGIN)
+  async beginTransaction(connection: EmbeddedConnection): Promise<void> {
+    connection.begin()
   }
 
-  async commitTransaction(connection: DatabaseConnection): Promise<void> {
-    await connection.executeQuery(COMMIT)
+  commitTransaction(connection: EmbeddedConnection): Promise<void> {
+    return connection.commit()
   }
 
-  /** A full disk has rolled back already; a second attempt would hide why. */
-  async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
-    if (this.database.inTransaction) await connection.executeQuery(ROLLBACK)
+  async rollbackTransaction(connection: EmbeddedConnection): Promise<void> {
+    // A full disk has rolled back already; a second attempt would hide why.
+    if (this.database.inTransaction) connection.rollback()
   }
 }
 
-const BEGIN = CompiledQuery.raw('begin immediate')
-const COMMIT = CompiledQuery.raw('commit')
-const ROLLBACK = CompiledQuery.raw('rollback')
-
-type Statement = import('libsql').Statement
-
-/** Most queries come again and again; preparing them takes longer than running them. */
+/** What whoever has the connection does with it. */
 class EmbeddedConnection implements DatabaseConnection {
-  readonly #statements = new Map<string, { statement: Statement; isReader: boolean }>()
+  #isInTransaction = false
+  #hasWritten = false
 
   constructor(
-    private readonly database: SqliteDatabase,
+    private readonly statements: Statements,
     private readonly file: string,
+    private readonly log: LogFlush | undefined,
+    /** Gives the connection to the next. Contract: may be called again. */
+    readonly release: () => void,
   ) {}
 
-  async executeQuery<Row>({ sql, parameters }: CompiledQuery): Promise<QueryResult<Row>> {
+  async executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
+    const result = this.#run<Row>(query)
+    this.#hasWritten ||= mayHaveWritten(query, result)
+    if (!this.#isInTransaction) await this.#reachDisk()
+    return result
+  }
+
+  /** Immediate: a transaction that becomes a writer half-way fails at once when another process has written. */
+  begin(): void {
+    this.#run(BEGIN)
+    this.#isInTransaction = true
+  }
+
+  async commit(): Promise<void> {
+    this.#run(COMMIT)
+    this.#isInTransaction = false
+    await this.#reachDisk()
+  }
+
+  rollback(): void {
+    // What is open by then may be of somebody else.
+    if (this.#isInTransaction) this.#run(ROLLBACK)
+  }
+
+  async #reachDisk(): Promise<void> {
+    this.release()
+    if (this.#hasWritten) await this.log?.flush()
+  }
+
+  #run<Row>({ sql, parameters }: CompiledQuery): QueryResult<Row> {
     try {
-      const { statement, isReader } = this.#prepare(sql)
+      const { statement, isReader } = this.statements.get(sql)
       if (isReader) return { rows: statement.all(parameters) as Row[] }
       return { rows: [], numAffectedRows: BigInt(statement.run(parameters).changes) }
     } catch (error) {
@@ -213,19 +250,40 @@ class EmbeddedConnection implements DatabaseConnection {
     }
   }
 
-  #prepare(text: string): { statement: Statement; isReader: boolean } {
-    const known = this.#statements.get(text)
-    if (known) return known
-    // Those that differ in their number of values, such as lists of events, must not pile up.
-    if (this.#statements.size >= KEPT_STATEMENTS) this.#statements.clear()
-    const statement = this.database.prepare(text)
-    const prepared = { statement, isReader: statement.reader }
-    this.#statements.set(text, prepared)
-    return prepared
-  }
-
   streamQuery<Row>(): AsyncIterableIterator<QueryResult<Row>> {
     throw new Error('Nothing is streamed from SQLite')
+  }
+}
+
+const BEGIN = CompiledQuery.raw('begin immediate')
+const COMMIT = CompiledQuery.raw('commit')
+const ROLLBACK = CompiledQuery.raw('rollback')
+
+/** Also when that cannot be told. */
+function mayHaveWritten({ query }: CompiledQuery, { rows, numAffectedRows }: QueryResult<unknown>): boolean {
+  if (query.kind === 'SelectQueryNode') return false
+  const isChange =
+    query.kind === 'InsertQueryNode' || query.kind === 'UpdateQueryNode' || query.kind === 'DeleteQueryNode'
+  return !isChange || rows.length > 0 || (numAffectedRows ?? 0n) > 0n
+}
+
+type Statement = import('libsql').Statement
+
+/** Most queries come again and again; preparing them takes longer than running them. */
+class Statements {
+  readonly #prepared = new Map<string, { statement: Statement; isReader: boolean }>()
+
+  constructor(private readonly database: SqliteDatabase) {}
+
+  get(text: string): { statement: Statement; isReader: boolean } {
+    const known = this.#prepared.get(text)
+    if (known) return known
+    // Those that differ in their number of values, such as lists of events, must not pile up.
+    if (this.#prepared.size >= KEPT_STATEMENTS) this.#prepared.clear()
+    const statement = this.database.prepare(text)
+    const prepared = { statement, isReader: statement.reader }
+    this.#prepared.set(text, prepared)
+    return prepared
   }
 }
 
