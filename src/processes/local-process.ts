@@ -6,18 +6,12 @@ import { constants } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { OWNER_MARKER, type ProcessOwner, RUN_MARKER } from './process-owner.js'
 import { startTimeOf } from './process-table.js'
+import { ReadingPace, TRICKLE_PAUSE_MS } from './reading-pace.js'
 import { endLeftovers, endStrays, endTree, type RunRoot, type Spared } from './process-tree.js'
 
 const CLOSE_AFTER_EXIT_MS = 5_000
 const RECORD_AFTER_EXIT_MS = 1_000
 const LONG_WORK_MS = 20
-/** More than any short answer has. */
-const TRICKLE_CHUNKS = 30
-/** Half of what a pipe holds. */
-const TRICKLE_BYTES = 32 * 1024
-const TRICKLE_GAP_MS = 1
-/** No longer than texts wait for each other to become one event. */
-const TRICKLE_PAUSE_MS = 2
 
 export interface ProcessOptions {
   /** Absolute: with `cwd` set, a relative one would be looked up there. */
@@ -98,7 +92,7 @@ export function startProcess(options: ProcessOptions): LocalProcess {
       child.stdout.pause()
       setImmediate(() => child.stdout.resume())
     } else if (isTrickle && options.keepsInput) {
-      // Not of one that may end at any moment, which must not have to wait for us with its last words.
+      // Not of a process that ends by itself: Claude Code loses what does not fit the pipe then.
       child.stdout.pause()
       setTimeout(() => child.stdout.resume(), TRICKLE_PAUSE_MS)
     }
@@ -178,19 +172,6 @@ export function startProcess(options: ProcessOptions): LocalProcess {
       if (!root.hasExited()) await endStrays(root, spared)
     },
     stop,
-  }
-}
-
-/** Tells a stream of many small chunks: each look at it costs more than what is found there. */
-class ReadingPace {
-  #chunks = 0
-  #endedAt = 0
-
-  isTrickle(bytes: number, startedAt: number, endedAt: number): boolean {
-    const isSoon = startedAt - this.#endedAt <= TRICKLE_PAUSE_MS + TRICKLE_GAP_MS
-    this.#chunks = isSoon && bytes <= TRICKLE_BYTES ? this.#chunks + 1 : 0
-    this.#endedAt = endedAt
-    return this.#chunks >= TRICKLE_CHUNKS
   }
 }
 

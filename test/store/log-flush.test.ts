@@ -1,0 +1,151 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { migrate, type Store, storeOn } from '../../src/store/store.js'
+import { openSqlite } from '../../src/store/sqlite.js'
+
+describe('a commit', () => {
+  it('is told of when it is on the disk, and not before; meanwhile others commit', async () => {
+    const { store, disk } = await setup()
+    const told: string[] = []
+    disk.stop()
+    const first = enter(store, 'a').then(() => told.push('a'))
+    await disk.asked()
+    const second = enter(store, 'b').then(() => told.push('b'))
+    const seen = (await store.conversations.find('test', 'b'))?.id
+    const toldBefore = [...told]
+    disk.goOn()
+    await Promise.all([first, second])
+    expect([seen, toldBefore, told]).toEqual(['b', [], ['a', 'b']])
+  })
+
+  it('shares its way to the disk with all that were made while the disk was busy', async () => {
+    const { store, disk } = await setup()
+    disk.stop()
+    const first = enter(store, 'first')
+    await disk.asked()
+    const timesBefore = disk.times
+    const others = Array.from({ length: 20 }, (_, index) => enter(store, `other-${index}`))
+    await store.conversations.find('test', 'other-19')
+    disk.goOn()
+    await Promise.all([first, ...others])
+    expect(disk.times - timesBefore).toEqual(1)
+  })
+
+  it('goes to the disk also when it is one statement without a transaction', async () => {
+    const { store, disk } = await setup()
+    const timesBefore = disk.times
+    await store.conversations.enter({ channel: 'test', address: 'a' }, 'a', 1)
+    await store.conversations.configure('a', { model: 'large' })
+    expect(disk.times - timesBefore).toEqual(2)
+  })
+
+  it('does not ask for the disk when it has changed nothing', async () => {
+    const { store, disk } = await setup()
+    const timesBefore = disk.times
+    await store.transaction(async ({ inbox, conversations }) => {
+      await inbox.claim('g1', ['test'], 1, 1_000)
+      await conversations.get('a')
+    })
+    await store.conversations.configure('nobody', { model: 'large' })
+    expect(disk.times - timesBefore).toEqual(0)
+  })
+
+  it('fails when the disk does, and so does every later one, whatever the disk says then', async () => {
+    const { store, disk } = await setup()
+    disk.fail()
+    const first = await enter(store, 'a').catch((error: unknown) => error)
+    disk.goOn()
+    const later = await enter(store, 'b').catch((error: unknown) => error)
+    const problem = {
+      code: 'store_unavailable',
+      message: 'What was written last may not be on the disk: EIO. Look after the disk, then start the gateway again.',
+    }
+    expect([first, later]).toEqual([expect.objectContaining(problem), expect.objectContaining(problem)])
+  })
+
+  it('that fails leaves the transaction alone that came after it', async () => {
+    const { store, disk } = await setup()
+    disk.stop()
+    const first = enter(store, 'a').catch((error: unknown) => error)
+    await disk.asked()
+    let isOpen = (): void => {}
+    const opened = new Promise<void>((resolve) => {
+      isOpen = resolve
+    })
+    const second = store.transaction(async ({ conversations }) => {
+      await conversations.enter({ channel: 'test', address: 'b' }, 'b', 1)
+      isOpen()
+      await first
+      return (await conversations.get('b'))?.id
+    })
+    await opened
+    disk.fail()
+    const outcomes = await Promise.allSettled([first, second])
+    expect([outcomes[0]?.status, (await store.conversations.find('test', 'b'))?.id]).toEqual(['fulfilled', 'b'])
+  })
+})
+
+async function setup(): Promise<{ store: Store; disk: Disk }> {
+  const directory = mkdtempSync(join(tmpdir(), 'aetheel-flush-'))
+  const disk = new Disk()
+  const store = storeOn(await openSqlite(join(directory, 'aetheel.db'), false, async () => disk))
+  onTestFinished(async () => {
+    disk.goOn()
+    await store.close()
+    rmSync(directory, { recursive: true })
+  })
+  await migrate(store.db)
+  return { store, disk }
+}
+
+async function enter(store: Store, address: string): Promise<void> {
+  await store.transaction(async ({ conversations }) => {
+    await conversations.enter({ channel: 'test', address }, address, 1)
+  })
+}
+
+/** Takes as long, and goes as wrong, as it is told. */
+class Disk {
+  times = 0
+  #isStopped = false
+  #error: Error | undefined
+  #goOn = (): void => {}
+  #onAsked = (): void => {}
+
+  stop(): void {
+    this.#isStopped = true
+  }
+
+  fail(): void {
+    this.#error = new Error('EIO')
+    this.#goOn()
+  }
+
+  goOn(): void {
+    this.#isStopped = false
+    this.#error = undefined
+    this.#goOn()
+  }
+
+  /** Somebody waits for it. */
+  asked(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#onAsked = resolve
+    })
+  }
+
+  async datasync(): Promise<void> {
+    this.times += 1
+    if (this.#isStopped) {
+      this.#onAsked()
+      await new Promise<void>((resolve) => {
+        this.#goOn = resolve
+      })
+    }
+    if (this.#error) throw this.#error
+  }
+
+  async close(): Promise<void> {}
+}
