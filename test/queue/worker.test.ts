@@ -103,10 +103,12 @@ async function setup(setupOptions: SetupOptions = {}) {
     turns,
     logged,
     steps,
+    /** From elsewhere: the worker does not know of it. */
+    leave: (address: string, text: string) =>
+      queue.accept({ channel: CHANNEL, address, platformId: newId(), author: 'ann', text }),
     say: async (address: string, text: string) => {
       const author = 'ann'
-      const { messageId } = await queue.accept({ channel: CHANNEL, address, platformId: newId(), author, text })
-      worker.wake()
+      const { messageId } = await worker.accept({ channel: CHANNEL, address, platformId: newId(), author, text })
       return messageId
     },
     /** The turn with this number, from 1, once it has begun. */
@@ -138,6 +140,81 @@ const answer = (text: string, notes: string[] = []) => ({ text, notes, isError: 
 
 /** What a person gets of a message that has failed for good. */
 const failure = (text: string, notes: string[] = []) => ({ text, notes, isError: true, canRetry: true })
+
+describe('a message that comes in', () => {
+  it('is worked on at once, from the same step in which it is taken', async () => {
+    const { waiting, say, turn, steps } = await setup()
+    await say('a', 'hello')
+    const states = await waiting()
+    const { work } = await turn(1)
+    expect([states, work.claim.fence, work.message.text, steps]).toEqual([
+      [{ state: 'active', inMs: 30_000, failures: 0 }],
+      1,
+      'hello',
+      ['claimed'],
+    ])
+  })
+
+  it('is told to be taken before its turn begins', async () => {
+    const order: string[] = []
+    const { worker } = await setup({ onStep: (step) => order.push(step) })
+    await worker
+      .accept({ channel: CHANNEL, address: 'a', platformId: 'p1', author: 'ann', text: 'hello' })
+      .then(async (acceptance) => acceptance.status)
+      .then((status) => order.push(status))
+    await expect.poll(() => order).toEqual(['accepted', 'claimed'])
+  })
+
+  it('waits while as many are worked on as may be', async () => {
+    const { say, turn, waiting, turns } = await setup({ maxConcurrentQueries: 2 })
+    await Promise.all([say('a', 'one'), say('b', 'two'), say('c', 'three')])
+    const { finish } = await turn(2)
+    const states = (await waiting()).map(({ state }) => state).toSorted()
+    const countBefore = turns.length
+    finish(succeeded('done'))
+    await turn(3)
+    expect([states, countBefore]).toEqual([['active', 'active', 'ready'], 2])
+  })
+
+  it('waits behind what came earlier and nobody works on yet', async () => {
+    const { leave, say, turn } = await setup({ maxConcurrentQueries: 1 })
+    await say('a', 'first')
+    await leave('b', 'second')
+    const third = say('c', 'third')
+    ;(await turn(1)).finish(succeeded('done'))
+    await third
+    const { work, finish } = await turn(2)
+    finish(succeeded('done'))
+    await turn(3)
+    expect(work.message.text).toEqual('second')
+  })
+
+  it('is left alone where another gateway serves its channel', async () => {
+    const { worker, waiting } = await setup()
+    await worker.accept({ channel: 'elsewhere', address: 'a', platformId: 'p1', author: 'ann', text: 'hello' })
+    expect([await waiting(), worker.active()]).toEqual([[{ state: 'ready', inMs: 0, failures: 0 }], []])
+  })
+
+  it('is left for the next start while the worker stops', async () => {
+    const { say, worker, waiting } = await setup()
+    await worker.stop(0)
+    await say('a', 'hello')
+    expect(await waiting()).toEqual([{ state: 'ready', inMs: 0, failures: 0 }])
+  })
+
+  it('comes to its turn also right after the end of the one before, which is being put away', async () => {
+    const texts = Array.from({ length: 30 }, (_, index) => `message ${index}`)
+    const { say, turn, idle, turns } = await setup({ mode: 'followup' })
+    for (const [index, text] of texts.entries()) {
+      await say('a', text)
+      const { finish } = await turn(index + 1)
+      finish(succeeded('done'))
+      for (let hops = 0; hops < index; hops += 1) await Promise.resolve()
+    }
+    await idle()
+    expect(turns.map(({ work }) => work.message.text)).toEqual(texts)
+  })
+})
 
 describe('a turn', () => {
   it('becomes a reply with its notes, keeps the session and goes through the steps in order', async () => {
@@ -355,25 +432,31 @@ describe('a turn that must not begin', () => {
     ])
   })
 
-  it('is given back when the gateway slept past its lease right after the claim', async () => {
-    const { clock, say, turn, turns, idle, replies } = await setup({
-      wrapQueue: (queue) => {
-        const claim = queue.claim.bind(queue)
-        return Object.assign(queue, {
-          claim: async (...args: Parameters<Queue['claim']>) => {
-            const work = await claim(...args)
-            if (work?.claim.fence === 1) clock.now += 30_000
-            return work
-          },
-        })
-      },
-    })
-    await say('a', 'hello')
-    const { work, finish } = await turn(1)
-    finish(succeeded('hi'))
-    await idle()
-    expect([turns.length, work.claim.fence, await replies()]).toEqual([1, 3, [answer('hi')]])
-  })
+  it.each(['claim', 'take'] as const)(
+    'is given back when the gateway slept past its lease right after its %s',
+    async (name) => {
+      const { clock, worker, leave, say, turn, turns, idle, replies } = await setup({
+        wrapQueue: (queue) => {
+          const step = queue[name].bind(queue) as (...args: unknown[]) => Promise<unknown>
+          let hasSlept = false
+          return Object.assign(queue, {
+            [name]: async (...args: unknown[]) => {
+              const outcome = await step(...args)
+              if (outcome !== undefined && !hasSlept) clock.now += 30_000
+              hasSlept ||= outcome !== undefined
+              return outcome
+            },
+          })
+        },
+      })
+      if (name === 'take') await say('a', 'hello')
+      else await leave('a', 'hello').then(() => worker.wake())
+      const { work, finish } = await turn(1)
+      finish(succeeded('hi'))
+      await idle()
+      expect([turns.length, work.claim.fence, await replies()]).toEqual([1, 3, [answer('hi')]])
+    },
+  )
 
   it('does not begin a second time when the whole gateway slept past its own lease', async () => {
     const { clock, worker, say, turn, turns, idle, replies } = await setup()
