@@ -103,7 +103,7 @@ describe('An answer', { concurrent: true }, () => {
     expect(await undelivered(gateway)).toMatch(WINDOW)
     const options = { limit: 10, isJson: false, width: 200, now: Date.now() }
     expect(await queueList(gateway.store, options)).toMatch(/Outside the 24-hour window of WhatsApp: .*63016/)
-    expect(stage.logsOf('reply.undelivered').length).toEqual(1)
+    await expect.poll(() => stage.logsOf('reply.undelivered').length).toEqual(1)
   })
 
   it('that WhatsApp did not take is found out by asking where there is no callback', async (context) => {
