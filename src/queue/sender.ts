@@ -27,6 +27,8 @@ export interface SenderOptions {
   now: () => number
   /** How long a channel may take for one reply. */
   sendTimeoutMs?: number
+  /** How often it looks without being told. */
+  pollMs?: number
 }
 
 const POLL_MS = 1_000
@@ -44,8 +46,10 @@ export class Sender {
   readonly #sending = new Map<Delivery, Promise<void>>()
   readonly #deadline = new AbortController()
   #expiredAt = 0
-  /** How often a reply was looked for. */
-  #looks = 0
+  /** How often nothing was found to send: what is there may have had to wait for what was under way. */
+  #misses = 0
+  /** Of what was taken, how often before. */
+  readonly #missesBefore = new WeakMap<Delivery, number>()
   #isClaiming = false
   #mayBeMore = false
   #isStopped = false
@@ -54,7 +58,7 @@ export class Sender {
   constructor(private readonly options: SenderOptions) {
     // One listener for each reply that is being sent.
     setMaxListeners(0, this.#deadline.signal)
-    this.#poll = setInterval(() => this.wake(), POLL_MS)
+    this.#poll = setInterval(() => this.wake(), options.pollMs ?? POLL_MS)
   }
 
   /** Looks for replies now. */
@@ -66,27 +70,29 @@ export class Sender {
   /** Takes a reply, in a transaction of somebody else. Contract: `send` is called when that is written, and only then. */
   async claim({ outbox }: Pick<Tables, 'outbox'>): Promise<Delivery | undefined> {
     const { gatewayId, channels, address, now } = this.options
-    this.#looks += 1
     const sending = [...this.#sending.keys()]
     // One that hangs must not keep the others waiting.
     const names = channels
       .map(({ name }) => name)
       .filter((name) => sending.filter(({ channel }) => channel === name).length < AT_ONCE)
     const except = sending.map(({ conversationId }) => conversationId)
-    return outbox.claim(gatewayId, names, now(), LEASE_MS, { except, ...(address !== undefined && { address }) })
+    const limits = { except, ...(address !== undefined && { address }) }
+    const misses = this.#misses
+    const delivery = await outbox.claim(gatewayId, names, now(), LEASE_MS, limits)
+    if (delivery) this.#missesBefore.set(delivery, misses)
+    else this.#misses += 1
+    return delivery
   }
 
   /** `answered` is the message that it answers, where it is at hand. */
   send(delivery: Delivery, answered?: Message): void {
     const { log } = this.options
-    const looks = this.#looks
     const sending = this.#send(delivery, answered)
       // Not noted: the same reply is sent again under its key when the lease ends.
       .catch((error: unknown) => log.error('outbox.not-written', { id: delivery.id, error: messageOf(error) }))
       .finally(() => {
         this.#sending.delete(delivery)
-        // What was looked for meanwhile may have had to wait for this.
-        if (this.#looks > looks) this.wake()
+        if (this.#misses !== this.#missesBefore.get(delivery)) this.wake()
       })
     this.#sending.set(delivery, sending)
   }

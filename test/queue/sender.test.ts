@@ -253,6 +253,16 @@ describe('a reply', () => {
     await expect.poll(() => sent.map(({ idempotencyKey }) => idempotencyKey)).toEqual(['b1', 'a1', 'a2'])
   })
 
+  it('comes right after the one it waited for, also when that was taken long before it was sent', async () => {
+    const { store, sender, add, look, sent } = await setup(async () => {}, { pollMs: 1_000_000 })
+    await add('a1')
+    const first = await sender.claim(store)
+    await add('a2')
+    await look()
+    if (first) sender.send(first)
+    await expect.poll(() => sent.map(({ idempotencyKey }) => idempotencyKey)).toEqual(['a1', 'a2'])
+  })
+
   it('comes after an earlier one was given up', async () => {
     const { add, look, sent } = await setup(async ({ idempotencyKey }) => {
       if (idempotencyKey === 'a1') throw new Error('Too long for this platform')
