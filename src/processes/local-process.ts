@@ -92,9 +92,12 @@ export function startProcess(options: ProcessOptions): LocalProcess {
       child.stdout.pause()
       setImmediate(() => child.stdout.resume())
     } else if (isTrickle && options.keepsInput) {
-      // Not of a process that ends by itself: Claude Code loses what does not fit the pipe then.
+      // Not of one that has had all its input: Claude Code ends then, and loses what does not fit the pipe.
       child.stdout.pause()
-      setTimeout(() => child.stdout.resume(), TRICKLE_PAUSE_MS)
+      setTimeout(() => {
+        pace.resumed(performance.now())
+        child.stdout.resume()
+      }, TRICKLE_PAUSE_MS)
     }
   })
   child.stderr.on('data', options.onStderr)

@@ -4,7 +4,7 @@ import { messageOf } from '../errors.js'
 import type { Log } from '../log.js'
 import type { RecordedEvent } from '../store/runs.js'
 
-/** Times the last write, within limits: while SQLite writes, nothing else happens, and each write has a price of its own. */
+/** Times the last write, within limits: each write has a price of its own. */
 const PAUSE_PER_WRITE = 3
 const SHORTEST_PAUSE_MS = 15
 const LONGEST_PAUSE_MS = 50

@@ -315,7 +315,7 @@ export class Queue {
     { claim, claimedAt, conversation, merged, mayHaveMerged }: Work,
     settlement: Settlement,
     events: RecordedEvent[] = [],
-    claimReply: (tables: Tables) => Promise<void> = async () => {},
+    claimReply: (tables: Tables, replyId: string) => Promise<void> = async () => {},
   ): Promise<'settled' | 'lost'> {
     const at = this.options.now()
     const { messageId, conversationId } = claim
@@ -342,8 +342,7 @@ export class Queue {
         const reply = replyOf(settlement)
         if (!reply) return
         const target = { conversationId, channel, address, messageId, seq, ...(run && { runId: run.id }) }
-        await this.#reply(tables, target, reply, at)
-        await claimReply(tables)
+        await claimReply(tables, await this.#reply(tables, target, reply, at))
       })
       return 'settled'
     } catch (error) {

@@ -92,7 +92,8 @@ export class Sender {
       .catch((error: unknown) => log.error('outbox.not-written', { id: delivery.id, error: messageOf(error) }))
       .finally(() => {
         this.#sending.delete(delivery)
-        if (this.#misses !== this.#missesBefore.get(delivery)) this.wake()
+        // A look that is under way may have come too early.
+        if (this.#isClaiming || this.#misses !== this.#missesBefore.get(delivery)) this.wake()
       })
     this.#sending.set(delivery, sending)
   }

@@ -69,6 +69,8 @@ export interface WorkerOptions {
   log: Log
   now: () => number
   newId: () => string
+  /** How often it looks without being told. */
+  pollMs?: number
 }
 
 export interface StoppedTurn {
@@ -109,15 +111,17 @@ export class Worker {
   readonly #poll: NodeJS.Timeout
   #isClaiming = false
   #mayBeMore = false
-  /** Messages that are just being accepted, to be begun at once. */
+  /** How many messages are just being accepted, to be begun at once. */
   #beginning = 0
+  /** Settles when those that were accepted so far have begun. */
+  #begun: Promise<unknown> = Promise.resolve()
   #isStopped = false
   /** The deadline of the stop is past, also for what was just being claimed. */
   #isOver = false
   #hasFailed = false
 
   constructor(private readonly options: WorkerOptions) {
-    this.#poll = setInterval(() => this.wake(), POLL_MS)
+    this.#poll = setInterval(() => this.wake(), options.pollMs ?? POLL_MS)
   }
 
   /** Looks for work now. */
@@ -133,20 +137,16 @@ export class Worker {
 
   /** Takes a message in, and begins with it at once where nothing comes before it. Contract: that of `Queue.accept`. */
   async accept(incoming: IncomingMessage, options: AcceptOptions = {}): Promise<Acceptance> {
-    const mayBegin = this.#mayBegin(incoming)
-    if (mayBegin) this.#beginning += 1
-    let taken: Taken | undefined
-    try {
-      taken = await this.options.queue.take(incoming, options, mayBegin ? this.#planRun : undefined)
-      return taken.acceptance
-    } finally {
-      // Whoever brought it hears first that it is taken, and only then what comes of it.
-      process.nextTick(() => {
-        void this.#goOn(taken).then(() => {
-          if (mayBegin) this.#beginning -= 1
-        })
-      })
+    const { queue } = this.options
+    if (!this.#mayBegin(incoming)) {
+      const acceptance = await queue.accept(incoming, options)
+      this.#lookIn(acceptance.conversationId)
+      return acceptance
     }
+    this.#beginning += 1
+    const taking = queue.take(incoming, options, this.#planRun)
+    this.#begun = Promise.all([this.#begun, this.#goOn(taking)])
+    return (await taking).acceptance
   }
 
   #mayBegin({ channel, address }: IncomingMessage): boolean {
@@ -160,20 +160,29 @@ export class Worker {
     return this.#turns.size + this.#beginning < this.options.maxConcurrentQueries
   }
 
-  async #goOn({ acceptance, work }: Partial<Taken> = {}): Promise<void> {
-    const turn = acceptance && this.#turns.get(acceptance.conversationId)
-    if (work) {
-      // It has ended, and is just being put away.
-      await turn?.done
-      this.#begin(work)
-    } else {
-      this.#look()
-      if (turn) this.#offer(turn)
-    }
+  /** Contract: never rejects. */
+  async #goOn(taking: Promise<Taken>): Promise<void> {
+    // Of a failure hears whoever brought it.
+    const { acceptance, work } = await taking.catch((): Partial<Taken> => ({}))
+    // Whoever brought it hears first that it is taken, and only then what comes of it.
+    await new Promise<void>((resolve) => process.nextTick(resolve))
+    // The turn before it has ended, and may be just being put away.
+    if (work) await this.#turns.get(work.claim.conversationId)?.done
+    this.#beginning -= 1
+    if (work) this.#begin(work)
+    else this.#lookIn(acceptance?.conversationId)
+  }
+
+  /** Looks for work, and whether the turn of this conversation can take something in. */
+  #lookIn(conversationId: string | undefined): void {
+    this.#look()
+    const turn = conversationId === undefined ? undefined : this.#turns.get(conversationId)
+    if (turn) this.#offer(turn)
   }
 
   /** Ends the turn of a conversation, or only that of the one message; settles when nothing of it is alive. */
   async cancel(conversationId: string, messageId?: string): Promise<StoppedTurn | undefined> {
+    if (!this.#turns.has(conversationId)) await this.#begun
     const turn = this.#turns.get(conversationId)
     if (!turn || (messageId !== undefined && turn.work.message.id !== messageId)) return undefined
     this.#end(turn, 'cancelled')
@@ -184,7 +193,13 @@ export class Worker {
 
   /** Ends the turn of a message, if it is ours. Somebody else has put on record that it shall end. */
   endMessage(messageId: string): void {
-    for (const turn of this.#turns.values()) if (turn.work.message.id === messageId) this.#end(turn, 'cancelled')
+    if (!this.#endTurnOf(messageId)) void this.#begun.then(() => this.#endTurnOf(messageId))
+  }
+
+  #endTurnOf(messageId: string): boolean {
+    const turn = [...this.#turns.values()].find(({ work }) => work.message.id === messageId)
+    if (turn) this.#end(turn, 'cancelled')
+    return turn !== undefined
   }
 
   /** What is worked on, by conversation. */
@@ -440,8 +455,10 @@ export class Worker {
     const { queue, replies, log, onStep } = this.options
     let isSettled = false
     let delivery: Delivery | undefined
-    const claimReply = async (tables: Tables): Promise<void> => {
+    let isAnswer = false
+    const claimReply = async (tables: Tables, replyId: string): Promise<void> => {
       delivery = await replies.claim(tables)
+      isAnswer = delivery?.id === replyId
     }
     const settle = async (events: RecordedEvent[]): Promise<boolean> =>
       (isSettled = (await queue.settle(turn.work, settlement, events, claimReply)) === 'settled')
@@ -460,9 +477,8 @@ export class Worker {
     }
     onStep('committed')
     const { message } = turn.work
-    const isAnswer = delivery?.messageId === message.id
-    if (delivery) replies.send(delivery, isAnswer ? message : undefined)
-    // The answer waits behind others.
+    if (delivery) replies.send(delivery, delivery.messageId === message.id ? message : undefined)
+    // If there is an answer, it waits behind others.
     if (!isAnswer) replies.wake()
     this.#tell(turn, settlement)
     if (settlement.kind === 'cancelled') this.options.onCancelled(turn.work)

@@ -1,7 +1,7 @@
 // Brings what was committed to the disk while everything else goes on.
 //
 // SQLite would do it within each commit, and nothing else happens in the process meanwhile: no agent is read, no reply is
-// sent. Here it happens beside, and those who commit while it is under way share the next time.
+// sent. Here it happens beside, one at a time, and those who commit while it is under way share the next.
 
 import { GatewayError, messageOf } from '../errors.js'
 
@@ -15,12 +15,13 @@ export class LogFlush {
   #log: Promise<CommitLog> | undefined
   #underWay: Promise<void> | undefined
   #next: Promise<void> | undefined
+  #failure: GatewayError | undefined
 
   constructor(private readonly open: () => Promise<CommitLog>) {}
 
   /**
    * Contract: settles when all that was committed before the call is on the disk. When that has failed once, it rejects for
-   * ever: the system may forget what it could not write, and tell nobody again.
+   * ever: the system may forget what it could not write, and tells it once.
    */
   flush(): Promise<void> {
     if (!this.#underWay) return this.#begin()
@@ -41,9 +42,16 @@ export class LogFlush {
     } catch (error) {
       const problem = `What was written last may not be on the disk: ${messageOf(error)}.`
       const advice = 'Look after the disk, then start the gateway again.'
-      throw new GatewayError('store_unavailable', `${problem} ${advice}`, { cause: error })
+      this.#failure = new GatewayError('store_unavailable', `${problem} ${advice}`, { cause: error })
+      throw this.#failure
     }
-    this.#underWay = undefined
+    // What waits goes on from this one.
+    if (!this.#next) this.#underWay = undefined
+  }
+
+  /** For who is about to change something. Contract: throws when that could not get to the disk any more. */
+  requireSound(): void {
+    if (this.#failure) throw this.#failure
   }
 
   /** Contract: nothing is committed any more. */

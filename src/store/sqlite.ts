@@ -3,7 +3,7 @@
 // Whoever has committed is told so when it is on the disk. Others may use the connection before that, and see what was
 // committed: what they commit gets to the disk with it or after it.
 
-import { closeSync, openSync, readSync, statSync } from 'node:fs'
+import { closeSync, openSync, readSync, realpathSync, statSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -32,19 +32,22 @@ const openLog = (file: string): Promise<CommitLog> => open(file, 'r+')
 export async function openSqlite(file: string, isReadOnly = false, openLogAt = openLog): Promise<Engine> {
   const { default: Database } = await import('libsql')
   let database: SqliteDatabase
-  let hasLog: boolean
+  let log: LogFlush | undefined
   try {
     makePrivateDirectory(dirname(file))
     // What people wrote is nobody else's business; the files beside it get the same mode.
     if (file !== ':memory:') closeSync(openSync(file, 'a', 0o600))
+    // SQLite puts it beside the file itself, not beside a link to it.
+    const logFile = `${file === ':memory:' ? file : realpathSync(file)}-wal`
     // Otherwise what is missing in the file may stand beside it.
-    const endedInOrder = sizeOf(`${file}-wal`) === 0
+    const endedInOrder = sizeOf(logFile) === 0
     if (endedInOrder) requireWhole(file)
     database = new Database(file)
     database.pragma(`busy_timeout = ${BUSY_TIMEOUT_MS}`)
-    hasLog = await useWal(database)
+    const hasLog = await useWal(database)
     // With NORMAL a commit may be lost with the power; `LogFlush` sees to it before anybody is told of one.
     database.pragma(`synchronous = ${hasLog ? 'NORMAL' : 'FULL'}`)
+    if (hasLog && !isReadOnly) log = new LogFlush(() => openLogAt(logFile))
     database.pragma('foreign_keys = ON')
     if (isReadOnly) database.pragma('query_only = ON')
     else if (!endedInOrder) requireSound(database, file)
@@ -55,13 +58,7 @@ export async function openSqlite(file: string, isReadOnly = false, openLogAt = o
     name: 'sqlite',
     dialect: {
       createAdapter: () => new EmbeddedAdapter(),
-      createDriver: () =>
-        new EmbeddedDriver(
-          database,
-          file,
-          isReadOnly,
-          hasLog ? new LogFlush(() => openLogAt(`${file}-wal`)) : undefined,
-        ),
+      createDriver: () => new EmbeddedDriver(database, file, isReadOnly, log),
       createIntrospector: (db) => new SqliteIntrospector(db),
       createQueryCompiler: () => new EmbeddedQueryCompiler(),
     },
@@ -184,60 +181,50 @@ class EmbeddedDriver implements Driver {
     }
   }
 
+  /** Immediate: a transaction that becomes a writer half-way fails at once when another process has written. */
   async beginTransaction(connection: EmbeddedConnection): Promise<void> {
-    connection.begin()
+    await connection.executeQuery(BEGIN)
   }
 
-  commitTransaction(connection: EmbeddedConnection): Promise<void> {
-    return connection.commit()
+  async commitTransaction(connection: EmbeddedConnection): Promise<void> {
+    await connection.executeQuery(COMMIT)
   }
 
+  /** A full disk has rolled back already; a second attempt would hide why. What is open after a commit is somebody else's. */
   async rollbackTransaction(connection: EmbeddedConnection): Promise<void> {
-    // A full disk has rolled back already; a second attempt would hide why.
-    if (this.database.inTransaction) connection.rollback()
+    if (connection.isInTransaction && this.database.inTransaction) await connection.executeQuery(ROLLBACK)
   }
 }
 
-/** What whoever has the connection does with it. */
+/** The connection in the hands of one, until it is released. */
 class EmbeddedConnection implements DatabaseConnection {
-  #isInTransaction = false
+  isInTransaction = false
   #hasWritten = false
+  #isReleased = false
 
   constructor(
     private readonly statements: Statements,
     private readonly file: string,
     private readonly log: LogFlush | undefined,
-    /** Gives the connection to the next. Contract: may be called again. */
-    readonly release: () => void,
+    private readonly onRelease: () => void,
   ) {}
 
+  release(): void {
+    this.#isReleased = true
+    this.onRelease()
+  }
+
   async executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
+    if (this.#isReleased) throw new Error('The connection is in other hands')
+    if (!this.isInTransaction && !isSelect(query)) this.log?.requireSound()
     const result = this.#run<Row>(query)
-    this.#hasWritten ||= mayHaveWritten(query, result)
-    if (!this.#isInTransaction) await this.#reachDisk()
-    return result
-  }
-
-  /** Immediate: a transaction that becomes a writer half-way fails at once when another process has written. */
-  begin(): void {
-    this.#run(BEGIN)
-    this.#isInTransaction = true
-  }
-
-  async commit(): Promise<void> {
-    this.#run(COMMIT)
-    this.#isInTransaction = false
-    await this.#reachDisk()
-  }
-
-  rollback(): void {
-    // What is open by then may be of somebody else.
-    if (this.#isInTransaction) this.#run(ROLLBACK)
-  }
-
-  async #reachDisk(): Promise<void> {
+    if (query === BEGIN) this.isInTransaction = true
+    else if (query === COMMIT || query === ROLLBACK) this.isInTransaction = false
+    else this.#hasWritten ||= mayHaveWritten(query, result)
+    if (this.isInTransaction) return result
     this.release()
-    if (this.#hasWritten) await this.log?.flush()
+    if (this.#hasWritten && query !== ROLLBACK) await this.log?.flush()
+    return result
   }
 
   #run<Row>({ sql, parameters }: CompiledQuery): QueryResult<Row> {
@@ -260,11 +247,16 @@ const COMMIT = CompiledQuery.raw('commit')
 const ROLLBACK = CompiledQuery.raw('rollback')
 
 /** Also when that cannot be told. */
-function mayHaveWritten({ query }: CompiledQuery, { rows, numAffectedRows }: QueryResult<unknown>): boolean {
-  if (query.kind === 'SelectQueryNode') return false
+function mayHaveWritten(compiled: CompiledQuery, { rows, numAffectedRows }: QueryResult<unknown>): boolean {
+  const { query } = compiled
+  if (isSelect(compiled)) return false
   const isChange =
     query.kind === 'InsertQueryNode' || query.kind === 'UpdateQueryNode' || query.kind === 'DeleteQueryNode'
   return !isChange || rows.length > 0 || (numAffectedRows ?? 0n) > 0n
+}
+
+function isSelect({ query }: CompiledQuery): boolean {
+  return query.kind === 'SelectQueryNode'
 }
 
 type Statement = import('libsql').Statement

@@ -13,7 +13,7 @@ describe('a trickle', () => {
   })
 
   it('goes on with what gathers while it is left alone', () => {
-    expect(trickles([...beginning(), [2, 8_000], [3, 8_000]]).slice(-2)).toEqual([true, true])
+    expect(trickles([...beginning(), [0.1, 8_000, 2], [1, 8_000, 9]]).slice(-2)).toEqual([true, true])
   })
 
   it('is over when nothing comes for a while', () => {
@@ -25,7 +25,7 @@ describe('a trickle', () => {
   })
 })
 
-type Chunk = [pauseMs: number, bytes: number]
+type Chunk = [afterMs: number, bytes: number, pausedMs?: number]
 
 function beginning(): Chunk[] {
   return Array.from({ length: 30 }, () => [0.1, SMALL])
@@ -35,8 +35,9 @@ function trickles(chunks: Chunk[]): boolean[] {
   const pace = new ReadingPace()
   let at = 1_000
   pace.isTrickle(SMALL, at, at)
-  return chunks.map(([pauseMs, bytes]) => {
-    const startedAt = at + pauseMs
+  return chunks.map(([afterMs, bytes, pausedMs]) => {
+    if (pausedMs !== undefined) pace.resumed((at += pausedMs))
+    const startedAt = at + afterMs
     at = startedAt + 0.05
     return pace.isTrickle(bytes, startedAt, at)
   })

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { AgentEvent, AgentResult } from '../../src/backends/types.js'
 import type { MessageOptions, QueueMode } from '../../src/channels/types.js'
@@ -202,19 +203,95 @@ describe('a message that comes in', () => {
     expect(await waiting()).toEqual([{ state: 'ready', inMs: 0, failures: 0 }])
   })
 
-  it('comes to its turn also right after the end of the one before, which is being put away', async () => {
-    const texts = Array.from({ length: 30 }, (_, index) => `message ${index}`)
-    const { say, turn, idle, turns } = await setup({ mode: 'followup' })
-    for (const [index, text] of texts.entries()) {
-      await say('a', text)
-      const { finish } = await turn(index + 1)
-      finish(succeeded('done'))
-      for (let hops = 0; hops < index; hops += 1) await Promise.resolve()
-    }
+  it('begins when the turn before it, which has ended, is put away', async () => {
+    const gate = new Gate()
+    const { say, turn, turns, worker, idle, stateOf } = await setup({
+      wrapQueue: (queue) => gate.after(queue, 'settle'),
+    })
+    await say('a', 'one')
+    const { work, finish } = await turn(1)
+    finish(succeeded('done'))
+    await gate.reached()
+    const second = await say('a', 'two')
+    await nextTurn()
+    const countBefore = turns.length
+    gate.open()
+    await turn(2)
+    const active = worker.active()
+    await worker.cancel(work.claim.conversationId)
     await idle()
-    expect(turns.map(({ work }) => work.message.text)).toEqual(texts)
+    expect([countBefore, active, await stateOf(second)]).toEqual([1, [work.claim.conversationId], 'cancelled'])
+  })
+
+  it.each(['cancel', 'endMessage'] as const)('can be ended by %s before its turn has begun', async (way) => {
+    const gate = new Gate()
+    const { say, store, worker, stateOf } = await setup({ wrapQueue: (queue) => gate.after(queue, 'take') })
+    const said = say('a', 'hello')
+    await gate.reached()
+    const [open] = await store.inbox.listOpen(1)
+    if (!open) throw new Error('There is no message')
+    const ended = way === 'cancel' ? worker.cancel(open.conversationId) : worker.endMessage(open.id)
+    gate.open()
+    await said
+    await ended
+    await expect.poll(() => stateOf(open.id)).toEqual('cancelled')
+  })
+
+  it('that was known already leaves its place to what waits', async () => {
+    const gate = new Gate()
+    const { worker, turn, say, idle } = await setup({
+      maxConcurrentQueries: 1,
+      pollMs: 1_000_000,
+      wrapQueue: (queue) => gate.after(queue, 'take', 2),
+    })
+    const known = { channel: CHANNEL, address: 'a', platformId: 'p1', author: 'ann', text: 'hello' }
+    await worker.accept(known)
+    ;(await turn(1)).finish(succeeded('done'))
+    await idle()
+    const repeated = worker.accept(known)
+    await gate.reached()
+    await say('b', 'next')
+    gate.open()
+    await repeated
+    expect((await turn(2)).work.message.text).toEqual('next')
   })
 })
+
+/** Holds what a step of the queue has come to, until it is opened. */
+class Gate {
+  #reached = (): void => {}
+  #open = (): void => {}
+  readonly #isReached = new Promise<void>((resolve) => {
+    this.#reached = resolve
+  })
+  readonly #isOpen = new Promise<void>((resolve) => {
+    this.#open = resolve
+  })
+
+  /** At its first time, or a later one. */
+  after(queue: Queue, name: 'take' | 'settle', time = 1): Queue {
+    const step = queue[name].bind(queue) as (...args: unknown[]) => Promise<unknown>
+    let times = 0
+    return Object.assign(queue, {
+      [name]: async (...args: unknown[]) => {
+        const outcome = await step(...args)
+        times += 1
+        if (times !== time) return outcome
+        this.#reached()
+        await this.#isOpen
+        return outcome
+      },
+    })
+  }
+
+  reached(): Promise<void> {
+    return this.#isReached
+  }
+
+  open(): void {
+    this.#open()
+  }
+}
 
 describe('a turn', () => {
   it('becomes a reply with its notes, keeps the session and goes through the steps in order', async () => {
@@ -252,6 +329,22 @@ describe('a turn', () => {
       sent.map(({ reply, attempts }) => [reply, attempts]),
       await store.outbox.claim('g2', [CHANNEL], START, 1),
     ]).toEqual([[[answer('hi'), 1]], undefined])
+  })
+
+  it('looks for its reply when another one went first, be it about the same message', async () => {
+    const woken: string[] = []
+    const { say, turn, idle } = await setup({
+      replies: {
+        claim: async () => ({ id: 'earlier', messageId: 'id-3' }) as Delivery,
+        send: ({ id }) => woken.push(`sent ${id}`),
+        wake: () => woken.push('woken'),
+      },
+    })
+    await say('a', 'hello')
+    const { finish } = await turn(1)
+    finish(succeeded('hi'))
+    await idle()
+    expect(woken).toEqual(['sent earlier', 'woken'])
   })
 
   it('has its events shown and on record, with their numbers', async () => {

@@ -1,7 +1,9 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { LogFlush } from '../../src/store/log-flush.js'
 import { migrate, type Store, storeOn } from '../../src/store/store.js'
 import { openSqlite } from '../../src/store/sqlite.js'
 
@@ -62,7 +64,11 @@ describe('a commit', () => {
       code: 'store_unavailable',
       message: 'What was written last may not be on the disk: EIO. Look after the disk, then start the gateway again.',
     }
-    expect([first, later]).toEqual([expect.objectContaining(problem), expect.objectContaining(problem)])
+    expect([first, later, await store.conversations.find('test', 'b')]).toEqual([
+      expect.objectContaining(problem),
+      expect.objectContaining(problem),
+      undefined,
+    ])
   })
 
   it('that fails leaves the transaction alone that came after it', async () => {
@@ -85,6 +91,52 @@ describe('a commit', () => {
     const outcomes = await Promise.allSettled([first, second])
     expect([outcomes[0]?.status, (await store.conversations.find('test', 'b'))?.id]).toEqual(['fulfilled', 'b'])
   })
+})
+
+describe('the log that is flushed', () => {
+  it('is that of the file itself where the database is a link', async () => {
+    const directory = realpathSync(mkdtempSync(join(tmpdir(), 'aetheel-flush-')))
+    onTestFinished(() => rmSync(directory, { recursive: true }))
+    mkdirSync(join(directory, 'volume'))
+    symlinkSync(join(directory, 'volume', 'real.db'), join(directory, 'aetheel.db'))
+    const opened: string[] = []
+    const openLogAt = async (file: string) => {
+      opened.push(file)
+      return new Disk()
+    }
+    const store = storeOn(await openSqlite(join(directory, 'aetheel.db'), false, openLogAt))
+    await migrate(store.db)
+    expect([opened, existsSync(opened[0] ?? '')]).toEqual([[join(directory, 'volume', 'real.db-wal')], true])
+    await store.close()
+  })
+
+  it.each(Array.from({ length: 9 }, (_, hops) => hops))(
+    'is flushed once at a time, whoever comes: %i',
+    async (hops) => {
+      let underWay = 0
+      let most = 0
+      const flush = new LogFlush(async () => ({
+        async datasync() {
+          underWay += 1
+          most = Math.max(most, underWay)
+          await nextTurn()
+          underWay -= 1
+        },
+        async close() {},
+      }))
+      const first = flush.flush()
+      const second = flush.flush()
+      await first
+      const others: Promise<void>[] = []
+      for (let hop = 0; hop < hops; hop += 1) {
+        await Promise.resolve()
+        others.push(flush.flush())
+      }
+      await Promise.all([second, ...others])
+      await flush.close()
+      expect([most, underWay]).toEqual([1, 0])
+    },
+  )
 })
 
 async function setup(): Promise<{ store: Store; disk: Disk }> {
