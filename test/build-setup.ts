@@ -1,8 +1,17 @@
 import { execFile } from 'node:child_process'
-import { cpSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import type { TestProject } from 'vitest/node'
 
@@ -16,32 +25,52 @@ const PROJECT = fileURLToPath(new URL('..', import.meta.url))
 
 const execute = promisify(execFile)
 
-/** One build for the whole test run: read as TypeScript, each of the many processes would need a second to start. */
+/** What tests start by its name, each with all it needs in a few files beside `chunks`. */
+const ENTRIES = [
+  'src/main.js',
+  'src/processes/sweep.js',
+  ...['crash', 'discord', 'store', 'whatsapp'].map((folder) => `test/${folder}/gateway-process.js`),
+  'test/kubernetes/run-holder.js',
+]
+
+/** For the packages in it that are CommonJS. */
+const REQUIRE = `import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);`
+
+/** One build for the whole test run: read as TypeScript, or file by file, each of the many processes would need far longer
+ *  to start. */
 export default async function setUpBuild(project: TestProject): Promise<() => void> {
   const directory = realpathSync(mkdtempSync(join(tmpdir(), 'aetheel-build-')))
-  const kysely = join(directory, 'src', 'node_modules', 'kysely')
-  await Promise.all([compile(directory), bundleKysely(kysely), buildDashboard(join(directory, 'dist', 'web'))])
   cpSync(join(PROJECT, 'package.json'), join(directory, 'package.json'))
   for (const name of ['node_modules', 'demo', 'templates']) symlinkSync(join(PROJECT, name), join(directory, name))
+  await Promise.all([buildEntries(directory), buildDashboard(join(directory, 'dist', 'web'))])
   project.provide('buildDirectory', directory)
   return () => rmSync(directory, { recursive: true })
 }
 
-async function compile(directory: string): Promise<void> {
+async function buildEntries(directory: string): Promise<void> {
   await execute(program('tsc'), ['-p', PROJECT, '--noEmit', 'false', '--noCheck', '--outDir', directory])
+  keepPlaces(join(directory, 'src'))
+  const form = ['--bundle', '--splitting', '--platform=node', '--format=esm', `--banner:js=${REQUIRE}`]
+  const places = [`--outdir=${directory}`, `--outbase=${directory}`, '--chunk-names=chunks/[hash]', '--allow-overwrite']
+  // It comes with tsx. What is compiled for the machine stays where it is.
+  const options = [...form, ...places, '--external:libsql', '--log-level=error']
+  await execute(program('esbuild'), [...ENTRIES, ...options], { cwd: directory })
+}
+
+/** A module that looks for files beside itself finds them, whichever file it ends up in. */
+function keepPlaces(directory: string): void {
+  for (const entry of readdirSync(directory, { recursive: true, withFileTypes: true })) {
+    const path = join(entry.parentPath, entry.name)
+    if (!entry.isFile() || !path.endsWith('.js')) continue
+    const code = readFileSync(path, 'utf8')
+    if (!code.includes('import.meta.url')) continue
+    writeFileSync(path, code.replaceAll('import.meta.url', JSON.stringify(pathToFileURL(path).href)))
+  }
 }
 
 async function buildDashboard(directory: string): Promise<void> {
   const options = ['build', join(PROJECT, 'web'), '--outDir', directory, '--logLevel', 'warn']
   await execute(program('vite'), options, { env: { PATH: process.env['PATH'], NODE_ENV: 'production' } })
-}
-
-/** Its 260 files in one, where the compiled sources find it first: they are a third of what each process needs to start. */
-async function bundleKysely(directory: string): Promise<void> {
-  const options = ['--bundle', '--platform=node', '--format=esm', `--outfile=${join(directory, 'index.js')}`]
-  // It comes with tsx.
-  await execute(program('esbuild'), ['kysely', ...options, '--log-level=warning'], { cwd: PROJECT })
-  writeFileSync(join(directory, 'package.json'), JSON.stringify({ type: 'module', exports: './index.js' }))
 }
 
 function program(name: string): string {
