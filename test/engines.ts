@@ -7,6 +7,7 @@ import { createLog } from '../src/log.js'
 import { openPostgres } from '../src/store/postgres.js'
 import { migrate, openStore, type Store, type StoreLocation, storeOn } from '../src/store/store.js'
 import { createDatabase, postgresUrl } from './postgres.js'
+import { putDatabase } from './put-database.js'
 
 export interface TestEngine {
   name: Store['engine']
@@ -38,7 +39,11 @@ export async function openTestStore(location: StoreLocation): Promise<Store> {
 const sqlite: TestEngine = {
   name: 'sqlite',
   createLocation: async () => ({ file: createFile() }),
-  createStore: () => openTestStore({ file: createFile() }),
+  createStore: () => {
+    const file = createFile()
+    putDatabase({ file })
+    return openTestStore({ file })
+  },
 }
 
 /** Making a database takes longer than most tests, so one is emptied again and again. */

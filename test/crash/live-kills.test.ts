@@ -8,7 +8,7 @@ import { endNow } from '../processes/living-processes.js'
 import { describeOnEngines, nothingLeft, WITHIN_10_SECONDS } from './crash-stage.js'
 import { randomNumbers } from './random-numbers.js'
 
-const KILLS = Number(process.env['LIVE_KILLS'] ?? 8)
+const KILLS = Number(process.env['LIVE_KILLS'] ?? 5)
 const SEED = Number(process.env['LIVE_SEED'] ?? Date.now() % 1_000_000)
 const CONVERSATIONS = ['north', 'east', 'south', 'west']
 const GATEWAYS_OF_ALL = 0.25

@@ -8,9 +8,10 @@ import type { APIMessage, APIUser } from 'discord.js'
 import type { TestContext } from 'vitest'
 import { type GatewayConfig, loadConfig } from '../../src/config.js'
 import { openDiscord } from '../../src/commands/start.js'
-import { type Gateway, type GatewayDependencies, makeHome, startGateway } from '../../src/gateway.js'
+import { databaseFile, type Gateway, type GatewayDependencies, makeHome, startGateway } from '../../src/gateway.js'
 import { createLog, type Log } from '../../src/log.js'
 import { endLivingProcesses, livingProcesses } from '../processes/living-processes.js'
+import { putDatabase } from '../put-database.js'
 import { journalIn, until } from '../waiting.js'
 import { FakeDiscord } from './fake-discord.js'
 import type { FakeChannel, FakeGuild } from './fake-discord-records.js'
@@ -72,6 +73,7 @@ export class DiscordStage {
   ): Promise<Gateway> {
     const config = this.config(settings)
     makeHome(config)
+    putDatabase({ file: databaseFile(config), databaseUrl: config.databaseUrl })
     const discord = await openDiscord(config, this.log, now)
     if (!discord) throw new Error('There is no token')
     const environment = { PATH: process.env['PATH'], HOME: join(this.directory, 'home') }

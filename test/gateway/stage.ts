@@ -8,9 +8,10 @@ import { fileURLToPath } from 'node:url'
 import type { TestContext } from 'vitest'
 import type { Acceptance, Channel, ChannelHost, LiveEvent, OutgoingReply, Place } from '../../src/channels/types.js'
 import { type GatewayConfig, loadConfig } from '../../src/config.js'
-import { type Gateway, makeHome, startGateway } from '../../src/gateway.js'
+import { databaseFile, type Gateway, makeHome, startGateway } from '../../src/gateway.js'
 import { createLog, type Log } from '../../src/log.js'
 import { endLivingProcesses, livingProcesses } from '../processes/living-processes.js'
+import { putDatabase } from '../put-database.js'
 
 export const DEMO_AGENT = fileURLToPath(new URL('../../demo/agent.mjs', import.meta.url))
 
@@ -120,6 +121,7 @@ export class Stage {
   ): Promise<RunningGateway> {
     const config = this.config(variables, file)
     makeHome(config)
+    putDatabase({ file: databaseFile(config), databaseUrl: config.databaseUrl })
     const steps: string[] = []
     const { environment, log } = this
     const onStep = (step: string) => steps.push(step)

@@ -15,6 +15,7 @@ import { registerRoutes } from '../../src/http/routes/index.js'
 import { createLog } from '../../src/log.js'
 import { openStore } from '../../src/store/store.js'
 import type { Scope } from '../../src/store/tokens.js'
+import { putDatabase } from '../put-database.js'
 
 export const START_AT = Date.UTC(2026, 0, 2, 3, 4, 5)
 
@@ -34,7 +35,9 @@ export async function createStage({ environment = {}, limits = {}, addRoutes = (
   onTestFinished(() => rmSync(home, { recursive: true, force: true }))
   const logged: string[] = []
   const log = createLog({ level: 'debug', destination: { write: (line: string) => Boolean(logged.push(line)) } })
-  const store = await openStore({ file: join(home, 'aetheel.db') }, log)
+  const file = join(home, 'aetheel.db')
+  putDatabase({ file })
+  const store = await openStore({ file }, log)
   onTestFinished(() => store.close())
   const clock = { now: START_AT }
   const now = (): number => clock.now

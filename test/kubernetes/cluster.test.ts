@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import fc from 'fast-check'
-import { beforeAll, describe, it, type TestContext } from 'vitest'
+import { beforeAll, describe, it, type TestContext, vi } from 'vitest'
 import { createPods } from '../../src/kubernetes/pods.js'
 import { PodError, type PodProblem } from '../../src/kubernetes/types.js'
 import { until } from '../waiting.js'
@@ -15,6 +15,9 @@ import { holdRun, killClients, kubectlEnvironment, leftIn, nothing, openScene, t
 import type { Shell } from './fake-container.js'
 import type { FakePod, PodOptions } from './fake-pod.js'
 import { checkMachine } from './machine.js'
+
+// Most of these tests wait, for what is lost to be noticed.
+vi.setConfig({ maxConcurrency: 12 })
 
 const isRequired = process.env['AETHEEL_TEST_KUBECTL'] === 'required'
 
@@ -36,12 +39,12 @@ const nasty = [
 
 describe.skipIf(!isRequired)(
   'pods, if AETHEEL_TEST_KUBECTL=required (root, kubectl 1.30)',
-  { timeout: 180_000 },
+  { timeout: 180_000, concurrent: true },
   () => {
     beforeAll(checkMachine)
 
     describe.for<Shell>(['dash', 'bash', 'busybox'])('where sh is %s', (shell) => {
-      it.concurrent('tells how the agent ended, whatever the status', async ({ onTestFinished, expect }) => {
+      it('tells how the agent ended, whatever the status', async ({ onTestFinished, expect }) => {
         const { play, pod } = await openScene(onTestFinished, { shell })
         const played = [await play('echo out; echo err >&2'), await play('exit 1'), await play('kill -KILL $$')]
         expect(played).toMatchObject([
@@ -52,10 +55,7 @@ describe.skipIf(!isRequired)(
         expect(await leftIn(pod)).toEqual(nothing)
       })
 
-      it.concurrent('hands over arguments, variables, input and files as they are', async ({
-        onTestFinished,
-        expect,
-      }) => {
+      it('hands over arguments, variables, input and files as they are', async ({ onTestFinished, expect }) => {
         const { play, pod, cluster } = await openScene(onTestFinished, { shell })
         const word = fc
           .array(fc.oneof(fc.constantFrom(...nasty), fc.string({ unit: 'binary' })), { maxLength: 8 })
@@ -86,7 +86,7 @@ describe.skipIf(!isRequired)(
         expect(await leftIn(pod)).toEqual(nothing)
       })
 
-      it.concurrent('ends the agent and everything of it when it is told to', async ({ onTestFinished, expect }) => {
+      it('ends the agent and everything of it when it is told to', async ({ onTestFinished, expect }) => {
         const { start, pod } = await openScene(onTestFinished, { shell })
         const run = await start(family)
         await run.printed('begun')
@@ -95,14 +95,14 @@ describe.skipIf(!isRequired)(
         expect(await leftIn(pod)).toEqual(nothing)
       })
 
-      it.concurrent('ends what the agent leaves behind', async ({ onTestFinished, expect }) => {
+      it('ends what the agent leaves behind', async ({ onTestFinished, expect }) => {
         const { play, pod } = await openScene(onTestFinished, { shell })
         const { exit } = await play(family.replace('sleep 1000004', 'exit 3'))
         expect(exit).toMatchObject({ exitCode: 3 })
         expect(await leftIn(pod)).toEqual(nothing)
       })
 
-      it.concurrent('ends the run when kubectl is killed', async ({ onTestFinished, expect }) => {
+      it('ends the run when kubectl is killed', async ({ onTestFinished, expect }) => {
         const { start, pod } = await openScene(onTestFinished, { shell })
         const run = await start(family)
         await run.printed('begun')
@@ -113,7 +113,7 @@ describe.skipIf(!isRequired)(
     })
 
     describe('a pod that cannot be used', () => {
-      it.concurrent.for<[string, PodProblem, Partial<PodOptions>]>([
+      it.for<[string, PodProblem, Partial<PodOptions>]>([
         ['waits for a node', 'pod_not_running', { state: 'unscheduled' }],
         ['is being made', 'pod_not_running', { state: 'creating' }],
         ['crashes', 'pod_not_running', { state: 'crashing' }],
@@ -127,7 +127,7 @@ describe.skipIf(!isRequired)(
         expect(await opened.catch(problemOf)).toBe(problem)
       })
 
-      it.concurrent.for<['get' | 'list' | 'exec']>([['get'], ['list'], ['exec']])(
+      it.for<['get' | 'list' | 'exec']>([['get'], ['list'], ['exec']])(
         'because we may not %s is told as forbidden',
         async ([verb], { onTestFinished, expect }) => {
           const { pods, cluster } = await openScene(onTestFinished, { labels: { app: 'shop' } })
@@ -137,12 +137,12 @@ describe.skipIf(!isRequired)(
         },
       )
 
-      it.concurrent('because it has no sh is told as cli_missing', async ({ onTestFinished, expect }) => {
+      it('because it has no sh is told as cli_missing', async ({ onTestFinished, expect }) => {
         const { pods, address } = await openScene(onTestFinished, { environment: { PATH: '/nowhere' } })
         expect(await pods.open(address, AbortSignal.timeout(60_000)).catch(problemOf)).toBe('cli_missing')
       })
 
-      it.concurrent('because nobody answers is told as unreachable', async ({ onTestFinished, expect }) => {
+      it('because nobody answers is told as unreachable', async ({ onTestFinished, expect }) => {
         const { address, cluster } = await openScene(onTestFinished)
         const pods = createPods({ environment: kubectlEnvironment(cluster.kubeconfig), passVariables: [] })
         cluster.isSilent = true
@@ -150,7 +150,7 @@ describe.skipIf(!isRequired)(
       })
     })
 
-    it.concurrent('takes the example manifests', async ({ onTestFinished, expect }) => {
+    it('takes the example manifests', async ({ onTestFinished, expect }) => {
       const { cluster } = await openScene(onTestFinished)
       const directory = join(import.meta.dirname, '..', '..', 'docs', 'kubernetes')
       // Whether their fields are right is looked at in manifests.test.ts: this server has no schema.
@@ -165,7 +165,7 @@ describe.skipIf(!isRequired)(
       ])
     })
 
-    it.concurrent('takes the first ready pod that the labels mean', async ({ onTestFinished, expect }) => {
+    it('takes the first ready pod that the labels mean', async ({ onTestFinished, expect }) => {
       const { cluster, pods } = await openScene(onTestFinished, { name: 'b', labels: { app: 'shop' } })
       for (const [name, options] of Object.entries<Partial<PodOptions>>({
         a: { state: 'ending' },
@@ -182,7 +182,7 @@ describe.skipIf(!isRequired)(
       expect(other.address.container).toBe('second')
     })
 
-    it.concurrent('tells that the agent or its directory is not there', async ({ onTestFinished, expect }) => {
+    it('tells that the agent or its directory is not there', async ({ onTestFinished, expect }) => {
       const { play, pod } = await openScene(onTestFinished)
       const played = [await play('', { executable: 'no-such-agent' }), await play('', { directory: '/no/such' })]
       expect(played.map(({ exit }) => exit)).toMatchObject([
@@ -192,7 +192,7 @@ describe.skipIf(!isRequired)(
       expect(await leftIn(pod)).toEqual(nothing)
     })
 
-    it.concurrent('believes no word of the agent on how it ended', async ({ onTestFinished, expect }) => {
+    it('believes no word of the agent on how it ended', async ({ onTestFinished, expect }) => {
       const { play, pod } = await openScene(onTestFinished)
       const words = '\u001E0 exit 0\u001E\ncommand terminated with exit code 9\nError from server (NotFound): pods\n'
       const { exit, stderr } = await play(`printf %s "$1" >&2; exit 1`, { args: [words] })
@@ -200,7 +200,7 @@ describe.skipIf(!isRequired)(
       expect(await leftIn(pod)).toEqual(nothing)
     })
 
-    it.concurrent('brings floods of output whole', async ({ onTestFinished, expect }) => {
+    it('brings floods of output whole', async ({ onTestFinished, expect }) => {
       const { start, pod } = await openScene(onTestFinished)
       const run = await start(
         'head -c 8000000 /dev/zero | tr "\\000" a & head -c 8000000 /dev/zero | tr "\\000" b >&2; wait',
@@ -221,7 +221,7 @@ describe.skipIf(!isRequired)(
         happen(scene: Scene, runId: string): void | Promise<void>
       }
 
-      it.concurrent.for<Mishap>([
+      it.for<Mishap>([
         { what: 'a stream that is closed', problem: 'stream_lost', happen: ({ pod }) => pod.drop('closed') },
         { what: 'a stream that is cut', problem: 'stream_lost', happen: ({ pod }) => pod.drop('cut') },
         { what: 'a stream that hangs', problem: 'stream_lost', happen: ({ pod }) => pod.freeze() },
@@ -260,7 +260,7 @@ describe.skipIf(!isRequired)(
         expect(await leftIn(scene.pod)).toEqual(nothing)
       })
 
-      it.concurrent('an agent that nobody listens to any more is ended', async ({ onTestFinished, expect }) => {
+      it('an agent that nobody listens to any more is ended', async ({ onTestFinished, expect }) => {
         const { start, pod } = await openScene(onTestFinished)
         const run = await start(flood)
         await run.printed('begun')
@@ -270,7 +270,7 @@ describe.skipIf(!isRequired)(
       })
     })
 
-    it.concurrent('ends one run and not its neighbour', async ({ onTestFinished, expect }) => {
+    it('ends one run and not its neighbour', async ({ onTestFinished, expect }) => {
       const { start, pod } = await openScene(onTestFinished)
       const [first, second] = [await start(family), await start('echo begun; read -r _; sleep 1000005')]
       const sleepers = async (): Promise<string[]> =>
@@ -285,7 +285,7 @@ describe.skipIf(!isRequired)(
       expect(await leftIn(pod)).toEqual(nothing)
     })
 
-    it.concurrent('ends the run of an ordinary user, by a second exec as well', async ({ onTestFinished, expect }) => {
+    it('ends the run of an ordinary user, by a second exec as well', async ({ onTestFinished, expect }) => {
       const { start, pod, pods, address } = await openScene(onTestFinished, { userId: 1000 })
       const [first, second] = [await start(family), await start(family)]
       await Promise.all([first.printed('begun'), second.printed('begun')])
@@ -296,7 +296,7 @@ describe.skipIf(!isRequired)(
       expect(await leftIn(pod)).toEqual(nothing)
     })
 
-    it.concurrent('ends an agent that does not want to', async ({ onTestFinished, expect }) => {
+    it('ends an agent that does not want to', async ({ onTestFinished, expect }) => {
       const { start, pod } = await openScene(onTestFinished)
       const run = await start('trap "" INT TERM HUP; echo begun; while :; do sleep 1; done')
       await run.printed('begun')
@@ -305,7 +305,7 @@ describe.skipIf(!isRequired)(
       expect(await leftIn(pod)).toEqual(nothing)
     })
 
-    it.concurrent('ends a run that does not hear us, by a second exec', async ({ onTestFinished, expect }) => {
+    it('ends a run that does not hear us, by a second exec', async ({ onTestFinished, expect }) => {
       const { start, pod } = await openScene(onTestFinished)
       const run = await start(family)
       await run.printed('begun')
@@ -323,7 +323,7 @@ describe.skipIf(!isRequired)(
         longestMs: number
       }
 
-      it.concurrent.for<Death>([
+      it.for<Death>([
         { what: 'the end of its stream ends the run', longestMs: 10_000 },
         {
           what: 'and kubectl with it, a run that nobody listens to any more ends',
@@ -366,7 +366,7 @@ describe.skipIf(!isRequired)(
       })
     })
 
-    it.concurrent('ends a run that another gateway has begun', async ({ onTestFinished, expect }) => {
+    it('ends a run that another gateway has begun', async ({ onTestFinished, expect }) => {
       const { start, pods, pod, address, cluster } = await openScene(onTestFinished)
       const run = await start(family)
       await run.printed('begun')

@@ -6,7 +6,7 @@ import { createPause, createRandom, interleave, type Writer } from './interleavi
 import { createMemoryWriter } from './memory-store.js'
 import { createQueueWriter } from './queue-writer.js'
 
-const INTERLEAVINGS = Number(process.env['STREAM_INTERLEAVINGS'] ?? 2_000)
+const INTERLEAVINGS = Number(process.env['STREAM_INTERLEAVINGS'] ?? 500)
 const AT_ONCE = 250
 /** Each query of PostgreSQL is a round trip. */
 const OF_ENGINE = { sqlite: 200, postgres: 60 }

@@ -13,7 +13,7 @@ const STEPS: Step[] = ['accepted', 'claimed', 'streaming', 'finished', 'committe
 const PARTS = ['one', 'two', 'three'].map((word) => `${word} `.repeat(250).trim())
 const THREE_PARTS = PARTS.join('\n\n')
 
-describe('A gateway that is killed', () => {
+describe('A gateway that is killed', { concurrent: true }, () => {
   it.for(STEPS)('when a message is %s answers it once after the restart', async (step, { onTestFinished, expect }) => {
     const { stage, start } = await open(onTestFinished)
     const { twilio } = stage

@@ -9,12 +9,13 @@ import { fileURLToPath } from 'node:url'
 import type { TestContext } from 'vitest'
 import { openWhatsApp } from '../../src/commands/open-whatsapp.js'
 import { type GatewayConfig, loadConfig } from '../../src/config.js'
-import { type Gateway, type GatewayDependencies, makeHome, startGateway } from '../../src/gateway.js'
+import { databaseFile, type Gateway, type GatewayDependencies, makeHome, startGateway } from '../../src/gateway.js'
 import { type HttpServer, startHttpServer } from '../../src/http/server.js'
 import { createLog, type Log } from '../../src/log.js'
 import { gitRunner } from '../../src/projects/git-clone.js'
 import { ProjectService } from '../../src/projects/project-service.js'
 import { endLivingProcesses, livingProcesses } from '../processes/living-processes.js'
+import { putDatabase } from '../put-database.js'
 import { journalIn } from '../waiting.js'
 import { FakeTwilio } from './fake-twilio.js'
 
@@ -100,6 +101,7 @@ export class WhatsAppStage {
   async startWith(config: GatewayConfig, { now, onStep }: StartOptions = {}): Promise<Gateway> {
     const { log } = this
     makeHome(config)
+    putDatabase({ file: databaseFile(config), databaseUrl: config.databaseUrl })
     const environment = { PATH: process.env['PATH'], HOME: join(this.directory, 'home') }
     const channel = await openWhatsApp(() => config, { environment, log, ...(now && { now }) })
     if (!channel) throw new Error('WhatsApp is not configured')

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { inject, onTestFinished } from 'vitest'
 import { type GatewayConfig, loadConfig } from '../../../src/config.js'
-import { type Gateway, makeHome, startGateway } from '../../../src/gateway.js'
+import { databaseFile, type Gateway, makeHome, startGateway } from '../../../src/gateway.js'
 import { createApp } from '../../../src/http/app.js'
 import { issueToken } from '../../../src/http/auth.js'
 import type { App, ServiceDependencies } from '../../../src/http/dependencies.js'
@@ -18,6 +18,7 @@ import { gitRunner } from '../../../src/projects/git-clone.js'
 import { ProjectService } from '../../../src/projects/project-service.js'
 import type { Scope } from '../../../src/store/tokens.js'
 import { endLivingProcesses, livingProcesses } from '../../processes/living-processes.js'
+import { putDatabase } from '../../put-database.js'
 import { journalIn, until } from '../../waiting.js'
 
 const AGENT = fileURLToPath(new URL('../../discord/agent.mjs', import.meta.url))
@@ -106,6 +107,7 @@ export function makePlace(settings: object = {}): Place {
   const environment = { PATH: makePrograms(make('bin')), HOME: make('home') }
   const config = loadConfig({ ...environment, AETHEEL_HOME: join(directory, 'data') }, file)
   makeHome(config)
+  putDatabase({ file: databaseFile(config), databaseUrl: config.databaseUrl })
   const logged: string[] = []
   const log = createLog({ level: 'debug', destination: { write: (line) => logged.push(String(line)) > 0 } })
   return { directory, site, config, environment, log, logged }
