@@ -4,7 +4,7 @@ import { LiveBackend } from '../../../src/backends/live/live-backend.js'
 import { LivePool } from '../../../src/backends/live/live-pool.js'
 import { createBackend } from '../../../src/backends/registry.js'
 import type { BackendName } from '../../../src/backends/types.js'
-import { type BackendSetup, describeBackendContract } from '../../contract/backend-contract.js'
+import { ARE_ALL_COMBINATIONS, type BackendSetup, describeBackendContract } from '../../contract/backend-contract.js'
 import { geminiToolId, liveSpeakers } from '../../contract/live-wire-formats.js'
 import { SETUPS } from '../../contract/setups.js'
 import { agentPath, type CreateBackend } from '../../contract/stage.js'
@@ -44,7 +44,10 @@ const DIFFERENCES = {
   pi: { staysAs: ' --mode rpc', speaker: liveSpeakers.pi },
 } satisfies Partial<Record<BackendName, Partial<BackendSetup>>>
 
-for (const name of ['claude', 'codex', 'gemini', 'pi'] as const) {
+/** One that has its process for itself and one that shares it; the others are as either of them. */
+const NAMES = ARE_ALL_COMBINATIONS ? (['claude', 'codex', 'gemini', 'pi'] as const) : (['claude', 'codex'] as const)
+
+for (const name of NAMES) {
   const create: CreateBackend = (given, dependencies) => {
     const cliPath = given.cliPath === agentPath('fake-agent.sh') ? STAYING : given.cliPath
     const config = { ...given, cliPath }
