@@ -6,7 +6,6 @@ import { constants } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { OWNER_MARKER, type ProcessOwner, RUN_MARKER } from './process-owner.js'
 import { startTimeOf } from './process-table.js'
-import { ReadingPace, TRICKLE_PAUSE_MS } from './reading-pace.js'
 import { endLeftovers, endStrays, endTree, type RunRoot, type Spared } from './process-tree.js'
 
 const CLOSE_AFTER_EXIT_MS = 5_000
@@ -81,24 +80,13 @@ export function startProcess(options: ProcessOptions): LocalProcess {
     hasExited: () => child.exitCode !== null || child.signalCode !== null,
   }
 
-  const pace = new ReadingPace()
   child.stdout.on('data', (chunk: Buffer) => {
     const startedAt = performance.now()
     options.onStdout(chunk)
-    const endedAt = performance.now()
-    const isTrickle = pace.isTrickle(chunk.length, startedAt, endedAt)
-    if (endedAt - startedAt >= LONG_WORK_MS) {
-      // A flood. Others get their turn before the next chunk; nothing is lost in that time.
-      child.stdout.pause()
-      setImmediate(() => child.stdout.resume())
-    } else if (isTrickle && options.keepsInput) {
-      // Not of one that has had all its input: Claude Code ends then, and loses what does not fit the pipe.
-      child.stdout.pause()
-      setTimeout(() => {
-        pace.resumed(performance.now())
-        child.stdout.resume()
-      }, TRICKLE_PAUSE_MS)
-    }
+    if (performance.now() - startedAt < LONG_WORK_MS) return
+    // A flood. Others get their turn before the next chunk; nothing is lost in that time.
+    child.stdout.pause()
+    setImmediate(() => child.stdout.resume())
   })
   child.stderr.on('data', options.onStderr)
   // A CLI that exits without reading its input breaks the pipe; how it exited says all there is to say.

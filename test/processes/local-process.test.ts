@@ -40,14 +40,6 @@ describe('startProcess', () => {
     expect(stdout === stdin).toEqual(true)
   })
 
-  it('loses nothing of many small pieces of a process that stays, whenever it ends', async () => {
-    const { stdout, exit } = await setup().run('i=0; while [ $i -lt 3000 ]; do echo $i; i=$((i + 1)); done; exit 3', {
-      keepsInput: true,
-    })
-    const expected = Array.from({ length: 3_000 }, (_, index) => `${index}\n`).join('')
-    expect([stdout, exit]).toEqual([expected, { exitCode: 3 }])
-  })
-
   it('takes more input while it runs, for a process that is told so', async () => {
     const { start } = setup()
     const heard: string[] = []
