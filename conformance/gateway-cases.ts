@@ -29,7 +29,8 @@ const crashDuringTool: Case = {
     const { gateway, model } = stage
     await gateway.start()
     gateway.say(firstQuestion)
-    await gateway.until('the tool runs', () => sleeper.isRunning())
+    // The command may run before the gateway has heard of it, and so before it has told that the agent has begun.
+    await gateway.until('the tool runs', async () => gateway.sessions().length === 1 && (await sleeper.isRunning()))
     await gateway.kill()
     await assertNothingLeft(stage, sleeper)
 

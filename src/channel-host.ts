@@ -73,8 +73,7 @@ export function channelHost(channel: string, dependencies: HostDependencies): Ga
   }
 
   const workplaceOf = async (place: Place): Promise<Workplace> => {
-    const { id } = await store.conversations.enter({ ...place, channel }, randomUUID(), now())
-    const projectId = (await store.conversations.get(id))?.projectId
+    const { projectId } = await store.conversations.enter({ ...place, channel }, randomUUID(), now())
     const project = projectId === undefined ? undefined : await store.projects.get(projectId)
     return chooseWorkplace(channel, project, config)
   }

@@ -497,15 +497,17 @@ interface NeededAgent {
   executable?: string
 }
 
-async function cancelMessage(
+export async function cancelMessage(
   messageId: string,
   store: Store,
   queue: Queue,
-  worker: Worker,
+  worker: Pick<Worker, 'cancel' | 'endMessage'>,
 ): Promise<'stopped' | 'dropped' | 'asked' | 'finished'> {
   const message = await store.inbox.get(messageId)
   if (message?.state !== 'open') return 'finished'
   if (await worker.cancel(message.conversationId, messageId)) return 'stopped'
+  // Its turn may have come to its end first; a dead letter is kept.
+  if ((await store.inbox.get(messageId))?.state !== 'open') return 'finished'
   const outcome = await queue.drop(messageId)
   if (outcome !== 'active') return outcome
   await store.inbox.requestCancel(messageId)

@@ -130,11 +130,16 @@ export function createMetrics({ now }: MetricsOptions): Metrics {
       run: async (runId, signal, listener) => {
         const provider = runnerName(plan.backend)
         const project = projectLabel(work.conversation.projectId ?? '')
-        const startedAt = now()
-        // Later runs wait on purpose: for a limit to pass, or before they try again.
-        const { failures, interruptions } = work.claim
-        if (failures + interruptions === 0) waits.observe(seconds(startedAt - work.message.receivedAt))
-        inFlight.inc({ provider })
+        let startedAt = 0
+        const begin = (): boolean => {
+          startedAt = now()
+          // Later runs wait on purpose: for a limit to pass, or before they try again.
+          const { failures, interruptions } = work.claim
+          if (failures + interruptions === 0) waits.observe(seconds(startedAt - work.message.receivedAt))
+          inFlight.inc({ provider })
+          return true
+        }
+        const hasBegun = listener.mayBegin ? listener.mayBegin.then(begin, () => false) : begin()
         let status = 'error'
         try {
           const outcome = await plan.run(runId, signal, {
@@ -147,9 +152,11 @@ export function createMetrics({ now }: MetricsOptions): Metrics {
           status = statusOf(outcome.result)
           return outcome
         } finally {
-          inFlight.dec({ provider })
-          requests.inc({ provider, project, status })
-          durations.observe({ provider, project }, seconds(now() - startedAt))
+          if (await hasBegun) {
+            inFlight.dec({ provider })
+            requests.inc({ provider, project, status })
+            durations.observe({ provider, project }, seconds(now() - startedAt))
+          }
         }
       },
     }),

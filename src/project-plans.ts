@@ -50,6 +50,8 @@ export function planAfterPods(
   if (isFirstAttempt && !project?.pod) return plan
   return {
     ...plan,
+    // What is ended may be somebody else's, should they have the message by now.
+    awaitsLeave: false,
     run: async (runId, signal, listener) => {
       const endEarlier = async () => {
         const of = project?.pod ? { conversationId: conversation.id } : { messageId: message.id }

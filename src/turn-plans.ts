@@ -69,6 +69,7 @@ export function planTurn(
     ...(model !== undefined && { model }),
     directory: homeOf(workplace),
     canSendFiles,
+    awaitsLeave: true,
     run: async (runId, signal, turnListener) => {
       const { listener, tell } = withNotices(turnListener, notices)
       const asking = isAsking ? approvals.asking({ id: runId, backend, message, conversation }, tell) : undefined

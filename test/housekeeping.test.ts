@@ -101,8 +101,10 @@ describeEngines('housekeeping', (engine) => {
     const { runId, messageId } = await take('dead', { ...thisProcess(), ...DEAD })
     const steps: string[] = []
     pods.endRun = async (_, id) => steps.push(`ended ${id}`) > 0
-    await begin(planAfterPods(planOf(steps), workOf(messageId), { ledger: store.ledger, pods, now }))
-    expect([steps, await onRecord(store, 'dead')]).toEqual([[`ended ${runId}`, 'begun'], []])
+    const early = { ...planOf(steps), awaitsLeave: true }
+    const plan = planAfterPods(early, workOf(messageId), { ledger: store.ledger, pods, now })
+    await begin(plan)
+    expect([plan.awaitsLeave, steps, await onRecord(store, 'dead')]).toEqual([false, [`ended ${runId}`, 'begun'], []])
   })
 
   it('a message is not begun anew while nobody can tell that an earlier attempt has ended in its pod', async () => {

@@ -36,6 +36,19 @@ it('counts runs with their provider, project and status, and how long they took'
   ])
 })
 
+it('counts no run that may not begin', async () => {
+  const metrics = createMetrics({ now: () => START_AT })
+  const plan = planOf('claude', async (_runId, _signal, { mayBegin }) => {
+    await mayBegin
+    return { result: ANSWERED, notes: [] }
+  })
+  const listener = { ...LISTENER, mayBegin: Promise.reject(new Error("It is somebody else's.")) }
+  const run = metrics.measured(workOf('site'), plan).run('1', new AbortController().signal, listener)
+  await expect(run).rejects.toThrow('somebody')
+  const names = 'code_agent_requests_total|aetheel_runs_in_flight|aetheel_queue_wait_seconds_count'
+  expect(await samplesOf(metrics, names)).toEqual(['aetheel_queue_wait_seconds_count 0'])
+})
+
 it('counts events by their type and passes them on, and runs while they are in flight', async () => {
   const metrics = createMetrics({ now: () => START_AT })
   const seen: AgentEvent[] = []

@@ -227,9 +227,7 @@ async function openOpenCode({ agent, installation, sandbox, signal }: SidePlace)
   const query = new URLSearchParams({ directory: sandbox.workspace }).toString()
   const listeners = new Map<string, (delta: string) => void>()
   const closing = new AbortController()
-  const connect = (): Promise<Response> => fetch(`${url}/global/event`, { headers, signal: closing.signal })
-  // Once more: the port may be that of the server before, of which a dead connection may still be kept.
-  const events = await connect().catch(connect)
+  const events = await fetch(`${url}/global/event`, { headers, signal: closing.signal })
   const following = follow(events, listeners).catch((error: unknown) => {
     if (!closing.signal.aborted) throw error
   })
@@ -253,6 +251,7 @@ async function openOpenCode({ agent, installation, sandbox, signal }: SidePlace)
         },
       }
     },
+    endpoint,
     async close() {
       closing.abort()
       await following

@@ -14,7 +14,7 @@ import { gatewaySide, runSide } from './own-sides.js'
 import { ANSWER, PROMPT } from './script.js'
 import { sdkSides } from './sdk-sides.js'
 import { type Conversation, type OpenedSide, openSide, type OpenSide } from './side.js'
-import { measureEach, shuffled } from './turn-about.js'
+import { measureEach, OPENINGS, shuffled } from './turn-about.js'
 
 const RATIO_GOAL = 1.15
 /** What a server is asked for over HTTP is most of the turn, and the same for both. */
@@ -24,10 +24,8 @@ const COLD_GOAL = 0.25
 const FIRST_TEXT_GOAL_MS = 5
 const GATEWAY_GOAL_MS = 10
 const WARM_UPS = 2
-/** How often each side is begun: two processes of one command line may differ for as long as they live, by a fifth and more. */
-const OPENINGS = 5
 /** Turns of what stays for one of what starts anew: they are short, and as noisy as long ones. */
-const MORE_TURNS = 3
+const MORE_TURNS = 10
 /** So that what one side still has to write down does not disturb the next. */
 const REST_MS = 100
 
@@ -63,13 +61,15 @@ async function measureAgent(agent: Agent, modelUrl: string, options: BenchOption
     try {
       const speakers: Speaker[] = []
       for (const { name, openIn, isCold } of ways) {
-        const side = await openSide(openIn, modelUrl, place)
+        // Two servers started alike differ by as much as is measured here, so all that stay talk to the one.
+        const endpoint = isCold ? undefined : sides.find((side) => side.endpoint)?.endpoint
+        const side = await openSide(openIn, modelUrl, { ...place, ...(endpoint && { endpoint }) })
         sides.push(side)
         speakers.push({ name, isCold, conversation: await side.open() })
       }
       await takeTurns(speakers, Math.ceil(pairs / OPENINGS), times, signal)
     } finally {
-      for (const side of sides) await side.close()
+      for (const side of sides.toReversed()) await side.close()
     }
   }
   const quartile = (name: string, of: keyof Times): number => lowerQuartile(times.get(name)?.[of] ?? [])

@@ -100,7 +100,8 @@ export const gatewaySide: OpenSide = async (place) => {
   }
 }
 
-export function environmentOf({ agent, installation, sandbox }: SidePlace, mode: AgentMode): Record<string, string> {
+export function environmentOf(place: SidePlace, mode: AgentMode): Record<string, string> {
+  const { agent, installation, sandbox, endpoint } = place
   return {
     ...gatewayEnvironment(agent, installation, sandbox),
     AETHEEL_HOME: join(sandbox.temporary, 'gateway'),
@@ -108,5 +109,11 @@ export function environmentOf({ agent, installation, sandbox }: SidePlace, mode:
     MAX_CONCURRENT_QUERIES: String(AT_ONCE),
     // All of them are to stay, whatever they weigh.
     LIVE_MAX_MEMORY_MB: '100000',
+    ...(endpoint && {
+      OPENCODE_ENABLED: 'true',
+      OPENCODE_MANAGED: 'false',
+      OPENCODE_URL: endpoint.url,
+      OPENCODE_PASSWORD: endpoint.password ?? '',
+    }),
   }
 }

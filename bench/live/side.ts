@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import type { Agent } from '../../conformance/agents.js'
 import type { Installation } from '../../conformance/installations.js'
 import { createSandbox, type Sandbox } from '../../conformance/sandbox.js'
+import type { OpenCodeEndpoint } from '../../src/backends/opencode-server/servers.js'
 import { unlessAborted } from '../../src/unless-aborted.js'
 
 export interface SpokenTurn {
@@ -20,6 +21,8 @@ export interface Conversation {
 export interface Side {
   /** Begins a conversation. */
   open(): Promise<Conversation>
+  /** Where its agent can be reached by others. */
+  endpoint?: OpenCodeEndpoint
   /** Ends what it has started itself. */
   close(): Promise<void>
 }
@@ -29,6 +32,8 @@ export interface SidePlace {
   agent: Agent
   installation: Installation
   sandbox: Sandbox
+  /** A server that runs already, to be used in place of one of its own. */
+  endpoint?: OpenCodeEndpoint
   signal: AbortSignal
 }
 
@@ -63,8 +68,9 @@ export async function openSide(
 ): Promise<OpenedSide> {
   const sandbox = await createSandbox(place.agent, modelUrl, place.installation.path)
   try {
-    const { open, close } = await openIn({ ...place, sandbox })
+    const { open, close, ...rest } = await openIn({ ...place, sandbox })
     return {
+      ...rest,
       sandbox,
       async open() {
         const { say } = await open()

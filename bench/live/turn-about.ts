@@ -12,6 +12,8 @@ export type Way = 'bare' | 'run' | 'gateway'
 export type MeasureAgent = (agent: Agent, modelUrl: string, options: BenchOptions) => Promise<Measurement[]>
 
 const WARM_UPS = 2
+/** How often each side is begun: two processes of one command line may differ for as long as they live, by a fifth and more. */
+export const OPENINGS = 5
 
 export async function measureEach(options: BenchOptions, measureAgent: MeasureAgent): Promise<Measurement[]> {
   const model = await startModel()
@@ -44,25 +46,27 @@ export async function turnAbout<Cost>(
     ['run', runSide('live')],
     ['gateway', gatewaySide],
   ]
-  const sides: OpenedSide[] = []
-  const order: [Way, () => Promise<Cost>][] = []
   const costs: Record<Way, Cost[]> = { bare: [], run: [], gateway: [] }
-  try {
-    for (const [way, openIn] of ways) {
-      const side = await openSide(openIn, modelUrl, place)
-      sides.push(side)
-      order.push([way, await open(side)])
-    }
-    for (let pair = -WARM_UPS; pair < pairs; pair += 1) {
-      for (const [way, measure] of shuffled(order)) {
-        signal.throwIfAborted()
-        await sleep(restMs)
-        const cost = await measure()
-        if (pair >= 0) costs[way].push(cost)
+  for (let opening = 0; opening < OPENINGS; opening += 1) {
+    const sides: OpenedSide[] = []
+    const order: [Way, () => Promise<Cost>][] = []
+    try {
+      for (const [way, openIn] of ways) {
+        const side = await openSide(openIn, modelUrl, place)
+        sides.push(side)
+        order.push([way, await open(side)])
       }
+      for (let pair = -WARM_UPS; pair < Math.ceil(pairs / OPENINGS); pair += 1) {
+        for (const [way, measure] of shuffled(order)) {
+          signal.throwIfAborted()
+          await sleep(restMs)
+          const cost = await measure()
+          if (pair >= 0) costs[way].push(cost)
+        }
+      }
+    } finally {
+      for (const side of sides) await side.close()
     }
-  } finally {
-    for (const side of sides) await side.close()
   }
   return costs
 }

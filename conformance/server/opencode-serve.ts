@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
 import { createInterface } from 'node:readline'
 import type { OpenCodeEndpoint } from '../../src/backends/opencode-server/servers.js'
 import type { Sandbox } from '../sandbox.js'
@@ -17,8 +18,9 @@ export interface OpenCodeServe {
 /** Its own directory is none that anybody works in. */
 export async function startOpenCodeServe(cliPath: string, { environment, temporary }: Sandbox): Promise<OpenCodeServe> {
   const password = randomUUID()
-  // Port 0 is 4096 where that is free.
-  const server = spawn(cliPath, ['serve', '--hostname', '127.0.0.1', '--port', '0'], {
+  // Left to itself it takes the port of the one before, to which connections may still be kept.
+  const port = String(await freePort())
+  const server = spawn(cliPath, ['serve', '--hostname', '127.0.0.1', '--port', port], {
     cwd: temporary,
     env: { ...environment, OPENCODE_SERVER_PASSWORD: password },
     stdio: ['ignore', 'pipe', 'ignore'],
@@ -35,6 +37,14 @@ export async function startOpenCodeServe(cliPath: string, { environment, tempora
     await kill()
     throw error
   }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  await new Promise((resolve) => server.close(resolve))
+  return port
 }
 
 async function listeningAt(server: ChildProcess & { stdout: NodeJS.ReadableStream }): Promise<string> {

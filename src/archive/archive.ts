@@ -22,7 +22,8 @@ const MARK = '.written-until'
 /** A transaction may be seen later than the time it carries, and the clocks of two gateways differ. */
 const OVERLAP_MS = 3_600_000
 const CONVERSATIONS_AT_ONCE = 100
-const DELAY_MS = 1_000
+/** All of a day is written anew: better once for several turns that follow each other. */
+const DELAY_MS = 5_000
 /** Nobody writes one file for so long: what is older was left by a process that died. */
 const LEFTOVER_MS = 3_600_000
 

@@ -1,8 +1,9 @@
-import { joinedText } from './joined-text.js'
+import { joinText } from './join-text.js'
 import type { AgentEvent, AgentEventBody, AgentResult } from './types.js'
 
-/** Each event has its price on the whole way, however little it says: text that follows text so closely goes together. */
-const TEXT_EVERY_MS = 2
+/** Each event has its price on the whole way, however little it says: text that follows text so closely goes together. A
+ *  screen does not show more, and models take longer from one word to the next. */
+const TEXT_EVERY_MS = 16
 
 /**
  * Carries the events of one run from the process to whoever iterates, and holds the order of the contract whatever a
@@ -87,7 +88,7 @@ export class EventQueue implements AsyncIterable<AgentEvent> {
         this.#textDueAt = 0
         this.#timer = undefined
         this.#handOver()
-      }, TEXT_EVERY_MS)
+      }, this.#textDueAt - performance.now())
     } else if (event) {
       this.#taken += 1
       this.#settle({ value: event, done: false })
@@ -128,9 +129,7 @@ export class EventQueue implements AsyncIterable<AgentEvent> {
   #send(body: AgentEventBody): void {
     const last = this.#events.length - 1
     const waiting = last < this.#taken ? undefined : this.#events[last]
-    const joined = waiting && joinedText(waiting, body)
-    if (joined) this.#events[last] = joined
-    else this.#events.push({ ...body, timestamp: this.now() })
+    if (!waiting || !joinText(waiting, body)) this.#events.push({ ...body, timestamp: this.now() })
     this.#handOver()
   }
 }

@@ -29,14 +29,12 @@ export class JsonReader {
   constructor(
     private readonly sink: JsonSink,
     private readonly maxCharacters: number,
-    /** Leaves out what nobody reads of a line that is whole. */
-    private readonly shorten = (line: string): string => line,
   ) {}
 
   line(line: string): void {
     if (this.#open.length > 0) return this.#continue(line)
     // As nearly every line is: nothing to clean.
-    const value = line.startsWith('{') ? parse(this.shorten(line)) : undefined
+    const value = line.startsWith('{') ? parse(line) : undefined
     if (isObject(value)) return this.sink.object(value)
 
     const text = clean(line)

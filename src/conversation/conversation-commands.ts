@@ -488,8 +488,8 @@ export class ConversationCommands {
   /** Also one that is known: what it is part of, and the project of its place, may have changed. */
   async #enter(channel: string, place: Place): Promise<Conversation> {
     const { store, now, newId } = this.dependencies
-    const { id } = await store.conversations.enter({ channel, ...place }, newId(), now())
-    return (await store.conversations.get(id)) ?? { id, channel, address: place.address }
+    const { seq: _, ...conversation } = await store.conversations.enter({ channel, ...place }, newId(), now())
+    return conversation
   }
 }
 

@@ -1,6 +1,7 @@
 // Lines are cut as bytes and decoded whole, so a character split over two chunks stays one character.
 
 const NEWLINE = 0x0a
+const EMPTY = Buffer.alloc(0)
 
 export interface OutputLimits {
   lineBytes: number
@@ -10,7 +11,11 @@ export interface OutputLimits {
 /** Pi repeats the whole answer with every few characters of it: a long answer is honestly hundreds of megabytes. */
 export const OUTPUT_LIMITS: OutputLimits = { lineBytes: 32 * 1024 * 1024, totalBytes: 4 * 1024 * 1024 * 1024 }
 
-/** Contract: calls `onLine` once per line, without its newline; after `onOverflow` it ignores all further input. */
+/** What is used of a line whose first and last bytes are these, where that is not all of it. Contract: pure, and fast. */
+export type ShortenLine = (beginning: Buffer, end: Buffer) => string | undefined
+
+/** Contract: calls `onLine` once per line, without its newline, with how long it was; after `onOverflow` it ignores all
+ *  further input. */
 export class LineSplitter {
   #parts: Buffer[] = []
   #partsBytes = 0
@@ -19,8 +24,9 @@ export class LineSplitter {
 
   constructor(
     private readonly limits: OutputLimits,
-    private readonly onLine: (line: string) => void,
+    private readonly onLine: (line: string, bytes: number) => void,
     private readonly onOverflow: (problem: string) => void,
+    private readonly shorten: ShortenLine = () => undefined,
   ) {}
 
   push(chunk: Buffer): void {
@@ -30,17 +36,12 @@ export class LineSplitter {
 
     let start = 0
     for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, start)) {
-      if (this.#partsBytes === 0 && end - start <= this.limits.lineBytes) {
-        // Whole in this chunk, as nearly all are.
-        this.onLine(chunk.toString('utf8', start, end))
-      } else {
-        this.#append(chunk.subarray(start, end))
-        if (this.#isOver) return
-        this.#flush()
-      }
+      this.#append(chunk.subarray(start, end))
+      if (this.#isOver) return
+      this.#flush()
       start = end + 1
     }
-    this.#append(chunk.subarray(start))
+    if (start < chunk.length) this.#append(chunk.subarray(start))
   }
 
   /** The last line may lack its newline. */
@@ -49,18 +50,20 @@ export class LineSplitter {
   }
 
   #append(part: Buffer): void {
-    if (part.length === 0) return
     this.#parts.push(part)
     this.#partsBytes += part.length
     if (this.#partsBytes > this.limits.lineBytes) this.#overflow('on one line', this.limits.lineBytes)
   }
 
   #flush(): void {
-    const [only] = this.#parts
-    const line = this.#parts.length === 1 && only ? only : Buffer.concat(this.#parts, this.#partsBytes)
+    const [parts, bytes] = [this.#parts, this.#partsBytes]
     this.#parts = []
     this.#partsBytes = 0
-    this.onLine(line.toString('utf8'))
+    const [beginning = EMPTY, end = beginning] = [parts[0], parts.at(-1)]
+    const short = this.shorten(beginning, end)
+    // Whole in one part, as nearly all are.
+    const whole = short ?? (parts.length === 1 ? beginning : Buffer.concat(parts, bytes)).toString('utf8')
+    this.onLine(whole, bytes)
   }
 
   #overflow(where: string, bytes: number): void {

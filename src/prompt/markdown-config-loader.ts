@@ -1,9 +1,11 @@
 // Reads the operator's prompt files, fresh each time. Nothing found there is a reason to fail a run: what cannot be used
 // is left out or cut, and the log says so.
+//
+// All at once, with nothing else in between: a few small files that the system has in memory. To have each step done beside
+// everything else takes ten times as long, and a turn waits for it.
 
 import { isUtf8 } from 'node:buffer'
-import { constants } from 'node:fs'
-import { type FileHandle, open, readdir } from 'node:fs/promises'
+import { closeSync, constants, fstatSync, openSync, readdirSync, readSync } from 'node:fs'
 import { join } from 'node:path'
 import { messageOf } from '../errors.js'
 import type { Log } from '../log.js'
@@ -41,7 +43,7 @@ export class MarkdownConfigLoader {
   /** Contract: never rejects. Missing files, and a missing directory, are not a problem. */
   async load(): Promise<MarkdownConfig> {
     const reading = new Reading(this.directory)
-    const markdown = await reading.markdown()
+    const markdown = reading.markdown()
     for (const [file, problem] of reading.problems) {
       if (this.#told.get(file) !== problem) this.log.warn('prompt.file-problem', { file, problem })
     }
@@ -57,43 +59,43 @@ class Reading {
 
   constructor(private readonly directory: string) {}
 
-  async markdown(): Promise<MarkdownConfig> {
-    const names = await this.#list(this.directory, 'ENOENT')
+  markdown(): MarkdownConfig {
+    const names = this.#list(this.directory, 'ENOENT')
     const markdown: MarkdownConfig = { skills: [] }
     for (const name of FILE_NAMES) {
       const file = this.#pick(this.directory, names, `${name}.md`)
-      const text = file && (await this.#read(file))
+      const text = file && this.#read(file)
       if (text !== undefined) markdown[name] = text
     }
     const skills = this.#pick(this.directory, names, 'skills')
-    if (skills !== undefined) markdown.skills = await this.#skills(skills)
+    if (skills !== undefined) markdown.skills = this.#skills(skills)
     return markdown
   }
 
-  async #skills(directory: string): Promise<Skill[]> {
-    const files = await this.#skillFiles(directory)
+  #skills(directory: string): Skill[] {
+    const files = this.#skillFiles(directory)
     const skills: Skill[] = []
     for (const [index, { name, file }] of files.entries()) {
       if (this.#bytesLeft === 0) {
         this.#note(directory, `${files.length - index} skills are left out, since ${TOTAL_RULE}`)
         break
       }
-      const text = await this.#read(file)
+      const text = this.#read(file)
       if (text !== undefined) skills.push({ name, text })
     }
     return skills
   }
 
-  async #skillFiles(directory: string): Promise<Array<{ name: string; file: string }>> {
+  #skillFiles(directory: string): Array<{ name: string; file: string }> {
     const files: Array<{ name: string; file: string }> = []
-    for (const entry of await this.#list(directory)) {
+    for (const entry of this.#list(directory)) {
       // Editors and version control keep things of their own under such names.
       if (entry.startsWith('.')) continue
       const path = join(directory, entry)
       if (/\.md$/i.test(entry)) {
         files.push({ name: entry.slice(0, -'.md'.length), file: path })
       } else {
-        const file = this.#pick(path, await this.#list(path, 'ENOTDIR'), 'SKILL.md')
+        const file = this.#pick(path, this.#list(path, 'ENOTDIR'), 'SKILL.md')
         if (file !== undefined) files.push({ name: entry, file })
       }
     }
@@ -101,9 +103,9 @@ class Reading {
   }
 
   /** Sorted, since the order a file system gives is its own affair. */
-  async #list(directory: string, harmlessCode?: string): Promise<string[]> {
+  #list(directory: string, harmlessCode?: string): string[] {
     try {
-      return (await readdir(directory)).toSorted()
+      return readdirSync(directory).toSorted()
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== harmlessCode) this.#note(directory, messageOf(error))
       return []
@@ -121,13 +123,13 @@ class Reading {
     return join(directory, picked)
   }
 
-  async #read(file: string): Promise<string | undefined> {
+  #read(file: string): string | undefined {
     try {
-      const handle = await open(file, READ_WITHOUT_WAITING)
+      const descriptor = openSync(file, READ_WITHOUT_WAITING)
       try {
-        return await this.#readOpen(file, handle)
+        return this.#readOpen(file, descriptor)
       } finally {
-        await handle.close()
+        closeSync(descriptor)
       }
     } catch (error) {
       this.#note(file, messageOf(error))
@@ -135,14 +137,14 @@ class Reading {
     }
   }
 
-  async #readOpen(file: string, handle: FileHandle): Promise<string | undefined> {
-    const stat = await handle.stat()
+  #readOpen(file: string, descriptor: number): string | undefined {
+    const stat = fstatSync(descriptor)
     if (!stat.isFile()) {
       this.#note(file, 'not read, since it is not a regular file')
       return undefined
     }
     const limit = Math.min(FILE_LIMIT_BYTES, this.#bytesLeft)
-    const bytes = await readUpTo(handle, limit + 1)
+    const bytes = readUpTo(descriptor, limit + 1)
     this.#bytesLeft -= Math.min(bytes.length, limit)
     if (bytes.length <= limit) return this.#decode(file, bytes)
 
@@ -170,11 +172,11 @@ class Reading {
 const TOTAL_RULE = `all files together may have ${TOTAL_LIMIT_BYTES} bytes`
 
 /** Does not go by the file's size: it may grow while it is read. */
-async function readUpTo(handle: FileHandle, limit: number): Promise<Buffer> {
+function readUpTo(descriptor: number, limit: number): Buffer {
   const buffer = Buffer.allocUnsafe(limit)
   let length = 0
   while (length < limit) {
-    const { bytesRead } = await handle.read(buffer, length, limit - length)
+    const bytesRead = readSync(descriptor, buffer, length, limit - length, null)
     if (bytesRead === 0) break
     length += bytesRead
   }

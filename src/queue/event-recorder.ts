@@ -1,19 +1,25 @@
-import { joinedText } from '../backends/joined-text.js'
+import { joinText } from '../backends/join-text.js'
 import type { AgentEvent } from '../backends/types.js'
 import { messageOf } from '../errors.js'
 import type { Log } from '../log.js'
 import type { RecordedEvent } from '../store/runs.js'
 
-/** Times the last write, within limits: each write has a price of its own. */
+/** Times the last write, within limits: each write has a price of its own. Where more comes in every pause, the shortest
+ *  one doubles. */
 const PAUSE_PER_WRITE = 3
 const SHORTEST_PAUSE_MS = 15
 const LONGEST_PAUSE_MS = 50
 const AFTER_FAILURE_MS = 1_000
 /** That it has begun is not worth a write of its own: what the agent says follows soon. */
-const LONGEST_START_MS = 50
+const LONGEST_START_MS = 200
 
-/** Whether the run is still ours. Contract: may be repeated with the same events, and more, when it has failed. */
-export type WriteEvents = (events: RecordedEvent[]) => Promise<boolean>
+/**
+ * Whether the run is still ours.
+ *
+ * Contract: may be repeated with the same events, and more, when it has failed before it called `onCommitted`. After that call
+ * more may be written, which is not safe before these are; where it is not called, after the end.
+ */
+export type WriteEvents = (events: RecordedEvent[], onCommitted: () => void) => Promise<boolean>
 
 export interface EventListener {
   /** Contract: gets each event once, before it is written. */
@@ -36,31 +42,43 @@ export class EventRecorder {
   #timer: NodeJS.Timeout | undefined
   /** Whether the timer waits for company, and not for the pause to end. */
   #isPatient = false
-  #writing: Promise<void> = Promise.resolve()
+  /** Settles when the next may be written. */
+  #writing: Promise<void>
+  /** Settles when all that was written so far is safe, or known not to be. */
+  #safe: Promise<void> = Promise.resolve()
   #isWriting = false
   #isClosed = false
   #hasFailed = false
   #notBefore = 0
+  #shortestPauseMs = SHORTEST_PAUSE_MS
 
   constructor(
     private readonly runId: string,
     private readonly write: WriteEvents,
     private readonly listener: EventListener,
     private readonly log: Log,
-  ) {}
+    /** Settles when the first event may be shown. Contract: never rejects. */
+    mayBegin: Promise<void> = Promise.resolve(),
+  ) {
+    this.#writing = mayBegin
+  }
 
   push(event: AgentEvent): void {
     const last = this.#waiting.at(-1)
-    const joined = last && joinedText(last, event)
-    if (joined) this.#waiting[this.#waiting.length - 1] = joined
-    else this.#waiting.push(event)
+    if (!last || !joinText(last, event)) this.#waiting.push({ ...event })
     this.#writeSoon(event.type === 'started' ? LONGEST_START_MS : 0)
   }
 
   /** Contract: when it settles, everything pushed before is written, by `write`; a rejection has lost nothing. */
   flush(write: WriteEvents = this.write): Promise<void> {
-    const written = this.#writing.then(() => this.#write(write))
-    this.#writing = written.catch(() => {})
+    const before = this.#writing
+    let letNext = (): void => {}
+    this.#writing = new Promise((resolve) => {
+      letNext = resolve
+    })
+    const earlier = this.#safe
+    const written = before.then(() => this.#write(write, letNext, earlier)).finally(letNext)
+    this.#safe = Promise.allSettled([earlier, written]).then(() => {})
     return written
   }
 
@@ -75,7 +93,9 @@ export class EventRecorder {
     clearTimeout(this.#timer)
     this.#timer = undefined
     this.#isPatient = patienceMs > 0
-    const pauseMs = Math.max(patienceMs, this.#notBefore - performance.now())
+    const restMs = this.#notBefore - performance.now()
+    this.#shortestPauseMs = restMs > 0 ? Math.min(LONGEST_PAUSE_MS, 2 * this.#shortestPauseMs) : SHORTEST_PAUSE_MS
+    const pauseMs = Math.max(patienceMs, restMs)
     if (pauseMs <= 0) void this.#writeAll()
     else this.#timer = setTimeout(() => void this.#writeAll(), pauseMs)
   }
@@ -92,7 +112,7 @@ export class EventRecorder {
     if (this.#waiting.length + this.#unwritten.length > 0) this.#writeSoon()
   }
 
-  async #write(write: WriteEvents): Promise<void> {
+  async #write(write: WriteEvents, letNext: () => void, earlier: Promise<void>): Promise<void> {
     const { onShown, onRecorded } = this.listener
     const fresh = this.#waiting.splice(0).map((event) => ({ seq: (this.#seq += 1), event }))
     const events = [...this.#unwritten, ...fresh]
@@ -101,16 +121,26 @@ export class EventRecorder {
     if (fresh.length > 0) onShown(fresh)
     let isOurs: boolean
     const startedAt = performance.now()
+    let isCommitted = false
+    const onCommitted = (): void => {
+      if (isCommitted) return
+      isCommitted = true
+      this.#unwritten = []
+      letNext()
+    }
     try {
-      isOurs = await write(events)
+      isOurs = await write(events, onCommitted)
     } catch (error) {
       this.#notBefore = performance.now() + AFTER_FAILURE_MS
       throw error
     }
-    this.#unwritten = []
+    onCommitted()
+    await earlier
     const endedAt = performance.now()
-    const pauseMs = Math.max(SHORTEST_PAUSE_MS, PAUSE_PER_WRITE * (endedAt - startedAt))
-    this.#notBefore = endedAt + Math.min(LONGEST_PAUSE_MS, pauseMs)
+    const pauseMs = Math.max(this.#shortestPauseMs, PAUSE_PER_WRITE * (endedAt - startedAt))
+    // The first words are waited for: they do not wait because it was told just before that it has begun.
+    const hasOnlyBegun = events.every(({ event }) => event.type === 'started')
+    this.#notBefore = hasOnlyBegun ? 0 : endedAt + Math.min(LONGEST_PAUSE_MS, pauseMs)
     if (events.length > 0) onRecorded(isOurs ? events : events.filter(({ event }) => event.type === 'complete'))
   }
 

@@ -118,8 +118,14 @@ export class Queue {
     return (await this.take(incoming, options)).acceptance
   }
 
-  /** As `accept`. With `runOf`, a message that nothing comes before is claimed in the same step. */
-  async take(incoming: IncomingMessage, { objection, admit }: AcceptOptions, runOf?: RunOf): Promise<Taken> {
+  /** As `accept`. With `runOf`, a message that nothing comes before is claimed in the same step; `onTaken` hears of it as
+   *  that of a transaction. */
+  async take(
+    incoming: IncomingMessage,
+    { objection, admit }: AcceptOptions,
+    runOf?: RunOf,
+    onTaken?: (taken: Taken) => void,
+  ): Promise<Taken> {
     const { gatewayId, leaseMs, newId, now, maxQueueDepth } = this.options
     const { channel, address, platformId, author } = incoming
     if (![address, platformId, author].every((name) => name !== '' && name.length <= MAX_NAME_CHARACTERS)) {
@@ -128,9 +134,10 @@ export class Queue {
     }
     const text = storableText(incoming.text)
     const invalid = objection ?? problemOf(text)
-    return this.store.transaction(async (tables) => {
+    return this.store.transaction<Taken>(async (tables) => {
       const at = now()
-      const { id: conversationId, seq } = await tables.conversations.enter(incoming, newId(), at)
+      const { seq, ...entered } = await tables.conversations.enter(incoming, newId(), at)
+      const conversationId = entered.id
       const ahead = await tables.inbox.countOpen(conversationId)
       const first = ahead > 0 ? await tables.inbox.first(conversationId) : undefined
       const runningId = first?.state === 'active' ? first.messageId : undefined
@@ -156,7 +163,9 @@ export class Queue {
         if (runOf && ahead === 0) {
           const claim = await tables.inbox.enqueueClaimed(message, gatewayId, at, leaseMs)
           const open: Message = { ...message, state: 'open', receivedAt: at }
-          return { acceptance: taken, work: await this.#takeUp(tables, claim, open, at, runOf) }
+          // Whoever admits it may have changed what is chosen for it.
+          const conversation = (admit && (await tables.conversations.get(conversationId))) ?? entered
+          return { acceptance: taken, work: await this.#takeUp(tables, claim, open, conversation, at, runOf) }
         }
         await tables.inbox.enqueue(message, ahead, at)
         if (runningId === undefined || !(await this.#interrupts(tables, message, runningId)))
@@ -168,7 +177,7 @@ export class Queue {
       const replySeq = await tables.conversations.nextSeq(conversationId, at)
       await this.#reply(tables, { conversationId, channel, address, messageId, seq: replySeq }, reply, at)
       return { acceptance: { status: 'refused', messageId, conversationId, reason: problem } }
-    })
+    }, onTaken)
   }
 
   async #interrupts({ conversations, inbox }: Tables, message: NewMessage, runningId: string): Promise<boolean> {
@@ -215,16 +224,22 @@ export class Queue {
         await withdrawApprovals(tables, claim.messageId, at)
       }
       const message = await tables.inbox.get(claim.messageId)
-      if (!message) throw new Error(`The job ${claim.messageId} has no message`)
-      return this.#takeUp(tables, claim, message, at, runOf)
+      const conversation = message && (await tables.conversations.get(claim.conversationId))
+      if (!conversation) throw new Error(`The job ${claim.messageId} has no message, or that no conversation`)
+      return this.#takeUp(tables, claim, message, conversation, at, runOf)
     })
   }
 
-  async #takeUp(tables: Tables, claim: Claim, message: Message, at: number, runOf: RunOf): Promise<Work> {
+  async #takeUp(
+    tables: Tables,
+    claim: Claim,
+    message: Message,
+    found: Conversation,
+    at: number,
+    runOf: RunOf,
+  ): Promise<Work> {
     const { gatewayId } = this.options
     const isFirst = claim.fence === 1
-    const found = await tables.conversations.get(claim.conversationId)
-    if (!found) throw new Error(`The message ${message.id} has no conversation`)
     const { projectId, beginsSession, metadata } = message.options ?? {}
     // Only once: what was cut off goes on in the session that it began.
     if (beginsSession && isFirst) await tables.sessions.reset(claim.conversationId, at)

@@ -20,7 +20,7 @@ import type { Message } from '../store/inbox.js'
 import type { RecordedEvent } from '../store/runs.js'
 import type { Delivery } from '../store/outbox.js'
 import type { Store, Tables } from '../store/store.js'
-import { EventRecorder } from './event-recorder.js'
+import { EventRecorder, type WriteEvents } from './event-recorder.js'
 import type { AcceptOptions, IncomingMessage, PlannedRun, Queue, RunOf, Settlement, Taken, Work } from './queue.js'
 
 /** The steps of a message's walk, in order. */
@@ -35,6 +35,8 @@ export interface TurnPlan {
   /** Whether files of the directory can go with the answer. */
   canSendFiles: boolean
   run(runId: string, signal: AbortSignal, listener: TurnListener): Promise<TurnOutcome>
+  /** Whether `run` prepares at once and then waits for `mayBegin` by itself; otherwise it is called after that. */
+  awaitsLeave?: boolean
   /** What the channel makes of an answer; undefined when there is nothing to say. */
   finish?(reply: Reply): Reply | undefined
 }
@@ -47,7 +49,7 @@ export interface WorkerOptions {
   maxConcurrentQueries: number
   leaseMs: number
   queue: Queue
-  store: Pick<Store, 'runs' | 'inbox'>
+  store: Pick<Store, 'inbox' | 'write'>
   /** Takes a reply with the end of the turn, and sends it. */
   replies: {
     claim(tables: Pick<Tables, 'outbox'>): Promise<Delivery | undefined>
@@ -95,6 +97,15 @@ interface Turn {
   offering?: Promise<void>
   mayBeMore: boolean
   onJoined(message: Message): void
+  /** Settles when whoever brought the message has heard that it is taken. Nothing is begun and told before, nor when it
+   *  rejects. */
+  mayBegin: Promise<void>
+  /** Whether its message is on the disk. */
+  isTaken: boolean
+  /** It may not begin. */
+  isVoid: boolean
+  /** It has ended without an answer, as somebody wanted. */
+  wasStopped: boolean
   done: Promise<void>
 }
 
@@ -144,8 +155,12 @@ export class Worker {
       return acceptance
     }
     this.#beginning += 1
-    const taking = queue.take(incoming, options, this.#planRun)
-    this.#begun = Promise.all([this.#begun, this.#goOn(taking)])
+    let tell = (_taken: Taken): void => {}
+    const committed = new Promise<Taken>((resolve) => {
+      tell = resolve
+    })
+    const taking = queue.take(incoming, options, this.#planRun, tell)
+    this.#begun = Promise.all([this.#begun, this.#goOn(committed, taking)])
     return (await taking).acceptance
   }
 
@@ -160,16 +175,14 @@ export class Worker {
     return this.#turns.size + this.#beginning < this.options.maxConcurrentQueries
   }
 
-  /** Contract: never rejects. */
-  async #goOn(taking: Promise<Taken>): Promise<void> {
+  /** What the turn needs is looked for while the message gets to the disk. Contract: never rejects. */
+  async #goOn(committed: Promise<Taken>, taking: Promise<Taken>): Promise<void> {
     // Of a failure hears whoever brought it.
-    const { acceptance, work } = await taking.catch((): Partial<Taken> => ({}))
-    // Whoever brought it hears first that it is taken, and only then what comes of it.
-    await new Promise<void>((resolve) => process.nextTick(resolve))
+    const { acceptance, work } = await Promise.race([committed, taking]).catch((): Partial<Taken> => ({}))
     // The turn before it has ended, and may be just being put away.
     if (work) await this.#turns.get(work.claim.conversationId)?.done
     this.#beginning -= 1
-    if (work) this.#begin(work)
+    if (work) this.#begin(work, taking)
     else this.#lookIn(acceptance?.conversationId)
   }
 
@@ -180,14 +193,16 @@ export class Worker {
     if (turn) this.#offer(turn)
   }
 
-  /** Ends the turn of a conversation, or only that of the one message; settles when nothing of it is alive. */
+  /** Ends the turn of a conversation, or only that of the one message; settles when nothing of it is alive. Nothing where its
+   *  answer came first, or somebody else has it now. */
   async cancel(conversationId: string, messageId?: string): Promise<StoppedTurn | undefined> {
     if (!this.#turns.has(conversationId)) await this.#begun
     const turn = this.#turns.get(conversationId)
     if (!turn || (messageId !== undefined && turn.work.message.id !== messageId)) return undefined
     this.#end(turn, 'cancelled')
     await turn.done
-    const { work, startedAt } = turn
+    const { work, startedAt, wasStopped } = turn
+    if (!wasStopped) return undefined
     return { messageId: work.message.id, backend: backendOf(turn), durationMs: this.options.now() - startedAt }
   }
 
@@ -271,9 +286,8 @@ export class Worker {
     }
   }
 
-  #begin(work: Work): void {
+  #begin(work: Work, taking: Promise<unknown> = Promise.resolve()): void {
     const { conversationId } = work.claim
-    this.options.onStep('claimed')
     const turn: Turn = {
       work,
       prepared: this.#prepared.get(work),
@@ -281,9 +295,18 @@ export class Worker {
       abort: new AbortController(),
       mayBeMore: false,
       onJoined: () => {},
+      mayBegin: Promise.resolve(),
+      isTaken: false,
+      isVoid: false,
+      wasStopped: false,
       done: Promise.resolve(),
     }
     this.#turns.set(conversationId, turn)
+    turn.mayBegin = this.#admit(turn, taking).catch((error: unknown) => {
+      turn.isVoid = true
+      this.#end(turn, 'unsure')
+      throw error
+    })
     if (this.#isOver) this.#end(turn, 'handed-back')
     turn.done = this.#work(turn)
       .catch((error: unknown) => {
@@ -296,6 +319,20 @@ export class Worker {
       })
   }
 
+  /** Contract: rejects where the turn must not begin. */
+  async #admit(turn: Turn, taking: Promise<unknown>): Promise<void> {
+    await taking
+    turn.isTaken = true
+    await new Promise<void>((resolve) => process.nextTick(resolve))
+    this.options.onStep('claimed')
+    if (this.#isLate(turn.work)) throw new Error('The gateway was frozen, and somebody else may have begun.')
+  }
+
+  #isLate({ claimedAt }: Work): boolean {
+    const { leaseMs, now } = this.options
+    return now() - claimedAt >= leaseMs
+  }
+
   #end(turn: Turn, why: NonNullable<Turn['ending']>): void {
     turn.ending ??= why
     turn.abort.abort()
@@ -304,7 +341,11 @@ export class Worker {
   async #work(turn: Turn): Promise<void> {
     const stopRenewing = this.#keepLease(turn)
     try {
-      await this.#settle(turn, ...(await this.#run(turn)))
+      const outcome = await this.#run(turn)
+      await turn.mayBegin.catch(() => {})
+      if (!turn.isVoid) await this.#settle(turn, ...outcome)
+      // Otherwise it is taken up when its lease ends.
+      else if (turn.isTaken) await this.#settle(turn, handedBack(turn))
     } finally {
       stopRenewing()
     }
@@ -312,14 +353,14 @@ export class Worker {
 
   /** One attempt. Returns what it came to, and by whom its last events are written with that. */
   async #run(turn: Turn): Promise<[Settlement, EventRecorder?]> {
-    const { queue, leaseMs, onStep, scrub, log, now } = this.options
+    const { queue, onStep, scrub, log, now } = this.options
     const { work, prepared } = turn
     if (!prepared) return [{ kind: 'cancelled' }]
     if ('problem' in prepared) return [failed(work, prepared.problem)]
+    // Not even what a turn needs is looked for: some of that is tidied up on the way.
+    if (this.#isLate(work)) return [handedBack(turn)]
     const { plan, run } = prepared
     const runId = run.id
-    // The gateway was frozen since the claim, and somebody else may have begun.
-    if (now() - work.claimedAt >= leaseMs) return [{ kind: 'handed-back', runId }]
     let isStreaming = false
     const recorder = this.#recorder(turn, runId)
     const note = (content: string): void => recorder.push({ type: 'notice', content, timestamp: now() })
@@ -339,6 +380,7 @@ export class Worker {
           queue.keepSession(work, session).catch((error: unknown) => {
             log.warn('session.not-kept', { runId, error: messageOf(error) })
           }),
+        mayBegin: turn.mayBegin,
         onSteerable: (steer) => {
           turn.steer = steer
           this.#offer(turn)
@@ -356,18 +398,26 @@ export class Worker {
   #recorder(turn: Turn, runId: string): EventRecorder {
     const { store, onEvents, onRecorded, log } = this.options
     const { work } = turn
-    const write = async (events: RecordedEvent[]): Promise<boolean> => {
-      const isOurs = await store.runs.record(runId, events)
-      if (!isOurs) this.#end(turn, 'lost')
-      return isOurs
+    const write: WriteEvents = async (events, onCommitted) => {
+      const heard = (isOurs: boolean): void => {
+        if (!isOurs) this.#end(turn, 'lost')
+        onCommitted()
+      }
+      if (!turn.isVoid) return store.write(({ runs }) => runs.record(runId, events), heard)
+      heard(false)
+      return false
     }
     const listener = {
       // What is shown of a turn that is somebody else's now comes to an end, and goes on there.
-      onShown: (events: RecordedEvent[]) =>
-        onEvents(work, runId, turn.ending === 'lost' ? events.filter(isEnd) : events),
-      onRecorded: (events: RecordedEvent[]) => onRecorded(work, runId, events),
+      onShown: (events: RecordedEvent[]) => {
+        if (!turn.isVoid) onEvents(work, runId, turn.ending === 'lost' ? events.filter(isEnd) : events)
+      },
+      onRecorded: (events: RecordedEvent[]) => {
+        if (!turn.isVoid) onRecorded(work, runId, events)
+      },
     }
-    return new EventRecorder(runId, write, listener, log)
+    const mayShow = turn.mayBegin.catch(() => {})
+    return new EventRecorder(runId, write, listener, log, mayShow)
   }
 
   /** Tells the agent what waits behind the message it works on, where the conversation wants that. */
@@ -412,10 +462,13 @@ export class Worker {
       listener.onEvent(event)
     }
     try {
+      if (!plan.awaitsLeave) await listener.mayBegin
+      if (signal.aborted) throw new Error('It was stopped before it began.')
       return await plan.run(runId, signal, { ...listener, onEvent })
     } catch (error) {
       const message = scrub(messageOf(error))
-      const failure = { reason: 'spawn' as const, message, report: message }
+      const reason = signal.aborted ? ('cancelled' as const) : ('spawn' as const)
+      const failure = { reason, message, report: message }
       const result = { isError: true, durationMs: now() - startedAt, failure }
       if (!hasEnded) {
         onEvent({ type: 'error', content: message, reason: failure.reason, timestamp: now() })
@@ -475,6 +528,7 @@ export class Worker {
         .catch((error: unknown) => log.warn('events.not-written', { messageId, error: messageOf(error) }))
       return
     }
+    turn.wasStopped = settlement.kind === 'cancelled'
     onStep('committed')
     const { message } = turn.work
     if (delivery) replies.send(delivery, delivery.messageId === message.id ? message : undefined)
@@ -545,6 +599,10 @@ export class Worker {
 
 function isEnd({ event }: RecordedEvent): boolean {
   return event.type === 'complete'
+}
+
+function handedBack({ prepared }: Turn): Settlement {
+  return { kind: 'handed-back', ...(prepared && 'run' in prepared && { runId: prepared.run.id }) }
 }
 
 /** Empty when it has none. */

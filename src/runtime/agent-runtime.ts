@@ -73,6 +73,8 @@ export interface TurnListener {
   keepSession(session: Session): Promise<void>
   /** As of `AgentRequest`. */
   onSteerable?(steer: Steer): void
+  /** Settles when the agent may be asked, and others may hear of the turn; left out, at once. Rejects where they may not. */
+  mayBegin?: Promise<void>
 }
 
 /** What a turn came to. */
@@ -133,8 +135,11 @@ export class AgentRuntime {
     const backend = this.#backend.name()
     const { channelId: conversationId, runId, metadata } = event
     const about = { conversationId, backend, ...(runId !== undefined && { runId }), ...(metadata && { metadata }) }
+    // Beside what is waited for.
+    const preparing = Promise.all([this.#knownSession(event), this.markdownConfigLoader.load()])
+    await Promise.all([listener.mayBegin, preparing])
     this.hookManager.fire('run-started', about)
-    const outcome = await this.#runWithSession(event, signal, listener)
+    const outcome = await this.#runWithSession(event, ...(await preparing), signal, listener)
     const { failure, durationMs } = outcome.result
     // Who stops a turn wants no alarm.
     if (failure && failure.reason !== 'cancelled') {
@@ -143,10 +148,15 @@ export class AgentRuntime {
     return outcome
   }
 
-  async #runWithSession(event: GatewayEvent, signal: AbortSignal, listener: TurnListener): Promise<TurnOutcome> {
+  async #runWithSession(
+    event: GatewayEvent,
+    known: SessionRecord | undefined,
+    markdown: MarkdownConfig,
+    signal: AbortSignal,
+    listener: TurnListener,
+  ): Promise<TurnOutcome> {
     const workingDir = resolve(event.workingDir ?? this.config.workingDir)
     const home = event.pod ? podDirectory(event.pod, workingDir) : workingDir
-    const [known, markdown] = await Promise.all([this.#knownSession(event), this.markdownConfigLoader.load()])
     const systemPrompt = this.systemPromptAssembler.assemble(markdown, {
       kind: event.kind ?? 'message',
       canSendFiles: event.canSendFiles ?? false,

@@ -1,6 +1,14 @@
 // Queries whose text is made once: for the short ones of a turn, making it takes longer than running it.
 
-import type { Compilable, CompiledQuery, DialectAdapter, Kysely, QueryResult } from 'kysely'
+import type {
+  Compilable,
+  CompiledQuery,
+  DatabaseConnection,
+  DialectAdapter,
+  Kysely,
+  QueryResult,
+  Transaction,
+} from 'kysely'
 import { withoutNul } from './engine.js'
 import type { Schema } from './schema.js'
 
@@ -39,7 +47,25 @@ export function compiled<Values extends ValuesOf<Values>, Row>(
       queries.set(shape, query)
     }
     const parameters = query.parameters.map((part) => (part instanceof Place ? valueAt(part, values) : part))
-    return db.executeQuery({ ...query, parameters })
+    const bound = { ...query, parameters }
+    return inHand.get(db)?.executeQuery(bound) ?? db.executeQuery(bound)
+  }
+}
+
+/** The connections of transactions. By Kysely's own way, each statement waits several times before it is run. */
+const inHand = new WeakMap<Kysely<Schema>, DatabaseConnection>()
+
+/** Lets the queries of a transaction go straight to its connection while `work` goes on. */
+export async function inOneHand<T>(
+  tx: Transaction<Schema>,
+  work: (connection: DatabaseConnection) => Promise<T>,
+): Promise<T> {
+  const connection = await tx.getExecutor().provideConnection(async (its) => its)
+  inHand.set(tx, connection)
+  try {
+    return await work(connection)
+  } finally {
+    inHand.delete(tx)
   }
 }
 

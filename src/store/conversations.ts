@@ -31,11 +31,13 @@ export class Conversations {
   constructor(private readonly db: Kysely<Schema>) {}
 
   /** Finds or makes the conversation, and gives the next number in it. Nobody else gets one until we commit. */
-  async enter(place: ConversationPlace, newId: string, now: number): Promise<{ id: string; seq: number }> {
+  async enter(place: ConversationPlace, newId: string, now: number): Promise<Conversation & { seq: number }> {
     const { channel, address, parent = null, projectId = null, isPrivate = false } = place
     const values = { newId, channel, address, parent, projectId, isPrivate, now }
-    const { id, last_seq: seq } = only(await enter(this.db, values))
-    return { id, seq }
+    const row = only(await enter(this.db, values))
+    const found = row.parent === null ? toConversation({ ...row, ...NO_PARENT }) : await this.get(row.id)
+    if (!found) throw new Error(`The conversation ${row.id} is not there`)
+    return { ...found, seq: row.last_seq }
   }
 
   /** As `enter`, for a conversation that is there. */
@@ -131,7 +133,7 @@ const enter = compiled((db, { newId, channel, address, parent, projectId, isPriv
         .columns(['channel', 'address'])
         .doUpdateSet(({ ref, eb }) => ({ last_seq: eb(ref('conversations.last_seq'), '+', 1), ...values })),
     )
-    .returning(['id', 'last_seq'])
+    .returningAll()
 })
 
 const nextSeq = compiled((db, { id, now }: { id: string; now: number }) =>
@@ -148,6 +150,8 @@ type Row = Schema['conversations'] & {
   parent_model: string | null
   parent_queue_mode: QueueMode | null
 }
+
+const NO_PARENT = { parent_project_id: null, parent_backend: null, parent_model: null, parent_queue_mode: null }
 
 export function toConversation(row: Row): Conversation {
   const projectId = row.project_id ?? row.parent_project_id ?? row.given_project_id

@@ -1,4 +1,4 @@
-import type { Dialect, Kysely } from 'kysely'
+import type { DatabaseConnection, Dialect, Kysely } from 'kysely'
 import type { Schema } from './schema.js'
 
 /** What differs between the two databases. */
@@ -7,6 +7,8 @@ export interface Engine {
   dialect: Dialect
   /** Whether several gateways may write at once, so that rows must be locked one by one. */
   locksRows: boolean
+  /** Calls back when the transaction of the connection has committed, where that is before it is on the disk. */
+  hearCommit?(connection: DatabaseConnection, onCommitted: () => void): void
   /** Tells the other gateways on this database, when the transaction commits, that there is work, or that the work on a
    *  message shall end. */
   announce(db: Kysely<Schema>, cancelledId?: string): Promise<void>

@@ -63,6 +63,9 @@ export async function openSqlite(file: string, isReadOnly = false, openLogAt = o
       createQueryCompiler: () => new EmbeddedQueryCompiler(),
     },
     locksRows: false,
+    hearCommit: (connection, onCommitted) => {
+      ;(connection as EmbeddedConnection).onCommitted = onCommitted
+    },
     announce: async () => {},
     listen: async () => async () => {},
   }
@@ -199,6 +202,7 @@ class EmbeddedDriver implements Driver {
 /** The connection in the hands of one, until it is released. */
 class EmbeddedConnection implements DatabaseConnection {
   isInTransaction = false
+  onCommitted = (): void => {}
   #hasWritten = false
   #isReleased = false
 
@@ -223,6 +227,7 @@ class EmbeddedConnection implements DatabaseConnection {
     else this.#hasWritten ||= mayHaveWritten(query, result)
     if (this.isInTransaction) return result
     this.release()
+    if (query === COMMIT) this.onCommitted()
     if (this.#hasWritten && query !== ROLLBACK) await this.log?.flush()
     return result
   }

@@ -8,6 +8,7 @@ import { ArchiveQueries } from './archive-queries.js'
 import { Audit } from './audit.js'
 import { ChannelValues } from './channel-values.js'
 import { ConversationViews } from './conversation-views.js'
+import { inOneHand } from './compiled.js'
 import { Conversations } from './conversations.js'
 import { Credentials } from './credentials.js'
 import { CronJobs } from './cron-jobs.js'
@@ -70,8 +71,16 @@ export interface Tables {
 
 export interface Store extends Tables {
   engine: Engine['name']
-  /** Contract: `work` uses the tables it is given and no others; SQLite has one connection, which it holds. */
-  transaction<T>(work: (tables: Tables) => Promise<T>): Promise<T>
+  /**
+   * `onCommitted` hears of it when others can see what was changed, which on SQLite is some time before it is on the disk:
+   * whoever goes on then tells nobody of it until this settles.
+   *
+   * Contract: `work` uses the tables it is given and no others, one statement at a time; SQLite has one connection, which it
+   * holds.
+   */
+  transaction<T>(work: (tables: Tables) => Promise<T>, onCommitted?: (result: T) => void): Promise<T>
+  /** As `transaction`, for what may be done in part and then again: PostgreSQL is not asked twice more for each. */
+  write<T>(work: (tables: Tables) => Promise<T>, onCommitted: (result: T) => void): Promise<T>
   /** Calls back when a gateway on the same database has left work, or asks for an end. */
   listen: Engine['listen']
   close(): Promise<void>
@@ -117,11 +126,29 @@ export function storeOn(engine: Engine, onQuery?: OnQuery): Store & { db: Kysely
     dialect: engine.dialect,
     ...(onQuery && { log: ({ query, queryDurationMillis }) => onQuery(query.query.kind, queryDurationMillis) }),
   })
+  const tables = tablesOn(db, engine)
+  const transaction: Store['transaction'] = async (work, onCommitted) => {
+    const result = await db.transaction().execute((tx) =>
+      inOneHand(tx, async (connection) => {
+        const worked = await work(tablesOn(tx, engine))
+        if (onCommitted) engine.hearCommit?.(connection, () => onCommitted(worked))
+        return worked
+      }),
+    )
+    if (!engine.hearCommit) onCommitted?.(result)
+    return result
+  }
   return {
     db,
     engine: engine.name,
-    ...tablesOn(db, engine),
-    transaction: (work) => db.transaction().execute((tx) => work(tablesOn(tx, engine))),
+    ...tables,
+    transaction,
+    async write(work, onCommitted) {
+      if (engine.hearCommit) return transaction(work, onCommitted)
+      const result = await work(tables)
+      onCommitted(result)
+      return result
+    },
     listen: engine.listen,
     close: () => db.destroy(),
   }

@@ -19,7 +19,7 @@ describeBrowser('agents that write what they should not', (browser) => {
     const { page, logIn, say, problems } = await openStage(await browser())
     await logIn()
     await say(steps({ text: HTML }, { tool: 'Bash', input: { command: HTML } }))
-    const run = page.getByRole('region', { name: 'What the agent does' })
+    const run = page.getByRole('region', { name: 'Just ended' }).getByRole('region', { name: 'What the agent does' })
     await run.getByText('window.hacked = 1').first().waitFor()
     await run.getByText('click', { exact: true }).click()
     await run.locator('.tool summary').click()

@@ -77,6 +77,18 @@ describeBrowser('now', (browser) => {
     expect([changed.map((line) => line.trim()), problems]).toEqual([['- const a = 1', '+ const a = 2'], []])
   })
 
+  it('keeps open what one has opened when the run ends', async () => {
+    const { page, logIn, say, release, problems } = await openStage(await browser())
+    await logIn()
+    await say(steps({ tool: 'Bash', input: { command: 'npm test' } }, { hold: 'end' }, { text: 'After.' }))
+    await page.getByRole('region', { name: 'Running' }).locator('.tool summary').click()
+    await page.locator('.tool-body').waitFor()
+    release('end')
+    const ended = page.getByRole('region', { name: 'Just ended' })
+    await ended.getByText('Answered').waitFor()
+    expect([await ended.locator('.tool-body').count(), problems]).toEqual([1, []])
+  })
+
   it('asks for what an agent asks, and tells it the answer', async () => {
     const { page, logIn, say, client, problems } = await openStage(await browser(), { settings: ASKING })
     await logIn()

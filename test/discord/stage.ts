@@ -141,6 +141,8 @@ export async function openScene(
 export async function beginThread({ discord, channel }: Pick<Scene, 'discord' | 'channel'>): Promise<FakeChannel> {
   const { id } = discord.say(discord.owner, channel.id, 'hello', { mentions: [discord.bot] })
   await answered(discord, id)
+  // Where all takes long it has one of its own, which goes after its answer came, and must not be taken for that of another.
+  await until(() => !liveIn(discord, id), 'the end of the live message')
   return discord.threadOf(id) as FakeChannel
 }
 

@@ -28,6 +28,23 @@ describe('LineSplitter', () => {
     ])
   })
 
+  it('gives what is used of a line by its first and last bytes, with the length of all of it, wherever it is cut', () => {
+    const seen = [[], [8], [3, 6, 9]].map((cuts) => {
+      const lines: Array<[string, number]> = []
+      const shorten = (beginning: Buffer, end: Buffer): string | undefined =>
+        beginning.toString().startsWith('né') && end.toString().endsWith('!') ? 'short' : undefined
+      const tell = (line: string, bytes: number): void => void lines.push([line, bytes])
+      const splitter = new LineSplitter(WIDE, tell, expect.fail, shorten)
+      for (const chunk of cut(Buffer.from('née long!\nlong\n\n'), cuts)) splitter.push(chunk)
+      return lines
+    })
+    const whole = [
+      ['long', 4],
+      ['', 0],
+    ]
+    expect(seen).toEqual(seen.map(() => [['short', 10], ...whole]))
+  })
+
   it('takes a line of just the limit', () => {
     const limits = { lineBytes: 3, totalBytes: 100 }
     expect(split([Buffer.from('éx\nabc')], limits)).toEqual({ lines: ['éx', 'abc'], problems: [] })

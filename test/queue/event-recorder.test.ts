@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import fc from 'fast-check'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { AgentEvent, AgentEventBody } from '../../src/backends/types.js'
 import { EventRecorder, type WriteEvents } from '../../src/queue/event-recorder.js'
 import type { RecordedEvent } from '../../src/store/runs.js'
@@ -17,8 +17,9 @@ class Writer {
   isLost = false
   begun = 0
   isReleased: Promise<void> = Promise.resolve()
+  isSafe: Promise<void> = Promise.resolve()
 
-  readonly write: WriteEvents = async (events) => {
+  readonly write: WriteEvents = async (events, onCommitted) => {
     this.begun += 1
     await this.isReleased
     if (this.failures > 0) {
@@ -26,6 +27,8 @@ class Writer {
       throw new Error('The disk is full')
     }
     if (!this.isLost) this.writes.push(events)
+    onCommitted()
+    await this.isSafe
     return !this.isLost
   }
 }
@@ -90,6 +93,45 @@ describe('EventRecorder', () => {
     ])
   })
 
+  it('shows the first words at once, also right after it was written that the agent has begun', async () => {
+    const { shown, recorder } = setup()
+    recorder.push({ type: 'started', sessionId: 's1', timestamp: 1 })
+    await recorder.flush()
+    recorder.push(output('a'))
+    await allButTimers()
+    expect(shown.at(-1)).toEqual({ seq: 2, event: output('a') })
+  })
+
+  it('waits longer and longer while more comes in every pause, and not at all after a quiet one', async () => {
+    vi.useFakeTimers({ toFake: ['performance', 'setTimeout', 'clearTimeout'] })
+    onTestFinished(() => void vi.useRealTimers())
+    const { writer, recorder } = setup()
+    const writtenAt: number[] = []
+    const startedAt = performance.now()
+    const tick = async (): Promise<void> => {
+      await allButTimers()
+      if (writer.writes.length > writtenAt.length) writtenAt.push(performance.now() - startedAt)
+      await vi.advanceTimersByTimeAsync(1)
+    }
+    for (let ms = 0; ms < 200; ms += 1) {
+      recorder.push(output('a'))
+      await tick()
+    }
+    for (let ms = 0; ms < 200; ms += 1) await tick()
+    for (let ms = 0; ms < 30; ms += 1) {
+      recorder.push(output('b'))
+      await tick()
+    }
+    expect(writtenAt).toEqual([0, 15, 45, 95, 145, 195, 245, 400, 415])
+  })
+
+  it('leaves alone what it was given', () => {
+    const { recorder } = setup()
+    const [first, second] = [output('a'), output('b')]
+    for (const event of [first, first, second]) recorder.push(event)
+    expect([first, second]).toEqual([output('a'), output('b')])
+  })
+
   it('writes together what comes while a write is under way, and no two at once', async () => {
     const { writer, passedOn, recorder } = setup()
     let release = (): void => {}
@@ -108,6 +150,44 @@ describe('EventRecorder', () => {
     expect([begunMeanwhile, writer.writes]).toEqual([
       1,
       [[{ seq: 1, event: notice('one') }], [{ seq: 2, event: output('ab') }]],
+    ])
+  })
+
+  it('lets the end be written before what came before it is safe, and passes neither on until then', async () => {
+    const { writer, passedOn, recorder } = setup()
+    let release = (): void => {}
+    writer.isSafe = new Promise((resolve) => {
+      release = resolve
+    })
+    recorder.push(notice('one'))
+    await expect.poll(() => writer.writes.length).toBe(1)
+    writer.isSafe = Promise.resolve()
+    recorder.push(notice('two'))
+    recorder.close()
+    const flushed = recorder.flush()
+    await expect.poll(() => writer.writes.length).toBe(2)
+    await allButTimers()
+    const early = [...passedOn]
+    release()
+    await flushed
+    const all = [
+      { seq: 1, event: notice('one') },
+      { seq: 2, event: notice('two') },
+    ]
+    expect([early, passedOn, writer.writes.flat()]).toEqual([[], all, all])
+  })
+
+  it('does not write again what was committed, though it could not be made safe', async () => {
+    const { writer, recorder } = setup()
+    writer.isSafe = Promise.reject(new Error('The disk is broken'))
+    recorder.push(notice('one'))
+    await expect(recorder.flush()).rejects.toThrow('The disk is broken')
+    writer.isSafe = Promise.resolve()
+    recorder.push(notice('two'))
+    await recorder.flush()
+    expect(writer.writes.flat()).toEqual([
+      { seq: 1, event: notice('one') },
+      { seq: 2, event: notice('two') },
     ])
   })
 

@@ -47,6 +47,18 @@ describeEngines('the queue', (engine) => {
       ])
     })
 
+    it('claims a message at once with what its admission has chosen for it', async () => {
+      const { queue } = await setup(engine)
+      const { work } = await queue.take(
+        { channel: CHANNEL, address: 'a', platformId: 'one', author: 'ann', text: 'Hello' },
+        {
+          admit: ({ conversations }, { conversationId }) => conversations.configure(conversationId, { backend: 'pi' }),
+        },
+        () => undefined,
+      )
+      expect(work?.conversation.backend).toBe('pi')
+    })
+
     it('keeps the kind of what came', async () => {
       const { say, store } = await setup(engine)
       const { messageId } = await say('one', { kind: 'cron' })

@@ -30,13 +30,16 @@ interface SetupOptions extends Partial<WorkerOptions> {
   isDeaf?: boolean
   /** Whether the channel takes files. */
   canSendFiles?: boolean
+  /** As of the plan. */
+  awaitsLeave?: boolean
   mode?: QueueMode
   wrapStore?: (store: Store) => Store
   wrapQueue?: (queue: Queue) => Queue
 }
 
 async function setup(setupOptions: SetupOptions = {}) {
-  const { isDeaf = false, canSendFiles = false, wrapStore = same, wrapQueue = same, mode, ...options } = setupOptions
+  const { isDeaf = false, canSendFiles = false, awaitsLeave = false, mode, ...others } = setupOptions
+  const { wrapStore = same, wrapQueue = same, ...options } = others
   const plainStore = await openTestStore({ file: ':memory:' })
   const store = wrapStore(plainStore)
   const clock = { now: START }
@@ -66,6 +69,7 @@ async function setup(setupOptions: SetupOptions = {}) {
         backend: 'claude',
         directory: '/srv/site',
         canSendFiles,
+        awaitsLeave,
         run: (runId, signal, listener) =>
           new Promise((resolve) => {
             const finish: OpenTurn['finish'] = (result, more) => resolve({ result, notes: [], ...more })
@@ -156,14 +160,87 @@ describe('a message that comes in', () => {
     ])
   })
 
-  it('is told to be taken before its turn begins', async () => {
-    const order: string[] = []
-    const { worker } = await setup({ onStep: (step) => order.push(step) })
-    await worker
-      .accept({ channel: CHANNEL, address: 'a', platformId: 'p1', author: 'ann', text: 'hello' })
-      .then(async (acceptance) => acceptance.status)
-      .then((status) => order.push(status))
-    await expect.poll(() => order).toEqual(['accepted', 'claimed'])
+  it.each(['an answer', 'nothing but a problem'])(
+    'is told to be taken before anybody hears what comes of it, which is prepared meanwhile: %s',
+    async (outcome) => {
+      const order: string[] = []
+      const gate = new Gate()
+      const { worker, turn, idle } = await setup({
+        awaitsLeave: true,
+        wrapQueue: (queue) => gate.after(queue, 'take'),
+        onEvents: () => order.push('shown'),
+        replies: { claim: async () => undefined, send() {}, wake: () => order.push('replied') },
+        ...(outcome !== 'an answer' && {
+          plan: () => {
+            throw new GatewayError('not_found', 'It is not there.')
+          },
+        }),
+      })
+      const taken = worker
+        .accept({ channel: CHANNEL, address: 'a', platformId: 'p1', author: 'ann', text: 'hello' })
+        .then(async (acceptance) => acceptance.status)
+        .then((status) => order.push(status))
+      await gate.reached()
+      if (outcome === 'an answer') {
+        const { listener, finish } = await turn(1)
+        void listener.mayBegin?.then(() => order.push('may begin'))
+        listener.onEvent({ type: 'output', content: 'Hi', stream: 'stdout', timestamp: START })
+        finish(succeeded('Hi'))
+      }
+      for (let step = 0; step < 20; step += 1) await nextTurn()
+      const before = [...order]
+      gate.open()
+      await taken
+      await idle()
+      const told = outcome === 'an answer' ? ['accepted', 'may begin', 'shown', 'replied'] : ['accepted', 'replied']
+      expect([before, order]).toEqual([[], told])
+    },
+  )
+
+  it('is not begun before it is told to be taken', async () => {
+    const gate = new Gate()
+    const { say, turn, turns } = await setup({ wrapQueue: (queue) => gate.after(queue, 'take') })
+    const taken = say('a', 'hello')
+    await gate.reached()
+    for (let step = 0; step < 20; step += 1) await nextTurn()
+    const begunBefore = turns.length
+    gate.open()
+    await taken
+    expect([begunBefore, (await turn(1)).work.message.text]).toEqual([0, 'hello'])
+  })
+
+  it('is not worked on, nor told of, when it could not be brought to the disk', async () => {
+    const shown: string[] = []
+    const settled: string[] = []
+    const { worker, say, turn } = await setup({
+      awaitsLeave: true,
+      onEvents: (_, runId) => shown.push(runId),
+      wrapQueue: (queue) =>
+        Object.assign(queue, {
+          take: async (...args: Parameters<Queue['take']>) => {
+            await Queue.prototype.take.apply(queue, args)
+            throw new GatewayError('store_unavailable', 'What was written last may not be on the disk.')
+          },
+          settle: async ({ message }: Work) => {
+            settled.push(message.id)
+            throw new GatewayError('store_unavailable', 'What was written last may not be on the disk.')
+          },
+        }),
+    })
+    const problem = await say('a', 'hello').catch((error: GatewayError) => error.code)
+    const { signal, listener, runId } = await turn(1)
+    listener.onEvent({ type: 'output', content: 'Hi', stream: 'stdout', timestamp: START })
+    const refusal = await listener.mayBegin?.catch((error: GatewayError) => error.code)
+    await expect.poll(() => worker.active()).toEqual([])
+    // What takes it up again is shown.
+    const isShown = shown.includes(runId)
+    expect([problem, refusal, signal.aborted, isShown, settled]).toEqual([
+      'store_unavailable',
+      'store_unavailable',
+      true,
+      false,
+      [],
+    ])
   })
 
   it('waits while as many are worked on as may be', async () => {
@@ -525,21 +602,57 @@ describe('a turn that must not begin', () => {
     ])
   })
 
+  it('is given back when the gateway slept past its lease while the turn was prepared', async () => {
+    let sleepMs = 30_000
+    const { clock, say, turn, idle, replies } = await setup({
+      awaitsLeave: true,
+      onStep: (step) => {
+        if (step !== 'claimed') return
+        clock.now += sleepMs
+        sleepMs = 0
+      },
+    })
+    await say('a', 'hello')
+    const { listener, signal } = await turn(1)
+    const isRefused = await listener.mayBegin?.then(
+      () => false,
+      () => true,
+    )
+    const { work, finish } = await turn(2)
+    finish(succeeded('hi'))
+    await idle()
+    expect([isRefused, signal.aborted, work.claim.interruptions, await replies()]).toEqual([
+      true,
+      true,
+      0,
+      [answer('hi')],
+    ])
+  })
+
   it.each(['claim', 'take'] as const)(
     'is given back when the gateway slept past its lease right after its %s',
     async (name) => {
       const { clock, worker, leave, say, turn, turns, idle, replies } = await setup({
         wrapQueue: (queue) => {
-          const step = queue[name].bind(queue) as (...args: unknown[]) => Promise<unknown>
           let hasSlept = false
-          return Object.assign(queue, {
-            [name]: async (...args: unknown[]) => {
-              const outcome = await step(...args)
-              if (outcome !== undefined && !hasSlept) clock.now += 30_000
-              hasSlept ||= outcome !== undefined
-              return outcome
+          const sleep = (): void => {
+            if (!hasSlept) clock.now += 30_000
+            hasSlept = true
+          }
+          const [take, claim] = [queue.take.bind(queue), queue.claim.bind(queue)]
+          const sleeping: Pick<Queue, 'take' | 'claim'> = {
+            take: (incoming, options, runOf, onTaken) =>
+              take(incoming, options, runOf, (taken) => {
+                sleep()
+                onTaken?.(taken)
+              }),
+            claim: async (...args) => {
+              const work = await claim(...args)
+              if (work) sleep()
+              return work
             },
-          })
+          }
+          return Object.assign(queue, { [name]: sleeping[name] })
         },
       })
       if (name === 'take') await say('a', 'hello')
@@ -917,14 +1030,13 @@ describe('cancelling', () => {
     })
   })
 
-  it('keeps an answer that came first', async () => {
+  it('keeps an answer that came first, and does not say that it was stopped', async () => {
     const { worker, say, turn, replies } = await setup({ isDeaf: true })
     await say('a', 'hello')
     const { work, finish } = await turn(1)
     const cancelled = worker.cancel(work.claim.conversationId)
     finish(succeeded('hi'))
-    await cancelled
-    expect(await replies()).toEqual([answer('hi')])
+    expect([await cancelled, await replies()]).toEqual([undefined, [answer('hi')]])
   })
 
   it('has nothing to say where nothing runs', async () => {

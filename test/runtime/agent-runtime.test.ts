@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { AgentEvent, BackendAdapter, BackendEventResult } from '../../src/backends/types.js'
@@ -191,6 +192,27 @@ describe('AgentRuntime', () => {
       ['run-started', about],
       [hook, { ...about, ...how }],
     ])
+  })
+
+  it('asks nobody and tells nobody before it may begin', async () => {
+    const { hooks, requests, runTurn } = await setupScripts(answered())
+    let begin = (): void => {}
+    const mayBegin = new Promise<void>((resolve) => {
+      begin = resolve
+    })
+    const turn = runTurn({}, { mayBegin })
+    for (let step = 0; step < 20; step += 1) await nextTurn()
+    const before = [requests.length, hooks.length]
+    begin()
+    await turn
+    expect([before, requests.length, hooks.map(([hook]) => hook)]).toEqual([[0, 0], 1, ['run-started', 'run-finished']])
+  })
+
+  it('asks nobody and tells nobody when it may not begin', async () => {
+    const { hooks, requests, runTurn } = await setupScripts(answered())
+    const refused = runTurn({}, { mayBegin: Promise.reject(new Error('not on the disk')) })
+    await expect(refused).rejects.toThrow('not on the disk')
+    expect([requests, hooks]).toEqual([[], []])
   })
 
   it('rejects when a backend breaks its contract and never completes', async () => {

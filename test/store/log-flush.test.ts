@@ -22,6 +22,27 @@ describe('a commit', () => {
     expect([seen, toldBefore, told]).toEqual(['b', [], ['a', 'b']])
   })
 
+  it.each(['transaction', 'write'] as const)('of a %s is told of before, once, to who asks for that', async (way) => {
+    const { store, disk } = await setup()
+    const heard: string[] = []
+    const undone = store[way](
+      () => Promise.reject(new Error('no')),
+      () => heard.push('undone'),
+    )
+    await expect(undone).rejects.toThrow('no')
+    disk.stop()
+    const place = { channel: 'test', address: 'a' }
+    const kept = store[way](
+      ({ conversations }) => conversations.enter(place, 'a', 1),
+      ({ id }) => heard.push(id),
+    )
+    await disk.asked()
+    const heardBefore = [...heard]
+    disk.fail()
+    await expect(kept).rejects.toThrow('may not be on the disk')
+    expect([heardBefore, heard]).toEqual([['a'], ['a']])
+  })
+
   it('shares its way to the disk with all that were made while the disk was busy', async () => {
     const { store, disk } = await setup()
     disk.stop()

@@ -30,7 +30,27 @@ export function describeRecordsContract(engine: TestEngine): void {
         await conversations.enter({ channel: 'mail', address: 'general' }, 'c', 4),
         await conversations.nextSeq('a', 5),
       ]
-      expect(places).toEqual([{ id: 'a', seq: 1 }, { id: 'a', seq: 2 }, { id: 'b', seq: 1 }, { id: 'c', seq: 1 }, 3])
+      const general = { id: 'a', channel: CHANNEL, address: 'general' }
+      expect(places).toEqual([
+        { ...general, seq: 1 },
+        { ...general, seq: 2 },
+        { id: 'b', channel: CHANNEL, address: 'other', seq: 1 },
+        { id: 'c', channel: 'mail', address: 'general', seq: 1 },
+        3,
+      ])
+    })
+
+    it('are entered with what was chosen for them and for what they are part of', async () => {
+      const { conversations } = (await createStage(engine)).store
+      await conversations.enter({ channel: CHANNEL, address: 'room' }, 'room', 1)
+      await conversations.configure('room', { backend: 'pi', queueMode: 'steer' })
+      const room = await conversations.enter({ channel: CHANNEL, address: 'room' }, 'unused', 2)
+      const thread = await conversations.enter({ channel: CHANNEL, address: 'thread', parent: 'room' }, 'thread', 3)
+      const chosen = { backend: 'pi', queueMode: 'steer' }
+      expect([room, thread]).toEqual([
+        { id: 'room', channel: CHANNEL, address: 'room', seq: 2, ...chosen },
+        { id: 'thread', channel: CHANNEL, address: 'thread', seq: 1, ...chosen },
+      ])
     })
 
     it('are found by id and by address', async () => {

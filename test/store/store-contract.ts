@@ -11,7 +11,7 @@ import { core } from '../../src/store/migrations/0001-core.js'
 import { openPostgres } from '../../src/store/postgres.js'
 import type { Schema } from '../../src/store/schema.js'
 import { openSqlite } from '../../src/store/sqlite.js'
-import { openStore, type StoreLocation, storeOn } from '../../src/store/store.js'
+import { openStore, type StoreLocation, storeOn, type Tables } from '../../src/store/store.js'
 import { openTestStore, type TestEngine } from '../engines.js'
 import type { GatewayProcessOptions, Turn } from './gateway-process.js'
 import { describeApprovalsContract } from './approvals-contract.js'
@@ -72,9 +72,27 @@ export function describeStoreContract(engine: TestEngine): void {
           store.transaction((tables) => tables.conversations.enter({ channel: CHANNEL, address: 'a' }, `a${index}`, 1)),
         ),
       )
-      const id = numbers[0]?.id
-      expect(numbers.toSorted((a, b) => a.seq - b.seq)).toEqual(numbers.map((_, index) => ({ id, seq: index + 1 })))
+      const first = numbers[0]
+      expect(numbers.toSorted((a, b) => a.seq - b.seq)).toEqual(
+        numbers.map((_, index) => ({ ...first, seq: index + 1 })),
+      )
     })
+
+    it.each(['transaction', 'write'] as const)(
+      'tells with the result of a %s when others see it, once',
+      async (way) => {
+        const { store } = await createStage(engine)
+        const told: Array<[string, Promise<unknown>]> = []
+        const enter = ({ conversations }: Tables) => conversations.enter({ channel: CHANNEL, address: 'a' }, 'a', 1)
+        const done = await store[way](enter, ({ id }) => told.push([id, store.conversations.get('a')]))
+        await store[way](
+          () => Promise.reject(new Error('no')),
+          () => told.push(['none', Promise.resolve()]),
+        ).catch(() => {})
+        const [[id, seen] = []] = told
+        expect([told.length, id, await seen]).toEqual([1, done.id, { id: 'a', channel: CHANNEL, address: 'a' }])
+      },
+    )
 
     it('is kept when the store is closed and opened again', async () => {
       const location = await engine.createLocation()

@@ -2,6 +2,7 @@
 // keeps its last blocks alone.
 
 import type { AgentComplete, Complete, RunEvents } from '../../src/client/aetheel-client.js'
+import type { Folds } from './use-fold.js'
 
 export type RunEvent = RunEvents['events'][number]
 
@@ -39,6 +40,8 @@ export class RunModel {
   blocks: Block[] = []
   /** How many came before the first that is kept. */
   dropped = 0
+  /** Kept here, since a run is shown in another place when it ends. */
+  readonly folds: Folds = new Map()
   lastId = 0
   model: string | undefined
   /** Of the last attempt that has ended. */

@@ -5,16 +5,15 @@ import type { Scrubber } from '../../credentials/scrubber.js'
 import { StreamedText } from '../../credentials/streamed-text.js'
 import { messageOf } from '../../errors.js'
 import { BoundedText } from '../../processes/bounded-text.js'
-import { LineSplitter, type OutputLimits } from '../../processes/line-splitter.js'
+import { LineSplitter, type OutputLimits, type ShortenLine } from '../../processes/line-splitter.js'
 import { type ProcessExit, type ProcessOptions, startProcess } from '../../processes/local-process.js'
 import { type JsonObject, JsonReader, stripAnsi } from '../jsonl.js'
-import type { LiveConnection, LiveDriver } from './types.js'
+import type { LiveConnection } from './types.js'
 
 export interface LiveProcessPlan {
   process: Omit<ProcessOptions, 'stdin' | 'keepsInput' | 'onStdout' | 'onStderr'>
   connect: (send: (message: JsonObject) => void) => LiveConnection
-  /** As of the driver. */
-  shorten?: LiveDriver['shorten']
+  shorten?: ShortenLine
   /** `totalBytes` is of one turn. */
   limits: OutputLimits
   scrubber: Scrubber
@@ -22,8 +21,8 @@ export interface LiveProcessPlan {
 
 /** What a turn hears of the process it runs in. */
 export interface ProcessListener {
-  /** The connection has had a message, of so many characters. */
-  heard(characters: number): void
+  /** The connection has had a message, of so many bytes. */
+  heard(bytes: number): void
   /** A line that is no message, scrubbed. */
   text(line: string): void
   /** Nothing more is read of the process; it is being stopped. */
@@ -61,7 +60,7 @@ export function startLiveProcess(plan: LiveProcessPlan): LiveProcess {
   const stderrDecoder = new StringDecoder('utf8')
   const stderrText = new StreamedText<'stderr'>(scrubber)
 
-  let characters = 0
+  let bytes = 0
   const reader = new JsonReader(
     {
       object(message) {
@@ -70,27 +69,27 @@ export function startLiveProcess(plan: LiveProcessPlan): LiveProcess {
         } catch (error) {
           tellText(`Not understood: a message of the agent (${messageOf(error)})`)
         }
-        for (const listener of listeners) listener.heard(characters)
+        for (const listener of listeners) listener.heard(bytes)
       },
       text: (line) => tellText(scrubber.scrub(line)),
     },
     // Every message is one line: none waits for a value that a line of garbage seems to begin.
     0,
-    plan.shorten,
   )
   const tellText = (line: string): void => {
     for (const listener of listeners) listener.text(line)
   }
   const splitter = new LineSplitter(
     { ...limits, totalBytes: Infinity },
-    (line) => {
-      characters = line.length
+    (line, length) => {
+      bytes = length
       if (!isOver) reader.line(line)
     },
     (problem) => {
       for (const listener of listeners) listener.overflowed(problem)
       stop()
     },
+    plan.shorten,
   )
 
   const child = startProcess({

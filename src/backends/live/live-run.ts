@@ -57,7 +57,7 @@ export function startLiveRun(process: LiveProcess, plan: LiveRunPlan): LiveRun {
   let isProcessLost = false
   let hasUsedTools = false
   let acceptedCount = 0
-  let characters = 0
+  let bytes = 0
 
   let tellStop = (): void => {}
   const stopAsked = new Promise<Ending>((resolve) => {
@@ -84,8 +84,8 @@ export function startLiveRun(process: LiveProcess, plan: LiveRunPlan): LiveRun {
       if (!live || live.translation.acceptedCount === acceptedCount) return
       ;({ acceptedCount } = live.translation)
       watch.alive()
-      characters += count
-      if (characters > plan.limits.totalBytes) {
+      bytes += count
+      if (bytes > plan.limits.totalBytes) {
         stopForOutput(`more than ${Math.floor(plan.limits.totalBytes / (1024 * 1024))} MiB in one turn`)
       }
       if (live.translation.mustStop) stop(live.translation.mustStop)

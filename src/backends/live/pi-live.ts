@@ -8,6 +8,7 @@
 // - An `abort` before the agent works is for nothing, and one may be answered before the agent has told its end.
 // - What it is to be told while it works and has not read at its end would be read in the next turn, and cannot be taken back.
 
+import type { ShortenLine } from '../../processes/line-splitter.js'
 import type { JsonObject } from '../jsonl.js'
 import type { Translation } from '../translation.js'
 import type { Turn } from '../turn.js'
@@ -51,9 +52,10 @@ export class PiLive implements LiveDriver {
   }
 
   /** Beside each delta stands, twice, all that was written so far. In a text its quotes would be escaped. */
-  shorten(this: void, line: string): string {
-    const end = line.startsWith(UPDATE) && line.endsWith('}}') ? line.indexOf(REPEATED) : -1
-    return end === -1 ? line : `${line.slice(0, end)}}}`
+  readonly shorten: ShortenLine = (beginning, end) => {
+    const isUpdate = beginning.subarray(0, UPDATE.length).equals(UPDATE) && end.subarray(-2).equals(CLOSED)
+    const used = isUpdate ? beginning.indexOf(REPEATED) : -1
+    return used === -1 ? undefined : `${beginning.toString('utf8', 0, used)}}}`
   }
 
   connect(send: Send): LiveConnection {
@@ -61,8 +63,9 @@ export class PiLive implements LiveDriver {
   }
 }
 
-const UPDATE = '{"type":"message_update","assistantMessageEvent":{"type":"text_delta",'
-const REPEATED = ',"partial":{"role":"assistant",'
+const UPDATE = Buffer.from('{"type":"message_update","assistantMessageEvent":{"type":"text_delta",')
+const REPEATED = Buffer.from(',"partial":{"role":"assistant",')
+const CLOSED = Buffer.from('}}')
 
 /** What an extension asks the person, and waits for. */
 const QUESTIONS = ['select', 'confirm', 'input', 'editor']

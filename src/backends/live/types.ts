@@ -1,5 +1,6 @@
 /** The contract of an agent whose process stays and takes turn after turn. */
 
+import type { ShortenLine } from '../../processes/line-splitter.js'
 import type { Invocation } from '../cli-backend.js'
 import type { JsonObject } from '../jsonl.js'
 import type { Place } from '../place.js'
@@ -22,8 +23,8 @@ export interface LiveDriver {
   keyOf(turn: Turn): string
   /** Contract: as in one-shot, changes nothing but the files of `place`, which are gone with the process. */
   launch(turn: Turn, place: Place, signal: AbortSignal): Invocation | Promise<Invocation>
-  /** A line of the process without what nobody reads of it, where that is most of it. Contract: pure, and fast. */
-  shorten?(line: string): string
+  /** Leaves out what nobody reads of a line, where that is most of it. */
+  readonly shorten?: ShortenLine
   /** Begins to talk to a process that was just started in that place. */
   connect(send: (message: JsonObject) => void, place: Place): LiveConnection
 }

@@ -109,12 +109,14 @@ it('a process that is killed is lost, whatever it has said before', async () => 
 })
 
 it('what an earlier turn had on stderr is not told of a later one', async () => {
-  const { turn } = await openStage('claude', [
+  const { turn, process } = await openStage('claude', [
     ...READY,
-    ...[ASKED, { stderr: 'first\n' }, { run: 'touch told' }, answer('first')],
+    ...[ASKED, { stderr: 'first\n' }, answer('first')],
     ...[ASKED, { stderr: 'second\n' }, { exit: 1 }],
   ])
   await turn('first')
+  // It may be read later than the answer, which comes another way.
+  await until(() => process.stderr() === 'first\n', 'what is on stderr')
   expect((await turn('second')).result.failure?.stderr).toBe('second\n')
 })
 

@@ -279,15 +279,20 @@ describe('of a line of Pi', () => {
   ])('only what is new is read: %s', async (_, delta) => {
     const { driver } = await openStage('pi', READY)
     const event = { type: 'text_delta', contentIndex: 0, delta }
-    const line = driver.shorten?.(update(event)) ?? ''
-    expect(JSON.parse(line)).toEqual({ type: 'message_update', assistantMessageEvent: event })
+    const line = Buffer.from(update(event))
+    expect(JSON.parse(driver.shorten?.(line, line) ?? '')).toEqual({
+      type: 'message_update',
+      assistantMessageEvent: event,
+    })
   })
 
   it.each([
     ['of another kind', update({ type: 'text_end', contentIndex: 0, content: 'All' })],
     ['that is cut off', update({ type: 'text_delta', contentIndex: 0, delta: 'a' }).slice(0, -1)],
+    ['with hardly a beginning', '{"type":'],
   ])('one %s is left as it is', async (_, line) => {
     const { driver } = await openStage('pi', READY)
-    expect(driver.shorten?.(line)).toBe(line)
+    const bytes = Buffer.from(line)
+    expect(driver.shorten?.(bytes, bytes)).toBeUndefined()
   })
 })

@@ -36,8 +36,7 @@ export function PastRun({ runId }: { runId: string }) {
           </span>
         )}
       </div>
-      {/* Another stretch is another list: what was opened in it is not carried over. The answer stands above. */}
-      <RunView key={first} model={{ blocks: shown, dropped: 0, result: undefined }} />
+      <RunView model={{ blocks: shown, dropped: 0, folds: model.folds }} />
       {error !== undefined && <ErrorNote words={error} onRetry={goOn} />}
       {isPaused && (
         <button type="button" onClick={goOn}>

@@ -137,7 +137,11 @@ function ConversationCard({
       ))}
       {turn && (turn.model.blocks.length > 0 || turn.model.result || turn.isLoading) && (
         <StickToEnd label="What the agent does">
-          {turn.isLoading ? <p class="muted">Loading what came before…</p> : <RunView model={turn.model} />}
+          {turn.isLoading ? (
+            <p class="muted">Loading what came before…</p>
+          ) : (
+            <RunView key={turn.messageId} model={turn.model} />
+          )}
           <UnstreamedAnswer model={turn.model} />
         </StickToEnd>
       )}

@@ -1,15 +1,16 @@
 import { Component } from 'preact'
 import { useState } from 'preact/hooks'
 import type { Block, RunModel, TextBlock } from '../run-model.js'
+import { type Folds, useFold } from '../use-fold.js'
 import { Markdown } from './markdown.js'
 import { ToolCall } from './tool-call.js'
 
 const SHOWN_BLOCKS = 40
 
 /** What an agent did in a run, or does: its texts, thoughts and tools, the last of them first to be seen. */
-export function RunView({ model }: { model: Pick<RunModel, 'blocks' | 'dropped' | 'result'> }) {
+export function RunView({ model }: { model: Pick<RunModel, 'blocks' | 'dropped' | 'folds'> }) {
   const [most, setMost] = useState(SHOWN_BLOCKS)
-  const { blocks, dropped } = model
+  const { blocks, dropped, folds } = model
   const shown = blocks.slice(-most)
   const left = blocks.length - shown.length
   return (
@@ -22,28 +23,28 @@ export function RunView({ model }: { model: Pick<RunModel, 'blocks' | 'dropped' 
         dropped > 0 && <p class="cut">{dropped} earlier steps are not shown.</p>
       )}
       {shown.map((block) => (
-        <BlockView key={block.key} block={block} />
+        <BlockView key={block.key} block={block} folds={folds} />
       ))}
     </div>
   )
 }
 
 /** Drawn anew only when its block is another one: most of a run stands still. */
-class BlockView extends Component<{ block: Block }> {
+class BlockView extends Component<{ block: Block; folds: Folds }> {
   override shouldComponentUpdate({ block }: { block: Block }): boolean {
     return block !== this.props.block
   }
 
-  override render({ block }: { block: Block }) {
+  override render({ block, folds }: { block: Block; folds: Folds }) {
     switch (block.kind) {
       case 'text':
         return <Markdown text={block.text} keeps="end" />
       case 'thinking':
-        return <Thinking block={block} />
+        return <Thinking block={block} folds={folds} />
       case 'stderr':
         return <pre class="code wrapped bad">{block.text.slice(-SHOWN_OUTPUT)}</pre>
       case 'tool':
-        return <ToolCall block={block} />
+        return <ToolCall block={block} folds={folds} />
       case 'notice':
         return <p class="notice">{block.text}</p>
       default:
@@ -54,12 +55,12 @@ class BlockView extends Component<{ block: Block }> {
 
 const SHOWN_OUTPUT = 8_000
 
-function Thinking({ block: { text } }: { block: TextBlock }) {
-  const [isOpen, setIsOpen] = useState(false)
+function Thinking({ block: { key, text }, folds }: { block: TextBlock; folds: Folds }) {
+  const fold = useFold(folds, key)
   return (
-    <details class="thinking" open={isOpen} onToggle={(event) => setIsOpen(event.currentTarget.open)}>
+    <details class="thinking" {...fold}>
       <summary>Thinking</summary>
-      {isOpen && <Markdown text={text} keeps="end" />}
+      {fold.open && <Markdown text={text} keeps="end" />}
     </details>
   )
 }

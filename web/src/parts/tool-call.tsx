@@ -1,6 +1,6 @@
-import { useState } from 'preact/hooks'
 import type { ToolBlock } from '../run-model.js'
 import { fileChangesOf, subjectOf } from '../tool-input.js'
+import { type Folds, useFold } from '../use-fold.js'
 import { Cut } from './cut.js'
 import { Duration } from './numbers.js'
 import { ToolInput } from './tool-input.js'
@@ -8,12 +8,12 @@ import { ToolInput } from './tool-input.js'
 const SHOWN_CHARACTERS = 8_000
 
 /** A use of a tool: one line, and below it what went in and came out. Contract: what is folded is not in the page. */
-export function ToolCall({ block }: { block: ToolBlock }) {
-  const { tool, input, startedAt, result } = block
-  const [isOpen, setIsOpen] = useState(() => fileChangesOf(tool, input).length > 0)
+export function ToolCall({ block, folds }: { block: ToolBlock; folds: Folds }) {
+  const { key, tool, input, startedAt, result } = block
+  const fold = useFold(folds, key, fileChangesOf(tool, input).length > 0)
   const state = result ? (result.isError ? 'failed' : 'done') : 'going'
   return (
-    <details class={`tool ${state}`} open={isOpen} onToggle={(event) => setIsOpen(event.currentTarget.open)}>
+    <details class={`tool ${state}`} {...fold}>
       <summary>
         <span class={result ? 'tool-name' : 'tool-name working'}>{tool}</span>
         <code class="tool-subject">{subjectOf(input)}</code>
@@ -22,7 +22,7 @@ export function ToolCall({ block }: { block: ToolBlock }) {
           <Duration from={startedAt} {...(result && { until: result.endedAt })} />
         </span>
       </summary>
-      {isOpen && (
+      {fold.open && (
         <div class="tool-body">
           <ToolInput tool={tool} input={input} />
           {result && result.output !== '' && (

@@ -1,0 +1,28 @@
+import { randomUUID } from 'node:crypto'
+import { expect, it } from 'vitest'
+import { cancelMessage } from '../../src/gateway.js'
+import { Queue, type Settlement } from '../../src/queue/queue.js'
+import { openTestStore } from '../engines.js'
+
+const run = { id: 'run', result: { isError: false, durationMs: 1 } }
+
+it.each<[Settlement, string, string]>([
+  [{ kind: 'failed', problem: 'It broke' }, 'finished', 'failed'],
+  [{ kind: 'answered', run }, 'finished', 'answered'],
+  [{ kind: 'retry', at: 5_000, isAttempt: true, run }, 'dropped', 'dropped'],
+])('a message whose turn ends by itself just before it is cancelled: %j', async (end, outcome, state) => {
+  const store = await openTestStore({ file: ':memory:' })
+  const options = { gatewayId: 'one', maxQueueDepth: 3, leaseMs: 1_000, replyExpiryMs: 1_000, newId: randomUUID }
+  const queue = new Queue(store, { ...options, now: () => 1_000 })
+  const incoming = { channel: 'chat', address: 'a', platformId: 'one', author: 'ann', text: 'Hello' }
+  const { acceptance, work } = await queue.take(incoming, {}, () => undefined)
+  const worker = {
+    cancel: async () => {
+      if (work) await queue.settle(work, end)
+      return undefined
+    },
+    endMessage: () => {},
+  }
+  const cancelled = await cancelMessage(acceptance.messageId, store, queue, worker)
+  expect([cancelled, (await store.inbox.get(acceptance.messageId))?.state]).toEqual([outcome, state])
+})
