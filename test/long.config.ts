@@ -4,6 +4,7 @@ import base from '../vitest.config.js'
 
 /** What needs a browser or pods, and what is long by its nature. */
 export const LONG_TESTS = [
+  'test/run.test.ts',
   'test/browser/**/*.test.ts',
   'test/kubernetes/**/*.test.ts',
   'test/commands/pods.test.ts',
@@ -12,13 +13,27 @@ export const LONG_TESTS = [
   'test/backends/**/contract.test.ts',
   'test/backends/opencode-server/reconnect.test.ts',
   'test/discord/soak.test.ts',
+  'test/**/full-disk.test.ts',
   'test/queue/queue-properties.test.ts',
   'test/schedule/month.test.ts',
   'test/streams/stream-hub-interleavings.test.ts',
 ]
 
+export const SUITE_REPORTERS = ['default', './test/suite-reporter.ts']
+
+/** Started alone, these files do less. */
+const SIZES = {
+  CONTRACT_COMBINATIONS: 'all',
+  CRASH_KILLS: '50',
+  LIVE_KILLS: '200',
+  SCHEDULE_SEASONS: 'all',
+  SOAK_CHANNELS: '200',
+  SOAK_MESSAGES: '2000',
+  STREAM_INTERLEAVINGS: '10000',
+}
+
 export default defineConfig({
   ...base,
   root: fileURLToPath(new URL('..', import.meta.url)),
-  test: { ...base.test, include: LONG_TESTS },
+  test: { ...base.test, reporters: SUITE_REPORTERS, include: LONG_TESTS, env: SIZES },
 })

@@ -1,7 +1,6 @@
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { rebuildArchive } from '../../src/commands/archive.js'
 import { createLog } from '../../src/log.js'
 import { openStoreReadOnly } from '../../src/store/store.js'
@@ -223,7 +222,9 @@ run \`id-13\`, model \`opus\`
     expect(said).toEqual(addresses.map((address) => [`> I am in ${address}`, '> So am I']))
   })
 
-  it('goes on after updates that came while it was writing', async () => {
+  it('goes on after updates that came while it was writing', async ({ onTestFinished }) => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    onTestFinished(() => void vi.useRealTimers())
     const { say, answer, archive, fileOf } = await createStage(engine)
     const idOf = async (address: string) => {
       await say('2025-03-01T10:00:00Z', 'Hello', { address })
@@ -235,7 +236,7 @@ run \`id-13\`, model \`opus\`
     archive.update({ id: two })
     await written
     // The timer of the second, which the first write took along.
-    await sleep(1_200)
+    await vi.advanceTimersByTimeAsync(60_000)
     archive.update({ id: three })
     await archive.written()
     const days = ['one', 'two', 'three'].map((address) => existsSync(fileOf('2025-03-01.md', address)))

@@ -243,8 +243,13 @@ describe('startProcess with an owner', () => {
 
   it('is told by what stopped it, though it could not be put on record either', async () => {
     const { owner } = createOwner()
-    owner.started = () => sleep(300).then(() => Promise.reject(new Error('disk full')))
-    const running = setup().start('echo up; cat', { owner, onStdout: () => running.stop() })
+    const stopped = new AbortController()
+    owner.started = () => once(stopped.signal, 'abort').then(() => Promise.reject(new Error('disk full')))
+    const onStdout = (): void => {
+      running.stop()
+      stopped.abort()
+    }
+    const running = setup().start('echo up; cat', { owner, onStdout })
     expect(await running.ended).toEqual({ exitCode: 143 })
   })
 

@@ -1,7 +1,6 @@
 // What we say is lost on the way, or only Twilio's answer to it; or Twilio takes it and cannot deliver it.
 
-import { setTimeout as sleep } from 'node:timers/promises'
-import { describe, it, type TestContext } from 'vitest'
+import { describe, it, type TestContext, vi } from 'vitest'
 import { queueList } from '../../src/commands/queue.js'
 import type { Gateway } from '../../src/gateway.js'
 import type { Fault, FakeTwilio } from './fake-twilio.js'
@@ -193,8 +192,11 @@ describe('An answer', { concurrent: true }, () => {
     expect((await after.store.outbox.get(id))?.state).toEqual('delivered')
   })
 
-  it('that is sent again at once stays delivered, whatever was said of it before', async (context) => {
+  // Alone, since it turns the clock of the whole process.
+  it.sequential('that is sent again at once stays delivered, whatever was said of it before', async (context) => {
     const { expect, onTestFinished } = context
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'], shouldAdvanceTime: true })
+    onTestFinished(() => void vi.useRealTimers())
     const { gateway, twilio } = await open(onTestFinished)
     twilio.nextStatus = { status: 'failed', errorCode: 63018 }
     await twilio.say(ADA, 'hello')
@@ -207,7 +209,7 @@ describe('An answer', { concurrent: true }, () => {
     await until(async () => (await gateway.store.outbox.get(id))?.state === 'delivered', 'its delivery')
 
     // That it failed is said twice, some seconds apart.
-    await sleep(6_000)
+    await vi.advanceTimersByTimeAsync(6_000)
     expect((await gateway.store.outbox.get(id))?.state).toEqual('delivered')
   })
 

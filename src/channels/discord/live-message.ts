@@ -1,8 +1,8 @@
 // What a person sees while an agent works: one message, edited as it goes, gone when the answer is there.
 
-import { setTimeout as sleep } from 'node:timers/promises'
 import { type APIMessage, MessageFlags } from 'discord.js'
 import type { AgentEvent } from '../../backends/types.js'
+import { wait } from '../../core/async.js'
 import { messageOf } from '../../errors.js'
 import type { Log } from '../../log.js'
 import { oneLine } from '../../one-line.js'
@@ -116,10 +116,10 @@ export class LiveMessage {
     try {
       this.#posted = await leftover()
       this.#isUnsure = false
-      if (!this.#posted) await sleep(FIRST_AFTER_MS, undefined, { signal })
+      if (!this.#posted) await wait(FIRST_AFTER_MS, signal)
       while (!signal.aborted) {
         if (this.#content() !== this.#shown) await this.#write().catch((error: unknown) => this.#unlessOver(error))
-        await sleep(EDIT_EVERY_MS, undefined, { signal })
+        await wait(EDIT_EVERY_MS, signal)
       }
     } catch (error) {
       // The answer comes in any case.

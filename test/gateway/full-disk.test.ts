@@ -1,11 +1,9 @@
-// On a disk that is really full. AETHEEL_SMALL_DISK names a directory on one of a few megabytes; .ci/run mounts it.
-
-import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs'
+import { closeSync, mkdirSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'vitest'
+import { MAY_MOUNT, mountSmallDisk } from '../small-disk.js'
 import { Stage } from './stage.js'
 
-const SMALL_DISK = process.env['AETHEEL_SMALL_DISK']
 const SOON = { timeout: 60_000, interval: 20 }
 const LONG_TEXT = 'long '.repeat(60_000)
 
@@ -21,13 +19,12 @@ while (!existsSync('go')) await sleep(20)
 console.log(JSON.stringify({ type: 'result', subtype: 'success', is_error: false, session_id: 's1', result }))
 `
 
-describe.skipIf(SMALL_DISK === undefined)('a gateway on a full disk', () => {
+describe.skipIf(!MAY_MOUNT)('a gateway on a full disk', () => {
   it('says that it takes no more, and delivers what an agent had done once there is room', async ({
     expect,
     onTestFinished,
   }) => {
-    const disk = mkdtempSync(join(SMALL_DISK ?? '', 'disk-'))
-    onTestFinished(() => rmSync(disk, { recursive: true, force: true }))
+    const disk = mountSmallDisk()
     const stage = new Stage(onTestFinished)
     const agent = stage.executable('patient-agent.mjs', PATIENT_AGENT)
     const home = join(disk, 'home')
