@@ -15,7 +15,18 @@ import {
   UNTRUSTED_POD,
 } from './config-kubernetes.js'
 import { quote } from './config-problems.js'
-import { backend, directories, isObject, list, phoneNumber, provider, splitList, text, whole } from './config-values.js'
+import {
+  backend,
+  directories,
+  isObject,
+  list,
+  phoneNumber,
+  provider,
+  splitList,
+  text,
+  tools,
+  whole,
+} from './config-values.js'
 import { LOG_LEVELS } from './log.js'
 
 export const DEFAULT_MAX_TURNS = 25
@@ -127,7 +138,9 @@ const projectSchema = z
       .exactOptional()
       .describe('Whether a person is asked before the agent uses a tool; left out, as agentPermissions says.'),
     model: text().exactOptional().describe("The model, by the agent's own name for it."),
-    allowedTools: list().exactOptional().describe('The tools that the agent may use; left out, those of allowedTools.'),
+    allowedTools: tools()
+      .exactOptional()
+      .describe('The tools that the agent may use; left out, those of allowedTools.'),
     queryTimeoutMs: whole(1).exactOptional().describe('The longest that one turn may take, in milliseconds.'),
     maxTurns: maxTurnsSchema
       .exactOptional()
@@ -223,7 +236,7 @@ export const settingsSchema = z.strictObject({
   backendMaxTurns: maxTurnsSchema
     .default(DEFAULT_MAX_TURNS)
     .describe('How many times the agent may go back to its model within one turn.'),
-  allowedTools: list().prefault([]).describe('The tools that the agent may use. Empty: every tool.'),
+  allowedTools: tools().prefault([]).describe('The tools that the agent may use. Empty: every tool.'),
   queryTimeoutMs: whole(1).default(1_800_000).describe('The longest that one turn may take, in milliseconds.'),
   idleTimeoutMs: whole(0)
     .default(DEFAULT_IDLE_TIMEOUT_MS)

@@ -1,6 +1,7 @@
 // How single settings look, for the schemas of the configuration.
 
 import { z } from 'zod'
+import { problemOfTool } from './backends/allowed-tool.js'
 import { BACKEND_NAMES } from './backends/types.js'
 import { quote } from './config-problems.js'
 
@@ -25,6 +26,14 @@ export const provider = () =>
     })
 export const list = () =>
   z.union([z.array(z.string()), z.string().transform(splitList)], { error: 'must be a list of texts, or one text' })
+
+export const tools = () =>
+  list().superRefine((names, { addIssue }) => {
+    for (const [index, name] of names.entries()) {
+      const message = problemOfTool(name)
+      if (message !== undefined) addIssue({ code: 'custom', message, path: [index] })
+    }
+  })
 
 /** One sentence for all bounds: a value that breaks two of them is one problem. */
 export function whole(minimum: number, maximum?: number) {

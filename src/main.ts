@@ -33,7 +33,7 @@ import {
   projectsShow,
   withProjects,
 } from './commands/projects.js'
-import { approvalRules, approvalsAnswer, approvalsForget, approvalsList } from './commands/approvals.js'
+import { approvalRules, approvalsAnswer, approvalsForget, approvalsList, approvalsShow } from './commands/approvals.js'
 import { queueDrop, queueList, queueRetry } from './commands/queue.js'
 import { runsList, runsShow } from './commands/runs.js'
 import { search } from './commands/search.js'
@@ -308,6 +308,14 @@ const approvals = program.command('approvals').description('What agents ask to b
 listOptions(approvals.command('list', { isDefault: true }))
   .description('List what was asked, the newest first.')
   .action((flags: ListFlags) => look((store) => approvalsList(store, { ...listed(flags), now: Date.now() })))
+approvals
+  .command('show')
+  .description('Show what an agent asks for, with its whole input.')
+  .argument('<id>', 'its id, or the beginning of it')
+  .option('--json', 'print JSON')
+  .action((id: string, flags: { json?: true }) =>
+    look((store) => approvalsShow(store, id, { isJson: flags.json === true })),
+  )
 approvals
   .command('allow')
   .description('Allow what an agent asks for.')

@@ -304,6 +304,12 @@ describe('loadConfig from the environment', () => {
     )
   })
 
+  it('refuses an element of ALLOWED_TOOLS that is more than one tool', () => {
+    expect(problemsOf({ ALLOWED_TOOLS: 'Read, Read(x) Bash Read(y)' })).toEqual([
+      expect.stringMatching(/^ALLOWED_TOOLS: invalid tool "Read\(x\) Bash Read\(y\)": write one tool per element/),
+    ])
+  })
+
   it.each(['mysql://ada:hunter2@db/x', 'hunter2', 'postgres://', 'postgres://ada:hunter2@db:port/x', '/run/hunter2'])(
     'refuses DATABASE_URL=%s without repeating it',
     (url) => {
@@ -577,7 +583,7 @@ describe('loadConfig from a file', () => {
         { on: 7, command: [] },
         'error',
       ],
-      projects: { web: { directry: '.', backend: 'nope', maxTurns: 0 }, '-web': { directory: '.' }, toString: 8 },
+      projects: { web: { directry: '.', backend: 'nope', allowedTools: ['Read Bash'], maxTurns: 0 }, '-web': { directory: '.' }, toString: 8 },
     }`)
     const names = 'message-received, run-started, run-finished, reply-sent, error'
     expect(problemsOf({ LOG_LEVEL: 'loud' }, path).map((problem) => problem.replace(`${path}: `, ''))).toEqual([
@@ -600,6 +606,7 @@ describe('loadConfig from a file', () => {
       'hooks[2].command: must have at least one entry',
       'hooks[3]: must be an object',
       `projects.web.backend: Unknown backend "nope". Known: ${KNOWN}`,
+      expect.stringContaining('projects.web.allowedTools[0]: invalid tool "Read Bash"'),
       'projects.web.maxTurns: must be a whole number, 1 or more',
       'projects.web.directry: unknown key; did you mean "directory"?',
       'projects.web.directory: is missing: name the directory that the agent works in, or the pod with "pod"',

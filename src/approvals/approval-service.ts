@@ -11,7 +11,6 @@ import type { GatewayConfig } from '../config.js'
 import type { Scrubber } from '../credentials/scrubber.js'
 import { messageOf } from '../errors.js'
 import type { Log } from '../log.js'
-import { describeTool } from '../runtime/describe-tool.js'
 import type { Approval, NewApproval } from '../store/approvals.js'
 import type { Note } from '../store/audit.js'
 import type { Conversation } from '../store/conversations.js'
@@ -19,7 +18,7 @@ import type { Message } from '../store/inbox.js'
 import type { Store } from '../store/store.js'
 import { answerApproval, type ApprovalDecision } from './answer-approval.js'
 import { askedNotice, endedNotice, endedText, questionText, refusal } from './approval-words.js'
-import { shownInput, subjectOf } from './asked-input.js'
+import { shownInput, subjectOf, summaryOf } from './asked-input.js'
 
 export interface ApprovalOptions {
   config: Pick<GatewayConfig, 'approvalTimeoutMs'>
@@ -144,7 +143,7 @@ export class ApprovalService {
       runId,
       conversationId: conversation.id,
       toolInput,
-      summary: describeTool({ name: about.toolName, input: toolInput }),
+      summary: summaryOf({ toolName: about.toolName, toolInput }),
       askedAt,
       deadline: askedAt + config.approvalTimeoutMs,
     }

@@ -5,7 +5,8 @@
 
 import type { ApprovalRequest } from '../backends/types.js'
 import type { Scrubber } from '../credentials/scrubber.js'
-import { oneLine } from '../one-line.js'
+import { cut, oneLine } from '../one-line.js'
+import { describeTool, subjectField } from '../runtime/describe-tool.js'
 
 /** The tools of the agents that run a command line, in lower case. */
 const COMMAND_TOOLS: ReadonlySet<string> = new Set(['bash', 'command_execution', 'run_shell_command'])
@@ -26,6 +27,8 @@ const SHOWN_IDLE = 150
 const NAME_CHARACTERS = 80
 /** Whatever is shown as the end of a line. */
 const LINE_END = /\r\n|[\n\v\f\r\u0085\u2028\u2029]/g
+/** More than one indents by, also of what only looks like blanks. */
+const MANY_BLANKS = /[\s\u00AD\u115F\u1160\u180E\u200B-\u200F\u2060-\u2064\u2800\u3164\uFEFF\uFFA0]{40,}/g
 const MOST_INPUT_CHARACTERS = 20_000
 /** Of one text in it: as much as leaves the whole short enough. */
 const TEXT_CHARACTERS = [4_000, 400, 40]
@@ -54,25 +57,55 @@ export function pathOf({ toolName, toolInput }: ApprovalRequest): { name: string
   return first && others.every(({ path }) => path === first.path) ? first : undefined
 }
 
+/** In one line. Contract: says what it leaves out, but for what is written to the one file that it names. */
+export function summaryOf({ toolName, toolInput }: ApprovalRequest): string {
+  const line = describeTool({ name: toolName, input: toolInput })
+  if (pathOf({ toolName, toolInput })) return line
+  const told = isCommandTool(toolName) ? 'command' : subjectField(toolInput)
+  const more = Object.keys(toolInput).filter((name) => name !== told && !isIdle(toolName, name)).length
+  return more === 0 ? line : `${line} (and ${more} more ${more === 1 ? 'field' : 'fields'})`
+}
+
 /**
  * The input as the question shows it.
  *
  * Contract: the command or the file comes first, and no field hides another: not by its length, nor by lines that look
- * like a field of their own. What is cut off says how much.
+ * like a field of their own. What is cut off says how much, and so do blanks that would push the rest out of sight.
  */
-export function shownFields({ toolName, toolInput }: ApprovalRequest): string {
-  const first = isCommandTool(toolName) ? 'command' : pathOf({ toolName, toolInput })?.name
-  const rank = (name: string): number => (name === first ? 0 : isIdle(toolName, name) ? 2 : 1)
-  const entries = Object.entries(toolInput).toSorted(([one], [other]) => rank(one) - rank(other))
-  const fields = entries.slice(0, MOST_FIELDS).map(([name, value]) => {
-    const text = typeof value === 'string' ? value.trim() : JSON.stringify(value)
-    const line = entries.length === 1 ? text : `${oneLine(name, NAME_CHARACTERS)}: ${text.replaceAll(LINE_END, '\n  ')}`
+export function shownFields(request: ApprovalRequest): string {
+  const { toolName } = request
+  const first = firstField(request)
+  const entries = fieldsOf(request)
+  const fields = entries.slice(0, MOST_FIELDS).map(({ name, line }) => {
     return cut(line, name === first ? SHOWN_FIRST : isIdle(toolName, name) ? SHOWN_IDLE : SHOWN_CHARACTERS)
   })
   const more = entries.length - fields.length
-  const lead = entries[0]?.[0] === first ? fields.slice(0, 1) : []
+  const lead = entries[0]?.name === first ? fields.slice(0, 1) : []
   const lines = [...lead, ...share(fields.slice(lead.length), SHOWN_CHARACTERS - lead.join().length)]
   return [...lines, ...(more > 0 ? [`… and ${more} more fields`] : [])].join('\n')
+}
+
+/** The same with all there is of it. */
+export function allFields(request: ApprovalRequest): string {
+  return fieldsOf(request)
+    .map(({ line }) => line)
+    .join('\n')
+}
+
+function firstField(request: ApprovalRequest): string | undefined {
+  return isCommandTool(request.toolName) ? 'command' : pathOf(request)?.name
+}
+
+function fieldsOf(request: ApprovalRequest): { name: string; line: string }[] {
+  const first = firstField(request)
+  const rank = (name: string): number => (name === first ? 0 : isIdle(request.toolName, name) ? 2 : 1)
+  const entries = Object.entries(request.toolInput).toSorted(([one], [other]) => rank(one) - rank(other))
+  return entries.map(([name, value]) => {
+    const whole = typeof value === 'string' ? value.trim() : JSON.stringify(value)
+    const text = whole.replaceAll(MANY_BLANKS, ({ length }) => ` … (${length} blanks) … `)
+    const line = entries.length === 1 ? text : `${oneLine(name, NAME_CHARACTERS)}: ${text.replaceAll(LINE_END, '\n  ')}`
+    return { name, line }
+  })
 }
 
 /** Texts that take no more room together: the long ones are cut, all at the same length. */
@@ -84,12 +117,6 @@ function share(texts: string[], room: number): string[] {
     left -= length
   }
   return texts
-}
-
-function cut(text: string, characters: number): string {
-  if (text.length <= characters) return text
-  const shown = text.slice(0, Math.max(0, characters)).replace(/[\uD800-\uDBFF]$/, '')
-  return `${shown}… (${text.length - shown.length} more)`
 }
 
 function isCommandTool(toolName: string): boolean {

@@ -3,6 +3,7 @@
 
 import { resolve } from 'node:path'
 import { POD_DIRECTORY } from '../kubernetes/types.js'
+import { parseTool } from './allowed-tool.js'
 import { CliBackend, type CliTraits, type Invocation } from './cli-backend.js'
 import { namesOption, valueOf, withoutOptions } from './command-args.js'
 import { reasonOfStatus } from './failures.js'
@@ -270,7 +271,7 @@ function askingArgs(allowedTools: string[]): string[] {
 
 /** Without rules; `default` is no tool but all of them. */
 function toolNames(allowedTools: string[]): string {
-  const names = allowedTools.map((tool) => tool.replace(/\(.*$/s, '')).filter((name) => name !== 'default')
+  const names = allowedTools.map((tool) => parseTool(tool).name).filter((name) => name !== 'default')
   return [...new Set(names)].join(',')
 }
 

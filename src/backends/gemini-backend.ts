@@ -1,6 +1,7 @@
 // Gemini CLI. Wire types captured from `gemini -o stream-json`, CLI 0.61.0; see test/fixtures/gemini and
 // docs/backends/gemini.md.
 
+import { parseTool } from './allowed-tool.js'
 import { CliBackend, type CliTraits, type Invocation } from './cli-backend.js'
 import { namesOption } from './command-args.js'
 import { reasonOfStatus } from './failures.js'
@@ -190,7 +191,7 @@ const UNTRUSTED_SETTINGS = { security: { folderTrust: { enabled: false } }, adva
 function policy({ allowedTools, isUntrusted, isAsking }: Turn): string | undefined {
   if (allowedTools.length === 0) return isUntrusted && !isAsking ? EVERY_TOOL : undefined
   const allow = allowedTools.map((tool) => {
-    const [, name = tool, prefix] = /^([^(]+)\((.*)\)$/s.exec(tool) ?? []
+    const { name, calls: prefix } = parseTool(tool)
     const decision = isAsking && !READING_TOOLS.has(name) ? 'ask_user' : 'allow'
     return [
       `[[rule]]\ntoolName = ${JSON.stringify(name)}\ndecision = "${decision}"\npriority = 950\nallowRedirection = true`,

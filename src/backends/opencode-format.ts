@@ -1,5 +1,6 @@
 // What OpenCode says the same way on its command line and as a server.
 
+import { parseTool } from './allowed-tool.js'
 import { type FailureSign, reasonOfStatus } from './failures.js'
 import { isObject, type JsonObject } from './jsonl.js'
 import type { InputRules } from './refusals.js'
@@ -108,7 +109,7 @@ export function permissionOf(allowedTools: string[]): JsonObject {
   // Not a tool: where the allowed ones may reach.
   const permission: JsonObject = { '*': 'deny', external_directory: 'allow' }
   for (const tool of allowedTools) {
-    const [, name = tool, pattern] = /^([^(]+)\((.*)\)$/s.exec(tool) ?? []
+    const { name, calls: pattern } = parseTool(tool)
     const key = EDITING_TOOLS.includes(name) ? 'edit' : name
     const before = permission[key] ?? { '*': 'deny' }
     permission[key] = pattern === undefined || !isObject(before) ? 'allow' : { ...before, [pattern]: 'allow' }

@@ -52,6 +52,8 @@ export class PiBackend extends CliBackend {
     packageName: '@mariozechner/pi-coding-agent',
     variables: ['PI_*', 'OPENCODE_API_KEY', ...PROVIDER_VARIABLES],
     sessionId: /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i,
+    // It splits its list at every comma, also inside parentheses.
+    hasToolNamesOnly: true,
     // On SIGINT it leaves a running command behind.
     stopSignal: 'SIGTERM',
     failureSigns: [

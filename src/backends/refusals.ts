@@ -4,6 +4,7 @@ import { canBeSetForRun } from '../environment.js'
 import { GatewayError } from '../errors.js'
 import { isDirectory } from '../is-directory.js'
 import { isShellsOwn } from '../kubernetes/supervisor.js'
+import { parseTool, problemOfTool } from './allowed-tool.js'
 import { EventQueue } from './event-queue.js'
 import type { BackendDependencies } from './backend-dependencies.js'
 import type { Failed } from './translation.js'
@@ -20,15 +21,23 @@ export interface InputRules {
   sessionId: RegExp
   /** The longest prompt it takes whole. */
   promptLimit?: { size: number; unit: 'bytes' | 'characters' }
+  /** It cannot be restricted to some calls of a tool, as in `Bash(git log:*)`. */
+  hasToolNamesOnly?: boolean
 }
 
 export function refusedInput(
   { prompt, sessionId, model, allowedTools }: Turn,
-  { label, sessionId: sessionPattern, promptLimit }: InputRules,
+  { label, sessionId: sessionPattern, promptLimit, hasToolNamesOnly }: InputRules,
 ): Failed | undefined {
-  const badName = [...(model === undefined ? [] : [model]), ...allowedTools].find((name) => !isName(name))
-  if (badName !== undefined) {
-    return { reason: 'refused', message: `${JSON.stringify(badName)} is not the name of a model or a tool.` }
+  if (model !== undefined && !isName(model)) {
+    return { reason: 'refused', message: `${JSON.stringify(model)} is not the name of a model.` }
+  }
+  const badTool = allowedTools.map(problemOfTool).find((problem) => problem !== undefined)
+  if (badTool !== undefined) return { reason: 'refused', message: `The list of allowed tools holds an ${badTool}.` }
+  const ruled = hasToolNamesOnly && allowedTools.find((tool) => parseTool(tool).calls !== undefined)
+  if (ruled) {
+    const advice = 'Allow the whole tool, or leave it out.'
+    return { reason: 'refused', message: `${label} cannot be restricted to some calls of a tool: ${ruled}. ${advice}` }
   }
   if (prompt.trim() === '') return { reason: 'refused', message: 'The prompt is empty.' }
   if (promptLimit) {

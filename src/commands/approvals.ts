@@ -1,8 +1,13 @@
 import type { ApprovalDecision } from '../approvals/answer-approval.js'
 import { outcomeText } from '../approvals/approval-words.js'
+import { allFields } from '../approvals/asked-input.js'
 import type { Control } from '../control/protocol.js'
+import { GatewayError } from '../errors.js'
+import { oneLine, showable, showableLines } from '../one-line.js'
+import type { Approval } from '../store/approvals.js'
 import type { Store } from '../store/store.js'
 import { age, type ListOptions, section, shortId } from './listing.js'
+import { table } from './table.js'
 
 /** What `aetheel approvals` prints: the newest first. */
 export async function approvalsList(
@@ -21,6 +26,36 @@ export async function approvalsList(
   ])
   const columns = ['ID', 'AGE', 'PROJECT', 'AGENT', 'STATE', 'ASKED FOR']
   return section('', columns, rows, width) || 'No agent has asked for anything yet.'
+}
+
+/** What `aetheel approvals show` prints: all that is kept of the input. `id` may be the beginning of one. */
+export async function approvalsShow(
+  store: Pick<Store, 'approvals'>,
+  id: string,
+  { isJson }: Pick<ListOptions, 'isJson'>,
+): Promise<string> {
+  const approval = await findApproval(store, id)
+  if (isJson) return JSON.stringify(approval, null, 2)
+  const facts = [
+    ['id', approval.id],
+    ['project', approval.projectId ?? '-'],
+    ['agent', approval.backend],
+    ['asked', new Date(approval.askedAt).toISOString()],
+    ['state', outcomeText(approval)],
+    ['tool', approval.toolName],
+  ].map(([name = '', value = '']) => [name, showable(value)])
+  return `${table(facts)}\n\n${showableLines(allFields(approval)) || 'It has no input.'}`
+}
+
+/** Contract: throws `not_found` when there is none, and `request_invalid` when several begin so. */
+async function findApproval({ approvals }: Pick<Store, 'approvals'>, id: string): Promise<Approval> {
+  const prefix = id.toLowerCase()
+  const found = /^[0-9a-f-]{4,36}$/.test(prefix) ? await approvals.findByPrefix(prefix) : []
+  const [approval, another] = found
+  if (another) throw new GatewayError('request_invalid', `More than one id begins with ${id}. Type more of it.`)
+  if (approval) return approval
+  const message = `Nothing is asked under the id ${oneLine(id, 40)}. "aetheel approvals" shows what was asked.`
+  throw new GatewayError('not_found', message)
 }
 
 /** What `aetheel approvals rules` prints. */

@@ -3,6 +3,7 @@ import { MARK, type Scrubber } from './scrubber.js'
 import { type Piece, StreamedText } from './streamed-text.js'
 
 type TextEvent = Extract<AgentEvent, { type: 'output' | 'thinking' }>
+type CompleteEvent = Extract<AgentEvent, { type: 'complete' }>
 
 /** What was told last of one kind on one stream, and may go on. */
 interface OpenText {
@@ -29,7 +30,8 @@ export class EventScrubber {
 
   scrub(event: AgentEvent): AgentEvent[] {
     if (event.type === 'complete') {
-      return [...toEvents(this.#texts.flatMap(({ text }) => text.end())), this.#scrubFields(event)]
+      const texts = toEvents(this.#texts.flatMap(({ text }) => text.end()))
+      return [...texts, this.#withoutRests(this.#scrubFields(event))]
     }
     if (event.type !== 'output' && event.type !== 'thinking') {
       return [...toEvents(this.#texts.flatMap(({ text }) => text.flush())), this.#scrubFields(event)]
@@ -52,6 +54,15 @@ export class EventScrubber {
     const text = new StreamedText<TextEvent>(this.scrubber)
     this.#texts.push({ type, stream, text })
     return text
+  }
+
+  /** The answer is often what came after the last tool: it may hold the rest of a secret alone. */
+  #withoutRests(event: CompleteEvent): CompleteEvent {
+    const { finalOutput } = event.result
+    if (finalOutput === undefined) return event
+    const rests = this.#texts.flatMap(({ text }) => [...text.rests])
+    const hidden = rests.reduce((text, rest) => text.replaceAll(rest, MARK), finalOutput)
+    return { ...event, result: { ...event.result, finalOutput: hidden } }
   }
 
   #scrubFields<Fields extends object>(fields: Fields): Fields {

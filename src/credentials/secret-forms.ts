@@ -1,4 +1,4 @@
-// How a secret looks in texts: as it is, and as programs write it into JSON, into addresses and in base64.
+// How a secret looks in texts: as it is, and as programs write it into JSON, addresses, HTML, command lines, base64 and hex.
 
 /** What is shorter stands in too many texts by chance to be hidden. */
 export const SHORTEST_SECRET = 6
@@ -15,7 +15,8 @@ export function formsOf(value: string): Set<string> {
   const forms = new Set<string>()
   for (const text of texts) {
     if (text.length < SHORTEST_SECRET) continue
-    for (const form of [text, ...jsonForms(text), ...urlForms(text), ...base64Forms(text)]) forms.add(form)
+    const inWords = [...jsonForms(text), ...urlForms(text), ...htmlForms(text), ...shellForms(text)]
+    for (const form of [text, ...inWords, ...base64Forms(text), ...hexForms(text)]) forms.add(form)
   }
   return forms
 }
@@ -52,6 +53,31 @@ function urlForms(text: string): string[] {
     encodeURI(wellFormed),
   ]
   return encodings.flatMap((form) => [form, form.replace(/%[0-9A-F]{2}/g, (code) => code.toLowerCase())])
+}
+
+/** Libraries differ in how they write quotes. */
+function htmlForms(text: string): string[] {
+  const escaped = text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+  return ["'", '&#39;', '&#x27;', '&apos;'].flatMap((single) =>
+    ['"', '&quot;', '&#34;'].map((double) => escaped.replaceAll('"', double).replaceAll("'", single)),
+  )
+}
+
+/** As it stands between quotes of a shell, and as `printf %q` writes it. */
+function shellForms(text: string): string[] {
+  return [
+    text.replaceAll("'", String.raw`'\''`),
+    text.replaceAll("'", `'"'"'`),
+    text.replaceAll(/["$`\\]/g, String.raw`\$&`),
+    text.replaceAll(/[^\w@%+=:,./\u0080-\uFFFF-]/g, String.raw`\$&`),
+  ]
+}
+
+/** As `xxd -p`, `od` and most languages print it. */
+function hexForms(text: string): string[] {
+  const hex = Buffer.from(text).toString('hex')
+  const spaced = hex.replaceAll(/..(?=.)/g, '$& ')
+  return [hex, spaced].flatMap((form) => [form, form.toUpperCase()])
 }
 
 function base64Forms(text: string): string[] {

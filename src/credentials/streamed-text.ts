@@ -20,18 +20,30 @@ export class StreamedText<Owner> {
   /** How much of it was told already: behind the mark of a secret that it overlaps, or by `flush`. */
   #told = 0
   #isToldAsMark = false
+  /** Something else came after what was told last. */
+  #isFlushed = false
   /** Whose the text is, each from the end of the one before. */
   #parts: Array<{ owner: Owner; end: number }> = []
+
+  /** What was hidden of secrets that were parted by something else. */
+  readonly rests = new Set<string>()
 
   constructor(private readonly scrubber: Pick<Scrubber, 'find'>) {}
 
   push(text: string, owner: Owner): Piece<Owner>[] {
+    // Agents begin a new paragraph after the use of a tool, also in the middle of a secret.
+    const blanks = this.#isFlushed && !this.#goesOnWith(text) ? (/^\s+/.exec(text)?.[0] ?? '') : ''
+    if (blanks !== '') return [{ owner, text: blanks }, ...this.push(text.slice(blanks.length), owner)]
+    this.#isFlushed &&= text === ''
     this.#text += text
     this.#parts.push({ owner, end: this.#text.length })
     const { spans, openAt = this.#text.length } = this.#find()
     // What is open may make the secret that it begins in longer; the mark is the same.
     const around = spans.find(({ start, end }) => start < openAt && openAt < end)
     const until = Math.max(this.#told, around?.end ?? openAt)
+    for (const { start, end } of spans) {
+      if (start < this.#told && end - this.#told >= SHORTEST_SECRET) this.rests.add(this.#text.slice(this.#told, end))
+    }
     const pieces = this.#tell(
       spans.filter(({ start }) => start < openAt),
       until,
@@ -45,6 +57,7 @@ export class StreamedText<Owner> {
 
   /** Tells what waits, for something else comes now. */
   flush(): Piece<Owner>[] {
+    this.#isFlushed = true
     const end = this.#text.length
     const { spans, openAt = end } = this.#find()
     if (end - openAt < SHORTEST_SECRET) return this.end()
@@ -56,6 +69,13 @@ export class StreamedText<Owner> {
   /** Tells what waits, for nothing more comes. */
   end(): Piece<Owner>[] {
     return this.#tellAll(this.#find().spans, false)
+  }
+
+  /** Whether a secret that began before goes on in the text as it is. */
+  #goesOnWith(text: string): boolean {
+    const told = this.#text.length
+    const { spans, openAt = Infinity } = this.scrubber.find(this.#text + text)
+    return openAt < told || spans.some(({ start, end }) => start < told && told < end)
   }
 
   #tellAll(spans: Span[], isEndHidden: boolean): Piece<Owner>[] {

@@ -9,7 +9,7 @@ import { packageVersion } from '../package-version.js'
 import { Authenticator } from './auth.js'
 import { registerDashboardRoutes } from './dashboard.js'
 import type { App, ServiceDependencies } from './dependencies.js'
-import { BODY_LIMIT_BYTES, errorBodyOf, sendError } from './errors.js'
+import { BODY_LIMIT_BYTES, refuseUnfinished, sendError } from './errors.js'
 import { addGuards, checkSender, DEFAULT_LIMITS, type Limits, OpenResponses } from './guards.js'
 import { registerLoginRoutes } from './login.js'
 import { describeApi, registerDescriptionRoutes } from './openapi.js'
@@ -20,6 +20,8 @@ import { registerTicketRoute, Tickets } from './tickets.js'
 /** In which a client must have sent its request. */
 const REQUEST_TIMEOUT_MS = 30_000
 const HEADERS_TIMEOUT_MS = 10_000
+/** How often the two are looked at: so much longer may each take. */
+const CONNECTION_CHECK_MS = 2_000
 /** In which it is answered, event streams apart. A clone of a repository may take ten minutes. */
 const ANSWER_TIMEOUT_MS = 660_000
 const LONGEST_PARAMETER = 300
@@ -32,7 +34,7 @@ export async function createApp(dependencies: ServiceDependencies, limits: Limit
     bodyLimit: BODY_LIMIT_BYTES,
     requestTimeout: REQUEST_TIMEOUT_MS,
     handlerTimeout: ANSWER_TIMEOUT_MS,
-    http: { headersTimeout: HEADERS_TIMEOUT_MS },
+    http: { headersTimeout: HEADERS_TIMEOUT_MS, connectionsCheckingInterval: CONNECTION_CHECK_MS },
     routerOptions: { maxParamLength: LONGEST_PARAMETER },
     exposeHeadRoutes: false,
     genReqId: () => newId(),
@@ -45,13 +47,8 @@ export async function createApp(dependencies: ServiceDependencies, limits: Limit
       )
     },
     clientErrorHandler: (error, socket) => {
-      if (!socket.writable) return socket.destroy()
-      const status = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? '408 Request Timeout' : '400 Bad Request'
-      const text = JSON.stringify(
-        errorBodyOf(new GatewayError('request_invalid', 'This is no whole HTTP request.'), ''),
-      )
-      const head = `HTTP/1.1 ${status}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(text)}`
-      return socket.end(`${head}\r\nconnection: close\r\n\r\n${text}`)
+      const isLate = error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+      refuseUnfinished(socket, isLate ? '408 Request Timeout' : '400 Bad Request')
     },
   }).withTypeProvider<ZodTypeProvider>()
   app.setValidatorCompiler(validatorCompiler)

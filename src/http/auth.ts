@@ -105,7 +105,16 @@ export class Authenticator {
   async knownHash(request: FastifyRequest): Promise<string | undefined> {
     const ticket = ticketOf(request)
     const hash = presentedHash(request) ?? (ticket === undefined ? undefined : this.dependencies.tickets.peek(ticket))
-    if (hash === undefined || this.#hashes.has(hash)) return hash && this.#hashes.get(hash)
+    return hash === undefined ? undefined : this.#tokenHashOf(hash)
+  }
+
+  /** The same for a token by itself. */
+  async knownToken(token: string): Promise<string | undefined> {
+    return this.#tokenHashOf(hashOf(token))
+  }
+
+  async #tokenHashOf(hash: string): Promise<string | undefined> {
+    if (this.#hashes.has(hash)) return this.#hashes.get(hash)
     const { tokens, now } = this.dependencies
     if (now() - this.#hashesReadAt >= READ_HASHES_EVERY_MS) {
       this.#hashesReadAt = now()

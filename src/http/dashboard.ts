@@ -40,7 +40,7 @@ export function registerDashboardRoutes(app: App, directory: string = BUILT): vo
   app.route({
     method: 'GET',
     url: '/',
-    config: { scope: 'public' },
+    config: { scope: 'public', isDashboard: true },
     schema: { hide: true },
     handler: async (request, reply) => {
       const page = await readBuilt(join(directory, 'index.html'), request)
@@ -52,7 +52,7 @@ export function registerDashboardRoutes(app: App, directory: string = BUILT): vo
   app.route({
     method: 'GET',
     url: '/assets/:name',
-    config: { scope: 'public' },
+    config: { scope: 'public', isDashboard: true },
     schema: { hide: true, params: assetParams },
     handler: async (request, reply) => {
       const asset = await readBuilt(join(directory, 'assets', request.params.name), request)

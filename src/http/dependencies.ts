@@ -49,6 +49,10 @@ declare module 'fastify' {
     isPlatform?: boolean
     /** An event stream: may be opened by a ticket, and is ended when the server stops. */
     isStream?: boolean
+    /** A file of the dashboard. */
+    isDashboard?: boolean
+    /** Brings its token in the body, by which its rate is then counted. */
+    isLogin?: boolean
     /** Requests to it are not counted: a balancer must not be shut out by strangers of its address. */
     isUnlimited?: boolean
     /** It tells how the gateway is, also while no token can be looked up. */

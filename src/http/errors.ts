@@ -1,11 +1,13 @@
 // One shape for everything that goes wrong: { error: { code, message, problems? } }.
 
+import type { Socket } from 'node:net'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { hasZodFastifySchemaValidationErrors, ResponseSerializationError } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { ERROR_CODES, type ErrorCode, GatewayError, messageOf } from '../errors.js'
 import type { Scrubber } from '../credentials/scrubber.js'
 import type { Log } from '../log.js'
+import { describeBytes } from '../media/byte-size.js'
 
 export const BODY_LIMIT_BYTES = 1024 * 1024
 const QUEUE_RETRY_S = 5
@@ -32,18 +34,23 @@ const FRAMEWORK_CODES: Partial<Record<number, ErrorCode>> = {
   503: 'overloaded',
 }
 
-const FRAMEWORK_SENTENCES: Partial<Record<ErrorCode, string>> = {
-  too_large: 'The body is larger than 1 MB. Send less; put long texts into files of the project.',
-  unsupported_media: 'The body must be JSON. Send it with "content-type: application/json".',
+const NOT_JSON = 'The body must be JSON. Send it with "content-type: application/json".'
+
+function tooLarge(limit: number): string {
+  const advice = limit < BODY_LIMIT_BYTES ? '' : '; put long texts into files of the project'
+  return `The body is larger than ${describeBytes(limit)}. Send less${advice}.`
 }
 
-export function errorBodyOf(error: unknown, requestId: string): ErrorBody {
+/** `bodyLimit`: in bytes, for the route that was asked. */
+function errorBodyOf(error: unknown, requestId: string, bodyLimit: number): ErrorBody {
   if (error instanceof GatewayError) return body(error.code, error.message)
   if (hasZodFastifySchemaValidationErrors(error)) return invalidBody(error)
   const { statusCode, code } = error as Partial<FastifyError>
   const isFrameworks = code?.startsWith('FST_') && !(error instanceof ResponseSerializationError)
   const known = statusCode === undefined ? undefined : FRAMEWORK_CODES[statusCode]
-  if (isFrameworks && known !== undefined) return body(known, FRAMEWORK_SENTENCES[known] ?? messageOf(error))
+  if (isFrameworks && known === 'too_large') return body(known, tooLarge(bodyLimit))
+  if (isFrameworks && known === 'unsupported_media') return body(known, NOT_JSON)
+  if (isFrameworks && known !== undefined) return body(known, messageOf(error))
   if (statusCode !== undefined && statusCode >= 400 && statusCode < 500)
     return body('request_invalid', messageOf(error))
   return body(
@@ -59,7 +66,8 @@ export function sendError(
   reply: FastifyReply,
   { log, scrubber }: { log: Log; scrubber: Pick<Scrubber, 'scrubJson'> },
 ): FastifyReply {
-  const errorBody = errorBodyOf(error, request.id)
+  const bodyLimit = request.routeOptions.bodyLimit ?? BODY_LIMIT_BYTES
+  const errorBody = errorBodyOf(error, request.id, bodyLimit)
   const { code } = errorBody.error
   const { status } = ERROR_CODES[code]
   if (status >= 500 && code !== 'overloaded') {
@@ -71,7 +79,7 @@ export function sendError(
   if (code === 'too_many' && !reply.raw.hasHeader('retry-after')) void reply.header('retry-after', QUEUE_RETRY_S)
   if (code === 'unauthorized') void reply.header('www-authenticate', 'Bearer')
   // Otherwise the connection stays open until all of a body has come that nobody reads.
-  if (hasLongBody(request)) void reply.header('connection', 'close')
+  if (hasLongBody(request, bodyLimit)) void reply.header('connection', 'close')
   // Written here: the schema of the route's answers knows nothing of errors.
   return reply
     .code(status)
@@ -80,8 +88,17 @@ export function sendError(
     .send(errorBody)
 }
 
-function hasLongBody({ headers }: FastifyRequest): boolean {
-  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > BODY_LIMIT_BYTES
+function hasLongBody({ headers }: FastifyRequest, bodyLimit: number): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > bodyLimit
+}
+
+/** Ends a connection on which no whole request came. */
+export function refuseUnfinished(socket: Socket, status: '400 Bad Request' | '408 Request Timeout'): void {
+  if (!socket.writable) return void socket.destroy()
+  const text = JSON.stringify(body('request_invalid', 'This is no whole HTTP request.'))
+  const head = `HTTP/1.1 ${status}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(text)}`
+  socket.write(`${head}\r\nconnection: close\r\n\r\n${text}`)
+  socket.destroySoon()
 }
 
 function body(code: ErrorCode, message: string): ErrorBody {

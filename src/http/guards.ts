@@ -13,6 +13,7 @@ import type { GatewayConfig } from '../config.js'
 import { GatewayError } from '../errors.js'
 import type { Authenticator } from './auth.js'
 import type { App, Caller } from './dependencies.js'
+import { refuseUnfinished } from './errors.js'
 
 export interface Limits {
   /** Of one token. */
@@ -21,7 +22,16 @@ export interface Limits {
   strangerRequestsPerMinute: number
   /** Of one address, to what platforms call: all of theirs may come by one tunnel. */
   platformRequestsPerMinute: number
+  /** Of one address, to the files of the dashboard: what else comes from there must not keep them back. */
+  dashboardRequestsPerMinute: number
+  /** Of all tokens together. */
   openRequests: number
+  /** Of all who have no token that there is. */
+  openStrangers: number
+  /** Of all platforms. */
+  openPlatformRequests: number
+  /** In which a body must have come, but for those who have a token. */
+  strangerBodyMs: number
   openStreams: number
   openStreamsOfToken: number
   /** How often the token of an open stream is looked up again, in milliseconds. */
@@ -32,7 +42,11 @@ export const DEFAULT_LIMITS: Limits = {
   requestsPerMinute: 3000,
   strangerRequestsPerMinute: 300,
   platformRequestsPerMinute: 3000,
+  dashboardRequestsPerMinute: 3000,
   openRequests: 256,
+  openStrangers: 64,
+  openPlatformRequests: 64,
+  strangerBodyMs: 5_000,
   openStreams: 1000,
   openStreamsOfToken: 400,
   streamTokenCheckMs: 10_000,
@@ -108,23 +122,46 @@ function bracketed(address: string): string {
   return isIPv6(plain) ? `[${plain}]` : plain
 }
 
-/** How many are at work, so that neither requests nor streams crowd out everything else. */
+type OpenLimits = Pick<
+  Limits,
+  'openRequests' | 'openStrangers' | 'openPlatformRequests' | 'strangerBodyMs' | 'openStreams' | 'openStreamsOfToken'
+>
+
+/** How many are open, each kind for itself, so that none crowds out another: least of all strangers those with a token. */
 export class OpenResponses {
   readonly #requests = new Set<ServerResponse>()
+  readonly #strangers = new Set<ServerResponse>()
+  readonly #platformRequests = new Set<ServerResponse>()
   readonly #streams = new Set<ServerResponse>()
   readonly #streamsOfTokens = new Map<string, number>()
 
-  constructor(private readonly limits: Pick<Limits, 'openRequests' | 'openStreams' | 'openStreamsOfToken'>) {}
+  constructor(private readonly limits: OpenLimits) {}
 
   /** Contract: throws `overloaded` when there are too many already. */
-  admit({ routeOptions }: FastifyRequest, reply: FastifyReply): void {
-    const isStream = routeOptions.config.isStream ?? false
-    const open = isStream ? this.#streams : this.#requests
-    if (open.size >= (isStream ? this.limits.openStreams : this.limits.openRequests)) {
-      throw tooMany(isStream ? 'event streams' : 'requests', reply)
+  admit(request: FastifyRequest, reply: FastifyReply): void {
+    const { openRequests, openStrangers, openPlatformRequests, openStreams } = this.limits
+    const { isStream, isPlatform } = request.routeOptions.config
+    if (request.tokenHash === undefined) {
+      const [open, most] = isPlatform
+        ? [this.#platformRequests, openPlatformRequests]
+        : [this.#strangers, openStrangers]
+      if (open.size >= most) endOneThatWaits(open)
+      if (open.size >= most) throw tooMany('requests', reply)
+      this.#hurry(request, reply)
+      return keep(open, reply)
     }
-    open.add(reply.raw)
-    reply.raw.once('close', () => open.delete(reply.raw))
+    const [open, most, what] = isStream
+      ? [this.#streams, openStreams, 'event streams']
+      : [this.#requests, openRequests, 'requests']
+    if (open.size >= most) throw tooMany(what, reply)
+    return keep(open, reply)
+  }
+
+  #hurry({ raw }: FastifyRequest, reply: FastifyReply): void {
+    const timer = setTimeout(() => {
+      if (!raw.complete) refuseUnfinished(raw.socket, '408 Request Timeout')
+    }, this.limits.strangerBodyMs)
+    reply.raw.once('close', () => clearTimeout(timer))
   }
 
   /** Contract: throws `overloaded` when all streams would be those of one token. */
@@ -143,6 +180,19 @@ export class OpenResponses {
   endStreams(): void {
     for (const stream of this.#streams) endStream(stream)
   }
+}
+
+function keep(open: Set<ServerResponse>, { raw }: FastifyReply): void {
+  open.add(raw)
+  raw.once('close', () => open.delete(raw))
+}
+
+/** Makes room at the cost of the oldest that waits for its client, to send the rest or to read the answer. */
+function endOneThatWaits(open: Set<ServerResponse>): void {
+  const oldest = [...open].find(({ req, writableEnded }) => !req.complete || writableEnded)
+  if (!oldest) return
+  open.delete(oldest)
+  oldest.destroy()
 }
 
 function tooMany(what: string, reply: FastifyReply): GatewayError {
@@ -168,6 +218,7 @@ interface Guards {
 export function addGuards(app: App, { config, authenticator, open, limits }: Guards): void {
   const timeWindow = 60_000
   const ofStranger = app.createRateLimit({ max: limits.strangerRequestsPerMinute, timeWindow })
+  const ofDashboard = app.createRateLimit({ max: limits.dashboardRequestsPerMinute, timeWindow })
   const ofPlatform = app.createRateLimit({ max: limits.platformRequestsPerMinute, timeWindow })
   const ofToken = app.createRateLimit({
     max: limits.requestsPerMinute,
@@ -176,11 +227,9 @@ export function addGuards(app: App, { config, authenticator, open, limits }: Gua
   })
 
   const limitRate = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
-    // A token that does not exist counts for its address, or one could guess on with a new one each time.
-    const hash = await authenticator.knownHash(request)
-    const isKnown = hash !== undefined
-    if (isKnown) request.tokenHash = hash
-    const ofAddress = request.routeOptions.config.isPlatform === true ? ofPlatform : ofStranger
+    const { isPlatform, isDashboard } = request.routeOptions.config
+    const ofAddress = isPlatform ? ofPlatform : isDashboard ? ofDashboard : ofStranger
+    const isKnown = request.tokenHash !== undefined
     const rate = await (isKnown ? ofToken : ofAddress)(request)
     if (rate.isAllowed || !rate.isExceeded) return
     reply.raw.setHeader('retry-after', rate.ttlInSeconds)
@@ -198,8 +247,14 @@ export function addGuards(app: App, { config, authenticator, open, limits }: Gua
 
   app.addHook('onRequest', async (request, reply) => {
     checkSender(request, config, app.server.address())
-    open.admit(request, reply)
-    if (!request.routeOptions.config.isUnlimited) await limitRate(request, reply)
+    const { isUnlimited, isLogin } = request.routeOptions.config
+    if (!isUnlimited) {
+      // A token that does not exist counts for its address, or one could guess on with a new one each time.
+      const hash = await authenticator.knownHash(request)
+      if (hash !== undefined) request.tokenHash = hash
+      if (!isLogin) await limitRate(request, reply)
+      open.admit(request, reply)
+    }
     // An unknown route has nothing to protect, and no scope.
     if (request.is404 || request.routeOptions.config.scope === 'public') return
     const caller = await authenticator.admit(request)
@@ -207,6 +262,14 @@ export function addGuards(app: App, { config, authenticator, open, limits }: Gua
     if (!request.routeOptions.config.isStream) return
     open.admitStreamOf(caller, reply)
     endWithToken(caller, reply.raw)
+  })
+  // Before, nobody knows whether the token is a good one: it comes in the body.
+  app.addHook('preValidation', async (request, reply) => {
+    if (!request.routeOptions.config.isLogin) return
+    const { token } = (request.body ?? {}) as { token?: unknown }
+    const hash = typeof token === 'string' ? await authenticator.knownToken(token.trim()) : undefined
+    if (hash !== undefined) request.tokenHash = hash
+    await limitRate(request, reply)
   })
   app.addHook('onRoute', ({ method, url, config: routeConfig }) => {
     if (routeConfig?.scope === undefined) throw new Error(`The route ${String(method)} ${url} names no scope.`)

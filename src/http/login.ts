@@ -7,6 +7,9 @@ import { PAGE_KEY_HEADER, setCookie } from './cookie.js'
 import type { App, Caller } from './dependencies.js'
 import { callerOf } from './routes/changes.js'
 
+/** Before the token in it is known, its rate is not limited: it must be cheap to read. */
+const LOGIN_BYTES = 1024
+
 const loginBodySchema = z.strictObject({
   token: z.string().trim().max(200).describe('One of "aetheel tokens create", or the first one.'),
 })
@@ -29,7 +32,8 @@ export function registerLoginRoutes(app: App, authenticator: Pick<Authenticator,
   app.route({
     method: 'POST',
     url: '/login',
-    config: { scope: 'public' },
+    config: { scope: 'public', isLogin: true },
+    bodyLimit: LOGIN_BYTES,
     schema: {
       summary: 'Log in a page in a browser, by a cookie and a key',
       tags: ['login'],

@@ -1,4 +1,4 @@
-import { oneLine } from '../one-line.js'
+import { cut, showable } from '../one-line.js'
 
 const TOOL_CHARACTERS = 100
 
@@ -7,6 +7,10 @@ const SUBJECTS = ['command', 'file_path', 'filePath', 'path', 'pattern', 'url', 
 
 /** A tool and what it works on, in one line. */
 export function describeTool({ name, input }: { name: string; input: Record<string, unknown> }): string {
-  const subject = SUBJECTS.map((key) => input[key]).find((value) => typeof value === 'string')
-  return oneLine(subject === undefined ? name : `${name}: ${subject}`, TOOL_CHARACTERS)
+  const field = subjectField(input)
+  return cut(showable(field === undefined ? name : `${name}: ${String(input[field])}`), TOOL_CHARACTERS)
+}
+
+export function subjectField(input: Record<string, unknown>): string | undefined {
+  return SUBJECTS.find((name) => typeof input[name] === 'string')
 }

@@ -2,6 +2,7 @@
 // may run something in a project must not lift its limits.
 
 import { requireHoldable } from '../backends/agent-limits.js'
+import { parseTool } from '../backends/allowed-tool.js'
 import type { AgentCapabilities } from '../backends/types.js'
 import type { MessageOptions } from '../channels/types.js'
 import type { GatewayConfig } from '../config.js'
@@ -43,8 +44,7 @@ export function limitTime(
   return Math.min(timeoutMs, project?.queryTimeoutMs ?? config.queryTimeoutMs)
 }
 
-/** The tool itself, or some of its calls, as in `Bash(git log:*)`. A comma would begin another tool for some agents. */
+/** The tool itself, or some of its calls, as in `Bash(git log:*)`. */
 function isWithin(tool: string, allowed: string[]): boolean {
-  const [, name] = /^([^(),]+)\([^,]*\)$/.exec(tool) ?? []
-  return allowed.includes(tool) || (name !== undefined && allowed.includes(name))
+  return allowed.includes(tool) || allowed.includes(parseTool(tool).name)
 }

@@ -1,7 +1,14 @@
 // PostgreSQL: several gateways may share one database.
 
 import { Socket } from 'node:net'
-import { PostgresDialect, PostgresQueryCompiler, type QueryCompiler, sql } from 'kysely'
+import {
+  PostgresDialect,
+  type PostgresPool,
+  type PostgresPoolClient,
+  PostgresQueryCompiler,
+  type QueryCompiler,
+  sql,
+} from 'kysely'
 import { GatewayError, messageOf } from '../errors.js'
 import type { Log } from '../log.js'
 import { type Engine, withoutNul } from './engine.js'
@@ -46,7 +53,7 @@ export async function openPostgres(url: string, log: Log): Promise<Engine> {
 
   return {
     name: 'postgres',
-    dialect: new SharedDialect({ pool }),
+    dialect: new SharedDialect({ pool: explaining(pool) }),
     locksRows: true,
     announce: async (db, cancelledId = '') => {
       await sql`select pg_notify(${CHANNEL}, ${cancelledId})`.execute(db)
@@ -96,6 +103,32 @@ function impatientSocket(): Socket {
   const socket = new Socket()
   return socket.setTimeout(SILENCE_LIMIT_MS, () => socket.destroy(new Error('The database does not answer')))
 }
+
+/** Tells a connection that is lost, or cannot be had, from what the server says of a query. */
+function explaining(pool: import('pg').Pool): PostgresPool {
+  return {
+    connect: async () => {
+      const client = await pool.connect().catch(explain)
+      // Cursors, the other thing it is called with, are not used.
+      const query = (text: unknown, values: readonly unknown[] = []): Promise<unknown> =>
+        client.query(String(text), [...values]).catch(explain)
+      return { query: query as PostgresPoolClient['query'], release: () => client.release() }
+    },
+    end: () => pool.end(),
+  }
+}
+
+function explain(error: unknown): never {
+  const { code = '', severity } = error as { code?: string; severity?: string }
+  // Only what the server itself answers has a severity.
+  const isLost = severity === undefined ? !(error instanceof TypeError) : LOST_STATES.test(code)
+  if (!isLost) throw error
+  const message = 'The connection to the database was lost or cannot be had. Try again in a moment.'
+  throw new GatewayError('store_unavailable', message, { cause: error })
+}
+
+/** SQLSTATE of broken connections, of too many of them, and of a server that stops or starts. */
+const LOST_STATES = /^(?:08|53300|57P0[1-3])/
 
 class SharedDialect extends PostgresDialect {
   override createQueryCompiler(): QueryCompiler {

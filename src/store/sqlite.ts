@@ -330,6 +330,10 @@ function explainSqlite(error: unknown, file: string): unknown {
   if (code === 'SQLITE_NOTADB' || code.startsWith('SQLITE_CORRUPT')) {
     return corruptError(file, error)
   }
+  if (code === 'EISDIR') {
+    const advice = 'Move that directory away, or set AETHEEL_HOME to another one.'
+    return new GatewayError('store_unavailable', `${file} is a directory, not the file of a database. ${advice}`, cause)
+  }
   if (/^SQLITE_(?:READONLY|CANTOPEN|PERM|IOERR|BUSY|LOCKED)/.test(code) || isOpenFailure(error)) {
     const advice = `Check that ${dirname(file)} exists and that this user may write there.`
     const reason = messageOf(error)

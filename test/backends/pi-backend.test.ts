@@ -91,6 +91,16 @@ describe('Pi is started', () => {
 })
 
 describe('Pi is not started', () => {
+  it('for some calls of a tool, which it cannot be restricted to', async () => {
+    const { start, result } = await record('pi', { allowedTools: ['read', 'read(x,bash,y)'] })
+    const message =
+      'Pi cannot be restricted to some calls of a tool: read(x,bash,y). Allow the whole tool, or leave it out.'
+    expect({ start, failure: result.failure }).toEqual({
+      start: undefined,
+      failure: { reason: 'refused', message, report: message },
+    })
+  })
+
   it.each(['-', '-r', 'latest', '/tmp/session.jsonl', SESSION.slice(0, 8), `-${SESSION}`])(
     'for the session %j, which cannot be one of its own',
     async (sessionId) => {

@@ -53,17 +53,21 @@ it.each(BACKEND_NAMES)('no model whose name cannot be one starts %s', async (nam
   // An empty one is none.
   const models = BAD_NAMES.filter((model) => model !== '')
   const results = await Promise.all(models.map((model) => runTurn(backend, { model })))
-  expect(results.map(({ result }) => result)).toEqual(models.map(refusedName))
+  expect(results.map(({ result }) => result)).toEqual(
+    models.map((model) => refused(`${JSON.stringify(model)} is not the name of a model.`)),
+  )
 })
 
-it.each(BACKEND_NAMES)('no tool whose name cannot be one starts %s', async (name) => {
+it.each(BACKEND_NAMES)('no element of a list of tools that is not one tool starts %s', async (name) => {
   const backend = createUnstarted(name)
-  const results = await Promise.all(BAD_NAMES.map((tool) => runTurn(backend, { allowedTools: ['Read', tool] })))
-  expect(results.map(({ result }) => result)).toEqual(BAD_NAMES.map(refusedName))
+  const elements = [...BAD_NAMES, 'Read Bash', 'read,bash', 'Read(x) Bash Read(y)', 'Read(x', 'Bash(echo (a) b)']
+  const results = await Promise.all(elements.map((tool) => runTurn(backend, { allowedTools: ['Read', tool] })))
+  expect(results.map(({ result }) => result)).toEqual(
+    elements.map((tool) => refused(expect.stringContaining(`invalid tool ${JSON.stringify(tool)}: `))),
+  )
 })
 
-function refusedName(badName: string): AgentResult {
-  const message = `${JSON.stringify(badName)} is not the name of a model or a tool.`
+function refused(message: string): AgentResult {
   return { isError: true, durationMs: 0, failure: { reason: 'refused', message, report: message } }
 }
 

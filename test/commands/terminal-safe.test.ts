@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { terminalSafe } from '../../src/commands/terminal-safe.js'
 
-const ACTING = '\u001B]0;title\u0007\u001B[31mred\r\nover\u0008\u009B31m\tend'
+const ACTING = '\u001B]0;title\u0007\u001B[31mred\r\nover\u0008\u009B31m\tend\u202Eegami\u2066.\u061C'
 
 function written(isTTY: boolean): string {
   let seen = ''
@@ -11,7 +11,7 @@ function written(isTTY: boolean): string {
 
 describe('what an agent says', () => {
   it('does not act on a terminal', () => {
-    expect(written(true)).toBe(']0;title[31mred\nover31m\tend')
+    expect(written(true)).toBe(']0;title[31mred\nover31m\tendegami.')
   })
 
   it('reaches a file or a pipe to the character', () => {

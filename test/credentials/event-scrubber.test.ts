@@ -99,6 +99,18 @@ describe('the events of a run', () => {
     )
   })
 
+  it('lose a secret that the use of a tool parts, also where a new paragraph begins after it, and from the answer', () => {
+    const events = [
+      ...texts('output', 'a sk-012'),
+      notice,
+      ...texts('output', '\n\n345', '6789 b'),
+      complete('3456789 b'),
+    ]
+    expect(scrubAll([SECRET], events)).toEqual(
+      at([...texts('output', 'a ', MARK), notice, ...texts('output', '\n\n', ' b'), complete(`${MARK} b`)]),
+    )
+  })
+
   it('go on after something that looked like a secret and was none', () => {
     const events = [...texts('output', 'a sk-012'), notice, ...texts('output', '99 b'), complete('')]
     expect(scrubAll([SECRET], events)).toEqual(

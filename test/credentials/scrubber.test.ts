@@ -23,6 +23,14 @@ describe('a scrubber', () => {
     ['in an address with small hexadecimal digits', encodeURIComponent(SECRET).replace(/%../g, (c) => c.toLowerCase())],
     ['in base64', Buffer.from(SECRET).toString('base64')],
     ['in base64 for addresses', Buffer.from(SECRET).toString('base64url')],
+    ['in HTML', String.raw`p&quot;a\s&amp;s w/ö+rd=🔑~&#39;(*)!`],
+    ['in HTML of another library', String.raw`p&#34;a\s&amp;s w/ö+rd=🔑~&#x27;(*)!`],
+    ['between single quotes of a shell', String.raw`p"a\s&s w/ö+rd=🔑~'\''(*)!`],
+    ['between double quotes of a shell', String.raw`p\"a\\s&s w/ö+rd=🔑~'(*)!`],
+    ['escaped for a shell', String.raw`p\"a\\s\&s\ w/ö+rd=🔑\~\'\(\*\)\!`],
+    ['in hexadecimal digits', Buffer.from(SECRET).toString('hex')],
+    ['in large ones', Buffer.from(SECRET).toString('hex').toUpperCase()],
+    ['byte by byte', [...Buffer.from(SECRET)].map((byte) => byte.toString(16).padStart(2, '0')).join(' ')],
   ])('hides a secret %s', (_, form) => {
     expect(createScrubber([SECRET]).scrub(`<${form}>`)).toMatch(/^<\[secret\].?>$/)
   })

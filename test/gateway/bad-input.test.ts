@@ -3,6 +3,7 @@ import {
   closeSync,
   copyFileSync,
   existsSync,
+  mkdirSync,
   openSync,
   readFileSync,
   statSync,
@@ -110,6 +111,16 @@ describe('a data directory', () => {
         ),
       })),
     )
+  })
+
+  it('with a directory where the database belongs is refused with what to do', async () => {
+    const stage = new Stage(onTestFinished)
+    const file = join(stage.directory, 'other', 'aetheel.db')
+    mkdirSync(file, { recursive: true })
+    expect(await codeAndMessage(stage.start({ AETHEEL_HOME: join(stage.directory, 'other') }))).toEqual({
+      code: 'store_unavailable',
+      message: `${file} is a directory, not the file of a database. Move that directory away, or set AETHEEL_HOME to another one.`,
+    })
   })
 
   it('that is in use by a gateway is refused until that has let go of it', async () => {

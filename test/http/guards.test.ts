@@ -1,7 +1,11 @@
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { request as httpRequest } from 'node:http'
 import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import type { App } from '../../src/http/dependencies.js'
 import { isLoopback } from '../../src/http/guards.js'
 import { until } from '../waiting.js'
@@ -189,6 +193,85 @@ describe('the limits', () => {
   })
 })
 
+describe('strangers', () => {
+  const unfinished = (path: string, headers: Record<string, string> = {}): string =>
+    [
+      `POST ${path} HTTP/1.1`,
+      ...Object.entries({ 'content-type': 'application/json', ...headers }).map(([name, value]) => `${name}: ${value}`),
+      'content-length: 50',
+      '\r\n{',
+    ].join('\r\n')
+
+  it('with requests that never end keep out neither tokens nor logins nor /ready', async () => {
+    const limits = { openRequests: 2, openStrangers: 2, openPlatformRequests: 2 }
+    const stage = await createStage({ limits, addRoutes })
+    const port = await listen(stage)
+    const host = `localhost:${port}`
+    const token = await stage.tokenWith('read')
+    for (const path of ['/login', '/login', '/login', '/platform', '/platform', '/platform']) {
+      const socket = connect(port, '127.0.0.1')
+      onTestFinished(() => void socket.destroy())
+      // Which is answered when the headers have been seen.
+      socket.write(unfinished(path, { host, expect: '100-continue' }))
+      await once(socket, 'data')
+    }
+    const login = await fetch(`http://127.0.0.1:${port}/login`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ token }),
+    })
+    expect([
+      await statusFor(port, { host, ...bearer(token) }, '/read'),
+      await statusFor(port, { host }, '/ready'),
+      await statusFor(port, { host }, '/public'),
+      login.status,
+    ]).toEqual([200, 200, 200, 200])
+  })
+
+  it('are refused where all their requests are at work, and then nobody else', async () => {
+    const stage = await createStage({ limits: { openStrangers: 1 }, addRoutes })
+    const port = await listen(stage)
+    const host = `localhost:${port}`
+    const slow = openRequest(port, '/slow-public', { host })
+    await until(async () => (await statusFor(port, { host }, '/public')) === 503, 'that no stranger is taken')
+    const good = await statusFor(port, { host, ...bearer(await stage.tokenWith('read')) }, '/read')
+    slow.destroy()
+    expect(good).toBe(200)
+  })
+
+  it('have less time than others to send a request', async () => {
+    const stage = await createStage({ limits: { strangerBodyMs: 20 }, addRoutes })
+    const port = await listen(stage)
+    const host = `localhost:${port}`
+    const known = connect(port, '127.0.0.1')
+    known.write(unfinished('/tickets', { host, connection: 'close', ...bearer(await stage.tokenWith('read')) }))
+    const told = await Promise.all(
+      ['/login', '/platform'].map((path) => {
+        const socket = connect(port, '127.0.0.1')
+        socket.write(unfinished(path, { host }))
+        return text(socket)
+      }),
+    )
+    known.write(' '.repeat(48) + '}')
+    expect([...told, await text(known)].map((answer) => answer.split('\r\n')[0])).toEqual([
+      'HTTP/1.1 408 Request Timeout',
+      'HTTP/1.1 408 Request Timeout',
+      'HTTP/1.1 400 Bad Request',
+    ])
+    expect(stage.logged.filter((line) => line.includes('http.failed'))).toEqual([])
+  })
+
+  it('who guess tokens do not keep the dashboard from their address', async () => {
+    const dashboardDirectory = mkdtempSync(join(tmpdir(), 'aetheel-dashboard-'))
+    onTestFinished(() => rmSync(dashboardDirectory, { recursive: true }))
+    writeFileSync(join(dashboardDirectory, 'index.html'), 'hello')
+    const { app } = await createStage({ limits: { strangerRequestsPerMinute: 1 }, dashboardDirectory })
+    const statuses: number[] = []
+    for (const url of ['/me', '/me', '/', '/assets/none.js']) statuses.push((await app.inject(url)).statusCode)
+    expect(statuses).toEqual([401, 429, 200, 404])
+  })
+})
+
 describe('a long body', () => {
   it('is refused before it comes, and the connection with it', async () => {
     const stage = await createStage()
@@ -255,6 +338,12 @@ describe('what is no request', () => {
 
 function addRoutes(app: App): void {
   app.get('/public', { config: { scope: 'public' } }, async () => 'hello')
+  app.get('/slow-public', { config: { scope: 'public' } }, async ({ signal }) => {
+    await new Promise((resolve) => {
+      signal.addEventListener('abort', resolve)
+    })
+  })
+  app.post('/platform', { config: { scope: 'public', isPlatform: true } }, async () => 'hello')
   app.get('/read', { config: { scope: 'read' } }, async () => 'hello')
   app.get('/slow', { config: { scope: 'read' } }, async ({ signal }) => {
     await new Promise((resolve) => {

@@ -190,10 +190,10 @@ export function describeStoreContract(engine: TestEngine): void {
           await sql`select pg_terminate_backend(pid) ${others}`.execute(other.db)
           await tables.projects.put({ id: 'lost too', directory: '/srv' }, 'file', 1)
         })
-        const outcome = await lost.catch(() => 'rejected')
+        const outcome = await lost.catch((error: { code?: string }) => error.code)
         await store.projects.put({ id: 'kept', directory: '/srv' }, 'file', 1)
         expect([outcome, await store.projects.list()]).toEqual([
-          'rejected',
+          'store_unavailable',
           [{ id: 'kept', directory: '/srv', source: 'file', instance: 'kept~1', createdAt: 1, updatedAt: 1 }],
         ])
       },

@@ -109,6 +109,7 @@ describe('A webhook', { concurrent: true }, () => {
 
     const addresses = await gateway.store.conversations.addresses('whatsapp', 0)
     expect([response.status, addresses]).toEqual([status, status === 200 ? [ADA] : []])
+    if (status === 413) expect(response.body).toContain('The body is larger than 128 KB. Send less.')
   })
 
   it('says how large it is only by coming: it is cut off', async ({ expect, onTestFinished }) => {

@@ -7,6 +7,7 @@
 // - It may begin to speak with nobody asking, as when it was woken: that is not the answer to the next message.
 // - Leave to use a tool must come with its input, or the tool fails.
 
+import { parseTool } from '../allowed-tool.js'
 import type { JsonObject } from '../jsonl.js'
 import type { Translation } from '../translation.js'
 import type { Turn } from '../turn.js'
@@ -184,7 +185,7 @@ function withinList(allowedTools: string[], approve: Approve): Ask {
 
 /** The name of an MCP server stands for all its tools. */
 function isAbout(entry: string, toolName: string): boolean {
-  const name = entry.replace(/\(.*$/s, '')
+  const { name } = parseTool(entry)
   return name === toolName || (name.startsWith('mcp__') && toolName.startsWith(`${name}__`))
 }
 

@@ -1,6 +1,7 @@
 // Shapes that several routes share. What a client reads is never left out: what is not known is null.
 
 import { z } from 'zod'
+import { problemOfTool } from '../../backends/allowed-tool.js'
 import type { TokenUsage } from '../../backends/types.js'
 import type { Scrubber } from '../../credentials/scrubber.js'
 import { projectUsage } from '../event-projection.js'
@@ -48,13 +49,10 @@ export const modelSchema = z
     'invalid model: a letter or a digit, then letters, digits and . _ : / @ [ ] - alone',
   )
 
-// The first character keeps it from being read as an option.
 const toolSchema = z
   .string()
-  .regex(
-    /^[A-Za-z_*][^\p{Cc}]{0,199}$/u,
-    'invalid tool: a letter, _ or * first, and no line ends or other control characters',
-  )
+  .max(200)
+  .refine((tool) => problemOfTool(tool) === undefined, { error: ({ input }) => problemOfTool(String(input)) })
 
 export const toolsSchema = z
   .array(toolSchema)

@@ -197,6 +197,7 @@ it.each([
   [{ prompt: 'a', model: '--settings=x' }, 'model', 'invalid model'],
   [{ prompt: 'a', session_id: '--last' }, 'session_id', 'invalid session_id'],
   [{ prompt: 'a', allowed_tools: ['--x'] }, 'allowed_tools.0', 'invalid tool'],
+  [{ prompt: 'a', allowed_tools: ['Read', 'Read(x) Bash Read(y)'] }, 'allowed_tools.1', '"Read(x) Bash Read(y)"'],
   [{ prompt: 'a', allowed_tools: [] }, 'allowed_tools', 'name at least one tool'],
   [{ prompt: 'a', stream_id: '../x' }, 'stream_id', 'invalid stream_id'],
 ])('refuses the body %j', async (body, path, message) => {

@@ -76,6 +76,18 @@ it('makes a project from a directory', async () => {
   })
 })
 
+it('refuses an element of the allowed tools that is more than one tool, in a new project and in one there is', async () => {
+  const { ask } = await openStage()
+  const answers = [
+    await ask('POST', '/projects', { name: 'fresh', template: 'empty', allowed_tools: ['Read Bash'] }),
+    await ask('PATCH', '/projects/shop', { allowed_tools: ['Read', 'Read(x),Bash'] }),
+  ]
+  expect(answers.map(({ status, body }) => [status, body.error.problems])).toEqual([
+    [400, [{ path: 'allowed_tools.0', message: expect.stringContaining('invalid tool "Read Bash"') }]],
+    [400, [{ path: 'allowed_tools.1', message: expect.stringContaining('invalid tool "Read(x),Bash"') }]],
+  ])
+})
+
 it('makes a project from a template, and removes it with its files', async () => {
   const { ask } = await openStage()
   const made = await ask('POST', '/projects', { name: 'fresh', template: { name: 'empty' } })
