@@ -5,6 +5,8 @@ import type { Schema } from './schema.js'
 export interface Engine {
   name: 'sqlite' | 'postgres'
   dialect: Dialect
+  /** For questions that may take long, where those would hold up everything else. It sees what was committed before. */
+  reads?: Dialect
   /** Whether several gateways may write at once, so that rows must be locked one by one. */
   locksRows: boolean
   /** Calls back when the transaction of the connection has committed, where that is before it is on the disk. */

@@ -1,4 +1,5 @@
-// SQLite inside the process: one connection, used by one transaction at a time.
+// SQLite inside the process: one connection, used by one transaction at a time. What may take long is read by another one, on
+// a thread of its own.
 //
 // Whoever has committed is told so when it is on the disk. Others may use the connection before that, and see what was
 // committed: what they commit gets to the disk with it or after it.
@@ -10,6 +11,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import {
   CompiledQuery,
   type DatabaseConnection,
+  type Dialect,
   type Driver,
   type QueryResult,
   SqliteAdapter,
@@ -20,11 +22,14 @@ import { GatewayError, messageOf } from '../errors.js'
 import { makePrivateDirectory } from '../private-directory.js'
 import { type Engine, withoutNul } from './engine.js'
 import { type CommitLog, LogFlush } from './log-flush.js'
+import { ReadThread } from './read-thread.js'
 
 type SqliteDatabase = import('libsql').Database
 
 const BUSY_TIMEOUT_MS = 5_000
 const KEPT_STATEMENTS = 200
+/** Of the thread that reads what takes long: each question passes over much of the file. */
+const READ_CACHE_KIB = 32_000
 
 const openLog = (file: string): Promise<CommitLog> => open(file, 'r+')
 
@@ -54,20 +59,28 @@ export async function openSqlite(file: string, isReadOnly = false, openLogAt = o
   } catch (error) {
     throw explainSqlite(error, file)
   }
+  const pragmas = [`busy_timeout = ${BUSY_TIMEOUT_MS}`, `cache_size = -${READ_CACHE_KIB}`, 'query_only = ON']
+  const readLong = (): Driver => new ReadThread(file, pragmas, (error) => explainSqlite(error, file))
   return {
     name: 'sqlite',
-    dialect: {
-      createAdapter: () => new EmbeddedAdapter(),
-      createDriver: () => new EmbeddedDriver(database, file, isReadOnly, log),
-      createIntrospector: (db) => new SqliteIntrospector(db),
-      createQueryCompiler: () => new EmbeddedQueryCompiler(),
-    },
+    dialect: dialectOf(() => new EmbeddedDriver(database, file, isReadOnly, log)),
+    // Without a log whoever reads keeps others from writing.
+    ...(log && { reads: dialectOf(readLong) }),
     locksRows: false,
     hearCommit: (connection, onCommitted) => {
       ;(connection as EmbeddedConnection).onCommitted = onCommitted
     },
     announce: async () => {},
     listen: async () => async () => {},
+  }
+}
+
+function dialectOf(createDriver: () => Driver): Dialect {
+  return {
+    createAdapter: () => new EmbeddedAdapter(),
+    createDriver,
+    createIntrospector: (db) => new SqliteIntrospector(db),
+    createQueryCompiler: () => new EmbeddedQueryCompiler(),
   }
 }
 
