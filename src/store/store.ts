@@ -83,6 +83,8 @@ export interface Store extends Tables {
   write<T>(work: (tables: Tables) => Promise<T>, onCommitted: (result: T) => void): Promise<T>
   /** Calls back when a gateway on the same database has left work, or asks for an end. */
   listen: Engine['listen']
+  /** Looks for damage, which takes as long as to read all there is. Contract: rejects with `store_corrupt`. */
+  check(): Promise<void>
   close(): Promise<void>
 }
 
@@ -153,6 +155,7 @@ export function storeOn(engine: Engine, onQuery?: OnQuery): Store & { db: Kysely
       return result
     },
     listen: engine.listen,
+    check: async () => engine.check?.(),
     // Who still reads would keep the log from being taken into the file.
     close: async () => {
       if (reads !== db) await reads.destroy()
