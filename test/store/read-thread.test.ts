@@ -28,7 +28,7 @@ it('lets go of the file when it is closed, and answers nothing after that', asyn
   const { reads, ask } = await setup()
   await ask(COUNTED, 1)
   await reads.destroy()
-  await expect(ask(COUNTED, 1)).rejects.toThrow()
+  await expect(ask(COUNTED, 1)).rejects.toThrow('destroyed')
 })
 
 async function setup() {
