@@ -43,6 +43,7 @@ import { PERMISSIONS_NOTE, PLAIN_HTTP_NOTE, start } from './commands/start.js'
 import { approveAtTerminal } from './commands/terminal-approval.js'
 import { terminalSafe } from './commands/terminal-safe.js'
 import { type TokenDependencies, tokensCreate, tokensList, tokensRevoke, tokensRotate } from './commands/tokens.js'
+import { storeReport } from './commands/store-doctor.js'
 import { whatsAppReport } from './commands/whatsapp-doctor.js'
 import { CredentialStore } from './credentials/credential-store.js'
 import { KeyRing } from './credentials/key-ring.js'
@@ -538,7 +539,7 @@ program
 
 program
   .command('doctor')
-  .description('Check every agent, pods, Discord and WhatsApp, and say what to fix and how.')
+  .description('Check every agent, the database, pods, Discord and WhatsApp, and say what to fix and how.')
   .action(async () => {
     const config = readConfig()
     const { agents, server } = await withAgents(config, async (configured) => ({
@@ -552,6 +553,7 @@ program
     console.log(report)
     const parts = [
       ...(server ? [server] : []),
+      await storeReport((find) => lookUp(config, find)),
       await podsReport(
         config,
         () => lookUp(config, ({ projects }) => projects.list()),

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { joinText } from '../backends/join-text.js'
 import type { AgentEvent } from '../backends/types.js'
 import { messageOf } from '../errors.js'
@@ -12,6 +13,10 @@ const LONGEST_PAUSE_MS = 50
 const AFTER_FAILURE_MS = 1_000
 /** That it has begun is not worth a write of its own: what the agent says follows soon. */
 const LONGEST_START_MS = 200
+
+/** Of one write, at most: SQLite writes within the process, where nothing else happens meanwhile. */
+const MOST_EVENTS = 1_000
+const MOST_CHARACTERS = 1_000_000
 
 /**
  * Whether the run is still ours.
@@ -32,7 +37,8 @@ export interface EventListener {
  * Numbers the events of one run without gaps, shows them and writes them down.
  *
  * An event goes at once, but for the first one; what comes while it is written and in the pause after that goes together, and text that
- * belongs together becomes one event. The agent is never made to wait.
+ * belongs together becomes one event. Where that is much, it goes piece by piece, and others have their turn in between. The
+ * agent is never made to wait.
  */
 export class EventRecorder {
   #waiting: AgentEvent[] = []
@@ -69,7 +75,7 @@ export class EventRecorder {
     this.#writeSoon(event.type === 'started' ? LONGEST_START_MS : 0)
   }
 
-  /** Contract: when it settles, everything pushed before is written, by `write`; a rejection has lost nothing. */
+  /** Contract: when it settles, everything pushed before is written, the last of it by `write`; a rejection has lost nothing. */
   flush(write: WriteEvents = this.write): Promise<void> {
     const before = this.#writing
     let letNext = (): void => {}
@@ -77,7 +83,7 @@ export class EventRecorder {
       letNext = resolve
     })
     const earlier = this.#safe
-    const written = before.then(() => this.#write(write, letNext, earlier)).finally(letNext)
+    const written = before.then(() => this.#writePieces(write, letNext, earlier)).finally(letNext)
     this.#safe = Promise.allSettled([earlier, written]).then(() => {})
     return written
   }
@@ -112,9 +118,28 @@ export class EventRecorder {
     if (this.#waiting.length + this.#unwritten.length > 0) this.#writeSoon()
   }
 
-  async #write(write: WriteEvents, letNext: () => void, earlier: Promise<void>): Promise<void> {
+  async #writePieces(write: WriteEvents, letNext: () => void, earlier: Promise<void>): Promise<void> {
+    for (let piece = this.#nextPiece(); piece < this.#waiting.length; piece = this.#nextPiece()) {
+      await this.#write(piece, this.write, () => {}, earlier)
+      await nextTurn()
+    }
+    await this.#write(this.#waiting.length, write, letNext, earlier)
+  }
+
+  /** How many of what waits one write takes. */
+  #nextPiece(): number {
+    let characters = 0
+    const most = Math.max(0, MOST_EVENTS - this.#unwritten.length)
+    const end = this.#waiting.findIndex((event, index) => {
+      characters += sizeOf(event)
+      return index >= most || characters > MOST_CHARACTERS
+    })
+    return end === -1 ? this.#waiting.length : Math.max(1, end)
+  }
+
+  async #write(piece: number, write: WriteEvents, letNext: () => void, earlier: Promise<void>): Promise<void> {
     const { onShown, onRecorded } = this.listener
-    const fresh = this.#waiting.splice(0).map((event) => ({ seq: (this.#seq += 1), event }))
+    const fresh = this.#waiting.splice(0, piece).map((event) => ({ seq: (this.#seq += 1), event }))
     const events = [...this.#unwritten, ...fresh]
     this.#unwritten = events
     // Before the write, for which somebody who looks on need not wait.
@@ -148,4 +173,10 @@ export class EventRecorder {
     if (!this.#hasFailed) this.log.warn('events.not-written', { runId: this.runId, error: messageOf(error) })
     this.#hasFailed = true
   }
+}
+
+/** About how long it is as text. */
+function sizeOf(event: AgentEvent): number {
+  if ('content' in event) return event.content.length
+  return event.type === 'tool_use' ? JSON.stringify(event.toolInput).length : 0
 }

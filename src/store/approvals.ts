@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely'
 import { compiled } from './compiled.js'
-import { EVERYTHING, type Sight, visibleIds } from './conversation-views.js'
+import { EVERYTHING, inSight, type Sight } from './conversation-views.js'
 import type { ApprovalState, Schema } from './schema.js'
 
 /** What an agent asks to be allowed in the middle of a run. */
@@ -113,12 +113,16 @@ export class Approvals {
     limit: number,
     before?: Pick<Approval, 'id' | 'askedAt'>,
   ): Promise<Approval[]> {
-    let query = this.db.selectFrom('approvals').selectAll().orderBy('asked_at', 'desc').orderBy('id').limit(limit)
+    let query = this.db
+      .selectFrom('approvals')
+      .selectAll()
+      .where(inSight(this.db, sight, 'approvals.conversation_id'))
+      .orderBy('asked_at', 'desc')
+      .orderBy('id')
+      .limit(limit)
     if (states) query = query.where('state', 'in', states)
     if (projectIds) query = query.where('project_id', 'in', projectIds)
     if (conversationId !== undefined) query = query.where('conversation_id', '=', conversationId)
-    const visible = visibleIds(this.db, sight)
-    if (visible) query = query.where('conversation_id', 'in', visible)
     if (before) {
       query = query.where(({ or, and, eb }) =>
         or([eb('asked_at', '<', before.askedAt), and([eb('asked_at', '=', before.askedAt), eb('id', '>', before.id)])]),

@@ -2,7 +2,7 @@
 
 import { type Kysely, sql } from 'kysely'
 import type { MessageKind, Reply } from '../channels/types.js'
-import { EVERYTHING, type Sight, visibleIds } from './conversation-views.js'
+import { EVERYTHING, inSight, type Sight } from './conversation-views.js'
 import type { Conversation } from './conversations.js'
 import type { DeliveryState, MessageState, Schema } from './schema.js'
 
@@ -73,7 +73,10 @@ export interface SearchedText extends SearchCandidate {
 const ARCHIVED_COLUMNS = ['id', 'channel', 'address', 'updated_at as updatedAt'] as const
 
 export class ArchiveQueries {
-  constructor(private readonly db: Kysely<Schema>) {}
+  constructor(
+    private readonly db: Kysely<Schema>,
+    private readonly reads: Kysely<Schema>,
+  ) {}
 
   async conversation(id: string): Promise<ArchivedConversation | undefined> {
     return this.db.selectFrom('conversations').select(ARCHIVED_COLUMNS).where('id', '=', id).executeTakeFirst()
@@ -169,7 +172,7 @@ export class ArchiveQueries {
     const { fragments, channel, address, since, sight = EVERYTHING, limit } = filter
     const holds = (column: string): ReturnType<typeof sql<boolean>>[] =>
       fragments.map((fragment) => sql<boolean>`lower(${sql.ref(column)}) like ${pattern(fragment)} escape '\\'`)
-    let messages = this.db
+    let messages = this.reads
       .selectFrom('messages')
       .innerJoin('conversations', 'conversations.id', 'messages.conversation_id')
       .select([
@@ -178,7 +181,8 @@ export class ArchiveQueries {
         'messages.conversation_id as conversationId',
         'messages.received_at as at',
       ])
-    let replies = this.db
+      .where(inSight(this.reads, sight, 'messages.conversation_id'))
+    let replies = this.reads
       .selectFrom('outbox')
       .innerJoin('conversations', 'conversations.id', 'outbox.conversation_id')
       .select([
@@ -187,6 +191,7 @@ export class ArchiveQueries {
         'outbox.conversation_id as conversationId',
         'outbox.created_at as at',
       ])
+      .where(inSight(this.reads, sight, 'outbox.conversation_id'))
     for (const condition of holds('messages.text')) messages = messages.where(condition)
     for (const condition of holds('outbox.body')) replies = replies.where(condition)
     if (channel !== undefined) {
@@ -200,11 +205,6 @@ export class ArchiveQueries {
     if (since !== undefined) {
       messages = messages.where('messages.received_at', '>=', since)
       replies = replies.where('outbox.created_at', '>=', since)
-    }
-    const visible = visibleIds(this.db, sight)
-    if (visible) {
-      messages = messages.where('messages.conversation_id', 'in', visible)
-      replies = replies.where('outbox.conversation_id', 'in', visible)
     }
     return messages
       .unionAll(replies)
@@ -231,7 +231,7 @@ export class ArchiveQueries {
   async #messageTexts(ids: string[]): Promise<[string, FoundText][]> {
     // PostgreSQL has no empty list.
     if (ids.length === 0) return []
-    const rows = await this.db
+    const rows = await this.reads
       .selectFrom('messages')
       .innerJoin('conversations', 'conversations.id', 'messages.conversation_id')
       .select(['messages.id', 'messages.author', 'messages.text', 'conversations.channel', 'conversations.address'])
@@ -242,7 +242,7 @@ export class ArchiveQueries {
 
   async #replyTexts(ids: string[]): Promise<[string, FoundText][]> {
     if (ids.length === 0) return []
-    const rows = await this.db
+    const rows = await this.reads
       .selectFrom('outbox')
       .innerJoin('conversations', 'conversations.id', 'outbox.conversation_id')
       .leftJoin('runs', 'runs.id', 'outbox.run_id')

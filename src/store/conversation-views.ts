@@ -1,6 +1,6 @@
 // Conversations as those see them who look on from outside. Nothing here writes.
 
-import { type Expression, type ExpressionBuilder, type Kysely, sql, type SqlBool } from 'kysely'
+import { type Expression, expressionBuilder, type ExpressionBuilder, type Kysely, sql, type SqlBool } from 'kysely'
 import { type Conversation, PARENT_COLUMNS, PROJECT_ID, toConversation, withParent } from './conversations.js'
 import type { ProjectRecord } from './projects.js'
 import type { JobState, Schema } from './schema.js'
@@ -62,7 +62,10 @@ const COMMANDS = 'http'
 const CHANNELS_BY_INSTANCE = [COMMANDS, 'web']
 
 export class ConversationViews {
-  constructor(private readonly db: Kysely<Schema>) {}
+  constructor(
+    private readonly db: Kysely<Schema>,
+    private readonly reads: Kysely<Schema>,
+  ) {}
 
   /** Latest first, after `before`. */
   async list(
@@ -73,7 +76,7 @@ export class ConversationViews {
     const { sight, ids, state, channel, projectId } = filter
     // PostgreSQL has no empty list.
     if (ids?.length === 0 || sight.projects?.length === 0) return []
-    let query = withParent(this.db)
+    let query = withParent(ids ? this.db : this.reads)
       .leftJoin('jobs as head', (join) =>
         join.onRef('head.conversation_id', '=', 'conversations.id').on('head.state', '<>', 'queued'),
       )
@@ -179,7 +182,7 @@ export class ConversationViews {
     const answers = sql<
       number | null
     >`(select sum(octet_length(outbox.body)) from outbox where outbox.message_id = messages.id)`
-    const messages = await this.db
+    const messages = await this.reads
       .selectFrom('messages')
       .select(['id', 'seq', sql<number>`octet_length(text)`.as('bytes'), answers.as('more')])
       .where('conversation_id', '=', conversationId)
@@ -187,7 +190,7 @@ export class ConversationViews {
       .orderBy('seq', 'desc')
       .limit(limits.entries + 1)
       .execute()
-    const replies = await this.db
+    const replies = await this.reads
       .selectFrom('outbox')
       .select(['id', 'seq', sql<number>`octet_length(body)`.as('bytes')])
       .where('conversation_id', '=', conversationId)
@@ -243,10 +246,18 @@ function isVisible({ eb, and, or, lit, not }: Visible, { projects, seesPrivate }
   return and([isShown, isInOne, isOfInstance])
 }
 
-/** The ids of those that may be seen, as a query; undefined when all may. */
-export function visibleIds(db: Kysely<Schema>, sight: Sight) {
-  if (!sight.projects && sight.seesPrivate) return undefined
-  return withParent(db)
-    .select('conversations.id')
-    .where((eb) => isVisible(eb, sight))
+/**
+ * Whether the conversation of a row may be seen, as a condition on the column with its id.
+ *
+ * It is looked up for each row: a list of all that may be seen would be as long as the history, however few rows there are.
+ */
+export function inSight(db: Kysely<Schema>, sight: Sight, conversationId: string): Expression<SqlBool> {
+  const { lit, exists } = expressionBuilder<Schema>()
+  if (!sight.projects && sight.seesPrivate) return lit(true)
+  return exists(
+    withParent(db)
+      .select('conversations.id')
+      .where('conversations.id', '=', sql.ref<string>(conversationId))
+      .where((eb) => isVisible(eb, sight)),
+  )
 }

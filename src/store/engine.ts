@@ -5,6 +5,10 @@ import type { Schema } from './schema.js'
 export interface Engine {
   name: 'sqlite' | 'postgres'
   dialect: Dialect
+  /** For questions that may take long, where those would hold up everything else. It sees what was committed before. */
+  reads?: Dialect
+  /** Looks for damage in all of it, where it is a file. Contract: rejects with `store_corrupt`. */
+  check?(): Promise<void>
   /** Whether several gateways may write at once, so that rows must be locked one by one. */
   locksRows: boolean
   /** Calls back when the transaction of the connection has committed, where that is before it is on the disk. */

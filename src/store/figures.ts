@@ -2,7 +2,7 @@
 
 import { type Kysely, type RawBuilder, sql } from 'kysely'
 import { DAY_MS } from './archive-queries.js'
-import { type Sight, visibleIds } from './conversation-views.js'
+import { inSight, type Sight } from './conversation-views.js'
 import type { RunState, Schema } from './schema.js'
 
 export const FIGURE_GROUPS = ['day', 'agent', 'project'] as const
@@ -48,12 +48,12 @@ const STATES = ['answered', 'failed', 'cancelled', 'interrupted'] as const satis
 type EndedState = (typeof STATES)[number]
 
 export class Figures {
-  constructor(private readonly db: Kysely<Schema>) {}
+  constructor(private readonly reads: Kysely<Schema>) {}
 
   /** In the order of their keys; without a group, one of all. */
   async of(group: FigureGroup | undefined, filter: FigureFilter): Promise<Figure[]> {
     const runs = this.#runs(group, filter)
-    const rows = await this.db
+    const rows = await this.reads
       .with('run', () => runs)
       .with('ranked', (db) =>
         db
@@ -81,7 +81,7 @@ export class Figures {
       .groupBy('key')
       .orderBy('key')
       .execute()
-    const failed = await this.db
+    const failed = await this.reads
       .with('run', () => runs)
       .selectFrom('run')
       .select(({ fn }) => ['key', sql<string>`coalesce(reason, state)`.as('reason'), fn.countAll<number>().as('count')])
@@ -114,7 +114,7 @@ export class Figures {
       agent: sql`backend`,
       project: sql`project_id`,
     }
-    let query = this.db
+    let query = this.reads
       .selectFrom('run_figures')
       // No more: all of it is sorted.
       .select(['state', 'duration_ms', 'first_text_ms', 'input_tokens', 'output_tokens', 'cache_read_tokens'])
@@ -122,10 +122,9 @@ export class Figures {
       .select((group === undefined ? sql<string | number | null>`''` : keys[group]).as('key'))
       .where('started_at', '>=', from)
       .where('started_at', '<', to)
+      .where(inSight(this.reads, sight, 'run_figures.conversation_id'))
     if (backend !== undefined) query = query.where('backend', '=', backend)
     if (projectId !== undefined) query = query.where('project_id', '=', projectId)
-    const visible = visibleIds(this.db, sight)
-    if (visible) query = query.where('conversation_id', 'in', visible)
     // A conversation may have been in another project when they ran.
     if (sight.projects) query = query.where('project_id', 'in', [...sight.projects.map(({ id }) => id), ''])
     return query

@@ -10,7 +10,7 @@
 import { type Kysely, sql } from 'kysely'
 import type { MessageKind, MessageOptions } from '../channels/types.js'
 import { compiled, only } from './compiled.js'
-import { EVERYTHING, visibleIds } from './conversation-views.js'
+import { EVERYTHING, inSight } from './conversation-views.js'
 import type { ClaimLimits, ClaimValues, Engine } from './engine.js'
 import type { JobState, MessageState, Schema } from './schema.js'
 
@@ -86,6 +86,7 @@ export class Inbox {
   constructor(
     private readonly db: Kysely<Schema>,
     private readonly engine: Engine,
+    private readonly reads: Kysely<Schema>,
   ) {}
 
   /** Whether it was new. */
@@ -417,7 +418,6 @@ export class Inbox {
 
   /** What waits or is worked on, in the order in which it came. */
   async listOpen(limit: number, sight = EVERYTHING): Promise<QueuedMessage[]> {
-    const visible = visibleIds(this.db, sight)
     const rows = await this.db
       .selectFrom('jobs')
       .innerJoin('messages', 'messages.id', 'jobs.message_id')
@@ -436,7 +436,7 @@ export class Inbox {
         'jobs.failures',
         sql<number>`row_number() over (partition by jobs.conversation_id order by jobs.seq) - 1`.as('position'),
       ])
-      .$if(visible !== undefined, (open) => open.where('jobs.conversation_id', 'in', visible ?? []))
+      .where(inSight(this.db, sight, 'jobs.conversation_id'))
       .orderBy('messages.received_at')
       .orderBy('messages.id')
       .limit(limit)
@@ -464,7 +464,7 @@ export class Inbox {
     limit: number,
     before?: Pick<Message, 'id' | 'receivedAt'>,
   ): Promise<Message[]> {
-    let query = this.db
+    let query = this.reads
       .selectFrom('messages')
       .innerJoin('conversations', 'conversations.id', 'messages.conversation_id')
       .selectAll('messages')
@@ -525,13 +525,12 @@ export class Inbox {
 
   /** Dead letters, newest first; what failed with another is part of that. */
   async listFailed(limit: number, sight = EVERYTHING): Promise<Message[]> {
-    const visible = visibleIds(this.db, sight)
     const rows = await this.db
       .selectFrom('messages')
       .selectAll()
       .where('state', '=', sql.lit('failed'))
       .where('merged_into', 'is', null)
-      .$if(visible !== undefined, (failed) => failed.where('conversation_id', 'in', visible ?? []))
+      .where(inSight(this.db, sight, 'messages.conversation_id'))
       .orderBy('finished_at', 'desc')
       .limit(limit)
       .execute()

@@ -3,7 +3,7 @@
 import { type Kysely, sql } from 'kysely'
 import type { Reply } from '../channels/types.js'
 import { compiled } from './compiled.js'
-import { EVERYTHING, visibleIds } from './conversation-views.js'
+import { EVERYTHING, inSight } from './conversation-views.js'
 import type { ClaimLimits, ClaimValues, Engine } from './engine.js'
 import type { DeliveryState, Schema } from './schema.js'
 
@@ -183,12 +183,11 @@ export class Outbox {
 
   /** Undelivered ones newest first, pending ones in the order in which they came. */
   async list(state: 'pending' | 'undelivered', limit: number, sight = EVERYTHING): Promise<Delivery[]> {
-    const visible = visibleIds(this.db, sight)
     const rows = await this.db
       .selectFrom('outbox')
       .selectAll()
       .where('state', '=', sql.lit(state))
-      .$if(visible !== undefined, (found) => found.where('conversation_id', 'in', visible ?? []))
+      .where(inSight(this.db, sight, 'outbox.conversation_id'))
       .orderBy('settled_at', 'desc')
       .orderBy('created_at')
       .limit(limit)

@@ -1,8 +1,8 @@
-import { type Kysely, sql } from 'kysely'
+import { type Expression, expressionBuilder, type Kysely, sql, type SqlBool } from 'kysely'
 import type { AgentEvent, AgentResult, FailureReason, TokenUsage } from '../backends/types.js'
 import type { MessageKind, MessageOptions } from '../channels/types.js'
 import { compiled } from './compiled.js'
-import { EVERYTHING, type Sight, visibleIds } from './conversation-views.js'
+import { EVERYTHING, inSight, type Sight } from './conversation-views.js'
 import { PROJECT_ID, withParent } from './conversations.js'
 import type { Engine } from './engine.js'
 import type { RunState, Schema } from './schema.js'
@@ -114,6 +114,7 @@ export class Runs {
   constructor(
     private readonly db: Kysely<Schema>,
     private readonly engine: Pick<Engine, 'locksRows'>,
+    private readonly reads: Kysely<Schema>,
   ) {}
 
   /** `isFirst` when the message is known to have had none before. */
@@ -378,45 +379,44 @@ export class Runs {
   /** The sessions that were used in a directory, last used first. */
   async sessions(filter: SessionFilter, limit: number): Promise<UsedSession[]> {
     const { conversationId, directory, since, prefix = '', sight = EVERYTHING } = filter
-    const visible = visibleIds(this.db, sight)
-    const ranked = this.db
+    const latestFirst = sql<number>`row_number() over (
+      partition by runs.backend, runs.session_id order by runs.started_at desc, runs.id desc
+    )`
+    const ranked = this.reads
       .selectFrom('runs')
-      .select([
-        'id',
-        sql<number>`row_number() over (partition by backend, session_id order by started_at desc, id desc)`.as('rank'),
-      ])
-      .where('session_id', 'is not', null)
-      .where(sql`substr(session_id, 1, ${prefix.length})`, '=', prefix)
-      .where('started_at', '>=', since)
-      .where('directory', '=', directory)
-      .where(({ or, eb, selectFrom }) =>
-        or([
-          eb('conversation_id', '=', conversationId ?? ''),
-          eb('conversation_id', 'in', selectFrom('conversations').select('id').where('is_private', '=', 0)),
-        ]),
+      .innerJoin('conversations', 'conversations.id', 'runs.conversation_id')
+      .select(['runs.id', 'runs.backend', 'runs.session_id', 'runs.started_at', latestFirst.as('rank')])
+      .where('runs.session_id', 'is not', null)
+      .where(sql`substr(runs.session_id, 1, ${prefix.length})`, '=', prefix)
+      .where('runs.started_at', '>=', since)
+      .where('runs.directory', '=', directory)
+      .where(({ or, eb }) =>
+        or([eb('conversations.id', '=', conversationId ?? ''), eb('conversations.is_private', '=', 0)]),
       )
-      .$if(visible !== undefined, (seen) =>
-        seen.where(({ not, exists, selectFrom }) =>
-          not(
-            exists(
-              selectFrom('runs as other')
-                .select('other.id')
-                .whereRef('other.session_id', '=', 'runs.session_id')
-                .whereRef('other.backend', '=', 'runs.backend')
-                .where('other.conversation_id', 'not in', visible ?? []),
-            ),
+    const listed = this.reads
+      .selectFrom(ranked.as('ranked'))
+      .select('ranked.id')
+      .where('ranked.rank', '=', 1)
+      .where(({ not, exists, selectFrom }) =>
+        not(
+          exists(
+            selectFrom('runs as other')
+              .select('other.id')
+              .whereRef('other.session_id', '=', 'ranked.session_id')
+              .whereRef('other.backend', '=', 'ranked.backend')
+              .where(not(inSight(this.reads, sight, 'other.conversation_id'))),
           ),
         ),
       )
-    const rows = await this.db
-      .selectFrom(ranked.as('ranked'))
-      .innerJoin('runs', 'runs.id', 'ranked.id')
+      .orderBy('ranked.started_at', 'desc')
+      .limit(limit)
+    const rows = await this.reads
+      .selectFrom(listed.as('listed'))
+      .innerJoin('runs', 'runs.id', 'listed.id')
       .innerJoin('messages', 'messages.id', 'runs.message_id')
       .select(['runs.backend', 'runs.session_id', 'runs.started_at', 'runs.result', BEGINNING])
       .$narrowType<{ session_id: string }>()
-      .where('ranked.rank', '=', 1)
       .orderBy('runs.started_at', 'desc')
-      .limit(limit)
       .execute()
     return rows.map(({ backend, session_id: sessionId, started_at: usedAt, text: question, result }) => {
       const usage = result === null ? undefined : (JSON.parse(result) as AgentResult).sessionUsage
@@ -426,36 +426,69 @@ export class Runs {
 
   /** What the runs have used that began since then and have ended. */
   async usage(scope: UsageScope, since: number): Promise<Usage> {
-    const runs = this.db
-      .selectFrom('runs')
-      .select(['id', 'started_at', 'result'])
-      .where('state', '<>', 'running')
-      .orderBy('started_at')
-      .orderBy('id')
-      .limit(ROWS_AT_ONCE)
-    const scoped =
-      'kind' in scope
-        ? runs.where(({ exists }) => exists(messageOfKind(this.db, scope.kind)))
-        : 'conversationId' in scope
-          ? runs.where('conversation_id', '=', scope.conversationId)
-          : runs.where('conversation_id', 'in', conversationsOf(this.db, scope.projectId))
-    let sum: Usage = { turns: 0, workedMs: 0, pricedTurns: 0, uncountedTurns: 0 }
-    // Page by page: results hold whole answers, and there may be months of them.
-    for (let last = { started_at: since, id: '' }; ;) {
-      const rows = await scoped
-        .where('started_at', '>=', last.started_at)
-        .where(({ or, eb }) => or([eb('started_at', '>', last.started_at), eb('id', '>', last.id)]))
-        .execute()
-      for (const { result } of rows) sum = withRun(sum, result === null ? {} : (JSON.parse(result) as AgentResult))
-      const end = rows.at(-1)
-      if (!end || rows.length < ROWS_AT_ONCE) return sum
-      last = end
+    const sum = (column: string) => sql<number | null>`cast(sum(${sql.ref(column)}) as double precision)`
+    const row = await this.reads
+      .selectFrom('run_figures')
+      .select(({ fn }) => [
+        fn.countAll<number>().as('turns'),
+        // One that was cut off has ended when that was found out, which may be a day later.
+        sql<number | null>`cast(sum(case when state <> 'interrupted' then duration_ms end) as double precision)`.as(
+          'worked',
+        ),
+        fn.count<number>('input_tokens').as('counted'),
+        sum('input_tokens').as('input'),
+        sum('output_tokens').as('output'),
+        sum('cache_read_tokens').as('cache_read'),
+        sum('cache_write_tokens').as('cache_write'),
+        sum('cost_usd').as('cost'),
+        fn.count<number>('cost_usd').as('priced'),
+        sql<number>`count(case when input_tokens is null and coalesce(reason, '') not in (${UNUSED}) then 1 end)`.as(
+          'uncounted',
+        ),
+      ])
+      .where('started_at', '>=', since)
+      .where(this.#isOf(scope, since))
+      .executeTakeFirstOrThrow()
+    return {
+      turns: row.turns,
+      workedMs: row.worked ?? 0,
+      ...(row.counted > 0 && {
+        tokens: {
+          inputTokens: row.input ?? 0,
+          outputTokens: row.output ?? 0,
+          cacheReadTokens: row.cache_read ?? 0,
+          cacheWriteTokens: row.cache_write ?? 0,
+        },
+      }),
+      ...(row.cost !== null && { costUsd: row.cost }),
+      pricedTurns: row.priced,
+      uncountedTurns: row.uncounted,
     }
+  }
+
+  /** Whether figures are of a run that is counted. */
+  #isOf(scope: UsageScope, since: number): Expression<SqlBool> {
+    const { eb, exists } = expressionBuilder<Schema, 'run_figures'>()
+    if ('projectId' in scope) {
+      const { projectId } = scope
+      const found = withParent(this.reads)
+        .select('conversations.id')
+        .where('conversations.id', '=', sql.ref<string>('run_figures.conversation_id'))
+      return exists(
+        projectId === undefined ? found.where(PROJECT_ID, 'is', null) : found.where(PROJECT_ID, '=', projectId),
+      )
+    }
+    const runs = this.reads.selectFrom('runs').select('runs.id').where('runs.started_at', '>=', since)
+    const theirs =
+      'conversationId' in scope
+        ? runs.where('runs.conversation_id', '=', scope.conversationId)
+        : runs.innerJoin('messages', 'messages.id', 'runs.message_id').where('messages.kind', '=', scope.kind)
+    return eb('run_figures.run_id', 'in', theirs)
   }
 
   /** The models with which an agent has answered since then, last used first. */
   async models(backend: string, since: number, limit: number): Promise<string[]> {
-    const rows = await this.db
+    const rows = await this.reads
       .selectFrom('runs')
       .select('model')
       .where('backend', '=', backend)
@@ -489,43 +522,10 @@ export class Runs {
   }
 }
 
-/** The ids of those whose project is this one, or that have none. */
-function conversationsOf(db: Kysely<Schema>, projectId: string | undefined) {
-  const ids = withParent(db).select('conversations.id')
-  return projectId === undefined ? ids.where(PROJECT_ID, 'is', null) : ids.where(PROJECT_ID, '=', projectId)
-}
-
-/** The message of a run, if it is of that kind. */
-function messageOfKind(db: Kysely<Schema>, kind: MessageKind) {
-  return db
-    .selectFrom('messages')
-    .select('messages.id')
-    .where('messages.id', '=', sql.ref<string>('runs.message_id'))
-    .where('messages.kind', '=', kind)
-}
-
-/** Here no model has worked. */
-const UNUSED: ReadonlySet<FailureReason | undefined> = new Set(['auth', 'rate_limit', 'session_lost', 'spawn'])
-
-function withRun(sum: Usage, { durationMs = 0, usage, costUsd, failure }: Partial<AgentResult>): Usage {
-  const { tokens } = sum
-  const isUncounted = !usage && !UNUSED.has(failure?.reason)
-  return {
-    turns: sum.turns + 1,
-    workedMs: sum.workedMs + durationMs,
-    ...((tokens ?? usage) && {
-      tokens: {
-        inputTokens: (tokens?.inputTokens ?? 0) + (usage?.inputTokens ?? 0),
-        outputTokens: (tokens?.outputTokens ?? 0) + (usage?.outputTokens ?? 0),
-        cacheReadTokens: (tokens?.cacheReadTokens ?? 0) + (usage?.cacheReadTokens ?? 0),
-        cacheWriteTokens: (tokens?.cacheWriteTokens ?? 0) + (usage?.cacheWriteTokens ?? 0),
-      },
-    }),
-    ...((sum.costUsd ?? costUsd) !== undefined && { costUsd: (sum.costUsd ?? 0) + (costUsd ?? 0) }),
-    pricedTurns: sum.pricedTurns + (costUsd === undefined ? 0 : 1),
-    uncountedTurns: sum.uncountedTurns + (isUncounted ? 1 : 0),
-  }
-}
+/** Of failures in which no model has worked. */
+const UNUSED = sql.join(
+  (['auth', 'rate_limit', 'session_lost', 'spawn'] satisfies FailureReason[]).map((reason) => sql.lit(reason)),
+)
 
 type BegunValues = Omit<NewRun, 'model' | 'directory' | 'metadata'> & {
   model: string | null

@@ -1,15 +1,16 @@
-// SQLite inside the process: one connection, used by one transaction at a time.
+// SQLite inside the process: one connection, used by one transaction at a time. What may take long is read by another one, on
+// a thread of its own.
 //
 // Whoever has committed is told so when it is on the disk. Others may use the connection before that, and see what was
 // committed: what they commit gets to the disk with it or after it.
 
 import { closeSync, openSync, readSync, realpathSync, statSync } from 'node:fs'
-import { open } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
   CompiledQuery,
   type DatabaseConnection,
+  type Dialect,
   type Driver,
   type QueryResult,
   SqliteAdapter,
@@ -19,26 +20,33 @@ import {
 import { GatewayError, messageOf } from '../errors.js'
 import { makePrivateDirectory } from '../private-directory.js'
 import { type Engine, withoutNul } from './engine.js'
-import { type CommitLog, LogFlush } from './log-flush.js'
+import { LogFlush } from './log-flush.js'
+import { clearMark, isLogWhole, markFileOf, openMarkedLog } from './log-mark.js'
+import { ReadThread } from './read-thread.js'
 
 type SqliteDatabase = import('libsql').Database
 
 const BUSY_TIMEOUT_MS = 5_000
 const KEPT_STATEMENTS = 200
+/** Of the thread that reads what takes long: each question passes over much of the file. */
+const READ_CACHE_KIB = 32_000
 
-const openLog = (file: string): Promise<CommitLog> => open(file, 'r+')
+/** A file of this size is looked at in some hundredths of a second. */
+const SMALL_BYTES = 16_000_000
 
 /** With `isReadOnly`, other processes may write meanwhile; we never do. */
-export async function openSqlite(file: string, isReadOnly = false, openLogAt = openLog): Promise<Engine> {
+export async function openSqlite(file: string, isReadOnly = false, openLogAt = openMarkedLog): Promise<Engine> {
   const { default: Database } = await import('libsql')
   let database: SqliteDatabase
   let log: LogFlush | undefined
+  // SQLite puts it beside the file itself, not beside a link to it.
+  let logFile = `${file}-wal`
   try {
     makePrivateDirectory(dirname(file))
     // What people wrote is nobody else's business; the files beside it get the same mode.
     if (file !== ':memory:') closeSync(openSync(file, 'a', 0o600))
-    // SQLite puts it beside the file itself, not beside a link to it.
-    const logFile = `${file === ':memory:' ? file : realpathSync(file)}-wal`
+    if (file !== ':memory:') logFile = `${realpathSync(file)}-wal`
+    if (sizeOf(file) > 0 && !isLogWhole(logFile)) throw logError(logFile)
     // Otherwise what is missing in the file may stand beside it.
     const endedInOrder = sizeOf(logFile) === 0
     if (endedInOrder) requireWhole(file)
@@ -50,24 +58,33 @@ export async function openSqlite(file: string, isReadOnly = false, openLogAt = o
     if (hasLog && !isReadOnly) log = new LogFlush(() => openLogAt(logFile))
     database.pragma('foreign_keys = ON')
     if (isReadOnly) database.pragma('query_only = ON')
-    else if (!endedInOrder) requireSound(database, file)
+    else if (!endedInOrder || sizeOf(file) <= SMALL_BYTES) requireSound(database, file)
   } catch (error) {
     throw explainSqlite(error, file)
   }
+  const pragmas = [`busy_timeout = ${BUSY_TIMEOUT_MS}`, `cache_size = -${READ_CACHE_KIB}`, 'query_only = ON']
+  const readLong = (): Driver => new ReadThread(file, pragmas, (error) => explainSqlite(error, file))
   return {
     name: 'sqlite',
-    dialect: {
-      createAdapter: () => new EmbeddedAdapter(),
-      createDriver: () => new EmbeddedDriver(database, file, isReadOnly, log),
-      createIntrospector: (db) => new SqliteIntrospector(db),
-      createQueryCompiler: () => new EmbeddedQueryCompiler(),
-    },
+    dialect: dialectOf(() => new EmbeddedDriver(database, file, logFile, isReadOnly, log)),
+    // Without a log whoever reads keeps others from writing.
+    ...(log && { reads: dialectOf(readLong) }),
+    check: async () => requireSound(database, file),
     locksRows: false,
     hearCommit: (connection, onCommitted) => {
       ;(connection as EmbeddedConnection).onCommitted = onCommitted
     },
     announce: async () => {},
     listen: async () => async () => {},
+  }
+}
+
+function dialectOf(createDriver: () => Driver): Dialect {
+  return {
+    createAdapter: () => new EmbeddedAdapter(),
+    createDriver,
+    createIntrospector: (db) => new SqliteIntrospector(db),
+    createQueryCompiler: () => new EmbeddedQueryCompiler(),
   }
 }
 
@@ -133,6 +150,7 @@ class EmbeddedDriver implements Driver {
   constructor(
     private readonly database: SqliteDatabase,
     private readonly file: string,
+    private readonly logFile: string,
     private readonly isReadOnly: boolean,
     private readonly log: LogFlush | undefined,
   ) {
@@ -172,12 +190,15 @@ class EmbeddedDriver implements Driver {
     } finally {
       if (!this.isReadOnly) this.#checkpoint()
       this.database.close()
+      // The last to close it empties the log.
+      if (sizeOf(this.logFile) === 0) clearMark(this.logFile)
       release()
     }
   }
 
   #checkpoint(): void {
     try {
+      clearMark(this.logFile)
       this.database.pragma('wal_checkpoint(TRUNCATE)')
     } catch {
       // On a full disk, say. Nothing is lost: the next who opens it finds the rest beside it.
@@ -308,10 +329,16 @@ function sizeOf(file: string): number {
   return statSync(file, { throwIfNoEntry: false })?.size ?? 0
 }
 
-/** Looks at the whole file, which takes its time: only after a gateway that did not end in order. */
+/** Looks at the whole file, which takes its time: only of a small one, and after a gateway that did not end in order. */
 function requireSound(database: SqliteDatabase, file: string): void {
   const rows = database.prepare('pragma quick_check(1)').all() as Array<{ quick_check: string }>
   if (rows[0]?.quick_check !== 'ok') throw corruptError(file, new Error(rows[0]?.quick_check))
+}
+
+function logError(logFile: string): GatewayError {
+  const problem = `${logFile} is damaged or gone, and with it some of what was written last. Nothing was touched.`
+  const advice = `Put a backup of the database in its place and remove ${markFileOf(logFile)}; or remove that file alone, to go on without what is lost.`
+  return new GatewayError('store_corrupt', `${problem} ${advice}`)
 }
 
 function corruptError(file: string, cause: unknown): GatewayError {

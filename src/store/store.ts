@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { Kysely, Migrator } from 'kysely'
+import { type Dialect, Kysely, Migrator } from 'kysely'
 import { GatewayError, messageOf } from '../errors.js'
 import type { Log } from '../log.js'
 import { ApprovalRules } from './approval-rules.js'
@@ -83,6 +83,8 @@ export interface Store extends Tables {
   write<T>(work: (tables: Tables) => Promise<T>, onCommitted: (result: T) => void): Promise<T>
   /** Calls back when a gateway on the same database has left work, or asks for an end. */
   listen: Engine['listen']
+  /** Looks for damage, which takes as long as to read all there is. Contract: rejects with `store_corrupt`. */
+  check(): Promise<void>
   close(): Promise<void>
 }
 
@@ -122,15 +124,18 @@ export async function openStoreReadOnly({ file, databaseUrl }: StoreLocation, lo
 }
 
 export function storeOn(engine: Engine, onQuery?: OnQuery): Store & { db: Kysely<Schema> } {
-  const db = new Kysely<Schema>({
-    dialect: engine.dialect,
-    ...(onQuery && { log: ({ query, queryDurationMillis }) => onQuery(query.query.kind, queryDurationMillis) }),
-  })
-  const tables = tablesOn(db, engine)
+  const on = (dialect: Dialect): Kysely<Schema> =>
+    new Kysely<Schema>({
+      dialect,
+      ...(onQuery && { log: ({ query, queryDurationMillis }) => onQuery(query.query.kind, queryDurationMillis) }),
+    })
+  const db = on(engine.dialect)
+  const reads = engine.reads ? on(engine.reads) : db
+  const tables = tablesOn(db, engine, reads)
   const transaction: Store['transaction'] = async (work, onCommitted) => {
     const result = await db.transaction().execute((tx) =>
       inOneHand(tx, async (connection) => {
-        const worked = await work(tablesOn(tx, engine))
+        const worked = await work(tablesOn(tx, engine, tx))
         if (onCommitted) engine.hearCommit?.(connection, () => onCommitted(worked))
         return worked
       }),
@@ -150,28 +155,34 @@ export function storeOn(engine: Engine, onQuery?: OnQuery): Store & { db: Kysely
       return result
     },
     listen: engine.listen,
-    close: () => db.destroy(),
+    check: async () => engine.check?.(),
+    // Who still reads would keep the log from being taken into the file.
+    close: async () => {
+      if (reads !== db) await reads.destroy()
+      await db.destroy()
+    },
   }
 }
 
-function tablesOn(db: Kysely<Schema>, engine: Engine): Tables {
+/** `reads` answers what may take long. */
+function tablesOn(db: Kysely<Schema>, engine: Engine, reads: Kysely<Schema>): Tables {
   return {
     projects: new Projects(db, engine),
     conversations: new Conversations(db),
-    conversationViews: new ConversationViews(db),
-    inbox: new Inbox(db, engine),
-    runs: new Runs(db, engine),
+    conversationViews: new ConversationViews(db, reads),
+    inbox: new Inbox(db, engine, reads),
+    runs: new Runs(db, engine, reads),
     outbox: new Outbox(db, engine),
     sessions: new Sessions(db),
     ledger: new Ledger(db),
     audit: new Audit(db),
-    archive: new ArchiveQueries(db),
+    archive: new ArchiveQueries(db, reads),
     channelValues: new ChannelValues(db),
     credentials: new Credentials(db, engine),
     tokens: new Tokens(db),
     cronJobs: new CronJobs(db, engine),
     heartbeats: new Heartbeats(db),
-    figures: new Figures(db),
+    figures: new Figures(reads),
     approvals: new Approvals(db),
     approvalRules: new ApprovalRules(db),
   }

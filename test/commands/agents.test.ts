@@ -1,3 +1,5 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { agentPath } from '../contract/stage.js'
 import { Terminal } from './terminal.js'
@@ -31,6 +33,7 @@ describe.concurrent('aetheel agents', () => {
   })
 })
 
+const WELL = '✓ Database: SQLite, no damage found'
 const NO_PODS = '- Kubernetes: no project is in a pod; docs/kubernetes.md tells how one is'
 const NO_DISCORD = '- Discord: not configured; run "aetheel init" or see docs/discord.md'
 const NO_WHATSAPP = '- WhatsApp: not configured; docs/whatsapp.md tells how it is'
@@ -55,10 +58,24 @@ describe.concurrent('aetheel doctor', () => {
         advice('OpenCode', 'opencode', 'opencode-ai'),
         '✗ pi: not installed',
         advice('Pi', 'pi', '@mariozechner/pi-coding-agent'),
+        WELL,
         NO_PODS,
         NO_DISCORD,
         NO_WHATSAPP,
       ],
+    ])
+  })
+
+  it('ends with 1 when the agent is well, but the database is damaged', async (test) => {
+    const terminal = new Terminal(test)
+    terminal.install('claude', agentPath('fake-agent.sh'))
+    const file = join(terminal.home, '.aetheel', 'aetheel.db')
+    mkdirSync(dirname(file))
+    writeFileSync(file, 'no database'.repeat(1_000))
+    const { exitCode, stdout } = await terminal.run(['doctor'])
+    expect([exitCode, stdout]).toEqual([
+      1,
+      expect.stringContaining(`✗ Database: it cannot be used\n    ${file} is not a database, or it is damaged.`),
     ])
   })
 
@@ -103,11 +120,12 @@ describe.concurrent('aetheel doctor', () => {
     const terminal = new Terminal(test)
     const path = terminal.install('pi', '/usr/bin/true')
     const { exitCode, stdout } = await terminal.run(['doctor'], { env: { AGENT_BACKEND: 'pi' } })
-    expect([exitCode, stdout.trimEnd().split('\n').slice(-5)]).toEqual([
+    expect([exitCode, stdout.trimEnd().split('\n').slice(-6)]).toEqual([
       0,
       [
         `! pi (chosen): version unknown at ${path}, oneshot`,
         expect.stringContaining('`--version` did not answer'),
+        WELL,
         NO_PODS,
         NO_DISCORD,
         NO_WHATSAPP,

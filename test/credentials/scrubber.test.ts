@@ -154,6 +154,12 @@ describe('a scrubber', () => {
     expect(createScrubber(['nabcdef']).scrubJson(String.raw`{"a":"\nabcdef"}`)).toBe(String.raw`{"a":"\nabcdef"}`)
   })
 
+  it('hides a secret after millions of escapes in JSON', () => {
+    const lines = '\n"'.repeat(2_000_000)
+    const scrubbed = createScrubber(['a secret']).scrubJson(JSON.stringify({ text: `${lines}a secret`, n: -1.5e-7 }))
+    expect(scrubbed === JSON.stringify({ text: lines + MARK, n: -1.5e-7 })).toBe(true)
+  })
+
   it('finds one of thousands of secrets in a long text', () => {
     const values = Array.from({ length: 2_000 }, (_, index) => createHash('sha256').update(String(index)).digest('hex'))
     const words = 'The quick brown fox jumps over the lazy dog. '.repeat(20_000)

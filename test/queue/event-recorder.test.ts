@@ -255,6 +255,32 @@ describe('EventRecorder', () => {
     expect([writer.writes, left, passedOn]).toEqual([[], [events, []], events])
   })
 
+  it.each([
+    ['many', Array.from({ length: 2_500 }, (_, index) => notice(String(index))), [1_000, 1_000, 500]],
+    ['long', Array.from({ length: 5 }, () => notice('x'.repeat(400_000))), [2, 2, 1]],
+    ['too long', Array.from({ length: 2 }, () => notice('x'.repeat(2_000_000))), [1, 1]],
+  ])('writes %s events in pieces, and lets others have their turn in between', async (_what, pushed, pieces) => {
+    const { writer, shown, passedOn, recorder } = setup()
+    const last: RecordedEvent[][] = []
+    const seen: number[] = []
+    recorder.close()
+    for (const event of pushed) recorder.push(event)
+    const flushed = recorder.flush(async (events, onCommitted) => {
+      last.push(events)
+      return writer.write(events, onCommitted)
+    })
+    while (passedOn.length < pushed.length) {
+      await nextTurn()
+      seen.push(writer.writes.length)
+    }
+    await flushed
+    const numbered = pushed.map((event, index) => ({ seq: index + 1, event }))
+    expect([writer.writes.map(({ length }) => length), last.length]).toEqual([pieces, 1])
+    expect(new Set(seen)).toEqual(new Set(pieces.map((_, index) => index + 1)))
+    expect([writer.writes.flat(), shown, passedOn]).toEqual([numbered, numbered, numbered])
+    expect(last[0]).toBe(writer.writes.at(-1))
+  })
+
   it('passes only the end on of a run that has gone to somebody else', async () => {
     const { writer, passedOn, recorder } = setup()
     recorder.push(notice('one'))

@@ -59,6 +59,28 @@ export function describeStoreContract(engine: TestEngine): void {
       ]).toEqual([failure, undefined, undefined, [], undefined, []])
     })
 
+    it('does not hold up questions that may take long, which see what was committed before', async () => {
+      const { store, add } = await createStage(engine)
+      await add('a', 'one', 1)
+      await store.runs.begin({ id: 'r', messageId: 'one', conversationId: 'a', gatewayId: 'g', backend: 'pi' }, 1)
+      await store.runs.end('r', 'answered', { isError: false, durationMs: 1, sessionId: 's' }, 2)
+      const sight = { seesPrivate: false }
+      const answers = await store.transaction(async (tables) => {
+        await tables.conversations.enter({ channel: CHANNEL, address: 'open' }, 'open', 3)
+        return [
+          await store.conversationViews.list({ sight }, 9),
+          (await store.conversationViews.transcript('a', { entries: 9, bytes: 9 })).entries,
+          await store.archive.candidates({ fragments: ['hello'], sight }),
+          await store.figures.of('agent', { sight, from: 0, to: 9 }),
+          await store.inbox.listUnder(CHANNEL, '', 9),
+          await store.runs.sessions({ conversationId: 'a', directory: '/srv', since: 0, sight }, 9),
+          [(await store.runs.usage({ conversationId: 'a' }, 0)).turns],
+          await store.runs.models('pi', 0, 9),
+        ]
+      })
+      expect(answers.map(({ length }) => length)).toEqual([1, 1, 1, 1, 1, 0, 1, 0])
+    })
+
     it('gives its value, and leaves the store usable after one that failed', async () => {
       const { store } = await createStage(engine)
       await store.transaction(() => Promise.reject(new Error('no'))).catch(() => {})

@@ -1,0 +1,178 @@
+// Notices that commits are lost which were on the disk.
+//
+// SQLite takes its write-ahead log to end at the first frame with a wrong checksum, as after a power failure. So a frame that is
+// damaged later takes every commit behind it along, silently. A small file beside the log, the mark, says how far the log was
+// on the disk.
+//
+// What must stay true: the mark never says more than what was flushed, or a log that is whole would be refused. It may say less.
+
+import { closeSync, constants, openSync, readFileSync, readSync, truncateSync, writeSync } from 'node:fs'
+import { open, type FileHandle } from 'node:fs/promises'
+import { crc32 } from 'node:zlib'
+import type { CommitLog } from './log-flush.js'
+
+const HEADER_BYTES = 32
+const FRAME_HEADER_BYTES = 24
+const MARK_BYTES = 16
+
+/** A place in a log. */
+interface Place {
+  /** Others, each time the log begins anew, when all that was in it has got into the database. */
+  salts: bigint
+  frames: number
+}
+
+export function markFileOf(logFile: string): string {
+  return logFile.replace(/-wal$/, '-mark')
+}
+
+/** A log whose mark moves with each flush. */
+export async function openMarkedLog(logFile: string): Promise<CommitLog> {
+  const log = await open(logFile, 'r+')
+  return new MarkedLog(log, await open(markFileOf(logFile), constants.O_RDWR | constants.O_CREAT, 0o600))
+}
+
+class MarkedLog implements CommitLog {
+  #committed: Place = { salts: 0n, frames: 0 }
+
+  constructor(
+    private readonly log: FileHandle,
+    private readonly mark: FileHandle,
+  ) {}
+
+  async datasync(): Promise<void> {
+    const { fd } = this.log
+    const header = readHeader(fd)
+    if (header) this.#committed = lastCommit(fd, header, this.#committed)
+    const flushed = this.#committed
+    await this.log.datasync()
+    try {
+      writeSync(this.mark.fd, bytesOf(flushed), 0, MARK_BYTES, 0)
+    } catch {
+      // On a full disk, say. What it said before still holds.
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.mark.close()
+    await this.log.close()
+  }
+}
+
+/** Says that nothing is known of the log. Contract: called before the log is emptied, or after. */
+export function clearMark(logFile: string): void {
+  try {
+    truncateSync(markFileOf(logFile))
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+  }
+}
+
+/** Whether all is there that was on the disk. Others may write to the log meanwhile. */
+export function isLogWhole(logFile: string): boolean {
+  const mark = readMark(markFileOf(logFile))
+  if (!mark) return true
+  let fd: number
+  try {
+    fd = openSync(logFile, 'r')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    return false
+  }
+  try {
+    const header = readHeader(fd)
+    if (!header?.isSound) return false
+    if (header.salts !== mark.salts || soundFrames(fd, header, mark.frames) === mark.frames) return true
+    // It has begun anew meanwhile.
+    return readHeader(fd)?.salts !== mark.salts
+  } finally {
+    closeSync(fd)
+  }
+}
+
+function readMark(markFile: string): Place | undefined {
+  let bytes: Buffer
+  try {
+    bytes = readFileSync(markFile)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    return undefined
+  }
+  if (bytes.length < MARK_BYTES || crc32(bytes.subarray(0, 12)) !== bytes.readUInt32BE(12)) return undefined
+  return { salts: bytes.readBigUInt64BE(0), frames: bytes.readUInt32BE(8) }
+}
+
+function bytesOf({ salts, frames }: Place): Buffer {
+  const bytes = Buffer.alloc(MARK_BYTES)
+  bytes.writeBigUInt64BE(salts, 0)
+  bytes.writeUInt32BE(frames, 8)
+  bytes.writeUInt32BE(crc32(bytes.subarray(0, 12)), 12)
+  return bytes
+}
+
+interface LogHeader {
+  salts: bigint
+  frameBytes: number
+  isLittleEndian: boolean
+  sum: Sum
+  /** Whether its checksum is right. */
+  isSound: boolean
+}
+
+function readHeader(fd: number): LogHeader | undefined {
+  const bytes = Buffer.alloc(HEADER_BYTES)
+  if (readSync(fd, bytes, 0, HEADER_BYTES, 0) < HEADER_BYTES) return undefined
+  const isLittleEndian = (bytes.readUInt32BE(0) & 1) === 0
+  const sum = add({ first: 0, second: 0 }, bytes.subarray(0, 24), isLittleEndian)
+  return {
+    salts: bytes.readBigUInt64BE(16),
+    frameBytes: FRAME_HEADER_BYTES + bytes.readUInt32BE(8),
+    isLittleEndian,
+    sum,
+    isSound: isSumAt(bytes, 24, sum),
+  }
+}
+
+/** The end of the last commit in the log, looked for from an earlier one on. What is behind it may be overwritten. */
+function lastCommit(fd: number, { salts, frameBytes }: LogHeader, earlier: Place): Place {
+  const frame = Buffer.alloc(FRAME_HEADER_BYTES)
+  let frames = earlier.salts === salts ? earlier.frames : 0
+  for (let index = frames; ; index += 1) {
+    const read = readSync(fd, frame, 0, FRAME_HEADER_BYTES, HEADER_BYTES + index * frameBytes)
+    if (read < FRAME_HEADER_BYTES || frame.readBigUInt64BE(8) !== salts) return { salts, frames }
+    const isCommit = frame.readUInt32BE(4) !== 0
+    if (isCommit) frames = index + 1
+  }
+}
+
+/** How many frames from the first on have their right checksum, up to a number. */
+function soundFrames(fd: number, { salts, frameBytes, isLittleEndian, sum }: LogHeader, most: number): number {
+  const frame = Buffer.alloc(frameBytes)
+  let running = sum
+  for (let index = 0; index < most; index += 1) {
+    if (readSync(fd, frame, 0, frameBytes, HEADER_BYTES + index * frameBytes) < frameBytes) return index
+    running = add(running, frame.subarray(0, 8), isLittleEndian)
+    running = add(running, frame.subarray(FRAME_HEADER_BYTES), isLittleEndian)
+    if (frame.readBigUInt64BE(8) !== salts || !isSumAt(frame, 16, running)) return index
+  }
+  return most
+}
+
+/** The checksum of SQLite's log, which goes on from frame to frame. */
+interface Sum {
+  first: number
+  second: number
+}
+
+function add({ first, second }: Sum, bytes: Buffer, isLittleEndian: boolean): Sum {
+  const words = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
+  for (let at = 0; at < bytes.length; at += 8) {
+    first = (first + words.getUint32(at, isLittleEndian) + second) >>> 0
+    second = (second + words.getUint32(at + 4, isLittleEndian) + first) >>> 0
+  }
+  return { first, second }
+}
+
+function isSumAt(bytes: Buffer, offset: number, { first, second }: Sum): boolean {
+  return bytes.readUInt32BE(offset) === first && bytes.readUInt32BE(offset + 4) === second
+}

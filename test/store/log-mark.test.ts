@@ -1,0 +1,173 @@
+import { createHash } from 'node:crypto'
+import {
+  appendFileSync,
+  copyFileSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { sql } from 'kysely'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { createLog } from '../../src/log.js'
+import { openSqlite } from '../../src/store/sqlite.js'
+import { openStore, openStoreReadOnly, type Store, storeOn } from '../../src/store/store.js'
+import { putDatabase } from '../put-database.js'
+
+const log = createLog({ level: 'silent' })
+const FRAME_BYTES = 24 + 4_096
+
+describe('what a killed gateway left', () => {
+  it('is all there', async () => {
+    const file = await killedAfter((store) => enterMany(store, 9))
+    expect(await countIn(file)).toEqual(9)
+  })
+
+  it.each([
+    ['in its header', (wal: string) => flip(wal, 20)],
+    ['in its first frame', (wal: string) => flip(wal, 32 + 100)],
+    ['in its middle', (wal: string) => flip(wal, Math.floor(readFileSync(wal).length / 2))],
+    ['in its last frame', (wal: string) => flip(wal, readFileSync(wal).length - 100)],
+    ['as it was cut off', (wal: string) => truncateSync(wal, readFileSync(wal).length - FRAME_BYTES)],
+    ['as it is empty', (wal: string) => truncateSync(wal)],
+    ['as it is gone', (wal: string) => rmSync(wal)],
+  ])('is refused, and not touched, when its log is damaged %s', async (_how, damage) => {
+    const file = await killedAfter((store) => enterMany(store, 9))
+    damage(`${file}-wal`)
+    const before = readAll(file)
+    const refused = {
+      code: 'store_corrupt',
+      message: `${file}-wal is damaged or gone, and with it some of what was written last. Nothing was touched. Put a backup of the database in its place and remove ${file}-mark; or remove that file alone, to go on without what is lost.`,
+    }
+    await expect(openStore({ file }, log)).rejects.toMatchObject(refused)
+    await expect(openStoreReadOnly({ file }, log)).rejects.toMatchObject(refused)
+    expect(readAll(file)).toEqual(before)
+  })
+
+  it('goes on without what is lost when the operator says so', async () => {
+    const file = await killedAfter((store) => enterMany(store, 9))
+    flip(`${file}-wal`, Math.floor(readFileSync(`${file}-wal`).length / 2))
+    rmSync(`${file}-mark`)
+    expect(await countIn(file)).toBeLessThan(9)
+  })
+
+  it('is taken as it is where more was written than had got to the disk', async () => {
+    const file = await killedAfter((store) => enterMany(store, 9))
+    appendFileSync(`${file}-wal`, Buffer.alloc(2 * FRAME_BYTES, 1))
+    expect(await countIn(file)).toEqual(9)
+  })
+
+  it('is all there after a large transaction that was undone', async () => {
+    const file = await killedAfter(async (store) => {
+      await enterMany(store, 3)
+      const undone = store.transaction(async ({ conversations }) => {
+        for (let index = 0; index < 40; index += 1) {
+          await conversations.enter({ channel: 'undone', address: `${index} ${'x'.repeat(200_000)}` }, `u${index}`, 1)
+        }
+        throw new Error('no')
+      })
+      await expect(undone).rejects.toThrow('no')
+      await enterMany(store, 4)
+    })
+    expect(await countIn(file)).toEqual(4)
+  })
+
+  it('is noticed to be damaged also after the log has begun anew', async () => {
+    const file = await killedAfter(async (store) => {
+      await enterMany(store, 20)
+      await sql`pragma wal_checkpoint(RESTART)`.execute(store.db)
+      await enterMany(store, 25)
+    })
+    const copy = copyOf(file)
+    flip(`${file}-wal`, 32 + 100)
+    expect(await countIn(copy)).toEqual(25)
+    await expect(openStore({ file }, log)).rejects.toMatchObject({ code: 'store_corrupt' })
+  })
+})
+
+it('leaves nothing to compare with when it ends in order: a backup fits in its place', async () => {
+  const file = await killedAfter((store) => enterMany(store, 9))
+  await (await openStoreReadOnly({ file }, log)).close()
+  const counted = await countIn(file)
+  rmSync(file)
+  putDatabase({ file })
+  expect([counted, await countIn(file)]).toEqual([9, 0])
+})
+
+it('refuses a file with a damaged page, also of a gateway that ended in order', async () => {
+  const file = join(createDirectory(), 'aetheel.db')
+  putDatabase({ file })
+  const store = await openStore({ file }, log)
+  await enterMany(store, 200)
+  await store.close()
+  const bytes = readFileSync(file)
+  // The kind of a page that has rows.
+  const page = Array.from({ length: bytes.length / 4_096 }, (_, index) => index * 4_096).findLast(
+    (at) => at > 0 && bytes[at] === 0x0d,
+  )
+  flip(file, page ?? 0)
+  await expect(openStore({ file }, log)).rejects.toMatchObject({ code: 'store_corrupt' })
+})
+
+/** The files as they were when the work was done, with nothing closed. */
+async function killedAfter(work: (store: ReturnType<typeof storeOn>) => Promise<void>): Promise<string> {
+  const file = join(createDirectory(), 'aetheel.db')
+  putDatabase({ file })
+  const store = storeOn(await openSqlite(file))
+  try {
+    await work(store)
+    return copyOf(file)
+  } finally {
+    await store.close()
+  }
+}
+
+function copyOf(file: string): string {
+  const copy = join(createDirectory(), 'aetheel.db')
+  for (const ending of ['', '-wal', '-mark']) copyFileSync(`${file}${ending}`, `${copy}${ending}`)
+  return copy
+}
+
+function createDirectory(): string {
+  const directory = mkdtempSync(join(tmpdir(), 'aetheel-mark-'))
+  onTestFinished(() => rmSync(directory, { recursive: true }))
+  return directory
+}
+
+async function enterMany(store: Store, count: number): Promise<void> {
+  for (let index = 0; index < count; index += 1) {
+    await store.transaction(async ({ conversations }) => {
+      await conversations.enter({ channel: 'test', address: String(index) }, String(index), 1)
+    })
+  }
+}
+
+async function countIn(file: string): Promise<number> {
+  const store = await openStore({ file }, log)
+  try {
+    return (await store.conversations.addresses('test', 0)).length
+  } finally {
+    await store.close()
+  }
+}
+
+function flip(file: string, place: number): void {
+  const bytes = readFileSync(file)
+  bytes[place] = (bytes[place] ?? 0) ^ 0xff
+  writeFileSync(file, bytes)
+}
+
+/** What is in them, in short. */
+function readAll(file: string): Array<string | undefined> {
+  return ['', '-wal', '-mark'].map((ending) =>
+    existsSync(file + ending)
+      ? createHash('sha256')
+          .update(readFileSync(file + ending))
+          .digest('hex')
+      : undefined,
+  )
+}
