@@ -33,7 +33,9 @@ export function resolveBackendName(raw: string | undefined): BackendName {
   throw new GatewayError('backend_unknown', `Unknown backend "${raw}". Known: ${BACKEND_NAMES.join(', ')}`)
 }
 
+/** `validate` looks for a file or asks a server on the network. Who asks, such as a health check, gives up soon itself. */
 const AVAILABILITY_TIMEOUT_MS = 2_000
+/** So that frequent health checks do not ask a server each time. */
 const AVAILABILITY_CACHE_MS = 10_000
 
 /** The agents of a gateway by name. The first one registered is the default until another is set. */
