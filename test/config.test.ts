@@ -15,6 +15,7 @@ const DEFAULTS = {
   isAgentChosen: false,
   backendCliPath: 'claude',
   backendMaxTurns: 25,
+  isMaxTurnsChosen: false,
   agentMode: 'auto',
   agentPermissions: 'allow',
   approvalTimeoutMs: 600_000,
@@ -166,6 +167,7 @@ describe('loadConfig from the environment', () => {
       liveMaxMemoryMb: 1024,
       liveSpare: true,
       backendMaxTurns: 7,
+      isMaxTurnsChosen: true,
       allowedTools: ['read', 'Bash(git log,git show)', 'edit'],
       queryTimeoutMs: 1000,
       idleTimeoutMs: 0,
@@ -477,6 +479,7 @@ describe('loadConfig from a file', () => {
       codeAgentDefault: 'pi',
       backendCliPath: 'pi',
       backendMaxTurns: 3,
+      isMaxTurnsChosen: true,
       allowedTools: ['read', 'bash'],
       queryTimeoutMs: 5000,
       logLevel: 'silent',
@@ -811,7 +814,13 @@ describe('backendConfig', () => {
     QUERY_TIMEOUT_MS: '1000',
     WORKING_DIR: '/work',
   })
-  const shared = { workingDir: '/work', queryTimeoutMs: 1000, allowedTools: ['read'], maxTurns: 9 }
+  const shared = {
+    workingDir: '/work',
+    queryTimeoutMs: 1000,
+    allowedTools: ['read'],
+    maxTurns: 9,
+    isMaxTurnsChosen: true,
+  }
 
   it('gives path and model to the chosen agent', () => {
     expect(backendConfig(config, 'codex')).toEqual({ ...shared, cliPath: '/opt/codex', model: 'some-model' })

@@ -29,6 +29,8 @@ export interface BackendAdapterConfig {
   /** The agent's own tool names; empty means every tool. */
   allowedTools: string[]
   maxTurns: number
+  /** False where `maxTurns` is a default: an agent that cannot keep to it then need not warn. */
+  isMaxTurnsChosen?: boolean
   model?: string
 }
 
