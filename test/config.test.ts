@@ -272,7 +272,21 @@ describe('loadConfig from the environment', () => {
     },
   )
 
-  it.each(['claudecode', 'Claude', '', ' claude', 'toString', 'constructor', '__proto__'])(
+  it('understands claudecode wherever an agent is named', () => {
+    const path = file(`{
+      projects: { shop: { directory: '/shop', backend: 'claudecode' } },
+      inbound: { reply: { mode: 'command', agent: { kind: 'claudecode' } } },
+    }`)
+    const { agentBackend, backendCliPath, projects, inbound } = loadConfig(
+      { ...HOME, AGENT_BACKEND: 'claudecode' },
+      path,
+    )
+    expect([agentBackend, backendCliPath, projects[0]?.backend, inbound?.reply.agent?.kind]).toEqual(
+      Array.from({ length: 4 }, () => 'claude'),
+    )
+  })
+
+  it.each(['Claudecode', 'Claude', '', ' claude', 'toString', 'constructor', '__proto__'])(
     'refuses AGENT_BACKEND=%j with the valid names',
     (name) => {
       expect(problemsOf({ AGENT_BACKEND: name })).toEqual([`AGENT_BACKEND: Unknown backend "${name}". Known: ${KNOWN}`])
