@@ -32,6 +32,7 @@ export function applyConfig(live: GatewayConfig, next: GatewayConfig): ConfigCha
     if (next[name] === undefined) delete live[name as 'inbound']
     else Object.assign(live, { [name]: next[name] })
   }
+  live.isMaxTurnsChosen = next.isMaxTurnsChosen
   return { changed, waiting: different.filter((name) => !LIVE_SETTINGS.has(name)) }
 }
 

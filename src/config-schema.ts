@@ -15,18 +15,7 @@ import {
   UNTRUSTED_POD,
 } from './config-kubernetes.js'
 import { quote } from './config-problems.js'
-import {
-  backend,
-  directories,
-  isObject,
-  list,
-  phoneNumber,
-  provider,
-  splitList,
-  text,
-  tools,
-  whole,
-} from './config-values.js'
+import { backend, directories, isObject, list, phoneNumber, splitList, text, tools, whole } from './config-values.js'
 import { LOG_LEVELS } from './log.js'
 
 export const DEFAULT_MAX_TURNS = 25
@@ -355,7 +344,7 @@ export const settingsSchema = z.strictObject({
   kubernetesLabel: labelKey()
     .default('rdev.orchard9.ai/agent-provider')
     .describe('The label by which "aetheel projects discover" finds pods; its value is the agent.'),
-  codeAgentDefault: provider().exactOptional().describe('The agent of new projects. Left out, that of agentBackend.'),
+  codeAgentDefault: backend().exactOptional().describe('The agent of new projects. Left out, that of agentBackend.'),
   projectRoots: directories()
     .exactOptional()
     .describe(

@@ -2,6 +2,7 @@
 
 import { z } from 'zod'
 import { problemOfTool } from './backends/allowed-tool.js'
+import { ACCEPTED_NAMES, backendOf } from './backends/backend-names.js'
 import { BACKEND_NAMES } from './backends/types.js'
 import { quote } from './config-problems.js'
 
@@ -12,18 +13,12 @@ export function isObject({ value }: { value: unknown }): boolean {
 
 export const text = () => z.string().min(1)
 export const backend = () =>
-  z.enum(BACKEND_NAMES, {
-    error: ({ input }) =>
-      typeof input === 'string' ? `Unknown backend ${quote(input)}. Known: ${BACKEND_NAMES.join(', ')}` : undefined,
-  })
-/** As the HTTP API calls them, too. */
-export const provider = () =>
   z
-    .preprocess((name) => (name === 'claudecode' ? 'claude' : name), backend())
-    .meta({
-      type: 'string',
-      enum: ['claudecode', ...BACKEND_NAMES],
+    .enum(ACCEPTED_NAMES, {
+      error: ({ input }) =>
+        typeof input === 'string' ? `Unknown backend ${quote(input)}. Known: ${BACKEND_NAMES.join(', ')}` : undefined,
     })
+    .transform(backendOf)
 export const list = () =>
   z.union([z.array(z.string()), z.string().transform(splitList)], { error: 'must be a list of texts, or one text' })
 

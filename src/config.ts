@@ -40,6 +40,8 @@ export interface GatewayConfig {
   /** For `agentBackend` only. */
   backendModel?: string
   backendMaxTurns: number
+  /** Else `backendMaxTurns` is the default. */
+  isMaxTurnsChosen: boolean
   allowedTools: string[]
   queryTimeoutMs: number
   idleTimeoutMs: number
@@ -220,6 +222,7 @@ export function loadConfigWithSources(
     ...rest,
     ...chosen,
     isAgentChosen: CHOOSES_AGENT.some((name) => name in given),
+    isMaxTurnsChosen: 'backendMaxTurns' in given,
     ...resolvePaths({ ...settings, ...chosen }, env, (name) =>
       configFile && sourceOf(name) === 'file' ? dirname(configFile) : '.',
     ),
@@ -342,6 +345,7 @@ export function backendConfig(config: GatewayConfig, name: BackendName): Backend
     queryTimeoutMs: config.queryTimeoutMs,
     allowedTools: config.allowedTools,
     maxTurns: config.backendMaxTurns,
+    isMaxTurnsChosen: config.isMaxTurnsChosen,
     ...(isChosen && config.backendModel !== undefined && { model: config.backendModel }),
   }
 }

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { text } from 'node:stream/consumers'
 import { Command, InvalidArgumentError, Option } from 'commander'
+import { unheldLimits } from './backends/agent-limits.js'
 import { resolveBackendName } from './backends/registry.js'
 import { BACKEND_NAMES, type BackendName } from './backends/types.js'
 import { agentsTable, doctorReport, probeAll } from './commands/agents.js'
@@ -198,17 +199,19 @@ program
       ...(flags.timeout !== undefined && { timeoutMs: flags.timeout * 1000 }),
     }
     // For one turn nothing need stay.
-    const { isError } = await withAgents({ ...config, agentMode: 'oneshot' }, (agents) =>
-      ask({
-        backend: agents.open(flags.backend ?? config.agentBackend),
+    const { isError } = await withAgents({ ...config, agentMode: 'oneshot' }, (agents) => {
+      const backend = agents.open(flags.backend ?? config.agentBackend)
+      return ask({
+        backend,
         request,
+        notices: unheldLimits(config, backend.capabilities()),
         isJson: flags.json === true,
         stdout: terminalSafe(process.stdout),
         stderr,
         signal: abortOn(SIGNALS),
         scrubber,
-      }),
-    )
+      })
+    })
     endWith(isError ? 1 : 0)
   })
 

@@ -2,6 +2,7 @@
 
 import { randomUUID } from 'node:crypto'
 import type { ApprovalService } from './approvals/approval-service.js'
+import { unheldLimits } from './backends/agent-limits.js'
 import { joinedPrompt } from './backends/joined-prompt.js'
 import type { BackendRegistry } from './backends/registry.js'
 import type { AgentEvent, AgentResult, BackendName, SecretFile } from './backends/types.js'
@@ -17,9 +18,10 @@ import { composeReply } from './relay/compose-reply.js'
 import { finishReply } from './relay/finish-reply.js'
 import { readMessage } from './relay/reply-prompt.js'
 import { chooseAgent, chooseWorkplace, homeOf, replyConfigOf } from './runtime/agent-choice.js'
-import type { AgentRuntime, GatewayEvent, TurnListener } from './runtime/agent-runtime.js'
+import type { AgentRuntime, GatewayEvent } from './runtime/agent-runtime.js'
 import { commandRunner, type CommandRuntime } from './runtime/command-runtime.js'
 import { limitTime, limitTurn } from './runtime/turn-limits.js'
+import { withNotices } from './runtime/turn-notices.js'
 import type { Message } from './store/inbox.js'
 import type { Project } from './store/projects.js'
 
@@ -52,7 +54,6 @@ export function planTurn(
   const capabilities = agent.capabilities()
   const usual = reply ? { ...config, queryTimeoutMs: reply.timeoutSeconds * 1000 } : config
   const limits = limitTurn(options, project, usual, capabilities)
-  const isUnrestricted = !limits.allowedTools && config.allowedTools.length > 0 && !capabilities.supportsToolControl
   const workplace = chooseWorkplace(conversation.channel, project, config)
   const { agentMode: mode } = config.projects.find(({ id }) => id === projectId) ?? {}
   const isAsking = (project?.agentPermissions ?? config.agentPermissions) === 'ask'
@@ -62,7 +63,7 @@ export function planTurn(
   const canSendFiles = takesFiles && !pod
   const notices = [
     ...(missing === undefined ? [] : [fallbackNotice(missing, backend)]),
-    ...(isUnrestricted ? [UNRESTRICTED] : []),
+    ...(limits.allowedTools ? [] : unheldLimits(config, capabilities)),
   ]
   return {
     backend,
@@ -71,7 +72,7 @@ export function planTurn(
     canSendFiles,
     awaitsLeave: true,
     run: async (runId, signal, turnListener) => {
-      const { listener, tell } = withNotices(turnListener, notices)
+      const { onEvent, tell } = withNotices(turnListener.onEvent, notices)
       const asking = isAsking ? approvals.asking({ id: runId, backend, message, conversation }, tell) : undefined
       const outcome = await runtime.runTurn(
         {
@@ -95,7 +96,7 @@ export function planTurn(
           ...(asking && { approve: asking.approve }),
         },
         signal,
-        listener,
+        { ...turnListener, onEvent },
       )
       return asking ? { ...outcome, notes: [...outcome.notes, ...asking.notes] } : outcome
     },
@@ -148,42 +149,9 @@ function planText({ message, claimedAt }: Work, reply: ReplyConfig, { workingDir
   }
 }
 
-const UNRESTRICTED = 'ALLOWED_TOOLS does not hold here: this agent cannot be restricted to tools.'
-
 /** Who answers where an agent is asked for that this gateway has not. */
 function fallbackNotice(missing: string, backend: BackendName): string {
   return `The agent ${JSON.stringify(missing)} is not registered in this gateway, so ${backend} answers.`
-}
-
-/** What we say ourselves comes between the beginning, which is first in every stream, and the end. */
-function withNotices(
-  listener: TurnListener,
-  notices: string[],
-): { listener: TurnListener; tell(notice: string, at: number): void } {
-  const waiting: AgentEvent[] = []
-  let hasBegun = false
-  let isOver = false
-  const release = (): void => {
-    if (hasBegun && !isOver) waiting.splice(0).forEach(listener.onEvent)
-  }
-  const tell = (content: string, timestamp: number): void => {
-    waiting.push({ type: 'notice', content, timestamp })
-    release()
-  }
-  return {
-    listener: {
-      ...listener,
-      onEvent: (event) => {
-        isOver ||= event.type === 'complete'
-        listener.onEvent(event)
-        if (event.type === 'started') for (const notice of notices) tell(notice, event.timestamp)
-        // Some agents do not tell that they have begun.
-        hasBegun ||= event.type !== 'error'
-        release()
-      },
-    },
-    tell,
-  }
 }
 
 /** Contract: throws when an earlier attempt was cut off, since nobody knows how far that one came. */

@@ -15,6 +15,7 @@ const DEFAULTS = {
   isAgentChosen: false,
   backendCliPath: 'claude',
   backendMaxTurns: 25,
+  isMaxTurnsChosen: false,
   agentMode: 'auto',
   agentPermissions: 'allow',
   approvalTimeoutMs: 600_000,
@@ -166,6 +167,7 @@ describe('loadConfig from the environment', () => {
       liveMaxMemoryMb: 1024,
       liveSpare: true,
       backendMaxTurns: 7,
+      isMaxTurnsChosen: true,
       allowedTools: ['read', 'Bash(git log,git show)', 'edit'],
       queryTimeoutMs: 1000,
       idleTimeoutMs: 0,
@@ -270,7 +272,21 @@ describe('loadConfig from the environment', () => {
     },
   )
 
-  it.each(['claudecode', 'Claude', '', ' claude', 'toString', 'constructor', '__proto__'])(
+  it('understands claudecode wherever an agent is named', () => {
+    const path = file(`{
+      projects: { shop: { directory: '/shop', backend: 'claudecode' } },
+      inbound: { reply: { mode: 'command', agent: { kind: 'claudecode' } } },
+    }`)
+    const { agentBackend, backendCliPath, projects, inbound } = loadConfig(
+      { ...HOME, AGENT_BACKEND: 'claudecode' },
+      path,
+    )
+    expect([agentBackend, backendCliPath, projects[0]?.backend, inbound?.reply.agent?.kind]).toEqual(
+      Array.from({ length: 4 }, () => 'claude'),
+    )
+  })
+
+  it.each(['Claudecode', 'Claude', '', ' claude', 'toString', 'constructor', '__proto__'])(
     'refuses AGENT_BACKEND=%j with the valid names',
     (name) => {
       expect(problemsOf({ AGENT_BACKEND: name })).toEqual([`AGENT_BACKEND: Unknown backend "${name}". Known: ${KNOWN}`])
@@ -483,6 +499,7 @@ describe('loadConfig from a file', () => {
       codeAgentDefault: 'pi',
       backendCliPath: 'pi',
       backendMaxTurns: 3,
+      isMaxTurnsChosen: true,
       allowedTools: ['read', 'bash'],
       queryTimeoutMs: 5000,
       logLevel: 'silent',
@@ -818,7 +835,13 @@ describe('backendConfig', () => {
     QUERY_TIMEOUT_MS: '1000',
     WORKING_DIR: '/work',
   })
-  const shared = { workingDir: '/work', queryTimeoutMs: 1000, allowedTools: ['read'], maxTurns: 9 }
+  const shared = {
+    workingDir: '/work',
+    queryTimeoutMs: 1000,
+    allowedTools: ['read'],
+    maxTurns: 9,
+    isMaxTurnsChosen: true,
+  }
 
   it('gives path and model to the chosen agent', () => {
     expect(backendConfig(config, 'codex')).toEqual({ ...shared, cliPath: '/opt/codex', model: 'some-model' })

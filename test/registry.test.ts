@@ -109,8 +109,9 @@ describe('availableAgents', () => {
 })
 
 describe('resolveBackendName', () => {
-  it('knows exactly the five names', () => {
-    const raw = fc.oneof(fc.string(), fc.constantFrom(...BACKEND_NAMES, 'toString', 'claudecode', '', ' pi', 'PI'))
+  it('knows exactly the five names, and that claudecode is claude', () => {
+    expect(resolveBackendName('claudecode')).toBe('claude')
+    const raw = fc.oneof(fc.string(), fc.constantFrom(...BACKEND_NAMES, 'toString', 'Claudecode', '', ' pi', 'PI'))
     fc.assert(
       fc.property(raw, (name) => {
         const isKnown = (BACKEND_NAMES as readonly string[]).includes(name)

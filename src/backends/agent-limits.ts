@@ -16,3 +16,12 @@ export function requireHoldable(
     throw new GatewayError('request_invalid', `${message} ${advice}`)
   }
 }
+
+/** What the configuration wants and the agent cannot hold, in a sentence each: it goes on without. */
+export function unheldLimits(
+  { allowedTools }: { allowedTools: string[] },
+  { supportsToolControl }: AgentCapabilities,
+): string[] {
+  if (allowedTools.length === 0 || supportsToolControl) return []
+  return ['ALLOWED_TOOLS does not hold here: this agent cannot be restricted to tools.']
+}

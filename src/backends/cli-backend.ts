@@ -181,7 +181,7 @@ export abstract class CliBackend implements AgentBackend {
   async *run(request: AgentRequest, signal: AbortSignal): AsyncGenerator<AgentEvent, void, undefined> {
     const watch = timeLimits(request, this.config)
     const turn = this.toTurn(request)
-    this.#warnAboutIgnoredOptions(turn)
+    this.#warnAboutIgnoredOptions(request, turn)
     const refusal = signal.aborted ? CANCELLED : this.refusalOf(request, turn)
     if (refusal) {
       yield* this.#refused(refusal)
@@ -291,7 +291,7 @@ export abstract class CliBackend implements AgentBackend {
   async openLive(driver: LiveDriver, request: AgentRequest, signal: AbortSignal): Promise<LiveProcess> {
     const { limits, scrubber } = this.dependencies
     const turn = this.toTurn(request)
-    this.#warnAboutIgnoredOptions(turn)
+    this.#warnAboutIgnoredOptions(request, turn)
     const place = this.#localPlace(turn)
     try {
       const invocation = await driver.launch(turn, place, signal)
@@ -565,11 +565,11 @@ export abstract class CliBackend implements AgentBackend {
     return agentEnvironment(environment, [...this.traits.variables, ...passVariables])
   }
 
-  #warnAboutIgnoredOptions(turn: Turn): void {
-    if (!this.traits.supportsMaxTurns) this.#warnOnce('maxTurns', turn.maxTurns)
-    if (!this.traits.supportsToolControl && turn.allowedTools.length > 0) {
-      this.#warnOnce('allowedTools', turn.allowedTools)
-    }
+  #warnAboutIgnoredOptions(request: AgentRequest, { maxTurns, allowedTools }: Turn): void {
+    const { supportsMaxTurns, supportsToolControl } = this.traits
+    const isLimited = maxTurns > 0 && (request.maxTurns !== undefined || this.config.isMaxTurnsChosen !== false)
+    if (!supportsMaxTurns && isLimited) this.#warnOnce('maxTurns', maxTurns)
+    if (!supportsToolControl && allowedTools.length > 0) this.#warnOnce('allowedTools', allowedTools)
   }
 
   #warnOnce(option: string, value: unknown): void {

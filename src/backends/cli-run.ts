@@ -133,7 +133,9 @@ function judge(
   if (exit.exitCode !== 0) {
     const onStdout = said?.message ?? (verdict?.isError === false ? verdict.text : plainStdout)
     const message = complaint || onStdout.trim() || `${label} ended with exit code ${exit.exitCode}.`
-    const reason = said?.reason ?? classifyFailure(said?.message ?? message, failureSigns)
+    const named = said?.reason ?? classifyFailure(said?.message ?? message, failureSigns)
+    // A final word may be a general one, and the cause on stderr alone.
+    const reason = named === 'exit' ? (findSign(stderr, failureSigns)?.[1] ?? named) : named
     const text = plan.scrubber.scrub(stderr || onStdout || 'unknown error').slice(0, REPORT_CHARACTERS)
     const report = `${label} CLI error (exit ${exit.exitCode}): ${text}`
     return withRetryAt({ reason, message, report }, said?.retryAfterMs, plan.now())
@@ -155,5 +157,11 @@ export function mainLine(stderr: string, failureSigns: readonly FailureSign[]): 
     lines.at(-1) ??
     ''
   const advice = findSign(line, failureSigns)?.[2] ?? ''
-  return `${line.slice(0, REPORT_CHARACTERS)} ${advice}`.trim()
+  return `${shortened(line)} ${advice}`.trim()
+}
+
+/** What happened often stands at the beginning of a line, and why at its end. */
+function shortened(line: string): string {
+  const half = REPORT_CHARACTERS / 2
+  return line.length <= REPORT_CHARACTERS ? line : `${line.slice(0, half)} … ${line.slice(-half)}`
 }

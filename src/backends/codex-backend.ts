@@ -46,6 +46,8 @@ export class CodexBackend extends CliBackend {
     promptLimit: { size: 1_048_576, unit: 'characters' },
     failureSigns: [
       [/no rollout found|thread not found|no (?:saved )?session found/i, 'session_lost'],
+      // Its file is damaged.
+      [/\.jsonl\S* (?:is empty|does not start with session metadata)/i, 'session_lost'],
       [/missing environment variable|codex login/i, 'auth'],
     ],
     supportsMaxTurns: false,

@@ -84,6 +84,8 @@ export class OpenCodeBackend extends CliBackend {
         // With options after it: some, such as --file, take every word up to the next one.
         ...further,
         ...(isText ? [] : ['--thinking']),
+        // In its log alone does it say that the session is damaged.
+        ...(sessionId === undefined || namesOption(further, LOG_OPTIONS) ? [] : ['--print-logs', ...ERRORS_ALONE]),
         // Nobody could answer a question for permission. What the operator's own settings deny stays denied.
         '--auto',
         ...(namesOption(further, ['--title']) ? [] : ['--title', SESSION_TITLE]),
@@ -127,6 +129,9 @@ export class OpenCodeBackend extends CliBackend {
     return new RunTranslation(emit, turn)
   }
 }
+
+const LOG_OPTIONS = ['--print-logs', '--log-level']
+const ERRORS_ALONE = ['--log-level', 'ERROR']
 
 /** Commands, AGENTS.md, skills and, at first, settings of the directory are left out. */
 const UNTRUSTED_ENVIRONMENT = { OPENCODE_DISABLE_PROJECT_CONFIG: '1', OPENCODE_DISABLE_EXTERNAL_SKILLS: '1' }

@@ -7,10 +7,19 @@ import type { InputRules } from './refusals.js'
 import { combineUsage, tokenUsage, Translation } from './translation.js'
 import type { VersionKnowledge } from './version.js'
 
+/** Nothing can be kept in it, no new session either. */
+const DATABASE_ADVICE =
+  '(The database of OpenCode is damaged: end what uses it, and move opencode.db out of its data directory. Its sessions are lost.)'
+
 export const OPENCODE: InputRules & { failureSigns: readonly FailureSign[]; versions: VersionKnowledge } = {
   label: 'OpenCode',
   sessionId: /^ses_[\w-]+$/,
-  failureSigns: [[/session not found/i, 'session_lost']],
+  failureSigns: [
+    [/session not found/i, 'session_lost'],
+    // A message of the session is damaged.
+    [/failed query: .*\bJSON parse error/i, 'session_lost'],
+    [/database disk image is malformed|file is not a database/i, 'exit', DATABASE_ADVICE],
+  ],
   versions: {
     oldestKnown: '1.18.33',
     holes: [{ below: '1.0.216', what: 'CVE-2026-22812, its server runs commands for any web page' }],

@@ -59,6 +59,8 @@ export class PiBackend extends CliBackend {
     failureSigns: [
       [/no session found matching/i, 'session_lost'],
       [/session found in different project/i, 'session_lost'],
+      // It breaks down over records that it does not understand.
+      [/^at (?:\w+ )?_?SessionManager\.build/, 'session_lost'],
       [/no api key found/i, 'auth'],
     ],
     supportsMaxTurns: true,

@@ -1,4 +1,5 @@
 import { GatewayError } from '../errors.js'
+import { findBackendName } from './backend-names.js'
 import { ClaudeCodeBackend } from './claude-backend.js'
 import type { BackendDependencies } from './backend-dependencies.js'
 import type { CliBackend } from './cli-backend.js'
@@ -28,12 +29,14 @@ export function createBackend(
 }
 
 export function resolveBackendName(raw: string | undefined): BackendName {
-  const name = raw === undefined ? 'claude' : BACKEND_NAMES.find((known) => known === raw)
+  const name = raw === undefined ? 'claude' : findBackendName(raw)
   if (name) return name
   throw new GatewayError('backend_unknown', `Unknown backend "${raw}". Known: ${BACKEND_NAMES.join(', ')}`)
 }
 
+/** `validate` looks for a file or asks a server on the network. Who asks, such as a health check, gives up soon itself. */
 const AVAILABILITY_TIMEOUT_MS = 2_000
+/** So that frequent health checks do not ask a server each time. */
 const AVAILABILITY_CACHE_MS = 10_000
 
 /** The agents of a gateway by name. The first one registered is the default until another is set. */
@@ -61,10 +64,11 @@ export class BackendRegistry {
    * Contract: throws `backend_unknown` when there is no agent at all.
    */
   resolve(name: string): { agent: AgentBackend; missing?: string } {
-    const own = this.available().find((known) => known === name)
-    const agent = own === undefined ? this.default() : this.get(own)
+    const known = findBackendName(name)
+    const own = known && this.get(known)
+    const agent = own ?? this.default()
     if (!agent) throw new GatewayError('backend_unknown', `The agent ${name} is not registered, and no other is.`)
-    return { agent, ...(own === undefined && { missing: name }) }
+    return { agent, ...(!own && { missing: name }) }
   }
 
   default(): AgentBackend | undefined {

@@ -29,6 +29,8 @@ export interface BackendAdapterConfig {
   /** The agent's own tool names; empty means every tool. */
   allowedTools: string[]
   maxTurns: number
+  /** False where `maxTurns` is a default: an agent that cannot keep to it then need not warn. */
+  isMaxTurnsChosen?: boolean
   model?: string
 }
 
@@ -195,7 +197,7 @@ export interface AgentResult {
  * - `exit`: the agent ended with an error that has no more special name, such as a crash or a failing model server
  * - `timeout`: total time or silence exceeded
  * - `auth`: not logged in, or the key was refused
- * - `session_lost`: the session to continue does not exist here
+ * - `session_lost`: the session to continue does not exist here, or is damaged
  * - `refused`: the model, the CLI or we would not do this
  * - `spawn`: the process could not be started
  * - `no_result`: the process ended well without the agent's own final word

@@ -1,11 +1,14 @@
 import type { AgentBackend, AgentRequest, AgentResult } from '../backends/types.js'
 import { EventScrubber } from '../credentials/event-scrubber.js'
 import type { Scrubber } from '../credentials/scrubber.js'
+import { withNotices } from '../runtime/turn-notices.js'
 import { type Output, TurnPrinter } from './turn-printer.js'
 
 interface AskOptions {
   backend: Pick<AgentBackend, 'run'>
   request: AgentRequest
+  /** To tell beside what the agent does, a sentence each. */
+  notices?: string[]
   /** Every event as a line of JSON instead of text. */
   isJson: boolean
   stdout: Output
@@ -19,6 +22,7 @@ interface AskOptions {
 export async function ask({
   backend,
   request,
+  notices = [],
   isJson,
   stdout,
   stderr,
@@ -28,13 +32,12 @@ export async function ask({
   const printer = new TurnPrinter(stdout, stderr)
   let result: AgentResult | undefined
   const events = new EventScrubber(scrubber)
-  for await (const raw of backend.run(request, signal)) {
-    for (const event of events.scrub(raw)) {
-      if (event.type === 'complete') result = event.result
-      if (isJson) stdout.write(`${JSON.stringify(event)}\n`)
-      else printer.show(event)
-    }
-  }
+  const { onEvent } = withNotices((event) => {
+    if (event.type === 'complete') result = event.result
+    if (isJson) stdout.write(`${JSON.stringify(event)}\n`)
+    else printer.show(event)
+  }, notices)
+  for await (const raw of backend.run(request, signal)) events.scrub(raw).forEach(onEvent)
   if (result === undefined) throw new Error('A run ended without its complete event')
   if (isJson) return result
   const { finalOutput = '', sessionId, failure } = result

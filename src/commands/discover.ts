@@ -1,3 +1,4 @@
+import { findBackendName } from '../backends/backend-names.js'
 import type { GatewayConfig } from '../config.js'
 import { contextName, kubernetesName, labelKey } from '../config-kubernetes.js'
 import { GatewayError } from '../errors.js'
@@ -106,7 +107,6 @@ function describeSearch({ context, namespace }: SearchedPlace): string {
 }
 
 function agentOf({ agent, label }: Discovered): string {
-  const isMeant =
-    label === undefined || label === '' || label === agent || (label === 'claudecode' && agent === 'claude')
+  const isMeant = label === undefined || label === '' || findBackendName(label) === agent
   return isMeant ? agent : `${agent}, as ${label} is unknown`
 }

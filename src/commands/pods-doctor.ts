@@ -1,4 +1,5 @@
-import { BACKEND_NAMES, type BackendName } from '../backends/types.js'
+import { findBackendName } from '../backends/backend-names.js'
+import type { BackendName } from '../backends/types.js'
 import type { GatewayConfig } from '../config.js'
 import { messageOf } from '../errors.js'
 import { describePod, type PodAddress, PodError, type Pods } from '../kubernetes/types.js'
@@ -38,7 +39,7 @@ export async function podsReport(
 /** Who answers: where nobody knows the agent of the project, the default one. */
 function agentOf(project: Project, config: Parameters<typeof podsReport>[0]): BackendName {
   const { backend } = chooseAgent({}, project, config)
-  return BACKEND_NAMES.find((name) => name === backend) ?? config.codeAgentDefault
+  return findBackendName(backend) ?? config.codeAgentDefault
 }
 
 async function look(

@@ -14,17 +14,8 @@ export type ProviderName = (typeof PROVIDERS)[BackendName]
 
 export const PROVIDER_NAMES: ProviderName[] = Object.values(PROVIDERS)
 
-/** What a client may write: `claude` is as good. */
-export const ACCEPTED_PROVIDERS = ['claudecode', ...BACKEND_NAMES] as const
-
-export type AcceptedProvider = (typeof ACCEPTED_PROVIDERS)[number]
-
 export function providerOf(backend: BackendName): ProviderName {
   return PROVIDERS[backend]
-}
-
-export function backendOf(provider: AcceptedProvider): BackendName {
-  return provider === 'claudecode' ? 'claude' : provider
 }
 
 /** Of a run, which may also be of `shell` or `git`. */

@@ -2,6 +2,7 @@
 // them is changed as of other projects.
 
 import { isDeepStrictEqual } from 'node:util'
+import { findBackendName } from '../backends/backend-names.js'
 import type { BackendRegistry } from '../backends/registry.js'
 import { GatewayError } from '../errors.js'
 import { type LabelledPod, POD_DIRECTORY, type PodAddress } from '../kubernetes/types.js'
@@ -71,7 +72,7 @@ async function adopt(
 ): Promise<Discovered> {
   const id = await idOf({ projectId, address: pod }, store)
   // Of an agent that nobody knows the name is kept: it may be registered later.
-  const backend = backendOf(label) ?? agents.defaultProvider() ?? ''
+  const backend = agentOf(label) ?? agents.defaultProvider() ?? ''
   const outcome = await store.transaction(async (tables) => {
     // Nobody takes it into use or removes it meanwhile.
     const known = await tables.projects.hold(id, 'removal')
@@ -143,7 +144,7 @@ function isSameNamespace(one: PodAddress, other: PodAddress): boolean {
   return one.context === other.context && one.namespace === other.namespace
 }
 
-/** Spec 3's names and ours; what neither knows, as it stands there. */
-function backendOf(label: string): string | undefined {
-  return label === 'claudecode' ? 'claude' : label || undefined
+/** A name that nobody knows, as it stands there. */
+function agentOf(label: string): string | undefined {
+  return findBackendName(label) ?? (label || undefined)
 }

@@ -51,11 +51,11 @@ describe.each(BACKEND_NAMES)('the captures of %s', (name) => {
       allowedTools: [],
       maxTurns: 0,
     })
-    const { answer, failure, session, parsed = answer ?? failure?.message } = expected
+    const { answer, failure, session, parsed = answer ?? failure?.message, parsedSession = session } = expected
     expect(backend.parseOutput(String(readCapture(name, capture).stdout))).toEqual({
       isError: answer === undefined,
       responseText: parsed,
-      ...(session !== undefined && { sessionId: session }),
+      ...(parsedSession !== undefined && { sessionId: parsedSession }),
     })
   })
 

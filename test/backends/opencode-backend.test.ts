@@ -56,7 +56,7 @@ describe('OpenCode is started', () => {
     const { argv } = await recordStart('opencode', { sessionId: SESSION, model: 'mock/m1' }, {}, stage)
     expect(argv).toEqual([
       ...['run', '--format', 'json', '--model', 'mock/m1', '--session', SESSION, '--continue'],
-      ...[...FIXED, '--dir', stage.workingDir],
+      ...['--thinking', '--print-logs', '--log-level', 'ERROR', ...FIXED.slice(1), '--dir', stage.workingDir],
     ])
   })
 

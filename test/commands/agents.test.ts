@@ -23,7 +23,7 @@ describe.concurrent('aetheel agents', () => {
       rows: [
         ['AGENT', 'FOUND', 'VERSION', 'MODE', 'STREAMS', 'TOOL LIST', 'TURN LIMIT', 'PROBLEMS'],
         ['claude', 'no', '-', '-', 'text as written', 'yes', 'yes', missing],
-        ['codex', 'yes', '99.1.2', 'live', 'whole texts', 'no', 'no', '-'],
+        ['codex', 'yes', '99.1.2', 'live', 'text as written', 'no', 'no', '-'],
         ['gemini', 'no', '-', '-', 'text as written', 'yes', 'yes', missing],
         ['opencode', 'no', '-', '-', 'text as written', 'yes', 'yes', missing],
         ['pi', 'yes', '0.0.7', 'oneshot', 'text as written', 'yes', 'yes', missing],

@@ -175,6 +175,25 @@ describe.concurrent('aetheel ask', () => {
     expect([exitCode, names]).toEqual([1, ['AGENT_BACKEND', 'QUERY_TIMEOUT_MS', 'LOG_LEVEL']])
   })
 
+  it.for<[string, NodeJS.ProcessEnv, string[]]>([
+    ['warns of nothing that nobody has set', {}, []],
+    [
+      'tells of tools and turns to which the agent cannot be limited',
+      { ALLOWED_TOOLS: 'Read', BACKEND_MAX_TURNS: '25' },
+      ['maxTurns', 'allowedTools', 'ALLOWED_TOOLS does not hold here: this agent cannot be restricted to tools.'],
+    ],
+  ])('%s', async ([, env, expected], test) => {
+    const terminal = new Terminal(test)
+    terminal.install('codex', agentPath('mirror-agent.sh'))
+    terminal.write('answer', printedAnswer('codex', 'Hello'))
+    const ended = await terminal.run(['ask', '-b', 'codex', 'Hello'], { env: { ...env, LOG_LEVEL: 'warn' } })
+    const told = ended.stderr.split('\n').flatMap((line) => {
+      const [, option] = /"option":"(\w+)".*option-ignored/.exec(line) ?? []
+      return option ?? (/^! (.*)$/.exec(line)?.[1] || [])
+    })
+    expect([ended.exitCode, ended.stdout, told]).toEqual([0, 'Hello\n', expected])
+  })
+
   it('goes on with 25 turns, and a warning, when BACKEND_MAX_TURNS is wrong', async (test) => {
     const terminal = new Terminal(test)
     terminal.write('answer', printedAnswer('claude', 'Hello'))

@@ -547,9 +547,10 @@ describe('/backend', () => {
     const { conversationId } = await say('one')
     await sessions.set({ conversationId, backend: 'claude', sessionId: 's1', directory: '/work' })
     await command('/model small')
-    const answers = [await command('/backend claude'), await command('/model')]
+    const answers = []
+    for (const line of ['/backend claude', '/backend claudecode', '/model']) answers.push(await command(line))
     expect([answers, (await sessions.get(conversationId, 'claude'))?.sessionId]).toEqual([
-      ['The agent is claude already.', 'The model is small.'],
+      ['The agent is claude already.', 'The agent is claude already.', 'The model is small.'],
       's1',
     ])
   })

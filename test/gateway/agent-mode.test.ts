@@ -102,6 +102,22 @@ it.each([
   expect({ ...(used && { mode: used }), ...(whyNotLive && { whyNotLive }) }).toEqual(expected)
 })
 
+it.each([
+  ['live', '0.1.0', true],
+  ['auto', '99.0.0', true],
+  ['auto', '0.1.0', false],
+  ['oneshot', '99.0.0', false],
+])('Codex with %s and the version %s says whether it streams: %s', async (mode, version, streams) => {
+  const stage = new Stage(onTestFinished)
+  const BACKEND_CLI_PATH = stage.executable('codex', `#!/bin/sh\necho ${version}\n`)
+  const config = stage.config({ AGENT_BACKEND: 'codex', BACKEND_CLI_PATH, AGENT_MODE: mode })
+  const agents = new ConfiguredAgents(config, { environment: stage.environment, log: stage.log })
+  onTestFinished(() => agents.stop())
+  const agent = agents.open('codex')
+  await agent.probe()
+  expect(agent.capabilities().supportsStreaming).toBe(streams)
+})
+
 it('an agent that never listens is told as one that has a process for each turn for now', async () => {
   const stage = new Stage(onTestFinished)
   const program = `#!/bin/sh\ncase " $* " in *' --input-format '*) exit 1 ;; esac\nexec ${STAYING} "$@"\n`

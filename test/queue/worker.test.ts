@@ -1,12 +1,14 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import fc from 'fast-check'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import type { AgentEvent, AgentResult } from '../../src/backends/types.js'
+import type { AgentEvent, AgentResult, BackendEventResult } from '../../src/backends/types.js'
 import type { MessageOptions, QueueMode } from '../../src/channels/types.js'
 import { GatewayError } from '../../src/errors.js'
 import { Queue, type Work } from '../../src/queue/queue.js'
 import { Worker, type WorkerOptions } from '../../src/queue/worker.js'
-import type { TurnListener, TurnOutcome } from '../../src/runtime/agent-runtime.js'
+import { AgentRuntime, type TurnListener, type TurnOutcome } from '../../src/runtime/agent-runtime.js'
 import { explainFailure } from '../../src/runtime/explain-failure.js'
+import { SessionManager } from '../../src/runtime/session-manager.js'
 import type { Delivery, Outbox } from '../../src/store/outbox.js'
 import type { Store } from '../../src/store/store.js'
 import { openTestStore } from '../engines.js'
@@ -124,7 +126,7 @@ async function setup(setupOptions: SetupOptions = {}) {
       return turn
     },
     idle: async () => {
-      await expect.poll(() => worker.active()).toEqual([])
+      await expect.poll(() => worker.active(), { interval: 2 }).toEqual([])
     },
     replies: async () => (await plainStore.outbox.list('pending', 100)).map(({ reply }) => reply),
     waiting: async () =>
@@ -145,6 +147,69 @@ const answer = (text: string, notes: string[] = []) => ({ text, notes, isError: 
 
 /** What a person gets of a message that has failed for good. */
 const failure = (text: string, notes: string[] = []) => ({ text, notes, isError: true, canRetry: true })
+
+describe('what an adapter answers', () => {
+  const anyResult: fc.Arbitrary<BackendEventResult> = fc.record(
+    { isError: fc.boolean(), responseText: fc.string(), sessionId: fc.string({ minLength: 1 }) },
+    { requiredKeys: ['isError'] },
+  )
+
+  // Feature: multi-cli-backend, Property 9: EventResult mapping preserves semantics
+  // Feature: multi-cli-backend, Property 10: Session ID storage after backend execution
+  it('reaches the channel that asked, as an answer or as an error, and its session is kept', async () => {
+    let result: BackendEventResult = { isError: false }
+    const runtimes: AgentRuntime[] = []
+    const { store, say, idle } = await setup({
+      plan: ({ conversation, message: { text: prompt } }) => ({
+        backend: 'claude',
+        directory: '/srv/site',
+        canSendFiles: false,
+        run: async (_runId, signal, listener) => {
+          const event = { channelId: conversation.id, prompt, workingDir: '/srv/site' }
+          const outcome = await runtimes[0]?.runTurn(event, signal, listener)
+          if (!outcome) throw new Error('There is no runtime')
+          // So that the first failure is what the person hears of.
+          return { ...outcome, isFinal: true }
+        },
+      }),
+    })
+    const adapter = { name: () => 'claude', execute: async () => result, validate: async () => true }
+    const sessions = new SessionManager(store.sessions, { idleMs: 0, now: () => START })
+    runtimes.push(
+      new AgentRuntime(
+        { idleTimeoutMs: 0, workingDir: '/srv/site' },
+        adapter,
+        sessions,
+        { load: async () => ({ skills: [] }) },
+        { assemble: () => '' },
+        { fire() {} },
+      ),
+    )
+    let count = 0
+    await fc.assert(
+      fc.asyncProperty(anyResult, async (answered) => {
+        result = answered
+        const address = `room-${(count += 1)}`
+        const messageId = await say(address, 'hello')
+        await idle()
+        const { isError, responseText = '', sessionId } = answered
+        const deliveries = (await store.outbox.list('pending', 1_000)).filter((one) => one.messageId === messageId)
+        const session = await store.sessions.get(deliveries[0]?.conversationId ?? '')
+        const problem = { reason: 'exit', message: responseText || 'The agent failed.', report: '' } as const
+        expect({
+          to: deliveries.map(({ channel, address: place }) => [channel, place]),
+          replies: deliveries.map(({ reply }) => reply),
+          session: session?.sessionId,
+        }).toEqual({
+          to: [[CHANNEL, address]],
+          replies: [isError ? failure(explainFailure(problem, 'claude', START)) : answer(responseText)],
+          session: sessionId,
+        })
+      }),
+      { numRuns: 100 },
+    )
+  })
+})
 
 describe('a message that comes in', () => {
   it('is worked on at once, from the same step in which it is taken', async () => {

@@ -65,6 +65,9 @@ interface Task {
 }
 
 export class LiveBackend implements AgentBackend {
+  /** What `auto` came to when the installed version was last looked at. */
+  #probedMode: AgentProbe['mode']
+
   constructor(
     private readonly oneShot: CliBackend,
     private readonly driver: LiveDriver,
@@ -94,11 +97,16 @@ export class LiveBackend implements AgentBackend {
     if (!probe.isFound) return probe
     const use = modeInUse(this.options.mode, probe.version, this.driver.oldestKnown)
     const isTroubled = use.mode === 'live' && this.pool.isTroubled(this.oneShot.executableMark() ?? '')
-    return { ...probe, ...(isTroubled ? { mode: 'oneshot', whyNotLive: TROUBLED } : use) }
+    const used = isTroubled ? { mode: 'oneshot' as const, whyNotLive: TROUBLED } : use
+    this.#probedMode = used.mode
+    return { ...probe, ...used }
   }
 
   capabilities(): AgentCapabilities {
-    return this.oneShot.capabilities()
+    const capabilities = this.oneShot.capabilities()
+    const mode = this.#probedMode ?? this.options.mode
+    // Every agent that stays streams, also Codex, whose command line tells whole texts.
+    return { ...capabilities, supportsStreaming: capabilities.supportsStreaming || mode !== 'oneshot' }
   }
 
   async *run(request: AgentRequest, signal: AbortSignal): AsyncGenerator<AgentEvent, void, undefined> {

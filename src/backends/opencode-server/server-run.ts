@@ -258,13 +258,25 @@ export class ServerRun implements Run, EventListener {
   async #unanswered(error: unknown): Promise<void> {
     if (this.#isOver) return
     const translation = this.#translation
-    const isBreakdown = error instanceof OpenCodeServerError && (error.status ?? 0) >= 500
+    const isBreakdown = saysBrokenDown(error)
+    if (isBreakdown && (await this.#isSessionDamaged())) {
+      const message = `OpenCode cannot read the session ${this.#sessionId} any more. ${error.message}`
+      this.#stopped ??= { reason: 'session_lost', message }
+      return this.#end()
+    }
     if (isBreakdown && !translation.hasBegun) await sleep(DOUBT_MS)
     // Among the events it is told in better words.
     if (!translation.hasBegun && !translation.isDoubtful) throw error
     if (!isBreakdown) return
     translation.complaint ??= error.message
     void this.#settle(DOUBT_MS)
+  }
+
+  /** Of one that is continued. A server that has broken down for another reason can still read it. */
+  async #isSessionDamaged(): Promise<boolean> {
+    const { turn, client } = this.#plan
+    if (turn.sessionId === undefined) return false
+    return client.messages(turn.sessionId, MESSAGES_READ).then(() => false, saysBrokenDown)
   }
 
   async #newSession(): Promise<string> {
@@ -465,6 +477,10 @@ function judge(stopped: Failed | undefined, translation: ServerTranslation, now:
   const { verdict, complaint = '' } = translation
   if (verdict?.isError) return reportedFailure(verdict, OPENCODE.failureSigns, now)
   return verdict ? undefined : unansweredFailure(OPENCODE.label, complaint, OPENCODE.failureSigns)
+}
+
+function saysBrokenDown(error: unknown): error is OpenCodeServerError {
+  return error instanceof OpenCodeServerError && (error.status ?? 0) >= 500
 }
 
 function isOutOfReach(error: unknown): boolean {

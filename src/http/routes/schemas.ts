@@ -5,7 +5,8 @@ import { problemOfTool } from '../../backends/allowed-tool.js'
 import type { TokenUsage } from '../../backends/types.js'
 import type { Scrubber } from '../../credentials/scrubber.js'
 import { projectUsage } from '../event-projection.js'
-import { ACCEPTED_PROVIDERS, PROVIDER_NAMES } from '../provider-names.js'
+import { ACCEPTED_NAMES } from '../../backends/backend-names.js'
+import { PROVIDER_NAMES } from '../provider-names.js'
 
 /** Of something that is looked up. PostgreSQL has no text with NUL. */
 export const nameSchema = z
@@ -37,7 +38,7 @@ export const providerSchema = z.enum(PROVIDER_NAMES).describe('An agent.')
 
 /** As a client names an agent. */
 export const givenProviderSchema = z
-  .enum(ACCEPTED_PROVIDERS, {
+  .enum(ACCEPTED_NAMES, {
     error: () => `invalid agent provider: use one of ${PROVIDER_NAMES.join(', ')}`,
   })
   .describe('An agent; `claude` is the same as `claudecode`.')

@@ -27,6 +27,8 @@ export interface Expected {
   costUsd?: number
   /** What `parseOutput` answers, where it cannot know what `run` knows from stderr and the exit code. */
   parsed?: string
+  /** As `parsed`, of the session. */
+  parsedSession?: string
 }
 
 interface ExpectedFailure {

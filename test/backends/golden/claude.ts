@@ -276,6 +276,17 @@ export const claudeCaptures: ExpectedCaptures = {
     usage: '11 in + 7 out + 5 read + 3 written = 26',
     costUsd: 0.00025125,
   },
+  'resume-garbled.ndjson': {
+    request: { sessionId: '6a73f8a5-cf74-4f74-8908-797efc4158d7' },
+    events: ['error session_lost'],
+    failure: {
+      reason: 'session_lost',
+      message: 'No conversation found with session ID: 6a73f8a5-cf74-4f74-8908-797efc4158d7',
+      report: 'stderr',
+    },
+    usage: '0 in + 0 out + 0 read + 0 written = 0',
+    costUsd: 0,
+  },
   'resume-unknown.ndjson': {
     request: { sessionId: '00000000-0000-4000-8000-000000000000' },
     events: ['error session_lost'],

@@ -197,6 +197,28 @@ export const codexCaptures: ExpectedCaptures = {
     usage: '255 in + 20 out (5 reasoning) + 40 read + 0 written = 315',
     sessionUsage: '255 in + 20 out (5 reasoning) + 40 read + 0 written = 315',
   },
+  'resume-garbled.jsonl': {
+    request: { sessionId: '01a1ec12-ef8e-7330-9943-8d2618c59d15' },
+    events: ['error session_lost'],
+    failure: {
+      reason: 'session_lost',
+      message:
+        'Error: thread/resume: thread/resume failed: failed to read thread: thread-store internal error: failed to read session metadata /home/user/.codex/sessions/2026/11/18/rollout-2026-11-18T00-33-46-01a1ec12-ef8e-7330-9943-8d2618c59d15.jsonl: thread-store … 6/11/18/rollout-2026-11-18T00-33-46-01a1ec12-ef8e-7330-9943-8d2618c59d15.jsonl: rollout at /home/user/.codex/sessions/2026/11/18/rollout-2026-11-18T00-33-46-01a1ec12-ef8e-7330-9943-8d2618c59d15.jsonl does not start with session metadata (code -32603)',
+      report: 'stderr',
+    },
+    parsed: 'Failed to parse CLI output',
+  },
+  'resume-truncated.jsonl': {
+    request: { sessionId: '01a1ec12-d01f-7dd0-a597-5a96f4851018' },
+    events: ['error session_lost'],
+    failure: {
+      reason: 'session_lost',
+      message:
+        'Error: thread/resume: thread/resume failed: failed to read thread: thread-store internal error: failed to read session metadata /home/user/.codex/sessions/2026/11/18/rollout-2026-11-18T00-33-38-01a1ec12-d01f-7dd0-a597-5a96f4851018.jsonl: thread-store … ome/user/.codex/sessions/2026/11/18/rollout-2026-11-18T00-33-38-01a1ec12-d01f-7dd0-a597-5a96f4851018.jsonl: rollout at /home/user/.codex/sessions/2026/11/18/rollout-2026-11-18T00-33-38-01a1ec12-d01f-7dd0-a597-5a96f4851018.jsonl is empty (code -32603)',
+      report: 'stderr',
+    },
+    parsed: 'Failed to parse CLI output',
+  },
   'resume-unknown.jsonl': {
     request: { sessionId: '00000000-0000-4000-8000-000000000000' },
     events: ['error session_lost'],

@@ -213,6 +213,16 @@ export const geminiCaptures: ExpectedCaptures = {
     },
     parsed: 'Failed to parse CLI output',
   },
+  'resume-garbled.stream-json.jsonl': {
+    request: { sessionId: 'fb0c16a3-f720-431c-ae00-7b22043ef5d9' },
+    events: ['error session_lost'],
+    failure: {
+      reason: 'session_lost',
+      message: 'Error resuming session: No previous sessions found for this project.',
+      report: 'stderr',
+    },
+    parsed: 'Failed to parse CLI output',
+  },
   'resume-unknown.stream-json.jsonl': {
     request: { sessionId: '00000000-0000-4000-8000-000000000000' },
     events: ['error session_lost'],

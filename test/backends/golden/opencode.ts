@@ -61,6 +61,26 @@ export const openCodeCaptures: ExpectedCaptures = {
     session: 'ses_e1f199b25ffeW8k0bplABbmVTt',
     failure: { reason: 'exit', message: 'Unexpected server error. Check server logs for details.', report: 'message' },
   },
+  'run-error-garbled-database.stdout.jsonl': {
+    events: ['error exit'],
+    failure: {
+      reason: 'exit',
+      message:
+        'database disk image is malformed (The database of OpenCode is damaged: end what uses it, and move opencode.db out of its data directory. Its sessions are lost.)',
+      report: { text: 'Error: Unexpected error\n\ndatabase disk image is malformed\n' },
+    },
+    parsed: 'Failed to parse CLI output',
+  },
+  'run-error-garbled-session.stdout.jsonl': {
+    request: { sessionId: 'ses_e13d33bfbffeWaIJUibP3IJzfg' },
+    events: ['started ses_e13d33bfbffeWaIJUibP3IJzfg', 'error session_lost'],
+    failure: {
+      reason: 'session_lost',
+      message: 'Unexpected server error. Check server logs for details.',
+      report: 'stderr',
+    },
+    parsedSession: 'ses_e13d33bfbffeWaIJUibP3IJzfg',
+  },
   'run-error-unknown-session.stdout.jsonl': {
     request: { sessionId: 'ses_unknown' },
     events: ['error session_lost'],

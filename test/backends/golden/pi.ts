@@ -261,6 +261,27 @@ export const piCaptures: ExpectedCaptures = {
     },
     parsed: 'Failed to parse CLI output',
   },
+  'stderr-session-garbled.txt': {
+    request: { sessionId: '01a1ec14-4155-7656-87af-c765446f5020' },
+    events: ['error session_lost'],
+    failure: {
+      reason: 'session_lost',
+      message: "No session found matching '01a1ec14-4155-7656-87af-c765446f5020'",
+      report: 'stderr',
+    },
+    parsed: 'Failed to parse CLI output',
+  },
+  'stderr-session-reshaped.txt': {
+    request: { sessionId: '01a1ec14-a48f-76ae-8203-8fae2573bfe5' },
+    events: ['error session_lost'],
+    failure: {
+      reason: 'session_lost',
+      message:
+        'at _SessionManager.buildSessionProjection (file:///usr/local/lib/node_modules/@earendil-works/pi-coding-agent/dist/bundle/chunks/chunk-OJP47DM6.js:682:4696)',
+      report: 'stderr',
+    },
+    parsed: 'Failed to parse CLI output',
+  },
   'stderr-unknown-session.txt': {
     request: { sessionId: '00000000-0000-4000-8000-000000000000' },
     events: ['error session_lost'],

@@ -166,6 +166,12 @@ it('that does not know the thread says so, and takes another turn', async () => 
   expect((await turn('new')).result.finalOutput).toBe('Hello 0')
 })
 
+it('whose record of the thread is damaged says that it is lost', async () => {
+  const { turn } = await openStage('codex', captured('codex', 'truncated-session'), MODEL)
+  const lost = await turn('hi', { request: { sessionId: '01a1ec44-8b7c-7980-8b3f-d72c02744dc6' } })
+  expect([lost.result.failure?.reason, lost.isProcessLost]).toEqual(['session_lost', false])
+})
+
 /** Continues a thread in whose record this stands. */
 async function resumed(record: string) {
   const stage = createStage()

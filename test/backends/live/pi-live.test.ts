@@ -153,9 +153,12 @@ it('that takes no message says why', async () => {
   expect(process.isOver).toBe(false)
 })
 
-it('that does not know the session ends, and the session is lost', async () => {
+it.each([
+  ['does not know the session', 'unknown-session'],
+  ['does not understand its records', 'reshaped-session'],
+])('that %s ends, and the session is lost', async (_what, capture) => {
   const request = { sessionId: '00000000-0000-4000-8000-000000000000' }
-  const { turn } = await openStage('pi', captured('pi', 'unknown-session'), { request })
+  const { turn } = await openStage('pi', captured('pi', capture), { request })
   const { result, isProcessLost } = await turn('hi', { request })
   expect([result.failure?.reason, isProcessLost]).toEqual(['session_lost', false])
 })

@@ -130,3 +130,20 @@ it('says why there is no answer when the server breaks in the middle', async () 
     message: 'OpenCode ended without an answer. Unexpected server error.',
   })
 })
+
+it('says that a session is lost which the server cannot read any more', async () => {
+  const stage = await ServerStage.open()
+  stage.server.isBrokenFor = (path) => path.endsWith('/message')
+  const { result } = await stage.see({ prompt: hello, sessionId: 'ses_known' })
+  expect([result.failure, result.sessionId]).toMatchObject([
+    { reason: 'session_lost', message: expect.stringContaining('cannot read the session ses_known any more') },
+    undefined,
+  ])
+})
+
+it('keeps a session that the server can read, also when a prompt breaks it', async () => {
+  const stage = await ServerStage.open()
+  stage.server.isBrokenFor = (path, method) => path.endsWith('/message') && method === 'POST'
+  const { result } = await stage.see({ prompt: hello, sessionId: 'ses_known' })
+  expect([result.failure?.reason, result.sessionId]).toEqual(['exit', 'ses_known'])
+})
