@@ -54,7 +54,7 @@ describe.concurrent('aetheel doctor', () => {
         '✗ opencode: not installed',
         advice('OpenCode', 'opencode', 'opencode-ai'),
         '✗ pi: not installed',
-        advice('Pi', 'pi', '@mariozechner/pi-coding-agent'),
+        advice('Pi', 'pi', '@earendil-works/pi-coding-agent'),
         NO_PODS,
         NO_DISCORD,
         NO_WHATSAPP,
