@@ -28,6 +28,8 @@ type PiLine =
 const IGNORED = [
   ...(['agent_start', 'agent_end', 'turn_start', 'message_start', 'tool_execution_update'] as const),
   ...(['auto_retry_end', 'compaction_end', 'queue_update'] as const),
+  // Since 0.74.
+  ...(['agent_settled', 'entry_appended', 'session_info_changed', 'thinking_level_changed'] as const),
 ]
 
 interface PiContent {
