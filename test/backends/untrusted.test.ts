@@ -36,6 +36,19 @@ it('Codex trusts neither the directory nor one above it, and reads no AGENTS.md,
   ])
 })
 
+it.each([
+  ['that trusts no project by itself is told to', '0.169.0', ['--trust']],
+  ['that does is told nothing', '0.168.9', []],
+])('a Codex %s where the project is trusted', async (_, version, trust) => {
+  const command = { args: ['--trust'] }
+  const trusted = await recordStart('codex', { command }, { environment: { FAKE_VERSION: version } })
+  expect(trusted.argv.filter((word) => word === '--trust')).toEqual(trust)
+})
+
+it('Codex is not told to trust a project that is not trusted, whatever a template says', async () => {
+  expect((await start('codex', { command: { args: ['--trust'] } })).argv).not.toContain('--trust')
+})
+
 it('Gemini is told not to trust the directory, and gets its tools by a rule', async () => {
   const { argv, environment, files } = await start('gemini')
   expect({
