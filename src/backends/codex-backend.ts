@@ -2,7 +2,7 @@
 // docs/backends/codex.md.
 
 import { CliBackend, type CliTraits, type Invocation } from './cli-backend.js'
-import { DELIVERED, instructionsHook, untrustedArgs } from './codex-settings.js'
+import { DELIVERED, instructionsHook, trustedArgs, untrustedArgs } from './codex-settings.js'
 import { namesOption } from './command-args.js'
 import { reasonOfStatus } from './failures.js'
 import type { JsonObject } from './jsonl.js'
@@ -59,7 +59,7 @@ export class CodexBackend extends CliBackend {
     },
     subcommand: 'exec',
     ownOptions: [
-      // `--trust` would be written down, also where the project is not trusted.
+      // `--trust` would be written down for good, also where the project is not trusted.
       { names: ['--json', '--skip-git-repo-check', '--trust', '-'], takesValue: false },
       { names: ['-C', '--cd'], takesValue: true },
     ],
@@ -91,7 +91,7 @@ export class CodexBackend extends CliBackend {
         ...further,
         '--skip-git-repo-check',
         ...COMMON_ARGS,
-        ...(isUntrusted ? untrustedArgs(workingDir) : await trustedArgs(place, signal)),
+        ...(isUntrusted ? untrustedArgs(workingDir) : await trustArgs(workingDir, place, signal)),
         ...(instructions?.args ?? []),
         ...(command?.sessionArgs ?? (sessionId === undefined ? [] : ['resume', sessionId])),
         '-',
@@ -121,13 +121,12 @@ const COMMON_ARGS = [
 const BYPASS = '--dangerously-bypass-approvals-and-sandbox'
 const SANDBOX_MODE = /^sandbox_mode\s*=/
 
-/** The first version in which `exec` does not trust a project by itself. */
+/** The first tested version in which `exec` does not trust a project by itself. */
 const FIRST_WITH_TRUST = '0.169.0'
 
-/** Nobody could answer whether the directory is trusted; the operator has. What he himself does not trust stays so. */
-async function trustedArgs(place: Place, signal: AbortSignal): Promise<string[]> {
+async function trustArgs(workingDir: string, place: Place, signal: AbortSignal): Promise<string[]> {
   const version = await place.version(signal)
-  return version !== undefined && compareVersions(version, FIRST_WITH_TRUST) >= 0 ? ['--trust'] : []
+  return version !== undefined && compareVersions(version, FIRST_WITH_TRUST) >= 0 ? trustedArgs(workingDir) : []
 }
 
 function modelArgs(model: string | undefined): string[] {

@@ -37,15 +37,16 @@ it('Codex trusts neither the directory nor one above it, and reads no AGENTS.md,
 })
 
 it.each([
-  ['that trusts no project by itself is told to', '0.169.0', ['--trust']],
-  ['that does is told nothing', '0.168.9', []],
-])('a Codex %s where the project is trusted', async (_, version, trust) => {
-  const command = { args: ['--trust'] }
-  const trusted = await recordStart('codex', { command }, { environment: { FAKE_VERSION: version } })
-  expect(trusted.argv.filter((word) => word === '--trust')).toEqual(trust)
+  ['that trusts no project by itself is told to', '0.169.0', true],
+  ['that does is told nothing', '0.168.9', false],
+])('a Codex %s where the project is trusted', async (_, version, isTold) => {
+  const stage = createStage()
+  const { argv } = await recordStart('codex', {}, { environment: { FAKE_VERSION: version } }, stage)
+  const settings = argv.filter((word) => word.startsWith('projects='))
+  expect(settings).toEqual(isTold ? [`projects={"${stage.workingDir}"={trust_level="trusted"}}`] : [])
 })
 
-it('Codex is not told to trust a project that is not trusted, whatever a template says', async () => {
+it('Codex never writes down that a project is trusted, whatever a template says', async () => {
   expect((await start('codex', { command: { args: ['--trust'] } })).argv).not.toContain('--trust')
 })
 
