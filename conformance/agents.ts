@@ -11,11 +11,16 @@ export interface McpServer {
 }
 
 export interface Agent {
+  /** As it is called here; the name of its backend where only one package of it is tested. */
+  title: string
   name: BackendName
-  /** The npm package, and the one that carries on its version line where that is another. */
+  /** The npm package. */
   packageName: string
-  successor?: string
+  /** Whether no newer version of the package will come. */
+  isFormer?: true
   binary: string
+  /** What of it we start; '' for the command itself. */
+  subcommands: string[]
   model: string
   /** Configuration files below the home directory. The MCP server is started where the agent knows such. */
   homeFiles(modelUrl: string, mcpServer?: McpServer): Record<string, string>
@@ -35,9 +40,11 @@ export const neverForTheModel = 'never-for-the-model-8153'
 const command = `---\ndescription: A command of the operator\n---\n${neverForTheModel}\n`
 
 const claude: Agent = {
+  title: 'claude',
   name: 'claude',
   packageName: '@anthropic-ai/claude-code',
   binary: 'claude',
+  subcommands: [''],
   model: 'claude-sonnet-4-5',
   homeFiles: (_modelUrl, mcpServer) => ({
     '.claude/commands/help.md': command,
@@ -56,9 +63,11 @@ const claude: Agent = {
 }
 
 const codex: Agent = {
+  title: 'codex',
   name: 'codex',
   packageName: '@openai/codex',
   binary: 'codex',
+  subcommands: ['exec', 'exec resume', 'app-server'],
   // A model of the family that gets its tools in the classic way, as functions.
   model: 'gpt-5.5',
   homeFiles: (modelUrl, mcpServer) => ({
@@ -91,9 +100,11 @@ const codex: Agent = {
 }
 
 const gemini: Agent = {
+  title: 'gemini',
   name: 'gemini',
   packageName: '@google/gemini-cli',
   binary: 'gemini',
+  subcommands: [''],
   // Named, because the automatic choice asks a second model which one to take.
   model: 'gemini-2.5-flash',
   homeFiles: (_modelUrl, mcpServer) => ({
@@ -112,9 +123,11 @@ const gemini: Agent = {
 }
 
 const opencode: Agent = {
+  title: 'opencode',
   name: 'opencode',
   packageName: 'opencode-ai',
   binary: 'opencode',
+  subcommands: ['run', 'serve'],
   model: 'scripted/model',
   homeFiles: (modelUrl, mcpServer) => ({
     'opencode.json': JSON.stringify({
@@ -143,10 +156,11 @@ const opencode: Agent = {
 }
 
 const pi: Agent = {
+  title: 'pi',
   name: 'pi',
-  packageName: '@mariozechner/pi-coding-agent',
-  successor: '@earendil-works/pi-coding-agent',
+  packageName: '@earendil-works/pi-coding-agent',
   binary: 'pi',
+  subcommands: [''],
   model: 'anthropic/claude-sonnet-4-5',
   homeFiles: (modelUrl) => ({
     '.pi/agent/prompts/help.md': command,
@@ -158,8 +172,17 @@ const pi: Agent = {
   ownPrompt: 'operating inside pi',
 }
 
+/** As it was called before its version 0.74. */
+export const formerPi: Agent = {
+  ...pi,
+  title: 'pi-former',
+  packageName: '@mariozechner/pi-coding-agent',
+  isFormer: true,
+}
+
 const byName: Record<BackendName, Agent> = { claude, codex, gemini, opencode, pi }
 
+/** One of each. */
 export const agents: Agent[] = Object.values(byName)
 
 export function agentOf(name: BackendName): Agent {

@@ -1,6 +1,6 @@
 /** What is tested: every agent as one process per turn, and the other ways in which some can run. */
 import { checkMachine } from '../test/kubernetes/machine.js'
-import { agentOf, agents, type Agent } from './agents.js'
+import { agentOf, agents, formerPi, type Agent } from './agents.js'
 import type { Case } from './case.js'
 import { type Expectation, expectations, liveExpectations, opencodeServerExpectation } from './expectations.js'
 import { liveCases } from './live/live-cases.js'
@@ -23,7 +23,9 @@ export interface Column {
   manner: string
   expected: Expectation
   openPlace: OpenPlace
-  /** Asked beside the cases of every column; the same list in all columns of a mode. */
+  /** The names of the cases of every column that are asked here; left out, all. */
+  onlyCases?: readonly string[]
+  /** Asked beside them; the same list in all columns of a mode, or none. */
   extraCases: Case[]
   /** Contract: rejects with what this machine lacks. */
   checkMachine?(): Promise<void>
@@ -68,9 +70,25 @@ const pod = agents
     checkMachine,
   }))
 
-export const columns: Column[] = [...oneshot, ...live, opencodeServer, ...pod]
+/** What would break first if it were no longer the same as its successor. */
+const former: Pick<Column, 'agent' | 'onlyCases' | 'extraCases'> = {
+  agent: formerPi,
+  onlyCases: ['tool-call', 'resume', 'unknown-session', 'cancel', 'system-prompt', 'untrusted'],
+  extraCases: [],
+}
+
+const ofPi = (mode: Mode): Column[] =>
+  [...oneshot, ...live]
+    .filter(({ agent, mode: own }) => agent.name === 'pi' && own === mode)
+    .map((column) => ({ ...column, ...former }))
+
+export const columns: Column[] = [...oneshot, ...ofPi('oneshot'), ...live, ...ofPi('live'), opencodeServer, ...pod]
 
 /** The agent, with its mode where that is not the usual one. */
 export function titleOf({ agent, mode }: Column): string {
-  return mode === 'oneshot' ? agent.name : `${agent.name} ${mode}`
+  return mode === 'oneshot' ? agent.title : `${agent.title} ${mode}`
+}
+
+export function casesOf({ onlyCases, extraCases }: Column, cases: Case[]): Case[] {
+  return [...cases.filter(({ name }) => onlyCases?.includes(name) ?? true), ...extraCases]
 }

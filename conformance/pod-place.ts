@@ -35,7 +35,7 @@ export async function openPod({ agent, installation, modelUrl, log }: PlaceOptio
       [dirname(process.execPath)]: dirname(process.execPath),
     },
     environment: {
-      PATH: `${dirname(installation.cliPath)}:${installation.path}`,
+      PATH: `${installation.commands}:${installation.path}`,
       HOME: podHome,
       LANG: 'C.UTF-8',
       ...agent.environment(modelUrl, podHome),

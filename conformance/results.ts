@@ -1,6 +1,6 @@
 /** What came out of a conformance run, and how it is shown. */
 import { cannot, type Case } from './case.js'
-import { type Column, type Mode, modes, titleOf } from './columns.js'
+import { casesOf, type Column, type Mode, modes, titleOf } from './columns.js'
 
 export interface CellResult {
   agent: string
@@ -18,7 +18,7 @@ export const notRun = 'not run'
 /** The table of the cases that every column has, and one for each mode that has further ones. */
 export function renderMatrices(columns: Column[], cases: Case[], results: CellResult[]): string[] {
   const further = modes.flatMap((mode) => {
-    const ofMode = columns.filter((column) => column.mode === mode)
+    const ofMode = columns.filter((column) => column.mode === mode && column.extraCases.length > 0)
     const extraCases = ofMode[0]?.extraCases ?? []
     return extraCases.length > 0 ? [renderMatrix(ofMode, extraCases, results)] : []
   })
@@ -40,10 +40,7 @@ export function renderDocument(columns: Column[], cases: Case[], results: CellRe
     `\`${column.agent.packageName}\` ${versionOf(column, results)}, ${column.manner}.`,
     table(
       ['Case', 'Seen'],
-      [...cases, ...column.extraCases].map((testCase) => [
-        testCase.title,
-        find(results, column, testCase)?.detail ?? notRun,
-      ]),
+      casesOf(column, cases).map((testCase) => [testCase.title, find(results, column, testCase)?.detail ?? notRun]),
     ),
   ])
   const [matrix = '', ...further] = renderMatrices(columns, cases, results)
@@ -61,7 +58,8 @@ export function renderDocument(columns: Column[], cases: Case[], results: CellRe
     'by the real `kubectl` through an API server that is made up, in a process namespace of its own. Each of these has further',
     'cases, in a table of their own. In a `live` column no turn may fall back to a process of its own, unless it is said.',
     '',
-    '`cannot`: the command line has no means for it, and what it does instead is what we expect.',
+    '`cannot`: the command line has no means for it, and what it does instead is what we expect. `-`: not asked; of a package',
+    'that another one has replaced only the most important cases are.',
     '',
     matrix,
     '',
@@ -72,16 +70,17 @@ export function renderDocument(columns: Column[], cases: Case[], results: CellRe
 }
 
 function mark(result: CellResult | undefined): string {
-  if (!result?.passed) return '**failed**'
+  if (!result) return '-'
+  if (!result.passed) return '**failed**'
   return result.detail.startsWith(cannot) ? 'cannot' : 'yes'
 }
 
 function versionOf({ agent }: Column, results: CellResult[]): string {
-  return results.find((result) => result.agent === agent.name)?.version ?? notRun
+  return results.find((result) => result.agent === agent.title)?.version ?? notRun
 }
 
 function find(results: CellResult[], { agent, mode }: Column, testCase: Case): CellResult | undefined {
-  return results.find((result) => result.agent === agent.name && result.mode === mode && result.case === testCase.name)
+  return results.find((result) => result.agent === agent.title && result.mode === mode && result.case === testCase.name)
 }
 
 function table(head: string[], rows: string[][]): string {

@@ -1,24 +1,30 @@
 /**
  * Runs the conformance cases: `tsx conformance/run.ts [--latest] [--agent a,b] [--mode m,n] [--case x,y]`.
  *
- * A whole run writes `docs/compatibility.md` and `conformance/results.json`; a filtered one only prints. With
- * `--latest` the newest versions that install are tested instead of the pinned ones, and nothing in the checkout changes.
+ * A whole run writes `docs/compatibility.md`, `conformance/results.json` and `conformance/surface.json`, which holds the
+ * options and kinds of messages that were seen; a filtered one only prints. With
+ * `--latest` the newest versions that install are tested instead of the pinned ones, what has changed with them is told,
+ * and nothing in the checkout changes.
  */
 import assert from 'node:assert/strict'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { agents, type Agent } from './agents.js'
+import type { Agent } from './agents.js'
 import type { Case } from './case.js'
 import { cases } from './cases.js'
-import { type Column, columns, modes, titleOf } from './columns.js'
+import { casesOf, type Column, columns as allColumns, modes, titleOf } from './columns.js'
+import { type AgentDrift, columnDrift, compare, optionsOf, renderDrift, type Surface } from './drift.js'
 import { GatewayBuild } from './gateway-build.js'
-import { findPinned, installLatest, type Installation } from './installations.js'
+import { findPinned, installLatest, type Installation, type Latest } from './installations.js'
 import { type CellResult, notRun, renderDocument, renderMatrices } from './results.js'
 import { openStage, type Stage } from './stage.js'
+import { Seen, watching } from './wire.js'
 
+const resultsFile = join(import.meta.dirname, 'results.json')
+const surfaceFile = join(import.meta.dirname, 'surface.json')
 /** Cells played at the same time: each keeps about one core busy. */
 const lanes = 2
 const cellDeadlineMs = 150_000
@@ -40,14 +46,12 @@ const { values: options } = parseArgs({
     case: { type: 'string' },
   },
 })
+// Of a package that has ended there is nothing newer.
+const columns = allColumns.filter(({ agent }) => !options.latest || !agent.isFormer)
 const isWhole = [options.agent, options.mode, options.case].every((choice) => choice === undefined)
 const extraCases = [...new Set(columns.flatMap((column) => column.extraCases))]
 const chosenNames = {
-  agents: choose(
-    'agent',
-    agents.map(({ name }) => name),
-    options.agent,
-  ),
+  agents: choose('agent', [...new Set(columns.map(({ agent }) => agent.title))], options.agent),
   modes: choose('mode', [...modes], options.mode),
   cases: choose(
     'case',
@@ -58,14 +62,15 @@ const chosenNames = {
 const isChosen = ({ name }: Case): boolean => chosenNames.cases.includes(name)
 const chosenCases = cases.filter(isChosen)
 const chosenColumns = columns
-  .filter(({ agent, mode }) => chosenNames.agents.includes(agent.name) && chosenNames.modes.includes(mode))
+  .filter(({ agent, mode }) => chosenNames.agents.includes(agent.title) && chosenNames.modes.includes(mode))
   .map((column) => ({ ...column, extraCases: column.extraCases.filter(isChosen) }))
 
 const interrupted = new AbortController()
 process.once('SIGINT', () => interrupted.abort())
 
 const scratch = options.latest ? await mkdtemp(join(tmpdir(), 'aetheel-latest-')) : undefined
-const installations = new Map<Agent, Promise<Installation>>()
+const installations = new Map<Agent, Promise<Latest>>()
+const seenBy = new Map(chosenColumns.map((column) => [titleOf(column), new Seen()]))
 const cells: Cell[] = []
 for (const column of chosenColumns) cells.push(...(await cellsOf(column)))
 const results = cells.map(({ result }) => result)
@@ -79,39 +84,47 @@ const matrices = renderMatrices(chosenColumns, chosenCases, results)
 const failed = results.filter(({ passed }) => !passed)
 console.log(`\n${matrices.join('\n\n')}\n\n${results.length - failed.length} of ${results.length} cells hold.`)
 await save()
-process.exitCode = failed.length > 0 ? 1 : 0
+const notUnderstood = [...seenBy].filter(([, seen]) => seen.notUnderstood.size > 0)
+for (const [title, seen] of notUnderstood)
+  console.log(`Not understood of ${title}: ${[...seen.notUnderstood].join(', ')}`)
+process.exitCode = failed.length + notUnderstood.length > 0 ? 1 : 0
 
 async function cellsOf(column: Column): Promise<Cell[]> {
   const { agent, mode } = column
   let installation: Installation | undefined
   let detail = notRun
   try {
-    installation = await install(agent)
+    ;({ installation } = await install(agent))
     await column.checkMachine?.()
   } catch (error) {
     detail = `${notRun}: ${messageOf(error)}`
   }
   const version = installation?.version ?? 'not installed'
-  return [...chosenCases, ...column.extraCases].map((testCase) => ({
+  return casesOf(column, chosenCases).map((testCase) => ({
     column,
     testCase,
     installation: detail === notRun ? installation : undefined,
-    result: { agent: agent.name, version, mode, case: testCase.name, passed: false, detail },
+    result: { agent: agent.title, version, mode, case: testCase.name, passed: false, detail },
   }))
 }
 
 /** Once for all columns of the agent. */
-function install(agent: Agent): Promise<Installation> {
-  const installation = installations.get(agent) ?? (scratch ? installLatest(agent, scratch) : findPinned(agent))
-  installations.set(agent, installation)
-  return installation
+function install(agent: Agent): Promise<Latest> {
+  const latest = installations.get(agent) ?? (scratch ? installLatest(agent, scratch) : pinned(agent))
+  installations.set(agent, latest)
+  return latest
+}
+
+async function pinned(agent: Agent): Promise<Latest> {
+  return { installation: await findPinned(agent), uninstallable: {} }
 }
 
 async function runLane(): Promise<void> {
   for (let cell = waiting.shift(); cell && !interrupted.signal.aborted; cell = waiting.shift()) {
     const { column, testCase, installation, result } = cell
     const startedAt = Date.now()
-    if (installation) Object.assign(result, await runCell(column, installation, testCase))
+    const seen = seenBy.get(titleOf(column)) ?? new Seen()
+    if (installation) Object.assign(result, await watching(seen, () => runCell(column, installation, testCase)))
     const seconds = ((Date.now() - startedAt) / 1000).toFixed(1)
     const verdict = result.passed ? 'ok    ' : 'FAILED'
     console.log(`${verdict} ${titleOf(column)} ${testCase.name} (${seconds} s): ${result.detail}`)
@@ -164,14 +177,69 @@ async function giveUp(deadlineMs: number, signal: AbortSignal): Promise<never> {
 async function save(): Promise<void> {
   const json = `${JSON.stringify(results, null, 2)}\n`
   if (scratch) {
+    const drift = await renderDrift(await findDrifts())
     // The agents are gigabytes, the results are what is wanted.
-    for (const { name } of agents) await rm(join(scratch, name), { recursive: true, force: true })
+    for (const { agent } of columns) await rm(join(scratch, agent.title), { recursive: true, force: true })
     await writeFile(join(scratch, 'results.json'), json)
-    console.log(`Results: ${join(scratch, 'results.json')}`)
+    console.log(`\n${drift}\n\nResults: ${join(scratch, 'results.json')}`)
   } else if (isWhole && !interrupted.signal.aborted) {
-    await writeFile(join(import.meta.dirname, 'results.json'), json)
+    await writeFile(resultsFile, json)
+    await writeFile(surfaceFile, `${JSON.stringify(await findSurface(), null, 2)}\n`)
     await writeFile(join(import.meta.dirname, '../docs/compatibility.md'), renderDocument(columns, cases, results))
   }
+}
+
+async function findSurface(): Promise<Surface> {
+  const options: Surface['options'] = {}
+  for (const [agent, { installation }] of await installed()) {
+    if (!agent.isFormer) options[agent.title] = await optionsOf(agent, installation)
+  }
+  const kinds = [...seenBy].map(([title, seen]) => [title, [...seen.kinds].toSorted()])
+  return { options, kinds: Object.fromEntries(kinds) as Surface['kinds'] }
+}
+
+async function findDrifts(): Promise<AgentDrift[]> {
+  const before = JSON.parse(await readFile(surfaceFile, 'utf8')) as Surface
+  const resultsBefore = JSON.parse(await readFile(resultsFile, 'utf8')) as CellResult[]
+  const failuresOf = ({ agent, mode }: Column) =>
+    failed
+      .filter((result) => result.agent === agent.title && result.mode === mode)
+      .map((result) => ({
+        case: result.case,
+        before: resultsBefore.find((old) => isSameCell(old, result))?.detail ?? notRun,
+        now: result.detail,
+      }))
+  return Promise.all(
+    (await installed()).map(async ([agent, { installation, uninstallable }]) => ({
+      agent,
+      pinned: (await findPinned(agent)).version,
+      installed: installation.version,
+      uninstallable,
+      options: compare(before.options[agent.title] ?? [], await optionsOf(agent, installation)),
+      columns: chosenColumns
+        .filter((column) => column.agent === agent)
+        .map((column) => {
+          const title = titleOf(column)
+          const seen = seenBy.get(title) ?? new Seen()
+          // In some of the cases not all kinds are to be expected.
+          const known = options.case === undefined ? [] : (before.kinds[title] ?? [])
+          for (const kind of known) seen.kinds.add(kind)
+          return columnDrift(title, column, seen, before, failuresOf(column))
+        }),
+    })),
+  )
+}
+
+function isSameCell(a: CellResult, b: CellResult): boolean {
+  return a.agent === b.agent && a.mode === b.mode && a.case === b.case
+}
+
+/** Without those that are not installed; their cells say why. */
+async function installed(): Promise<Array<[Agent, Latest]>> {
+  const all = await Promise.allSettled(
+    [...installations].map(async ([agent, latest]): Promise<[Agent, Latest]> => [agent, await latest]),
+  )
+  return all.flatMap((found) => (found.status === 'fulfilled' ? [found.value] : []))
 }
 
 function choose<Name extends string>(option: string, known: Name[], names: string | undefined): Name[] {

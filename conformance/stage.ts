@@ -9,6 +9,7 @@ import { GatewayRunner } from './gateway-runner.js'
 import type { Installation } from './installations.js'
 import type { OpenPlace } from './place.js'
 import type { Sandbox, SandboxProcess } from './sandbox.js'
+import { noteEvent } from './wire.js'
 import { type ScriptedModel, type Script, startScriptedModel } from './scripted-model.js'
 
 export interface StageOptions {
@@ -112,6 +113,7 @@ async function play(
   const events: AgentEvent[] = []
   for await (const event of backend.run(request, signal)) {
     events.push(event)
+    noteEvent(event)
     onEvent?.(event)
   }
   const last = events.at(-1)

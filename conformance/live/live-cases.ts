@@ -13,6 +13,7 @@ import type { ModelReply, ModelRequest } from '../protocols/types.js'
 import type { Script } from '../scripted-model.js'
 import { Sleeper } from '../sleeper.js'
 import type { Stage, Turn } from '../stage.js'
+import { madeUpKind } from '../wire.js'
 import { isLiveAgent, openLive, programPath } from './live-place.js'
 
 interface LiveStage {
@@ -283,7 +284,7 @@ const garbage: Case = {
   name: 'live-garbage',
   title: 'Garbage on stdout',
   async run({ open }) {
-    const lines = ['Warning: {"half": [', 'null', '"text"', '{"type":"made-up"}', '}{', '\u001B[31mred']
+    const lines = ['Warning: {"half": [', 'null', '"text"', JSON.stringify({ type: madeUpKind }), '}{', '\u001B[31mred']
     const program = (cliPath: string) => `#!/usr/bin/env node
 const agent = require('node:child_process').spawn(${JSON.stringify(cliPath)}, process.argv.slice(2), { stdio: ['inherit', 'pipe', 'inherit'] })
 const garbage = () => process.stdout.write(${JSON.stringify(`${lines.join('\n')}\n`)})

@@ -13,7 +13,7 @@ import type { LiveDriver } from './live/types.js'
 import type { Place } from './place.js'
 import { combineUsage, tokenUsage, Translation } from './translation.js'
 import type { Turn } from './turn.js'
-import type { AgentEventBody } from './types.js'
+import type { AgentEventBody, TokenUsage } from './types.js'
 import { compareVersions } from '../versions.js'
 
 type ClaudeLine =
@@ -21,6 +21,7 @@ type ClaudeLine =
   | { type: 'system'; subtype: 'api_retry'; attempt: number; max_retries: number; error?: string }
   | { type: 'system'; subtype: 'model_fallback'; original_model: string; fallback_model: string }
   | { type: 'system'; subtype: 'status' | 'thinking_tokens' | 'task_started' | 'task_updated' | 'task_notification' }
+  | { type: 'system'; subtype: 'hook_started' | 'hook_response' }
   | { type: 'stream_event'; event: StreamEvent; parent_tool_use_id?: string | null }
   | {
       type: 'assistant'
@@ -69,12 +70,14 @@ interface ResultLine {
   num_turns?: number
   total_cost_usd?: number
   usage?: Record<'input_tokens' | 'output_tokens' | 'cache_read_input_tokens' | 'cache_creation_input_tokens', number>
-  modelUsage?: Record<
-    string,
-    Record<'inputTokens' | 'outputTokens' | 'cacheReadInputTokens' | 'cacheCreationInputTokens', number>
-  >
+  /** Newer versions count from the beginning of the session, also over earlier processes; the cost, too. */
+  modelUsage?: Record<string, ModelUsage>
+  /** Of those versions. */
+  model_usage_since_last_result?: Record<string, ModelUsage & { costUSD?: number }>
   permission_denials?: unknown[]
 }
+
+type ModelUsage = Record<'inputTokens' | 'outputTokens' | 'cacheReadInputTokens' | 'cacheCreationInputTokens', number>
 
 const FIRST_WITH_SNAPSHOT = '2.1.257'
 
@@ -326,6 +329,8 @@ class ClaudeTranslation extends Translation {
       case 'task_started':
       case 'task_updated':
       case 'task_notification':
+      case 'hook_started':
+      case 'hook_response':
         return
       default:
         return this.unknown(`system/${String((line as JsonObject)['subtype'])}`)
@@ -370,29 +375,23 @@ class ClaudeTranslation extends Translation {
 
   #result(line: ResultLine): void {
     this.#judge(line)
-    if (Number.isFinite(line.total_cost_usd)) this.costUsd = Number(line.total_cost_usd)
     this.#count(line)
     this.metadata = { turns: line.num_turns, permissionDenials: line.permission_denials }
   }
 
   /** `usage` leaves out requests that were made again; what was spent per model does not. */
-  #count({ usage, modelUsage = {} }: ResultLine): void {
-    const perModel = Object.values(modelUsage).map((model) =>
-      tokenUsage({
-        inputTokens: model.inputTokens,
-        outputTokens: model.outputTokens,
-        cacheReadTokens: model.cacheReadInputTokens,
-        cacheWriteTokens: model.cacheCreationInputTokens,
-      }),
-    )
-    const whole = tokenUsage({
-      inputTokens: usage?.input_tokens,
-      outputTokens: usage?.output_tokens,
-      cacheReadTokens: usage?.cache_read_input_tokens,
-      cacheWriteTokens: usage?.cache_creation_input_tokens,
-    })
-    if (perModel.length > 0) this.usage = perModel.reduce((sum, model) => combineUsage(sum, model))
-    else if (usage) this.usage = whole
+  #count({ usage, modelUsage, model_usage_since_last_result: sinceLast, total_cost_usd: cost }: ResultLine): void {
+    const models = Object.values(sinceLast ?? modelUsage ?? {})
+    const counted =
+      models.length > 0 ? models.map(usageOf).reduce((sum, model) => combineUsage(sum, model)) : whole(usage)
+    if (sinceLast) {
+      // A turn may have several results.
+      this.usage = this.usage ? combineUsage(this.usage, counted) : counted
+      this.spent(Object.values(sinceLast).reduce((sum, { costUSD = 0 }) => sum + costUSD, 0))
+      return
+    }
+    if (models.length > 0 || usage) this.usage = counted
+    if (Number.isFinite(cost)) this.costUsd = Number(cost)
   }
 
   #judge(line: ResultLine): void {
@@ -413,4 +412,22 @@ function blocksOf(content: string | Block[]): Block[] {
 function textOf(content: ToolResultBlock['content']): string {
   if (content === undefined || typeof content === 'string') return content ?? ''
   return content.map((part) => part.text ?? `[${part.type}]`).join('\n')
+}
+
+function whole(usage: ResultLine['usage']): TokenUsage {
+  return tokenUsage({
+    inputTokens: usage?.input_tokens,
+    outputTokens: usage?.output_tokens,
+    cacheReadTokens: usage?.cache_read_input_tokens,
+    cacheWriteTokens: usage?.cache_creation_input_tokens,
+  })
+}
+
+function usageOf(model: ModelUsage): TokenUsage {
+  return tokenUsage({
+    inputTokens: model.inputTokens,
+    outputTokens: model.outputTokens,
+    cacheReadTokens: model.cacheReadInputTokens,
+    cacheWriteTokens: model.cacheCreationInputTokens,
+  })
 }

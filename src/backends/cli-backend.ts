@@ -18,6 +18,7 @@ import type { FailureSign } from './failures.js'
 import { type LiveProcess, type LiveProcessPlan, startLiveProcess } from './live/live-process.js'
 import { type LiveRun, startLiveRun } from './live/live-run.js'
 import type { LiveDriver } from './live/types.js'
+import { problemOfNode } from './node-requirement.js'
 import { localPlace, type Place, podPlace, type RunFiles } from './place.js'
 import { PlainTranslation } from './plain-translation.js'
 import { failureOfPod } from './pod-failure.js'
@@ -54,9 +55,8 @@ import { gitObstacle, UNTRUSTED_GIT } from './untrusted-git.js'
 import { problemsOfVersion, readVersion, type VersionKnowledge } from './version.js'
 import { compareVersions } from '../versions.js'
 
-const VERSION_TIMEOUT_MS = 10_000
-/** Before a turn: better without knowing the version than late. */
-const VERSION_BEFORE_TURN_MS = 2_000
+/** To ask a CLI its version. Without it a turn may get arguments that are wrong for it, so even a slow answer is waited for. */
+export const VERSION_TIMEOUT_MS = 10_000
 /** To look at an untrusted project; what is not seen by then keeps the agent from it. */
 export const UNTRUSTED_LOOK_MS = 30_000
 /** To find a pod and look into it. */
@@ -198,7 +198,7 @@ export abstract class CliBackend implements AgentBackend {
     // A caller may start any number of runs with one signal.
     setMaxListeners(0, signal)
     signal.addEventListener('abort', cancel)
-    const preparationMs = request.pod ? POD_LOOK_MS : turn.isUntrusted ? UNTRUSTED_LOOK_MS : VERSION_BEFORE_TURN_MS
+    const preparationMs = request.pod ? POD_LOOK_MS : turn.isUntrusted ? UNTRUSTED_LOOK_MS : VERSION_TIMEOUT_MS
     let isOutOfTime = false
     const timer = setTimeout(
       () => {
@@ -334,8 +334,13 @@ export abstract class CliBackend implements AgentBackend {
   async probe(command?: ExecutableChoice): Promise<AgentProbe> {
     const path = this.#findExecutable(command)
     if (path === undefined) return { isFound: false, problems: [this.#notFound(command)] }
-    const version = await this.installedVersion(AbortSignal.timeout(VERSION_TIMEOUT_MS), command)
-    const problems = [...problemsOfVersion(version, this.traits.versions), ...this.problems()]
+    const { label, versions } = this.traits
+    const signal = AbortSignal.timeout(VERSION_TIMEOUT_MS)
+    const version = await this.installedVersion(signal, command)
+    const nodeProblem = await problemOfNode(label, path, this.#agentEnvironment(), signal)
+    // Where it cannot run, it is no wonder that it does not tell its version.
+    const versionProblems = version === undefined && nodeProblem ? [] : problemsOfVersion(version, versions)
+    const problems = [...(nodeProblem ? [nodeProblem] : []), ...versionProblems, ...this.problems()]
     return { isFound: true, path, ...(version && { version }), problems }
   }
 

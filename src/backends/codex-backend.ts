@@ -1,7 +1,8 @@
-// Codex. Wire types captured from `codex exec --json`, CLI 0.166.0; see test/fixtures/codex and docs/backends/codex.md.
+// Codex. Wire types captured from `codex exec --json`, CLI 0.166.0, and the same in 0.169.0; see test/fixtures/codex and
+// docs/backends/codex.md.
 
 import { CliBackend, type CliTraits, type Invocation } from './cli-backend.js'
-import { DELIVERED, instructionsHook, untrustedArgs } from './codex-settings.js'
+import { DELIVERED, instructionsHook, trustedArgs, untrustedArgs } from './codex-settings.js'
 import { namesOption } from './command-args.js'
 import { reasonOfStatus } from './failures.js'
 import type { JsonObject } from './jsonl.js'
@@ -11,6 +12,7 @@ import type { Place } from './place.js'
 import { combineUsage, tokenUsage, Translation } from './translation.js'
 import type { Turn } from './turn.js'
 import type { AgentCommand, AgentEventBody, TokenUsage } from './types.js'
+import { compareVersions } from '../versions.js'
 
 type CodexLine =
   | { type: 'thread.started'; thread_id: string }
@@ -59,7 +61,8 @@ export class CodexBackend extends CliBackend {
     },
     subcommand: 'exec',
     ownOptions: [
-      { names: ['--json', '--skip-git-repo-check', '-'], takesValue: false },
+      // `--trust` would be written down for good, also where the project is not trusted.
+      { names: ['--json', '--skip-git-repo-check', '--trust', '-'], takesValue: false },
       { names: ['-C', '--cd'], takesValue: true },
     ],
     modelOption: { names: ['-m', '--model'], takesValue: true },
@@ -75,10 +78,10 @@ export class CodexBackend extends CliBackend {
     return [...args, ...(sessionId ? ['resume', sessionId] : []), prompt]
   }
 
-  protected invocation(turn: Turn, { files }: Place): Invocation {
+  protected async invocation(turn: Turn, place: Place, signal: AbortSignal): Promise<Invocation> {
     const { systemPrompt, sessionId, model, workingDir, isUntrusted, command } = turn
     const { args: further = [], format } = command ?? {}
-    const instructions = systemPrompt === '' ? undefined : instructionsHook(systemPrompt, files)
+    const instructions = systemPrompt === '' ? undefined : instructionsHook(systemPrompt, place.files)
     return {
       // Everything stands before `resume`: the CLI refuses some options after it.
       args: [
@@ -90,7 +93,7 @@ export class CodexBackend extends CliBackend {
         ...further,
         '--skip-git-repo-check',
         ...COMMON_ARGS,
-        ...(isUntrusted ? untrustedArgs(workingDir) : []),
+        ...(isUntrusted ? untrustedArgs(workingDir) : await trustArgs(workingDir, place, signal)),
         ...(instructions?.args ?? []),
         ...(command?.sessionArgs ?? (sessionId === undefined ? [] : ['resume', sessionId])),
         '-',
@@ -119,6 +122,14 @@ const COMMON_ARGS = [
 
 const BYPASS = '--dangerously-bypass-approvals-and-sandbox'
 const SANDBOX_MODE = /^sandbox_mode\s*=/
+
+/** The first tested version in which `exec` does not trust a project by itself. */
+const FIRST_WITH_TRUST = '0.169.0'
+
+async function trustArgs(workingDir: string, place: Place, signal: AbortSignal): Promise<string[]> {
+  const version = await place.version(signal)
+  return version !== undefined && compareVersions(version, FIRST_WITH_TRUST) >= 0 ? trustedArgs(workingDir) : []
+}
 
 function modelArgs(model: string | undefined): string[] {
   return model === undefined ? [] : ['--model', model]

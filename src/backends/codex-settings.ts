@@ -20,7 +20,15 @@ export function untrustedArgs(workingDir: string): string[] {
   ]
 }
 
-/** The same for a thread of `codex app-server`, where rules of an untrusted directory do not count by themselves. */
+/**
+ * Nobody could answer whether the directory is trusted; the operator has. Not by `--trust`, which writes it down, and fails
+ * where the settings of Codex say otherwise.
+ */
+export function trustedArgs(workingDir: string): string[] {
+  return ['-c', `projects={${JSON.stringify(workingDir)}={trust_level="trusted"}}`]
+}
+
+/** The same as `untrustedArgs` for a thread of `codex app-server`, where rules of an untrusted directory do not count by themselves. */
 export function untrustedConfig(workingDir: string): JsonObject {
   const projects = withParents(workingDir).map((path) => [path, { trust_level: 'untrusted' }])
   return {

@@ -1,4 +1,5 @@
-// Pi. Wire types captured from `pi --mode json`, CLI 0.73.1; see test/fixtures/pi and docs/backends/pi.md.
+// Pi. Wire types captured from `pi --mode json`, CLI 0.73.1, and the same in 0.87.1; see test/fixtures/pi and
+// docs/backends/pi.md.
 
 import { lstatSync } from 'node:fs'
 import { join } from 'node:path'
@@ -12,6 +13,7 @@ import { PROVIDER_VARIABLES } from './provider-variables.js'
 import { combineUsage, tokenUsage, Translation } from './translation.js'
 import type { Turn } from './turn.js'
 import type { AgentEventBody } from './types.js'
+import { compareVersions } from '../versions.js'
 
 type PiLine =
   | { type: 'session'; id: string }
@@ -26,6 +28,8 @@ type PiLine =
 const IGNORED = [
   ...(['agent_start', 'agent_end', 'turn_start', 'message_start', 'tool_execution_update'] as const),
   ...(['auto_retry_end', 'compaction_end', 'queue_update'] as const),
+  // Since 0.74.
+  ...(['agent_settled', 'entry_appended', 'session_info_changed', 'thinking_level_changed'] as const),
 ]
 
 interface PiContent {
@@ -49,7 +53,7 @@ interface PiMessage extends PiContent {
 export class PiBackend extends CliBackend {
   protected readonly traits: CliTraits = {
     label: 'Pi',
-    packageName: '@mariozechner/pi-coding-agent',
+    packageName: '@earendil-works/pi-coding-agent',
     variables: ['PI_*', 'OPENCODE_API_KEY', ...PROVIDER_VARIABLES],
     sessionId: /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i,
     // It splits its list at every comma, also inside parentheses.
@@ -100,13 +104,16 @@ export class PiBackend extends CliBackend {
 
   async #launch(mode: string[], turn: Turn, place: Place, signal: AbortSignal): Promise<Invocation> {
     const { systemPrompt, sessionId, model, allowedTools, isUntrusted, command } = turn
+    const trust = await trustArgs(isUntrusted, place, signal)
     return {
       args: [
         ...mode,
+        // The last one counts: a template may say that it does not trust a project, but not that it does.
+        ...(isUntrusted ? [] : trust),
         ...choiceArgs(model, allowedTools),
         ...(command?.sessionArgs ?? sessionArgs(sessionId)),
         ...withoutOptions(command?.args ?? [], allowedTools.length > 0 ? [TOOLS_OPTION] : []),
-        ...(isUntrusted ? UNTRUSTED_ARGS : []),
+        ...(isUntrusted ? [...UNTRUSTED_ARGS, ...trust] : []),
         ...(systemPrompt === '' ? [] : await operatorPromptArgs(place, signal)),
         ...systemPromptArgs(systemPrompt === '' ? '' : place.files.write('system-prompt.md', systemPrompt)),
       ],
@@ -135,10 +142,23 @@ export class PiBackend extends CliBackend {
   }
 }
 
+/** The first version that asks whether a project is trusted, and without a terminal takes it that it is not. */
+const FIRST_WITH_TRUST = '0.79.0'
+
+/** Nobody could answer; the operator has. Older versions know no such option and trust every project. */
+async function trustArgs(isUntrusted: boolean, place: Place, signal: AbortSignal): Promise<string[]> {
+  const version = await place.version(signal)
+  if (version === undefined || compareVersions(version, FIRST_WITH_TRUST) < 0) return []
+  return [isUntrusted ? '--no-approve' : '--approve']
+}
+
 /** No extensions, skills, templates, themes and context files: Pi has no switch for those of the directory alone. */
 const UNTRUSTED_ARGS = ['-ne', '-ns', '-np', '--no-themes', '-nc']
 
-/** Pi has no switch against these. The settings can name a shell, and commands that run before each of its own. */
+/**
+ * Older versions have no switch against these, and newer ones follow the settings to where sessions are kept before they
+ * ask for trust. The settings can name a shell, and commands that run before each of its own.
+ */
 const OBEYED_FILES = ['.pi/settings.json', '.pi/SYSTEM.md', '.pi/APPEND_SYSTEM.md']
 
 /** The list of the configuration holds, whatever a template says. */

@@ -36,6 +36,20 @@ it('Codex trusts neither the directory nor one above it, and reads no AGENTS.md,
   ])
 })
 
+it.each([
+  ['that trusts no project by itself is told to', '0.169.0', true],
+  ['that does is told nothing', '0.168.9', false],
+])('a Codex %s where the project is trusted', async (_, version, isTold) => {
+  const stage = createStage()
+  const { argv } = await recordStart('codex', {}, { environment: { FAKE_VERSION: version } }, stage)
+  const settings = argv.filter((word) => word.startsWith('projects='))
+  expect(settings).toEqual(isTold ? [`projects={"${stage.workingDir}"={trust_level="trusted"}}`] : [])
+})
+
+it('Codex never writes down that a project is trusted, whatever a template says', async () => {
+  expect((await start('codex', { command: { args: ['--trust'] } })).argv).not.toContain('--trust')
+})
+
 it('Gemini is told not to trust the directory, and gets its tools by a rule', async () => {
   const { argv, environment, files } = await start('gemini')
   expect({
@@ -110,7 +124,7 @@ it('Pi loads nothing it would have to find, and installs nothing whatever the op
   const options = { environment: { ...NEWEST.environment, PI_OFFLINE: '0' } }
   const { argv, environment } = await recordStart('pi', { isUntrusted: true, sessionId: SESSION }, options)
   expect({ argv, offline: environment['PI_OFFLINE'] }).toEqual({
-    argv: ['-p', '--mode', 'json', '--session', SESSION, '-ne', '-ns', '-np', '--no-themes', '-nc'],
+    argv: ['-p', '--mode', 'json', '--session', SESSION, '-ne', '-ns', '-np', '--no-themes', '-nc', '--no-approve'],
     offline: '1',
   })
 })
@@ -131,12 +145,28 @@ it.each<[string, (path: string) => void]>([
   })
 })
 
-it('Pi is started beside them where the project is trusted', async () => {
+it.each<[what: string, version: string | undefined, trust: string[]]>([
+  ['that asks for trust is told to', '0.79.0', ['--approve']],
+  ['that trusts every project is told nothing', '0.78.9', []],
+  ['of an unknown version is told nothing', undefined, []],
+])('a Pi %s where the project is trusted', async (_, version, trust) => {
   const stage = createStage()
   makeParent(stage, '.pi/settings.json')
   writeFileSync(join(stage.workingDir, '.pi/settings.json'), '{}')
-  const { argv } = await recordStart('pi', {}, {}, stage)
-  expect(argv).toEqual(['-p', '--mode', 'json'])
+  const environment = version === undefined ? {} : { FAKE_VERSION: version }
+  const { argv } = await recordStart('pi', {}, { environment }, stage)
+  expect(argv).toEqual(['-p', '--mode', 'json', ...trust])
+})
+
+it('of two words about trust Pi hears the last: a template may take it away, and not give it', async () => {
+  const words = async (isUntrusted: boolean, arg: string): Promise<string[]> => {
+    const { argv } = await recordStart('pi', { isUntrusted, command: { args: [arg] } }, NEWEST)
+    return argv.filter((word) => word.endsWith('approve'))
+  }
+  expect([await words(false, '--no-approve'), await words(true, '--approve')]).toEqual([
+    ['--approve', '--no-approve'],
+    ['--approve', '--no-approve'],
+  ])
 })
 
 function makeParent({ workingDir }: Stage, name: string): void {

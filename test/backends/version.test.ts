@@ -1,4 +1,5 @@
 import { chmodSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { problemsOfVersion, readVersion, type VersionKnowledge } from '../../src/backends/version.js'
 import { createFakeBackend, createStage } from './fake-cli.js'
@@ -72,5 +73,29 @@ it('a probe says where the executable is, its version and what to do about it', 
       'Version 0.22.0 has a known security hole (CVE-2025-61260, a repository can run commands when Codex starts in it): update to 0.23.0 or newer.',
       'Version 0.22.0 is older than 0.166.0, the oldest one known to work here.',
     ],
+  })
+})
+
+describe('a probe of a script for Node.js', () => {
+  const TOO_OLD = (node: string) =>
+    `Pi needs Node.js 22.19.0 or newer, and would run on 20.20.2 (${node}). Install a newer one and put it first on the PATH of Aetheel.`
+
+  it.each<[what: string, range: string | undefined, firstLine: string, isTold: boolean]>([
+    ['that needs a newer one', '>=22.19', '#!/usr/bin/env node', true],
+    ['that is content with it', '>=20.6.0', '#!/usr/bin/env node', false],
+    ['that does not say what it needs', undefined, '#!/usr/bin/env node', false],
+    ['in name only', '>=22.19', '#!/bin/sh', false],
+  ])('%s', async (_, range, firstLine, isTold) => {
+    const stage = createStage()
+    const node = stage.write('node', '#!/bin/sh\n[ "$1" = --version ] && echo v20.20.2\n')
+    chmodSync(node, 0o755)
+    stage.write('package.json', JSON.stringify({ engines: { node: range } }))
+    const cliPath = stage.write('cli', `${firstLine}\necho no version\n`)
+    chmodSync(cliPath, 0o755)
+    const options = { environment: { PATH: `${dirname(node)}:${process.env['PATH']}` } }
+    const { problems } = await createFakeBackend('pi', cliPath, stage, options).probe()
+    expect(problems).toEqual([
+      isTold ? TOO_OLD(node) : 'Its version could not be read: `--version` did not answer with one.',
+    ])
   })
 })

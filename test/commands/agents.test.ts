@@ -57,7 +57,7 @@ describe.concurrent('aetheel doctor', () => {
         '✗ opencode: not installed',
         advice('OpenCode', 'opencode', 'opencode-ai'),
         '✗ pi: not installed',
-        advice('Pi', 'pi', '@mariozechner/pi-coding-agent'),
+        advice('Pi', 'pi', '@earendil-works/pi-coding-agent'),
         WELL,
         NO_PODS,
         NO_DISCORD,

@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import { messageOf } from '../../errors.js'
 import type { BackendDependencies } from '../backend-dependencies.js'
-import { type CliBackend, UNTRUSTED_LOOK_MS } from '../cli-backend.js'
+import { type CliBackend, UNTRUSTED_LOOK_MS, VERSION_TIMEOUT_MS } from '../cli-backend.js'
 import { executeTurn } from '../execute-turn.js'
 import { interruptedPrompt } from '../interrupted.js'
 import { joinedPrompt, noting } from '../joined-prompt.js'
@@ -31,9 +31,6 @@ import type { LiveProcess } from './live-process.js'
 import type { LiveRun } from './live-run.js'
 import { OneStream } from './one-stream.js'
 import type { LiveDriver } from './types.js'
-
-/** To find out the version: better without it than late. */
-const LOOK_MS = 2_000
 
 const LOST = 'The process of the agent ended in the middle of the turn. It goes on in another one.'
 const DECLINED = 'This turn cannot be had in the process of the agent that stays. It is done in another one.'
@@ -260,7 +257,7 @@ export class LiveBackend implements AgentBackend {
     inTime.throwIfAborted()
     if (obstacle) return obstacle
     // Others may use it too, whatever becomes of this turn.
-    const open = () => this.oneShot.openLive(this.driver, request, AbortSignal.timeout(LOOK_MS))
+    const open = () => this.oneShot.openLive(this.driver, request, AbortSignal.timeout(VERSION_TIMEOUT_MS))
     try {
       const lease = this.#modeOf(request) === 'oneshot' ? undefined : await this.#place(task, mark, open)
       if (lease || !isAsking) return lease
@@ -294,7 +291,7 @@ export class LiveBackend implements AgentBackend {
     if (this.oneShot.refusalOf(request, turn)) return false
     const looking = (ms: number): AbortSignal => AbortSignal.any([inTime, AbortSignal.timeout(ms)])
     const isKnown = (): Promise<boolean> =>
-      this.oneShot.isInstalledSince(this.driver.oldestKnown, () => looking(LOOK_MS))
+      this.oneShot.isInstalledSince(this.driver.oldestKnown, () => looking(VERSION_TIMEOUT_MS))
     if (mode === 'auto' && !approve && !(await isKnown())) return false
     if (!request.isUntrusted) return true
     const obstacle = await this.oneShot.obstacleIn(turn, looking(UNTRUSTED_LOOK_MS))

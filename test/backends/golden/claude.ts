@@ -306,6 +306,15 @@ export const claudeCaptures: ExpectedCaptures = {
     usage: '11 in + 7 out + 5 read + 3 written = 26',
     costUsd: 0.00025125,
   },
+  // Its counts are those of the whole session, but for those since the last result.
+  'resume-2.1.326.ndjson': {
+    request: { sessionId: '32a99a37-d922-4f0e-96b9-a669bb1f0b1b' },
+    events: ['started <session> claude-sonnet-4-5', 'output "Second answer."'],
+    session: '32a99a37-d922-4f0e-96b9-a669bb1f0b1b',
+    answer: 'Second answer.',
+    usage: '100 in + 10 out + 20 read + 5 written = 135',
+    costUsd: 0.00047475,
+  },
   // Its `errors` hold a line for its own developers only.
   'sigint-during-tool.ndjson': {
     events: [

@@ -1,4 +1,4 @@
-// Pi 0.73.1. How each was captured is in test/fixtures/pi/INDEX.md.
+// Pi 0.73.1, where the name says no other version. How each was captured is in test/fixtures/pi/INDEX.md.
 
 import type { ExpectedCaptures } from './captures.js'
 
@@ -311,6 +311,18 @@ export const piCaptures: ExpectedCaptures = {
     answer: 'The tool ran; done.',
     usage: '22 in + 14 out + 10 read + 6 written = 52',
     costUsd: 0.0003015,
+  },
+  'tool-use-0.87.1.ndjson': {
+    events: [
+      'started <session>',
+      'tool_use #1 bash {"command":"echo hello-tool"}',
+      'tool_result #1 bash ok "hello-tool\\n"',
+      'output "The tool said hello."',
+    ],
+    session: '01a1ec2a-003c-7435-8853-350a4d348986',
+    answer: 'The tool said hello.',
+    usage: '200 in + 20 out + 40 read + 10 written = 270',
+    costUsd: 0.0009495,
   },
   // The text format, which no run asks for.
   'tool-use.txt': {
