@@ -7,6 +7,8 @@ import { messageOf } from '../../errors.js'
 import { BoundedText } from '../../processes/bounded-text.js'
 import { LineSplitter, type OutputLimits, type ShortenLine } from '../../processes/line-splitter.js'
 import { type ProcessExit, type ProcessOptions, startProcess } from '../../processes/local-process.js'
+import type { ProcessEntry } from '../../processes/process-table.js'
+import { endTools } from '../../processes/process-tree.js'
 import { type JsonObject, JsonReader, stripAnsi } from '../jsonl.js'
 import type { LiveConnection } from './types.js'
 
@@ -43,8 +45,9 @@ export interface LiveProcess {
   listen(listener: ProcessListener): () => void
   /** What it printed on stderr since it was last without a turn, scrubbed; the first turn also has what came before. */
   stderr(): string
-  /** For the end of a turn: ends what tools have left behind, unless another turn is under way. */
-  endStrays(): Promise<void>
+  /** For the end of a turn: ends what tools have left behind, and after a stop also the tools that still run, but for those of
+   *  earlier turns. Does nothing while another turn is under way. */
+  endStrays(wasStopped: boolean): Promise<void>
   /** Ends the process and everything it started. */
   stop(): void
 }
@@ -55,6 +58,8 @@ export function startLiveProcess(plan: LiveProcessPlan): LiveProcess {
   let isOver = false
   let exit: ProcessExit | undefined
   let hasServed = false
+  /** What had a session of its own before the first turn, and tools that turns have left to run. */
+  let background: ProcessEntry[] = []
 
   let stderr = new BoundedText()
   const stderrDecoder = new StringDecoder('utf8')
@@ -102,8 +107,13 @@ export function startLiveProcess(plan: LiveProcessPlan): LiveProcess {
     },
   })
   const connection = plan.connect((message: JsonObject) => child.write(`${JSON.stringify(message)}\n`))
-  // Whoever waits for it hears of the failure; nobody may be waiting.
-  connection.ready.catch(() => {})
+  connection.ready.then(
+    () => {
+      background = child.tools()
+    },
+    // Whoever waits for it hears of the failure; nobody may be waiting.
+    () => {},
+  )
 
   function stop(): void {
     isOver = true
@@ -133,9 +143,18 @@ export function startLiveProcess(plan: LiveProcessPlan): LiveProcess {
       for (const { text } of stderrText.flush()) stderr.append(text)
       return stripAnsi(stderr.toString())
     },
-    async endStrays() {
-      if (listeners.size === 0) await child.endStrays('descendants')
+    async endStrays(wasStopped) {
+      if (listeners.size > 0) return
+      // Looked for before anything is waited for: what comes later is of another turn.
+      const tools = child.tools()
+      if (wasStopped) await endTools(tools.filter((tool) => !isAmong(tool, background)))
+      else background = tools
+      await child.endStrays('descendants')
     },
     stop,
   }
+}
+
+function isAmong({ pid, startTime }: ProcessEntry, entries: ProcessEntry[]): boolean {
+  return entries.some((entry) => entry.pid === pid && entry.startTime === startTime)
 }

@@ -234,6 +234,26 @@ it('what a tool left behind is ended with the turn, what hangs below the agent s
   expect(isAlive(stage, 'server')).toBe(false)
 })
 
+it('a tool that still runs when its turn was stopped is ended, what earlier turns left to run stays', async () => {
+  const left = (file: string): Step[] => [
+    { child: `setsid sh -c "echo $$ > ${file}; sleep 1000"` },
+    { run: `until [ -e ${file} ]; do sleep 0.01; done` },
+  ]
+  const { turn, stage } = await openStage('claude', [
+    ...[...left('own'), ...READY, ASKED, TOOL, ...left('background'), answer('first')],
+    // As the MCP servers of Codex: a group of its own in the session of the agent.
+    ...[ASKED, { child: 'sh -c "set -m; sleep 1000 & echo \\$! > server; wait"' }],
+    ...[{ run: 'until [ -e server ]; do sleep 0.01; done' }, ...left('tool'), BEGUN, INTERRUPTED, ...STOPPED],
+    ...[ASKED, answer('third')],
+  ])
+  await turn('first')
+  expect((await turn('second', { stopOn: 'started' })).result.failure?.reason).toBe('cancelled')
+  expect(['tool', 'background', 'own', 'server'].map((file) => isAlive(stage, file))).toEqual([
+    ...[false, true, true, true],
+  ])
+  expect((await turn('third')).result.finalOutput).toBe('third')
+})
+
 it('a line that is too long ends the process', async () => {
   const dependencies = { limits: { lineBytes: 1024 * 1024, totalBytes: Infinity } }
   const exchange: Step[] = [...READY, ASKED, BEGUN, { text: 'x'.repeat(2 * 1024 * 1024) }, answer('done')]
