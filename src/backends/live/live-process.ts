@@ -1,6 +1,7 @@
 // One process of an agent that stays: what it prints goes to its connection, and what is said to it goes in as lines.
 
 import { StringDecoder } from 'node:string_decoder'
+import { setImmediate as nextRound } from 'node:timers/promises'
 import type { Scrubber } from '../../credentials/scrubber.js'
 import { StreamedText } from '../../credentials/streamed-text.js'
 import { messageOf } from '../../errors.js'
@@ -43,7 +44,10 @@ export interface LiveProcess {
   readonly isOver: boolean
   /** Returns how to listen no more. */
   listen(listener: ProcessListener): () => void
-  /** What it printed on stderr since it was last without a turn, scrubbed; the first turn also has what came before. */
+  /** For a turn that listens and is about to begin. Settles when what came before it on stderr has been read, and is forgotten
+   *  unless another turn is under way. The first turn keeps it: it is about the start. */
+  forgetEarlier(): Promise<void>
+  /** What it printed on stderr since then, scrubbed. */
   stderr(): string
   /** For the end of a turn: ends what tools have left behind, and after a stop also the tools that still run, but for those of
    *  earlier turns. Does nothing while another turn is under way. */
@@ -133,11 +137,19 @@ export function startLiveProcess(plan: LiveProcessPlan): LiveProcess {
       return isOver
     },
     listen(listener) {
-      if (listeners.size === 0 && hasServed) stderr = new BoundedText()
-      hasServed = true
       listeners.add(listener)
       if (exit) listener.gone(exit)
       return () => listeners.delete(listener)
+    },
+    async forgetEarlier() {
+      const isFirst = !hasServed
+      hasServed = true
+      if (isFirst || listeners.size > 1) return
+      // To the end of what the event loop is at, and then once around: whatever is in the pipe by now is read there.
+      await nextRound()
+      await nextRound()
+      stderrText.flush()
+      stderr = new BoundedText()
     },
     stderr() {
       for (const { text } of stderrText.flush()) stderr.append(text)

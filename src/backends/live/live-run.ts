@@ -101,7 +101,10 @@ export function startLiveRun(process: LiveProcess, plan: LiveRunPlan): LiveRun {
 
   const converse = async (): Promise<Ending> => {
     const ready = process.connection.ready.then(
-      (): Ending => ({ type: 'done' }),
+      async (): Promise<Ending> => {
+        await process.forgetEarlier()
+        return { type: 'done' }
+      },
       (error: unknown): Ending => ({ type: 'unready', message: messageOf(error) }),
     )
     const beginning = await Promise.race([ready, gone, stopAsked])
