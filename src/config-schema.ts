@@ -17,6 +17,7 @@ import {
 import { quote } from './config-problems.js'
 import { backend, directories, isObject, list, phoneNumber, splitList, text, tools, whole } from './config-values.js'
 import { LOG_LEVELS } from './log.js'
+import { LONGEST_TIMER_MS } from './within-time.js'
 
 export const DEFAULT_MAX_TURNS = 25
 
@@ -26,7 +27,6 @@ export type HookName = (typeof HOOK_NAMES)[number]
 
 const DAY_MS = 86_400_000
 /** A timer of Node that is set for longer fires at once. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1
 /** Added to the time of day this is still a date. */
 const LONGEST_AGE_MS = 3650 * DAY_MS
 

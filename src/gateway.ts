@@ -46,7 +46,7 @@ import type { Delivery } from './store/outbox.js'
 import { openStore, type Store } from './store/store.js'
 import { ActivityHub } from './streams/activity-hub.js'
 import { StreamHub } from './streams/stream-hub.js'
-import { planAfterPods, planInRoots } from './project-plans.js'
+import { planAfterEarlier, planInRoots } from './project-plans.js'
 import { planCommand, planTurn } from './turn-plans.js'
 
 export interface GatewayDependencies {
@@ -264,7 +264,7 @@ async function compose(
     plan: (work) =>
       metrics.measured(
         work,
-        planAfterPods(
+        planAfterEarlier(
           planInRoots(
             work.message.options?.command
               ? planCommand(work, work.message.options.command, config, commandRuntime, credentials)
@@ -274,7 +274,7 @@ async function compose(
             now,
           ),
           work,
-          { ledger: store.ledger, pods, now },
+          { gatewayId: id, ledger: store.ledger, pods, log, now },
         ),
       ),
     onSettled: ({ conversation, message, merged }) => {

@@ -2,7 +2,7 @@
 //
 // What must stay true:
 // - The same message is not worked on twice at once. What a dead gateway left on this machine is ended before its messages
-//   are let go of. What it left in a pod is ended before its message is begun anew (`planAfterPods`), and not here: a
+//   are let go of. What it left in a pod is ended before its message is begun anew (`planAfterEarlier`), and not here: a
 //   cluster that does not answer must not hold up all the others.
 // - A run in a pod stays on record until it is known to have ended there, or for a day after its end.
 

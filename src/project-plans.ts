@@ -3,6 +3,8 @@ import type { GatewayConfig } from './config.js'
 import { GatewayError } from './errors.js'
 import { endInPods } from './housekeeping.js'
 import { describePod, type Pods } from './kubernetes/types.js'
+import type { Log } from './log.js'
+import { endOrphans } from './processes/reaper.js'
 import { checkStillInRoots } from './projects/project-roots.js'
 import type { Work } from './queue/queue.js'
 import type { TurnPlan } from './queue/worker.js'
@@ -36,15 +38,34 @@ export function planInRoots(
   }
 }
 
+interface EarlierAttempts {
+  gatewayId: string
+  ledger: Pick<Ledger, 'atWorkFor' | 'inPods' | 'remove'>
+  pods: Pick<Pods, 'endRun'>
+  log: Log
+  now: () => number
+}
+
 /**
- * The same plan, which begins when nothing of earlier attempts is left in a pod: who answered for them may be dead while
- * they go on there. In a pod, nothing of an earlier message may be left either, as it may be in the same session. Where
- * nobody can tell, the attempt fails, to be made again later.
+ * The same plan, which begins when nothing of earlier attempts is left.
+ *
+ * In a pod: who answered for them may be dead while they go on there. Nothing of an earlier message may be left there
+ * either, as it may be in the same session. Where nobody can tell, the attempt fails, to be made again later.
+ *
+ * On this machine: a gateway that was stopped for longer than its claims hold is not dead, and its agents work on. Which of
+ * those that it keeps for turns to come has the session cannot be told, so all are ended; turns of others go on in another
+ * process.
  */
-export function planAfterPods(
+export function planAfterEarlier(
   plan: TurnPlan,
-  { claim, message, conversation, project }: Pick<Work, 'claim' | 'message' | 'conversation' | 'project'>,
-  { ledger, pods, now }: { ledger: Pick<Ledger, 'inPods' | 'remove'>; pods: Pick<Pods, 'endRun'>; now: () => number },
+  {
+    claim,
+    message,
+    conversation,
+    project,
+    cutOff,
+  }: Pick<Work, 'claim' | 'message' | 'conversation' | 'project' | 'cutOff'>,
+  { gatewayId, ledger, pods, log, now }: EarlierAttempts,
 ): TurnPlan {
   const isFirstAttempt = claim.fence === 1
   if (isFirstAttempt && !project?.pod) return plan
@@ -54,6 +75,11 @@ export function planAfterPods(
     awaitsLeave: false,
     run: async (runId, signal, listener) => {
       const endEarlier = async () => {
+        for (const run of cutOff) {
+          if (run.gatewayId === gatewayId) continue
+          const settled = await endOrphans(await ledger.atWorkFor(run), log)
+          await ledger.remove(settled.map(({ runId: id }) => id))
+        }
         const of = project?.pod ? { conversationId: conversation.id } : { messageId: message.id }
         const { ended, left } = await endInPods(await ledger.inPods(of), { pods })
         await ledger.remove(ended)

@@ -1,9 +1,13 @@
+import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { expect, it } from 'vitest'
+import { once } from 'node:events'
+import { expect, it, onTestFinished } from 'vitest'
 import { endRunsInPods, keepHouse, leaveHouse } from '../src/housekeeping.js'
 import { createLog } from '../src/log.js'
+import { RUN_MARKER } from '../src/processes/process-owner.js'
+import { findProcess, startTimeOf } from '../src/processes/process-table.js'
 import { thisProcess } from '../src/processes/reaper.js'
-import { planAfterPods } from '../src/project-plans.js'
+import { planAfterEarlier } from '../src/project-plans.js'
 import { Queue } from '../src/queue/queue.js'
 import type { TurnPlan } from '../src/queue/worker.js'
 import type { TurnListener } from '../src/runtime/agent-runtime.js'
@@ -97,22 +101,22 @@ describeEngines('housekeeping', (engine) => {
   })
 
   it('a message is begun anew when nothing of an earlier attempt is left in a pod', async () => {
-    const { store, pods, take } = await setup(engine)
+    const { store, pods, take, earlier } = await setup(engine)
     const { runId, messageId } = await take('dead', { ...thisProcess(), ...DEAD })
     const steps: string[] = []
     pods.endRun = async (_, id) => steps.push(`ended ${id}`) > 0
     const early = { ...planOf(steps), awaitsLeave: true }
-    const plan = planAfterPods(early, workOf(messageId), { ledger: store.ledger, pods, now })
+    const plan = planAfterEarlier(early, workOf(messageId), earlier)
     await begin(plan)
     expect([plan.awaitsLeave, steps, await onRecord(store, 'dead')]).toEqual([false, [`ended ${runId}`, 'begun'], []])
   })
 
   it('a message is not begun anew while nobody can tell that an earlier attempt has ended in its pod', async () => {
-    const { store, pods, take } = await setup(engine)
+    const { store, pods, take, earlier } = await setup(engine)
     const { runId, messageId } = await take('dead', { ...thisProcess(), ...DEAD })
     pods.answers = false
     const steps: string[] = []
-    const plan = planAfterPods(planOf(steps), workOf(messageId), { ledger: store.ledger, pods, now })
+    const plan = planAfterEarlier(planOf(steps), workOf(messageId), earlier)
     const { outcome, events } = await begin(plan)
     const message =
       'An earlier run of this conversation was made in the pod web-0 (namespace agents), and whether it has ended cannot be seen, so no other is begun. Check that the cluster answers ("aetheel doctor" tells more), then try it again.'
@@ -128,19 +132,19 @@ describeEngines('housekeeping', (engine) => {
     ['is not begun in a pod either', POD, []],
     ['is begun elsewhere', undefined, ['begun']],
   ])('the next message of a conversation %s while one before may work on in its pod', async (_, pod, begun) => {
-    const { store, pods, take } = await setup(engine)
+    const { store, pods, take, earlier } = await setup(engine)
     const { runId, conversationId } = await take('living', thisProcess())
     await store.runs.end(runId, 'cancelled', undefined, NOW)
     pods.answers = false
     const steps: string[] = []
     const next = { message: { id: 'next' }, conversation: { id: conversationId }, ...(pod && { project: { pod } }) }
-    const work = { claim: { fence: 1 }, ...next } as never
-    await begin(planAfterPods(planOf(steps), work, { ledger: store.ledger, pods, now }))
+    const work = { claim: { fence: 1 }, ...next, cutOff: [] } as never
+    await begin(planAfterEarlier(planOf(steps), work, earlier))
     expect(steps).toEqual(begun)
   })
 
   it('a message that is cancelled does not wait for a cluster', async () => {
-    const { store, pods, take } = await setup(engine)
+    const { store, pods, take, earlier } = await setup(engine)
     const { messageId } = await take('dead', { ...thisProcess(), ...DEAD })
     const cancelled = new AbortController()
     pods.endRun = async () => {
@@ -148,7 +152,7 @@ describeEngines('housekeeping', (engine) => {
       return new Promise<never>(() => {})
     }
     const steps: string[] = []
-    const plan = planAfterPods(planOf(steps), workOf(messageId), { ledger: store.ledger, pods, now })
+    const plan = planAfterEarlier(planOf(steps), workOf(messageId), earlier)
     const { outcome } = await begin(plan, cancelled.signal)
     expect([steps, outcome.result.failure?.reason]).toEqual([[], 'cancelled'])
   })
@@ -187,18 +191,53 @@ describeEngines('housekeeping', (engine) => {
     expect([await onRecord(store, 'living'), most]).toEqual([[], 4])
   })
 
+  it.each([
+    ['the process of that turn', true],
+    ['the agents that the other gateway keeps, where the turn had no process of its own', false],
+  ])('a message of a gateway that was stopped for too long is begun after the end of %s', async (_, hasOwn) => {
+    const { store, take, claim, after, earlier } = await setup(engine)
+    const stopped = thisProcess()
+    const { runId, messageId } = await take('stopped', stopped)
+    after(1)
+    const other = await take('stopped', stopped, 'b')
+    const own = await startAgent(hasOwn ? runId : randomUUID())
+    const bystander = await startAgent(other.runId)
+    await store.ledger.remove([runId, other.runId])
+    for (const agent of [own, bystander]) await store.ledger.add({ ...stopped, ...agent, ownerId: 'stopped' })
+    after(DAY_MS)
+    const work = await claim('self')
+    if (work?.message.id !== messageId) throw new Error('The message was not taken over')
+    const alive: boolean[] = []
+    const run = async () => {
+      alive.push(...[own, bystander].map(({ pid }) => findProcess(pid) !== undefined))
+      return { result: succeeded('Done.'), notes: [] }
+    }
+    await begin(planAfterEarlier({ ...planOf([]), run }, work, earlier))
+    expect([alive, await onRecord(store, 'stopped')]).toEqual([[false, true], [other.runId]])
+  })
+
   it('a message whose earlier attempts were elsewhere is begun without a look at any cluster', async () => {
-    const { store, pods, take } = await setup(engine)
+    const { store, pods, take, earlier } = await setup(engine)
     await take('dead', { ...thisProcess(), ...DEAD })
     const steps: string[] = []
-    await begin(planAfterPods(planOf(steps), workOf('other'), { ledger: store.ledger, pods, now }))
+    await begin(planAfterEarlier(planOf(steps), workOf('other'), earlier))
     expect([steps, pods.ended]).toEqual([['begun'], []])
   })
 })
 
 /** Of a message that is taken up again. */
-function workOf(messageId: string): Parameters<typeof planAfterPods>[1] {
-  return { claim: { fence: 2 }, message: { id: messageId }, conversation: { id: 'some' } } as never
+function workOf(messageId: string): Parameters<typeof planAfterEarlier>[1] {
+  return { claim: { fence: 2 }, message: { id: messageId }, conversation: { id: 'some' }, cutOff: [] } as never
+}
+
+/** Of such a run, as far as it can be told from outside. */
+async function startAgent(runId: string) {
+  const env = { PATH: process.env['PATH'], [RUN_MARKER]: runId }
+  const child = spawn('sleep', ['1000'], { env, stdio: 'ignore', detached: true })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  await once(child, 'spawn')
+  const pid = child.pid ?? 0
+  return { runId, pid, startTime: startTimeOf(pid) }
 }
 
 function now(): number {
@@ -226,10 +265,10 @@ async function setup(engine: TestEngine) {
       newId: randomUUID,
     })
   /** A message that a gateway works on, in a pod. */
-  const take = async (gatewayId: string, identity: ReturnType<typeof thisProcess>) => {
+  const take = async (gatewayId: string, identity: ReturnType<typeof thisProcess>, address = 'a') => {
     await store.ledger.announceGateway({ ...identity, id: gatewayId, startedAt: NOW, seenAt: NOW })
     const queue = queueOf(gatewayId)
-    const message = { channel: 'chat', address: 'a', platformId: randomUUID(), author: 'ann', text: 'Look' }
+    const message = { channel: 'chat', address, platformId: randomUUID(), author: 'ann', text: 'Look' }
     const { messageId, conversationId } = await queue.accept(message)
     const runId = randomUUID()
     const run = { id: runId, backend: 'claude', directory: 'pod::agents:web-0::/workspace' }
@@ -243,6 +282,7 @@ async function setup(engine: TestEngine) {
     logged,
     take,
     claim: (gatewayId: string) => queueOf(gatewayId).claim(['chat']),
+    earlier: { gatewayId: 'self', ledger: store.ledger, pods, log, now },
     keep: () => keepHouse(self, dependencies),
     endInPods: () => endRunsInPods(self, dependencies),
     gateways: async () => (await store.ledger.gateways()).map(({ id }) => id),

@@ -54,6 +54,7 @@ import type {
 import { gitObstacle, UNTRUSTED_GIT } from './untrusted-git.js'
 import { problemsOfVersion, readVersion, type VersionKnowledge } from './version.js'
 import { compareVersions } from '../versions.js'
+import { inTime } from '../within-time.js'
 
 /** To ask a CLI its version. Without it a turn may get arguments that are wrong for it, so even a slow answer is waited for. */
 export const VERSION_TIMEOUT_MS = 10_000
@@ -256,11 +257,11 @@ export abstract class CliBackend implements AgentBackend {
     return JSON.stringify([path, ino, mtimeMs, size])
   }
 
-  /** Whether the installed version is this one or newer. `look` is asked how long it may take where that is not known. */
-  async isInstalledSince(version: string, look: () => AbortSignal): Promise<boolean> {
+  /** Whether the installed version is this one or newer. It may take that long where it is not known yet. */
+  async isInstalledSince(version: string, timeoutMs: number, signal: AbortSignal): Promise<boolean> {
     const path = this.#findExecutable()
     const known = path === undefined ? undefined : this.#knownVersion(path)
-    const installed = known ? known.text : await this.installedVersion(look())
+    const installed = known ? known.text : await inTime(timeoutMs, signal, (look) => this.installedVersion(look))
     return installed !== undefined && compareVersions(installed, version) >= 0
   }
 
@@ -268,7 +269,7 @@ export abstract class CliBackend implements AgentBackend {
   async obstacleToAsking({ canAsk, oldestKnown }: LiveDriver, signal: AbortSignal): Promise<Failed | undefined> {
     const { label } = this.traits
     if (!canAsk) return refusedAsking(label)
-    return (await this.isInstalledSince(oldestKnown, () => signal))
+    return (await this.isInstalledSince(oldestKnown, VERSION_TIMEOUT_MS, signal))
       ? undefined
       : refusedVersionToAsk(label, oldestKnown)
   }
@@ -334,8 +335,11 @@ export abstract class CliBackend implements AgentBackend {
   async probe(command?: ExecutableChoice): Promise<AgentProbe> {
     const path = this.#findExecutable(command)
     if (path === undefined) return { isFound: false, problems: [this.#notFound(command)] }
+    return inTime(VERSION_TIMEOUT_MS, undefined, (look) => this.#probe(path, look, command))
+  }
+
+  async #probe(path: string, signal: AbortSignal, command?: ExecutableChoice): Promise<AgentProbe> {
     const { label, versions } = this.traits
-    const signal = AbortSignal.timeout(VERSION_TIMEOUT_MS)
     const version = await this.installedVersion(signal, command)
     const nodeProblem = await problemOfNode(label, path, this.#agentEnvironment(), signal)
     // Where it cannot run, it is no wonder that it does not tell its version.

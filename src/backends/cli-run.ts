@@ -21,6 +21,11 @@ import { failureOfStop, reportedFailure, resultOf, unansweredFailure, withRetryA
 import { type TimeLimits, watchTurn } from './turn-watch.js'
 import type { AgentEvent, AgentEventBody, AgentFailure } from './types.js'
 
+/** For an agent to exit by itself after its final word. Claude Code takes up to 5 s, in which it may begin to work again. */
+const EXIT_AFTER_ANSWER_MS = 10_000
+
+const NOT_EXITED = 'The agent had answered, but its process did not exit and was ended.'
+
 export interface RunPlan extends TimeLimits {
   label: string
   failureSigns: readonly FailureSign[]
@@ -50,6 +55,9 @@ export function startRun(plan: RunPlan): Run {
   const keepStderr = (pieces: Piece<'stderr'>[]): void => pieces.forEach(({ text }) => stderr.append(text))
   const plainStdout = new BoundedText()
   let stopped: Failed | undefined
+  /** The answer stands, and the process is being ended as it did not exit. */
+  let isTaken = false
+  let exitTimer: NodeJS.Timeout | undefined
 
   const translation = plan.translation((event) => queue.push(event))
   const reader =
@@ -64,9 +72,10 @@ export function startRun(plan: RunPlan): Run {
   const splitter = new LineSplitter(
     plan.limits,
     (line) => {
-      if (stopped) return
+      if (stopped || isTaken) return
       reader.line(line)
       if (translation.mustStop) stop(translation.mustStop)
+      else expectExit()
     },
     (problem) => stop({ reason: 'no_result', message: `The agent printed ${problem} and was stopped.` }),
   )
@@ -82,14 +91,32 @@ export function startRun(plan: RunPlan): Run {
     },
   })
 
+  function expectExit(): void {
+    if (translation.isFinished) {
+      exitTimer ??= setTimeout(takeAnswer, EXIT_AFTER_ANSWER_MS)
+    } else {
+      clearTimeout(exitTimer)
+      exitTimer = undefined
+    }
+  }
+
+  function takeAnswer(): void {
+    if (stopped || isTaken) return
+    isTaken = true
+    child.stop()
+  }
+
   function stop(failed: Failed): void {
-    stopped ??= failed
+    if (failed.reason === 'timeout' && translation.isFinished) return takeAnswer()
+    if (!isTaken) stopped ??= failed
     child.stop()
   }
 
   const ended = child.ended.then((exit) => {
     watch.end()
-    if (!stopped) {
+    clearTimeout(exitTimer)
+    if (isTaken) queue.push({ type: 'notice', content: NOT_EXITED })
+    else if (!stopped) {
       splitter.end()
       reader.end()
     }
@@ -97,18 +124,20 @@ export function startRun(plan: RunPlan): Run {
     const isLacking = !stopped && 'hasExpected' in exit && !exit.hasExpected
     if (isLacking && plan.unlessExpected !== undefined) queue.push({ type: 'notice', content: plan.unlessExpected })
     const output = { stderr: stripAnsi(stderr.toString()), plainStdout: plainStdout.toString() }
-    const failure = judge(plan, exit, stopped, translation, output)
+    const failure = judge(plan, isTaken ? EXITED_WELL : exit, stopped, translation, output)
     if (failure && output.stderr !== '') failure.stderr = output.stderr
     queue.complete(
       resultOf(translation, failure, {
         durationMs: plan.now() - watch.startedAt,
-        ...('exitCode' in exit && { exitCode: exit.exitCode }),
+        ...(!isTaken && 'exitCode' in exit && { exitCode: exit.exitCode }),
       }),
     )
   })
 
   return { events: queue, stop, ended }
 }
+
+const EXITED_WELL: PodExit = { exitCode: 0, hasExpected: true }
 
 const REPORT_CHARACTERS = 500
 

@@ -239,6 +239,8 @@ class CodexTranslation extends Translation {
     this.endText()
     this.output(text)
     this.succeeded(text)
+    // Each message comes like this, whether or not another follows.
+    this.goesOn()
   }
 
   /** Codex counts over the whole thread. */

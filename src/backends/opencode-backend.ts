@@ -195,7 +195,7 @@ class RunTranslation extends OpenCodeTranslation {
     }
     switch (line.type) {
       case 'step_start':
-        return
+        return this.goesOn()
       case 'text':
         this.#texts.push(line.part.text)
         this.endText()

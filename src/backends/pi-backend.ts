@@ -210,8 +210,10 @@ class PiTranslation extends Translation {
           isError: line.isError === true,
         })
       case 'auto_retry_start':
+        this.goesOn()
         return this.notice(`${line.errorMessage} (retry ${line.attempt} of ${line.maxAttempts})`)
       case 'compaction_start':
+        this.goesOn()
         return this.notice(`The agent summarises the conversation so far (${line.reason ?? 'long'}).`)
       default:
         if (!IGNORED.includes(line.type)) this.unknown((line as JsonObject)['type'])

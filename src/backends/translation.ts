@@ -42,6 +42,8 @@ export abstract class Translation {
   metadata?: Record<string, unknown>
   /** The final word so far; a later one replaces it. Absent until the CLI has spoken it. */
   verdict?: Verdict
+  /** Whether the turn is over with that verdict: the CLI has not gone on working since. */
+  isFinished = false
   /** What went wrong last, in case there never is a final word. */
   complaint?: string
   /** Set when going on would be wrong, such as in somebody else's session: the run is ended with this failure. */
@@ -58,7 +60,7 @@ export abstract class Translation {
 
   /** Without a turn, a finished output is read and nothing is known about how it came to be. */
   constructor(
-    private readonly emit: (event: AgentEventBody) => void,
+    private readonly tell: (event: AgentEventBody) => void,
     protected readonly turn?: Turn,
   ) {}
 
@@ -96,6 +98,7 @@ export abstract class Translation {
   protected succeeded(answer: string): void {
     if (!this.#hasOutput) this.output(answer)
     this.verdict = { isError: false, text: text(answer) }
+    this.isFinished = true
   }
 
   /** Without a reason, the message tells it. */
@@ -106,6 +109,17 @@ export abstract class Translation {
       ...(reason && { reason }),
       ...(retryAfterMs !== undefined && { retryAfterMs }),
     }
+    this.isFinished = true
+  }
+
+  /** The verdict was not the end, or may not be: the CLI works on. */
+  protected goesOn(): void {
+    this.isFinished = false
+  }
+
+  private emit(event: AgentEventBody): void {
+    this.goesOn()
+    this.tell(event)
   }
 
   /** Something went wrong, but the CLI may still get over it. */
@@ -169,7 +183,7 @@ export abstract class Translation {
   }
 
   protected notice(content: string): void {
-    this.emit({ type: 'notice', content })
+    this.tell({ type: 'notice', content })
   }
 
   /** CLIs grow new kinds of events every week: each is told once. */

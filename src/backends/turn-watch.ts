@@ -1,3 +1,4 @@
+import { LONGEST_TIMER_MS } from '../within-time.js'
 import { requireMilliseconds } from './refusals.js'
 import type { Failed } from './translation.js'
 import type { AgentRequest, BackendAdapterConfig } from './types.js'
@@ -90,9 +91,6 @@ export function watchTurn({ timeoutMs, spentMs = 0, idleTimeoutMs, now, onTimeou
 export function tookTooLong(timeoutMs: number): Failed {
   return { reason: 'timeout', message: `The agent did not finish within ${seconds(timeoutMs)}.` }
 }
-
-/** setTimeout turns anything longer into one millisecond. */
-export const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 export function startTimer(onTime: () => void, ms: number): NodeJS.Timeout {
   return setTimeout(onTime, Math.min(ms, LONGEST_TIMER_MS))

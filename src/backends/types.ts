@@ -181,7 +181,7 @@ export interface AgentResult {
   /** The answer of record: the CLI's own final text, character for character. */
   finalOutput?: string
   sessionId?: string
-  /** Absent when no process ran. A process ended by a signal has 128 plus its number, as in a shell. */
+  /** Absent when no process ran, or it did not exit by itself after its answer. A process ended by a signal has 128 plus its number, as in a shell. */
   exitCode?: number
   durationMs: number
   /** Of this turn. Absent when the CLI did not tell, or counts per session and `sessionUsage` was not given. */

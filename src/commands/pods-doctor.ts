@@ -5,6 +5,7 @@ import { messageOf } from '../errors.js'
 import { describePod, type PodAddress, PodError, type Pods } from '../kubernetes/types.js'
 import { chooseAgent } from '../runtime/agent-choice.js'
 import type { Project, ProjectRecord } from '../store/projects.js'
+import { timeLimit } from '../within-time.js'
 import { bad, doubtful, type DoctorReport, type Finding, good, renderFindings } from './findings.js'
 
 const TIMEOUT_MS = 20_000
@@ -47,7 +48,7 @@ async function look(
   agent: BackendName,
   pods: Pick<Pods, 'open'>,
 ): Promise<Finding> {
-  const signal = AbortSignal.timeout(TIMEOUT_MS)
+  const { signal, clear } = timeLimit(TIMEOUT_MS)
   try {
     const pod = await pods.open(address, signal)
     const version = await pod.version(agent, signal)
@@ -58,6 +59,8 @@ async function look(
   } catch (error) {
     if (error instanceof PodError) return { mark: '✗', text: `${id}: ${error.message}`, details: [] }
     return bad(`${id}: ${describePod(address)} cannot be looked at`, messageOf(error))
+  } finally {
+    clear()
   }
 }
 

@@ -11,6 +11,8 @@ import { type IncomingMessage, request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
 import { GatewayError, messageOf } from '../errors.js'
+import { unlessAborted } from '../unless-aborted.js'
+import { timeLimit } from '../within-time.js'
 import { describeBytes } from './byte-size.js'
 import { isPublicAddress } from './public-address.js'
 import { safeFileNames } from './safe-file-names.js'
@@ -80,23 +82,14 @@ export async function fetchPublic(
   network: Network = INTERNET,
 ): Promise<FetchedFile> {
   const { signal, timeoutMs = DEFAULT_TIMEOUT_MS } = options
-  // Not by AbortSignal.any and AbortSignal.timeout: Node.js 20 may collect their timer as garbage, and it never fires.
-  const limit = new AbortController()
-  const aborted = new Promise<never>((_, reject) => {
-    limit.signal.addEventListener('abort', () => reject(limit.signal.reason as Error), { once: true })
-  })
-  const stop = (): void => limit.abort(signal.reason)
-  const timer = setTimeout(() => limit.abort(refusal(`it took longer than ${timeoutMs / 1000} s`)), timeoutMs)
-  signal.addEventListener('abort', stop)
-  if (signal.aborted) stop()
+  const limit = timeLimit(timeoutMs, signal, refusal(`it took longer than ${timeoutMs / 1000} s`))
   try {
-    return await Promise.race([aborted, follow(url, { ...options, signal: limit.signal }, network)])
+    return await unlessAborted(limit.signal, (inTime) => follow(url, { ...options, signal: inTime }, network))
   } catch (error) {
     if (limit.signal.aborted) throw limit.signal.reason
     throw error instanceof GatewayError ? error : refusal(`it cannot be reached (${problemOf(error)})`, error)
   } finally {
-    clearTimeout(timer)
-    signal.removeEventListener('abort', stop)
+    limit.clear()
   }
 }
 

@@ -5,8 +5,8 @@ import { once } from 'node:events'
 import { constants } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { OWNER_MARKER, type ProcessOwner, RUN_MARKER } from './process-owner.js'
-import { startTimeOf } from './process-table.js'
-import { endLeftovers, endStrays, endTree, type RunRoot, type Spared } from './process-tree.js'
+import { type ProcessEntry, startTimeOf } from './process-table.js'
+import { endLeftovers, endStrays, endTree, type RunRoot, type Spared, toolsBelow } from './process-tree.js'
 
 const CLOSE_AFTER_EXIT_MS = 5_000
 const RECORD_AFTER_EXIT_MS = 1_000
@@ -47,6 +47,8 @@ export interface LocalProcess {
   endInput(): void
   /** Ends what the process has started, but for what is spared; the process goes on. */
   endStrays(spared: Spared): Promise<void>
+  /** The tools that it runs now. */
+  tools(): ProcessEntry[]
   /** Ends the process and everything it started; `ended` settles soon after. Safe to call twice, or late. */
   stop(): void
 }
@@ -162,6 +164,7 @@ export function startProcess(options: ProcessOptions): LocalProcess {
       // By then its pid may be another's.
       if (!root.hasExited()) await endStrays(root, spared)
     },
+    tools: () => (root.hasExited() ? [] : toolsBelow(root)),
     stop,
   }
 }
@@ -171,5 +174,6 @@ const NOTHING_TO_DO = {
   write: () => {},
   endInput: () => {},
   endStrays: async () => {},
+  tools: () => [],
   stop: () => {},
 }

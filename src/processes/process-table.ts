@@ -7,6 +7,8 @@ export interface ProcessEntry {
   pid: number
   parentPid: number
   groupId: number
+  /** As a tool of an agent, or a daemon. */
+  leadsSession: boolean
   /** When it was started, in a unit of the platform. Tells a process from a later one with the same pid. */
   startTime: number
   /** Whether it has ended and only waits to be collected by its parent. */
@@ -58,6 +60,7 @@ function parseStat(pid: number, stat: string): ProcessEntry {
     pid,
     parentPid: Number(fields[1]),
     groupId: Number(fields[2]),
+    leadsSession: Number(fields[3]) === pid,
     startTime: Number(fields[19]),
     isZombie: fields[0] === 'Z' || fields[0] === 'X',
     hasVariable: (assignment) => `\0${readOrUndefined(`/proc/${pid}/environ`) ?? ''}\0`.includes(`\0${assignment}\0`),
@@ -93,6 +96,7 @@ function parsePs(output: string): ProcessEntry[] {
         pid: Number(pid),
         parentPid: Number(parentPid),
         groupId: Number(groupId),
+        leadsSession: state.includes('s'),
         startTime: Date.parse(`${startTime} UTC`),
         isZombie: state.startsWith('Z'),
         hasVariable: (assignment: string) => ` ${command} `.includes(` ${assignment} `),

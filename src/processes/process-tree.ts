@@ -25,6 +25,8 @@ export const NO_PID = -1
 const TERM_AFTER_MS = 2_000
 const KILL_AFTER_MS = 1_000
 const TOOL_KILL_AFTER_MS = 500
+/** Claude Code ends its tool some moments after it has said that the turn is over. */
+const TOOL_END_MS = 500
 const MAX_SWEEPS = 20
 
 /** Ends the agent with the signal it cleans up best on, then harder, then whatever it left behind. */
@@ -58,6 +60,36 @@ export async function endStrays(root: RunRoot, spared: Spared): Promise<void> {
       spared === 'group' ? groupId === root.pid : descendants.has(pid)
     return collectTree(root, table).filter((entry) => !isSpared(entry))
   }, [])
+}
+
+/**
+ * The tools that run below an agent that stays. Agents give each a session of its own; their MCP servers are in the agent's
+ * session, those of Codex in groups of their own.
+ */
+export function toolsBelow(root: RunRoot, table = readProcessTable()): ProcessEntry[] {
+  const inSession = new Set([root.pid])
+  // Children may stand before their parents in the table, as above.
+  for (let size = -1; size !== inSession.size;) {
+    size = inSession.size
+    for (const { pid, parentPid, leadsSession } of table) {
+      if (inSession.has(parentPid) && !leadsSession) inSession.add(pid)
+    }
+  }
+  return table.filter(
+    ({ pid, parentPid, leadsSession, isZombie }) =>
+      inSession.has(parentPid) && !inSession.has(pid) && leadsSession && !isZombie,
+  )
+}
+
+/** Ends such tools with all that they started, when they do not end by themselves: the agent may be about to end them. */
+export async function endTools(tools: ProcessEntry[]): Promise<void> {
+  const collect = (table: ProcessEntry[]): ProcessEntry[] => {
+    const members = withDescendants(new Set(stillAlive(tools, table).map(({ pid }) => pid)), table)
+    return table.filter(({ pid, isZombie }) => members.has(pid) && !isZombie)
+  }
+  const known = collect(readProcessTable())
+  await waitUntil(() => stillAlive(known, readProcessTable()).length === 0, TOOL_END_MS)
+  await endAll(collect, known)
 }
 
 async function endAll(collect: (table: ProcessEntry[]) => ProcessEntry[], alreadyKnown: ProcessEntry[]): Promise<void> {

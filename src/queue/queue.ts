@@ -12,7 +12,7 @@ import type { ClaimLimits } from '../store/engine.js'
 import type { Claim, Message, NewMessage } from '../store/inbox.js'
 import type { Delivery, NewDelivery } from '../store/outbox.js'
 import type { ProjectRecord } from '../store/projects.js'
-import type { NewRun, RecordedEvent } from '../store/runs.js'
+import type { CutOffRun, NewRun, RecordedEvent } from '../store/runs.js'
 import type { RunState } from '../store/schema.js'
 import type { Session } from '../store/sessions.js'
 import type { Store, Tables } from '../store/store.js'
@@ -39,6 +39,8 @@ export interface Work {
   project?: ProjectRecord
   /** Whether the last attempt was cut off. */
   wasInterrupted: boolean
+  /** Runs of it that were under way when the claim of their gateway lapsed. */
+  cutOff: CutOffRun[]
 }
 
 /** Of a run, what is known before it begins. */
@@ -219,14 +221,13 @@ export class Queue {
       const at = now()
       const claim = await tables.inbox.claim(gatewayId, channels, at, leaseMs, limits)
       if (!claim) return undefined
-      if (claim.fence > 1) {
-        await tables.runs.interrupt(claim.messageId, at)
-        await withdrawApprovals(tables, claim.messageId, at)
-      }
+      const isFirst = claim.fence === 1
+      const cutOff = isFirst ? [] : await tables.runs.interrupt(claim.messageId, at)
+      if (!isFirst) await withdrawApprovals(tables, claim.messageId, at)
       const message = await tables.inbox.get(claim.messageId)
       const conversation = message && (await tables.conversations.get(claim.conversationId))
       if (!conversation) throw new Error(`The job ${claim.messageId} has no message, or that no conversation`)
-      return this.#takeUp(tables, claim, message, conversation, at, runOf)
+      return this.#takeUp(tables, claim, message, conversation, at, runOf, cutOff)
     })
   }
 
@@ -237,6 +238,7 @@ export class Queue {
     found: Conversation,
     at: number,
     runOf: RunOf,
+    cutOff: CutOffRun[] = [],
   ): Promise<Work> {
     const { gatewayId } = this.options
     const isFirst = claim.fence === 1
@@ -256,6 +258,7 @@ export class Queue {
       conversation,
       ...(project && { project }),
       wasInterrupted,
+      cutOff,
     }
     const run = claim.isCancelled ? undefined : runOf(work)
     const about = { messageId: message.id, conversationId: conversation.id, gatewayId, ...(metadata && { metadata }) }

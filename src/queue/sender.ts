@@ -9,6 +9,8 @@ import type { Log } from '../log.js'
 import type { Message } from '../store/inbox.js'
 import type { Delivery } from '../store/outbox.js'
 import type { Store, Tables } from '../store/store.js'
+import { unlessAborted } from '../unless-aborted.js'
+import { timeLimit } from '../within-time.js'
 import type { Step } from './worker.js'
 
 export interface SenderOptions {
@@ -103,7 +105,7 @@ export class Sender {
     clearInterval(this.#poll)
     const deadline = setTimeout(() => {
       this.#isStopped = true
-      this.#deadline.abort()
+      this.#deadline.abort(new Error('The gateway is stopping'))
     }, deadlineMs)
     this.wake()
     while (this.#isClaiming || this.#sending.size > 0) {
@@ -176,25 +178,16 @@ export class Sender {
   }
 }
 
-// Not by AbortSignal.any and AbortSignal.timeout: Node.js 20 may collect their timer as garbage, and it never fires.
 async function within(
   timeoutMs: number,
   stopped: AbortSignal,
   work: (signal: AbortSignal) => Promise<void>,
 ): Promise<void> {
-  const limit = new AbortController()
-  const aborted = new Promise<never>((_, reject) => {
-    limit.signal.addEventListener('abort', () => reject(limit.signal.reason as Error), { once: true })
-  })
-  const stop = (): void => limit.abort(new Error('The gateway is stopping'))
   const tooLate = new Error(`The channel did not take it within ${timeoutMs / 1000} s`)
-  const timer = setTimeout(() => limit.abort(tooLate), timeoutMs)
-  stopped.addEventListener('abort', stop)
-  if (stopped.aborted) stop()
+  const limit = timeLimit(timeoutMs, stopped, tooLate)
   try {
-    await Promise.race([aborted, work(limit.signal)])
+    await unlessAborted(limit.signal, work)
   } finally {
-    clearTimeout(timer)
-    stopped.removeEventListener('abort', stop)
+    limit.clear()
   }
 }

@@ -10,6 +10,7 @@ import { localPlace, type Place, podPlace } from '../backends/place.js'
 import { failureOfPod } from '../backends/pod-failure.js'
 import { shellsVariable } from '../backends/refusals.js'
 import { startTimer } from '../backends/turn-watch.js'
+import { inTime } from '../within-time.js'
 import type { AgentEvent, AgentEventBody, AgentFailure, AgentResult, FailureReason } from '../backends/types.js'
 import { gitObstacle, UNTRUSTED_GIT } from '../backends/untrusted-git.js'
 import { messageOf } from '../errors.js'
@@ -116,8 +117,7 @@ export class CommandRuntime {
     }
     if (!pods)
       throw new PodError('unreachable', 'Commands in pods need a gateway that knows kubectl; this one does not.')
-    const late = AbortSignal.timeout(Math.min(timeoutMs, LOOK_MS))
-    return podPlace(await pods.open(pod, AbortSignal.any([signal, late])), runId)
+    return podPlace(await inTime(Math.min(timeoutMs, LOOK_MS), signal, (look) => pods.open(pod, look)), runId)
   }
 
   async #runProcess(
@@ -192,8 +192,8 @@ export class CommandRuntime {
 
   #obstacle({ directory, timeoutMs }: CommandRequest, signal: AbortSignal): Promise<string | undefined> {
     const { environment, passVariables } = this.dependencies
-    const late = AbortSignal.timeout(Math.min(timeoutMs, LOOK_MS))
-    return gitObstacle(directory, agentEnvironment(environment, passVariables), AbortSignal.any([signal, late]))
+    const own = agentEnvironment(environment, passVariables)
+    return inTime(Math.min(timeoutMs, LOOK_MS), signal, (look) => gitObstacle(directory, own, look))
   }
 }
 

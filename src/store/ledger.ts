@@ -2,6 +2,7 @@
 
 import type { Kysely } from 'kysely'
 import type { LedgerEntry, ProcessIdentity } from '../processes/reaper.js'
+import type { CutOffRun } from './runs.js'
 import type { Schema } from './schema.js'
 
 export interface GatewayRecord extends ProcessIdentity {
@@ -65,6 +66,22 @@ export class Ledger {
   async processesOf(gatewayId: string): Promise<LedgerEntry[]> {
     const rows = await this.db.selectFrom('processes').selectAll().where('gateway_id', '=', gatewayId).execute()
     return rows.map(toEntry)
+  }
+
+  /** What may be at work for a run on the machine of its gateway: its own process or, where it has none, whichever the gateway
+   *  keeps for turns to come. */
+  async atWorkFor({ id, gatewayId }: CutOffRun): Promise<LedgerEntry[]> {
+    const here = this.db
+      .selectFrom('processes')
+      .selectAll()
+      .where('gateway_id', '=', gatewayId)
+      .where('pod', 'is', null)
+    const own = await here.where('run_id', '=', id).execute()
+    if (own.length > 0) return own.map(toEntry)
+    const staying = here.where(({ exists, not, selectFrom }) =>
+      not(exists(selectFrom('runs').select('id').whereRef('runs.id', '=', 'processes.run_id'))),
+    )
+    return (await staying.execute()).map(toEntry)
   }
 
   /** What is in pods of the runs of a message, or of all of a conversation. */

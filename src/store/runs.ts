@@ -21,6 +21,12 @@ export interface NewRun {
 }
 
 /** One turn of an agent. */
+/** A run that was under way when somebody else took its message over. */
+export interface CutOffRun {
+  id: string
+  gatewayId: string
+}
+
 export interface RunRecord extends NewRun {
   sessionId?: string
   firstSeq: number
@@ -193,16 +199,17 @@ export class Runs {
     })
   }
 
-  /** Marks the runs of a message that nobody works on any more. */
-  async interrupt(messageId: string, now: number): Promise<void> {
+  /** Marks the runs of a message that nobody works on any more. Returns those that it was still on record that somebody did. */
+  async interrupt(messageId: string, now: number): Promise<CutOffRun[]> {
     const ended = await this.db
       .updateTable('runs')
       .set({ state: 'interrupted', ended_at: now })
       .where('message_id', '=', messageId)
       .where('state', '=', 'running')
-      .returning('id')
+      .returning(['id', 'gateway_id'])
       .execute()
     for (const { id } of ended) await this.#count(id, 'interrupted', undefined, now)
+    return ended.map(({ id, gateway_id: gatewayId }) => ({ id, gatewayId }))
   }
 
   /** The conversations in which runs of an agent ended in a session. */

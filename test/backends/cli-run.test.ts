@@ -1,9 +1,14 @@
 // How the end of a process is told, beyond what the contract suite and the captures show.
 
 import { chmodSync } from 'node:fs'
-import { describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { type Run, startRun } from '../../src/backends/cli-run.js'
+import type { JsonObject } from '../../src/backends/jsonl.js'
+import { Translation } from '../../src/backends/translation.js'
 import type { AgentEvent } from '../../src/backends/types.js'
 import { createScrubber } from '../../src/credentials/scrubber.js'
+import type { PodExit } from '../../src/kubernetes/types.js'
+import { OUTPUT_LIMITS } from '../../src/processes/line-splitter.js'
 import { createFakeBackend, createPrintingBackend, createStage, type Printed, runTurn } from './fake-cli.js'
 
 const SECRET = 'sk-ABCDEFGHIJKLMNOPQRSTUVWABCDEFGHIJ'
@@ -115,6 +120,73 @@ it('a character that comes in two parts on stderr stays one', async () => {
   chmodSync(cliPath, 0o755)
   const backend = createFakeBackend('claude', cliPath, stage)
   expect(await backend.execute('hi', '')).toEqual({ isError: true, responseText: 'Claude CLI error (exit 1): café' })
+})
+
+describe('an agent that has answered and does not exit', () => {
+  beforeEach(() => void vi.useFakeTimers())
+  afterEach(() => void vi.useRealTimers())
+
+  class WordTranslation extends Translation {
+    protected translate({ output, answer, failure }: JsonObject): void {
+      if (typeof output === 'string') this.output(output)
+      if (typeof answer === 'string') this.succeeded(answer)
+      if (typeof failure === 'string') this.failed(failure)
+    }
+  }
+
+  /** A process that exits when it is stopped, and not before. */
+  function startStuck() {
+    let print = (_line: Buffer): void => {}
+    const stop = vi.fn<() => void>()
+    const run = startRun({
+      ...{ label: 'Claude', failureSigns: [], limits: OUTPUT_LIMITS, scrubber: createScrubber() },
+      ...{ now: Date.now, timeoutMs: 1_800_000, idleTimeoutMs: 600_000 },
+      translation: (emit) => new WordTranslation(emit),
+      start({ onStdout }) {
+        print = onStdout
+        const ended = new Promise<PodExit>((resolve) => {
+          stop.mockImplementation(() => resolve({ exitCode: 137, hasExpected: false }))
+        })
+        return { stop, ended }
+      },
+    })
+    return { run, stop, say: (words: JsonObject) => print(Buffer.from(`${JSON.stringify(words)}\n`)) }
+  }
+
+  async function resultOf({ events }: Run) {
+    for await (const event of events) if (event.type === 'complete') return event.result
+    throw new Error('There was no complete')
+  }
+
+  it('is ended after a moment, and its answer stands', async () => {
+    const { run, stop, say } = startStuck()
+    say({ answer: 'done' })
+    vi.advanceTimersByTime(9_999)
+    expect(stop).not.toHaveBeenCalled()
+    vi.advanceTimersByTime(1)
+    say({ failure: 'interrupted' })
+    run.stop({ reason: 'cancelled', message: 'Cancelled' })
+    expect(await resultOf(run)).toEqual({ isError: false, finalOutput: 'done', durationMs: 10_000 })
+  })
+
+  it('is left alone while it works on', async () => {
+    const { run, stop, say } = startStuck()
+    say({ answer: 'done' })
+    vi.advanceTimersByTime(5_000)
+    say({ output: 'One more thing.' })
+    vi.advanceTimersByTime(300_000)
+    expect(stop).not.toHaveBeenCalled()
+    say({ answer: 'done again' })
+    vi.advanceTimersByTime(10_000)
+    expect(await resultOf(run)).toMatchObject({ isError: false, finalOutput: 'done again' })
+  })
+
+  it('is told to have failed where it said so', async () => {
+    const { run, say } = startStuck()
+    say({ failure: 'Overloaded' })
+    vi.advanceTimersByTime(10_000)
+    expect((await resultOf(run)).failure).toMatchObject({ reason: 'exit', message: 'Overloaded' })
+  })
 })
 
 describe('a flood of lines that are no JSON', () => {

@@ -5,7 +5,7 @@ import { type DescendantKind, START, type Step } from './agent-script.js'
 import type { ContractPart } from './backend-contract.js'
 import { until } from '../waiting.js'
 
-export function describeProcesses({ it, itOfProcess, setup }: ContractPart): void {
+export function describeProcesses({ it, itOfProcess, itIfEnding, setup }: ContractPart): void {
   const descendants = (...kinds: DescendantKind[]): Step[] => kinds.map((descendant) => ({ descendant }))
   /** Found by their marker, wherever they hang. */
   const marked = descendants('child', 'own-session', 'orphan', 'holds-output')
@@ -22,6 +22,24 @@ export function describeProcesses({ it, itOfProcess, setup }: ContractPart): voi
         prompt: stage.prompt(...marked, START, { tool: { command: 'true', output: '' } }, { answer: 'Hello' }),
       })
       expect({ broken, alive, finalOutput: result.finalOutput }).toEqual({ ...nothing, finalOutput: 'Hello' })
+    })
+
+    itIfEnding('after an answer of an agent that does not exit, and the answer counts', async ({ stage }) => {
+      // Silence sets in when the agent has answered, however long that takes.
+      let [time, passing] = [0, 0]
+      const backend = stage.backend({}, { now: () => (time += passing) })
+      const onEvent = ({ type }: AgentEvent) => type === 'output' && (passing = 400)
+      const { broken, alive, result } = await stage.see(
+        { prompt: stage.prompt(...marked, START, { answer: 'Hello' }, { hang: true }), idleTimeoutMs: 400 },
+        { backend, onEvent },
+      )
+      const { isError, finalOutput, sessionId } = result
+      expect({ broken, alive, isError, finalOutput, sessionId }).toEqual({
+        ...nothing,
+        isError: false,
+        finalOutput: 'Hello',
+        sessionId: setup.newSession,
+      })
     })
 
     itOfProcess('after a crash', async ({ stage }) => {

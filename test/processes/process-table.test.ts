@@ -22,12 +22,13 @@ describe.each(sources)('readProcessTable on %s', (platform) => {
   })
 
   it.each(['agent', 'an agent', 'agent) S 1 1 (x', '((', 'a )\nb'])(
-    'shows parent, group and environment of a process with the name %j',
+    'shows parent, group, session and environment of a process with the name %j',
     async (name) => {
       const child = await start(name, ['1000'], { MARK: 'value-1', OTHER: 'x' })
       expect(seen(find(child.pid))).toEqual({
         parentPid: process.pid,
         groupId: child.pid,
+        leadsSession: true,
         isZombie: false,
         variables: [true, true, false, false, false],
       })
@@ -81,9 +82,10 @@ describe('startTimeOf', () => {
 
 function seen(entry: ProcessEntry | undefined) {
   if (!entry) return undefined
-  const { parentPid, groupId, isZombie } = entry
+  const { parentPid, groupId, leadsSession, isZombie } = entry
   const assignments = ['MARK=value-1', 'OTHER=x', 'MARK=value', 'ARK=value-1', 'MARK=value-12']
-  return { parentPid, groupId, isZombie, variables: assignments.map((assignment) => entry.hasVariable(assignment)) }
+  const variables = assignments.map((assignment) => entry.hasVariable(assignment))
+  return { parentPid, groupId, leadsSession, isZombie, variables }
 }
 
 /** A process of that name in a group of its own. */

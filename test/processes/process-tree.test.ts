@@ -72,6 +72,7 @@ describe('collectTree', () => {
     pid,
     parentPid: 1,
     groupId: pid,
+    leadsSession: false,
     startTime: 7,
     isZombie: false,
     hasVariable: (assignment) => fields.isMarked === true && assignment === marker,

@@ -203,6 +203,7 @@ describeEngines('the queue', (engine) => {
           mayHaveMerged: false,
           project: { ...project, source: 'file', instance: expect.any(String), createdAt: 1, updatedAt: 1 },
           wasInterrupted: false,
+          cutOff: [],
         },
       ])
     })

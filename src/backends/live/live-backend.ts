@@ -4,6 +4,7 @@
 import { createHash } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import { messageOf } from '../../errors.js'
+import { inTime, timeLimit } from '../../within-time.js'
 import type { BackendDependencies } from '../backend-dependencies.js'
 import { type CliBackend, UNTRUSTED_LOOK_MS, VERSION_TIMEOUT_MS } from '../cli-backend.js'
 import { executeTurn } from '../execute-turn.js'
@@ -13,7 +14,7 @@ import { CANCELLED, refusedRun } from '../refusals.js'
 import type { Failed } from '../translation.js'
 import type { Turn } from '../turn.js'
 import { modeInUse } from '../version.js'
-import { startTimer, timeLimits, tookTooLong } from '../turn-watch.js'
+import { timeLimits, tookTooLong } from '../turn-watch.js'
 import type {
   AgentBackend,
   AgentCapabilities,
@@ -115,16 +116,11 @@ export class LiveBackend implements AgentBackend {
       return
     }
     const session = request.sessionId ? this.#sessionOf(request.sessionId) : undefined
-    // Not by AbortSignal.any and AbortSignal.timeout: Node.js 20 may collect their timer as garbage, and it never fires.
-    const limit = new AbortController()
-    const inTime = limit.signal
-    const end = (): void => limit.abort()
-    const timer = startTimer(end, timeoutMs)
     // A caller may start any number of runs with one signal.
     setMaxListeners(0, signal)
-    signal.addEventListener('abort', end)
+    const limit = timeLimit(timeoutMs, signal)
     const startedAt = dependencies.now()
-    let leave = session === undefined ? undefined : await this.pool.queue.enter(session, inTime)
+    let leave = session === undefined ? undefined : await this.pool.queue.enter(session, limit.signal)
     try {
       const turn = this.oneShot.toTurn(request, true)
       for await (const event of this.#take({
@@ -135,7 +131,7 @@ export class LiveBackend implements AgentBackend {
         timeoutMs,
         steered: [],
         signal,
-        inTime,
+        inTime: limit.signal,
       })) {
         // Whoever is told of a new session may send the next prompt to it at once.
         if (event.type === 'started' && event.sessionId) {
@@ -144,11 +140,10 @@ export class LiveBackend implements AgentBackend {
         yield event
       }
     } catch (error) {
-      if (!inTime.aborted) throw error
+      if (!limit.signal.aborted) throw error
       yield* refusedRun(signal.aborted ? CANCELLED : tookTooLong(timeoutMs), dependencies.now)
     } finally {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', end)
+      limit.clear()
       leave?.()
     }
   }
@@ -250,21 +245,22 @@ export class LiveBackend implements AgentBackend {
    * there, or fails here. Contract: throws at the signal alone.
    */
   async #lease(task: Task, mark: string): Promise<LiveLease | Failed | undefined> {
-    const { request, session, inTime } = task
+    const { request, session, inTime: signal } = task
     if (!(await this.#canStay(task, mark))) return undefined
     const isAsking = request.approve !== undefined
-    const obstacle = isAsking ? await this.oneShot.obstacleToAsking(this.driver, inTime) : undefined
-    inTime.throwIfAborted()
+    const obstacle = isAsking ? await this.oneShot.obstacleToAsking(this.driver, signal) : undefined
+    signal.throwIfAborted()
     if (obstacle) return obstacle
     // Others may use it too, whatever becomes of this turn.
-    const open = () => this.oneShot.openLive(this.driver, request, AbortSignal.timeout(VERSION_TIMEOUT_MS))
+    const open = () =>
+      inTime(VERSION_TIMEOUT_MS, undefined, (look) => this.oneShot.openLive(this.driver, request, look))
     try {
       const lease = this.#modeOf(request) === 'oneshot' ? undefined : await this.#place(task, mark, open)
       if (lease || !isAsking) return lease
-      if (session !== undefined) await this.pool.leave(session, inTime)
+      if (session !== undefined) await this.pool.leave(session, signal)
       return leaseForTurn(await open())
     } catch (error) {
-      inTime.throwIfAborted()
+      signal.throwIfAborted()
       const { log } = this.options.dependencies
       log.warn('live.not-started', { backend: this.name(), error: messageOf(error) })
       return isAsking ? this.oneShot.unprepared(error) : undefined
@@ -283,18 +279,17 @@ export class LiveBackend implements AgentBackend {
     return mode
   }
 
-  async #canStay({ request, turn, inTime }: Task, mark: string): Promise<boolean> {
+  async #canStay({ request, turn, inTime: signal }: Task, mark: string): Promise<boolean> {
     const { command, approve } = request
     const mode = this.#modeOf(request)
     if (command || (!approve && (mode === 'oneshot' || this.pool.isTroubled(mark)))) return false
     // What is refused is refused in the same words.
     if (this.oneShot.refusalOf(request, turn)) return false
-    const looking = (ms: number): AbortSignal => AbortSignal.any([inTime, AbortSignal.timeout(ms)])
     const isKnown = (): Promise<boolean> =>
-      this.oneShot.isInstalledSince(this.driver.oldestKnown, () => looking(VERSION_TIMEOUT_MS))
+      this.oneShot.isInstalledSince(this.driver.oldestKnown, VERSION_TIMEOUT_MS, signal)
     if (mode === 'auto' && !approve && !(await isKnown())) return false
     if (!request.isUntrusted) return true
-    const obstacle = await this.oneShot.obstacleIn(turn, looking(UNTRUSTED_LOOK_MS))
+    const obstacle = await inTime(UNTRUSTED_LOOK_MS, signal, (look) => this.oneShot.obstacleIn(turn, look))
     return obstacle === undefined
   }
 

@@ -1,12 +1,15 @@
 // One process of an agent that stays: what it prints goes to its connection, and what is said to it goes in as lines.
 
 import { StringDecoder } from 'node:string_decoder'
+import { setImmediate as nextRound } from 'node:timers/promises'
 import type { Scrubber } from '../../credentials/scrubber.js'
 import { StreamedText } from '../../credentials/streamed-text.js'
 import { messageOf } from '../../errors.js'
 import { BoundedText } from '../../processes/bounded-text.js'
 import { LineSplitter, type OutputLimits, type ShortenLine } from '../../processes/line-splitter.js'
 import { type ProcessExit, type ProcessOptions, startProcess } from '../../processes/local-process.js'
+import type { ProcessEntry } from '../../processes/process-table.js'
+import { endTools } from '../../processes/process-tree.js'
 import { type JsonObject, JsonReader, stripAnsi } from '../jsonl.js'
 import type { LiveConnection } from './types.js'
 
@@ -41,10 +44,14 @@ export interface LiveProcess {
   readonly isOver: boolean
   /** Returns how to listen no more. */
   listen(listener: ProcessListener): () => void
-  /** What it printed on stderr since it was last without a turn, scrubbed; the first turn also has what came before. */
+  /** For a turn that listens and is about to begin. Settles when what came before it on stderr has been read, and is forgotten
+   *  unless another turn is under way. The first turn keeps it: it is about the start. */
+  forgetEarlier(): Promise<void>
+  /** What it printed on stderr since then, scrubbed. */
   stderr(): string
-  /** For the end of a turn: ends what tools have left behind, unless another turn is under way. */
-  endStrays(): Promise<void>
+  /** For the end of a turn: ends what tools have left behind, and after a stop also the tools that still run, but for those of
+   *  earlier turns. Does nothing while another turn is under way. */
+  endStrays(wasStopped: boolean): Promise<void>
   /** Ends the process and everything it started. */
   stop(): void
 }
@@ -55,6 +62,8 @@ export function startLiveProcess(plan: LiveProcessPlan): LiveProcess {
   let isOver = false
   let exit: ProcessExit | undefined
   let hasServed = false
+  /** What had a session of its own before the first turn, and tools that turns have left to run. */
+  let background: ProcessEntry[] = []
 
   let stderr = new BoundedText()
   const stderrDecoder = new StringDecoder('utf8')
@@ -102,8 +111,13 @@ export function startLiveProcess(plan: LiveProcessPlan): LiveProcess {
     },
   })
   const connection = plan.connect((message: JsonObject) => child.write(`${JSON.stringify(message)}\n`))
-  // Whoever waits for it hears of the failure; nobody may be waiting.
-  connection.ready.catch(() => {})
+  connection.ready.then(
+    () => {
+      background = child.tools()
+    },
+    // Whoever waits for it hears of the failure; nobody may be waiting.
+    () => {},
+  )
 
   function stop(): void {
     isOver = true
@@ -123,19 +137,36 @@ export function startLiveProcess(plan: LiveProcessPlan): LiveProcess {
       return isOver
     },
     listen(listener) {
-      if (listeners.size === 0 && hasServed) stderr = new BoundedText()
-      hasServed = true
       listeners.add(listener)
       if (exit) listener.gone(exit)
       return () => listeners.delete(listener)
+    },
+    async forgetEarlier() {
+      const isFirst = !hasServed
+      hasServed = true
+      if (isFirst || listeners.size > 1) return
+      // To the end of what the event loop is at, and then once around: whatever is in the pipe by now is read there.
+      await nextRound()
+      await nextRound()
+      stderrText.flush()
+      stderr = new BoundedText()
     },
     stderr() {
       for (const { text } of stderrText.flush()) stderr.append(text)
       return stripAnsi(stderr.toString())
     },
-    async endStrays() {
-      if (listeners.size === 0) await child.endStrays('descendants')
+    async endStrays(wasStopped) {
+      if (listeners.size > 0) return
+      // Looked for before anything is waited for: what comes later is of another turn.
+      const tools = child.tools()
+      if (wasStopped) await endTools(tools.filter((tool) => !isAmong(tool, background)))
+      else background = tools
+      await child.endStrays('descendants')
     },
     stop,
   }
+}
+
+function isAmong({ pid, startTime }: ProcessEntry, entries: ProcessEntry[]): boolean {
+  return entries.some((entry) => entry.pid === pid && entry.startTime === startTime)
 }

@@ -101,7 +101,10 @@ export function startLiveRun(process: LiveProcess, plan: LiveRunPlan): LiveRun {
 
   const converse = async (): Promise<Ending> => {
     const ready = process.connection.ready.then(
-      (): Ending => ({ type: 'done' }),
+      async (): Promise<Ending> => {
+        await process.forgetEarlier()
+        return { type: 'done' }
+      },
       (error: unknown): Ending => ({ type: 'unready', message: messageOf(error) }),
     )
     const beginning = await Promise.race([ready, gone, stopAsked])
@@ -134,7 +137,7 @@ export function startLiveRun(process: LiveProcess, plan: LiveRunPlan): LiveRun {
     over?.abort()
     watch.end()
     leave()
-    if (ending.type === 'done' && (hasUsedTools || stopped)) await process.endStrays()
+    if (ending.type === 'done' && (hasUsedTools || stopped)) await process.endStrays(stopped !== undefined)
     // One that does not get to a turn in all its time would not get to the next either.
     const isStuck = stopped?.reason === 'timeout' && live?.isPending === true
     if (live?.isSpent || isStuck) process.stop()

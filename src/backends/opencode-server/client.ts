@@ -5,6 +5,7 @@
 // - `directory` tells which of the projects on the server is meant; what is asked of a session needs none.
 
 import { messageOf } from '../../errors.js'
+import { inTime, timeLimit } from '../../within-time.js'
 import { isObject } from '../jsonl.js'
 import type { OpenCodeEndpoint } from './servers.js'
 
@@ -207,8 +208,7 @@ export class OpenCodeClient {
   /** The events of all directories, as server-sent events. They end with the signal. */
   async subscribeEvents(signal: AbortSignal): Promise<AsyncIterable<Uint8Array>> {
     const path = '/global/event'
-    const tooLate = new AbortController()
-    const timer = setTimeout(() => tooLate.abort(), CONNECT_MS)
+    const tooLate = timeLimit(CONNECT_MS)
     try {
       const response = await this.#fetch('GET', path, {}, AbortSignal.any([signal, tooLate.signal]), tooLate.signal)
       if (!response.ok) throw await this.#refusal('GET', path, response)
@@ -217,7 +217,7 @@ export class OpenCodeClient {
       await response.body?.cancel()
       throw this.#strange('GET', path)
     } finally {
-      clearTimeout(timer)
+      tooLate.clear()
     }
   }
 
@@ -252,11 +252,12 @@ export class OpenCodeClient {
   }
 
   async #try(method: string, path: string, call: Call): Promise<string> {
-    const tooLate = AbortSignal.timeout(call.timeoutMs ?? REQUEST_MS)
-    const signal = call.signal ? AbortSignal.any([call.signal, tooLate]) : tooLate
-    const response = await this.#fetch(method, path, call, signal, tooLate)
-    if (!response.ok) throw await this.#refusal(method, path, response)
-    return await this.#read(method, path, response, tooLate)
+    return inTime(call.timeoutMs ?? REQUEST_MS, undefined, async (tooLate) => {
+      const signal = call.signal ? AbortSignal.any([call.signal, tooLate]) : tooLate
+      const response = await this.#fetch(method, path, call, signal, tooLate)
+      if (!response.ok) throw await this.#refusal(method, path, response)
+      return this.#read(method, path, response, tooLate)
+    })
   }
 
   async #fetch(
@@ -308,7 +309,9 @@ export class OpenCodeClient {
       await response.body?.cancel()
       return this.fault('status', `refused the user name or the password (${status})`, SET_PASSWORD, status)
     }
-    const text = await this.#read(method, path, response, AbortSignal.timeout(REQUEST_MS)).catch(() => '')
+    const text = await inTime(REQUEST_MS, undefined, (tooLate) =>
+      this.#read(method, path, response, tooLate).catch(() => ''),
+    )
     const said = this.#scrub(messageIn(text)).slice(0, ERROR_CHARACTERS)
     if (said === '' && status === 404) return this.#strange(method, path)
     return new OpenCodeServerError(

@@ -20,6 +20,7 @@ import { SessionDirectories } from '../session-directories.js'
 import type { Failed } from '../translation.js'
 import { type Turn, turnOf } from '../turn.js'
 import { startTimer, timeLimits, tookTooLong } from '../turn-watch.js'
+import { inTime } from '../../within-time.js'
 import type {
   AgentBackend,
   AgentCapabilities,
@@ -206,8 +207,7 @@ export class OpenCodeServerBackend implements AgentBackend {
     if (!this.mode || request.approve) return true
     const { mode = this.mode } = request
     if (mode !== 'auto') return mode === 'live'
-    const look = (): AbortSignal => AbortSignal.any([signal, AbortSignal.timeout(VERSION_LOOK_MS)])
-    return this.oneShot.isInstalledSince(OPENCODE.versions.oldestKnown, look)
+    return this.oneShot.isInstalledSince(OPENCODE.versions.oldestKnown, VERSION_LOOK_MS, signal)
   }
 
   /** A server for the turn, or why there is none. Contract: never rejects. */
@@ -231,8 +231,7 @@ export class OpenCodeServerBackend implements AgentBackend {
     const missing = isOnThisMachine(endpoint) ? refusedDirectory(turn.workingDir) : undefined
     const mute = missing ?? (turn.isAsking ? await this.#obstacleToAsking(endpoint) : undefined)
     if (mute || !turn.isUntrusted) return mute
-    const inTime = AbortSignal.any([signal, AbortSignal.timeout(UNTRUSTED_LOOK_MS)])
-    const message = await this.oneShot.obstacleIn(turn, inTime)
+    const message = await inTime(UNTRUSTED_LOOK_MS, signal, (look) => this.oneShot.obstacleIn(turn, look))
     return message === undefined ? undefined : { reason: 'refused', message }
   }
 

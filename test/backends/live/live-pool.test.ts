@@ -43,6 +43,7 @@ function madeUpProcess(): LiveProcess {
       return isOver
     },
     listen: () => () => {},
+    forgetEarlier: async () => {},
     stderr: () => '',
     endStrays: async () => {},
     stop() {

@@ -108,15 +108,15 @@ it('a process that is killed is lost, whatever it has said before', async () => 
   expect([result.failure?.reason, isProcessLost]).toEqual(['exit', true])
 })
 
-it('what an earlier turn had on stderr is not told of a later one', async () => {
-  const { turn, process } = await openStage('claude', [
+it('what an earlier turn had on stderr is not told of a later one, also where it is read late', async () => {
+  const { turn, stage } = await openStage('claude', [
     ...READY,
-    ...[ASKED, { stderr: 'first\n' }, answer('first')],
+    ...[ASKED, answer('first'), { stderr: 'first\n' }, { run: 'touch printed' }],
     ...[ASKED, { stderr: 'second\n' }, { exit: 1 }],
   ])
   await turn('first')
-  // It may be read later than the answer, which comes another way.
-  await until(() => process.stderr() === 'first\n', 'what is on stderr')
+  // Without letting go of the event loop, which would read it.
+  while (!existsSync(join(stage.workingDir, 'printed'))) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5)
   expect((await turn('second')).result.failure?.stderr).toBe('second\n')
 })
 
@@ -232,6 +232,26 @@ it('what a tool left behind is ended with the turn, what hangs below the agent s
   process.stop()
   await process.ended
   expect(isAlive(stage, 'server')).toBe(false)
+})
+
+it('a tool that still runs when its turn was stopped is ended, what earlier turns left to run stays', async () => {
+  const left = (file: string): Step[] => [
+    { child: `setsid sh -c "echo $$ > ${file}; sleep 1000"` },
+    { run: `until [ -e ${file} ]; do sleep 0.01; done` },
+  ]
+  const { turn, stage } = await openStage('claude', [
+    ...[...left('own'), ...READY, ASKED, TOOL, ...left('background'), answer('first')],
+    // As the MCP servers of Codex: a group of its own in the session of the agent.
+    ...[ASKED, { child: 'sh -c "set -m; sleep 1000 & echo \\$! > server; wait"' }],
+    ...[{ run: 'until [ -e server ]; do sleep 0.01; done' }, ...left('tool'), BEGUN, INTERRUPTED, ...STOPPED],
+    ...[ASKED, answer('third')],
+  ])
+  await turn('first')
+  expect((await turn('second', { stopOn: 'started' })).result.failure?.reason).toBe('cancelled')
+  expect(['tool', 'background', 'own', 'server'].map((file) => isAlive(stage, file))).toEqual([
+    ...[false, true, true, true],
+  ])
+  expect((await turn('third')).result.finalOutput).toBe('third')
 })
 
 it('a line that is too long ends the process', async () => {

@@ -108,7 +108,7 @@ async function runLive(
   const reading = (async () => {
     for await (const event of run.events) events.push(event)
   })()
-  if (stopOn === 'begun') await setImmediate()
+  if (stopOn === 'begun') while (!run.wasAsked) await setImmediate()
   else if (stopOn) await until(() => events.some(({ type }) => type === stopOn), stopOn)
   if (stopOn) run.stop(CANCELLED)
   await act?.(run, events)
