@@ -55,7 +55,7 @@ export function openLive(options: LiveOptions = {}): OpenPlace {
       ...(lookMs !== undefined && { lookMs }),
       ...(freshMs !== undefined && { freshMs }),
     })
-    const dependencies = { log, now: Date.now }
+    const dependencies = { log, now: Date.now, elapsed: Date.now }
     return {
       sandbox,
       backend: new LiveBackend(oneShot, driver, pool, { mode: 'live', config, dependencies }),

@@ -12,6 +12,8 @@ export interface BackendDependencies {
   passVariables: readonly string[]
   log: Log
   now: () => number
+  /** For how long something takes: does not jump when the clock is set, as `now` does. */
+  elapsed: () => number
   limits: OutputLimits
   /** Without one, nobody ends the agents of a gateway that was itself killed. */
   owner?: ProcessOwner
@@ -27,6 +29,7 @@ export function completeDependencies(given: Partial<BackendDependencies>): Backe
     passVariables: given.passVariables ?? [],
     log: given.log ?? createLog(),
     now: given.now ?? Date.now,
+    elapsed: given.elapsed ?? given.now ?? (() => performance.now()),
     limits: given.limits ?? OUTPUT_LIMITS,
     ...(given.owner && { owner: given.owner }),
     ...(given.pods && { pods: given.pods }),

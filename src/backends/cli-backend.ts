@@ -208,7 +208,7 @@ export abstract class CliBackend implements AgentBackend {
       },
       Math.min(watch.timeoutMs, preparationMs),
     )
-    const startedAt = this.dependencies.now()
+    const startedAt = this.dependencies.elapsed()
     try {
       const obstacle = turn.isUntrusted ? await this.obstacleIn(turn, preparing.signal) : undefined
       if (obstacle !== undefined) {
@@ -222,7 +222,7 @@ export abstract class CliBackend implements AgentBackend {
       const runId = request.runId ?? randomUUID()
       place = await this.#place(turn, request.pod, runId, preparing.signal)
       const invocation = await this.invocation(turn, place, preparing.signal)
-      watch.spentMs = this.dependencies.now() - startedAt
+      watch.spentMs = this.dependencies.elapsed() - startedAt
       run = this.#start(runId, turn, place, invocation, watch, runVariables(request, place.files))
       if (signal.aborted) cancel()
       for await (const event of run.events) {
@@ -314,7 +314,7 @@ export abstract class CliBackend implements AgentBackend {
   /** One turn in a process that `openLive` started. */
   startLive(process: LiveProcess, request: AgentRequest, turn = this.toTurn(request, true), spentMs = 0): LiveRun {
     const { label, failureSigns } = this.traits
-    const { now, limits } = this.dependencies
+    const { now, elapsed, limits } = this.dependencies
     return startLiveRun(process, {
       label,
       failureSigns,
@@ -322,6 +322,7 @@ export abstract class CliBackend implements AgentBackend {
       ...(request.approve && { approve: request.approve }),
       limits,
       now,
+      elapsed,
       ...timeLimits(request, this.config),
       spentMs,
       ...(request.onSteerable && { onSteerable: request.onSteerable }),
@@ -494,7 +495,7 @@ export abstract class CliBackend implements AgentBackend {
     variables: Record<string, string>,
   ): Run {
     const { label, failureSigns, stopSignal } = this.traits
-    const { now, limits, owner, scrubber } = this.dependencies
+    const { now, elapsed, limits, owner, scrubber } = this.dependencies
     const { args, defaults = {}, environment, expects } = invocation
     return startRun({
       label,
@@ -518,6 +519,7 @@ export abstract class CliBackend implements AgentBackend {
       ...watch,
       limits,
       now,
+      elapsed,
       scrubber,
       unlessExpected: expects?.otherwise,
     })

@@ -17,7 +17,14 @@ import { stripAnsi } from './jsonl.js'
 import { PlainTranslation } from './plain-translation.js'
 import { failureOfPod } from './pod-failure.js'
 import { type Failed, readInto, type Translation } from './translation.js'
-import { failureOfStop, reportedFailure, resultOf, unansweredFailure, withRetryAt } from './turn-result.js'
+import {
+  failureOfStop,
+  printedTooMuch,
+  reportedFailure,
+  resultOf,
+  unansweredFailure,
+  withRetryAt,
+} from './turn-result.js'
 import { type TimeLimits, watchTurn } from './turn-watch.js'
 import type { AgentEvent, AgentEventBody, AgentFailure } from './types.js'
 
@@ -33,6 +40,7 @@ export interface RunPlan extends TimeLimits {
   translation: (emit: (event: AgentEventBody) => void) => Translation
   limits: OutputLimits
   now: () => number
+  elapsed: () => number
   scrubber: Scrubber
   /** Told when the file that was expected is not there at the end. */
   unlessExpected?: string | undefined
@@ -77,7 +85,7 @@ export function startRun(plan: RunPlan): Run {
       if (translation.mustStop) stop(translation.mustStop)
       else expectExit()
     },
-    (problem) => stop({ reason: 'no_result', message: `The agent printed ${problem} and was stopped.` }),
+    (problem) => stop(printedTooMuch(problem)),
   )
 
   const child = plan.start({
@@ -128,7 +136,7 @@ export function startRun(plan: RunPlan): Run {
     if (failure && output.stderr !== '') failure.stderr = output.stderr
     queue.complete(
       resultOf(translation, failure, {
-        durationMs: plan.now() - watch.startedAt,
+        durationMs: Math.round(plan.elapsed() - watch.startedAt),
         ...(!isTaken && 'exitCode' in exit && { exitCode: exit.exitCode }),
       }),
     )

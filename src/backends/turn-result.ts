@@ -9,6 +9,11 @@ export function failureOfStop(stopped: Failed): AgentFailure {
   return { ...stopped, report: stopped.reason === 'timeout' ? 'Query timed out' : stopped.message }
 }
 
+/** It would be no less the next time, and the work would be done again. */
+export function printedTooMuch(problem: string): Failed {
+  return { reason: 'no_result', message: `The agent printed ${problem} and was stopped.`, isLasting: true }
+}
+
 /** What the agent itself said. */
 export function reportedFailure(
   said: Extract<Verdict, { isError: true }>,

@@ -22,7 +22,7 @@ export function timeLimits(request: AgentRequest, config: BackendAdapterConfig):
 }
 
 interface WatchPlan extends TimeLimits {
-  now: () => number
+  elapsed: () => number
   /** Called for each limit that is passed. */
   onTimeout(failed: Failed): void
 }
@@ -38,9 +38,9 @@ export interface TurnWatch {
 }
 
 /** Watches over the whole time of a turn, and over the silence in it. */
-export function watchTurn({ timeoutMs, spentMs = 0, idleTimeoutMs, now, onTimeout }: WatchPlan): TurnWatch {
+export function watchTurn({ timeoutMs, spentMs = 0, idleTimeoutMs, elapsed, onTimeout }: WatchPlan): TurnWatch {
   const leftMs = Math.max(timeoutMs - spentMs, 0)
-  const startedAt = now()
+  const startedAt = elapsed()
   let lastSignOfLife = startedAt
   let pauses = 0
   let pausedAt = startedAt
@@ -53,7 +53,7 @@ export function watchTurn({ timeoutMs, spentMs = 0, idleTimeoutMs, now, onTimeou
     idleTimeoutMs > 0
       ? setInterval(
           () => {
-            if (pauses > 0 || now() - lastSignOfLife < idleTimeoutMs) return
+            if (pauses > 0 || elapsed() - lastSignOfLife < idleTimeoutMs) return
             onTimeout({ reason: 'timeout', message: `The agent printed nothing for ${seconds(idleTimeoutMs)}.` })
           },
           Math.min(idleTimeoutMs / 4, 5_000),
@@ -63,20 +63,20 @@ export function watchTurn({ timeoutMs, spentMs = 0, idleTimeoutMs, now, onTimeou
   return {
     startedAt,
     alive() {
-      lastSignOfLife = now()
+      lastSignOfLife = elapsed()
       // Not left to the timer alone, which a flood of output holds up.
       if (pauses === 0 && lastSignOfLife - startedAt - pausedMs >= leftMs) tooLong()
     },
     pause() {
       pauses += 1
       if (pauses > 1) return
-      pausedAt = now()
+      pausedAt = elapsed()
       clearTimeout(totalTimer)
     },
     resume() {
       pauses -= 1
       if (pauses > 0 || isEnded) return
-      lastSignOfLife = now()
+      lastSignOfLife = elapsed()
       pausedMs += lastSignOfLife - pausedAt
       totalTimer = startTimer(tooLong, Math.max(leftMs - (lastSignOfLife - startedAt - pausedMs), 0))
     },

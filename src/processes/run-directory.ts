@@ -1,4 +1,4 @@
-import { chmodSync, lstatSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, lstatSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 
@@ -60,8 +60,13 @@ function removeTree(path: string): void {
   try {
     rmSync(path, { recursive: true, force: true })
   } catch {
-    makeWritable(path)
-    rmSync(path, { recursive: true, force: true })
+    try {
+      makeWritable(path)
+      rmSync(path, { recursive: true, force: true })
+    } catch (error) {
+      // Else somebody was faster, as the guardian of a gateway that stops.
+      if (existsSync(path)) throw error
+    }
   }
 }
 

@@ -140,7 +140,7 @@ describe('an agent that has answered and does not exit', () => {
     const stop = vi.fn<() => void>()
     const run = startRun({
       ...{ label: 'Claude', failureSigns: [], limits: OUTPUT_LIMITS, scrubber: createScrubber() },
-      ...{ now: Date.now, timeoutMs: 1_800_000, idleTimeoutMs: 600_000 },
+      ...{ now: Date.now, elapsed: Date.now, timeoutMs: 1_800_000, idleTimeoutMs: 600_000 },
       translation: (emit) => new WordTranslation(emit),
       start({ onStdout }) {
         print = onStdout

@@ -6,7 +6,7 @@ afterEach(() => void vi.useRealTimers())
 
 function watch(limits: { timeoutMs: number; idleTimeoutMs: number; spentMs?: number }) {
   const failures: string[] = []
-  const turn = watchTurn({ ...limits, now: Date.now, onTimeout: ({ message }) => void failures.push(message) })
+  const turn = watchTurn({ ...limits, elapsed: Date.now, onTimeout: ({ message }) => void failures.push(message) })
   return { turn, failures }
 }
 

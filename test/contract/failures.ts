@@ -201,6 +201,19 @@ export function describeFailures({ it, itOfProcess, itIfEnding, itHere, setup }:
       expect(result).toMatchObject({ isError: false, durationMs: 3 * 399 })
     })
 
+    it('does not come because the clock is set', async ({ stage }) => {
+      let time = 0
+      const backend = stage.backend({}, { now: () => time, elapsed: () => 0 })
+      const prompt = stage.prompt(START, { say: 'Wait' }, { waitFor: 'later' }, { answer: 'Hello' })
+      const onEvent = ({ type }: AgentEvent) => {
+        if (type !== 'output') return
+        time = 3_600_000
+        stage.touch('later')
+      }
+      const { result } = await stage.see({ prompt, timeoutMs: 1_800_000 }, { backend, onEvent })
+      expect(result).toMatchObject({ isError: false, finalOutput: 'Hello' })
+    })
+
     it('of silence can be switched off', async ({ stage }) => {
       let time = 0
       const backend = stage.backend({}, { now: () => (time += 1_000_000) })

@@ -112,7 +112,7 @@ export function describeReading({ it, itOfProcess, itIfEnding, setup }: Contract
       const { result, broken, alive } = await stage.see({ prompt: stage.prompt(START, { printOneLineOf: 100 * MIB }) })
       const message = 'The agent printed more than 32 MiB on one line and was stopped.'
       expect({ failure: result.failure, broken, alive }).toEqual({
-        failure: { reason: 'no_result', message, report: message },
+        failure: { reason: 'no_result', message, report: message, isLasting: true },
         broken: [],
         alive: [],
       })
@@ -125,7 +125,7 @@ export function describeReading({ it, itOfProcess, itIfEnding, setup }: Contract
       const what = setup.staysAs === undefined ? 'in all' : 'in one turn'
       const message = `The agent printed more than 3 MiB ${what} and was stopped.`
       expect({ failure: result.failure, broken, alive }).toEqual({
-        failure: { reason: 'no_result', message, report: message },
+        failure: { reason: 'no_result', message, report: message, isLasting: true },
         broken: [],
         alive: [],
       })

@@ -44,7 +44,7 @@ interface LiveOptions {
   /** For requests that name none. */
   mode: AgentMode
   config: BackendAdapterConfig
-  dependencies: Pick<BackendDependencies, 'log' | 'now'>
+  dependencies: Pick<BackendDependencies, 'log' | 'now' | 'elapsed'>
 }
 
 /** One turn, from the moment that its session is its own. */
@@ -54,6 +54,8 @@ interface Task {
   /** As the pool knows it. */
   session: string | undefined
   startedAt: number
+  /** The same, as `elapsed` tells it. */
+  begunAt: number
   timeoutMs: number
   /** What the agent was told while it worked. */
   steered: string[]
@@ -120,6 +122,7 @@ export class LiveBackend implements AgentBackend {
     setMaxListeners(0, signal)
     const limit = timeLimit(timeoutMs, signal)
     const startedAt = dependencies.now()
+    const begunAt = dependencies.elapsed()
     let leave = session === undefined ? undefined : await this.pool.queue.enter(session, limit.signal)
     try {
       const turn = this.oneShot.toTurn(request, true)
@@ -128,6 +131,7 @@ export class LiveBackend implements AgentBackend {
         turn,
         session,
         startedAt,
+        begunAt,
         timeoutMs,
         steered: [],
         signal,
@@ -173,7 +177,7 @@ export class LiveBackend implements AgentBackend {
   async *#live(task: Task, lease: LiveLease, stream: OneStream): AsyncGenerator<AgentEvent, LiveRun, undefined> {
     const { request, turn, signal, steered } = task
     const onSteerable = (steer: Steer): void => request.onSteerable?.(noting(steer, steered))
-    const spentMs = this.options.dependencies.now() - task.startedAt
+    const spentMs = this.options.dependencies.elapsed() - task.begunAt
     const run = this.oneShot.startLive(lease.process, { ...request, onSteerable }, turn, spentMs)
     const cancel = (): void => run.stop(CANCELLED)
     signal.addEventListener('abort', cancel)
@@ -306,8 +310,8 @@ export class LiveBackend implements AgentBackend {
     return `${this.name()} ${sessionId.toLowerCase()}`
   }
 
-  #inTimeLeft(request: AgentRequest, { startedAt, timeoutMs }: Task): AgentRequest {
-    const spentMs = this.options.dependencies.now() - startedAt
+  #inTimeLeft(request: AgentRequest, { begunAt, timeoutMs }: Task): AgentRequest {
+    const spentMs = Math.floor(this.options.dependencies.elapsed() - begunAt)
     return { ...request, timeoutMs: Math.max(1, timeoutMs - spentMs) }
   }
 }

@@ -13,7 +13,14 @@ import { mainLine, type Run } from '../cli-run.js'
 import { EventQueue } from '../event-queue.js'
 import { classifyFailure, type FailureSign, readableMessage } from '../failures.js'
 import type { Failed } from '../translation.js'
-import { failureOfStop, reportedFailure, resultOf, unansweredFailure, withRetryAt } from '../turn-result.js'
+import {
+  failureOfStop,
+  printedTooMuch,
+  reportedFailure,
+  resultOf,
+  unansweredFailure,
+  withRetryAt,
+} from '../turn-result.js'
 import type { Turn } from '../turn.js'
 import { approveInTurn } from '../turn-approvals.js'
 import { type TimeLimits, watchTurn } from '../turn-watch.js'
@@ -34,6 +41,7 @@ export interface LiveRunPlan extends TimeLimits {
   /** Gets a way to talk to the agent, where it has one. */
   onSteerable?(steer: Steer): void
   now: () => number
+  elapsed: () => number
 }
 
 export interface LiveRun extends Run {
@@ -72,8 +80,7 @@ export function startLiveRun(process: LiveProcess, plan: LiveRunPlan): LiveRun {
     stopped ??= failed
     tellStop()
   }
-  const stopForOutput = (problem: string): void =>
-    stop({ reason: 'no_result', message: `The agent printed ${problem} and was stopped.` })
+  const stopForOutput = (problem: string): void => stop(printedTooMuch(problem))
 
   const watch = watchTurn({ ...plan, onTimeout: stop })
   // Only for those who listen: to abort takes longer than all else at the end of a turn.
@@ -148,7 +155,7 @@ export function startLiveRun(process: LiveProcess, plan: LiveRunPlan): LiveRun {
     isProcessLost = !stopped && (isLost || live?.isDeclined === true)
     queue.complete(
       resultOf(live?.translation ?? {}, failure, {
-        durationMs: plan.now() - watch.startedAt,
+        durationMs: Math.round(plan.elapsed() - watch.startedAt),
         ...(ending.type === 'gone' && 'exitCode' in ending.exit && { exitCode: ending.exit.exitCode }),
       }),
     )

@@ -94,7 +94,7 @@ export class OpenCodeServerBackend implements AgentBackend {
       yield* this.oneShot.run(request, signal)
       return
     }
-    const { now } = this.#dependencies
+    const { now, elapsed } = this.#dependencies
     const limits = timeLimits(request, this.config)
     const turn = turnOf(request, this.config, this.#directories)
     const refusal = signal.aborted ? CANCELLED : (refusedInput(turn, OPENCODE) ?? refusedVariable(request))
@@ -103,7 +103,7 @@ export class OpenCodeServerBackend implements AgentBackend {
       return
     }
 
-    const startedAt = now()
+    const startedAt = elapsed()
     const preparing = new AbortController()
     let stopped: Failed | undefined
     let run: ServerRun | undefined
@@ -130,7 +130,7 @@ export class OpenCodeServerBackend implements AgentBackend {
         yield* refusedRun(stopped ?? (prepared as Failed), now)
         return
       }
-      limits.spentMs = now() - startedAt
+      limits.spentMs = elapsed() - startedAt
       const isFree = turn.allowedTools.length === 0 && !turn.isAsking
       if (!isFree) this.#freeSessions.delete(turn.sessionId)
       run = new ServerRun({
@@ -142,6 +142,7 @@ export class OpenCodeServerBackend implements AgentBackend {
         ...(request.onSteerable && { onSteerable: request.onSteerable }),
         limits: this.#dependencies.limits,
         now,
+        elapsed,
       })
       if (stopped) run.stop(stopped)
       for await (const event of run.events) {

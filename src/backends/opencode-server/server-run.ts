@@ -23,7 +23,7 @@ import { isObject } from '../jsonl.js'
 import { OPENCODE, SESSION_TITLE } from '../opencode-format.js'
 import type { Failed } from '../translation.js'
 import type { Turn } from '../turn.js'
-import { failureOfStop, reportedFailure, resultOf, unansweredFailure } from '../turn-result.js'
+import { failureOfStop, printedTooMuch, reportedFailure, resultOf, unansweredFailure } from '../turn-result.js'
 import { approveInTurn } from '../turn-approvals.js'
 import { type TimeLimits, type TurnWatch, watchTurn } from '../turn-watch.js'
 import type { AgentEventBody, AgentFailure, Approve, Steer } from '../types.js'
@@ -46,6 +46,7 @@ export interface ServerRunPlan extends TimeLimits {
   onSteerable?(steer: Steer): void
   limits: OutputLimits
   now: () => number
+  elapsed: () => number
 }
 
 /** How many messages of a session are read after a gap: far more than a turn that anybody waits for. */
@@ -154,7 +155,7 @@ export class ServerRun implements Run, EventListener {
   }
 
   async #play(): Promise<void> {
-    const { now } = this.#plan
+    const { now, elapsed } = this.#plan
     this.#begin().catch((error: unknown) => {
       // Then nothing can come of it.
       const isRefused = error instanceof OpenCodeServerError && error.kind === 'status'
@@ -167,7 +168,9 @@ export class ServerRun implements Run, EventListener {
     this.#watch.end()
     void this.#close()
     const failure = judge(this.#stopped, this.#translation, now())
-    this.events.complete(resultOf(this.#translation, failure, { durationMs: now() - this.#watch.startedAt }))
+    this.events.complete(
+      resultOf(this.#translation, failure, { durationMs: Math.round(elapsed() - this.#watch.startedAt) }),
+    )
   }
 
   async #close(): Promise<void> {
@@ -430,8 +433,7 @@ export class ServerRun implements Run, EventListener {
   }
 
   #tooMuch(where: string, bytes: number): void {
-    const message = `The agent printed more than ${bytes / 1024 / 1024} MiB ${where} and was stopped.`
-    this.stop({ reason: 'no_result', message })
+    this.stop(printedTooMuch(`more than ${bytes / 1024 / 1024} MiB ${where}`))
   }
 
   /** Nothing of the turn is at work afterwards, as far as the server lets us know. */

@@ -21,7 +21,7 @@ function setup(name: BackendName) {
   const stage = createStage()
   const warnings: string[] = []
   const log = { debug() {}, info() {}, warn: (message: string) => void warnings.push(message), error() {} }
-  const dependencies = { log, now: Date.now }
+  const dependencies = { log, now: Date.now, elapsed: Date.now }
   const oneShot = createFakeBackend(name, AGENT, stage, { dependencies })
   const driver = oneShot.live()
   if (!driver) throw new Error(`${name} is not kept alive`)

@@ -48,7 +48,7 @@ function setup({ name = 'claude', agent = 'staying-agent.sh', mode = 'live', mos
   const stage = createStage()
   const cliPath = fileURLToPath(new URL(`../../fixtures/bin/${agent}`, import.meta.url))
   const log = { debug() {}, info() {}, warn() {}, error() {} }
-  const dependencies = { log, now: Date.now }
+  const dependencies = { log, now: Date.now, elapsed: Date.now }
   const environment = { FAKE_STAGE: stage.home }
   const oneShot = createFakeBackend(name, cliPath, stage, { dependencies, environment })
   const driver = oneShot.live()

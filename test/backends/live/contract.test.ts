@@ -51,12 +51,12 @@ for (const name of NAMES) {
   const create: CreateBackend = (given, dependencies) => {
     const cliPath = given.cliPath === agentPath('fake-agent.sh') ? STAYING : given.cliPath
     const config = { ...given, cliPath }
-    const { log, now } = completeDependencies(dependencies)
+    const { log, now, elapsed } = completeDependencies(dependencies)
     const oneShot = createBackend(name, config, dependencies)
     const driver = oneShot.live()
     if (!driver) throw new Error(`${name} is not kept alive`)
     const pool = new LivePool({ log, limits: () => LIMITS, readyMs: cliPath === STAYING ? READY_MS : UNREADY_MS })
-    return new LiveBackend(oneShot, driver, pool, { mode: 'live', config, dependencies: { log, now } })
+    return new LiveBackend(oneShot, driver, pool, { mode: 'live', config, dependencies: { log, now, elapsed } })
   }
   describeBackendContract(name, { ...SETUPS[name], ...DIFFERENCES[name], create }, `${name} that stays`)
 }

@@ -51,7 +51,7 @@ function setup({
   const details: string[] = []
   const note = (list: string[]) => (message: string) => void list.push(message)
   const log = { debug: note(details), info() {}, warn: note(warnings), error() {} }
-  const dependencies = { log, now: Date.now, ...(owner && { owner }) }
+  const dependencies = { log, now: Date.now, elapsed: Date.now, ...(owner && { owner }) }
   const oneShot = createFakeBackend('claude', cliPath ?? AGENT, stage, {
     dependencies,
     environment: { FAKE_STAGE: stage.home },
