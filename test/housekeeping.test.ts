@@ -144,7 +144,7 @@ describeEngines('housekeeping', (engine) => {
   })
 
   it('a message that is cancelled does not wait for a cluster', async () => {
-    const { store, pods, take, earlier } = await setup(engine)
+    const { pods, take, earlier } = await setup(engine)
     const { messageId } = await take('dead', { ...thisProcess(), ...DEAD })
     const cancelled = new AbortController()
     pods.endRun = async () => {
@@ -217,7 +217,7 @@ describeEngines('housekeeping', (engine) => {
   })
 
   it('a message whose earlier attempts were elsewhere is begun without a look at any cluster', async () => {
-    const { store, pods, take, earlier } = await setup(engine)
+    const { pods, take, earlier } = await setup(engine)
     await take('dead', { ...thisProcess(), ...DEAD })
     const steps: string[] = []
     await begin(planAfterEarlier(planOf(steps), workOf('other'), earlier))

@@ -2,7 +2,6 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { expect, it } from 'vitest'
 import { inTime, timeLimit } from '../src/within-time.js'
-import { until } from './waiting.js'
 
 setFlagsFromString('--expose-gc')
 const collectGarbage = runInNewContext('gc') as () => void
@@ -16,10 +15,12 @@ it('a time limit comes, whatever is collected as garbage meanwhile', async () =>
     })
   }
   listen(timeLimit(20, stopped.signal))
-  await until(() => {
-    collectGarbage()
-    return isOver
-  }, 'the end of the time')
+  await expect
+    .poll(() => {
+      collectGarbage()
+      return isOver
+    })
+    .toBe(true)
 })
 
 it('a time limit comes with another signal and its reason, and not after the work', async () => {
