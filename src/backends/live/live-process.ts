@@ -17,7 +17,7 @@ export interface LiveProcessPlan {
   process: Omit<ProcessOptions, 'stdin' | 'keepsInput' | 'onStdout' | 'onStderr'>
   connect: (send: (message: JsonObject) => void) => LiveConnection
   shorten?: ShortenLine
-  /** `totalBytes` is of one turn. */
+  /** `totalBytes` is of one turn. Between turns it may print as much as on one line. */
   limits: OutputLimits
   scrubber: Scrubber
 }
@@ -70,6 +70,12 @@ export function startLiveProcess(plan: LiveProcessPlan): LiveProcess {
   const stderrText = new StreamedText<'stderr'>(scrubber)
 
   let bytes = 0
+  /** Printed since the last turn, for nobody. */
+  let unaskedBytes = 0
+  const countUnasked = (length: number): void => {
+    unaskedBytes = listeners.size > 0 ? 0 : unaskedBytes + length
+    if (unaskedBytes > limits.lineBytes) stop()
+  }
   const reader = new JsonReader(
     {
       object(message) {
@@ -105,8 +111,12 @@ export function startLiveProcess(plan: LiveProcessPlan): LiveProcess {
     ...plan.process,
     stdin: '',
     keepsInput: true,
-    onStdout: (chunk) => splitter.push(chunk),
+    onStdout(chunk) {
+      countUnasked(chunk.length)
+      splitter.push(chunk)
+    },
     onStderr(chunk) {
+      countUnasked(chunk.length)
       for (const { text } of stderrText.push(stderrDecoder.write(chunk), 'stderr')) stderr.append(text)
     },
   })

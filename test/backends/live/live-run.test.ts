@@ -266,6 +266,15 @@ it('a line that is too long ends the process', async () => {
   await process.ended
 })
 
+it('an agent that does not stop printing between turns is ended', async () => {
+  const dependencies = { limits: { lineBytes: 1024 * 1024, totalBytes: Infinity } }
+  const chatter: Step[] = Array.from({ length: 30 }, () => ({ text: 'x'.repeat(100_000) }))
+  const { turn, process } = await openStage('claude', [...READY, ASKED, answer('done'), ...chatter], { dependencies })
+  const { result } = await turn('first')
+  expect(result.finalOutput).toBe('done')
+  await process.ended
+})
+
 it('too much output ends the turn that it is of; turns that are each within the limit may be many', async () => {
   const dependencies = { limits: { lineBytes: 1024 * 1024, totalBytes: 1024 * 1024 } }
   const much: Step = {
