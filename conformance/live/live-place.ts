@@ -45,9 +45,9 @@ export function openLive(options: LiveOptions = {}): OpenPlace {
     assert.ok(driver, `${agent.name} can be kept alive`)
     let fallen = 0
     const runAlone = oneShot.run.bind(oneShot)
-    oneShot.run = (request, signal) => {
+    oneShot.run = (...turn) => {
       fallen += 1
-      return runAlone(request, signal)
+      return runAlone(...turn)
     }
     const pool = new LivePool({
       log,

@@ -179,8 +179,10 @@ export abstract class CliBackend implements AgentBackend {
     return executeTurn(this, this.dependencies.log, prompt, systemPrompt, sessionId, onStream)
   }
 
-  async *run(request: AgentRequest, signal: AbortSignal): AsyncGenerator<AgentEvent, void, undefined> {
+  /** `spentMs` is what is over of the turn's time already. */
+  async *run(request: AgentRequest, signal: AbortSignal, spentMs = 0): AsyncGenerator<AgentEvent, void, undefined> {
     const watch = timeLimits(request, this.config)
+    const leftMs = Math.max(0, watch.timeoutMs - spentMs)
     const turn = this.toTurn(request)
     this.#warnAboutIgnoredOptions(request, turn)
     const refusal = signal.aborted ? CANCELLED : this.refusalOf(request, turn)
@@ -203,10 +205,10 @@ export abstract class CliBackend implements AgentBackend {
     let isOutOfTime = false
     const timer = setTimeout(
       () => {
-        isOutOfTime = watch.timeoutMs <= preparationMs
+        isOutOfTime = leftMs <= preparationMs
         preparing.abort()
       },
-      Math.min(watch.timeoutMs, preparationMs),
+      Math.min(leftMs, preparationMs),
     )
     const startedAt = this.dependencies.elapsed()
     try {
@@ -222,7 +224,7 @@ export abstract class CliBackend implements AgentBackend {
       const runId = request.runId ?? randomUUID()
       place = await this.#place(turn, request.pod, runId, preparing.signal)
       const invocation = await this.invocation(turn, place, preparing.signal)
-      watch.spentMs = this.dependencies.elapsed() - startedAt
+      watch.spentMs = spentMs + this.dependencies.elapsed() - startedAt
       run = this.#start(runId, turn, place, invocation, watch, runVariables(request, place.files))
       if (signal.aborted) cancel()
       for await (const event of run.events) {

@@ -56,7 +56,6 @@ interface Task {
   startedAt: number
   /** The same, as `elapsed` tells it. */
   begunAt: number
-  timeoutMs: number
   /** What the agent was told while it worked. */
   steered: string[]
   signal: AbortSignal
@@ -132,7 +131,6 @@ export class LiveBackend implements AgentBackend {
         session,
         startedAt,
         begunAt,
-        timeoutMs,
         steered: [],
         signal,
         inTime: limit.signal,
@@ -164,7 +162,7 @@ export class LiveBackend implements AgentBackend {
     }
     if (!lease) {
       if (session !== undefined) await this.pool.leave(session, inTime)
-      yield* this.oneShot.run(this.#inTimeLeft(request, task), signal)
+      yield* this.oneShot.run(request, signal, this.#spentMs(task))
       return
     }
     const stream = new OneStream(task.startedAt)
@@ -177,8 +175,7 @@ export class LiveBackend implements AgentBackend {
   async *#live(task: Task, lease: LiveLease, stream: OneStream): AsyncGenerator<AgentEvent, LiveRun, undefined> {
     const { request, turn, signal, steered } = task
     const onSteerable = (steer: Steer): void => request.onSteerable?.(noting(steer, steered))
-    const spentMs = this.options.dependencies.elapsed() - task.begunAt
-    const run = this.oneShot.startLive(lease.process, { ...request, onSteerable }, turn, spentMs)
+    const run = this.oneShot.startLive(lease.process, { ...request, onSteerable }, turn, this.#spentMs(task))
     const cancel = (): void => run.stop(CANCELLED)
     signal.addEventListener('abort', cancel)
     if (signal.aborted) cancel()
@@ -225,13 +222,13 @@ export class LiveBackend implements AgentBackend {
     // It may have ended before it wrote down that there is such a session.
     const isOfThisTurn = sessionId !== request.sessionId
     let isUnwritten = false
-    for await (const event of this.oneShot.run(this.#inTimeLeft(next, task), signal)) {
+    for await (const event of this.oneShot.run(next, signal, this.#spentMs(task))) {
       isUnwritten ||= isOfThisTurn && saysSessionLost(event)
       if (!isUnwritten) yield* stream.pass(event)
     }
     if (!isUnwritten) return
     const { sessionId: _unwritten, ...fresh } = next
-    for await (const event of this.oneShot.run(this.#inTimeLeft(fresh, task), signal)) yield* stream.pass(event)
+    for await (const event of this.oneShot.run(fresh, signal, this.#spentMs(task))) yield* stream.pass(event)
   }
 
   /** Whether the process was never ready. */
@@ -310,9 +307,8 @@ export class LiveBackend implements AgentBackend {
     return `${this.name()} ${sessionId.toLowerCase()}`
   }
 
-  #inTimeLeft(request: AgentRequest, { begunAt, timeoutMs }: Task): AgentRequest {
-    const spentMs = Math.floor(this.options.dependencies.elapsed() - begunAt)
-    return { ...request, timeoutMs: Math.max(1, timeoutMs - spentMs) }
+  #spentMs({ begunAt }: Task): number {
+    return this.options.dependencies.elapsed() - begunAt
   }
 }
 
