@@ -19,6 +19,7 @@ describe.concurrent('aetheel doctor, where the gateway starts the OpenCode serve
         [
           `✓ opencode (chosen): 1.18.33 at ${path}, live`,
           expect.stringMatching(/^✓ OpenCode server: it starts, and was ready at http:\/\/127\.0\.0\.1:\d+$/),
+          '✓ Database: SQLite, no damage found',
         ],
       ])
     expect(terminal.leftovers()).toEqual([])

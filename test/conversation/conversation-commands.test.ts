@@ -128,7 +128,7 @@ async function setup({ isFailing = false, tools = [] as string[] } = {}) {
       await expect.poll(async () => (await store.inbox.get(messageId))?.state).toEqual('failed')
       await expect.poll(() => worker.active()).toEqual([])
     },
-    /** A turn that is over; a minute goes by. */
+    /** A turn that took a minute. */
     past: async (address: string, turn: PastTurn) => {
       const { place, text = 'hello', backend = 'claude', model, directory = '/work', ...result } = turn
       const { conversationId } = await accept(address, text, 'bob', place)
@@ -137,13 +137,13 @@ async function setup({ isFailing = false, tools = [] as string[] } = {}) {
       if (!claimed) throw new Error('There is nothing to claim')
       const reply = { text: '', notes: [], isError: false }
       const { sessionId } = result
+      clock.now += MINUTE_MS
       await queue.settle(claimed, {
         kind: 'answered',
-        run: { id: run.id, result: succeeded('hi', { durationMs: 90_000, ...result }) },
+        run: { id: run.id, result: succeeded('hi', result) },
         reply,
         ...(sessionId !== undefined && { session: { conversationId, backend, sessionId, directory } }),
       })
-      clock.now += MINUTE_MS
       return conversationId
     },
     conversation: (address = 'a') => store.conversations.find(CHANNEL, address),
@@ -388,11 +388,11 @@ describe('/status', () => {
       'agent: claude',
       'model: large',
       'directory: /work',
-      'session: s1, used 14 min ago',
+      'session: s1, used 13 min ago',
       'working: claude for 13 min, since 12:31 UTC; now Bash: npm test',
       'queue: working, 2 waiting; yours is number 3',
       'queue mode: followup: each message waits for its own turn',
-      'usage today: 1 turn, 90 s of work; 1,200 tokens in, 300 out, cache 50,000 read and 40 written; 0.0312 USD',
+      'usage today: 1 turn, 60 s of work; 1,200 tokens in, 300 out, cache 50,000 read and 40 written; 0.0312 USD',
     ])
   })
 
@@ -999,11 +999,11 @@ describe('/usage', () => {
       (await command('/usage', { address: 'c', projectId: 'site' })).split('\n')[2],
     ]).toEqual([
       [
-        'here today (UTC): 1 turn, 90 s of work',
-        'here in 30 days: 2 turns, 3 min of work; 1,200 tokens in, 300 out, cache 50,000 read and 40 written; 1.00 USD for 1 of them',
-        'all without a project in 30 days: 3 turns, 4 min of work; 2,400 tokens in, 600 out, cache 100,000 read and 80 written; 3.50 USD for 2 of them',
+        'here today (UTC): 1 turn, 60 s of work',
+        'here in 30 days: 2 turns, 2 min of work; 1,200 tokens in, 300 out, cache 50,000 read and 40 written; 1.00 USD for 1 of them',
+        'all without a project in 30 days: 3 turns, 3 min of work; 2,400 tokens in, 600 out, cache 100,000 read and 80 written; 3.50 USD for 2 of them',
       ].join('\n'),
-      'project site in 30 days: 1 turn, 90 s of work; 1,200 tokens in, 300 out, cache 50,000 read and 40 written; 50.00 USD',
+      'project site in 30 days: 1 turn, 60 s of work; 1,200 tokens in, 300 out, cache 50,000 read and 40 written; 50.00 USD',
     ])
   })
 })
