@@ -145,7 +145,7 @@ export function describeFailures({ it, itOfProcess, itIfEnding, itHere, setup }:
     })
 
     itOfProcess('comes for an agent that never reads a large prompt and never ends', async ({ stage }) => {
-      const cliPath = stage.executable('sleeper', '#!/bin/sh\nexec sleep 1000\n')
+      const cliPath = stage.executable('sleeper', '#!/bin/sh\n[ "$1" = --version ] || exec sleep 1000\n')
       const backend = stage.backend({ cliPath })
       const { result, alive } = await stage.see({ prompt: 'x'.repeat(1_000_000), timeoutMs: 300 }, { backend })
       expect({ reason: result.failure?.reason, alive }).toEqual({ reason: 'timeout', alive: [] })

@@ -91,7 +91,10 @@ cat answer
 
     itOfProcess('are gone when the run is cancelled, too', async ({ stage }) => {
       const controller = new AbortController()
-      const cliPath = stage.executable('waiter', '#!/bin/sh\nprintf %s "$KEY_FILE" > path\nexec sleep 60\n')
+      const cliPath = stage.executable(
+        'waiter',
+        '#!/bin/sh\n[ "$1" = --version ] && exit\nprintf %s "$KEY_FILE" > path\nexec sleep 60\n',
+      )
       const path = join(stage.workingDir, 'path')
       const isWritten = () => existsSync(path) && readFileSync(path, 'utf8') !== ''
       const secretFiles = [{ variable: 'KEY_FILE', content: 'one' }]
