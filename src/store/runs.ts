@@ -20,13 +20,13 @@ export interface NewRun {
   metadata?: Record<string, string>
 }
 
-/** One turn of an agent. */
 /** A run that was under way when somebody else took its message over. */
 export interface CutOffRun {
   id: string
   gatewayId: string
 }
 
+/** One turn of an agent. */
 export interface RunRecord extends NewRun {
   sessionId?: string
   firstSeq: number
