@@ -11,7 +11,7 @@ export default defineConfig({
     hookTimeout: 60_000,
     expect: { poll: { timeout: 60_000 } },
     // Many tests only wait, for processes and for time-outs.
-    maxWorkers: availableParallelism() + 2,
+    maxWorkers: availableParallelism() + 4,
     // No module keeps state of its own, so that each worker can load them once for all its files.
     isolate: false,
   },

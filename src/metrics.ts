@@ -54,7 +54,6 @@ export function createMetrics({ now }: MetricsOptions): Metrics {
   let sources: MetricsSources | undefined
   const projectLabel = boundedLabel(MOST_PROJECTS, OTHER_PROJECTS)
 
-  collectDefaultMetrics({ register: registry })
   const requests = new Counter({
     name: 'code_agent_requests_total',
     help: 'Runs of agents and commands that have ended.',
@@ -121,7 +120,7 @@ export function createMetrics({ now }: MetricsOptions): Metrics {
   })
 
   return {
-    registry,
+    registry: Registry.merge([processRegistry(), registry]),
     watch: (given) => {
       sources = given
     },
@@ -170,6 +169,17 @@ export function createMetrics({ now }: MetricsOptions): Metrics {
       }
     },
   }
+}
+
+let ofProcess: Registry | undefined
+
+/** What is measured of the process itself, by a timer and an observer that cannot be stopped: once, whoever asks. */
+function processRegistry(): Registry {
+  if (!ofProcess) {
+    ofProcess = new Registry()
+    collectDefaultMetrics({ register: ofProcess })
+  }
+  return ofProcess
 }
 
 /** Clocks are set back now and then. */

@@ -8,7 +8,7 @@ export const LONG_TESTS = [
   'test/browser/**/*.test.ts',
   'test/kubernetes/**/*.test.ts',
   'test/commands/pods.test.ts',
-  'test/crash/*-kills.test.ts',
+  'test/crash/*.test.ts',
   'test/**/kill.test.ts',
   'test/backends/**/contract.test.ts',
   'test/backends/opencode-server/reconnect.test.ts',

@@ -1,4 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { expect, it } from 'vitest'
 import type { AgentEvent, AgentResult } from '../src/backends/types.js'
 import { createMetrics, type Metrics } from '../src/metrics.js'
@@ -8,6 +10,25 @@ import type { TurnPlan } from '../src/queue/worker.js'
 const START_AT = Date.UTC(2026, 0, 2, 3, 4, 5)
 const ANSWERED: AgentResult = { isError: false, durationMs: 1 }
 const LISTENER = { onEvent: () => {}, keepSession: async () => {} }
+
+it('keeps nothing of a gateway that is gone', async () => {
+  setFlagsFromString('--expose-gc')
+  const collectGarbage = runInNewContext('gc') as () => void
+  const watchAndForget = async (): Promise<WeakRef<object>> => {
+    const sources = { queueDepth: async () => ({ queued: 1 }), processes: async () => 1 }
+    const metrics = createMetrics({ now: () => START_AT })
+    metrics.watch(sources)
+    await metrics.registry.metrics()
+    return new WeakRef(sources)
+  }
+  const forgotten = await watchAndForget()
+  await expect
+    .poll(() => {
+      collectGarbage()
+      return forgotten.deref() === undefined
+    })
+    .toBe(true)
+})
 
 it('counts runs with their provider, project and status, and how long they took', async () => {
   const clock = { now: START_AT }
