@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
+import LongestFirst from './test/longest-first.js'
 
 export default defineConfig({
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
@@ -14,5 +15,6 @@ export default defineConfig({
     maxWorkers: availableParallelism() + 4,
     // No module keeps state of its own, so that each worker can load them once for all its files.
     isolate: false,
+    sequence: { sequencer: LongestFirst },
   },
 })

@@ -283,9 +283,10 @@ async function readVersion(
   })
   if (signal.aborted) child.stop()
   signal.addEventListener('abort', child.stop)
-  // Nobody waits for what is stopped: it works on nothing.
-  const exit = await inTime(child.ended, signal, address)
+  // Also after a stop: when the turn ends, nothing of it may be alive in the pod.
+  const exit = await child.ended
   signal.removeEventListener('abort', child.stop)
+  if (signal.aborted) throw tooLate(address)
   if ('spawnError' in exit) throw podError('unreachable', address, `cannot be used: ${exit.spawnError.message}`)
   if ('problem' in exit) {
     if (exit.problem === 'cli_missing') return undefined
@@ -310,8 +311,12 @@ async function inTime<T>(work: Promise<T>, signal: AbortSignal, address: PodAddr
     work.then((value) => ({ value })),
     signal,
   )
-  if (!done) throw podError('unreachable', address, 'did not answer in time')
+  if (!done) throw tooLate(address)
   return done.value
+}
+
+function tooLate(address: PodAddress): PodError {
+  return podError('unreachable', address, 'did not answer in time')
 }
 
 function keep<T>(map: Map<string, T>, key: string, value: T): void {

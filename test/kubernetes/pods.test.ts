@@ -265,6 +265,20 @@ describe.concurrent('a pod', () => {
     expect(versions).toEqual([`${process.version}\n`, undefined])
   })
 
+  test('has nothing alive of a version that nobody waits for any more', async ({ ground: { pods }, expect }) => {
+    const directory = mkdtempSync(join(tmpdir(), 'aetheel-version-'))
+    const slow = join(directory, 'slow-agent')
+    writeFileSync(slow, `#!/bin/sh\ncd ${directory}\nwhile :; do sleep 0.1; done\n`, { mode: 0o755 })
+    const pod = await pods.open({ name: 'web' }, soon())
+    const stop = new AbortController()
+    const refusal = refusalOf(pod.version(slow, stop.signal))
+    await until(() => livingProcesses(directory).length > 0, 'the agent')
+    stop.abort()
+    const { problem } = await refusal
+    expect([problem, livingProcesses(directory)]).toEqual(['unreachable', []])
+    rmSync(directory, { recursive: true })
+  })
+
   const NOT_RUNNING: LocalPod[] = [
     { name: 'x', phase: 'Pending', waitingFor: 'ImagePullBackOff' },
     { name: 'x', waitingFor: 'CrashLoopBackOff' },
