@@ -5,6 +5,7 @@
 import { mkdir, mkdtemp, readdir, readFile, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { endNow } from '../test/processes/living-processes.js'
 import type { Agent, McpServer } from './agents.js'
 
 export interface Sandbox {
@@ -52,7 +53,7 @@ export async function createSandbox(
     processes: () => findProcesses(`HOME=${home}`),
     runFiles: async () => (await readdir(temporary)).filter((name) => name.startsWith('aetheel-run-')),
     async remove() {
-      for (const { pid } of await findProcesses(`HOME=${home}`)) process.kill(pid, 'SIGKILL')
+      for (const { pid } of await findProcesses(`HOME=${home}`)) endNow(pid)
       // Retried, because what was just ended may have been writing.
       await rm(root, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 })
     },

@@ -404,7 +404,9 @@ async function untilOnDisk(stage: Stage, answer: string): Promise<void> {
 
 /** Whether a file in the home directory has this text. */
 async function isOnDisk({ sandbox }: Stage, text: string): Promise<boolean> {
-  const entries = await readdir(sandbox.environment['HOME'] ?? '', { recursive: true, withFileTypes: true })
+  const home = sandbox.environment['HOME'] ?? ''
+  // The agent makes and removes directories meanwhile; then it is looked at again.
+  const entries = await readdir(home, { recursive: true, withFileTypes: true }).catch(() => [])
   const files = entries.filter((entry) => entry.isFile()).map(({ parentPath, name }) => join(parentPath, name))
   const contents = await Promise.all(files.map((file) => readFile(file, 'utf8').catch(() => '')))
   return contents.some((content) => content.includes(text))

@@ -5,6 +5,7 @@ import { OpenCodeServerBackend } from '../../src/backends/opencode-server/openco
 import type { OpenCodeEndpoint, OpenCodeServers } from '../../src/backends/opencode-server/servers.js'
 import { OpenCodeBackend } from '../../src/backends/opencode-backend.js'
 import { createScrubber } from '../../src/credentials/scrubber.js'
+import { endNow } from '../../test/processes/living-processes.js'
 import type { Agent } from '../agents.js'
 import {
   adapterConfig,
@@ -45,7 +46,7 @@ export function openExternal({ settings = {}, reach }: ExternalOptions = {}): Op
       await place.close()
       await kill()
       // Whoever has started a server ends what belongs to it.
-      for (const { pid } of (await sandbox.processes()).filter(isOfServer)) process.kill(pid, 'SIGKILL')
+      for (const { pid } of (await sandbox.processes()).filter(isOfServer)) endNow(pid)
     }
     return { ...place, close }
   }
