@@ -1,0 +1,80 @@
+// One message's walk: in which order it is put on record, worked on and answered. Whatever stands between two commits is
+// done again, or lost, when the gateway ends there.
+
+import { expect, test } from 'vitest'
+import { databaseFile, makeHome, startGateway } from '../../src/gateway.js'
+import type { Step } from '../../src/queue/worker.js'
+import type { Store, Tables } from '../../src/store/store.js'
+import { putDatabase } from '../put-database.js'
+import { ECHO_AGENT, Stage, TestChannel } from './stage.js'
+
+const REPLY_SENT = 'outbox.settle'
+const NOTHING_FOUND = 'commit: inbox.claim'
+/** How often they are written depends on how fast they come. */
+const EVENTS = 'commit: runs.record'
+
+test('the steps and commits of one message', async ({ onTestFinished }) => {
+  const stage = new Stage(onTestFinished)
+  const config = stage.config({ BACKEND_CLI_PATH: stage.executable('echo-agent', ECHO_AGENT) })
+  makeHome(config)
+  putDatabase({ file: databaseFile(config), databaseUrl: config.databaseUrl })
+  const walk: string[] = []
+  const channel = new TestChannel()
+  const gateway = await startGateway(config, {
+    environment: stage.environment,
+    log: stage.log,
+    channels: [channel],
+    onStep: (step: Step) => walk.push(step),
+    beforeWork: async ({ store }) => watchCommits(store, (commit) => walk.push(commit)),
+  })
+  onTestFinished(() => gateway.stop())
+  // While it looks for work, a message waits for that.
+  await expect.poll(() => walk).toContain(NOTHING_FOUND)
+  await channel.say('north', 'Hello')
+  await expect.poll(() => walk).toContain(REPLY_SENT)
+  expect(walk.filter((entry) => entry !== NOTHING_FOUND && entry !== EVENTS)).toEqual([
+    'commit: conversations.enter, inbox.countOpen, inbox.add, inbox.enqueueClaimed, runs.begin',
+    'accepted',
+    'claimed',
+    'streaming',
+    'finished',
+    'commit: conversations.nextSeq, inbox.finish, approvals.withdraw, outbox.takeBack, runs.record, runs.end, sessions.set, outbox.add, outbox.claim',
+    'committed',
+    'sent',
+    REPLY_SENT,
+  ])
+})
+
+/** Tells of each transaction by what was done in it, and of what became of a reply. */
+function watchCommits(store: Store, onCommit: (what: string) => void): void {
+  const { transaction, write } = store
+  const watched =
+    (open: typeof transaction): typeof transaction =>
+    async (work, onCommitted) => {
+      const calls: string[] = []
+      const result = await open((tables) => work(watchTables(tables, (call) => calls.push(call))), onCommitted)
+      onCommit(`commit: ${calls.join(', ')}`)
+      return result
+    }
+  store.transaction = watched(transaction)
+  store.write = watched(write)
+  store.outbox = watchTable('outbox', store.outbox, (call) => call === REPLY_SENT && onCommit(call))
+}
+
+function watchTables(tables: Tables, onCall: (call: string) => void): Tables {
+  const watched = Object.entries(tables).map(([name, table]) => [name, watchTable(name, table as object, onCall)])
+  return Object.fromEntries(watched) as Tables
+}
+
+function watchTable<Table extends object>(name: string, table: Table, onCall: (call: string) => void): Table {
+  return new Proxy(table, {
+    get(target, method) {
+      const value: unknown = Reflect.get(target, method, target)
+      if (typeof value !== 'function') return value
+      return (...args: unknown[]): unknown => {
+        onCall(`${name}.${String(method)}`)
+        return Reflect.apply(value, target, args)
+      }
+    },
+  })
+}
