@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
-import { formatFrame } from '../src/http/sse.js'
+import { formatFrame } from '../src/service/sse.js'
 import { atMost, type BenchOptions, lowerQuartile, type Measurement } from './measurement.js'
 import { startBenchService } from './service.js'
 

@@ -4,7 +4,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { delimiter, dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { lowestVersion } from '../src/backends/node-requirement.js'
-import { compareVersions } from '../src/versions.js'
+import { compareVersions } from '../src/core/versions.js'
 import type { Agent } from './agents.js'
 
 export interface Installation {

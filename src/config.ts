@@ -2,10 +2,10 @@ import { homedir } from 'node:os'
 import { dirname, join, posix, resolve, sep } from 'node:path'
 import type { AgentMode, BackendAdapterConfig, BackendName, Permissions } from './backends/types.js'
 import type { QueueMode } from './channels/types.js'
-import { fileExists, readConfigFile } from './config-file.js'
-import { heartbeatOf, problemsAcross, warningsAcross } from './config-checks.js'
-import { type InboundConfig, type ReplyConfig, replacedKey } from './config-inbound.js'
-import { describeProblems, dotted, quote, sentenceOf } from './config-problems.js'
+import { fileExists, readConfigFile } from './config/file.js'
+import { heartbeatOf, problemsAcross, warningsAcross } from './config/checks.js'
+import { type InboundConfig, type ReplyConfig, replacedKey } from './config/inbound.js'
+import { describeProblems, dotted, quote, sentenceOf } from './config/problems.js'
 import {
   DEFAULT_MAX_TURNS,
   type HookConfig,
@@ -14,8 +14,8 @@ import {
   type Settings,
   settingsSchema,
   VARIABLES,
-} from './config-schema.js'
-import { operatorEnvironment } from './environment.js'
+} from './config/schema.js'
+import { operatorEnvironment } from './core/environment.js'
 import { GatewayError } from './errors.js'
 import { POD_DIRECTORY, type PodAddress } from './kubernetes/types.js'
 import type { LogLevel } from './log.js'

@@ -13,4 +13,4 @@ export { BackendRegistry, createBackend, resolveBackendName } from './backends/r
 export type * from './backends/types.js'
 export { BACKEND_NAMES } from './backends/types.js'
 export { type ErrorCode, GatewayError } from './errors.js'
-export { type AgentMeta, type ParsedReply, parseReply } from './relay/parse-reply.js'
+export { type AgentMeta, type ParsedReply, parseReply } from './turns/inbound-reply/parse-reply.js'

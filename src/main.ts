@@ -5,27 +5,27 @@ import { Command, InvalidArgumentError, Option } from 'commander'
 import { unheldLimits } from './backends/agent-limits.js'
 import { resolveBackendName } from './backends/registry.js'
 import { BACKEND_NAMES, type BackendName } from './backends/types.js'
-import { agentsTable, doctorReport, probeAll } from './commands/agents.js'
-import { rebuildArchive } from './commands/archive.js'
-import { ask } from './commands/ask.js'
-import { chat } from './commands/chat.js'
-import { cronAdd, cronList, cronRemove, cronRun } from './commands/cron.js'
-import { configCheck, configShow } from './commands/config.js'
+import { agentsTable, doctorReport, probeAll } from './cli/commands/agents.js'
+import { rebuildArchive } from './cli/commands/archive.js'
+import { ask } from './cli/commands/ask.js'
+import { chat } from './cli/commands/chat.js'
+import { cronAdd, cronList, cronRemove, cronRun } from './cli/commands/cron.js'
+import { configCheck, configShow } from './cli/commands/config.js'
 import {
   credentialsList,
   credentialsRemove,
   credentialsRotate,
   credentialsSet,
   withCredentials,
-} from './commands/credentials.js'
-import { type DiscoverFlags, projectsDiscover } from './commands/discover.js'
-import { demo } from './commands/demo.js'
-import { discordReport } from './commands/discord-doctor.js'
-import { sendEvent } from './commands/event.js'
-import { heartbeatReport, heartbeatRun } from './commands/heartbeat.js'
-import { managedServerReport } from './commands/opencode-doctor.js'
-import { withControl } from './commands/operate.js'
-import { podsReport } from './commands/pods-doctor.js'
+} from './cli/commands/credentials.js'
+import { type DiscoverFlags, projectsDiscover } from './cli/commands/discover.js'
+import { demo } from './cli/commands/demo.js'
+import { discordReport } from './cli/commands/discord-doctor.js'
+import { sendEvent } from './cli/commands/event.js'
+import { heartbeatReport, heartbeatRun } from './cli/commands/heartbeat.js'
+import { managedServerReport } from './cli/commands/opencode-doctor.js'
+import { withControl } from './cli/commands/operate.js'
+import { podsReport } from './cli/commands/pods-doctor.js'
 import {
   type ProjectFlags,
   projectsCreate,
@@ -33,34 +33,34 @@ import {
   projectsRemove,
   projectsShow,
   withProjects,
-} from './commands/projects.js'
-import { approvalRules, approvalsAnswer, approvalsForget, approvalsList, approvalsShow } from './commands/approvals.js'
-import { queueDrop, queueList, queueRetry } from './commands/queue.js'
-import { runsList, runsShow } from './commands/runs.js'
-import { search } from './commands/search.js'
-import { send } from './commands/send.js'
-import { sessionsList, sessionsReset } from './commands/sessions.js'
-import { PERMISSIONS_NOTE, PLAIN_HTTP_NOTE, start } from './commands/start.js'
-import { approveAtTerminal } from './commands/terminal-approval.js'
-import { terminalSafe } from './commands/terminal-safe.js'
-import { type TokenDependencies, tokensCreate, tokensList, tokensRevoke, tokensRotate } from './commands/tokens.js'
-import { storeReport } from './commands/store-doctor.js'
-import { whatsAppReport } from './commands/whatsapp-doctor.js'
+} from './cli/commands/projects.js'
+import { approvalRules, approvalsAnswer, approvalsForget, approvalsList, approvalsShow } from './cli/commands/approvals.js'
+import { queueDrop, queueList, queueRetry } from './cli/commands/queue.js'
+import { runsList, runsShow } from './cli/commands/runs.js'
+import { search } from './cli/commands/search.js'
+import { send } from './cli/commands/send.js'
+import { sessionsList, sessionsReset } from './cli/commands/sessions.js'
+import { PERMISSIONS_NOTE, PLAIN_HTTP_NOTE, start } from './cli/commands/start.js'
+import { approveAtTerminal } from './cli/commands/terminal-approval.js'
+import { terminalSafe } from './cli/commands/terminal-safe.js'
+import { type TokenDependencies, tokensCreate, tokensList, tokensRevoke, tokensRotate } from './cli/commands/tokens.js'
+import { storeReport } from './cli/commands/store-doctor.js'
+import { whatsAppReport } from './cli/commands/whatsapp-doctor.js'
 import { CredentialStore } from './credentials/credential-store.js'
 import { KeyRing } from './credentials/key-ring.js'
 import { createScrubber } from './credentials/scrubber.js'
 import { EVENT_KINDS } from './channels/types.js'
 import { findConfigFile, type GatewayConfig, loadConfig } from './config.js'
-import { secretsOfConfig } from './config-secrets.js'
-import { ConfiguredAgents } from './configured-agents.js'
-import { configuredPods } from './configured-pods.js'
-import type { Control } from './control/protocol.js'
-import { operatorEnvironment } from './environment.js'
+import { secretsOfConfig } from './config/secrets.js'
+import { ConfiguredAgents } from './runtime/configured-agents.js'
+import { configuredPods } from './runtime/configured-pods.js'
+import type { Control } from './cli/control/protocol.js'
+import { operatorEnvironment } from './core/environment.js'
 import { GatewayError } from './errors.js'
-import { isLoopback } from './http/guards.js'
+import { isLoopback } from './service/guards.js'
 import { databaseFile, makeHome } from './gateway.js'
 import { createLog, type Log, type LogLevel, secretsOf } from './log.js'
-import { packageVersion } from './package-version.js'
+import { packageVersion } from './core/package-version.js'
 import { guardedOwner } from './processes/guarded-owner.js'
 import { openStore, openStoreReadOnly, type Store } from './store/store.js'
 import { type Scope, SCOPES } from './store/tokens.js'
@@ -124,7 +124,7 @@ program
   .description('Set up the gateway: asks, checks, and writes the configuration file.')
   .action(async () => {
     // Loaded here: no other command asks questions.
-    const { init } = await import('./commands/init.js')
+    const { init } = await import('./cli/commands/init.js')
     const probe = (config: GatewayConfig) => withAgents(config, (agents) => probeAll(agents.all()))
     endWith(await init({ ...configPlace(), probe, input: process.stdin, output: process.stdout }))
   })

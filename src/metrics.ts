@@ -6,9 +6,9 @@
 
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { AgentResult } from './backends/types.js'
-import { runnerName } from './http/provider-names.js'
-import type { Work } from './queue/queue.js'
-import type { TurnPlan } from './queue/worker.js'
+import { runnerName } from './service/provider-names.js'
+import type { Work } from './turns/queue.js'
+import type { TurnPlan } from './turns/worker.js'
 import { withinTime } from './within-time.js'
 
 export interface MetricsOptions {

@@ -29,7 +29,7 @@ const execute = promisify(execFile)
 const ENTRIES = [
   'src/main.js',
   'src/processes/sweep.js',
-  ...['crash', 'discord', 'store', 'whatsapp'].map((folder) => `test/${folder}/gateway-process.js`),
+  ...['channels/discord', 'channels/whatsapp', 'crash', 'store'].map((folder) => `test/${folder}/gateway-process.js`),
   'test/kubernetes/run-holder.js',
 ]
 

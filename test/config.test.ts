@@ -4,7 +4,7 @@ import { dirname, join, resolve } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { backendConfig, findConfigFile, loadConfig } from '../src/config.js'
-import { settingsSchema } from '../src/config-schema.js'
+import { settingsSchema } from '../src/config/schema.js'
 import { GatewayError } from '../src/errors.js'
 
 const HOME = { HOME: '/home/ada' }

@@ -9,11 +9,11 @@ const LONGEST = [
   'kubernetes/contract.test.ts',
   'crash/live-kills.test.ts',
   'crash/random-kills.test.ts',
-  'discord/soak.test.ts',
-  'discord/once.test.ts',
-  'discord/connection.test.ts',
+  'channels/discord/soak.test.ts',
+  'channels/discord/once.test.ts',
+  'channels/discord/connection.test.ts',
   'schedule/month.test.ts',
-  'whatsapp/sending.test.ts',
+  'channels/whatsapp/sending.test.ts',
 ]
 
 /** The files that take longest begin first; the others in the usual order. */

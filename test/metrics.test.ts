@@ -4,8 +4,8 @@ import { runInNewContext } from 'node:vm'
 import { expect, it } from 'vitest'
 import type { AgentEvent, AgentResult } from '../src/backends/types.js'
 import { createMetrics, type Metrics } from '../src/metrics.js'
-import type { Work } from '../src/queue/queue.js'
-import type { TurnPlan } from '../src/queue/worker.js'
+import type { Work } from '../src/turns/queue.js'
+import type { TurnPlan } from '../src/turns/worker.js'
 
 const START_AT = Date.UTC(2026, 0, 2, 3, 4, 5)
 const ANSWERED: AgentResult = { isError: false, durationMs: 1 }

@@ -1,6 +1,6 @@
 // How approvals are spoken of. What an agent wrote stands in a block of code, which it cannot end.
 
-import { oneLine } from '../one-line.js'
+import { oneLine } from '../core/one-line.js'
 import { duration, timeOfDay } from '../runtime/time-words.js'
 import type { Approval, NewApproval } from '../store/approvals.js'
 import type { ApprovalState } from '../store/schema.js'

@@ -5,7 +5,7 @@
 
 import type { ApprovalRequest } from '../backends/types.js'
 import type { Scrubber } from '../credentials/scrubber.js'
-import { cut, oneLine } from '../one-line.js'
+import { cut, oneLine } from '../core/one-line.js'
 import { describeTool, subjectField } from '../runtime/describe-tool.js'
 
 /** The tools of the agents that run a command line, in lower case. */

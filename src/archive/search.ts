@@ -2,7 +2,7 @@
 
 import type { SearchedText, SearchFilter } from '../store/archive-queries.js'
 import type { Store } from '../store/store.js'
-import { oneLine, showable } from '../one-line.js'
+import { oneLine, showable } from '../core/one-line.js'
 
 const TEXTS_AT_ONCE = 200
 

@@ -1,5 +1,5 @@
 import { createScrubber, type Scrubber } from '../credentials/scrubber.js'
-import { operatorEnvironment } from '../environment.js'
+import { operatorEnvironment } from '../core/environment.js'
 import type { Pods } from '../kubernetes/types.js'
 import { createLog, type Log } from '../log.js'
 import { OUTPUT_LIMITS, type OutputLimits } from '../processes/line-splitter.js'

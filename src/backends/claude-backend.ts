@@ -14,7 +14,7 @@ import type { Place } from './place.js'
 import { combineUsage, tokenUsage, Translation } from './translation.js'
 import type { Turn } from './turn.js'
 import type { AgentEventBody, TokenUsage } from './types.js'
-import { compareVersions } from '../versions.js'
+import { compareVersions } from '../core/versions.js'
 
 type ClaudeLine =
   | { type: 'system'; subtype: 'init'; session_id: string; model?: string }

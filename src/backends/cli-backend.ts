@@ -8,7 +8,7 @@ import { GatewayError, messageOf } from '../errors.js'
 import { type PodAddress, PodError } from '../kubernetes/types.js'
 import { findExecutable } from '../processes/find-executable.js'
 import { OWNER_MARKER } from '../processes/process-owner.js'
-import { agentEnvironment } from '../agent-environment.js'
+import { agentEnvironment } from '../core/agent-environment.js'
 import { type BackendDependencies, completeDependencies } from './backend-dependencies.js'
 import { type Run, startRun } from './cli-run.js'
 import { type CliOption, namesOption, withoutOptions } from './command-args.js'
@@ -53,7 +53,7 @@ import type {
 } from './types.js'
 import { gitObstacle, UNTRUSTED_GIT } from './untrusted-git.js'
 import { problemsOfVersion, readVersion, type VersionKnowledge } from './version.js'
-import { compareVersions } from '../versions.js'
+import { compareVersions } from '../core/versions.js'
 import { inTime } from '../within-time.js'
 
 /** To ask a CLI its version. Without it a turn may get arguments that are wrong for it, so even a slow answer is waited for. */

@@ -12,7 +12,7 @@ import type { Place } from './place.js'
 import { combineUsage, tokenUsage, Translation } from './translation.js'
 import type { Turn } from './turn.js'
 import type { AgentCommand, AgentEventBody, TokenUsage } from './types.js'
-import { compareVersions } from '../versions.js'
+import { compareVersions } from '../core/versions.js'
 
 type CodexLine =
   | { type: 'thread.started'; thread_id: string }

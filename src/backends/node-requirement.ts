@@ -4,7 +4,7 @@
 import { open, readFile, realpath } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { findExecutable } from '../processes/find-executable.js'
-import { compareVersions } from '../versions.js'
+import { compareVersions } from '../core/versions.js'
 import { readVersion } from './version.js'
 
 /** A sentence with what to do, or undefined where nothing is wrong or the CLI does not run on Node.js. */

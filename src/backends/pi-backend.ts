@@ -13,7 +13,7 @@ import { PROVIDER_VARIABLES } from './provider-variables.js'
 import { combineUsage, tokenUsage, Translation } from './translation.js'
 import type { Turn } from './turn.js'
 import type { AgentEventBody } from './types.js'
-import { compareVersions } from '../versions.js'
+import { compareVersions } from '../core/versions.js'
 
 type PiLine =
   | { type: 'session'; id: string }

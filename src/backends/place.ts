@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path'
 import { type Pod, type PodFile, type PodProcess, type PodProcessOptions, podFilesPath } from '../kubernetes/types.js'
 import { startProcess } from '../processes/local-process.js'
 import { createRunDirectory } from '../processes/run-directory.js'
-import { parseVersion } from '../versions.js'
+import { parseVersion } from '../core/versions.js'
 
 export interface Place {
   isPod: boolean

@@ -1,8 +1,8 @@
 // What is told without starting anything, whichever way an agent is driven.
 
-import { canBeSetForRun } from '../environment.js'
+import { canBeSetForRun } from '../core/environment.js'
 import { GatewayError } from '../errors.js'
-import { isDirectory } from '../is-directory.js'
+import { isDirectory } from '../core/is-directory.js'
 import { isShellsOwn } from '../kubernetes/supervisor.js'
 import { parseTool, problemOfTool } from './allowed-tool.js'
 import { EventQueue } from './event-queue.js'

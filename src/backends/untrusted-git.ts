@@ -7,7 +7,7 @@ import { dirname, join, resolve, sep } from 'node:path'
 import { messageOf } from '../errors.js'
 import { findExecutable } from '../processes/find-executable.js'
 import { startProcess } from '../processes/local-process.js'
-import { compareVersions } from '../versions.js'
+import { compareVersions } from '../core/versions.js'
 import { readVersion } from './version.js'
 
 /** For every process in an untrusted directory. Hooks are files, and no setting has to name them. */

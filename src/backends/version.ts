@@ -1,5 +1,5 @@
 import { startProcess } from '../processes/local-process.js'
-import { compareVersions, parseVersion } from '../versions.js'
+import { compareVersions, parseVersion } from '../core/versions.js'
 import type { AgentMode, AgentProbe } from './types.js'
 
 export interface VersionKnowledge {

@@ -2,7 +2,7 @@
 
 import { AetheelApiError } from './api-error.js'
 import type { Connection } from './connection.js'
-import { type ServerSentEvent, ServerSentEventsReader } from '../server-sent-events.js'
+import { type ServerSentEvent, ServerSentEventsReader } from '../core/server-sent-events.js'
 
 const FIRST_DELAY_MS = 1_000
 const LONGEST_DELAY_MS = 30_000

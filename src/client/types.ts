@@ -2,41 +2,41 @@
 // loaded with the client.
 
 import type { z } from 'zod'
-import type { StreamEventName } from '../http/event-projection.js'
-import type { loginSchema, meSchema } from '../http/login.js'
-import type { activitySchemas } from '../http/routes/activity.js'
-import type { agentSchema } from '../http/routes/agents.js'
+import type { StreamEventName } from '../service/event-projection.js'
+import type { loginSchema, meSchema } from '../service/login.js'
+import type { activitySchemas } from '../service/routes/activity.js'
+import type { agentSchema } from '../service/routes/agents.js'
 import type {
   approvalAnswerSchema,
   approvalPageSchema,
   approvalRuleSchema,
   approvalSchema,
-} from '../http/routes/approvals.js'
-import type { auditEntrySchema } from '../http/routes/audit.js'
-import type { commandSchema, commandSummarySchema } from '../http/routes/command-view.js'
-import type { cancelledSchema, commandPageSchema } from '../http/routes/commands.js'
+} from '../service/routes/approvals.js'
+import type { auditEntrySchema } from '../service/routes/audit.js'
+import type { commandSchema, commandSummarySchema } from '../service/routes/command-view.js'
+import type { cancelledSchema, commandPageSchema } from '../service/routes/commands.js'
 import type {
   conversationChangesSchema,
   doneSchema,
   newConversationSchema,
   takenMessageSchema,
-} from '../http/routes/conversation-actions.js'
+} from '../service/routes/conversation-actions.js'
 import type {
   conversationDetailsSchema,
   conversationSchema,
   transcriptEntrySchema,
-} from '../http/routes/conversation-view.js'
-import type { usedSessionSchema } from '../http/routes/conversation-sessions.js'
-import type { conversationPageSchema, runEventsSchema, transcriptPageSchema } from '../http/routes/conversations.js'
-import type { credentialBodySchema, credentialSchema } from '../http/routes/credentials.js'
-import type { executeBodySchema, gitBodySchema, shellBodySchema, submittedSchema } from '../http/routes/execute.js'
-import type { figuresSchema } from '../http/routes/figures.js'
-import type { healthSchema } from '../http/routes/health.js'
-import type { newProjectSchema, projectChangesSchema, projectSchema } from '../http/routes/projects.js'
-import type { entrySchema, messageSchema, overviewSchema, replySchema, waitingSchema } from '../http/routes/queue.js'
-import type { givenProviderSchema, providerSchema, usageSchema } from '../http/routes/schemas.js'
-import type { templateSchema } from '../http/routes/templates.js'
-import type { ticketSchema } from '../http/tickets.js'
+} from '../service/routes/conversation-view.js'
+import type { usedSessionSchema } from '../service/routes/conversation-sessions.js'
+import type { conversationPageSchema, runEventsSchema, transcriptPageSchema } from '../service/routes/conversations.js'
+import type { credentialBodySchema, credentialSchema } from '../service/routes/credentials.js'
+import type { executeBodySchema, gitBodySchema, shellBodySchema, submittedSchema } from '../service/routes/execute.js'
+import type { figuresSchema } from '../service/routes/figures.js'
+import type { healthSchema } from '../service/routes/health.js'
+import type { newProjectSchema, projectChangesSchema, projectSchema } from '../service/routes/projects.js'
+import type { entrySchema, messageSchema, overviewSchema, replySchema, waitingSchema } from '../service/routes/queue.js'
+import type { givenProviderSchema, providerSchema, usageSchema } from '../service/routes/schemas.js'
+import type { templateSchema } from '../service/routes/templates.js'
+import type { ticketSchema } from '../service/tickets.js'
 
 export type Provider = z.output<typeof providerSchema>
 export type GivenProvider = z.input<typeof givenProviderSchema>

@@ -1,7 +1,7 @@
 import { BACKEND_NAMES, type BackendName } from '../backends/types.js'
 import { type Place, QUEUE_MODES, type Suggestion } from '../channels/types.js'
 import type { CommandName } from './command-descriptions.js'
-import { oneLine } from '../one-line.js'
+import { oneLine } from '../core/one-line.js'
 import {
   type ChoiceDependencies,
   choiceOf,

@@ -1,7 +1,7 @@
 // How the answers of commands say things. Plain text, for any channel.
 
 import type { QueueMode } from '../channels/types.js'
-import { oneLine } from '../one-line.js'
+import { oneLine } from '../core/one-line.js'
 import { duration, timeOfDay } from '../runtime/time-words.js'
 import type { WaitingMessage } from '../store/inbox.js'
 import type { Usage, UsedSession } from '../store/runs.js'

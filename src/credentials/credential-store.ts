@@ -1,4 +1,4 @@
-import { canBeSetForRun } from '../environment.js'
+import { canBeSetForRun } from '../core/environment.js'
 import { GatewayError } from '../errors.js'
 import type { Note } from '../store/audit.js'
 import type { CredentialKind, CredentialRecord } from '../store/credentials.js'

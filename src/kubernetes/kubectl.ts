@@ -2,7 +2,7 @@
 
 import { randomUUID } from 'node:crypto'
 import { delimiter, resolve } from 'node:path'
-import { agentEnvironment } from '../agent-environment.js'
+import { agentEnvironment } from '../core/agent-environment.js'
 import { BoundedText } from '../processes/bounded-text.js'
 import { findExecutable } from '../processes/find-executable.js'
 import { type LocalProcess, type ProcessOptions, startProcess } from '../processes/local-process.js'

@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { z } from 'zod'
-import { compareVersions, parseVersion } from '../versions.js'
+import { compareVersions, parseVersion } from '../core/versions.js'
 import type { ProcessOwner } from '../processes/process-owner.js'
 import { unlessAborted } from '../within-time.js'
 import { ContainerLook } from './container-look.js'

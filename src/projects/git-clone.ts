@@ -2,7 +2,7 @@
 // operator did not allow; and a repository is somebody's code: nothing of it runs.
 
 import { isAbsolute } from 'node:path'
-import { agentEnvironment } from '../agent-environment.js'
+import { agentEnvironment } from '../core/agent-environment.js'
 import type { GatewayConfig } from '../config.js'
 import { GatewayError } from '../errors.js'
 import type { ProcessOwner } from '../processes/process-owner.js'

@@ -1,6 +1,6 @@
 import { posix } from 'node:path'
-import { isPodDirectory, NO_POD_DIRECTORY, podSchema, UNTRUSTED_POD } from '../config-kubernetes.js'
-import { dotted, sentenceOf } from '../config-problems.js'
+import { isPodDirectory, NO_POD_DIRECTORY, podSchema, UNTRUSTED_POD } from '../config/kubernetes.js'
+import { dotted, sentenceOf } from '../config/problems.js'
 import { GatewayError } from '../errors.js'
 import { POD_DIRECTORY, type PodAddress } from '../kubernetes/types.js'
 

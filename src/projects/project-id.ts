@@ -1,5 +1,5 @@
 import { basename } from 'node:path'
-import { projectIdSchema } from '../config-schema.js'
+import { projectIdSchema } from '../config/schema.js'
 import { GatewayError } from '../errors.js'
 
 const LONGEST_ID = 64

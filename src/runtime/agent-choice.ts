@@ -1,4 +1,4 @@
-import type { ReplyConfig } from '../config-inbound.js'
+import type { ReplyConfig } from '../config/inbound.js'
 import type { GatewayConfig } from '../config.js'
 import { describePod, type PodAddress, podDirectory } from '../kubernetes/types.js'
 import type { Conversation } from '../store/conversations.js'

@@ -5,7 +5,7 @@
 
 import { resolve, sep } from 'node:path'
 import { StringDecoder } from 'node:string_decoder'
-import { agentEnvironment } from '../agent-environment.js'
+import { agentEnvironment } from '../core/agent-environment.js'
 import { localPlace, type Place, podPlace } from '../backends/place.js'
 import { failureOfPod } from '../backends/pod-failure.js'
 import { shellsVariable } from '../backends/refusals.js'

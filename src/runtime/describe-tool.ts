@@ -1,4 +1,4 @@
-import { cut, showable } from '../one-line.js'
+import { cut, showable } from '../core/one-line.js'
 
 const TOOL_CHARACTERS = 100
 

@@ -3,8 +3,8 @@
 // A hook must never slow, stop or fail a run: `fire` only puts a call in line, and whatever goes wrong ends in the log.
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { agentEnvironment } from '../agent-environment.js'
-import type { HookConfig, HookName } from '../config-schema.js'
+import { agentEnvironment } from '../core/agent-environment.js'
+import type { HookConfig, HookName } from '../config/schema.js'
 import { messageOf } from '../errors.js'
 import type { Log } from '../log.js'
 import type { ProcessOwner } from '../processes/process-owner.js'

@@ -1,5 +1,5 @@
 import { Cron } from 'croner'
-import { timeZone as timeZoneSchema } from '../config-heartbeat.js'
+import { timeZone as timeZoneSchema } from '../config/heartbeat.js'
 import { GatewayError } from '../errors.js'
 
 const MINUTE_MS = 60_000

@@ -2,7 +2,7 @@
 
 import type { Place } from '../channels/types.js'
 import { type GatewayConfig, projectOfChannel } from '../config.js'
-import type { Target } from '../config-target.js'
+import type { Target } from '../config/target.js'
 import { GatewayError } from '../errors.js'
 
 export interface Destination {

@@ -15,7 +15,7 @@ import type { BeatOutcome } from '../store/schema.js'
 import type { Store } from '../store/store.js'
 import { type HeartbeatSettings, isActiveHour, slotAt, zoneOf } from './beat-times.js'
 import { describeTime, startOfDay, startOfNextDay } from './local-time.js'
-import { parseTarget } from '../config-target.js'
+import { parseTarget } from '../config/target.js'
 import { type Destination, findDestination } from './destination.js'
 
 interface HeartbeatOptions {

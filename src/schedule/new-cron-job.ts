@@ -4,7 +4,7 @@ import type { CatchUp } from '../store/schema.js'
 import type { Store } from '../store/store.js'
 import { CronSchedule } from './cron-schedule.js'
 import { machineTimeZone } from './local-time.js'
-import { parseTarget } from '../config-target.js'
+import { parseTarget } from '../config/target.js'
 
 /** As a person writes it. */
 export interface CronJobWish {

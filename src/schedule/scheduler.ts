@@ -8,7 +8,7 @@ import type { CommandRuntime } from '../runtime/command-runtime.js'
 import type { Store } from '../store/store.js'
 import { CronRunner } from './cron-runner.js'
 import { type BeatResult, Heartbeat, type ProbeOutcome } from './heartbeat.js'
-import { parseTarget, type Target } from '../config-target.js'
+import { parseTarget, type Target } from '../config/target.js'
 import { findDestination } from './destination.js'
 
 export type ScheduleConfig = Pick<GatewayConfig, 'heartbeat' | 'inbound' | 'projects' | 'workingDir'>

@@ -5,7 +5,7 @@ import { type ApprovalOptions, ApprovalService, type Asking } from '../../src/ap
 import type { ApprovalAnswer, ApprovalRequest } from '../../src/backends/types.js'
 import type { Channel, EndedQuestion } from '../../src/channels/types.js'
 import { createScrubber } from '../../src/credentials/scrubber.js'
-import { Queue } from '../../src/queue/queue.js'
+import { Queue } from '../../src/turns/queue.js'
 import type { Approval } from '../../src/store/approvals.js'
 import type { Store } from '../../src/store/store.js'
 import { until } from '../waiting.js'

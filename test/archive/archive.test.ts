@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { expect, it, vi } from 'vitest'
-import { rebuildArchive } from '../../src/commands/archive.js'
+import { rebuildArchive } from '../../src/cli/commands/archive.js'
 import { createLog } from '../../src/log.js'
 import { openStoreReadOnly } from '../../src/store/store.js'
 import { describeEngines } from '../engines.js'

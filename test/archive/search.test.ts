@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { search, type SearchOptions } from '../../src/commands/search.js'
+import { search, type SearchOptions } from '../../src/cli/commands/search.js'
 import { createLog } from '../../src/log.js'
 import { openStoreReadOnly } from '../../src/store/store.js'
 import { describeEngines } from '../engines.js'

@@ -6,7 +6,7 @@ import { Archive } from '../../src/archive/archive.js'
 import { conversationPath } from '../../src/archive/conversation-path.js'
 import type { Reply } from '../../src/channels/types.js'
 import { createLog } from '../../src/log.js'
-import { Queue, type Settlement } from '../../src/queue/queue.js'
+import { Queue, type Settlement } from '../../src/turns/queue.js'
 import type { Store, StoreLocation } from '../../src/store/store.js'
 import { openTestStore, type TestEngine } from '../engines.js'
 

@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type AgentCommand, type AgentRequest, BACKEND_NAMES, type BackendName } from '../../src/backends/types.js'
-import { inboundSchema } from '../../src/config-inbound.js'
-import { composeReply } from '../../src/relay/compose-reply.js'
+import { inboundSchema } from '../../src/config/inbound.js'
+import { composeReply } from '../../src/turns/inbound-reply/compose-reply.js'
 import {
   ANSWERS,
   createFakeBackend,

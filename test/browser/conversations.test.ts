@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { ConversationDetails } from '../../src/client/aetheel-client.js'
-import { journal, steps } from '../http/routes/stage.js'
+import { journal, steps } from '../service/routes/stage.js'
 import { describeBrowser } from './browser.js'
 import { openStage } from './stage.js'
 

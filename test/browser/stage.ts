@@ -6,8 +6,8 @@ import { fileURLToPath } from 'node:url'
 import type { Browser, Page } from 'playwright-core'
 import { onTestFinished } from 'vitest'
 import type { Scope } from '../../src/store/tokens.js'
-import { serve } from '../http/routes/served.js'
-import { makePlace, release, tokenFor } from '../http/routes/stage.js'
+import { serve } from '../service/routes/served.js'
+import { makePlace, release, tokenFor } from '../service/routes/stage.js'
 
 /** Asks before it uses its tool. */
 export const ASKING = {

@@ -2,8 +2,8 @@
 
 import { expect, it, onTestFinished } from 'vitest'
 import { AetheelApiError, AetheelClient } from '../../src/client/aetheel-client.js'
-import { startHttpServer } from '../../src/http/server.js'
-import { makePlace, type Place, release, startService, steps, tokenFor } from '../http/routes/stage.js'
+import { startHttpServer } from '../../src/service/server.js'
+import { makePlace, type Place, release, startService, steps, tokenFor } from '../service/routes/stage.js'
 import { until } from '../waiting.js'
 
 it('makes a project, has its agent work, follows that and removes the project', async () => {

@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { expect, it, onTestFinished, vi } from 'vitest'
 import { AetheelClient, type CommandEvent } from '../../src/client/aetheel-client.js'
-import { formatFrame } from '../../src/http/sse.js'
+import { formatFrame } from '../../src/service/sse.js'
 
 type Serve = (request: IncomingMessage, response: ServerResponse) => void
 

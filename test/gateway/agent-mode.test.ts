@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { expect, it, onTestFinished, vi } from 'vitest'
 import type { Place } from '../../src/channels/types.js'
-import { ConfiguredAgents } from '../../src/configured-agents.js'
+import { ConfiguredAgents } from '../../src/runtime/configured-agents.js'
 import { agentPath } from '../contract/stage.js'
 import { livingProcesses } from '../processes/living-processes.js'
 import { type RunningGateway, Stage } from './stage.js'

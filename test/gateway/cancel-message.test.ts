@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { expect, it } from 'vitest'
 import { cancelMessage } from '../../src/gateway.js'
-import { Queue, type Settlement } from '../../src/queue/queue.js'
+import { Queue, type Settlement } from '../../src/turns/queue.js'
 import { openTestStore } from '../engines.js'
 
 const run = { id: 'run', result: { isError: false, durationMs: 1 } }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { inboundSchema } from '../../src/config-inbound.js'
+import { inboundSchema } from '../../src/config/inbound.js'
 import { chooseAgent, chooseWorkplace, describePlace, homeOf } from '../../src/runtime/agent-choice.js'
 
 const config = { agentBackend: 'claude' } as const

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import type { HookConfig } from '../../src/config-schema.js'
+import type { HookConfig } from '../../src/config/schema.js'
 import { HookManager, MOST_WAITING_CALLS } from '../../src/runtime/hook-manager.js'
 import { endLivingProcesses, livingProcesses } from '../processes/living-processes.js'
 

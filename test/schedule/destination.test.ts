@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { inboundSchema } from '../../src/config-inbound.js'
-import { parseTarget } from '../../src/config-target.js'
+import { inboundSchema } from '../../src/config/inbound.js'
+import { parseTarget } from '../../src/config/target.js'
 import { findDestination } from '../../src/schedule/destination.js'
 
 const CHANNEL = '123456789012345678'

@@ -4,7 +4,7 @@
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createLog } from '../../src/log.js'
-import { Queue } from '../../src/queue/queue.js'
+import { Queue } from '../../src/turns/queue.js'
 import { openStore, type StoreLocation } from '../../src/store/store.js'
 
 export interface GatewayProcessOptions {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { AgentEventBody } from '../../src/backends/types.js'
-import { projectEvent } from '../../src/http/event-projection.js'
+import { projectEvent } from '../../src/service/event-projection.js'
 import type { FinalEvent } from '../../src/streams/numbered-event.js'
 
 const USAGE = {

@@ -2,7 +2,7 @@
 
 import { randomUUID } from 'node:crypto'
 import type { AgentResult } from '../../src/backends/types.js'
-import { Queue, type Settlement, type Work } from '../../src/queue/queue.js'
+import { Queue, type Settlement, type Work } from '../../src/turns/queue.js'
 import type { Store } from '../../src/store/store.js'
 import type { Ending, Writer } from './interleaving.js'
 

@@ -2,7 +2,7 @@
 // after the last one. When it breaks it is opened again, and whoever listens is told that something may be missing.
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type ServerSentEvent, ServerSentEventsReader } from '../../server-sent-events.js'
+import { type ServerSentEvent, ServerSentEventsReader } from '../../core/server-sent-events.js'
 import { isObject, type JsonObject } from '../jsonl.js'
 import { type OpenCodeClient, OpenCodeServerError } from './client.js'
 import { persist } from './persist.js'

@@ -7,7 +7,7 @@ import { type CliBackend, UNTRUSTED_LOOK_MS } from '../cli-backend.js'
 import { executeTurn } from '../execute-turn.js'
 import { OPENCODE } from '../opencode-format.js'
 import { modeInUse } from '../version.js'
-import { compareVersions } from '../../versions.js'
+import { compareVersions } from '../../core/versions.js'
 import {
   CANCELLED,
   refusedDirectory,

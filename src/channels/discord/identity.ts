@@ -2,7 +2,7 @@
 
 import type { APIApplication, APITeamMember, APIUser, REST, TeamMemberMembershipState } from 'discord.js'
 import { GatewayError, messageOf } from '../../errors.js'
-import { showable } from '../../one-line.js'
+import { showable } from '../../core/one-line.js'
 
 export const DEVELOPER_PORTAL = 'https://discord.com/developers/applications'
 

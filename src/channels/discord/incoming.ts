@@ -1,5 +1,5 @@
 import { type APIAttachment, type APIMessage, MessageType } from 'discord.js'
-import { oneLine } from '../../one-line.js'
+import { oneLine } from '../../core/one-line.js'
 import type { IncomingFile } from '../types.js'
 import { isThread, type PlaceFacts } from './places.js'
 

@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto'
 import type { APIMessage, RawFile, RESTPostAPIChannelMessageJSONBody } from 'discord.js'
 import { messageOf } from '../../errors.js'
-import { oneLine } from '../../one-line.js'
+import { oneLine } from '../../core/one-line.js'
 import { chunkMarkdown } from '../chunk.js'
 import type { ChannelHost, OutgoingFile, OutgoingReply } from '../types.js'
 import { codeOf, type DiscordApi, MISSING_PERMISSIONS } from './api.js'

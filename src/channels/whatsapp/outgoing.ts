@@ -4,7 +4,7 @@
 
 import { GatewayError, messageOf } from '../../errors.js'
 import { requirePublicUrl } from '../../media/public-fetch.js'
-import { oneLine } from '../../one-line.js'
+import { oneLine } from '../../core/one-line.js'
 import { chunkMarkdown } from '../chunk.js'
 import type { ChannelHost, OutgoingFile, OutgoingPath, OutgoingReply } from '../types.js'
 import type { Deliveries } from './deliveries.js'

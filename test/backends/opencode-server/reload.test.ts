@@ -1,6 +1,6 @@
 import { expect, it, onTestFinished } from 'vitest'
 import { loadConfig } from '../../../src/config.js'
-import { ConfiguredAgents } from '../../../src/configured-agents.js'
+import { ConfiguredAgents } from '../../../src/runtime/configured-agents.js'
 import { until } from '../../waiting.js'
 import { promptOf } from './fake-opencode.js'
 import { ServerStage } from './stage.js'

@@ -1,0 +1,93 @@
+import type { ApprovalDecision } from '../../approvals/answer-approval.js'
+import { outcomeText } from '../../approvals/approval-words.js'
+import { allFields } from '../../approvals/asked-input.js'
+import type { Control } from '../control/protocol.js'
+import { GatewayError } from '../../errors.js'
+import { oneLine, showable, showableLines } from '../../core/one-line.js'
+import type { Approval } from '../../store/approvals.js'
+import type { Store } from '../../store/store.js'
+import { age, type ListOptions, section, shortId } from './listing.js'
+import { table } from './table.js'
+
+/** What `aetheel approvals` prints: the newest first. */
+export async function approvalsList(
+  store: Pick<Store, 'approvals'>,
+  { limit, isJson, width, now }: ListOptions,
+): Promise<string> {
+  const approvals = await store.approvals.list({}, limit)
+  if (isJson) return JSON.stringify(approvals, null, 2)
+  const rows = approvals.map((approval) => [
+    shortId(approval.id),
+    age(approval.askedAt, now),
+    approval.projectId ?? '-',
+    approval.backend,
+    outcomeText(approval),
+    approval.summary,
+  ])
+  const columns = ['ID', 'AGE', 'PROJECT', 'AGENT', 'STATE', 'ASKED FOR']
+  return section('', columns, rows, width) || 'No agent has asked for anything yet.'
+}
+
+/** What `aetheel approvals show` prints: all that is kept of the input. `id` may be the beginning of one. */
+export async function approvalsShow(
+  store: Pick<Store, 'approvals'>,
+  id: string,
+  { isJson }: Pick<ListOptions, 'isJson'>,
+): Promise<string> {
+  const approval = await findApproval(store, id)
+  if (isJson) return JSON.stringify(approval, null, 2)
+  const facts = [
+    ['id', approval.id],
+    ['project', approval.projectId ?? '-'],
+    ['agent', approval.backend],
+    ['asked', new Date(approval.askedAt).toISOString()],
+    ['state', outcomeText(approval)],
+    ['tool', approval.toolName],
+  ].map(([name = '', value = '']) => [name, showable(value)])
+  return `${table(facts)}\n\n${showableLines(allFields(approval)) || 'It has no input.'}`
+}
+
+/** Contract: throws `not_found` when there is none, and `request_invalid` when several begin so. */
+async function findApproval({ approvals }: Pick<Store, 'approvals'>, id: string): Promise<Approval> {
+  const prefix = id.toLowerCase()
+  const found = /^[0-9a-f-]{4,36}$/.test(prefix) ? await approvals.findByPrefix(prefix) : []
+  const [approval, another] = found
+  if (another) throw new GatewayError('request_invalid', `More than one id begins with ${id}. Type more of it.`)
+  if (approval) return approval
+  const message = `Nothing is asked under the id ${oneLine(id, 40)}. "aetheel approvals" shows what was asked.`
+  throw new GatewayError('not_found', message)
+}
+
+/** What `aetheel approvals rules` prints. */
+export async function approvalRules(
+  store: Pick<Store, 'approvalRules'>,
+  { limit, isJson, width, now }: ListOptions,
+): Promise<string> {
+  const rules = await store.approvalRules.list({}, limit)
+  if (isJson) return JSON.stringify(rules, null, 2)
+  const rows = rules.map(({ id, createdAt, projectId, backend, toolName, createdBy, subject }) => [
+    shortId(id),
+    age(createdAt, now),
+    projectId ?? '-',
+    backend,
+    createdBy,
+    toolName,
+    subject ?? 'all that it does',
+  ])
+  const columns = ['ID', 'AGE', 'PROJECT', 'AGENT', 'BY', 'TOOL', 'MAY']
+  return section('', columns, rows, width) || 'There are no rules: agents that are to ask, ask for everything.'
+}
+
+export async function approvalsAnswer(
+  control: Control,
+  id: string,
+  answer: Omit<ApprovalDecision, 'by'>,
+): Promise<string> {
+  const { summary } = await control.call('approvals.answer', { id, ...answer })
+  return `${answer.decision === 'allow' ? 'Allowed' : 'Refused'}: ${summary}`
+}
+
+export async function approvalsForget(control: Control, id: string): Promise<string> {
+  const { toolName } = await control.call('approvals.forget', { id })
+  return `Forgotten: ${toolName} is asked for again.`
+}

@@ -1,0 +1,386 @@
+// The person's side of one conversation with a gateway.
+//
+// What must stay true:
+// - The gateway's record is what holds. Pushed events and replies only make it quicker: they may be missing, when the
+//   connection broke or another gateway on the same database did the work, and then the record is read.
+// - A message keeps its platform id until the gateway has taken it: sent again after a break, it is still one message.
+// - A reply is shown once, however often and by whichever way it comes.
+
+import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Control, HistoryEntry, Push, ShownReply } from '../control/protocol.js'
+import { isCommand } from '../../conversation/conversation-commands.js'
+import { GatewayError, messageOf } from '../../errors.js'
+import { oneLine } from '../../core/one-line.js'
+import { type Output, TurnPrinter } from './turn-printer.js'
+
+export interface ChatSessionOptions {
+  address: string
+  author: string
+  projectId?: string
+  stdout: Output
+  stderr: Output
+  width: number
+  /** Undefined when no gateway is there. */
+  connect(onPush: (push: Push) => void): Promise<Control | undefined>
+  /** How long to wait for a gateway that has gone; left out, until it is back. */
+  patienceMs?: number
+  /** Nothing is being answered or printed. */
+  onQuiet(): void
+}
+
+interface SentMessage {
+  platformId: string
+  text: string
+  /** Known when the gateway has taken it. */
+  messageId?: string
+}
+
+interface ShownRun {
+  id: string
+  messageId: string
+  seq: number
+  /** Whether all of it was seen from its beginning. */
+  isWhole: boolean
+  isOver: boolean
+  printer: TurnPrinter
+}
+
+type EventPush = Extract<Push, { kind: 'event' }>
+
+const POLL_MS = 1_000
+const RECONNECT_MS = 300
+/** More open ones than these are not followed. */
+const POLLED_ENTRIES = 400
+const HISTORY_ENTRIES = 50
+
+export class ChatSession {
+  /** Whether a message was not answered. */
+  hasFailed = false
+  /** Whether there were lines, and nothing in them. */
+  hasOnlyBlanks = false
+  #hasAsked = false
+  #control: Control | undefined
+  #unanswered: SentMessage[] = []
+  /** Whether they were answered, by id. */
+  readonly #finished = new Map<string, boolean>()
+  readonly #shownReplies = new Set<string>()
+  #afterSeq = 0
+  #run: ShownRun | undefined
+  /** Of the next turn, while the reply of the last one is on its way. */
+  #held: EventPush[] = []
+  #failedTurn: { messageId: string; problem: string; at: number } | undefined
+  #polling: Promise<void> | undefined
+  #mayBeMore = false
+  #lastProblem = ''
+  #isClosed = false
+  #poll: NodeJS.Timeout | undefined
+  #sending: Promise<void> = Promise.resolve()
+  readonly #onSettled: Array<() => void> = []
+
+  constructor(private readonly options: ChatSessionOptions) {}
+
+  /** Contract: rejects when the gateway refuses, such as for a project that it does not know. */
+  async begin(control: Control, showsHistory: number): Promise<void> {
+    await this.#attach(control)
+    const { address } = this.options
+    const { entries } = await control.call('chat.history', { address, afterSeq: 0, limit: HISTORY_ENTRIES })
+    for (const entry of entries) if (entry.kind === 'reply') this.#shownReplies.add(entry.id)
+    this.#advance(entries)
+    this.#printHistory(entries.slice(entries.length - showsHistory))
+    this.#poll = setInterval(() => void this.#catchUp(), POLL_MS)
+  }
+
+  /** Whether an answer is still to come. */
+  get isBusy(): boolean {
+    return this.#unanswered.length > 0
+  }
+
+  get isConnected(): boolean {
+    return this.#control !== undefined
+  }
+
+  onPush(push: Push): void {
+    switch (push.kind) {
+      case 'event':
+        return this.#take(push)
+      case 'reply':
+        this.#showReply({ ...push, id: push.idempotencyKey })
+        if (push.isLast && push.messageId !== undefined) this.#finished.set(push.messageId, !push.isError)
+        return this.#settleFinished()
+      default: // Of a newer gateway: what matters of it is on record.
+    }
+  }
+
+  /** A line as the person wrote it. */
+  async take(line: string): Promise<void> {
+    this.#hasAsked ||= line.trim() !== ''
+    this.hasOnlyBlanks = !this.#hasAsked
+    if (line.trim() === '') return this.options.onQuiet()
+    if (line.trim() === '/history') return this.#showHistory()
+    if (isCommand(line)) return this.#command(line)
+    this.#unanswered.push({ platformId: randomUUID(), text: line })
+    await this.#send()
+  }
+
+  /** Ends the turn that runs. */
+  async stopTurn(): Promise<void> {
+    await this.#command('/stop')
+    await this.#catchUp()
+  }
+
+  /** Settles when every message is answered, or will not be. */
+  async answered(): Promise<void> {
+    await this.#sending
+    if (!this.isBusy) return
+    await new Promise<void>((resolve) => {
+      this.#onSettled.push(resolve)
+    })
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    clearInterval(this.#poll)
+    await this.#control?.close()
+  }
+
+  async #attach(control: Control): Promise<void> {
+    const { address, projectId } = this.options
+    await control.call('chat.attach', { address, ...(projectId !== undefined && { projectId }) })
+    this.#control = control
+    void control.closed.then(() => {
+      this.#control = undefined
+      if (!this.#isClosed) void this.#reconnect()
+    })
+  }
+
+  async #reconnect(): Promise<void> {
+    const { patienceMs = Number.POSITIVE_INFINITY } = this.options
+    const goneAt = Date.now()
+    this.#note('! The gateway has gone. Waiting until it is back; Ctrl-C leaves.')
+    while (!this.#isClosed) {
+      await sleep(RECONNECT_MS)
+      if (Date.now() - goneAt > patienceMs) {
+        this.#note('! It did not come back. What it had taken is kept and answered by the next one.')
+        for (const message of this.#unanswered) this.#settle(message, false)
+        return
+      }
+      try {
+        const control = await this.options.connect((push) => this.onPush(push))
+        if (!control) continue
+        if (this.#isClosed) return await control.close()
+        await this.#attach(control)
+        break
+      } catch (error) {
+        this.#tell(error)
+      }
+    }
+    if (this.#isClosed) return
+    this.#note('! The gateway is back.')
+    await this.#send()
+    await this.#catchUp()
+    if (!this.isBusy) this.options.onQuiet()
+  }
+
+  /** Hands over what the gateway does not have yet, in order. */
+  #send(): Promise<void> {
+    this.#sending = this.#sending.then(() => this.#sendAll())
+    return this.#sending
+  }
+
+  async #sendAll(): Promise<void> {
+    const { address, author } = this.options
+    for (const message of this.#unanswered.filter(({ messageId }) => messageId === undefined)) {
+      const control = this.#control
+      // After the break it is tried again.
+      if (!control) return
+      const { platformId, text } = message
+      try {
+        const acceptance = await control.call('chat.send', { address, platformId, author, text })
+        message.messageId = acceptance.messageId
+        if (acceptance.status !== 'accepted') continue
+        const { position, notes, interrupts } = acceptance
+        for (const note of notes) this.#note(`! ${note}`)
+        if (position > 0 && interrupts === undefined) {
+          this.#note(`! ${position} ${position === 1 ? 'message comes' : 'messages come'} first.`)
+        }
+      } catch (error) {
+        if (isGone(error)) return
+        this.#note(`Error: ${messageOf(error)}`)
+        this.#settle(message, false)
+      }
+    }
+    this.#settleFinished()
+  }
+
+  async #command(line: string): Promise<void> {
+    const { address, author, onQuiet } = this.options
+    try {
+      if (!this.#control) throw new GatewayError('gateway_unavailable', 'The gateway is not there now.')
+      const { answer } = await this.#control.call('chat.command', { address, author, line })
+      this.#note(line.trim() === '/help' ? `${answer}\n/history: what was said last\n/quit: leave` : answer)
+    } catch (error) {
+      this.#note(`Error: ${messageOf(error)}`)
+    }
+    if (!this.isBusy) onQuiet()
+  }
+
+  async #showHistory(): Promise<void> {
+    const { address, onQuiet } = this.options
+    try {
+      if (!this.#control) throw new GatewayError('gateway_unavailable', 'The gateway is not there now.')
+      const request = { address, afterSeq: 0, limit: HISTORY_ENTRIES }
+      const { entries } = await this.#control.call('chat.history', request)
+      this.#printHistory(entries)
+    } catch (error) {
+      this.#note(`Error: ${messageOf(error)}`)
+    }
+    if (!this.isBusy) onQuiet()
+  }
+
+  /** Reads from the record what was not pushed. */
+  #catchUp(): Promise<void> {
+    this.#mayBeMore = true
+    this.#polling ??= this.#readRecord().finally(() => {
+      this.#polling = undefined
+    })
+    return this.#polling
+  }
+
+  async #readRecord(): Promise<void> {
+    const { address } = this.options
+    try {
+      while (this.#control && this.#mayBeMore) {
+        this.#mayBeMore = false
+        const request = { address, afterSeq: this.#afterSeq, limit: POLLED_ENTRIES }
+        const { entries } = await this.#control.call('chat.history', request)
+        for (const entry of entries) {
+          if (entry.kind === 'reply') this.#showReply(entry)
+          else if (entry.state !== 'open') this.#finished.set(entry.id, entry.state === 'answered')
+        }
+        this.#tellOfRetry(entries)
+        this.#advance(entries)
+        this.#settleFinished()
+        this.#release()
+        this.#lastProblem = ''
+      }
+    } catch (error) {
+      if (!isGone(error)) this.#tell(error)
+    }
+  }
+
+  /** What is before the first open message does not change any more. */
+  #advance(entries: HistoryEntry[]): void {
+    const open = entries.find((entry) => entry.kind === 'message' && entry.state === 'open')
+    this.#afterSeq = open ? open.seq - 1 : (entries.at(-1)?.seq ?? this.#afterSeq)
+  }
+
+  #settleFinished(): void {
+    for (const message of this.#unanswered) {
+      const isAnswered = this.#finished.get(message.messageId ?? '')
+      if (isAnswered !== undefined) this.#settle(message, isAnswered)
+    }
+  }
+
+  #settle(message: SentMessage, isAnswered: boolean): void {
+    if (!isAnswered) this.hasFailed = true
+    this.#unanswered = this.#unanswered.filter((other) => other !== message)
+    if (this.isBusy) return
+    for (const resolve of this.#onSettled.splice(0)) resolve()
+    this.options.onQuiet()
+  }
+
+  #take(push: EventPush): void {
+    // Of the same message: the earlier turn failed and has no reply.
+    const isNext = this.#run !== undefined && this.#run.isOver && this.#run.messageId !== push.messageId
+    if (isNext || this.#held.length > 0) this.#held.push(push)
+    else this.#showEvent(push)
+  }
+
+  /** The last turn has its reply, or gets none. */
+  #release(): void {
+    for (const push of this.#held.splice(0)) this.#showEvent(push)
+  }
+
+  #showEvent({ runId, messageId, seq, event }: EventPush): void {
+    if (this.#run?.id !== runId) {
+      this.#run?.printer.break()
+      this.#run = { id: runId, messageId, seq: 0, isWhole: true, isOver: false, printer: this.#newPrinter() }
+    }
+    const run = this.#run
+    if (seq !== run.seq + 1) run.isWhole = false
+    run.seq = seq
+    if (run.isWhole) run.printer.show(event)
+    if (event.type !== 'complete') return
+    run.isOver = true
+    const { failure } = event.result
+    if (failure) this.#failedTurn = { messageId, problem: failure.message, at: Date.now() }
+  }
+
+  #showReply({ id, messageId, text, notes, isError, shownFiles = [] }: ShownReply): void {
+    if (this.#shownReplies.has(id)) return
+    this.#shownReplies.add(id)
+    if (this.#held[0]?.messageId === messageId) this.#release()
+    const isOfRun = this.#run !== undefined && this.#run.messageId === messageId
+    if (!isOfRun) this.#run?.printer.break()
+    const printer = (isOfRun ? this.#run?.printer : undefined) ?? this.#newPrinter()
+    // What answers no message, such as a question, comes in the middle of a run.
+    if (messageId !== undefined) this.#run = undefined
+    if (isError) printer.note(`Error: ${text}`)
+    else printer.answer(text)
+    for (const file of shownFiles) {
+      if ('place' in file) printer.file(file.place)
+      else printer.note(`! ${file.problem}`)
+    }
+    for (const note of notes) printer.note(`! ${note}`)
+    this.#release()
+    if (!this.isBusy) this.options.onQuiet()
+  }
+
+  /** A turn that failed without a reply is tried again. */
+  #tellOfRetry(entries: HistoryEntry[]): void {
+    const failed = this.#failedTurn
+    // The end of the turn is told before it is on record.
+    if (!failed || Date.now() - failed.at < POLL_MS) return
+    this.#failedTurn = undefined
+    const isOpen = entries.some(
+      (entry) => entry.kind === 'message' && entry.id === failed.messageId && entry.state === 'open',
+    )
+    if (isOpen) this.#note(`! It failed and is tried again: ${oneLine(failed.problem, this.options.width)}`)
+  }
+
+  #printHistory(entries: HistoryEntry[]): void {
+    const { stdout, width } = this.options
+    const lastMessage = entries.findLastIndex(({ kind }) => kind === 'message')
+    for (const [index, entry] of entries.entries()) {
+      const time = new Date(entry.at).toISOString().slice(0, 16).replace('T', ' ')
+      const who = entry.kind === 'message' ? entry.author : entry.isError ? 'error' : 'agent'
+      const isWhole = entry.kind === 'reply' && index > lastMessage
+      // The answer to the last message is perhaps not read yet.
+      stdout.write(
+        `${time}  ${oneLine(who, 20)}: ${isWhole ? entry.text : oneLine(entry.text, Math.max(width - 42, 20))}\n`,
+      )
+      if (!isWhole) continue
+      for (const file of entry.shownFiles ?? []) if ('place' in file) this.#newPrinter().file(file.place)
+    }
+  }
+
+  #newPrinter(): TurnPrinter {
+    return new TurnPrinter(this.options.stdout, this.options.stderr)
+  }
+
+  #note(line: string): void {
+    if (this.#run) this.#run.printer.note(line)
+    else this.options.stderr.write(`${line}\n`)
+  }
+
+  #tell(error: unknown): void {
+    const problem = messageOf(error)
+    if (problem !== this.#lastProblem) this.#note(`! ${problem}`)
+    this.#lastProblem = problem
+  }
+}
+
+function isGone(error: unknown): boolean {
+  return error instanceof GatewayError && error.code === 'gateway_unavailable'
+}

@@ -1,0 +1,137 @@
+import {
+  configFilePlaces,
+  findConfigFile,
+  type GatewayConfig,
+  loadConfigWithSources,
+  type SettingSource,
+} from '../../config.js'
+import { SETTING_NAMES, VARIABLES } from '../../config/schema.js'
+import { MASK, maskDatabaseUrl, maskHookUrl } from '../../config/secrets.js'
+import { parseMasterKey } from '../../credentials/key-ring.js'
+import { GatewayError } from '../../errors.js'
+import { isDirectory } from '../../core/is-directory.js'
+import { findExecutable } from '../../processes/find-executable.js'
+import { table } from './table.js'
+
+interface ConfigOptions {
+  environment: NodeJS.ProcessEnv
+  cwd: string
+  /** The file that `--config` names. */
+  explicit?: string
+}
+
+interface Report {
+  text: string
+  exitCode: number
+}
+
+interface Setting {
+  name: string
+  /** Without secrets. Null when it is not set and has no default. */
+  value: unknown
+  from: SettingSource
+  /** The one that holds it. */
+  variable?: string
+}
+
+/** The report of `aetheel config check`: every problem, or that there is none. */
+export function configCheck(options: ConfigOptions): Report {
+  return report(options, ({ config }) => {
+    const masterKey = options.environment['AETHEEL_MASTER_KEY']
+    if (masterKey) parseMasterKey(masterKey)
+    const places = configFilePlaces(options.environment, options.cwd)
+    const verdict =
+      config.configFile === undefined
+        ? `There is no ${places.join(' and no ')}: defaults and environment hold, no problems`
+        : `${config.configFile}: no problems`
+    return [verdict, ...warningLines(config), ...missingLines(config, options.environment)].join('\n')
+  })
+}
+
+/** What `aetheel config show` prints: every setting that holds, and where it comes from. Secrets are masked. */
+export function configShow(options: ConfigOptions & { isJson: boolean }): Report {
+  return report(options, (loaded) => {
+    const { config } = loaded
+    const settings = effectiveSettings(options.environment, loaded)
+    if (options.isJson) {
+      const byName = Object.fromEntries(settings.map(({ name, ...setting }) => [name, setting]))
+      const shown = { configFile: config.configFile ?? null, settings: byName, warnings: config.warnings }
+      return JSON.stringify(shown, null, 2)
+    }
+    const rows = settings.flatMap((setting) => settingRows(setting))
+    return [
+      `Configuration file: ${config.configFile ?? 'none'}`,
+      table([['SETTING', 'FROM', 'VALUE'], ...rows]),
+      ...warningLines(config),
+    ].join('\n')
+  })
+}
+
+type Loaded = ReturnType<typeof loadConfigWithSources>
+
+function report({ environment, cwd, explicit }: ConfigOptions, describe: (loaded: Loaded) => string): Report {
+  try {
+    const loaded = loadConfigWithSources(environment, findConfigFile(environment, cwd, explicit))
+    return { text: describe(loaded), exitCode: 0 }
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error
+    return { text: error.message, exitCode: 1 }
+  }
+}
+
+function effectiveSettings(environment: NodeJS.ProcessEnv, { config, sourceOf }: Loaded): Setting[] {
+  const shown: Partial<GatewayConfig> = {
+    ...config,
+    ...(config.databaseUrl !== undefined && { databaseUrl: maskDatabaseUrl(config.databaseUrl) }),
+    ...(config.discordBotToken !== undefined && { discordBotToken: MASK }),
+    ...(config.twilioAuthToken !== undefined && { twilioAuthToken: MASK }),
+    ...(config.twilioApiSecret !== undefined && { twilioApiSecret: MASK }),
+    ...(config.opencodePassword !== undefined && { opencodePassword: MASK }),
+    hooks: config.hooks.map((hook) => (hook.url === undefined ? hook : { ...hook, url: maskHookUrl(hook.url) })),
+  }
+  const home: Setting = environment['AETHEEL_HOME']
+    ? { name: 'home', value: config.home, from: 'environment', variable: 'AETHEEL_HOME' }
+    : { name: 'home', value: config.home, from: 'default' }
+  const settings = SETTING_NAMES.map((name): Setting => {
+    const from = sourceOf(name)
+    const variable = from === 'environment' && name in VARIABLES && VARIABLES[name as keyof typeof VARIABLES].name
+    return { name, value: shown[name] ?? null, from, ...(variable && { variable }) }
+  })
+  return [home, ...settings]
+}
+
+/** A row for each hook and each project: in one cell they would be too wide to read. */
+function settingRows({ name, value, from, variable }: Setting): string[][] {
+  const source = variable === undefined ? from : `${from} (${variable})`
+  const entries: unknown[] = (name === 'hooks' || name === 'projects') && Array.isArray(value) ? value : []
+  if (entries.length === 0) return [[name, source, value === null ? '-' : JSON.stringify(value)]]
+  return entries.map((entry, index) => [`${name}[${index}]`, source, JSON.stringify(entry)])
+}
+
+function warningLines({ warnings }: GatewayConfig): string[] {
+  return warnings.map((warning) => `Warning: ${warning}`)
+}
+
+/** What the file names and is not there now; it may be when the gateway starts. */
+function missingLines(
+  { workingDir, inbound, heartbeat, projects, kubectlPath }: GatewayConfig,
+  environment: NodeJS.ProcessEnv,
+): string[] {
+  const { cwd, command, transcribeAudio } = inbound?.reply ?? {}
+  const directories = { workingDir, 'inbound.reply.cwd': cwd }
+  const commands: Record<string, string[] | undefined> = {
+    'inbound.reply.command': command,
+    'inbound.reply.transcribeAudio.command': transcribeAudio?.command,
+    'heartbeat.probe': heartbeat?.probe,
+    kubectlPath: projects.some(({ pod }) => pod) ? [kubectlPath] : undefined,
+  }
+  return [
+    ...Object.entries(directories).flatMap(([name, path]) =>
+      path === undefined || isDirectory(path) ? [] : [`Warning: ${name}: the directory ${path} does not exist.`],
+    ),
+    ...Object.entries(commands).flatMap(([name, argv]) => {
+      const isThere = !argv || findExecutable(argv[0] ?? '', environment['PATH'] ?? '') !== undefined
+      return isThere ? [] : [`Warning: ${name}: ${argv[0]} was not found, or is not executable.`]
+    }),
+  ]
+}

@@ -1,0 +1,150 @@
+import type { Readable, Writable } from 'node:stream'
+import type { GatewayConfig } from '../../config.js'
+import {
+  CredentialStore,
+  GLOBAL_OWNER,
+  LARGEST_VALUE_BYTES,
+  problemOfName,
+  problemOfValue,
+  VALUE_TOO_LARGE,
+} from '../../credentials/credential-store.js'
+import { KeyRing } from '../../credentials/key-ring.js'
+import { createScrubber } from '../../credentials/scrubber.js'
+import { GatewayError } from '../../errors.js'
+import { databaseFile, makeHome } from '../../gateway.js'
+import type { Log } from '../../log.js'
+import { type Note, notesOf } from '../../store/audit.js'
+import { openStore, type Store } from '../../store/store.js'
+import { age, type ListOptions, section } from './listing.js'
+
+interface CredentialPlace {
+  config: GatewayConfig
+  environment: NodeJS.ProcessEnv
+  log: Log
+}
+
+/** What the commands below change. */
+interface CredentialDesk {
+  credentials: CredentialStore
+  store: Store
+  /** For the audit log. */
+  note: Note
+}
+
+interface SetOptions {
+  name: string
+  projectId?: string
+  isFile: boolean
+  input: Readable & { isTTY?: boolean }
+  output: Writable
+}
+
+const LINE_END_BYTES = 2
+
+/** Opens the database for one change. A gateway that runs sees it at its next turn. */
+export async function withCredentials(
+  { config, environment, log }: CredentialPlace,
+  change: (desk: CredentialDesk) => Promise<string>,
+): Promise<string> {
+  makeHome(config)
+  const keyRing = new KeyRing({ home: config.home, masterKey: environment['AETHEEL_MASTER_KEY'] })
+  const store = await openStore({ file: databaseFile(config), databaseUrl: config.databaseUrl }, log)
+  try {
+    const now = Date.now
+    return await change({
+      credentials: new CredentialStore({ store, keyRing, scrubber: createScrubber(), now }),
+      store,
+      note: notesOf('terminal', now),
+    })
+  } finally {
+    await store.close()
+  }
+}
+
+/** The value is asked for, or read from stdin; never an argument, which every user of the machine could see. */
+export async function credentialsSet(
+  { credentials, note }: CredentialDesk,
+  { name, projectId = GLOBAL_OWNER, isFile, input, output }: SetOptions,
+): Promise<string> {
+  const problem = problemOfName(name)
+  if (problem !== undefined) throw new GatewayError('request_invalid', problem)
+  const value = input.isTTY ? await askForValue(name, isFile, input, output) : await readValue(isFile, input)
+  await credentials.set(projectId, name, value, isFile ? 'file' : 'variable', note)
+  const how = isFile ? 'the path of a file with it as' : 'it as'
+  return `Set ${name}. Agents ${whereOf(projectId)} get ${how} ${name}, from their next turn on.`
+}
+
+/** What `aetheel credentials list` prints. */
+export async function credentialsList(
+  store: Pick<Store, 'credentials'>,
+  { limit, isJson, width, now }: ListOptions,
+): Promise<string> {
+  const listed = (await store.credentials.list()).slice(0, limit)
+  if (isJson) {
+    const told = listed.map(({ owner, name, kind, createdAt, updatedAt }) => ({
+      project: owner === GLOBAL_OWNER ? null : owner,
+      name,
+      kind,
+      createdAt,
+      updatedAt,
+    }))
+    return JSON.stringify(told, null, 2)
+  }
+  const rows = listed.map(({ owner, name, kind, updatedAt }) => [
+    name,
+    kind,
+    age(updatedAt, now),
+    owner === GLOBAL_OWNER ? '(all)' : owner,
+  ])
+  return section('', ['NAME', 'KIND', 'SET', 'PROJECT'], rows, width) || 'There are no credentials.'
+}
+
+export async function credentialsRemove(
+  { credentials, note }: CredentialDesk,
+  { name, projectId = GLOBAL_OWNER }: Pick<SetOptions, 'name' | 'projectId'>,
+): Promise<string> {
+  await credentials.remove(projectId, name, note)
+  return `Removed ${name}. Agents ${whereOf(projectId)} do not get it any more, from their next turn on.`
+}
+
+export async function credentialsRotate({ credentials, note }: CredentialDesk): Promise<string> {
+  const count = await credentials.rotate(note)
+  return `${count} ${count === 1 ? 'credential is' : 'credentials are'} sealed with the new key. Earlier keys are gone.`
+}
+
+async function askForValue(name: string, isFile: boolean, input: Readable, output: Writable): Promise<string> {
+  if (isFile) {
+    const advice = `Give it by "aetheel credentials set ${name} --file < path".`
+    throw new GatewayError('request_invalid', `The content of a file is read from stdin. ${advice}`)
+  }
+  // Loaded here: no other of these commands asks questions.
+  const { Prompts } = await import('./prompts.js')
+  const prompts = new Prompts(input, output)
+  try {
+    return await prompts.secret({ message: `The value of ${name}`, problemOf: problemOfValue })
+  } finally {
+    prompts.close()
+  }
+}
+
+async function readValue(isFile: boolean, input: Readable): Promise<string> {
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of input as AsyncIterable<Buffer | string>) {
+    chunks.push(Buffer.from(chunk))
+    size += chunk.length
+    // Not at the end: it may have none.
+    if (size > LARGEST_VALUE_BYTES + LINE_END_BYTES) throw new GatewayError('request_invalid', VALUE_TOO_LARGE)
+  }
+  const bytes = Buffer.concat(chunks)
+  const text = bytes.toString()
+  if (!Buffer.from(text).equals(bytes)) {
+    throw new GatewayError('request_invalid', 'The value is not UTF-8 text. Encode it first, as in base64.')
+  }
+  // The line end that `echo` puts behind it is no part of a variable.
+  return isFile ? text : text.replace(/\r?\n$/, '')
+}
+
+function whereOf(projectId: string): string {
+  return projectId === GLOBAL_OWNER ? 'of all projects' : `of the project ${projectId}`
+}

@@ -1,0 +1,21 @@
+import type { GatewayConfig } from '../../config.js'
+import { discordFindings } from './discord-findings.js'
+import { type DoctorReport, renderFindings } from './findings.js'
+import { describeProblem } from '../../channels/discord/identity.js'
+
+const TIMEOUT_MS = 20_000
+
+/** The part of `aetheel doctor` about Discord. Contract: never rejects, and leaves no connection behind. */
+export async function discordReport(config: GatewayConfig, timeoutMs: number = TIMEOUT_MS): Promise<DoctorReport> {
+  const token = config.discordBotToken
+  if (token === undefined) {
+    return { text: '- Discord: not configured; run "aetheel init" or see docs/discord.md', isHealthy: true }
+  }
+  // Loaded only where there is something to look at: discord.js is large.
+  const { surveyDiscord } = await import('./discord-survey.js')
+  try {
+    return renderFindings('Discord', discordFindings(config, await surveyDiscord(config, token, timeoutMs)))
+  } catch (error) {
+    return { text: `✗ ${describeProblem(error, config.discordApiUrl)}`, isHealthy: false }
+  }
+}

@@ -1,0 +1,247 @@
+// What "doctor" makes of what it saw on Discord.
+
+import type { PermissionsString } from 'discord.js'
+import type { GatewayConfig } from '../../config.js'
+import { botPage, NEEDED_PERMISSIONS, type NeededPermission } from './discord-needs.js'
+import { bad, doubtful, type Finding, good } from './findings.js'
+
+export interface ChannelFacts {
+  id: string
+  name: string
+  /** Absent for a direct message. */
+  guildId?: string
+  /** `wordless` are categories and the like, in which nobody writes. */
+  kind: 'text' | 'thread' | 'direct' | 'other' | 'wordless'
+  missing: PermissionsString[]
+}
+
+export interface GuildFacts {
+  id: string
+  name: string
+  /** Not while Discord has trouble with it. */
+  isAvailable: boolean
+  roles: { id: string; name: string }[]
+  /** Those in which a mention can be answered. */
+  channels: ChannelFacts[]
+}
+
+export interface DiscordFacts {
+  bot: { id: string; name: string }
+  applicationId: string
+  inviteLink: string
+  canReadMessages: boolean
+  /** Those who may always talk to it. */
+  owners: { id: string; name?: string }[]
+  guilds: GuildFacts[]
+  /** The names of those whom the configuration names; absent for who is in none of the servers. */
+  members: Map<string, string | undefined>
+  /** The channels that the configuration names; absent for those that are not there, or that the bot may not see. */
+  channels: Map<string, ChannelFacts | undefined>
+}
+
+type Lists = Pick<
+  GatewayConfig,
+  | 'discordOwnerId'
+  | 'discordGuilds'
+  | 'discordChannels'
+  | 'discordUsers'
+  | 'discordRoles'
+  | 'discordThreads'
+  | 'outputChannelId'
+  | 'projects'
+>
+
+/** More names than these nobody reads. */
+const MAX_NAMES = 5
+
+export function discordFindings(config: Lists, facts: DiscordFacts): Finding[] {
+  return [
+    good(`the token works; the bot is ${facts.bot.name} (${facts.bot.id})`),
+    intentFinding(facts),
+    ...guildFindings(config, facts),
+    ...listFindings(config, facts),
+    ...outputFindings(config, facts),
+    audienceFinding(config, facts),
+  ]
+}
+
+function intentFinding({ canReadMessages, applicationId }: DiscordFacts): Finding {
+  if (canReadMessages) return good('the bot may read messages')
+  return bad(
+    'the bot may not read messages, and the gateway does not serve Discord so',
+    `Switch "Message Content Intent" on and save: ${botPage(applicationId)}`,
+  )
+}
+
+function guildFindings(config: Lists, facts: DiscordFacts): Finding[] {
+  if (facts.guilds.length === 0) return [bad('the bot is in no server', `Add it with this link: ${facts.inviteLink}`)]
+  return facts.guilds.map((guild) => guildFinding(config, guild))
+}
+
+function guildFinding(config: Lists, guild: GuildFacts): Finding {
+  const title = `server ${guild.name} (${guild.id})`
+  if (!guild.isAvailable) {
+    return doubtful(`${title}: not available now`, 'Discord has trouble with it: look at https://discordstatus.com')
+  }
+  if (config.discordGuilds.length > 0 && !config.discordGuilds.includes(guild.id)) {
+    return good(`${title}: not in discordGuilds, so only the owner may talk to it there`)
+  }
+  const named = namedChannels(config)
+  const isServed = ({ id }: ChannelFacts): boolean =>
+    config.discordChannels.length === 0 || config.discordChannels.includes(id)
+  // One that is named and not seen is told of with the list that names it.
+  const served = guild.channels.filter((channel) => isServed(channel) && isSeen(channel))
+  if (served.length === 0) {
+    return config.discordChannels.length > 0
+      ? doubtful(
+          `${title}: none of its text channels is in discordChannels`,
+          'Add one, or let the bot leave the server',
+        )
+      : doubtful(`${title}: the bot sees no channel`, 'Give the role of the bot "View Channels" there')
+  }
+  const gaps = gapsOf(config, served)
+  const count = served.length === 1 ? '1 channel' : `${served.length} channels`
+  if (gaps.length === 0) return good(`${title}: ${count}, and every permission there`)
+  const isBroken = gaps.some(
+    ({ isVital, channels }) =>
+      isVital && (channels.length === served.length || channels.some(({ id }) => named.has(id))),
+  )
+  return {
+    mark: isBroken ? '✗' : '!',
+    text: `${title}: ${count}, and permissions are missing`,
+    details: [
+      ...gaps.map(({ label, without, channels }) => {
+        const place =
+          channels.length === served.length ? 'everywhere' : `in ${listed(channels.map(({ name }) => name))}`
+        return `"${label}" ${place}: without it, ${without}`
+      }),
+      'Give them to the role of the bot: Server Settings, Roles, or the permissions of a channel',
+    ],
+  }
+}
+
+/** The permissions that are missing, and where. */
+function gapsOf({ discordThreads }: Lists, channels: ChannelFacts[]) {
+  return NEEDED_PERMISSIONS.filter(({ name }) => discordThreads || name !== 'CreatePublicThreads')
+    .map((permission) => ({
+      ...permission,
+      channels: channels.filter(({ missing }) => missing.includes(permission.name)),
+    }))
+    .filter(({ channels }) => channels.length > 0)
+}
+
+/** Every id of the lists must be something, and be reachable. */
+function listFindings(config: Lists, facts: DiscordFacts): Finding[] {
+  const guildOf = (id: string): GuildFacts | undefined => facts.guilds.find((guild) => guild.id === id)
+  const guilds = config.discordGuilds
+    .filter((id) => !guildOf(id))
+    .map((id) => bad(`discordGuilds: the bot is in no server ${id}`, `Add it with ${facts.inviteLink}, or take it out`))
+  const roles = config.discordRoles.flatMap((id) => {
+    const everyone = guildOf(id)
+    if (everyone) {
+      return [
+        bad(
+          `discordRoles: ${id} is @everyone of ${everyone.name}, which lets nobody in`,
+          'Name it in discordGuilds instead',
+        ),
+      ]
+    }
+    if (facts.guilds.some((guild) => guild.roles.some((role) => role.id === id))) return []
+    return [doubtful(`discordRoles: no server of the bot has a role ${id}`, 'Copy the id again, or take it out')]
+  })
+  const people = [
+    ...(config.discordOwnerId === undefined ? [] : [['discordOwnerId', config.discordOwnerId] as const]),
+    ...config.discordUsers.map((id) => ['discordUsers', id] as const),
+  ]
+  const strangers = people
+    .filter(([, id]) => facts.members.get(id) === undefined)
+    .map(([place, id]) =>
+      doubtful(`${place}: ${id} is in no server of the bot`, 'Copy the id again, let them join, or take it out'),
+    )
+  const channels = config.discordChannels.flatMap((id) => channelFindings('discordChannels', id, config, facts))
+  const projects = config.projects.flatMap(({ id: project, discordChannels = [] }) =>
+    discordChannels.flatMap((id) => channelFindings(`projects.${project}.discordChannels`, id, config, facts)),
+  )
+  return [...guilds, ...channels, ...projects, ...strangers, ...roles]
+}
+
+function channelFindings(place: string, id: string, config: Lists, facts: DiscordFacts): Finding[] {
+  const problem = unreachable(id, facts)
+  if (problem) return [bad(`${place}: ${problem.text}`, problem.advice)]
+  const channel = facts.channels.get(id)
+  // Those of text channels are told of with the server.
+  const missing = channel?.kind === 'text' ? '' : missingIn(channel, ({ isVital }) => isVital)
+  if (missing !== '') return [bad(`${place}: ${missing}`, 'Give it to the role of the bot there')]
+  const guild = facts.guilds.find(({ id }) => id === channel?.guildId)
+  if (guild && config.discordGuilds.length > 0 && !config.discordGuilds.includes(guild.id)) {
+    const advice = `Add ${guild.id} to discordGuilds, or take the channel out`
+    return [doubtful(`${place}: ${id} is in ${guild.name}, where only the owner may talk`, advice)]
+  }
+  if (config.discordChannels.length > 0 && !config.discordChannels.includes(id)) {
+    return [doubtful(`${place}: only the owner may talk in ${channel?.name}`, `Add ${id} to discordChannels as well`)]
+  }
+  return []
+}
+
+function outputFindings({ outputChannelId: id }: Lists, facts: DiscordFacts): Finding[] {
+  if (id === undefined) return []
+  const problem = unreachable(id, facts)
+  if (problem) return [bad(`outputChannelId: ${problem.text}`, problem.advice)]
+  const channel = facts.channels.get(id)
+  const missing = missingIn(channel, ({ name }) =>
+    name === 'SendMessagesInThreads' ? channel?.kind === 'thread' : name === 'SendMessages' || name === 'AttachFiles',
+  )
+  if (missing === '') return [good(`outputChannelId: ${channel?.name} can be reached`)]
+  return [bad(`outputChannelId: ${missing}`, 'Give it to the role of the bot there')]
+}
+
+/** Empty when nothing is missing of what counts. */
+function missingIn(channel: ChannelFacts | undefined, counts: (permission: NeededPermission) => boolean): string {
+  const missing = NEEDED_PERMISSIONS.filter((one) => channel?.missing.includes(one.name) && counts(one))
+  if (missing.length === 0) return ''
+  return `${missing.map(({ label }) => `"${label}"`).join(' and ')} is missing in ${channel?.name}`
+}
+
+function unreachable(id: string, facts: DiscordFacts): { text: string; advice: string } | undefined {
+  const guild = facts.guilds.find((found) => found.id === id)
+  if (guild) return { text: `${id} is the server ${guild.name}`, advice: 'Name one of its channels' }
+  const channel = facts.channels.get(id)
+  if (!channel || !isSeen(channel)) {
+    const advice = 'Give the role of the bot "View Channels" there, add the bot to that server, or copy the id again'
+    return { text: `the bot does not see ${channel ? `${channel.name} (${id})` : `a channel ${id}`}`, advice }
+  }
+  if (channel.kind === 'wordless') {
+    return { text: `${channel.name} (${id}) is no channel to write in`, advice: 'Name a text channel' }
+  }
+  return undefined
+}
+
+function audienceFinding(config: Lists, facts: DiscordFacts): Finding {
+  const owners = listed(facts.owners.map(({ id, name }) => name ?? facts.members.get(id) ?? id))
+  const places = [
+    ...(config.discordGuilds.length > 0 ? ['discordGuilds'] : []),
+    ...(config.discordChannels.length > 0 ? ['discordChannels'] : []),
+  ].join(' and ')
+  const people = [
+    ...(config.discordUsers.length > 0 ? ['discordUsers'] : []),
+    ...(config.discordRoles.length > 0 ? ['discordRoles'] : []),
+  ].join(' and ')
+  if (people === '' && places === '') {
+    return good(`nobody but the owner (${owners}) may talk to it; docs/discord.md says how to let others in`)
+  }
+  const who = people === '' ? 'everybody' : `those of ${people}`
+  return good(`the owner (${owners}) may talk to it, and ${who}${places === '' ? '' : ` in the places of ${places}`}`)
+}
+
+function namedChannels({ discordChannels, projects }: Lists): Set<string> {
+  return new Set([...discordChannels, ...projects.flatMap((project) => project.discordChannels ?? [])])
+}
+
+function isSeen({ missing }: ChannelFacts): boolean {
+  return !missing.includes('ViewChannel')
+}
+
+function listed(names: string[]): string {
+  const shown = names.slice(0, MAX_NAMES).join(', ')
+  return names.length > MAX_NAMES ? `${shown} and ${names.length - MAX_NAMES} more` : shown
+}

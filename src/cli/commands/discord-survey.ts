@@ -1,0 +1,156 @@
+// Looks at Discord with a client of its own. This file loads discord.js.
+
+import {
+  type Channel,
+  ChannelType,
+  Client,
+  Events,
+  GatewayIntentBits,
+  type Guild,
+  type PermissionsString,
+} from 'discord.js'
+import type { GatewayConfig } from '../../config.js'
+import { GatewayError } from '../../errors.js'
+import { ClosableStrategy } from '../../channels/discord/closable-strategy.js'
+import { identify, ownersOf, readsMessages } from '../../channels/discord/identity.js'
+import type { ChannelFacts, DiscordFacts, GuildFacts } from './discord-findings.js'
+import { inviteLink, nameOf, NEEDED_PERMISSIONS } from './discord-needs.js'
+import { showable } from '../../core/one-line.js'
+
+const REQUEST_TIMEOUT_MS = 8_000
+
+/** Contract: it has left Discord when it settles. */
+export async function surveyDiscord(config: GatewayConfig, token: string, timeoutMs: number): Promise<DiscordFacts> {
+  const leaving = new AbortController()
+  const client = new Client({
+    intents: [GatewayIntentBits.Guilds],
+    rest: { api: config.discordApiUrl, timeout: REQUEST_TIMEOUT_MS, retries: 1 },
+    ws: { buildStrategy: (manager) => new ClosableStrategy(manager, leaving.signal) },
+    waitGuildTimeout: timeoutMs / 2,
+  })
+  client.rest.setToken(token)
+  try {
+    return await within(timeoutMs, collect(client, token, config))
+  } finally {
+    leaving.abort()
+    await client.destroy()
+  }
+}
+
+async function within<Value>(timeoutMs: number, promise: Promise<Value>): Promise<Value> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    const message = `Discord did not answer within ${timeoutMs / 1000} s: check the network, a firewall that stops WebSockets, and https://discordstatus.com`
+    timer = setTimeout(() => reject(new GatewayError('config_invalid', message)), timeoutMs)
+  })
+  try {
+    return await Promise.race([promise, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+async function collect(client: Client, token: string, config: GatewayConfig): Promise<DiscordFacts> {
+  const { user, application } = await identify(client.rest)
+  await logIn(client, token)
+  const guilds = [...client.guilds.cache.values()]
+  const { discordOwnerId } = config
+  const people = [...(discordOwnerId === undefined ? [] : [discordOwnerId]), ...config.discordUsers]
+  const named = [
+    ...config.discordChannels,
+    ...config.projects.flatMap(({ discordChannels = [] }) => discordChannels),
+    ...(config.outputChannelId === undefined ? [] : [config.outputChannelId]),
+  ]
+  return {
+    bot: { id: user.id, name: nameOf(user) },
+    applicationId: application.id,
+    inviteLink: await inviteLink(application.id),
+    canReadMessages: readsMessages(application),
+    owners:
+      discordOwnerId === undefined
+        ? ownersOf(application).map((owner) => ({ id: owner.id, name: nameOf(owner) }))
+        : [{ id: discordOwnerId }],
+    guilds: await Promise.all(guilds.map((guild) => guildFacts(guild))),
+    members: new Map(await Promise.all(people.map(async (id) => [id, await findMember(guilds, id)] as const))),
+    channels: new Map(
+      await Promise.all([...new Set(named)].map(async (id) => [id, await findChannel(client, id)] as const)),
+    ),
+  }
+}
+
+/** Settles when every server is known that Discord has told of. */
+async function logIn(client: Client, token: string): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    client.once(Events.ClientReady, () => resolve())
+    client.on(Events.Error, reject)
+    client.on(Events.ShardError, reject)
+    client.on(Events.ShardDisconnect, ({ code }) => {
+      reject(new Error(`Discord has closed the connection with code ${code}`))
+    })
+    client.login(token).catch(reject)
+  })
+}
+
+async function guildFacts(guild: Guild): Promise<GuildFacts> {
+  const channels = await Promise.all([...guild.channels.cache.values()].map((channel) => channelFacts(channel)))
+  return {
+    id: guild.id,
+    // Of one that Discord has trouble with nothing is known.
+    name: guild.available ? showable(guild.name) : guild.id,
+    isAvailable: guild.available,
+    roles: [...guild.roles.cache.values()].map(({ id, name }) => ({ id, name: showable(name) })),
+    channels: channels.filter((channel) => channel.kind === 'text'),
+  }
+}
+
+async function channelFacts(channel: Channel): Promise<ChannelFacts> {
+  if (channel.isDMBased()) return { id: channel.id, name: 'a direct message', kind: 'direct', missing: [] }
+  const isText = channel.type === ChannelType.GuildText || channel.type === ChannelType.GuildAnnouncement
+  const kind = channel.isThread() ? 'thread' : isText ? 'text' : channel.isTextBased() ? 'other' : 'wordless'
+  // One whose channel is gone is no place to look at.
+  if (channel.isThread() && !channel.parent)
+    return { id: channel.id, name: `#${showable(channel.name)}`, guildId: channel.guild.id, kind, missing: [] }
+  const me = await channel.guild.members.fetchMe()
+  const allowed = channel.permissionsFor(me)
+  const missing = NEEDED_PERMISSIONS.filter(({ name }) => isNeeded(name, kind) && !allowed.has(name))
+  return {
+    id: channel.id,
+    name: `#${showable(channel.name)}`,
+    guildId: channel.guild.id,
+    kind,
+    missing: missing.map(({ name }) => name),
+  }
+}
+
+function isNeeded(name: PermissionsString, kind: ChannelFacts['kind']): boolean {
+  switch (name) {
+    case 'CreatePublicThreads':
+      return kind === 'text'
+    case 'SendMessagesInThreads':
+      return kind === 'text' || kind === 'thread'
+    case 'SendMessages':
+      return kind !== 'thread'
+    default:
+      return true
+  }
+}
+
+async function findMember(guilds: Guild[], id: string): Promise<string | undefined> {
+  for (const guild of guilds) {
+    const member = await guild.members.fetch(id).catch(unlessUnknown)
+    if (member) return showable(member.displayName)
+  }
+  return undefined
+}
+
+async function findChannel(client: Client, id: string): Promise<ChannelFacts | undefined> {
+  const channel = await client.channels.fetch(id).catch(unlessUnknown)
+  return channel ? channelFacts(channel) : undefined
+}
+
+/** What is not there, or not for the bot to see, is an answer. */
+function unlessUnknown(error: unknown): undefined {
+  const status = error instanceof Error && 'status' in error ? error.status : undefined
+  if (status !== 403 && status !== 404) throw error
+  return undefined
+}

@@ -1,0 +1,112 @@
+import { findBackendName } from '../../backends/backend-names.js'
+import type { GatewayConfig } from '../../config.js'
+import { contextName, kubernetesName, labelKey } from '../../config/kubernetes.js'
+import { GatewayError } from '../../errors.js'
+import { describePod, type LabelledPod, PodError, type Pods } from '../../kubernetes/types.js'
+import { type Discovered, discoverProjects, type SearchedPlace } from '../../projects/discovery.js'
+import { section } from './listing.js'
+import type { ProjectChanger } from './projects.js'
+import type { Output } from './turn-printer.js'
+
+/** The options of `aetheel projects discover`. */
+export interface DiscoverFlags {
+  context?: string
+  namespace?: string
+  allNamespaces?: true
+  label?: string
+  removeMissing?: true
+  json?: true
+}
+
+interface DiscoverDependencies extends Omit<ProjectChanger, 'pods'> {
+  config: Pick<GatewayConfig, 'kubernetesContext' | 'kubernetesNamespace' | 'kubernetesLabel'>
+  pods: Pick<Pods, 'labelled'>
+  /** Of the terminal, in characters. */
+  width: number
+  /** What happens meanwhile. */
+  stderr: Output
+}
+
+/** Makes projects of the pods with the label. Contract: throws `cluster_unavailable` with what to do. */
+export async function projectsDiscover(flags: DiscoverFlags, dependencies: DiscoverDependencies): Promise<string> {
+  const { config, pods, width, stderr } = dependencies
+  const { label, where } = searchOf(flags, config)
+  stderr.write(`Looking for pods with the label ${label} ${describeSearch(where)} …\n`)
+  const found = await labelled(pods, label, where)
+  const { length } = found.filter(({ isEnding }) => !isEnding)
+  stderr.write(`Found ${length === 1 ? '1 pod' : `${length} pods`}.\n`)
+  const projects = await discoverProjects(found, where, { removesMissing: flags.removeMissing === true }, dependencies)
+  if (flags.json) return JSON.stringify(projects, null, 2)
+  const rows = projects.map((project) => [
+    project.id,
+    agentOf(project),
+    OUTCOMES[project.outcome],
+    describePod(project.pod),
+  ])
+  const none = `No pod has the label ${label} ${describeSearch(where)}, and no project is of one that had.`
+  return section('', ['PROJECT', 'AGENT', 'RESULT', 'POD'], rows, width) || none
+}
+
+const OUTCOMES: Record<Discovered['outcome'], string> = {
+  made: 'new',
+  changed: 'changed',
+  unchanged: 'as before',
+  taken: 'left alone: its id is taken',
+  ending: 'as before, and its pod ends',
+  gone: 'gone; --remove-missing removes it',
+  removed: 'gone; removed',
+  kept: 'gone; kept, since it is in use',
+}
+
+/** Contract: throws `request_invalid` for what kubectl could not name. */
+function searchOf(
+  { context, namespace, allNamespaces, label, removeMissing }: DiscoverFlags,
+  { kubernetesContext, kubernetesNamespace, kubernetesLabel }: DiscoverDependencies['config'],
+): { label: string; where: SearchedPlace } {
+  if (allNamespaces && namespace !== undefined) {
+    throw new GatewayError('request_invalid', 'Give either --namespace or --all-namespaces.')
+  }
+  if (label !== undefined && removeMissing) {
+    const advice = 'Set KUBERNETES_LABEL instead.'
+    const problem = '--remove-missing with --label would remove what was found by another label.'
+    throw new GatewayError('request_invalid', `${problem} ${advice}`)
+  }
+  const given = [
+    ['--context', contextName(), context],
+    ['--namespace', kubernetesName('namespace'), namespace],
+    ['--label', labelKey(), label],
+  ] as const
+  for (const [flag, schema, value] of given) {
+    const parsed = value === undefined ? undefined : schema.safeParse(value)
+    if (parsed?.error) throw new GatewayError('request_invalid', `${flag}: ${parsed.error.issues[0]?.message}.`)
+  }
+  const inContext = context ?? kubernetesContext
+  const inNamespace = allNamespaces ? '*' : (namespace ?? kubernetesNamespace)
+  return {
+    label: label ?? kubernetesLabel,
+    where: {
+      ...(inContext !== undefined && { context: inContext }),
+      ...(inNamespace !== undefined && { namespace: inNamespace }),
+    },
+  }
+}
+
+async function labelled(pods: Pick<Pods, 'labelled'>, label: string, where: SearchedPlace): Promise<LabelledPod[]> {
+  try {
+    return await pods.labelled(label, where)
+  } catch (error) {
+    if (!(error instanceof PodError)) throw error
+    throw new GatewayError('cluster_unavailable', error.message, { cause: error })
+  }
+}
+
+function describeSearch({ context, namespace }: SearchedPlace): string {
+  const inContext = context === undefined ? '' : ` of the context ${context}`
+  if (namespace === '*') return `in all namespaces${inContext}`
+  return namespace === undefined ? `in the usual namespace${inContext}` : `in the namespace ${namespace}${inContext}`
+}
+
+function agentOf({ agent, label }: Discovered): string {
+  const isMeant = label === undefined || label === '' || findBackendName(label) === agent
+  return isMeant ? agent : `${agent}, as ${label} is unknown`
+}

@@ -1,0 +1,64 @@
+import type { GatewayConfig } from '../../config.js'
+import { GatewayError } from '../../errors.js'
+import { oneLine } from '../../core/one-line.js'
+import { describeTurns, grouped } from '../../schedule/heartbeat.js'
+import { type HeartbeatStatus, heartbeatStatus } from '../../schedule/heartbeat-status.js'
+import { describeTime } from '../../schedule/local-time.js'
+import type { LastBeat } from '../../store/heartbeats.js'
+import type { Store } from '../../store/store.js'
+import { age, shortId, workingGateways } from './listing.js'
+import { table } from './table.js'
+import { withGateway } from './with-gateway.js'
+
+const PROBLEM_CHARACTERS = 200
+const OFF = 'Heartbeats are off. Set heartbeat.everyMinutes and heartbeat.to in the configuration file.'
+
+interface StatusOptions {
+  isJson: boolean
+  now: number
+}
+
+/** What `aetheel heartbeat run` prints. */
+export async function heartbeatRun(home: string, isForced: boolean): Promise<string> {
+  const result = await withGateway(home, (control) => control.call('heartbeat.run', { isForced }))
+  if (result.status === 'begun') return `The agent looks now, as message ${shortId(result.messageId)}.`
+  throw new GatewayError('request_invalid', `The agent was not woken. ${result.note} To wake it all the same: --force`)
+}
+
+/** What `aetheel heartbeat status` prints. */
+export async function heartbeatReport(
+  store: Pick<Store, 'heartbeats' | 'runs' | 'ledger'>,
+  config: Pick<GatewayConfig, 'heartbeat'>,
+  { isJson, now }: StatusOptions,
+): Promise<string> {
+  const status = await heartbeatStatus(config, store, now)
+  if (isJson) return JSON.stringify(status ?? null, null, 2)
+  if (!status) return OFF
+  const isWorking = await workingGateways(store)
+  const isRunning = (await store.ledger.gateways()).some(({ id }) => isWorking(id))
+  return table(rowsOf(status, isRunning, now))
+}
+
+function rowsOf(status: HeartbeatStatus, isRunning: boolean, now: number): string[][] {
+  const { everyMinutes, to, timeZone, nextAt, latest, last, today, tokensToday, dailyTokens } = status
+  const next = nextAt === undefined ? 'never: the active hours hold no time for it' : describeTime(nextAt, timeZone)
+  const note = latest?.outcome === 'begun' ? 'The agent was woken.' : latest?.note
+  const decided = note ?? 'The gateway ended just then.'
+  const cost = today.costUsd === undefined ? 'not told by the agent' : `${today.costUsd.toFixed(4)} USD`
+  const budget = tokensToday < dailyTokens ? '' : '; paused until tomorrow'
+  return [
+    ['every', everyMinutes === 1 ? 'minute' : `${everyMinutes} minutes`],
+    ['told to', to],
+    ['next', isRunning ? next : 'when a gateway runs: aetheel start'],
+    ['last look', latest ? `${age(latest.at, now)} ago. ${decided}` : 'none yet'],
+    ['last beat', last ? `${age(last.at, now)} ago, ${describeBeat(last)}` : 'none yet'],
+    ['tokens today', `${grouped(tokensToday)} of ${grouped(dailyTokens)} in ${describeTurns(today)}${budget}`],
+    ['cost today', cost],
+  ]
+}
+
+function describeBeat({ state, wasTold, problem = '' }: LastBeat): string {
+  if (state === 'answered') return wasTold ? 'something was told' : 'nothing to tell'
+  if (state === 'open') return 'not finished'
+  return state === 'failed' ? `failed: ${oneLine(problem, PROBLEM_CHARACTERS)}` : state
+}

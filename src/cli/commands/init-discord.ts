@@ -1,0 +1,233 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { APITextChannel, ChannelType, REST, RESTAPIPartialCurrentUserGuild } from 'discord.js'
+import type { GatewayConfig } from '../../config.js'
+import { sentenceOf } from '../../config/problems.js'
+import { discordTokenSchema, snowflake } from '../../config/schema.js'
+import {
+  describeProblem,
+  DEVELOPER_PORTAL,
+  identify,
+  type Identity,
+  isRefusal,
+  ownersOf,
+  readsMessages,
+} from '../../channels/discord/identity.js'
+import { botPage, inviteLink, nameOf } from './discord-needs.js'
+import { oneLine, showable } from '../../core/one-line.js'
+import type { Choice, Prompts } from './prompts.js'
+
+export interface DiscordAnswers {
+  /** Left out when the environment has it. */
+  token?: string
+  /** Left out, the owners of the application. */
+  owner?: { id: string; name?: string }
+  channel?: { id: string; name: string }
+  /** Left out when Discord could not be asked. */
+  botName?: string
+}
+
+type TextChannel = Pick<APITextChannel, 'id' | 'name' | 'position'> & { type: ChannelType }
+type Guild = Pick<RESTAPIPartialCurrentUserGuild, 'id' | 'name'>
+
+const REQUEST_TIMEOUT_MS = 10_000
+const POLL_MS = 3_000
+
+/** Asks for what the gateway needs to serve Discord, and looks at each answer there. */
+export async function askForDiscord(
+  prompts: Prompts,
+  config: GatewayConfig,
+  pollMs: number = POLL_MS,
+): Promise<DiscordAnswers> {
+  const { REST } = await import('discord.js')
+  const rest = new REST({ api: config.discordApiUrl, timeout: REQUEST_TIMEOUT_MS, retries: 1 })
+  const { token, identity } = await askForToken(prompts, config, rest)
+  const written = config.discordBotToken === undefined && { token }
+  if (!identity) {
+    const id = await askForOwnerId(prompts, 'Which user may always talk to it? Empty: the owner of the application')
+    return { ...written, ...(id !== undefined && { owner: { id } }) }
+  }
+  prompts.praise(`The bot is ${nameOf(identity.user)}.`)
+  await checkIntent(prompts, config, rest, identity)
+  prompts.say(`To add the bot to a server, open this link:\n${await inviteLink(identity.application.id)}`)
+  const owner = await askForOwner(prompts, identity)
+  const channel = await askForChannel(prompts, config, rest, pollMs)
+  return {
+    ...written,
+    ...(owner && { owner }),
+    ...(channel && { channel }),
+    botName: showable(identity.user.username),
+  }
+}
+
+/** Without an identity when the person goes on although Discord could not be asked. */
+async function askForToken(
+  prompts: Prompts,
+  config: GatewayConfig,
+  rest: REST,
+): Promise<{ token: string; identity?: Identity }> {
+  const given = config.discordBotToken
+  if (given === undefined) {
+    prompts.say(
+      `A bot needs an application at ${DEVELOPER_PORTAL}\nMake one there ("New Application"); on its page "Bot", "Reset Token" shows the token.`,
+    )
+  } else {
+    prompts.say('The token is taken from DISCORD_BOT_TOKEN, and stays out of the file.')
+  }
+  for (;;) {
+    const token =
+      given ??
+      (await prompts.secret({
+        message: 'The token of the bot',
+        problemOf: (value) => discordTokenSchema.safeParse(value, { error: sentenceOf }).error?.issues[0]?.message,
+      }))
+    const outcome = await checkToken(prompts, config, rest.setToken(token))
+    if (outcome !== 'ask again') return { token, ...outcome }
+  }
+}
+
+async function checkToken(
+  prompts: Prompts,
+  config: GatewayConfig,
+  rest: REST,
+): Promise<'ask again' | { identity?: Identity }> {
+  const isGiven = config.discordBotToken !== undefined
+  for (;;) {
+    try {
+      return { identity: await identify(rest) }
+    } catch (error) {
+      prompts.warn(describeProblem(error, config.discordApiUrl))
+      if (isRefusal(error) && !isGiven) return 'ask again'
+      const choice = await prompts.select('The token could not be checked. What now?', [
+        { value: 'again', label: 'Try again' },
+        ...(isGiven ? [] : [{ value: 'other' as const, label: 'Give another token' }]),
+        { value: 'on', label: 'Go on without the check' },
+      ])
+      if (choice === 'on') return {}
+      if (choice === 'other') return 'ask again'
+    }
+  }
+}
+
+async function checkIntent(prompts: Prompts, config: GatewayConfig, rest: REST, identity: Identity): Promise<void> {
+  let { application } = identity
+  while (!readsMessages(application)) {
+    prompts.warn(
+      `The bot may not read messages yet. Switch "Message Content Intent" on, and save:\n${botPage(application.id)}`,
+    )
+    const choice = await prompts.select('Is it on?', [
+      { value: 'yes', label: 'Yes, look again' },
+      { value: 'later', label: 'Later', hint: 'the gateway does not serve Discord without it' },
+    ])
+    if (choice === 'later') return
+    application = (await attempt(prompts, config, () => identify(rest)))?.application ?? application
+  }
+  prompts.praise('It may read messages.')
+}
+
+async function askForOwner(prompts: Prompts, { application }: Identity): Promise<DiscordAnswers['owner']> {
+  const owners = ownersOf(application)
+  const choices: Choice<string>[] = [
+    ...owners.map((user) => ({ value: user.id, label: nameOf(user), hint: showable(user.username) })),
+    ...(owners.length > 1 ? [{ value: 'team', label: 'Everybody in the team that owns the application' }] : []),
+    { value: 'other', label: 'Somebody else' },
+  ]
+  const choice = await prompts.select('Who may always talk to it?', choices)
+  if (choice === 'team') return undefined
+  if (choice !== 'other') return { id: choice, name: choices.find(({ value }) => value === choice)?.label ?? choice }
+  const id = await askForOwnerId(prompts, 'The id of that user. Empty: the owner of the application')
+  return id === undefined ? undefined : { id }
+}
+
+async function askForOwnerId(prompts: Prompts, message: string): Promise<string | undefined> {
+  const id = await prompts.text({
+    message,
+    problemOf: (value) => (value === '' ? undefined : snowflake().safeParse(value).error?.issues[0]?.message),
+  })
+  return id === '' ? undefined : id
+}
+
+async function askForChannel(
+  prompts: Prompts,
+  config: GatewayConfig,
+  rest: REST,
+  pollMs: number,
+): Promise<DiscordAnswers['channel']> {
+  for (;;) {
+    const guilds = await findGuilds(prompts, config, rest, pollMs)
+    const guild = guilds && (await askForGuild(prompts, guilds))
+    if (!guild) return undefined
+    const channels = await attempt(prompts, config, () => textChannels(rest, guild.id))
+    if (!channels) return undefined
+    const choice = await prompts.select('In which channel shall people talk about this project?', [
+      ...channels.map(({ id, name }) => ({ value: id, label: `#${oneLine(name, 80)}` })),
+      { value: 'none', label: 'In none', hint: 'a conversation chooses it with /project' },
+      { value: 'again', label: 'Look again', hint: 'for a new channel or another server' },
+    ])
+    if (choice === 'none') return undefined
+    const channel = channels.find(({ id }) => id === choice)
+    if (channel) return { id: channel.id, name: `#${showable(channel.name)}` }
+  }
+}
+
+/** Waits until there is one; absent when the person does not want to. */
+async function findGuilds(
+  prompts: Prompts,
+  config: GatewayConfig,
+  rest: REST,
+  pollMs: number,
+): Promise<Guild[] | undefined> {
+  const guilds = await attempt(prompts, config, () => guildsOf(rest))
+  if (!guilds || guilds.length > 0) return guilds
+  const outcome = await prompts.selectUnless(
+    'The bot is in no server yet. Open the link above; waiting for it …',
+    [{ value: 'skip', label: 'Go on without' }],
+    (signal) => untilInGuild(rest, pollMs, signal),
+  )
+  return 'chosen' in outcome ? undefined : outcome.happened
+}
+
+async function askForGuild(prompts: Prompts, guilds: Guild[]): Promise<Guild | undefined> {
+  const [only, ...others] = guilds
+  if (others.length === 0) {
+    prompts.say(`The bot is in the server ${showable(only?.name ?? '')}.`)
+    return only
+  }
+  const choices = guilds.map(({ id, name }) => ({ value: id, label: oneLine(name, 80) }))
+  const chosen = await prompts.select('In which server shall people talk about this project?', choices)
+  return guilds.find(({ id }) => id === chosen)
+}
+
+async function untilInGuild(rest: REST, pollMs: number, signal: AbortSignal): Promise<Guild[]> {
+  for (;;) {
+    await sleep(pollMs, undefined, { signal })
+    // What fails now may work the next time; the person can go on without.
+    const guilds = await guildsOf(rest).catch(() => [])
+    if (guilds.length > 0) return guilds
+  }
+}
+
+async function guildsOf(rest: REST): Promise<Guild[]> {
+  return (await rest.get('/users/@me/guilds')) as Guild[]
+}
+
+async function textChannels(rest: REST, guildId: string): Promise<TextChannel[]> {
+  const { ChannelType: types } = await import('discord.js')
+  const channels = (await rest.get(`/guilds/${guildId}/channels`)) as TextChannel[]
+  return channels
+    .filter(({ type }) => type === types.GuildText || type === types.GuildAnnouncement)
+    .toSorted((a, b) => a.position - b.position)
+}
+
+/** What cannot be had is told, and done without. */
+async function attempt<Value>(
+  prompts: Prompts,
+  config: GatewayConfig,
+  get: () => Promise<Value>,
+): Promise<Value | undefined> {
+  try {
+    return await get()
+  } catch (error) {
+    prompts.warn(describeProblem(error, config.discordApiUrl))
+    return undefined
+  }
+}

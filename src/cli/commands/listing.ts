@@ -1,0 +1,81 @@
+import { isProcessAlive } from '../../processes/reaper.js'
+import type { Store } from '../../store/store.js'
+import { oneLine } from '../../core/one-line.js'
+import { table } from './table.js'
+
+export interface ListOptions {
+  limit: number
+  isJson: boolean
+  /** Of the terminal, in characters. */
+  width: number
+  now: number
+}
+
+const WIDEST_CELL = 40
+const NARROWEST_TEXT = 20
+/** As far as an id reaches. */
+const INDENT = ' '.repeat(10)
+/** What an agent said last may be a whole page. */
+const LONGEST_DETAIL = 1_000
+
+/**
+ * A table under a heading, or nothing without rows. Cells may hold anybody's text: the last one gets the rest of the
+ * line, the others what is usual. What must be read whole stands below its row, in as many lines as it takes.
+ */
+export function section(
+  heading: string,
+  columns: string[],
+  rows: string[][],
+  width: number,
+  details: string[] = [],
+): string {
+  if (rows.length === 0) return ''
+  const heads = [columns, ...rows].map((row) => row.slice(0, -1).map((cell) => oneLine(cell, WIDEST_CELL) || '-'))
+  const taken = Math.max(
+    ...table(heads)
+      .split('\n')
+      .map(({ length }) => length),
+  )
+  const room = Math.max(width - taken - 2, NARROWEST_TEXT)
+  const lines = [columns, ...rows].map((row, index) => [
+    ...(heads[index] ?? []),
+    oneLine(row.at(-1) ?? '', room) || '-',
+  ])
+  const [head = '', ...body] = table(lines).split('\n')
+  const below = (index: number): string[] => wrapped(details[index] ?? '', width)
+  return [...(heading === '' ? [] : [heading]), head, ...body.flatMap((row, index) => [row, ...below(index)])].join(
+    '\n',
+  )
+}
+
+function wrapped(text: string, width: number): string[] {
+  const room = Math.max(width - INDENT.length, NARROWEST_TEXT)
+  const lines: string[] = []
+  for (const word of oneLine(text, LONGEST_DETAIL).split(' ')) {
+    const longer = lines.length === 0 ? word : `${lines.at(-1)} ${word}`
+    if (lines.length > 0 && longer.length <= room) lines[lines.length - 1] = longer
+    else if (word !== '') lines.push(word)
+  }
+  return lines.map((line) => `${INDENT}${line}`)
+}
+
+/** Enough to name it by. */
+export function shortId(id: string): string {
+  return id.slice(0, 8)
+}
+
+/** How long ago, in the largest unit that fits. */
+export function age(then: number, now: number): string {
+  const seconds = Math.max(0, Math.round((now - then) / 1000))
+  if (seconds < 120) return `${seconds} s`
+  if (seconds < 7200) return `${Math.floor(seconds / 60)} min`
+  if (seconds < 172_800) return `${Math.floor(seconds / 3600)} h`
+  return `${Math.floor(seconds / 86_400)} d`
+}
+
+/** Tells which gateways may still be at work: those that run here, and those of other machines. */
+export async function workingGateways({ ledger }: Pick<Store, 'ledger'>): Promise<(id?: string) => boolean> {
+  const gateways = await ledger.gateways()
+  const working = new Set(gateways.filter((gateway) => isProcessAlive(gateway) !== 'dead').map(({ id }) => id))
+  return (id) => id !== undefined && working.has(id)
+}

@@ -1,0 +1,116 @@
+import type { AgentEvent, TokenUsage } from '../../backends/types.js'
+import { GatewayError } from '../../errors.js'
+import type { RunRecord } from '../../store/runs.js'
+import type { RunState } from '../../store/schema.js'
+import type { Store } from '../../store/store.js'
+import { age, type ListOptions, section, shortId, workingGateways } from './listing.js'
+import { oneLine } from '../../core/one-line.js'
+import { table } from './table.js'
+
+type Tables = Pick<Store, 'runs' | 'conversations' | 'inbox' | 'ledger'>
+
+/** What `aetheel runs` prints: the latest first. */
+export async function runsList(store: Tables, { limit, isJson, width, now }: ListOptions): Promise<string> {
+  const isWorking = await workingGateways(store)
+  const runs = await Promise.all(
+    (await store.runs.list(limit)).map(async (run) => ({
+      ...run,
+      state: describeState(run, isWorking(run.gatewayId)),
+      conversation: await nameOf(store, run),
+    })),
+  )
+  if (isJson) return JSON.stringify(runs, null, 2)
+  const rows = runs.map((run) => [
+    shortId(run.id),
+    age(run.startedAt, now),
+    took(run),
+    run.conversation,
+    run.backend,
+    run.state,
+    run.result?.failure?.message ?? run.result?.finalOutput ?? '',
+  ])
+  const columns = ['ID', 'AGE', 'TOOK', 'CONVERSATION', 'AGENT', 'STATE', 'ANSWER']
+  return section('', columns, rows, width) || 'No agent has run yet.'
+}
+
+/** What `aetheel runs show` prints. `id` may be the beginning of one. */
+export async function runsShow(
+  store: Tables,
+  id: string,
+  { isJson, width }: { isJson: boolean; width: number },
+): Promise<string> {
+  const found = await findRun(store, id)
+  const run = { ...found, state: describeState(found, (await workingGateways(store))(found.gatewayId)) }
+  const events = await store.runs.events(run.id)
+  if (isJson) return JSON.stringify({ ...run, events }, null, 2)
+  const message = await store.inbox.get(run.messageId)
+  const facts = [
+    ['run', run.id],
+    ['conversation', await nameOf(store, run)],
+    ['message', `${run.messageId}${message ? `: ${message.text}` : ''}`],
+    ['agent', `${run.backend}${run.model === undefined ? '' : `, model ${run.model}`}`],
+    ['session', run.sessionId ?? '-'],
+    ['state', run.state],
+    ['started', new Date(run.startedAt).toISOString()],
+    ['took', took(run)],
+    ...(run.metadata ? [['metadata', JSON.stringify(run.metadata)]] : []),
+    ...(run.result?.usage ? [['tokens', describeUsage(run.result.usage)]] : []),
+    ...(run.result?.costUsd === undefined ? [] : [['cost', `${run.result.costUsd} USD`]]),
+  ].map(([name = '', value = '']) => [name, oneLine(value, Math.max(width - 14, 40))])
+  const rows = events.map(({ seq, event }) => [
+    String(seq),
+    `+${((event.timestamp - run.startedAt) / 1000).toFixed(1)} s`,
+    event.type,
+    describe(event),
+  ])
+  const log = section('', ['SEQ', 'TIME', 'EVENT', 'WHAT'], rows, width)
+  return [table(facts), log || 'It left no events.'].join('\n\n')
+}
+
+/** Contract: throws `not_found` when there is none, and `request_invalid` when several begin so. */
+async function findRun({ runs }: Tables, id: string): Promise<RunRecord> {
+  const prefix = id.toLowerCase()
+  const found = /^[0-9a-f-]{4,36}$/.test(prefix) ? await runs.findByPrefix(prefix) : []
+  const [run] = found
+  if (run && found.length === 1) return run
+  if (run) throw new GatewayError('request_invalid', `More than one run begins with ${id}. Type more of its id.`)
+  throw new GatewayError('not_found', `There is no run ${oneLine(id, 40)}. "aetheel runs" shows the latest.`)
+}
+
+async function nameOf({ conversations }: Tables, { conversationId }: RunRecord): Promise<string> {
+  const conversation = await conversations.get(conversationId)
+  return conversation ? `${conversation.channel}/${conversation.address}` : conversationId
+}
+
+/** The end of a run whose gateway died is noted when the next one takes its message up. */
+function describeState({ state }: RunRecord, isWorking: boolean): RunState {
+  return state === 'running' && !isWorking ? 'interrupted' : state
+}
+
+function took({ startedAt, endedAt }: RunRecord): string {
+  return endedAt === undefined ? '-' : `${((endedAt - startedAt) / 1000).toFixed(1)} s`
+}
+
+function describe(event: AgentEvent): string {
+  switch (event.type) {
+    case 'started':
+      return [event.model, event.sessionId].filter((part) => part !== undefined).join(', session ')
+    case 'tool_use':
+      return `${event.toolName} ${JSON.stringify(event.toolInput)}`
+    case 'tool_result':
+      return `${event.isError ? 'failed: ' : ''}${event.content}`
+    case 'complete':
+      return event.result.failure
+        ? `${event.result.failure.reason}: ${event.result.failure.message}`
+        : (event.result.finalOutput ?? '')
+    case 'error':
+      return `${event.reason}: ${event.content}`
+    default:
+      return event.content
+  }
+}
+
+function describeUsage(usage: TokenUsage): string {
+  const { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens } = usage
+  return `${inputTokens} in, ${outputTokens} out, cache ${cacheReadTokens} read and ${cacheWriteTokens} written`
+}

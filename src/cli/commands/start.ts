@@ -1,0 +1,196 @@
+import { randomUUID } from 'node:crypto'
+import { join } from 'node:path'
+import { TerminalChannel } from '../../channels/terminal.js'
+import { WEBHOOK_PATH } from '../../channels/whatsapp/public-paths.js'
+import type { Channel, PlatformEndpoint } from '../../channels/types.js'
+import { type GatewayConfig, loadConfig, projectOfChannel } from '../../config.js'
+import { watchConfig } from '../../config/reload.js'
+import { gatewayHandlers } from '../control/gateway-handlers.js'
+import { socketPath } from '../control/protocol.js'
+import { type ControlServer, requireSocketPath, startControlServer } from '../control/server.js'
+import { GatewayError } from '../../errors.js'
+import { type Gateway, type GatewayParts, makeHome, requireBackend, startGateway } from '../../gateway.js'
+import { isLoopback } from '../../service/guards.js'
+import type { HttpServer } from '../../service/server.js'
+import { httpChannels } from '../../service/http-channel.js'
+import type { Log } from '../../log.js'
+import type { Scrubber } from '../../credentials/scrubber.js'
+import { gitRunner } from '../../projects/git-clone.js'
+import { ProjectService } from '../../projects/project-service.js'
+import { lockDirectory } from '../../store/sqlite.js'
+import { openWhatsApp } from './open-whatsapp.js'
+
+export const PERMISSIONS_NOTE =
+  'Agents work without asking for permission: they may change and run everything that you may.'
+
+const ASKING_NOTE = 'Agents ask for permission where you talk to them; projects may say otherwise.'
+
+export const PLAIN_HTTP_NOTE =
+  'Other machines can reach the HTTP API, and tokens travel there in the clear: put a proxy with TLS in front of it.'
+
+interface StartOptions {
+  /** Contract: changed when its file is. */
+  config: GatewayConfig
+  environment: NodeJS.ProcessEnv
+  log: Log
+  scrubber: Scrubber
+  stdout: Pick<NodeJS.WritableStream, 'write'>
+  /** Aborted when the gateway is to stop. */
+  signal: AbortSignal
+}
+
+/** Runs the gateway until it is told to stop. Contract: rejects when it cannot start; then nothing of it is left. */
+export async function start({ config, environment, log, scrubber, stdout, signal }: StartOptions): Promise<void> {
+  const print = (line: string): void => void stdout.write(`${line}\n`)
+  const path = socketPath(config.home)
+  requireSocketPath(path)
+  const missing = await missingAgent(config, environment, log)
+  makeHome(config)
+  // On PostgreSQL, too: several gateways may share the work there, but not the socket of one directory.
+  const unlock = await lockDirectory(join(config.home, 'gateway.lock'))
+  try {
+    let control: ControlServer | undefined
+    const terminal = new TerminalChannel(async () => control?.close())
+    const discord = await openDiscord(config, log)
+    const http = config.httpEnabled ? httpChannels() : []
+    const whatsapp = await openWhatsApp(() => config, { environment, log })
+    const channels: Channel[] = [terminal, discord, whatsapp, ...http].filter((channel) => channel !== undefined)
+    const endpoints = channels.flatMap((channel) => channel.endpoints ?? [])
+    let service: HttpServer | undefined
+    let stopWatching = (): void => {}
+    // Where it may not or cannot listen, no message is taken first.
+    const beforeWork = async (parts: GatewayParts): Promise<void> => {
+      if (config.httpEnabled) service = await startService(parts, config, environment, log, endpoints)
+    }
+    const gateway = await startGateway(config, { environment, log, channels, scrubber, beforeWork }).catch(
+      async (error: unknown) => {
+        await service?.close()
+        throw error
+      },
+    )
+    try {
+      control = await startControlServer(path, gatewayHandlers(gateway, terminal, config, Date.now), log)
+      print(`Configuration: ${config.configFile ?? 'no file, environment and defaults'}`)
+      print(`Data: ${config.home}${gateway.store.engine === 'postgres' ? ', messages in PostgreSQL' : ''}`)
+      print(missing === undefined ? `Agent: ${config.agentBackend}` : `No agent yet. ${missing}`)
+      print(`Channels: ${channels.map(({ name }) => name).join(', ')}${discord ? '' : '; "aetheel init" adds Discord'}`)
+      if (whatsapp) print(`WhatsApp: ${describeWhatsApp(config)}`)
+      if (service) print(`Dashboard: ${service.url}; HTTP API described at ${service.url}/docs`)
+      if (service && !isLoopback(config.httpHost)) print(PLAIN_HTTP_NOTE)
+      if (service?.newTokenFile !== undefined) print(`A token for everything is in ${service.newTokenFile}`)
+      print(config.agentPermissions === 'allow' ? PERMISSIONS_NOTE : ASKING_NOTE)
+      print(
+        `Aetheel is running. ${missing === undefined ? 'Talk to it: aetheel chat' : 'The dashboard has the first steps.'}`,
+      )
+      stopWatching = follow(gateway, config, environment, log, print)
+      await aborted(signal)
+      print('Stopping: what is under way may finish. Once more, and it stops at once.')
+    } finally {
+      stopWatching()
+      await service?.close()
+      await gateway.stop()
+    }
+  } finally {
+    unlock()
+  }
+}
+
+/** As `requireBackend`, but for an agent that nobody chose: the dashboard tells how to get one. Returns what is wrong with it. */
+async function missingAgent(
+  config: GatewayConfig,
+  environment: NodeJS.ProcessEnv,
+  log: Log,
+): Promise<string | undefined> {
+  try {
+    await requireBackend(config, environment, log)
+  } catch (error) {
+    const isMissing = error instanceof GatewayError && error.code === 'backend_missing'
+    if (!isMissing || config.isAgentChosen || !config.httpEnabled) throw error
+    return error.message
+  }
+  return undefined
+}
+
+/** Takes over what is changed in the configuration file. Returns what ends it. */
+function follow(
+  gateway: Gateway,
+  { configFile: file }: GatewayConfig,
+  environment: NodeJS.ProcessEnv,
+  log: Log,
+  print: (line: string) => void,
+): () => void {
+  if (file === undefined) return () => {}
+  return watchConfig({
+    file,
+    load: async () => {
+      const next = loadConfig(environment, file)
+      await missingAgent(next, environment, log)
+      return next
+    },
+    onChange: async (next) => {
+      const { changed, waiting } = await gateway.reconfigure(next)
+      if (changed.length + waiting.length === 0) return
+      log.info('config.reloaded', { changed, waiting })
+      if (changed.length > 0) print(`The configuration has changed: ${changed.join(', ')}`)
+      if (waiting.length > 0) print(`Changed, and in use after the next start: ${waiting.join(', ')}`)
+      for (const warning of next.warnings) print(`Warning: ${warning}`)
+    },
+    onProblem: (problem) => {
+      log.error('config.not-reloaded', { problem })
+      print(`The configuration file is not right, so the one before stays in use:\n${problem}`)
+    },
+  })
+}
+
+/** Contract: its library is loaded only where it is used. */
+async function startService(
+  gateway: GatewayParts,
+  config: GatewayConfig,
+  environment: NodeJS.ProcessEnv,
+  log: Log,
+  endpoints: PlatformEndpoint[],
+): Promise<HttpServer> {
+  const { startHttpServer } = await import('../../service/server.js')
+  const { store, agents, credentials, metrics } = gateway
+  const clock = { now: Date.now, newId: randomUUID }
+  const projects = new ProjectService({ store, config, agents, run: gitRunner(environment), log, ...clock })
+  return startHttpServer({ config, gateway, projects, credentials, metrics, endpoints, log, ...clock })
+}
+
+/** Contract: its library is loaded only where it is used. */
+export async function openDiscord(
+  config: GatewayConfig,
+  log: Log,
+  now: () => number = Date.now,
+): Promise<Channel | undefined> {
+  const { discordBotToken: token, discordApiUrl: apiUrl, discordOwnerId: ownerId } = config
+  if (token === undefined) return undefined
+  const { DiscordChannel } = await import('../../channels/discord/discord-channel.js')
+  return new DiscordChannel({
+    token,
+    apiUrl,
+    ...(ownerId !== undefined && { ownerId }),
+    access: {
+      guilds: config.discordGuilds,
+      channels: config.discordChannels,
+      users: config.discordUsers,
+      roles: config.discordRoles,
+    },
+    opensThreads: config.discordThreads,
+    projectOf: (channelId) => projectOfChannel(config, channelId),
+    log,
+    now,
+  })
+}
+
+function describeWhatsApp({ twilioWhatsappFrom, publicUrl, whatsappPollSeconds }: GatewayConfig): string {
+  if (publicUrl === undefined) return `${twilioWhatsappFrom}, Twilio is asked every ${whatsappPollSeconds} s`
+  return `${twilioWhatsappFrom}, Twilio calls ${publicUrl}${WEBHOOK_PATH}`
+}
+
+async function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return
+  await new Promise<void>((resolve) => {
+    signal.addEventListener('abort', () => resolve(), { once: true })
+  })
+}

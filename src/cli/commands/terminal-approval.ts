@@ -1,0 +1,48 @@
+import { createInterface } from 'node:readline'
+import type { Readable } from 'node:stream'
+import type { ApprovalRequest, Approve } from '../../backends/types.js'
+import type { Scrubber } from '../../credentials/scrubber.js'
+import { showable } from '../../core/one-line.js'
+import type { Output } from './turn-printer.js'
+
+interface TerminalOptions {
+  /** Where a person types; undefined where nobody does. */
+  input: Readable | undefined
+  output: Output
+  scrubber: Scrubber
+}
+
+const NOBODY = 'Nobody is there who could allow this. Go on without it, or end with what you would do and why.'
+const REFUSED = 'The person who was asked has refused this.'
+
+/** Asks the person at the terminal, one thing after the other. Where nobody is there, nothing is allowed. */
+export function approveAtTerminal({ input, output, scrubber }: TerminalOptions): Approve {
+  let before: Promise<unknown> = Promise.resolve()
+  return ({ toolName, toolInput }: ApprovalRequest, signal) => {
+    if (!input) return Promise.resolve({ isAllowed: false, message: NOBODY })
+    const question = showable(scrubber.scrub(`${toolName} ${JSON.stringify(toolInput)}`))
+    const answer = before.then(async () => {
+      if (!signal.aborted) output.write(`\nMay it use ${question}? [y/N] `)
+      return (await isAllowed(input, signal)) ? { isAllowed: true as const } : { isAllowed: false, message: REFUSED }
+    })
+    before = answer
+    return answer
+  }
+}
+
+/** The next line of the input; its end is a no. */
+async function isAllowed(input: Readable, signal: AbortSignal): Promise<boolean> {
+  // Left as it is, the terminal still makes a signal of Ctrl-C.
+  const lines = createInterface({ input, terminal: false })
+  const close = (): void => lines.close()
+  signal.addEventListener('abort', close)
+  try {
+    return await new Promise<boolean>((resolve) => {
+      lines.once('line', (line) => resolve(/^y(es)?$/i.test(line.trim()))).once('close', () => resolve(false))
+      if (signal.aborted || input.readableEnded) close()
+    })
+  } finally {
+    signal.removeEventListener('abort', close)
+    close()
+  }
+}

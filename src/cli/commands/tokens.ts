@@ -1,0 +1,133 @@
+import { GatewayError } from '../../errors.js'
+import { describeRights, hashOf, issueToken, newToken } from '../../service/auth.js'
+import { removeTokenFile, tokenFile, tokenFileHash, writeTokenFile } from '../../service/token-file.js'
+import { notesOf } from '../../store/audit.js'
+import type { Store } from '../../store/store.js'
+import type { Scope, TokenRecord } from '../../store/tokens.js'
+import { age, type ListOptions, section, shortId } from './listing.js'
+
+export interface TokenDependencies {
+  store: Store
+  /** The data directory, in which the first token stands. */
+  home: string
+  now: () => number
+  newId: () => string
+}
+
+interface NewToken {
+  name: string
+  scope: Scope
+  /** Left out, all. */
+  projects?: string[]
+  /** Left out, it does not expire. */
+  days?: number
+}
+
+const DAY_MS = 24 * 3_600_000
+const SHOWN_ONCE = 'It is shown this once; keep it where others cannot read it.'
+
+/** What `aetheel tokens create` prints. */
+export async function tokensCreate(
+  { store, now, newId }: TokenDependencies,
+  { name, scope, projects, days }: NewToken,
+): Promise<string> {
+  if (!/^\P{Cc}{1,100}$/u.test(name)) {
+    throw new GatewayError('request_invalid', 'A token needs a name of at most 100 characters, to know it by later.')
+  }
+  if (days !== undefined && !(days > 0 && days <= 3650)) {
+    throw new GatewayError('request_invalid', 'A token may last up to 3650 days; left out, it does not expire.')
+  }
+  await requireProjects(store, projects ?? [])
+  const { token } = await store.transaction(async ({ tokens, audit }) => {
+    const issued = await issueToken(
+      tokens,
+      {
+        name,
+        scope,
+        ...(projects !== undefined && { projects }),
+        ...(days !== undefined && { expiresAt: now() + days * DAY_MS }),
+      },
+      { now, newId },
+    )
+    const about = { action: 'token.create', subject: issued.record.id, detail: describeRights(issued.record) } as const
+    await notesOf('terminal', now)({ audit }, about)
+    return issued
+  })
+  return `${token}\n${SHOWN_ONCE}`
+}
+
+/** What `aetheel tokens list` prints. */
+export async function tokensList(
+  store: Pick<Store, 'tokens'>,
+  { limit, isJson, width, now }: ListOptions,
+): Promise<string> {
+  const tokens = (await store.tokens.list()).slice(0, limit)
+  if (isJson) return JSON.stringify(tokens, null, 2)
+  const rows = tokens.map((token) => [
+    shortId(token.id),
+    token.scope,
+    token.projects?.join(', ') ?? 'all',
+    age(token.createdAt, now),
+    token.usedAt === undefined ? 'never' : `${age(token.usedAt, now)} ago`,
+    describeExpiry(token, now),
+    token.name,
+  ])
+  const columns = ['ID', 'SCOPE', 'PROJECTS', 'AGE', 'USED', 'EXPIRES', 'NAME']
+  return section('', columns, rows, width) || 'There are no tokens. "aetheel tokens create" makes one.'
+}
+
+/** What `aetheel tokens revoke` prints. */
+export async function tokensRevoke({ store, home, now }: TokenDependencies, id: string): Promise<string> {
+  const token = await findToken(store, id)
+  const isInFile = await standsInFile(store, home, token)
+  await store.transaction(async ({ tokens, audit }) => {
+    await tokens.remove(token.id)
+    const about = { action: 'token.revoke', subject: token.id, detail: token.name } as const
+    await notesOf('terminal', now)({ audit }, about)
+  })
+  if (isInFile) removeTokenFile(home)
+  return `The token ${token.name} is worth nothing from now on.`
+}
+
+/** What `aetheel tokens rotate` prints. */
+export async function tokensRotate({ store, home, now }: TokenDependencies, id: string): Promise<string> {
+  const token = await findToken(store, id)
+  const isInFile = await standsInFile(store, home, token)
+  const replacement = newToken()
+  await store.transaction(async ({ tokens, audit }) => {
+    await tokens.replace(token.id, hashOf(replacement))
+    const about = { action: 'token.rotate', subject: token.id, detail: token.name } as const
+    await notesOf('terminal', now)({ audit }, about)
+  })
+  if (!isInFile) return `${replacement}\n${SHOWN_ONCE} The one before is worth nothing from now on.`
+  writeTokenFile(home, replacement)
+  return `The new token stands in ${tokenFile(home)}. The one before is worth nothing from now on.`
+}
+
+async function requireProjects({ projects }: Pick<Store, 'projects'>, ids: string[]): Promise<void> {
+  const known = (await projects.list()).map(({ id }) => id)
+  const unknown = ids.filter((id) => !known.includes(id))
+  if (unknown.length === 0) return
+  const advice = known.length === 0 ? 'There are none yet.' : `Known: ${known.join(', ')}`
+  throw new GatewayError('not_found', `There is no project ${unknown.join(', ')}. ${advice}`)
+}
+
+/** By its id, the beginning of it, or its name where only one has it. */
+async function findToken({ tokens }: Pick<Store, 'tokens'>, id: string): Promise<TokenRecord> {
+  const all = await tokens.list()
+  const found = all.filter((token) => token.name === id || (id.length >= 4 && token.id.startsWith(id.toLowerCase())))
+  const [first] = found
+  if (first && found.length === 1) return first
+  if (first) throw new GatewayError('request_invalid', `More than one token is meant by ${id}. Type more of its id.`)
+  throw new GatewayError('not_found', `There is no token ${id}. "aetheel tokens list" shows them.`)
+}
+
+async function standsInFile({ tokens }: Pick<Store, 'tokens'>, home: string, token: TokenRecord): Promise<boolean> {
+  const hash = tokenFileHash(home)
+  return hash !== undefined && (await tokens.find(hash))?.id === token.id
+}
+
+function describeExpiry({ expiresAt }: TokenRecord, now: number): string {
+  if (expiresAt === undefined) return 'never'
+  return expiresAt <= now ? 'expired' : `in ${age(now, expiresAt)}`
+}

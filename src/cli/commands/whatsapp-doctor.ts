@@ -1,0 +1,113 @@
+import { randomUUID } from 'node:crypto'
+import { signatureOf } from '../../channels/whatsapp/signature.js'
+import { TwilioApi } from '../../channels/whatsapp/twilio-api.js'
+import { TwilioError } from '../../channels/whatsapp/twilio-errors.js'
+import { WEBHOOK_GREETING, WEBHOOK_PATH } from '../../channels/whatsapp/public-paths.js'
+import type { GatewayConfig } from '../../config.js'
+import { agentProblem } from '../../runtime/configured-agents.js'
+import { messageOf } from '../../errors.js'
+import { isDirectory } from '../../core/is-directory.js'
+import type { Log } from '../../log.js'
+import { findExecutable } from '../../processes/find-executable.js'
+import { type DoctorReport, renderFindings } from './findings.js'
+import { twilioAccount } from './open-whatsapp.js'
+import {
+  type Doubt,
+  type LocalFacts,
+  type PublicFacts,
+  type TwilioFacts,
+  whatsAppFindings,
+} from './whatsapp-findings.js'
+
+const TIMEOUT_MS = 10_000
+
+/** The part of `aetheel doctor` about WhatsApp. Contract: never rejects, sends no message, and changes nothing. */
+export async function whatsAppReport(
+  config: GatewayConfig,
+  { environment, log }: { environment: NodeJS.ProcessEnv; log: Log },
+): Promise<DoctorReport> {
+  const account = twilioAccount(config)
+  const { twilioWhatsappFrom: from, twilioApiUrl: apiUrl, twilioAuthToken: authToken } = config
+  if (!account || from === undefined) {
+    return { text: '- WhatsApp: not configured; docs/whatsapp.md tells how it is', isHealthy: true }
+  }
+  const api = new TwilioApi({ ...account, apiUrl })
+  const owner = { user: account.accountSid, password: authToken ?? '' }
+  const facts: TwilioFacts = {
+    messages: await tried(() => api.pages({ to: from }).next()),
+    // An API key may do everything that the gateway does, but not look at the account.
+    account:
+      authToken === undefined
+        ? { problem: 'not asked', isRefusal: false }
+        : await tried(() => new TwilioApi({ ...account, apiUrl, auth: owner }).account()),
+    senders: await tried(() => api.senders()),
+  }
+  const findings = whatsAppFindings({ ...config, from }, facts, {
+    outside: await lookFromOutside(config),
+    here: await lookHere(config, environment, log),
+  })
+  return renderFindings('WhatsApp', findings)
+}
+
+/** Looks for what `inbound.reply` names of this machine. */
+async function lookHere(config: GatewayConfig, environment: NodeJS.ProcessEnv, log: Log): Promise<LocalFacts> {
+  const { agent, command, cwd, transcribeAudio } = config.inbound?.reply ?? {}
+  const [executable] = command ?? []
+  const problem = agent && (await agentProblem(agent.kind, executable, config, { environment, log }))
+  const [transcriber] = transcribeAudio?.command ?? []
+  const hasTranscriber = findExecutable(transcriber ?? '', environment['PATH'] ?? '') !== undefined
+  return {
+    ...(agent && { agent: agent.kind }),
+    ...(problem !== undefined && { agentProblem: problem }),
+    ...(cwd !== undefined && !isDirectory(cwd) && { missingDirectory: cwd }),
+    ...(transcriber !== undefined && !hasTranscriber && { missingTranscriber: transcriber }),
+  }
+}
+
+/** Asks the gateway by its public URL, as Twilio does. */
+async function lookFromOutside({ publicUrl, twilioAuthToken }: GatewayConfig): Promise<PublicFacts | undefined> {
+  if (publicUrl === undefined || twilioAuthToken === undefined) return undefined
+  const url = `${publicUrl}${WEBHOOK_PATH}`
+  // To no number: the gateway has nothing to do with it, and says so only to who has signed it.
+  const form = new URLSearchParams({ AetheelSelfTest: randomUUID() })
+  const signature = signatureOf(twilioAuthToken, url, form)
+  return {
+    greeting: await tried(async () => {
+      const { status, text } = await fetchText(url)
+      return { status, isOurs: text.includes(WEBHOOK_GREETING) }
+    }),
+    signed: await tried(async () => {
+      const { status } = await fetchText(url, { body: form, headers: { 'x-twilio-signature': signature } })
+      return { status }
+    }),
+  }
+}
+
+async function fetchText(
+  url: string,
+  posted?: { body: URLSearchParams; headers: Record<string, string> },
+): Promise<{ status: number; text: string }> {
+  const limit = new AbortController()
+  const timer = setTimeout(() => limit.abort(new Error(`no answer within ${TIMEOUT_MS / 1000} s`)), TIMEOUT_MS)
+  try {
+    const response = await fetch(url, {
+      method: posted ? 'POST' : 'GET',
+      ...posted,
+      redirect: 'manual',
+      signal: limit.signal,
+    })
+    return { status: response.status, text: await response.text() }
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+async function tried<T>(ask: () => Promise<T>): Promise<{ value: T } | Doubt> {
+  try {
+    return { value: await ask() }
+  } catch (error) {
+    const { cause } = error as Error
+    const problem = error instanceof TwilioError ? error.message : messageOf(cause ?? error)
+    return { problem, isRefusal: error instanceof TwilioError && error.isRefusal }
+  }
+}

@@ -1,0 +1,203 @@
+// What "doctor" makes of what Twilio said, and of what the gateway said by its public URL.
+
+import type { TwilioAccount, TwilioSender } from '../../channels/whatsapp/twilio-api.js'
+import { WEBHOOK_PATH } from '../../channels/whatsapp/public-paths.js'
+import type { GatewayConfig } from '../../config.js'
+import { bad, doubtful, type Finding, good } from './findings.js'
+
+/** What could not be found out, and why. */
+export interface Doubt {
+  problem: string
+  /** Twilio does not accept who asks. */
+  isRefusal: boolean
+}
+
+type Found<T> = { value: T } | Doubt
+
+export interface TwilioFacts {
+  messages: Found<unknown>
+  account: Found<TwilioAccount>
+  senders: Found<TwilioSender[]>
+}
+
+export interface PublicFacts {
+  /** Of the webhook, as a browser sees it. */
+  greeting: Found<{ status: number; isOurs: boolean }>
+  /** Of the webhook, as Twilio calls it. */
+  signed: Found<{ status: number }>
+}
+
+/** What was found on this machine, and what was not. */
+export interface LocalFacts {
+  /** The one that answers, where one does. */
+  agent?: string
+  /** Why it cannot be started, and what to do. */
+  agentProblem?: string
+  missingDirectory?: string
+  missingTranscriber?: string
+}
+
+type Settings = Pick<GatewayConfig, 'publicUrl' | 'twilioAuthToken' | 'whatsappPollSeconds' | 'inbound'> & {
+  from: string
+}
+
+/** Twilio's own number, for trying things out. */
+const SANDBOX = '+14155238886'
+const CONSOLE = 'https://console.twilio.com'
+
+export function whatsAppFindings(
+  config: Settings,
+  facts: TwilioFacts,
+  { outside, here }: { outside: PublicFacts | undefined; here: LocalFacts },
+): Finding[] {
+  return [
+    ...accountFindings(facts),
+    ...senderFindings(config, facts),
+    ...publicFindings(config, outside),
+    ...localFindings(here),
+    audienceFinding(config),
+  ]
+}
+
+function accountFindings({ messages, account }: TwilioFacts): Finding[] {
+  if ('problem' in messages) {
+    const advice = messages.isRefusal
+      ? `Copy the Account SID and the Auth Token, or an API key and its secret, from ${CONSOLE}`
+      : 'Check the network, twilioApiUrl, and https://status.twilio.com'
+    return [bad(messages.problem, advice)]
+  }
+  if ('problem' in account) {
+    if (!account.isRefusal) return [good('the credentials work')]
+    return [
+      good('the API key works'),
+      bad(
+        'twilioAuthToken is not the Auth Token of this account, so every webhook would be refused',
+        `Copy it from ${CONSOLE}, Account info`,
+      ),
+    ]
+  }
+  const { status, type, friendly_name: name } = account.value
+  return [
+    status === 'active'
+      ? good(`the credentials work; the account is ${name}`)
+      : bad(`the account ${name} is ${status}, and sends nothing`, `Look at ${CONSOLE}`),
+    ...(type === 'Trial'
+      ? [
+          doubtful(
+            'it is a trial account: it sends only to verified numbers',
+            'Verify yours in the console, or upgrade',
+          ),
+        ]
+      : []),
+  ]
+}
+
+function senderFindings(config: Settings, { messages, senders }: TwilioFacts): Finding[] {
+  // Where nothing can be asked, one sentence about that is enough.
+  if ('problem' in messages) return []
+  const { from, publicUrl } = config
+  if (from === SANDBOX) {
+    const where = `${CONSOLE}, Messaging, Try it out, Send a WhatsApp message`
+    const webhook = publicUrl === undefined ? 'no URL' : `${publicUrl}${WEBHOOK_PATH}`
+    return [
+      doubtful(
+        `${from} is the sandbox of Twilio: people must join it first, and again after three days`,
+        `The code to join is at ${where}; there, Sandbox settings, "When a message comes in" must have ${webhook}`,
+      ),
+    ]
+  }
+  if ('problem' in senders) {
+    return [doubtful(`whether ${from} is a WhatsApp sender could not be found out`, senders.problem)]
+  }
+  const sender = senders.value.find(({ sender_id }) => sender_id === `whatsapp:${from}`)
+  if (!sender) {
+    const known = senders.value.map(({ sender_id }) => sender_id).join(', ')
+    return [
+      bad(
+        `${from} is no WhatsApp sender of this account`,
+        known === '' ? `There is none yet: add one at ${CONSOLE}, Messaging, Senders` : `Those there are: ${known}`,
+      ),
+    ]
+  }
+  const isOnline = sender.status.startsWith('ONLINE')
+  return [
+    isOnline
+      ? good(`${from} is a WhatsApp sender, and online`)
+      : bad(`the sender ${from} is ${sender.status}`, `Look at ${CONSOLE}, Messaging, Senders, WhatsApp senders`),
+    ...webhookFindings(sender, publicUrl),
+  ]
+}
+
+function webhookFindings({ webhook }: TwilioSender, publicUrl: string | undefined): Finding[] {
+  const url = webhook?.callback_url ?? ''
+  const where = `${CONSOLE}, Messaging, Senders, WhatsApp senders, "Webhook URL for incoming messages"`
+  if (publicUrl === undefined) return []
+  const expected = `${publicUrl}${WEBHOOK_PATH}`
+  if (url === expected) return [good('Twilio calls this gateway for incoming messages')]
+  return [bad(`Twilio calls ${url === '' ? 'nobody' : url} for incoming messages`, `Set ${expected} at ${where}`)]
+}
+
+function publicFindings(config: Settings, outside: PublicFacts | undefined): Finding[] {
+  const { publicUrl, twilioAuthToken, whatsappPollSeconds } = config
+  if (publicUrl === undefined) {
+    return [
+      good(
+        `there is no publicUrl: Twilio is asked every ${whatsappPollSeconds} s, and files of this machine cannot be sent`,
+      ),
+    ]
+  }
+  if (twilioAuthToken === undefined || !outside) {
+    return [bad('webhooks cannot be checked without the Auth Token', 'Set TWILIO_AUTH_TOKEN, beside the API key')]
+  }
+  const { greeting, signed } = outside
+  const advice = 'Start the gateway, and check the tunnel or proxy that leads to its HTTP API'
+  if ('problem' in greeting) return [bad(`${publicUrl} is not reached: ${greeting.problem}`, advice)]
+  const { status, isOurs } = greeting.value
+  if (!isOurs) return [bad(`${publicUrl}${WEBHOOK_PATH} answers with status ${status}, and is not the gateway`, advice)]
+  if ('problem' in signed) return [bad(`${publicUrl} is not reached: ${signed.problem}`, advice)]
+  if (signed.value.status === 200) return [good(`${publicUrl} leads to the gateway, which knows Twilio's signature`)]
+  return [
+    bad(
+      `the gateway behind ${publicUrl} does not take what is signed with this Auth Token for this URL`,
+      'Start it again with the same twilioAuthToken and publicUrl as here',
+    ),
+  ]
+}
+
+function localFindings({ agent, agentProblem, missingDirectory, missingTranscriber }: LocalFacts): Finding[] {
+  return [
+    ...(agent === undefined
+      ? []
+      : [agentProblem === undefined ? good(`${agent} answers`) : bad(`${agent} cannot answer`, agentProblem)]),
+    ...(missingDirectory === undefined
+      ? []
+      : [
+          bad(
+            `the directory ${missingDirectory} does not exist, and nothing can be answered there`,
+            'Make it, or set inbound.reply.cwd to another',
+          ),
+        ]),
+    ...(missingTranscriber === undefined
+      ? []
+      : [
+          bad(
+            `${missingTranscriber} was not found, or is not executable, so voice messages stay without a text`,
+            'Install it, or begin inbound.reply.transcribeAudio.command with the path of it',
+          ),
+        ]),
+  ]
+}
+
+function audienceFinding({ inbound }: Settings): Finding {
+  const { allowFrom = [] } = inbound?.reply ?? {}
+  if (allowFrom.includes('*')) {
+    return doubtful(
+      'everybody who knows the number may talk to the agent, which may change and run everything that you may',
+      'Name numbers in inbound.reply.allowFrom instead of "*"',
+    )
+  }
+  if (allowFrom.length === 0) {
+    return doubtful('nobody may write', 'Add your number to inbound.reply.allowFrom, as +4915112345678')
+  }
+  return good(`${allowFrom.length === 1 ? '1 number' : `${allowFrom.length} numbers`} may write`)
+}

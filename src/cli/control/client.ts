@@ -1,0 +1,128 @@
+import { connect, type Socket } from 'node:net'
+import { ERROR_CODES, type ErrorCode, GatewayError, messageOf } from '../../errors.js'
+import { LineSplitter } from '../../processes/line-splitter.js'
+import {
+  answerSchema,
+  type Control,
+  MAX_REQUEST_BYTES,
+  type MethodName,
+  type ParametersOf,
+  type Push,
+  type ResultOf,
+} from './protocol.js'
+
+interface Call {
+  resolve(result: unknown): void
+  reject(error: GatewayError): void
+}
+
+/** The gateway that we ask is our own: a long history is no attack. */
+const MAX_ANSWER_BYTES = 256 * 1024 * 1024
+
+/** A running gateway, by its socket. */
+export class ControlClient implements Control {
+  readonly closed: Promise<void>
+  readonly #calls = new Map<number, Call>()
+  #lastId = 0
+
+  /** Undefined when no gateway listens there. */
+  static async connect(path: string, onPush: (push: Push) => void = () => {}): Promise<ControlClient | undefined> {
+    const socket = connect(path)
+    try {
+      await new Promise<void>((resolve, reject) => {
+        socket.once('connect', resolve)
+        socket.once('error', reject)
+      })
+    } catch (error) {
+      if (isNobodyThere(error)) return undefined
+      const message = `The gateway's socket ${path} cannot be opened: ${messageOf(error)}. Does it belong to another user?`
+      throw new GatewayError('gateway_unavailable', message, { cause: error })
+    }
+    return new ControlClient(socket, onPush)
+  }
+
+  private constructor(
+    private readonly socket: Socket,
+    private readonly onPush: (push: Push) => void,
+  ) {
+    const limits = { lineBytes: MAX_ANSWER_BYTES, totalBytes: Number.POSITIVE_INFINITY }
+    const splitter = new LineSplitter(
+      limits,
+      (line) => this.#take(line),
+      () => socket.destroy(),
+    )
+    socket.on('data', (chunk) => splitter.push(chunk))
+    // Told by `close`.
+    socket.on('error', () => {})
+    this.closed = new Promise((resolve) => {
+      socket.once('close', () => {
+        this.#failAll('The gateway ended before it answered. Start it again with "aetheel start".')
+        resolve()
+      })
+    })
+  }
+
+  async call<M extends MethodName>(method: M, parameters: ParametersOf<M>): Promise<ResultOf<M>> {
+    this.#lastId += 1
+    const id = this.#lastId
+    const line = `${JSON.stringify({ id, method, params: parameters })}\n`
+    if (Buffer.byteLength(line) > MAX_REQUEST_BYTES) {
+      const advice = 'Put it in a file and name the file.'
+      throw new GatewayError('request_invalid', `That is too long: more than 8 MiB. ${advice}`)
+    }
+    if (this.socket.destroyed) throw new GatewayError('gateway_unavailable', 'The gateway is not there any more.')
+    return new Promise<ResultOf<M>>((resolve, reject) => {
+      this.#calls.set(id, { resolve: (result) => resolve(result as ResultOf<M>), reject })
+      this.socket.write(line)
+    })
+  }
+
+  async close(): Promise<void> {
+    this.socket.end()
+    this.socket.destroySoon()
+    await this.closed
+  }
+
+  #take(line: string): void {
+    const parsed = answerSchema.safeParse(parseJson(line))
+    // Of a newer gateway, perhaps; what we wait for still comes.
+    if (!parsed.success) return
+    const answer = parsed.data
+    if ('push' in answer) {
+      this.onPush(answer.push)
+    } else if ('error' in answer) {
+      const error = toError(answer.error)
+      if (typeof answer.id !== 'number') return this.#failAll(error.message)
+      this.#calls.get(answer.id)?.reject(error)
+      this.#calls.delete(answer.id)
+    } else {
+      this.#calls.get(answer.id)?.resolve(answer.result)
+      this.#calls.delete(answer.id)
+    }
+  }
+
+  #failAll(message: string): void {
+    for (const { reject } of this.#calls.values()) reject(new GatewayError('gateway_unavailable', message))
+    this.#calls.clear()
+  }
+}
+
+function isNobodyThere(error: unknown): boolean {
+  const { code = '' } = error as NodeJS.ErrnoException
+  // EINVAL and ENAMETOOLONG: no gateway could have made a socket there.
+  return ['ENOENT', 'ECONNREFUSED', 'ENOTDIR', 'EINVAL', 'ENAMETOOLONG', 'ECONNRESET'].includes(code)
+}
+
+function toError({ code, message }: { code: string; message: string }): GatewayError {
+  return Object.hasOwn(ERROR_CODES, code)
+    ? new GatewayError(code as ErrorCode, message)
+    : new GatewayError('gateway_unavailable', `The gateway could not do it: ${message}. Its log says more.`)
+}
+
+function parseJson(line: string): unknown {
+  try {
+    return JSON.parse(line)
+  } catch {
+    return undefined // Which is no answer.
+  }
+}

@@ -1,0 +1,130 @@
+import { randomUUID } from 'node:crypto'
+import type { TerminalChannel } from '../../channels/terminal.js'
+import type { ChannelHost, OutgoingFile } from '../../channels/types.js'
+import { type GatewayConfig, projectOfChannel } from '../../config.js'
+import { GatewayError, messageOf } from '../../errors.js'
+import type { Gateway } from '../../gateway.js'
+import type { Message } from '../../store/inbox.js'
+import type { Delivery } from '../../store/outbox.js'
+import { operations } from './operations.js'
+import type { Handlers, HistoryEntry, ShownFile } from './protocol.js'
+
+/** Of a message that stands in a history; its author knows the rest. */
+const MESSAGE_CHARACTERS = 2_000
+
+type FileLocator = Pick<ChannelHost, 'locateFile'>
+
+/** What a running gateway does for whoever may open its socket. */
+export function gatewayHandlers(
+  gateway: Gateway,
+  terminal: TerminalChannel,
+  config: GatewayConfig,
+  now: () => number,
+): Handlers {
+  const { store, scheduler } = gateway
+  const host = gateway.hostOf(terminal.name)
+  const startedAt = now()
+
+  const shared = operations({ ...gateway, now })
+
+  return {
+    ...shared,
+
+    status: async () => ({ id: gateway.id, pid: process.pid, startedAt, backend: config.agentBackend }),
+
+    'chat.attach': async ({ address, projectId }, peer) => {
+      if (projectId !== undefined) await chooseProject(gateway, terminal.name, address, projectId, now)
+      const detach = terminal.attach(address, {
+        onEvent: (event) => peer.push({ kind: 'event', ...event }),
+        onReply: async ({ files, ...reply }) => {
+          const message = reply.messageId === undefined ? undefined : await store.inbox.get(reply.messageId)
+          const shownFiles = await showFiles(files, host)
+          peer.push({ kind: 'reply', ...reply, shownFiles, isLast: message?.state !== 'open' })
+        },
+      })
+      peer.onClose(detach)
+      return {}
+    },
+
+    'chat.history': async ({ address, afterSeq, limit }) => {
+      const conversation = await store.conversations.find(terminal.name, address)
+      if (!conversation) return { entries: [] }
+      // Messages first: a reply that comes meanwhile is then there for a message that is seen as answered.
+      const messages = await store.inbox.history(conversation.id, limit, afterSeq)
+      const replies = await store.outbox.history(conversation.id, limit, afterSeq)
+      const answers = await Promise.all(replies.map((reply) => replyEntry(reply, host)))
+      const entries = [...messages.map(messageEntry), ...answers].toSorted((a, b) => a.seq - b.seq)
+      return { entries: entries.slice(-limit) }
+    },
+
+    'chat.send': (message) => host.onMessage(message),
+
+    'event.send': async ({ kind, text }) => {
+      const { outputChannelId: address, discordBotToken } = config
+      if (address === undefined || discordBotToken === undefined) {
+        const advice = 'Set OUTPUT_CHANNEL_ID to a channel of Discord, and DISCORD_BOT_TOKEN'
+        throw new GatewayError('config_invalid', `There is nowhere to say the answer. ${advice}.`)
+      }
+      const projectId = projectOfChannel(config, address)
+      const place = { address, ...(projectId !== undefined && { projectId }) }
+      return gateway
+        .hostOf('discord')
+        .onMessage({ ...place, platformId: `event:${randomUUID()}`, author: kind, kind, text })
+    },
+
+    'heartbeat.run': ({ isForced }) => scheduler.runHeartbeat(isForced),
+
+    'cron.add': async (wish, peer) => {
+      scheduler.requireTarget(wish.to)
+      return shared['cron.add'](wish, peer)
+    },
+
+    'cron.run': ({ job }) => scheduler.runCronJob(job),
+
+    send: ({ to, text }) => scheduler.say(to, text),
+
+    'chat.command': async ({ address, author, line }) => ({ answer: await host.onCommand({ address }, author, line) }),
+  }
+}
+
+async function chooseProject(
+  { store }: Gateway,
+  channel: string,
+  address: string,
+  projectId: string,
+  now: () => number,
+): Promise<void> {
+  if (!(await store.projects.get(projectId))) {
+    const known = (await store.projects.list()).map(({ id }) => id).join(', ') || 'none yet'
+    const advice = `Add it to "projects" of the configuration file. Known: ${known}.`
+    throw new GatewayError('not_found', `There is no project ${projectId}. ${advice}`)
+  }
+  const conversation = await store.conversations.find(channel, address)
+  const id = conversation?.id ?? (await store.conversations.enter({ channel, address }, randomUUID(), now())).id
+  await store.conversations.configure(id, { projectId })
+}
+
+function messageEntry({ seq, id, receivedAt, author, text, state }: Message): HistoryEntry {
+  return { kind: 'message', seq, id, at: receivedAt, author, text: text.slice(0, MESSAGE_CHARACTERS), state }
+}
+
+async function replyEntry(delivery: Delivery, host: FileLocator): Promise<HistoryEntry> {
+  const { seq, id, createdAt, messageId } = delivery
+  const { files, ...reply } = delivery.reply
+  const shownFiles = await showFiles(files, host)
+  return { kind: 'reply', seq, id, at: createdAt, ...(messageId !== undefined && { messageId }), ...reply, shownFiles }
+}
+
+/** Who reads this sits at the machine: where a file is says all. */
+async function showFiles(files: OutgoingFile[] = [], host: FileLocator): Promise<ShownFile[]> {
+  return Promise.all(
+    files.map(async (file) => {
+      if ('url' in file) return { place: file.url }
+      try {
+        return { place: await host.locateFile(file) }
+      } catch (error) {
+        return { problem: messageOf(error) }
+      }
+    }),
+  )
+}

@@ -1,0 +1,137 @@
+// What changes the queue, approvals, the sessions and the cron jobs by hand: the same code in a running gateway, which is asked by its socket, and
+// in a command that found none.
+
+import { randomUUID } from 'node:crypto'
+import type { ApprovalService } from '../../approvals/approval-service.js'
+import { GatewayError } from '../../errors.js'
+import type { Queue } from '../../turns/queue.js'
+import { findCronJob } from '../../schedule/find-cron-job.js'
+import { addCronJob } from '../../schedule/new-cron-job.js'
+import { notesOf } from '../../store/audit.js'
+import type { SessionRecord } from '../../store/sessions.js'
+import type { Store } from '../../store/store.js'
+import type { Handlers } from './protocol.js'
+
+export interface OperationDependencies {
+  store: Store
+  queue: Queue
+  approvals: Pick<ApprovalService, 'answer'>
+  /** There may be work now. */
+  wake(): void
+  now: () => number
+}
+
+const LOOKED_THROUGH = 1_000
+
+export function operations({
+  store,
+  queue,
+  approvals,
+  wake,
+  now,
+}: OperationDependencies): Pick<
+  Handlers,
+  ('queue.retry' | 'queue.drop' | 'sessions.reset' | 'cron.add' | 'cron.rm') | ('approvals.answer' | 'approvals.forget')
+> {
+  const note = notesOf('terminal', now)
+
+  return {
+    'queue.retry': async ({ id }) => {
+      const whole = await wholeId(store, id)
+      const kind = await queue.retry(whole, note)
+      wake()
+      return { id: whole, kind }
+    },
+
+    'queue.drop': async ({ id }) => {
+      const whole = await wholeId(store, id)
+      const outcome = await queue.drop(whole, note)
+      if (outcome === 'active') {
+        throw new GatewayError('request_invalid', `${whole} is worked on. Stop it with /stop in its conversation.`)
+      }
+      if (outcome === 'finished') {
+        throw new GatewayError('request_invalid', `${whole} is finished: there is nothing to drop.`)
+      }
+      wake()
+      return { id: whole }
+    },
+
+    'approvals.answer': async ({ id, ...answer }) => {
+      const whole = oneOf(await store.approvals.findByPrefix(prefixOf(id)), id)
+      const { summary } = await approvals.answer(whole, { ...answer, by: 'terminal' }, note)
+      return { summary }
+    },
+
+    'approvals.forget': async ({ id }) => {
+      const rules = await store.approvalRules.list({}, LOOKED_THROUGH)
+      const whole = oneOf(
+        rules.filter((rule) => rule.id.startsWith(prefixOf(id))),
+        id,
+      )
+      const found = rules.find((rule) => rule.id === whole)
+      if (!found) throw new GatewayError('not_found', `There is no rule ${id}. "aetheel approvals rules" shows them.`)
+      await store.transaction(async (tables) => {
+        await tables.approvalRules.remove(whole)
+        await note(tables, { action: 'approval-rule.remove', subject: whole })
+      })
+      return { toolName: found.toolName }
+    },
+
+    'sessions.reset': async ({ conversation }) => {
+      const session = findSession(conversation, await store.sessions.list(LOOKED_THROUGH))
+      await store.transaction(async (tables) => {
+        await tables.sessions.reset(session.conversationId, now())
+        await note(tables, { action: 'session.reset', subject: session.conversationId })
+      })
+      return { channel: session.channel, address: session.address }
+    },
+
+    'cron.add': async (wish) => {
+      const { job, nextAt } = await store.transaction(async (tables) => {
+        const added = await addCronJob(wish, { store: tables, now, newId: randomUUID })
+        await note(tables, { action: 'cron.add', subject: added.job.id })
+        return added
+      })
+      return { name: job.name, timeZone: job.timeZone, nextAt }
+    },
+
+    'cron.rm': async ({ job: wanted }) => {
+      const { id, name } = findCronJob(wanted, await store.cronJobs.list())
+      await store.transaction(async (tables) => {
+        await tables.cronJobs.remove(id)
+        await note(tables, { action: 'cron.remove', subject: id })
+      })
+      return { job: name }
+    },
+  }
+}
+
+/** The id of a message or a reply. Contract: one that nothing begins with is returned as it is, to be refused. */
+async function wholeId({ inbox, outbox }: Pick<Store, 'inbox' | 'outbox'>, id: string): Promise<string> {
+  const prefix = prefixOf(id)
+  return oneOf([...(await inbox.findByPrefix(prefix)), ...(await outbox.findByPrefix(prefix))], id)
+}
+
+/** As the tables look for it; of what cannot be the beginning of an id, what none begins with. */
+function prefixOf(id: string): string {
+  const prefix = id.toLowerCase()
+  return /^[0-9a-f-]{4,36}$/.test(prefix) ? prefix : 'none'
+}
+
+function oneOf(found: { id: string }[], id: string): string {
+  if (found.length <= 1) return found[0]?.id ?? id
+  throw new GatewayError('request_invalid', `More than one id begins with ${id}. Type more of it.`)
+}
+
+type ListedSession = SessionRecord & { channel: string; address: string }
+
+/** By `channel/address`, or by the address alone where only one has it. */
+function findSession(conversation: string, sessions: ListedSession[]): ListedSession {
+  const found = sessions.filter(({ channel, address }) => [address, `${channel}/${address}`].includes(conversation))
+  const [first] = found
+  if (first && found.length === 1) return first
+  const names = found.map(({ channel, address }) => `${channel}/${address}`)
+  if (first) throw new GatewayError('request_invalid', `Which one is meant: ${names.join(', ')}?`)
+  const advice = '"aetheel sessions" shows the conversations that have one.'
+  throw new GatewayError('not_found', `The conversation ${conversation} has no session. ${advice}`)
+}

@@ -1,0 +1,154 @@
+// What commands say to a running gateway: one JSON object per line, over a unix socket that only its owner may open.
+//
+//   → {"id":1,"method":"chat.send","params":{…}}
+//   ← {"id":1,"result":{…}}   or   {"id":1,"error":{"code":"not_found","message":"…"}}
+//   ← {"push":{"kind":"event",…}}   to whoever has attached
+//
+// The two ends may be of different versions: what one does not know of the other's it leaves aside, or says so.
+
+import { REMEMBERED } from '../../approvals/answer-approval.js'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { type Acceptance, EVENT_KINDS, type LiveEvent, type OutgoingReply } from '../../channels/types.js'
+import type { BeatResult } from '../../schedule/heartbeat.js'
+import type { MessageState } from '../../store/schema.js'
+
+const name = () =>
+  z
+    .string()
+    .max(500)
+    .regex(/^\P{Cc}+$/u, { error: 'must be a name, without control characters' })
+
+/** The methods and what each is called with. */
+export const PARAMETERS = {
+  status: z.object({}),
+  'chat.attach': z.object({ address: name(), projectId: name().exactOptional() }),
+  'chat.history': z.object({ address: name(), afterSeq: z.int().min(0), limit: z.int().min(1).max(500) }),
+  'chat.send': z.object({ address: name(), platformId: name(), author: name(), text: z.string() }),
+  'chat.command': z.object({ address: name(), author: name(), line: z.string() }),
+  'event.send': z.object({ kind: z.enum(EVENT_KINDS), text: z.string() }),
+  'queue.retry': z.object({ id: name() }),
+  'queue.drop': z.object({ id: name() }),
+  'approvals.answer': z.object({
+    id: name(),
+    decision: z.enum(['allow', 'deny']),
+    remember: z.enum(REMEMBERED).exactOptional(),
+    message: z.string().max(2_000).exactOptional(),
+  }),
+  'approvals.forget': z.object({ id: name() }),
+  'sessions.reset': z.object({ conversation: name() }),
+  'heartbeat.run': z.object({ isForced: z.boolean() }),
+  'cron.add': z.object({
+    name: name(),
+    schedule: name(),
+    timeZone: name().exactOptional(),
+    prompt: z.string().exactOptional(),
+    command: z.array(z.string()).exactOptional(),
+    to: name(),
+    projectId: name().exactOptional(),
+    session: z.enum(['own', 'shared']).exactOptional(),
+    catchUp: z.enum(['once', 'skip']).exactOptional(),
+  }),
+  'cron.run': z.object({ job: name() }),
+  'cron.rm': z.object({ job: name() }),
+  send: z.object({ to: name(), text: z.string() }),
+}
+
+export type MethodName = keyof typeof PARAMETERS
+export type ParametersOf<M extends MethodName> = z.output<(typeof PARAMETERS)[M]>
+export type ResultOf<M extends MethodName> = Results[M]
+
+interface Results {
+  status: GatewayStatus
+  /** Live events and replies of this conversation are pushed from now on. */
+  'chat.attach': Record<string, never>
+  /** Oldest first; the latest `limit` of those after `afterSeq`. */
+  'chat.history': { entries: HistoryEntry[] }
+  'chat.send': Acceptance
+  'chat.command': { answer: string }
+  'event.send': Acceptance
+  /** With the whole id. */
+  'queue.retry': { id: string; kind: 'message' | 'reply' }
+  'queue.drop': { id: string }
+  'approvals.answer': { summary: string }
+  'approvals.forget': { toolName: string }
+  'sessions.reset': { channel: string; address: string }
+  'heartbeat.run': BeatResult
+  'cron.add': { name: string; timeZone: string; nextAt: number }
+  /** With the job's name. */
+  'cron.run': { job: string; messageId: string }
+  'cron.rm': { job: string }
+  send: { channel: string; address: string }
+}
+
+export interface GatewayStatus {
+  id: string
+  pid: number
+  startedAt: number
+  backend: string
+}
+
+/** `seq` orders messages and replies of one conversation. */
+export type HistoryEntry =
+  /** Of a long text, the beginning. */
+  | { kind: 'message'; seq: number; id: string; at: number; author: string; text: string; state: MessageState }
+  | ({ kind: 'reply'; seq: number; at: number } & ShownReply)
+
+export interface ShownReply {
+  id: string
+  messageId?: string
+  text: string
+  notes: string[]
+  isError: boolean
+  shownFiles?: ShownFile[]
+}
+
+/** Of what an answer names: its path or address, or why it is not given out. */
+export type ShownFile = { place: string } | { problem: string }
+
+export type Push =
+  | ({ kind: 'event' } & LiveEvent)
+  /** `isLast`: its message gets no other. */
+  | ({ kind: 'reply'; isLast: boolean; shownFiles?: ShownFile[] } & Omit<OutgoingReply, 'files'>)
+
+/** Whoever called, for as long as they are there. */
+export interface Peer {
+  push(push: Push): void
+  onClose(listener: () => void): void
+}
+
+/** Contract: a `GatewayError` is told to the caller; anything else is a mistake of ours. */
+export type Handlers = {
+  [M in MethodName]: (parameters: ParametersOf<M>, peer: Peer) => Promise<ResultOf<M>>
+}
+
+/** A gateway to ask: one that runs, by its socket, or one of our own. */
+export interface Control {
+  /** Contract: rejects with `gateway_unavailable` when the gateway ends before it has answered. */
+  call<M extends MethodName>(method: M, parameters: ParametersOf<M>): Promise<ResultOf<M>>
+  /** Settles when the gateway is gone, or after `close`. */
+  closed: Promise<void>
+  close(): Promise<void>
+}
+
+/** A message may have a million characters, of three bytes each. */
+export const MAX_REQUEST_BYTES = 8 * 1024 * 1024
+
+export const requestSchema = z.object({
+  id: z.union([z.int(), z.string().max(100)]),
+  method: z.string().max(100),
+  params: z.unknown().optional(),
+})
+
+export const answerSchema = z.union([
+  z.object({ push: z.custom<Push>((value) => typeof value === 'object' && value !== null) }),
+  z.object({
+    id: z.union([z.int(), z.string(), z.null()]),
+    error: z.object({ code: z.string(), message: z.string() }),
+  }),
+  z.object({ id: z.int(), result: z.unknown() }),
+])
+
+export function socketPath(home: string): string {
+  return join(home, 'gateway.sock')
+}

@@ -1,0 +1,176 @@
+// What must stay true:
+// - Only the holder of the gateway's lock listens, so a socket that is there already is that of a dead gateway.
+// - Nobody but the owner may open the socket, not even for a moment.
+// - Whoever does not read, or sends garbage, loses the connection; nobody else notices.
+
+import { once } from 'node:events'
+import { rmSync } from 'node:fs'
+import { createServer, type Server, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { GatewayError, messageOf } from '../../errors.js'
+import type { Log } from '../../log.js'
+import { LineSplitter } from '../../processes/line-splitter.js'
+import { dispatch } from './dispatch.js'
+import { type Handlers, MAX_REQUEST_BYTES, type Peer, requestSchema } from './protocol.js'
+
+export interface ControlServer {
+  /** Takes no more requests, answers those it has, then lets everybody go. */
+  close(): Promise<void>
+}
+
+/** What a client may leave unread. */
+const MAX_UNREAD_BYTES = 16 * 1024 * 1024
+const CLOSE_TIMEOUT_MS = 5_000
+/** Of `sun_path`, without the zero at its end. */
+const LONGEST_PATH_BYTES = process.platform === 'linux' ? 107 : 103
+
+/** Contract: throws `config_invalid` when no socket can be made at this path. */
+export function requireSocketPath(path: string): void {
+  const bytes = Buffer.byteLength(path)
+  if (bytes <= LONGEST_PATH_BYTES) return
+  const limit = `${bytes} bytes, of at most ${LONGEST_PATH_BYTES}`
+  throw new GatewayError(
+    'config_invalid',
+    `The path ${path} is too long for a socket: ${limit}. Choose a shorter AETHEEL_HOME.`,
+  )
+}
+
+export async function startControlServer(path: string, handlers: Partial<Handlers>, log: Log): Promise<ControlServer> {
+  requireSocketPath(path)
+  const connections = new Set<Connection>()
+  // Half open: who says no more still gets its answers.
+  const server = createServer({ allowHalfOpen: true }, (socket) => {
+    const connection = new Connection(socket, handlers, log)
+    connections.add(connection)
+    socket.once('close', () => connections.delete(connection))
+  })
+  await listen(server, path)
+  server.on('error', (error) => log.error('control.failed', { error: error.message }))
+
+  const close = async (): Promise<void> => {
+    const closed = new Promise<void>((resolve) => {
+      server.close(() => resolve())
+    })
+    const answered = Promise.all([...connections].map((connection) => connection.end()))
+    await Promise.race([answered, sleep(CLOSE_TIMEOUT_MS, undefined, { ref: false })])
+    for (const connection of connections) connection.destroy()
+    await closed
+  }
+  return { close }
+}
+
+async function listen(server: Server, path: string): Promise<void> {
+  try {
+    rmSync(path, { force: true })
+    // The socket gets its mode when it is made, which is before `listen` returns.
+    const before = process.umask(0o177)
+    try {
+      server.listen(path)
+    } finally {
+      process.umask(before)
+    }
+    await once(server, 'listening')
+  } catch (error) {
+    const message = `The socket ${path} cannot be made: ${messageOf(error)}. Set AETHEEL_HOME to another directory.`
+    throw new GatewayError('config_invalid', message, { cause: error })
+  }
+}
+
+class Connection {
+  readonly #running = new Set<Promise<void>>()
+  #isEnding = false
+
+  constructor(
+    private readonly socket: Socket,
+    private readonly handlers: Partial<Handlers>,
+    private readonly log: Log,
+  ) {
+    const limits = { lineBytes: MAX_REQUEST_BYTES, totalBytes: Number.POSITIVE_INFINITY }
+    const splitter = new LineSplitter(
+      limits,
+      (line) => this.#take(line),
+      (problem) => {
+        this.#refuse(null, new GatewayError('request_invalid', `The request is too long: ${problem}.`))
+        socket.end()
+      },
+    )
+    socket.on('data', (chunk) => splitter.push(chunk))
+    socket.on('end', () => void this.end())
+    // Told by `close`.
+    socket.on('error', () => {})
+  }
+
+  /** Settles when what was asked is answered. */
+  async end(): Promise<void> {
+    this.#isEnding = true
+    await Promise.all(this.#running)
+    const { socket } = this
+    if (socket.destroyed) return
+    await new Promise<void>((resolve) => {
+      socket.once('close', () => resolve())
+      socket.end(() => socket.destroy())
+    })
+  }
+
+  destroy(): void {
+    this.socket.destroy()
+  }
+
+  #take(line: string): void {
+    // Not answered: who asked sees the connection end, and asks the next gateway.
+    if (this.#isEnding || line.trim() === '') return
+    const running = this.#answer(line).finally(() => this.#running.delete(running))
+    this.#running.add(running)
+  }
+
+  async #answer(line: string): Promise<void> {
+    const request = requestSchema.safeParse(parseJson(line))
+    if (!request.success) {
+      const expected = 'It must be a line such as {"id":1,"method":"status","params":{}}.'
+      this.#refuse(null, new GatewayError('request_invalid', `The request cannot be understood. ${expected}`))
+      return
+    }
+    const { id, method, params } = request.data
+    const peer: Peer = {
+      push: (push) => this.#write({ push }),
+      onClose: (listener) => {
+        if (this.socket.destroyed) listener()
+        else this.socket.once('close', listener)
+      },
+    }
+    try {
+      this.#write({ id, result: await dispatch(this.handlers, method, params, peer) })
+    } catch (error) {
+      this.#refuse(id, error)
+      if (!(error instanceof GatewayError)) this.log.error('control.failed', { method, error: messageOf(error) })
+    }
+  }
+
+  #refuse(id: number | string | null, error: unknown): void {
+    const told =
+      error instanceof GatewayError
+        ? error
+        : { code: 'internal', message: `The gateway could not do it: ${messageOf(error)}. Its log says more.` }
+    this.#write({ id, error: { code: told.code, message: told.message } })
+  }
+
+  #write(answer: object): void {
+    const { socket } = this
+    if (socket.destroyed) return
+    // Before, not after: one long answer to somebody who reads is fine.
+    if (socket.writableLength <= MAX_UNREAD_BYTES) {
+      socket.write(`${JSON.stringify(answer)}\n`)
+      return
+    }
+    this.log.warn('control.client-dropped', { unreadBytes: socket.writableLength })
+    socket.destroy()
+  }
+}
+
+function parseJson(line: string): unknown {
+  try {
+    return JSON.parse(line)
+  } catch {
+    return undefined // Which is no request.
+  }
+}

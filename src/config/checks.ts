@@ -1,0 +1,222 @@
+// What settings must be to each other, beyond what each of them must be by itself.
+
+import { basename } from 'node:path'
+import { BACKEND_NAMES } from '../backends/types.js'
+import { type HeartbeatConfig, heartbeatSchema } from './heartbeat.js'
+import { DEFAULT_OPENCODE_URL, DEFAULT_OPENCODE_USERNAME, type Settings } from './schema.js'
+import { parseTarget } from './target.js'
+import { messageOf } from '../errors.js'
+import {
+  names,
+  problemsOfArguments,
+  problemsOfCommand,
+  problemsOfSessionArguments,
+  problemsOfTemplate,
+} from '../turns/inbound-reply/command-template.js'
+import { isNeverDue } from '../schedule/beat-times.js'
+
+/** What is wrong, and where. */
+export interface Finding {
+  path: PropertyKey[]
+  message: string
+}
+
+const LARGEST_MEDIA_MB = 16
+
+/** Contract: what is found here keeps the gateway from starting. */
+export function problemsAcross(settings: Settings): Finding[] {
+  return [
+    ...whatsappProblems(settings),
+    ...replyProblems(settings),
+    ...heartbeatProblems(settings),
+    ...openCodeProblems(settings),
+  ]
+}
+
+/** What works, and may not be meant. */
+export function warningsAcross(settings: Settings, now: number): Finding[] {
+  const { inbound, publicUrl, twilioAccountSid } = settings
+  const reply = ['inbound', 'reply']
+  const { allowFrom, agent, command, session, responsePrefix, mediaMaxMb = 0 } = inbound?.reply ?? {}
+  const isLiteral = 'is no template: what stands in {{ and }} is sent as it is'
+  const [executable = ''] = command ?? []
+  const another = BACKEND_NAMES.find((name) => name === basename(executable) && name !== agent?.kind)
+  return [
+    ...(allowFrom?.includes('*')
+      ? [found([...reply, 'allowFrom'], '"*" lets everybody who knows the number use your agents; name the numbers')]
+      : []),
+    ...(twilioAccountSid !== undefined && !allowFrom?.length
+      ? [found(['twilioAccountSid'], 'nobody may write yet: name your number in inbound.reply.allowFrom')]
+      : []),
+    ...(agent?.format === 'text' && session
+      ? [
+          found(
+            [...reply, 'agent', 'format'],
+            'with "text" the agent tells no session, so every message begins a new one',
+          ),
+        ]
+      : []),
+    ...(another === undefined
+      ? []
+      : [
+          found(
+            [...reply, 'command'],
+            `starts ${another}, but agent.kind is ${agent?.kind}: name an executable of that agent`,
+          ),
+        ]),
+    ...(names([agent?.identityPrefix ?? '']) ? [found([...reply, 'agent', 'identityPrefix'], isLiteral)] : []),
+    ...(names([responsePrefix ?? '']) ? [found([...reply, 'responsePrefix'], isLiteral)] : []),
+    ...(mediaMaxMb > LARGEST_MEDIA_MB
+      ? [found([...reply, 'mediaMaxMb'], `WhatsApp takes no file of more than ${LARGEST_MEDIA_MB} MB`)]
+      : []),
+    ...(isReadableToOthers(publicUrl)
+      ? [found(['publicUrl'], 'messages travel readable to others over http: use https')]
+      : []),
+    ...heartbeatWarnings(settings, now),
+    ...openCodeWarnings(settings),
+  ]
+}
+
+function isReadableToOthers(url: string | undefined): boolean {
+  return url?.startsWith('http:') === true && !/^http:\/\/(localhost|127(\.\d+){3}|\[::1\])([:/]|$)/.test(url)
+}
+
+/** The server that the gateway starts has an address and a password of its own: who gives others means another one. */
+function openCodeProblems({ opencodeEnabled, opencodeManaged, ...settings }: Settings): Finding[] {
+  if (!opencodeEnabled || !opencodeManaged) return []
+  const { opencodeUrl, opencodeUsername, opencodePassword } = settings
+  const given = [
+    ...(opencodeUrl === DEFAULT_OPENCODE_URL ? [] : ['opencodeUrl']),
+    ...(opencodeUsername === DEFAULT_OPENCODE_USERNAME ? [] : ['opencodeUsername']),
+    ...(opencodePassword === undefined ? [] : ['opencodePassword']),
+  ]
+  const message = 'is for a server that runs already. Leave it out, or set opencodeManaged to false'
+  return given.map((name) => found([name], message))
+}
+
+function openCodeWarnings({ opencodeEnabled, opencodeManaged, opencodeUrl, opencodePassword }: Settings): Finding[] {
+  if (!opencodeEnabled) {
+    return opencodeManaged ? [found(['opencodeManaged'], 'does nothing without opencodeEnabled')] : []
+  }
+  if (opencodeManaged) return []
+  return [
+    ...(isReadableToOthers(opencodeUrl)
+      ? [found(['opencodeUrl'], 'prompts and the password travel readable to others over http: use https')]
+      : []),
+    ...(opencodePassword === undefined
+      ? [
+          found(
+            ['opencodeEnabled'],
+            'no password is set: on an OpenCode server that has none either, everybody who reaches it can run commands as its user. Start it with OPENCODE_SERVER_PASSWORD, and set opencodePassword',
+          ),
+        ]
+      : []),
+  ]
+}
+
+function heartbeatWarnings(settings: Settings, now: number): Finding[] {
+  const heartbeat = heartbeatOf(settings)
+  if (!heartbeat) return []
+  const { format } = settings.inbound?.reply.agent ?? {}
+  const isUncounted = format === 'text' && parseTarget(heartbeat.to).channel === 'whatsapp'
+  return [
+    ...(isNeverDue(heartbeat, now)
+      ? [
+          found(
+            ['heartbeat', 'activeHours'],
+            `hold no time that is due: times are counted from 00:00 UTC. Write shorter everyMinutes, or longer hours`,
+          ),
+        ]
+      : []),
+    ...(isUncounted
+      ? [found(['heartbeat', 'dailyTokens'], 'is only estimated: with agent.format "text" no tokens are told')]
+      : []),
+  ]
+}
+
+/** The heartbeat as it is kept, or nothing where there is none. */
+export function heartbeatOf({
+  heartbeat,
+  inbound,
+  outputChannelId,
+  discordBotToken,
+}: Settings): (HeartbeatConfig & { everyMinutes: number; to: string }) | undefined {
+  const everyMinutes = heartbeat?.everyMinutes ?? inbound?.reply.heartbeatMinutes ?? 0
+  if (everyMinutes === 0) return undefined
+  const person = inbound?.reply.allowFrom?.find((number) => number !== '*')
+  const channel = discordBotToken === undefined ? undefined : outputChannelId
+  const usual = person === undefined ? channel && `discord:${channel}` : `whatsapp:${person}`
+  const to = heartbeat?.to ?? usual
+  return to === undefined ? undefined : { ...(heartbeat ?? heartbeatSchema.parse({})), everyMinutes, to }
+}
+
+function whatsappProblems(settings: Settings): Finding[] {
+  const { twilioAccountSid, twilioAuthToken, twilioApiKey, twilioApiSecret, twilioWhatsappFrom } = settings
+  const others = ['twilioAuthToken', 'twilioApiKey', 'twilioApiSecret', 'twilioWhatsappFrom'] as const
+  if (twilioAccountSid === undefined) {
+    return others
+      .filter((name) => settings[name] !== undefined)
+      .map((name) => found([name], 'needs TWILIO_ACCOUNT_SID beside it: set that one, or take this one out'))
+  }
+  const isWhole = (twilioApiKey === undefined) === (twilioApiSecret === undefined)
+  const hasLogin = twilioAuthToken !== undefined || (twilioApiKey !== undefined && twilioApiSecret !== undefined)
+  const needsAuthToken = settings.publicUrl !== undefined && twilioAuthToken === undefined
+  const at = ['twilioAccountSid']
+  return [
+    ...(twilioWhatsappFrom === undefined ? [found(at, 'needs TWILIO_WHATSAPP_FROM, the number to send from')] : []),
+    ...(hasLogin ? [] : [found(at, 'needs TWILIO_AUTH_TOKEN, or TWILIO_API_KEY and TWILIO_API_SECRET')]),
+    ...(hasLogin && !isWhole ? [found(at, 'TWILIO_API_KEY and TWILIO_API_SECRET go together: set both or none')] : []),
+    ...(needsAuthToken ? [found(['publicUrl'], 'webhooks are checked with TWILIO_AUTH_TOKEN: set it')] : []),
+    ...(settings.publicUrl !== undefined && !settings.httpEnabled
+      ? [found(['publicUrl'], 'webhooks come by the HTTP server: take out HTTP_ENABLED=false, or PUBLIC_URL')]
+      : []),
+  ]
+}
+
+function replyProblems({ inbound }: Settings): Finding[] {
+  if (!inbound) return []
+  const { text, bodyPrefix, command, session, transcribeAudio } = inbound.reply
+  const at = (...path: string[]): PropertyKey[] => ['inbound', 'reply', ...path]
+  const inText = (template: string | undefined, ...path: string[]): Finding[] =>
+    problemsOfTemplate(template ?? '').map((message) => found(at(...path), message))
+  const inSession = (name: 'sessionArgNew' | 'sessionArgResume'): Finding[] =>
+    problemsOfSessionArguments(session?.[name] ?? []).map((message) => found(at('session', name), message))
+  return [
+    ...problemsOfCommand(command ?? []).map((message) => found(at('command'), message)),
+    ...inText(text, 'text'),
+    ...inText(bodyPrefix, 'bodyPrefix'),
+    ...inText(session?.sessionIntro, 'session', 'sessionIntro'),
+    ...inSession('sessionArgNew'),
+    ...inSession('sessionArgResume'),
+    ...problemsOfArguments(transcribeAudio?.command ?? []).map((message) =>
+      found(at('transcribeAudio', 'command'), message),
+    ),
+  ]
+}
+
+function heartbeatProblems(settings: Settings): Finding[] {
+  const { heartbeat, inbound } = settings
+  const minutes = inbound?.reply.heartbeatMinutes
+  if (heartbeat?.everyMinutes !== undefined && minutes !== undefined) {
+    return [found(['heartbeat', 'everyMinutes'], 'inbound.reply.heartbeatMinutes says it, too: keep one of them')]
+  }
+  const problem = heartbeat?.to === undefined ? undefined : problemOfTarget(heartbeat.to)
+  if (problem !== undefined) return [found(['heartbeat', 'to'], problem)]
+  const isWanted = (heartbeat?.everyMinutes ?? minutes ?? 0) > 0
+  if (!isWanted || heartbeatOf(settings)) return []
+  const path = minutes === undefined ? ['heartbeat', 'everyMinutes'] : ['inbound', 'reply', 'heartbeatMinutes']
+  return [found(path, 'there is nobody to tell: set heartbeat.to, inbound.reply.allowFrom or OUTPUT_CHANNEL_ID')]
+}
+
+function problemOfTarget(to: string): string | undefined {
+  try {
+    parseTarget(to)
+    return undefined
+  } catch (error) {
+    return messageOf(error)
+  }
+}
+
+function found(path: PropertyKey[], message: string): Finding {
+  return { path, message }
+}

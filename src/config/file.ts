@@ -1,0 +1,88 @@
+import { closeSync, lstatSync, openSync, readSync } from 'node:fs'
+import JSON5 from 'json5'
+import { isObject, type JsonObject } from '../backends/jsonl.js'
+import { GatewayError, messageOf } from '../errors.js'
+
+const MAX_BYTES = 1024 * 1024
+const EXAMPLE = "{ agentBackend: 'claude' }"
+
+/** Whether something is there, readable or not: who wrote a file wants to hear that it cannot be read. */
+export function fileExists(path: string): boolean {
+  try {
+    lstatSync(path)
+    return true
+  } catch (error) {
+    return !['ENOENT', 'ENOTDIR'].includes(errorCode(error) ?? '')
+  }
+}
+
+/** Contract: throws `config_invalid` when the file is not JSON5 with one object. */
+export function readConfigFile(path: string): JsonObject {
+  const text = decode(path, readBytes(path))
+  if (text.trim() === '') throw invalid(`${path}: is empty; write an object such as ${EXAMPLE} into it, or remove it`)
+  const settings = parse(path, text)
+  if (!isObject(settings)) throw invalid(`${path}: must hold one object, such as ${EXAMPLE}`)
+  return settings
+}
+
+/** Not more than the limit and one: the path may also be a pipe or a device, which has no size. */
+function readBytes(path: string): Buffer {
+  const buffer = Buffer.alloc(MAX_BYTES + 1)
+  let length = 0
+  try {
+    const descriptor = openSync(path, 'r')
+    try {
+      for (let count = -1; count !== 0 && length < buffer.length; length += count) {
+        count = readSync(descriptor, buffer, length, buffer.length - length, null)
+      }
+    } finally {
+      closeSync(descriptor)
+    }
+  } catch (error) {
+    throw invalid(`${path}: ${describeFileError(error)}`, error)
+  }
+  if (length > MAX_BYTES) throw invalid(`${path}: is larger than 1 MB; is this the configuration file?`)
+  return buffer.subarray(0, length)
+}
+
+function describeFileError(error: unknown): string {
+  switch (errorCode(error)) {
+    case 'ENOENT':
+      return 'does not exist; create it, or name another file with --config'
+    case 'EISDIR':
+      return 'is a directory; name the file in it with --config'
+    case 'EACCES':
+    case 'EPERM':
+      return "may not be read; give the gateway's user permission, or name another file with --config"
+    default:
+      return `cannot be read (${messageOf(error)})`
+  }
+}
+
+function decode(path: string, bytes: Buffer): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch (error) {
+    throw invalid(`${path}: is not UTF-8 text; save it as UTF-8`, error)
+  }
+}
+
+function parse(path: string, text: string): unknown {
+  try {
+    return JSON5.parse(text)
+  } catch (error) {
+    const { lineNumber, columnNumber } = error as { lineNumber?: number; columnNumber?: number }
+    const problem = messageOf(error)
+      .replace(/^JSON5: /, '')
+      .replace(/ at \d+:\d+$/, '')
+    throw invalid(`${path}:${lineNumber}:${columnNumber}: ${problem}`, error)
+  }
+}
+
+function errorCode(error: unknown): string | undefined {
+  return error instanceof Error && 'code' in error ? String(error.code) : undefined
+}
+
+function invalid(message: string, cause?: unknown): GatewayError {
+  return new GatewayError('config_invalid', message, { cause })
+}

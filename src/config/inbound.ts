@@ -1,0 +1,138 @@
+// The block `inbound.reply`: how messages from WhatsApp are answered.
+
+import { z } from 'zod'
+import { quote } from './problems.js'
+import { backend, phoneNumber, text, whole } from './values.js'
+
+const argv = () =>
+  z
+    .array(z.string())
+    .min(1)
+    .refine(([executable]) => executable !== '', { path: [0], error: 'must name an executable' })
+
+const replyAgentSchema = z.strictObject({
+  kind: backend().describe('Which agent answers.'),
+  format: z
+    .enum(['text', 'json'])
+    .exactOptional()
+    .describe('How its command line prints. Left out, as it streams best; with "text" it has no session and no usage.'),
+  identityPrefix: text().exactOptional().describe('What stands before each message, with a blank line after it.'),
+})
+
+const replySessionSchema = z.strictObject({
+  scope: z
+    .enum(['per-sender', 'global'])
+    .default('per-sender')
+    .describe('Whether each person has a session, or all share one.'),
+  idleMinutes: whole(1).default(60).describe('After so many minutes of silence a new session begins.'),
+  heartbeatIdleMinutes: whole(1)
+    .exactOptional()
+    .describe('The same for heartbeats in the shared session. Left out, idleMinutes.'),
+  resetTriggers: z
+    .array(text())
+    .default(['/new'])
+    .describe('Words that begin a new session: alone, or before the first message of it.'),
+  sessionArgNew: z
+    .array(z.string())
+    .exactOptional()
+    .describe("Arguments that begin a session, in place of the agent's own."),
+  sessionArgResume: z
+    .array(z.string())
+    .exactOptional()
+    .describe("Arguments that continue a session, in place of the agent's own."),
+  sessionIntro: text().exactOptional().describe('What stands before the first message of a session.'),
+  sendSystemOnce: z
+    .boolean()
+    .default(false)
+    .describe('Whether bodyPrefix and identityPrefix stand before the first message of a session only.'),
+})
+
+const replySchema = z
+  .strictObject({
+    mode: z.enum(['text', 'command']).default('command').describe('A fixed text, or an agent.'),
+    text: text().exactOptional().describe('The answer, in mode "text".'),
+    agent: replyAgentSchema.exactOptional().describe('The agent, in mode "command".'),
+    command: argv()
+      .exactOptional()
+      .describe('How the agent is started: its executable and further arguments, with templates such as {{Body}}.'),
+    cwd: text().exactOptional().describe("Where the agent works. A relative path begins at this file's directory."),
+    session: replySessionSchema.exactOptional(),
+    timeoutSeconds: whole(1, 86_400).default(600).describe('The longest that one turn may take, in seconds.'),
+    bodyPrefix: text().exactOptional().describe('What stands right before each message.'),
+    mediaUrl: text()
+      .refine((url) => /^https?:\/\//i.test(url) && URL.canParse(url), {
+        error: 'must be a URL that begins with https:// or http://',
+      })
+      .exactOptional()
+      .describe('What is sent with an answer that names no file: an https URL.'),
+    mediaMaxMb: whole(1, 100).default(5).describe('The largest file that is sent, in MB.'),
+    typingIntervalSeconds: whole(1, 3600).default(8).describe('How often the person is shown that an answer comes.'),
+    heartbeatMinutes: whole(0).exactOptional().describe('As everyMinutes of the block heartbeat. 0: never.'),
+    allowFrom: z
+      .array(
+        z.union([z.literal('*'), phoneNumber()], {
+          error: ({ input }) => `${quote(input)} is neither "*" nor a number such as +4915112345678`,
+        }),
+      )
+      .exactOptional()
+      .describe('The numbers that may write, as +4915112345678; "*" for everybody. Left out, nobody.'),
+    responsePrefix: text().exactOptional().describe('What stands before each answer.'),
+    transcribeAudio: z
+      .strictObject({
+        command: argv().describe('Prints the text of the audio file {{MediaPath}}; without a shell.'),
+        timeoutSeconds: whole(1, 3600).default(45).describe('The longest that it may take, in seconds.'),
+      })
+      .exactOptional()
+      .describe('How voice messages become text.'),
+  })
+  .refine(({ mode, text: fixed }) => mode !== 'text' || fixed !== undefined, {
+    path: ['text'],
+    error: 'is missing: in mode "text" it is the answer',
+    when: isObject,
+  })
+  .refine(({ mode, agent }) => mode === 'text' || agent !== undefined, {
+    path: ['agent'],
+    error: 'is missing: say which agent answers, such as agent: { kind: "claude" }',
+    when: isObject,
+  })
+  .refine(({ mode, text: fixed }) => mode === 'text' || fixed === undefined, {
+    path: ['text'],
+    error: 'is for mode "text" alone: set that mode, or take the text out',
+    when: isObject,
+  })
+  .refine(({ mode, agent, command }) => mode !== 'text' || (agent === undefined && command === undefined), {
+    path: ['mode'],
+    error: 'in mode "text" no agent answers: take agent and command out, or write mode: "command"',
+    when: isObject,
+  })
+
+export const inboundSchema = z.strictObject({
+  reply: replySchema,
+})
+
+export type ReplyConfig = z.output<typeof replySchema>
+export type InboundConfig = z.output<typeof inboundSchema>
+
+const REPLACED: Partial<Record<string, string>> = {
+  claudeOutputFormat: 'is no more: write agent: { kind: "claude", format: "json" }, or leave the format out',
+  template: 'is no more: put it into command, before {{Body}}',
+  abortWords: 'is no more: stop, esc, abort, wait and exit always end the run',
+  messagePrefix: 'is no more: use inbound.reply.bodyPrefix',
+  timestampPrefix: 'is no more: agents are not told the time of a message',
+  sessionArgBeforeBody: 'is no more: the message goes by stdin, behind all arguments',
+  store: 'is no more: sessions are kept in the database',
+}
+
+/** What became of a key that earlier relays had. */
+export function replacedKey(path: PropertyKey[]): string | undefined {
+  const [block, ...rest] = path.map(String)
+  const key = rest.at(-1)
+  if (block !== 'inbound' || key === undefined) return undefined
+  if (rest.length === 1 && key in replySchema.shape) return `belongs into inbound.reply: write it there`
+  return Object.hasOwn(REPLACED, key) ? REPLACED[key] : undefined
+}
+
+/** Also beside other mistakes: all are told at once. */
+function isObject({ value }: { value: unknown }): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

@@ -1,0 +1,49 @@
+// How pods are named, in the configuration file and wherever else somebody names one.
+
+import { z } from 'zod'
+import { quote } from './problems.js'
+import { isObject } from './values.js'
+import { POD_WORDS } from '../kubernetes/types.js'
+
+export const kubernetesName = (what: string) =>
+  z.string().regex(POD_WORDS.name, {
+    error: ({ input }) => `${quote(input)} is no ${what}, which has small letters, digits, "-" and "."`,
+  })
+
+export const contextName = () =>
+  z.string().regex(POD_WORDS.context, {
+    error: ({ input }) =>
+      `${quote(input)} is no context of kubectl, and "kubectl config get-contexts" shows which there are`,
+  })
+
+export const labelKey = () =>
+  z.string().regex(/^([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?\/)?[A-Za-z0-9]([\w.-]{0,61}[A-Za-z0-9])?$/, {
+    error: ({ input }) => `${quote(input)} is no key of a label, such as example.com/agent`,
+  })
+
+export const podSchema = z
+  .strictObject({
+    context: contextName().exactOptional().describe('The context of the kubeconfig; left out, kubernetesContext.'),
+    namespace: kubernetesName('namespace').exactOptional().describe('Left out, kubernetesNamespace.'),
+    name: kubernetesName('name of a pod').exactOptional().describe('The pod.'),
+    selector: z
+      .string()
+      .regex(POD_WORDS.selector, { error: 'must be labels, such as app=web,tier=dev' })
+      .exactOptional()
+      .describe('Labels, as app=web: the first pod by name that has them and is ready.'),
+    container: kubernetesName('name of a container')
+      .exactOptional()
+      .describe("The container; left out, the pod's default one."),
+  })
+  .refine((pod) => (pod.name === undefined) !== (pod.selector === undefined), {
+    error: 'needs either "name" or "selector", and not both',
+    when: isObject,
+  })
+  .meta({ oneOf: [{ required: ['name'] }, { required: ['selector'] }] })
+
+export const NO_POD_DIRECTORY = 'must be an absolute path of the pod, such as /workspace'
+export const UNTRUSTED_POD = 'is not for a project in a pod: the pod itself is the fence'
+
+export function isPodDirectory(directory: string): boolean {
+  return /^\/\P{Cc}*$/u.test(directory)
+}

@@ -1,0 +1,49 @@
+// How an operator writes who is spoken to: a person or a place.
+
+import { phoneNumber } from './values.js'
+import { GatewayError } from '../errors.js'
+
+export interface Target {
+  channel: string
+  /** As the channel names it; on WhatsApp the number. */
+  address: string
+}
+
+const FORMS = 'Write whatsapp:+4915112345678, discord:<channel id> or terminal:<conversation>.'
+
+/** Contract: throws `request_invalid` with what to write instead. */
+export function parseTarget(text: string): Target {
+  const trimmed = text.trim()
+  if (trimmed.startsWith('+')) return { channel: 'whatsapp', address: parseNumber(trimmed) }
+  const [, channel = '', address = ''] = /^([a-z]+):(.*)$/is.exec(trimmed) ?? []
+  switch (channel.toLowerCase()) {
+    case 'whatsapp':
+      return { channel: 'whatsapp', address: parseNumber(address) }
+    case 'discord':
+      if (/^\d{15,21}(?:\/\d{15,21})?$/.test(address)) return { channel: 'discord', address }
+      throw new GatewayError(
+        'request_invalid',
+        `"${address}" is no id of a Discord channel. In Discord: right-click the channel, "Copy Channel ID".`,
+      )
+    case 'terminal':
+      if (/^\P{Cc}{1,500}$/u.test(address)) return { channel: 'terminal', address }
+      throw new GatewayError('request_invalid', `Name the conversation of the terminal, as terminal:default.`)
+    case '':
+      throw new GatewayError('request_invalid', `"${text}" says nobody to send to. ${FORMS}`)
+    default:
+      throw new GatewayError('request_invalid', `There is no channel "${channel}" to send to. ${FORMS}`)
+  }
+}
+
+export function describeTarget({ channel, address }: Target): string {
+  return `${channel}:${address}`
+}
+
+function parseNumber(text: string): string {
+  const parsed = phoneNumber().safeParse(text.replaceAll(/[\s()-]/g, ''))
+  if (parsed.success) return parsed.data
+  throw new GatewayError(
+    'request_invalid',
+    `"${text}" is no phone number in the international form, such as +4915112345678.`,
+  )
+}

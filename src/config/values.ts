@@ -1,0 +1,63 @@
+// How single settings look, for the schemas of the configuration.
+
+import { z } from 'zod'
+import { problemOfTool } from '../backends/allowed-tool.js'
+import { ACCEPTED_NAMES, backendOf } from '../backends/backend-names.js'
+import { BACKEND_NAMES } from '../backends/types.js'
+import { quote } from './problems.js'
+
+/** When a rule for a whole object is looked at: also beside mistakes inside of it, so that all are told at once. */
+export function isObject({ value }: { value: unknown }): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+export const text = () => z.string().min(1)
+export const backend = () =>
+  z
+    .enum(ACCEPTED_NAMES, {
+      error: ({ input }) =>
+        typeof input === 'string' ? `Unknown backend ${quote(input)}. Known: ${BACKEND_NAMES.join(', ')}` : undefined,
+    })
+    .transform(backendOf)
+export const list = () =>
+  z.union([z.array(z.string()), z.string().transform(splitList)], { error: 'must be a list of texts, or one text' })
+
+export const tools = () =>
+  list().superRefine((names, { addIssue }) => {
+    for (const [index, name] of names.entries()) {
+      const message = problemOfTool(name)
+      if (message !== undefined) addIssue({ code: 'custom', message, path: [index] })
+    }
+  })
+
+/** One sentence for all bounds: a value that breaks two of them is one problem. */
+export function whole(minimum: number, maximum?: number) {
+  const range = maximum === undefined ? `, ${minimum} or more` : ` from ${minimum} to ${maximum}`
+  const options = { error: `must be a whole number${range}` }
+  return z
+    .int(options)
+    .min(minimum, options)
+    .max(maximum ?? Number.MAX_SAFE_INTEGER, options)
+}
+
+export const directories = () =>
+  z.union([z.array(text()).min(1), z.string().transform(splitList).pipe(z.array(text()).min(1))], {
+    error: 'must be a list of directories',
+  })
+
+/** At commas, but not at those inside a rule such as `Bash(git log,git show)`. */
+export function splitList(text: string): string[] {
+  return text
+    .split(/,(?![^(]*\))/)
+    .map((item) => item.trim())
+    .filter((item) => item !== '')
+}
+
+/** In the form of E.164, also behind `whatsapp:`. */
+export const phoneNumber = () =>
+  z
+    .string()
+    .regex(/^(whatsapp:)?\+[1-9]\d{6,14}$/, {
+      error: ({ input }) => `${quote(input)} is no phone number in the international form, such as +4915112345678`,
+    })
+    .transform((number) => number.replace(/^whatsapp:/, ''))

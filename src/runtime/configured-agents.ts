@@ -1,0 +1,108 @@
+import { type BackendDependencies, completeDependencies } from '../backends/backend-dependencies.js'
+import { OpenCodeBackend } from '../backends/opencode-backend.js'
+import { ExternalServer } from '../backends/opencode-server/external-server.js'
+import { ManagedServers } from '../backends/opencode-server/managed-servers.js'
+import { OpenCodeServerBackend } from '../backends/opencode-server/opencode-server-backend.js'
+import type { OpenCodeServers } from '../backends/opencode-server/servers.js'
+import { LiveBackend } from '../backends/live/live-backend.js'
+import { LivePool } from '../backends/live/live-pool.js'
+import { createBackend } from '../backends/registry.js'
+import { type AgentBackend, BACKEND_NAMES, type BackendAdapterConfig, type BackendName } from '../backends/types.js'
+import { backendConfig, type GatewayConfig } from '../config.js'
+
+/** The agents that a configuration describes. The gateway and every command have theirs from here. */
+export class ConfiguredAgents {
+  /** Where OpenCode is a server that is started here. */
+  readonly managedServers: OpenCodeServers | undefined
+  readonly #servers: OpenCodeServers
+  readonly #pool: LivePool
+  /** One for good: it knows which sessions are at work. */
+  #serverBackend: OpenCodeServerBackend | undefined
+  readonly #dependencies: BackendDependencies
+  /** The command line that a server is started by, and that takes what no server can. */
+  #openCode: OpenCodeBackend
+
+  constructor(
+    private readonly config: GatewayConfig,
+    dependencies: Partial<BackendDependencies>,
+  ) {
+    this.#dependencies = completeDependencies(dependencies)
+    this.#openCode = this.#openOneShot()
+    const isExternal = config.opencodeEnabled && !config.opencodeManaged
+    this.#servers = isExternal ? this.#connect() : this.#manage()
+    const isServed = config.opencodeEnabled || config.agentMode !== 'oneshot'
+    if (isServed && !isExternal) this.managedServers = this.#servers
+    this.#pool = new LivePool({
+      log: this.#dependencies.log,
+      now: this.#dependencies.now,
+      limits: () => ({
+        idleMs: config.liveIdleMs,
+        mostProcesses: config.liveMaxProcesses,
+        mostMemoryMb: config.liveMaxMemoryMb,
+        hasSpare: config.liveSpare,
+      }),
+    })
+  }
+
+  /** As the configuration is now: some of it may change while the gateway runs. */
+  open(name: BackendName): AgentBackend {
+    const { agentMode, opencodeEnabled } = this.config
+    const config = backendConfig(this.config, name)
+    if (name !== 'opencode') return this.#openStaying(name, config)
+    this.#openCode = this.#openOneShot()
+    const mode = opencodeEnabled ? undefined : agentMode
+    this.#serverBackend ??= new OpenCodeServerBackend(config, this.#dependencies, this.#servers, this.#openCode, mode)
+    this.#serverBackend.configure(config, this.#openCode, mode)
+    return this.#serverBackend
+  }
+
+  /** In place of those that were opened before: what is kept for them ends. */
+  all(): AgentBackend[] {
+    this.#pool.drain()
+    return BACKEND_NAMES.map((name) => this.open(name))
+  }
+
+  /** Ends what stays, leaves the servers, and ends those that were started for them. Contract: no run is at work. */
+  async stop(): Promise<void> {
+    await this.#pool.stop()
+    await (this.#serverBackend ?? this.#servers).stop()
+  }
+
+  #openStaying(name: BackendName, config: BackendAdapterConfig): AgentBackend {
+    const backend = createBackend(name, config, this.#dependencies)
+    const driver = backend.live()
+    if (!driver) return backend
+    const options = { mode: this.config.agentMode, config, dependencies: this.#dependencies }
+    return new LiveBackend(backend, driver, this.#pool, options)
+  }
+
+  #openOneShot(): OpenCodeBackend {
+    return new OpenCodeBackend(backendConfig(this.config, 'opencode'), this.#dependencies)
+  }
+
+  #manage(): OpenCodeServers {
+    const { owner, scrubber, log } = this.#dependencies
+    return new ManagedServers({ cli: () => this.#openCode, ...(owner && { owner }), scrubber, log })
+  }
+
+  #connect(): OpenCodeServers {
+    const { opencodeUrl: url, opencodeUsername: username, opencodePassword: password } = this.config
+    return new ExternalServer({ url, username, ...(password !== undefined && { password }) })
+  }
+}
+
+/** Why an agent cannot be used, if it cannot. `executable` is the one of a command of the operator. */
+export async function agentProblem(
+  name: BackendName,
+  executable: string | undefined,
+  config: GatewayConfig,
+  dependencies: Partial<BackendDependencies>,
+): Promise<string | undefined> {
+  if (executable === undefined) {
+    const agent = new ConfiguredAgents(config, dependencies).open(name)
+    return (await agent.validate()) ? undefined : ((await agent.probe()).problems[0] ?? '')
+  }
+  // A command line is started as it is, also where the agent is a server.
+  const agent = createBackend(name, backendConfig(config, name), dependencies)
+  return (await agent.validate({ executable })) ? undefined : ((await agent.probe({ executable })).problems[0] ?? '')
+}

@@ -1,0 +1,126 @@
+// The HTTP API as a value: guards, one shape of errors, the description, and the routes. `server.ts` lets it listen.
+
+import helmet from '@fastify/helmet'
+import rateLimit from '@fastify/rate-limit'
+import fastify, { type FastifyReply, type FastifyRequest } from 'fastify'
+import { serializerCompiler, validatorCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod'
+import { GatewayError } from '../errors.js'
+import { packageVersion } from '../core/package-version.js'
+import { Authenticator } from './auth.js'
+import { registerDashboardRoutes } from './dashboard.js'
+import type { App, ServiceDependencies } from './dependencies.js'
+import { BODY_LIMIT_BYTES, refuseUnfinished, sendError } from './errors.js'
+import { addGuards, checkSender, DEFAULT_LIMITS, type Limits, OpenResponses } from './guards.js'
+import { registerLoginRoutes } from './login.js'
+import { describeApi, registerDescriptionRoutes } from './openapi.js'
+import { registerPlatformRoutes } from './platform-routes.js'
+import { registerRoutes } from './routes/index.js'
+import { registerTicketRoute, Tickets } from './tickets.js'
+
+/** In which a client must have sent its request. */
+const REQUEST_TIMEOUT_MS = 30_000
+const HEADERS_TIMEOUT_MS = 10_000
+/** How often the two are looked at: so much longer may each take. */
+const CONNECTION_CHECK_MS = 2_000
+/** In which it is answered, event streams apart. A clone of a repository may take ten minutes. */
+const ANSWER_TIMEOUT_MS = 660_000
+const LONGEST_PARAMETER = 300
+
+export async function createApp(dependencies: ServiceDependencies, limits: Limits = DEFAULT_LIMITS): Promise<App> {
+  const { config, gateway, log, now, newId } = dependencies
+  const app: App = fastify({
+    // Our own log; that of the framework would hold URLs, and in them tickets.
+    logger: false,
+    bodyLimit: BODY_LIMIT_BYTES,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    handlerTimeout: ANSWER_TIMEOUT_MS,
+    http: { headersTimeout: HEADERS_TIMEOUT_MS, connectionsCheckingInterval: CONNECTION_CHECK_MS },
+    routerOptions: { maxParamLength: LONGEST_PARAMETER },
+    exposeHeadRoutes: false,
+    genReqId: () => newId(),
+    frameworkErrors: (error, request, reply) => {
+      sendError(
+        firstOf(() => checkSender(request, config, app.server.address()), error),
+        request,
+        reply,
+        { log, scrubber: gateway.scrubber },
+      )
+    },
+    clientErrorHandler: (error, socket) => {
+      const isLate = error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+      refuseUnfinished(socket, isLate ? '408 Request Timeout' : '400 Bad Request')
+    },
+  }).withTypeProvider<ZodTypeProvider>()
+  app.setValidatorCompiler(validatorCompiler)
+  // All JSON but errors, which `sendError` writes: prompts and arguments come back to others than who sent them.
+  app.setSerializerCompiler((route: Parameters<typeof serializerCompiler>[0]) => {
+    const serialize = serializerCompiler(route)
+    return (answer) => gateway.scrubber.scrubJson(serialize(answer))
+  })
+
+  const parseJson = app.getDefaultJsonParser('error', 'error')
+  app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, text, done) => {
+    // Many libraries send the header always, also where there is nothing to send.
+    if (text === '') return done(null)
+    return parseJson(request, text.toString(), (error, body) => {
+      const advice = 'Check quotes, commas and line ends.'
+      done(
+        error && new GatewayError('request_invalid', `The body is not valid JSON. ${advice}`, { cause: error }),
+        body,
+      )
+    })
+  })
+
+  app.setErrorHandler((error, request, reply) => sendError(error, request, reply, { log, scrubber: gateway.scrubber }))
+  app.addHook('onRequest', async (request, reply) => {
+    // On the raw answer: event streams are written there.
+    reply.raw.setHeader('x-request-id', request.id)
+    reply.raw.setHeader('cache-control', 'no-store')
+  })
+  app.addHook('onResponse', async (request, reply) => logAnswer(request, reply))
+  await app.register(helmet, { contentSecurityPolicy: { useDefaults: false, directives: NOTHING }, hsts: false })
+  await app.register(rateLimit, { global: false })
+
+  const tickets = new Tickets(now)
+  const authenticator = new Authenticator({
+    tokens: gateway.store.tokens,
+    tickets,
+    scrubber: gateway.scrubber,
+    log,
+    now,
+  })
+  const open = new OpenResponses(limits)
+  addGuards(app, { config, authenticator, open, limits })
+  app.addHook('preClose', async () => open.endStreams())
+  app.setNotFoundHandler((request) => {
+    throw new GatewayError('not_found', `There is no ${request.method} on this path. What there is: /docs.`)
+  })
+
+  await describeApi(app, packageVersion())
+  registerDescriptionRoutes(app)
+  registerDashboardRoutes(app, dependencies.dashboardDirectory)
+  registerLoginRoutes(app, authenticator)
+  registerTicketRoute(app, tickets)
+  registerRoutes(app, dependencies)
+  await registerPlatformRoutes(app, dependencies.endpoints ?? [], config)
+  return app
+
+  function logAnswer(request: FastifyRequest, reply: FastifyReply): void {
+    const { method, url: route } = request.routeOptions
+    const durationMs = Math.round(reply.elapsedTime)
+    const tokenId = request.caller?.tokenId
+    log.debug('http.answered', { requestId: request.id, method, route, status: reply.statusCode, durationMs, tokenId })
+  }
+}
+
+const NOTHING = { defaultSrc: ["'none'"], frameAncestors: ["'none'"] }
+
+/** What the check says, unless it has nothing to say. */
+function firstOf(check: () => void, otherwise: unknown): unknown {
+  try {
+    check()
+    return otherwise
+  } catch (error) {
+    return error
+  }
+}

@@ -1,0 +1,163 @@
+// How a command gets into the queue.
+
+import { isDeepStrictEqual } from 'node:util'
+import type { MessageOptions } from '../../channels/types.js'
+import { askedText } from '../../conversation/conversation-commands.js'
+import { GatewayError } from '../../errors.js'
+import { storableText } from '../../turns/queue.js'
+import { chooseAgent, homeOf } from '../../runtime/agent-choice.js'
+import { limitTurn } from '../../runtime/turn-limits.js'
+import type { Conversation } from '../../store/conversations.js'
+import type { ProjectRecord } from '../../store/projects.js'
+import type { Session } from '../../store/sessions.js'
+import type { Store, Tables } from '../../store/store.js'
+import type { ServiceDependencies } from '../dependencies.js'
+import { HTTP_CHANNEL } from '../http-channel.js'
+import { addressIn, isIn } from './command-records.js'
+
+export interface NewCommand {
+  project: ProjectRecord
+  text: string
+  options: MessageOptions
+  /** The name of the token. */
+  author: string
+  /** The client's own name for this command: one that comes again under it is the same. */
+  idempotencyKey?: string
+}
+
+export interface SubmittedCommand {
+  id: string
+  conversationId: string
+  /** Whether it was taken now, and not before under the same key. */
+  isNew: boolean
+}
+
+type Dependencies = Pick<ServiceDependencies, 'config' | 'gateway' | 'now' | 'newId'>
+
+/** Contract: when it settles the command is on disk. Throws `conflict` for a key or a stream_id of another command. */
+export async function submitCommand(command: NewCommand, dependencies: Dependencies): Promise<SubmittedCommand> {
+  const { config, gateway, now, newId } = dependencies
+  const { project, author, idempotencyKey: key } = command
+  const options = { ...command.options, projectInstance: project.instance }
+  const platformId = key === undefined ? `${project.instance}:${newId()}` : `${project.instance}:key:${key}`
+  const text = askedText(storableText(command.text))
+  if (key !== undefined) {
+    const earlier = await earlierCommand(platformId, { text, options }, dependencies)
+    if (earlier) return earlier
+  }
+  const { backend: chosen } = chooseAgent({}, project, config)
+  const { agent } = gateway.agents.resolve(chosen)
+  const backend = agent.name()
+  // What the worker would find later is told now.
+  if (!options.command) limitTurn(options, project, config, agent.capabilities())
+  const address =
+    options.sessionId === undefined
+      ? addressIn(project, newId())
+      : await addressOfSession({ backend, sessionId: options.sessionId }, project, gateway.store)
+  const message = { address, projectId: project.id, platformId, author, text, options }
+  const acceptance = await gateway.hostOf(HTTP_CHANNEL).onMessage(message, async (tables, taken, problem) => {
+    const { id, conversationId, seq } = taken
+    await requireProject(tables, project)
+    await requireRoom(tables, project, config.maxWaitingCommands)
+    // Kept as refused it would stay so under its key.
+    if (problem !== undefined) throw new GatewayError('too_many', problem)
+    if (options.sessionId !== undefined && seq === 1) {
+      const session = { conversationId, backend, sessionId: options.sessionId, directory: homeOf(project) }
+      await tables.sessions.choose(session, now())
+    }
+    // A switch of the project's agent while it waits changes nothing: it was answered with this one. As it was chosen, so
+    // that the stream says when another answers.
+    if (!options.command) await tables.conversations.configure(conversationId, { backend: chosen })
+    if (options.streamId !== undefined) await nameStream(tables, project, options.streamId, id)
+  })
+  if (acceptance.status === 'refused') throw new GatewayError('too_many', acceptance.reason)
+  if (acceptance.status === 'duplicate') {
+    const earlier = await earlierCommand(platformId, { text, options }, dependencies)
+    if (earlier) return earlier
+  }
+  const { messageId: id, conversationId } = acceptance
+  return { id, conversationId, isNew: true }
+}
+
+/** Contract: it is not removed before the command is taken. */
+export async function requireProject({ projects }: Tables, { id, instance }: ProjectRecord): Promise<void> {
+  if ((await projects.hold(id, 'use'))?.instance === instance) return
+  throw new GatewayError('not_found', `The project ${id} was removed meanwhile. GET /projects shows those there are.`)
+}
+
+async function requireRoom({ inbox }: Tables, project: ProjectRecord, maxWaiting: number): Promise<void> {
+  if (!(await inbox.haveWaitingUnder(HTTP_CHANNEL, addressIn(project, ''), maxWaiting))) return
+  const waiting = maxWaiting === 1 ? '1 command waits' : `${maxWaiting} commands wait`
+  const message = `${waiting} in the project ${project.id} already. Send it again when some are done.`
+  throw new GatewayError('too_many', message)
+}
+
+/** Under which the command of a stream is remembered. */
+export function streamName({ instance }: ProjectRecord, streamId: string): string {
+  return `stream:${instance}/${streamId}`
+}
+
+/** For good: the numbers of events would mean something else in the stream of another command. */
+async function nameStream(
+  { channelValues }: Tables,
+  project: ProjectRecord,
+  streamId: string,
+  commandId: string,
+): Promise<void> {
+  if (await channelValues.add(HTTP_CHANNEL, streamName(project, streamId), commandId)) return
+  const advice = 'Choose another, or leave it out.'
+  const message = `The stream_id ${streamId} is that of another command of the project ${project.id}. ${advice}`
+  throw new GatewayError('conflict', message)
+}
+
+async function earlierCommand(
+  platformId: string,
+  { text, options }: Pick<NewCommand, 'text' | 'options'>,
+  { gateway }: Dependencies,
+): Promise<SubmittedCommand | undefined> {
+  const earlier = await gateway.store.inbox.findByPlatformId(HTTP_CHANNEL, platformId)
+  if (!earlier) return undefined
+  if (earlier.text !== text || !isDeepStrictEqual(earlier.options, options)) {
+    const advice = 'Use a new key for a new command.'
+    throw new GatewayError('conflict', `This Idempotency-Key was used with another body before. ${advice}`)
+  }
+  return { id: earlier.id, conversationId: earlier.conversationId, isNew: false }
+}
+
+/** The conversation that goes on in a session, or a new one that begins in it. */
+async function addressOfSession(
+  { backend, sessionId }: Pick<Session, 'backend' | 'sessionId'>,
+  project: ProjectRecord,
+  store: Store,
+): Promise<string> {
+  const current = await conversationsOf(await store.sessions.conversationsIn({ backend, sessionId }), store)
+  const own = current.find((conversation) => isIn(project, conversation))
+  if (own) return own.address
+  // Whoever may use one project must not read along in another, nor in one that had its id before, nor in what the
+  // operator says to the agent elsewhere.
+  const earlier = await conversationsOf(await store.runs.conversationsIn({ backend, sessionId }), store)
+  const all = [...current, ...earlier]
+  const isOurs = ({ channel, address, projectId }: Conversation): boolean =>
+    channel === HTTP_CHANNEL ? isIn(project, { channel, address }) : projectId === project.id
+  if (all.length === 0 || !all.every(isOurs)) {
+    const advice = 'Leave session_id out to begin a new one.'
+    const message = `There is no session ${sessionId} of ${backend} in the project ${project.id}.`
+    throw new GatewayError('not_found', `${message} ${advice}`)
+  }
+  // The same for all who ask at once: else two agents would work in one session.
+  for (let count = 1; ; count++) {
+    const address = addressIn(project, `session-${count}:${backend}:${sessionId}`)
+    const conversation = await store.conversations.find(HTTP_CHANNEL, address)
+    if (!conversation) return address
+    // One that has gone on in another session stays there.
+    if ((await store.sessions.get(conversation.id))?.sessionId === sessionId) return address
+  }
+}
+
+async function conversationsOf(
+  ids: string[],
+  { conversations }: Pick<Store, 'conversations'>,
+): Promise<Conversation[]> {
+  const found = await Promise.all(ids.map((id) => conversations.get(id)))
+  return found.filter((conversation) => conversation !== undefined)
+}

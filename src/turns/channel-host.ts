@@ -1,0 +1,162 @@
+// What the gateway does for a channel: the same for each of them.
+
+import { randomUUID } from 'node:crypto'
+import type { Acceptance, ChannelHost, ChannelMessage, MessageOptions, Place } from '../channels/types.js'
+import { COMMANDS } from '../conversation/command-descriptions.js'
+import type { GatewayConfig } from '../config.js'
+import { askedText, type ConversationCommands, isCommand } from '../conversation/conversation-commands.js'
+import { type SavedFiles, saveIncomingFiles } from '../media/inbox-files.js'
+import { locateOutgoingFile, openOutgoing, type SendingRules } from '../media/outgoing-files.js'
+import { oneLine } from '../core/one-line.js'
+import type { Admit, Queue } from './queue.js'
+import type { Worker } from './worker.js'
+import { describePod } from '../kubernetes/types.js'
+import { chooseWorkplace, type Workplace } from '../runtime/agent-choice.js'
+import type { HookManager } from '../runtime/hook-manager.js'
+import type { Delivery } from '../store/outbox.js'
+import type { Store } from '../store/store.js'
+
+interface HostDependencies {
+  config: Pick<GatewayConfig, 'home' | 'workingDir' | 'inbound' | 'attachmentMaxMb' | 'attachmentTypes' | 'mediaRoots'>
+  store: Store
+  queue: Queue
+  worker: Pick<Worker, 'accept'>
+  commands: ConversationCommands
+  hooks: Pick<HookManager, 'fire'>
+  /** Something was taken in, or refused with a reply. */
+  onTaken(acceptance: Acceptance): void
+  /** There may be work or a reply. */
+  wake(): void
+  /** A reply did not reach its person after all. */
+  onUndelivered(delivery: Delivery): void
+  now: () => number
+}
+
+/** The longest that the files of one message may take to come. */
+const FETCH_TIMEOUT_MS = 60_000
+const MOST_NAME_CHARACTERS = 100
+
+/** What the gateway's own parts may ask. */
+export interface GatewayHost extends ChannelHost {
+  onMessage(message: ChannelMessage, admit?: Admit): Promise<Acceptance>
+}
+
+export function channelHost(channel: string, dependencies: HostDependencies): GatewayHost {
+  const { config, store, queue, worker, commands, hooks, onTaken, wake, onUndelivered, now } = dependencies
+
+  /** Saves the files of a message where its agent works, and names them in its text. */
+  const withFiles = async (message: ChannelMessage): Promise<Omit<SavedFiles, 'lines'> & { text: string }> => {
+    const { files = [], platformId } = message
+    const text = askedText(message.text)
+    if (files.length === 0) return { text, notes: [] }
+    const { directory, pod } = await workplaceOf(message)
+    if (pod) {
+      const names = files.map(({ name }) => JSON.stringify(oneLine(name, MOST_NAME_CHARACTERS))).join(', ')
+      const rule = `the agent works in ${describePod(pod)}, where files cannot be put yet`
+      return { text, notes: [`Not passed on, since ${rule}: ${names}. Put them there yourself, and name their paths.`] }
+    }
+    const late = new AbortController()
+    const tooLate = new Error(`it took longer than ${FETCH_TIMEOUT_MS / 1000} s`)
+    const timer = setTimeout(() => late.abort(tooLate), FETCH_TIMEOUT_MS)
+    try {
+      const { lines, ...saved } = await saveIncomingFiles(files, {
+        directory,
+        messageId: platformId,
+        maxBytes: config.attachmentMaxMb * 1024 * 1024,
+        types: config.attachmentTypes,
+        signal: late.signal,
+      })
+      return { text: [text, ...lines].filter((part) => part !== '').join('\n'), ...saved }
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  const workplaceOf = async (place: Place): Promise<Workplace> => {
+    const { projectId } = await store.conversations.enter({ ...place, channel }, randomUUID(), now())
+    const project = projectId === undefined ? undefined : await store.projects.get(projectId)
+    return chooseWorkplace(channel, project, config)
+  }
+
+  const sendingRules = (): SendingRules => ({ roots: config.mediaRoots, denied: [config.home] })
+
+  return {
+    onMessage: async (message, admit) => {
+      const { files: _, options, ...rest } = message
+      // What came before need not be fetched again.
+      const isKnown = message.files && (await store.inbox.findByPlatformId(channel, message.platformId)) !== undefined
+      const { text, notes, first } = isKnown
+        ? { text: message.text, notes: [], first: undefined }
+        : await withFiles(message)
+      // Of a message that was only a file there is nothing left.
+      const objection = text === '' && notes.length > 0 ? notes.join('\n') : undefined
+      const acceptance = await worker.accept(
+        { ...rest, ...(options && { options: withMedia(options, first) }), text, channel },
+        { objection, admit },
+      )
+      onTaken(acceptance)
+      const { status, messageId, conversationId } = acceptance
+      if (status !== 'duplicate') hooks.fire('message-received', { messageId, conversationId, channel, status })
+      return acceptance.status === 'accepted' ? { ...acceptance, notes: [...acceptance.notes, ...notes] } : acceptance
+    },
+
+    isKnown: async (platformId) => (await store.inbox.findByPlatformId(channel, platformId)) !== undefined,
+
+    onEdit: async (message) => {
+      if (!(await store.inbox.findByPlatformId(channel, message.platformId))) return 'unknown'
+      return queue.edit(channel, message.platformId, (await withFiles(message)).text)
+    },
+
+    onDelete: async (platformId) => {
+      const message = await store.inbox.findByPlatformId(channel, platformId)
+      // A dead letter is the operator's, whatever becomes of the message it was.
+      if (message?.state !== 'open') return
+      await queue.drop(message.id)
+      wake()
+    },
+
+    commands: () => [...COMMANDS],
+
+    isCommand,
+
+    onCommand: async (place, author, line) => {
+      const answer = await commands.run(channel, place, author, line)
+      wake()
+      return answer
+    },
+
+    suggest: (place, command, typed) => commands.suggest(channel, place, command, typed),
+
+    onButton: async (action, messageId, author) => {
+      const answer = await commands.button(action, messageId, author)
+      wake()
+      return answer
+    },
+
+    say: async (place, text, author, key) => {
+      await queue.say({ ...place, channel }, text, author, key)
+      wake()
+    },
+
+    openFile: (file, maxBytes, signal) => openOutgoing(file, sendingRules(), maxBytes, signal),
+    locateFile: (file) => locateOutgoingFile(file, sendingRules()),
+
+    onUndelivered: async (id, problem) => {
+      const delivery = await queue.failDelivery(id, problem)
+      if (delivery) onUndelivered(delivery)
+    },
+
+    claim: (name) => store.channelValues.claim(channel, name, now()),
+    isClaimed: (name) => store.channelValues.isClaimed(channel, name),
+    recall: (name) => store.channelValues.get(channel, name),
+    remember: (name, value) => store.channelValues.set(channel, name, value),
+    addresses: (since) => store.conversations.addresses(channel, since),
+  }
+}
+
+/** For command templates, which only some channels have. */
+function withMedia(options: MessageOptions, file: SavedFiles['first']): MessageOptions {
+  const { variables } = options
+  if (!variables || !file) return options
+  return { ...options, variables: { ...variables, MediaPath: file.path, MediaType: file.type } }
+}

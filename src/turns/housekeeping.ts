@@ -1,0 +1,120 @@
+// What each gateway does now and then for the gateways on its database that are no more.
+//
+// What must stay true:
+// - The same message is not worked on twice at once. What a dead gateway left on this machine is ended before its messages
+//   are let go of. What it left in a pod is ended before its message is begun anew (`planAfterEarlier`), and not here: a
+//   cluster that does not answer must not hold up all the others.
+// - A run in a pod stays on record until it is known to have ended there, or for a day after its end.
+
+import { messageOf } from '../errors.js'
+import type { PodAddress, Pods } from '../kubernetes/types.js'
+import type { Log } from '../log.js'
+import { endOrphans, isProcessAlive, type LedgerEntry } from '../processes/reaper.js'
+import { removeRunDirectories } from '../processes/run-directory.js'
+import type { GatewayRecord } from '../store/ledger.js'
+import type { Store } from '../store/store.js'
+import { withinTime } from '../within-time.js'
+
+interface HousekeepingDependencies {
+  store: Store
+  pods: Pick<Pods, 'endRun'>
+  log: Log
+  now: () => number
+}
+
+export const HOUSEKEEPING_MS = 60_000
+/** Who is alive would have been heard of. */
+const SILENCE_MS = 2 * HOUSEKEEPING_MS
+/** A gateway that said nothing for so long does not come back under its id. */
+const FORGET_GATEWAY_MS = 24 * 3_600_000
+/** A pod that could not be reached for so long is gone, or its supervisor has ended the run long ago. */
+const GIVE_UP_RUN_MS = 24 * 3_600_000
+/** No platform delivers anything again after so long. */
+const FORGET_CLAIMS_MS = 7 * 24 * 3_600_000
+const END_IN_POD_MS = 30_000
+/** Each is up to three processes of kubectl. */
+const MOST_AT_ONCE = 4
+
+/** Ends what dead gateways of this machine have left here, and lets go of their messages and replies. */
+export async function keepHouse(self: GatewayRecord, dependencies: HousekeepingDependencies): Promise<void> {
+  const { store, log, now } = dependencies
+  await store.ledger.announceGateway({ ...self, seenAt: now() })
+  await store.channelValues.forgetClaims(now() - FORGET_CLAIMS_MS)
+  for (const { gateway, state } of await lostGateways(self, dependencies)) {
+    const entries = await store.ledger.processesOf(gateway.id)
+    const inPods = entries.filter(({ pod }) => pod !== undefined)
+    const isForgotten = now() - gateway.seenAt > FORGET_GATEWAY_MS
+    if (state === 'dead') {
+      const settled = await endOrphans(entries, log)
+      await store.ledger.remove(settled.filter(({ pod }) => pod === undefined).map(({ runId }) => runId))
+      if (settled.length < entries.length) continue
+      removeRunDirectories(gateway.id, (path, error) => log.warn('run.files-left', { path, error: messageOf(error) }))
+      const messages = await store.inbox.expireLeases(gateway.id, now())
+      await store.outbox.expireLeases(gateway.id, now())
+      // Once, and not for as long as something of it may be left in a pod.
+      if (messages > 0 || inPods.length === 0) log.info('gateway.taken-over', { gatewayId: gateway.id, messages })
+    }
+    if (isForgotten && inPods.length > 0) log.warn('pod.runs-left', { runIds: inPods.map(({ runId }) => runId) })
+    if (isForgotten || (state === 'dead' && inPods.length === 0)) await store.ledger.removeGateway(gateway.id)
+  }
+}
+
+/** Ends what has been left in pods, which are within reach of every machine: by dead gateways, and by turns that ended
+ *  while their cluster did not answer. */
+export async function endRunsInPods(self: GatewayRecord, dependencies: HousekeepingDependencies): Promise<void> {
+  const { store, log, now } = dependencies
+  const lost = await lostGateways(self, dependencies)
+  const entries = (await Promise.all(lost.map(({ gateway }) => store.ledger.processesOf(gateway.id)))).flat()
+  const { ended, left } = await endInPods([...entries, ...(await store.ledger.overInPods())], dependencies)
+  await store.ledger.remove(ended)
+  if (ended.length > 0) log.warn('pod.runs-ended', { runIds: ended })
+  const unknown = left.map(({ runId }) => runId)
+  const old = new Set((await store.ledger.overInPods(now() - GIVE_UP_RUN_MS)).map(({ runId }) => runId))
+  const givenUp = unknown.filter((runId) => old.has(runId))
+  await store.ledger.remove(givenUp)
+  if (givenUp.length > 0) log.warn('pod.runs-left', { runIds: givenUp })
+  if (unknown.length > givenUp.length) {
+    log.warn('pod.runs-unknown', { runIds: unknown.filter((runId) => !old.has(runId)) })
+  }
+}
+
+/** At the end of a gateway. What it could not end in pods stays on record, for others to end. */
+export async function leaveHouse(id: string, { ledger }: Pick<Store, 'ledger'>): Promise<void> {
+  const entries = await ledger.processesOf(id)
+  await ledger.remove(entries.filter(({ pod }) => pod === undefined).map(({ runId }) => runId))
+  if (entries.every(({ pod }) => pod === undefined)) await ledger.removeGateway(id)
+}
+
+/** Contract: never rejects, and settles in bounded time, also when no cluster answers: of a few runs in half a minute. */
+export async function endInPods(
+  entries: LedgerEntry[],
+  { pods }: Pick<HousekeepingDependencies, 'pods'>,
+): Promise<{ ended: string[]; left: Array<{ runId: string; address: PodAddress }> }> {
+  const byRun = new Map(entries.map(({ runId, pod }) => [runId, pod]))
+  const runs = [...byRun].flatMap(([runId, pod]) =>
+    pod === undefined ? [] : [{ runId, address: JSON.parse(pod) as PodAddress }],
+  )
+  const ended: string[] = []
+  const waiting = runs.values()
+  const endNext = async (): Promise<void> => {
+    for (const { runId, address } of waiting) {
+      if (await withinTime(pods.endRun(address, runId), END_IN_POD_MS)) ended.push(runId)
+    }
+  }
+  await Promise.all(Array.from({ length: MOST_AT_ONCE }, endNext))
+  return { ended, left: runs.filter(({ runId }) => !ended.includes(runId)) }
+}
+
+/** Those that are known to be dead, and those of other machines that have not been heard of for long. */
+async function lostGateways(
+  self: GatewayRecord,
+  { store, now }: HousekeepingDependencies,
+): Promise<Array<{ gateway: GatewayRecord; state: 'dead' | 'elsewhere' }>> {
+  return (await store.ledger.gateways()).flatMap((gateway) => {
+    const state = gateway.id === self.id ? 'alive' : isProcessAlive(gateway)
+    if (state === 'alive') return []
+    // Of another boot of this machine, or of another machine of the same name: that one would have been heard of.
+    const isElsewhere = state === 'elsewhere' || gateway.bootId !== self.bootId
+    return isElsewhere && now() - gateway.seenAt < SILENCE_MS ? [] : [{ gateway, state }]
+  })
+}

@@ -1,0 +1,189 @@
+import { describe, it } from 'vitest'
+import { answered, beginThread, liveIn, openScene, type Scene, steps } from './stage.js'
+import { until } from '../../waiting.js'
+
+/** What the store keeps of somebody's message. */
+async function traceOf({ gateway }: Scene, platformId: string) {
+  return {
+    message: await gateway.store.inbox.findByPlatformId('discord', platformId),
+    conversations: await gateway.store.conversations.addresses('discord', 0),
+  }
+}
+
+describe.concurrent('who may talk to the bot', () => {
+  it('answers nobody but its owner unless it is opened, and says once how to open it', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const scene = await openScene(onTestFinished)
+    const { stage, discord, channel, ada } = scene
+    const first = discord.say(ada, channel.id, 'my secret plan', { mentions: [discord.bot] })
+    await answered(discord, channel.id)
+    discord.say(ada, channel.id, 'are you there?', { mentions: [discord.bot] })
+    const trace = await traceOf(scene, first.id)
+    const { id } = discord.say(discord.owner, channel.id, 'hello', { mentions: [discord.bot] })
+    await answered(discord, id)
+    const [refusal, ...more] = discord.messagesIn(channel.id).filter(({ author }) => author.id === discord.bot.id)
+    expect([
+      refusal?.content,
+      refusal?.message_reference?.message_id,
+      more,
+      discord.reactionsOn(first.id),
+      trace,
+      discord.threadOf(first.id),
+      stage.journal().map(({ prompt }) => prompt),
+      stage.logged.some((line) => line.includes('secret plan')),
+    ]).toEqual([
+      expect.stringMatching(new RegExp(`${ada.id}.*discordUsers.*${channel.id}.*discordChannels.*aetheel.json5`)),
+      first.id,
+      [],
+      [],
+      { message: undefined, conversations: [] },
+      undefined,
+      ['hello'],
+      false,
+    ])
+  })
+
+  it('refuses a stranger in a direct message, with the id to let in', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished, ({ guild }) => ({ discordGuilds: [guild.id] }))
+    const { stage, discord, ada } = scene
+    const { id } = discord.directChannel(ada)
+    const said = discord.say(ada, id, 'hello')
+    expect([await answered(discord, id), await traceOf(scene, said.id), stage.journal()]).toEqual([
+      [expect.stringMatching(new RegExp(`${ada.id}.*discordUsers.*aetheel.json5`))],
+      { message: undefined, conversations: [] },
+      [],
+    ])
+  })
+
+  it('does not let a stranger into the thread of another', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished)
+    const { stage, discord, ada } = scene
+    const thread = await beginThread(scene)
+    const said = discord.say(ada, thread.id, 'me, too')
+    await answered(discord, thread.id, 2)
+    discord.say(discord.owner, thread.id, 'go on')
+    await answered(discord, thread.id, 3)
+    expect([stage.journal().map(({ prompt }) => prompt), (await traceOf(scene, said.id)).message]).toEqual([
+      ['hello', 'go on'],
+      undefined,
+    ])
+  })
+
+  it('lets everybody in who is in a server on its list, and in no other', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished, ({ guild }) => ({ discordGuilds: [guild.id] }))
+    const { discord, channel, ada } = scene
+    const elsewhere = discord.addChannel(discord.addGuild())
+    discord.say(ada, elsewhere.id, 'elsewhere', { mentions: [discord.bot] })
+    const { id } = discord.say(ada, channel.id, 'here', { mentions: [discord.bot] })
+    await Promise.all([answered(discord, id), answered(discord, elsewhere.id)])
+    expect(promptsOf(scene)).toEqual(['here'])
+  })
+
+  it('lets everybody in who is in a channel on its list, also in its threads', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished, ({ channel }) => ({ discordChannels: [channel.id] }))
+    const { discord, guild, channel, ada, ben } = scene
+    const elsewhere = discord.addChannel(guild)
+    discord.say(ada, elsewhere.id, 'elsewhere', { mentions: [discord.bot] })
+    const { id } = discord.say(ada, channel.id, 'here', { mentions: [discord.bot] })
+    await Promise.all([answered(discord, id), answered(discord, elsewhere.id)])
+    discord.say(ben, id, 'in the thread')
+    await answered(discord, id, 2)
+    expect(promptsOf(scene)).toEqual(['here', 'in the thread'])
+  })
+
+  it('lets the people in who are on its list, also directly', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished, ({ ada }) => ({ discordUsers: [ada.id] }))
+    const { discord, channel, ada, ben } = scene
+    discord.say(ben, channel.id, 'from ben', { mentions: [discord.bot] })
+    const { id } = discord.say(ada, channel.id, 'in a channel', { mentions: [discord.bot] })
+    await Promise.all([answered(discord, id), answered(discord, channel.id)])
+    const direct = discord.directChannel(ada)
+    discord.say(ada, direct.id, 'directly')
+    await answered(discord, direct.id)
+    expect(promptsOf(scene)).toEqual(['in a channel', 'directly'])
+  })
+
+  it('lets those in who have a role on its list', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished, ({ discord, guild, ada }) => ({
+      discordRoles: [discord.addRole(guild, 'crew', { users: [ada] }).id],
+    }))
+    const { discord, channel, ada, ben } = scene
+    discord.say(ben, channel.id, 'from ben', { mentions: [discord.bot] })
+    const { id } = discord.say(ada, channel.id, 'from ada', { mentions: [discord.bot] })
+    await Promise.all([answered(discord, id), answered(discord, channel.id)])
+    expect(promptsOf(scene)).toEqual(['from ada'])
+  })
+
+  it('wants a place and a person where both are on a list', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished, ({ channel, ada }) => ({
+      discordChannels: [channel.id],
+      discordUsers: [ada.id],
+    }))
+    const { discord, guild, channel, ada, ben } = scene
+    const elsewhere = discord.addChannel(guild)
+    discord.say(ada, elsewhere.id, 'ada elsewhere', { mentions: [discord.bot] })
+    discord.say(ben, channel.id, 'ben here', { mentions: [discord.bot] })
+    const { id } = discord.say(ada, channel.id, 'ada here', { mentions: [discord.bot] })
+    await Promise.all([answered(discord, id), answered(discord, channel.id), answered(discord, elsewhere.id)])
+    expect(promptsOf(scene)).toEqual(['ada here'])
+  })
+
+  it('takes every member of the team that owns the application as its owner', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished, ({ discord, ada, ben }) => {
+      discord.makeTeam([ada, ben])
+      return {}
+    })
+    const { discord, channel, ben } = scene
+    discord.say(discord.owner, channel.id, 'from no member', { mentions: [discord.bot] })
+    const { id } = discord.say(ben, channel.id, 'from a member', { mentions: [discord.bot] })
+    await Promise.all([answered(discord, id), answered(discord, channel.id)])
+    expect(promptsOf(scene)).toEqual(['from a member'])
+  })
+
+  it('takes who is named as its owner instead of the one of the application', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished, ({ ada }) => ({ discordOwnerId: ada.id }))
+    const { discord, channel, ada } = scene
+    discord.say(discord.owner, channel.id, 'of the application', { mentions: [discord.bot] })
+    const { id } = discord.say(ada, channel.id, 'named', { mentions: [discord.bot] })
+    await Promise.all([answered(discord, id), answered(discord, channel.id)])
+    expect(promptsOf(scene)).toEqual(['named'])
+  })
+
+  it('refuses the slash commands of a stranger privately, and suggests nothing', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished)
+    const { gateway, discord, channel, ada } = scene
+    const handle = discord.slash(ada, channel.id, 'ask', { text: 'let me in' })
+    const answer = await handle.answer()
+    const choices = await discord.autocomplete(ada, channel.id, 'backend', 'name', '')
+    const kept = await gateway.store.conversations.addresses('discord', 0)
+    expect([answer, handle.isEphemeral, choices, kept, discord.messagesIn(channel.id), promptsOf(scene)]).toEqual([
+      expect.stringMatching(new RegExp(`${ada.id}.*discordUsers`)),
+      true,
+      [],
+      [],
+      [],
+      [],
+    ])
+  })
+
+  it('refuses the click of a stranger privately, and stops nothing', async ({ expect, onTestFinished }) => {
+    const { stage, discord, channel, ada } = await openScene(onTestFinished)
+    const text = steps({ hold: 'it' }, { text: 'finished' })
+    const { id } = discord.say(discord.owner, channel.id, text, { mentions: [discord.bot] })
+    const live = await until(() => liveIn(discord, id), 'a live message')
+    const handle = discord.press(ada, live, discord.buttonsOf(live)[0] ?? '')
+    const answer = await handle.answer()
+    stage.release('it')
+    expect([answer, handle.isEphemeral, await answered(discord, id)]).toEqual([
+      expect.stringMatching(new RegExp(`${ada.id}.*discordUsers`)),
+      true,
+      ['finished'],
+    ])
+  })
+})
+
+function promptsOf({ stage }: Scene): string[] {
+  return stage.journal().map(({ prompt }) => prompt)
+}

@@ -1,0 +1,296 @@
+// The connection breaks in all the ways in which it does at Discord. Whatever is said meanwhile is answered, once and in
+// order.
+
+import { describe, it, type TestContext } from 'vitest'
+import { openDiscord } from '../../../src/cli/commands/start.js'
+import { startGateway } from '../../../src/gateway.js'
+import type { FakeChannel } from './fake-discord-records.js'
+import { answersIn, beginThread, DiscordStage, openScene, type Scene } from './stage.js'
+import { until } from '../../waiting.js'
+
+const IN_TIME = { timeout: 60_000, interval: 20 }
+/** Far below what any time-out on the way would take. */
+const QUICKLY_MS = 10_000
+
+describe('A connection to Discord', { concurrent: true }, () => {
+  it('that cannot be made at the start is made later; the gateway starts all the same', async (context) => {
+    const { expect, onTestFinished } = context
+    const stage = await DiscordStage.open(onTestFinished)
+    const { discord } = stage
+    const channel = discord.addChannel(discord.addGuild())
+    discord.goOffline()
+
+    await stage.start()
+    const requests = discord.requests.length
+    discord.comeOnline()
+    await discord.waitFor(() => discord.isConnected, 60_000)
+
+    const { id } = discord.say(discord.owner, channel.id, 'hello', { mentions: [discord.bot] })
+    await expect.poll(() => discord.threadOf(id) && answersIn(discord, id), IN_TIME).toEqual(answers('hello'))
+    expect(requests).toEqual(0)
+  })
+
+  it('that breaks is resumed, and what was said meanwhile comes with it', async ({ expect, onTestFinished }) => {
+    const { discord, thread } = await openConversation(onTestFinished)
+
+    discord.dropSocket()
+    say(discord, thread, 'one', 'two', 'three')
+
+    await until(() => discord.resumes === 1, 'a resumed session')
+    say(discord, thread, 'last')
+    await expect
+      .poll(() => answersIn(discord, thread.id), IN_TIME)
+      .toEqual(answers('hello', 'one', 'two', 'three', 'last'))
+    expect(discord.identifies).toEqual(1)
+  })
+
+  it('that Discord wants to be made anew is resumed', async ({ expect, onTestFinished }) => {
+    const { discord, thread } = await openConversation(onTestFinished)
+
+    discord.requestReconnect()
+    say(discord, thread, 'one', 'two')
+
+    await until(() => discord.resumes === 1, 'a resumed session')
+    say(discord, thread, 'last')
+    await expect.poll(() => answersIn(discord, thread.id), IN_TIME).toEqual(answers('hello', 'one', 'two', 'last'))
+    expect(discord.identifies).toEqual(1)
+  })
+
+  it('whose session is invalid but can be resumed is resumed', async ({ expect, onTestFinished }) => {
+    const { discord, thread } = await openConversation(onTestFinished)
+
+    discord.invalidateSession({ isResumable: true })
+    say(discord, thread, 'one', 'two')
+
+    await until(() => discord.resumes === 1, 'a resumed session')
+    say(discord, thread, 'last')
+    await expect.poll(() => answersIn(discord, thread.id), IN_TIME).toEqual(answers('hello', 'one', 'two', 'last'))
+    expect(discord.identifies).toEqual(1)
+  })
+
+  it('whose session is gone begins another one, and asks for what it missed', async ({ expect, onTestFinished }) => {
+    const { discord, thread } = await openConversation(onTestFinished)
+
+    discord.invalidateSession()
+    say(discord, thread, 'one', 'two')
+
+    await until(() => discord.identifies === 2, 'a new session')
+    say(discord, thread, 'last')
+    await expect.poll(() => answersIn(discord, thread.id), IN_TIME).toEqual(answers('hello', 'one', 'two', 'last'))
+    expect(discord.resumes).toEqual(0)
+  })
+
+  it('whose session is gone right after it was resumed begins another one', async ({ expect, onTestFinished }) => {
+    const { discord, thread } = await openConversation(onTestFinished)
+    discord.pauseDelivery()
+    discord.dropSocket()
+    await until(() => discord.resumes === 1, 'a resumed session')
+
+    discord.resumeDelivery()
+    discord.invalidateSession()
+    say(discord, thread, 'one')
+
+    await until(() => discord.identifies === 2, 'a new session')
+    say(discord, thread, 'last')
+    await expect.poll(() => answersIn(discord, thread.id), IN_TIME).toEqual(answers('hello', 'one', 'last'))
+  })
+
+  it('that may not be resumed begins another session', async ({ expect, onTestFinished }) => {
+    const { discord, thread } = await openConversation(onTestFinished)
+
+    discord.refuseResume()
+    discord.dropSocket()
+    say(discord, thread, 'one', 'two')
+
+    await until(() => discord.identifies === 2, 'a new session')
+    say(discord, thread, 'last')
+    await expect.poll(() => answersIn(discord, thread.id), IN_TIME).toEqual(answers('hello', 'one', 'two', 'last'))
+    expect(discord.resumes).toEqual(0)
+  })
+
+  it('on which no heartbeat is answered is made anew', async ({ expect, onTestFinished }) => {
+    const stage = await DiscordStage.open(onTestFinished)
+    const { discord } = stage
+    const channel = discord.addChannel(discord.addGuild())
+    discord.settings.heartbeatIntervalMs = 300
+    await stage.start()
+    const thread = await beginThread({ discord, channel })
+
+    discord.settings.acknowledgesHeartbeats = false
+    discord.pauseDelivery()
+    say(discord, thread, 'one')
+
+    await until(() => discord.resumes > 0, 'a resumed session')
+    discord.settings.acknowledgesHeartbeats = true
+    discord.resumeDelivery()
+    say(discord, thread, 'last')
+    await expect.poll(() => answersIn(discord, thread.id), IN_TIME).toEqual(answers('hello', 'one', 'last'))
+    expect(discord.identifies).toEqual(1)
+  })
+
+  it('through which messages come before READY and before their server has them answered once', async (context) => {
+    const { expect, onTestFinished } = context
+    const stage = await DiscordStage.open(onTestFinished)
+    const { discord } = stage
+    const channel = discord.addChannel(discord.addGuild())
+    const mention = { mentions: [discord.bot] }
+    const ids: string[] = []
+    discord.beforeReady(() => {
+      ids.push(discord.say(discord.owner, channel.id, 'before READY', mention).id)
+      discord.say(discord.owner, channel.id, '/new', mention)
+    })
+    discord.beforeGuilds(() => {
+      ids.push(discord.say(discord.owner, channel.id, 'before the server', mention).id)
+    })
+
+    const { store } = await stage.start()
+
+    ids.push(discord.say(discord.owner, channel.id, 'after all', mention).id)
+    const threads = () => ids.map((id) => (discord.threadOf(id) ? answersIn(discord, id) : []))
+    await expect
+      .poll(threads, IN_TIME)
+      .toEqual([answers('before READY'), answers('before the server'), answers('after all')])
+    expect({
+      asked: stage
+        .journal()
+        .map(({ prompt }) => prompt)
+        .toSorted(),
+      commands: await store.audit.list(10),
+    }).toMatchObject({
+      asked: ['after all', 'before READY', 'before the server'],
+      commands: [{ action: 'new' }],
+    })
+  })
+
+  it('that brings messages twice has each answered once', async ({ expect, onTestFinished }) => {
+    const { discord, thread, gateway } = await openConversation(onTestFinished)
+
+    discord.duplicateNextMessage(2)
+    say(discord, thread, 'one', '/new')
+
+    say(discord, thread, 'last')
+    // A command does not wait for the agent.
+    await expect
+      .poll(() => answersIn(discord, thread.id).toSorted(), IN_TIME)
+      .toEqual(['The next message begins a fresh session.', ...answers('hello', 'last', 'one')])
+    expect(await gateway.store.audit.list(10)).toMatchObject([{ action: 'new' }])
+  })
+
+  it('with a wrong token fails the start, and says where there is a right one', async ({ expect, onTestFinished }) => {
+    const stage = await DiscordStage.open(onTestFinished)
+
+    const started = stage.start({ discordBotToken: 'MTIzNDU2.Gwrong.abcdefghijklmnopqrstuvwxyz' })
+
+    await expect(started).rejects.toMatchObject({
+      name: 'GatewayError',
+      code: 'config_invalid',
+      message: expect.stringMatching(/^DISCORD_BOT_TOKEN: .*take a new one from the page Bot/),
+    })
+  })
+
+  it('without the intent to read messages fails the start, and says where it is', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const stage = await DiscordStage.open(onTestFinished)
+    stage.discord.applicationFlags = 0
+
+    await expect(stage.start()).rejects.toMatchObject({
+      name: 'GatewayError',
+      code: 'config_invalid',
+      message: expect.stringContaining('Switch "Message Content Intent" on'),
+    })
+  })
+
+  it('whose token is refused later is tried again until it is taken', async ({ expect, onTestFinished }) => {
+    const { stage, discord, thread } = await openConversation(onTestFinished)
+
+    discord.fail('GET /gateway/bot', { kind: 'status', status: 401 }, 1_000)
+    discord.dropSocket(4004)
+    say(discord, thread, 'one')
+    await until(() => logged(stage, 'discord.disconnected')?.['code'] === 4004, 'a word about the code')
+    await until(() => logged(stage, 'discord.not-connected'), 'an attempt')
+    discord.clearFaults()
+
+    await until(() => discord.identifies === 2, 'a new session')
+    say(discord, thread, 'last')
+    await expect.poll(() => answersIn(discord, thread.id), IN_TIME).toEqual(answers('hello', 'one', 'last'))
+  })
+
+  it('whose token is refused for good does not keep the gateway from stopping', async ({ expect, onTestFinished }) => {
+    const { stage, discord, gateway } = await openScene(onTestFinished)
+    discord.fail('GET /gateway/bot', { kind: 'status', status: 401 }, 1_000)
+    discord.dropSocket(4004)
+    await until(() => logged(stage, 'discord.not-connected'), 'an attempt')
+
+    expect(await durationOf(stage.stop(gateway))).toBeLessThan(QUICKLY_MS)
+  })
+
+  it('that is being made anew does not keep the gateway from stopping', async ({ expect, onTestFinished }) => {
+    const { stage, discord, gateway } = await openScene(onTestFinished)
+    discord.refuseResume()
+    discord.pauseDelivery()
+    discord.dropSocket()
+    await until(() => discord.identifies === 2, 'a session without READY')
+
+    expect(await durationOf(stage.stop(gateway))).toBeLessThan(QUICKLY_MS)
+  })
+
+  it('to a Discord that is away does not keep the gateway from stopping', async ({ expect, onTestFinished }) => {
+    const { stage, discord, gateway } = await openScene(onTestFinished)
+    discord.goOffline()
+    await until(() => logged(stage, 'discord.reconnecting'), 'the line to be down')
+
+    expect(await durationOf(stage.stop(gateway))).toBeLessThan(QUICKLY_MS)
+  })
+
+  it.for([
+    ['who the bot is', 'GET /users/@me'],
+    ['where the gateway is', 'GET /gateway/bot'],
+    ['READY', undefined],
+  ] as const)('that waits to hear %s can be given up', async ([, hang], { expect, onTestFinished }) => {
+    const stage = await DiscordStage.open(onTestFinished)
+    const { discord, log } = stage
+    const config = stage.config()
+    const gateway = await startGateway(config, { environment: {}, log, channels: [] })
+    onTestFinished(() => gateway.stop())
+    const channel = await openDiscord(config, log)
+    if (hang === undefined) discord.pauseDelivery()
+    else discord.fail(hang, { kind: 'hang' }, 1_000)
+
+    void channel?.start(gateway.hostOf('discord')).catch(() => {})
+    await until(() => (hang === undefined ? discord.identifies === 1 : discord.faultCount === 1), 'the wait')
+
+    const stopped = channel?.stop().then(() => channel.close())
+    expect(await durationOf(stopped)).toBeLessThan(QUICKLY_MS)
+  })
+})
+
+interface Conversation extends Scene {
+  /** In which a first message has been answered. */
+  thread: FakeChannel
+}
+
+async function openConversation(onTestFinished: TestContext['onTestFinished']): Promise<Conversation> {
+  const scene = await openScene(onTestFinished)
+  return { ...scene, thread: await beginThread(scene) }
+}
+
+function say(discord: Scene['discord'], { id }: FakeChannel, ...texts: string[]): void {
+  for (const text of texts) discord.say(discord.owner, id, text)
+}
+
+function answers(...texts: string[]): string[] {
+  return texts.map((text) => `You said: ${text}`)
+}
+
+/** The last line with this message. */
+function logged(stage: DiscordStage, message: string): Record<string, unknown> | undefined {
+  return stage.logged.map((line) => JSON.parse(line) as Record<string, unknown>).findLast(({ msg }) => msg === message)
+}
+
+async function durationOf(work: Promise<unknown> | undefined): Promise<number> {
+  const since = performance.now()
+  await work
+  return performance.now() - since
+}

@@ -1,0 +1,172 @@
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, it } from 'vitest'
+import { databaseFile } from '../../../src/gateway.js'
+import { openSqlite } from '../../../src/store/sqlite.js'
+import { storeOn } from '../../../src/store/store.js'
+import { answered, answersIn, beginThread, liveIn, openScene, type Scene, steps } from './stage.js'
+import { until } from '../../waiting.js'
+
+/** A message of the owner that begins a conversation. */
+function ask({ discord, channel }: Scene, text: string): string {
+  return discord.say(discord.owner, channel.id, text, { mentions: [discord.bot] }).id
+}
+
+/** Lets the message that waits to be tried again be due now, as if so many attempts had failed. */
+async function comeDue({ stage, gateway }: Scene, failures: number): Promise<void> {
+  const { db, close } = storeOn(await openSqlite(databaseFile(stage.config())))
+  // The attempt before may still be on its way back, and the next one may have begun by itself.
+  await until(async () => {
+    const update = db.updateTable('jobs').set({ due_at: 0, failures }).where('state', '=', 'ready')
+    return (await update.executeTakeFirst()).numUpdatedRows > 0n
+  }, 'a message that waits')
+  await close()
+  gateway.wake()
+}
+
+/** Waits until an attempt has failed, and makes the next one the last. */
+async function skipRetries(scene: Scene): Promise<void> {
+  await until(() => scene.stage.logged.some((line) => line.includes('turn.failed')), 'the first failure')
+  await comeDue(scene, 3)
+}
+
+function hasRetryButton({ discord }: Scene, channelId: string): boolean[] {
+  return discord
+    .messagesIn(channelId)
+    .filter(({ author }) => author.id === discord.bot.id)
+    .map((message) => discord.buttonsOf(message).some((id) => id.startsWith('retry:')))
+}
+
+describe.concurrent('what a person is told when it goes wrong', () => {
+  it('tells how to log in when the agent is not logged in', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished)
+    const id = ask(scene, steps({ fail: 'Not logged in · Please run /login' }))
+    expect([await answered(scene.discord, id), hasRetryButton(scene, id)]).toEqual([
+      [
+        '⚠️ claude is not logged in where the gateway runs, or its key was refused. Who runs the gateway can put that ' +
+          'right: run "claude" there and enter /login, or set ANTHROPIC_API_KEY for the gateway. ' +
+          'Then try it again.\n\nIt said: Not logged in · Please run /login',
+      ],
+      [true],
+    ])
+  })
+
+  it('tells until when a limit lasts, in the time of who reads it, and answers after it', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const scene = await openScene(onTestFinished)
+    const { stage, discord } = scene
+    const end = new Date(Date.now() + 2 * 3_600_000)
+    end.setSeconds(0, 0)
+    const clock = [end.getHours(), end.getMinutes()].map((part) => String(part).padStart(2, '0')).join(':')
+    const fail = `You've hit your limit · resets ${clock}`
+    const id = ask(scene, steps({ fail, unless: 'limit' }, { text: 'the answer' }))
+    const [waiting] = await answered(discord, id)
+    stage.release('limit')
+    await comeDue(scene, 0)
+    // A little later: clocks differ.
+    const seconds = end.getTime() / 1000 + 5
+    const day = end.toISOString().slice(0, 16).replace('T', ' ')
+    expect([waiting, (await answered(discord, id, 2))[1], hasRetryButton(scene, id)]).toEqual([
+      `The limit of claude is reached. Your message waits and is answered after ${day} UTC.\n\n` +
+        `-# That is <t:${seconds}:t> for you, <t:${seconds}:R>.`,
+      'the answer',
+      [false, false],
+    ])
+  })
+
+  it('tells what to do when it took too long, after it was tried again', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished, { queryTimeoutMs: 3_000 })
+    const { stage, discord } = scene
+    const id = ask(scene, steps({ text: 'I begin.' }, { hold: 'never' }))
+    const live = await until(() => {
+      const shown = liveIn(discord, id)
+      return shown?.content.includes('⚠️') && shown
+    }, 'the failure in the live message')
+    await skipRetries(scene)
+    const answers = await answered(discord, id)
+    await until(() => liveIn(discord, id) === undefined, 'the end of the live message')
+    expect([live.content, answers, hasRetryButton(scene, id), stage.alive()]).toEqual([
+      expect.stringMatching(/\n-# ⚠️ The agent did not finish within [\d.]+ s\. · it is tried again$/),
+      [
+        // Less where the machine was slow to begin.
+        expect.stringMatching(
+          /^⚠️ claude worked for \d s, the limit of one message, and was stopped\. What it had done by then stays done\. Ask for a smaller step, or have QUERY_TIMEOUT_MS raised\.$/,
+        ),
+      ],
+      [true],
+      [],
+    ])
+  })
+
+  it('tells that the session was lost, beside an answer from a fresh one', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished)
+    const { stage, discord } = scene
+    const thread = await beginThread(scene)
+    rmSync(join(stage.workingDir, `session-${stage.journal()[0]?.sessionId}`))
+    discord.say(discord.owner, thread.id, 'do you remember?')
+    const answers = await answered(discord, thread.id, 2)
+    expect([answers[1], stage.journal()[1]?.isResumed]).toEqual([
+      'You said: do you remember?\n\n' +
+        '-# The earlier session was lost; this answer begins a fresh one and knows nothing from before.',
+      false,
+    ])
+  })
+
+  it('tells what to do when the agent is not installed', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished, { backendCliPath: 'no-such-agent' })
+    const id = ask(scene, 'hello')
+    const answers = await answered(scene.discord, id)
+    await until(() => liveIn(scene.discord, id) === undefined, 'the end of the live message')
+    expect([answers, hasRetryButton(scene, id)]).toEqual([
+      [
+        expect.stringMatching(
+          /^⚠️ claude could not be started where the gateway runs\. "aetheel doctor" there says what is missing and how to install it\. Then try it again\.\n\nThe reason: .*no-such-agent/,
+        ),
+      ],
+      [true],
+    ])
+  })
+
+  it('tells what the agent said when it fails for another reason', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished)
+    const id = ask(scene, steps({ fail: 'The disk is full' }))
+    await skipRetries(scene)
+    const [answer] = await answered(scene.discord, id)
+    expect([answer, answersIn(scene.discord, id).length]).toEqual([
+      expect.stringMatching(/^⚠️ claude has failed\. .*\n\nIt said: The disk is full$/s),
+      1,
+    ])
+  })
+
+  it('tells that a message is one too many, and takes the others', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished, { maxQueueDepth: 1 })
+    const { stage, discord } = scene
+    const thread = await beginThread(scene)
+    discord.say(discord.owner, thread.id, steps({ hold: 'it' }, { text: 'released' }))
+    await until(() => stage.journal().length === 2, 'a turn')
+    discord.say(discord.owner, thread.id, 'the one that waits')
+    discord.say(discord.owner, thread.id, 'one too many')
+    await answered(discord, thread.id, 2)
+    stage.release('it')
+    expect((await answered(discord, thread.id, 4)).slice(1)).toEqual([
+      '⚠️ 1 message waits in this conversation already, so this one was not taken. Send it again later.',
+      'released',
+      'You said: the one that waits',
+    ])
+  })
+
+  it('goes on with other conversations when one fails', async ({ expect, onTestFinished }) => {
+    const scene = await openScene(onTestFinished)
+    const { discord } = scene
+    const failed = ask(scene, steps({ fail: 'Not logged in' }))
+    const fine = ask(scene, 'hello')
+    const [, answers] = await Promise.all([answered(discord, failed), answered(discord, fine)])
+    discord.say(discord.owner, failed, 'are you there?')
+    expect([answers, (await answered(discord, failed, 2))[1]]).toEqual([
+      ['You said: hello'],
+      'You said: are you there?',
+    ])
+  })
+})

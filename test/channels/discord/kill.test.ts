@@ -1,0 +1,137 @@
+// The gateway, a process of its own, is killed on the way from a message to its answer. The next one brings people the
+// rest: every part of the answer once, in order, and nothing else.
+
+import { describe, it, type TestContext } from 'vitest'
+import type { Step } from '../../../src/turns/worker.js'
+import type { FakeChannel } from './fake-discord-records.js'
+import { DiscordStage, liveIn, steps } from './stage.js'
+import { until } from '../../waiting.js'
+import { GatewayStarter, type KillableGateway } from '../../killable-gateway.js'
+
+const IN_TIME = { timeout: 60_000, interval: 20 }
+const POST = 'POST /channels/:id/messages'
+const DELETE = 'DELETE /channels/:id/messages/:id'
+const STEPS: Step[] = ['accepted', 'claimed', 'streaming', 'finished', 'committed', 'sent']
+const PARTS = ['one', 'two', 'three'].map((word) => `${word} `.repeat(300).trim())
+const THREE_PARTS = PARTS.join('\n\n')
+/** When the next gateway starts: the nonces are known to Discord, or forgotten. */
+const MOMENTS = [
+  ['at once', 0],
+  ['six minutes later', 6 * 60_000],
+] as const
+
+describe('A gateway that is killed', { concurrent: true }, () => {
+  it.for(STEPS)('when a message is %s answers it once after the restart', async (step, { onTestFinished, expect }) => {
+    const { discord, channel, start } = await openStage(onTestFinished)
+    const killed = start({ fatalStep: step })
+    await until(() => discord.isConnected, 'the connection')
+    const { id } = mention({ discord, channel }, steps({ text: THREE_PARTS }))
+    const end = await killed.ended
+
+    start()
+    await until(() => discord.threadOf(id) && discord.textsIn(id).includes(PARTS[2] ?? ''), 'the answer')
+    discord.say(discord.owner, id, 'last')
+
+    await expect.poll(() => discord.textsIn(id), IN_TIME).toEqual([...PARTS, 'You said: last'])
+    expect({ end, beside: discord.textsIn(channel.id) }).toEqual({ end: 'SIGKILL', beside: [] })
+  })
+
+  it('while an agent works goes on with the live message that is there', async ({ onTestFinished, expect }) => {
+    const { stage, discord, channel, start } = await openStage(onTestFinished)
+    const killed = start()
+    await until(() => discord.isConnected, 'the connection')
+    const { id } = mention({ discord, channel }, steps({ text: 'one ' }, { hold: 'a' }, { text: 'two' }, { hold: 'b' }))
+    const live = await until(() => liveIn(discord, id), 'the live message')
+    await killed.kill()
+
+    start()
+    await until(() => stage.journal().length === 2, 'the second attempt')
+    stage.release('a')
+    const after = await until(() => {
+      const found = liveIn(discord, id)
+      return found?.content.includes('two') && found
+    }, 'more of it')
+    stage.release('b')
+
+    await expect.poll(() => discord.textsIn(id), IN_TIME).toEqual(['one two'])
+    expect({ liveId: after.id, isResumed: stage.journal().map(({ isResumed }) => isResumed) }).toEqual({
+      liveId: live.id,
+      isResumed: [false, true],
+    })
+  })
+
+  it.for(MOMENTS)(
+    'when the first of three parts was posted posts the others %s',
+    async ([, laterMs], { onTestFinished, expect }) => {
+      const { stage, discord, channel, start } = await openStage(onTestFinished)
+      const killed = start()
+      await until(() => discord.isConnected, 'the connection')
+      const { id } = mention({ discord, channel }, steps({ hold: 'a' }, { text: THREE_PARTS }))
+      await until(() => liveIn(discord, id), 'the live message')
+      discord.fail(POST, { kind: 'hang', hasEffect: true })
+      stage.release('a')
+      await until(() => discord.faultCount === 1, 'the first part')
+      const early = discord.textsIn(id).filter((text) => text === PARTS[0])
+      await killed.kill()
+      discord.advance(laterMs)
+
+      start({ aheadMs: laterMs })
+      await until(() => discord.textsIn(id).includes(PARTS[2] ?? ''), 'the answer')
+      discord.say(discord.owner, id, 'last')
+
+      await expect.poll(() => discord.textsIn(id), IN_TIME).toEqual([...PARTS, 'You said: last'])
+      expect(early).toEqual([PARTS[0]])
+    },
+  )
+
+  it.for(MOMENTS)(
+    'when all was posted takes the live message away %s',
+    async ([, laterMs], { onTestFinished, expect }) => {
+      const { stage, discord, channel, start } = await openStage(onTestFinished)
+      const killed = start()
+      await until(() => discord.isConnected, 'the connection')
+      const { id } = mention({ discord, channel }, steps({ hold: 'a' }, { text: THREE_PARTS }))
+      await until(() => liveIn(discord, id), 'the live message')
+      discord.fail(DELETE, { kind: 'hang' })
+      stage.release('a')
+      await until(() => discord.faultCount === 1, 'the attempt to take it away')
+      const early = discord.textsIn(id)
+      await killed.kill()
+      discord.advance(laterMs)
+
+      start({ aheadMs: laterMs })
+      await until(() => !liveIn(discord, id), 'the live message to go')
+      discord.say(discord.owner, id, 'last')
+
+      await expect.poll(() => discord.textsIn(id), IN_TIME).toEqual([...PARTS, 'You said: last'])
+      expect(early).toEqual([expect.stringContaining('working'), ...PARTS])
+    },
+  )
+})
+
+interface StartOptions {
+  fatalStep?: Step
+  aheadMs?: number
+}
+
+interface KillStage {
+  stage: DiscordStage
+  discord: DiscordStage['discord']
+  channel: FakeChannel
+  start(options?: StartOptions): KillableGateway
+}
+
+async function openStage(onTestFinished: TestContext['onTestFinished']): Promise<KillStage> {
+  const stage = await DiscordStage.open(onTestFinished)
+  const { discord, directory } = stage
+  // The way to the answer is what counts here, not its pace.
+  discord.limits.postMessage.limit = 100
+  const gateways = new GatewayStarter(directory, stage.config(), onTestFinished)
+  const start = ({ fatalStep, aheadMs = 0 }: StartOptions = {}): KillableGateway =>
+    gateways.start('discord', [String(aheadMs), ...(fatalStep ? [fatalStep] : [])])
+  return { stage, discord, channel: discord.addChannel(discord.addGuild()), start }
+}
+
+function mention({ discord, channel }: Pick<KillStage, 'discord' | 'channel'>, text: string) {
+  return discord.say(discord.owner, channel.id, text, { mentions: [discord.bot] })
+}

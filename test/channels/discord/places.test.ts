@@ -1,0 +1,145 @@
+import { type APIChannel, ChannelType } from 'discord.js'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { hasThreads, isThread, placeOf, Places, readAddress, threadAddress } from '../../../src/channels/discord/places.js'
+import { isAfter, snowflakeAt } from '../../../src/channels/discord/snowflake.js'
+
+const RUNS = { numRuns: 300 }
+
+/** A payload with no more than what is looked at. */
+const channel = (facts: Record<string, unknown>): APIChannel => facts as unknown as APIChannel
+
+/** `known` are those that the API tells of. */
+function setup(...known: APIChannel[]) {
+  const asked: string[] = []
+  const places = new Places({
+    channel: async (id) => {
+      asked.push(id)
+      const found = known.find((one) => one.id === id)
+      if (!found) throw new Error(`There is no channel ${id}`)
+      return found
+    },
+  })
+  return { places, asked }
+}
+
+describe('places', () => {
+  it('are known from the gateway, which names the server once for all of them', async () => {
+    const { places, asked } = setup()
+    places.learn(channel({ id: '10', type: ChannelType.GuildText, parent_id: '3' }), '5')
+    places.learn(channel({ id: '20', type: ChannelType.PublicThread, parent_id: '10', owner_id: '900' }), '5')
+    places.learn(channel({ id: '30', type: ChannelType.DM }))
+    expect([await places.get('10'), await places.get('20'), await places.get('30'), asked]).toEqual([
+      // What a channel is in is a category.
+      { id: '10', type: ChannelType.GuildText, guildId: '5' },
+      { id: '20', type: ChannelType.PublicThread, guildId: '5', parentId: '10', ownerId: '900' },
+      { id: '30', type: ChannelType.DM },
+      [],
+    ])
+  })
+
+  it('are asked for once when they are not known', async () => {
+    const { places, asked } = setup(
+      channel({ id: '20', type: ChannelType.PrivateThread, parent_id: '10', guild_id: '5' }),
+    )
+    const facts = { id: '20', type: ChannelType.PrivateThread, guildId: '5', parentId: '10' }
+    expect([await places.get('20'), await places.get('20'), asked]).toEqual([facts, facts, ['20']])
+  })
+
+  it('are in the server that a message came from when the API does not say it', async () => {
+    const { places } = setup(channel({ id: '10', type: ChannelType.GuildText }))
+    expect(await places.get('10', '5')).toEqual({ id: '10', type: ChannelType.GuildText, guildId: '5' })
+  })
+
+  it('are asked for again when they were forgotten, or could not be had', async () => {
+    const { places, asked } = setup(channel({ id: '10', type: ChannelType.GuildText }))
+    await places.get('10')
+    places.forget('10')
+    await places.get('10')
+    const failures = [await places.get('11').catch(String), await places.get('11').catch(String)]
+    expect([asked, failures]).toEqual([
+      ['10', '10', '11', '11'],
+      ['Error: There is no channel 11', 'Error: There is no channel 11'],
+    ])
+  })
+})
+
+describe('kinds of channels', () => {
+  it.each<[ChannelType, boolean, boolean]>([
+    [ChannelType.GuildText, false, true],
+    [ChannelType.GuildAnnouncement, false, true],
+    [ChannelType.GuildVoice, false, false],
+    [ChannelType.GuildForum, false, false],
+    [ChannelType.DM, false, false],
+    [ChannelType.PublicThread, true, false],
+    [ChannelType.PrivateThread, true, false],
+    [ChannelType.AnnouncementThread, true, false],
+  ])('%i: a thread %s, has threads %s', (type, thread, threads) => {
+    expect([isThread(type), hasThreads(type)]).toEqual([thread, threads])
+  })
+})
+
+describe('addresses', () => {
+  it('of a thread name its channel, and can be read again', () => {
+    fc.assert(
+      fc.property(anyId, anyId, (channelId, threadId) => {
+        expect([readAddress(threadAddress(channelId, threadId)), readAddress(channelId)]).toEqual([
+          { channelId, threadId },
+          { channelId },
+        ])
+      }),
+      RUNS,
+    )
+  })
+
+  it('come with the channel of a thread and the project of that channel', () => {
+    const projectOf = (id: string) => (id === '10' ? 'site' : undefined)
+    const places = [
+      { id: '20', type: ChannelType.PublicThread, guildId: '5', parentId: '10' },
+      { id: '10', type: ChannelType.GuildText, guildId: '5' },
+      { id: '11', type: ChannelType.GuildText, guildId: '5' },
+    ]
+    expect(places.map((facts) => placeOf(facts, projectOf))).toEqual([
+      { address: '10/20', parent: '10', projectId: 'site' },
+      { address: '10', projectId: 'site' },
+      { address: '11' },
+    ])
+  })
+})
+
+describe('snowflakes', () => {
+  it('begin where Discord says', () => {
+    // The example of Discord's reference.
+    expect([snowflakeAt(1_462_015_105_796), snowflakeAt(0), snowflakeAt(1_420_070_400_000)]).toEqual([
+      '175928847298985984',
+      '0',
+      '0',
+    ])
+  })
+
+  it('are the smallest of their moment, and grow with time', () => {
+    fc.assert(
+      fc.property(
+        anyTime,
+        fc.integer({ min: 1, max: 1_000_000 }),
+        fc.bigInt(0n, 2n ** 22n - 1n),
+        (time, later, rest) => {
+          const id = String(BigInt(snowflakeAt(time)) + rest)
+          expect([isAfter(snowflakeAt(time + later), id), isAfter(snowflakeAt(time), id), isAfter(id, id)]).toEqual([
+            true,
+            false,
+            false,
+          ])
+        },
+      ),
+      RUNS,
+    )
+  })
+
+  it('are compared as numbers: a longer one is later', () => {
+    expect([isAfter('1000', '999'), isAfter('999', '1000')]).toEqual([true, false])
+  })
+})
+
+const anyId = fc.bigInt(1n, 2n ** 63n).map(String)
+const anyTime = fc.integer({ min: 1_420_070_400_000, max: 3_000_000_000_000 })

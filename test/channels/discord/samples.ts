@@ -1,0 +1,56 @@
+// Pieces of what Discord says, as small as the tests of single parts need them.
+
+import { type APIMessage, type APIUser, DiscordAPIError, MessageType } from 'discord.js'
+import type { Log } from '../../../src/log.js'
+
+export const BOT_ID = '900'
+
+export function user(id: string, username = `user${id}`): APIUser {
+  return { id, username, discriminator: '0', global_name: null, avatar: null }
+}
+
+/** Of a person, in the channel 10, unless told otherwise. */
+export function message(more: Partial<APIMessage> = {}): APIMessage {
+  return {
+    id: '1000',
+    channel_id: '10',
+    type: MessageType.Default,
+    author: user('1', 'ann'),
+    content: 'Hello',
+    timestamp: '2026-11-16T12:00:00.000Z',
+    edited_timestamp: null,
+    tts: false,
+    mention_everyone: false,
+    mentions: [],
+    mention_roles: [],
+    attachments: [],
+    embeds: [],
+    pinned: false,
+    ...more,
+  }
+}
+
+/** A refusal of Discord's, as the client gives it. */
+export function refusal(code: number, status = 400): DiscordAPIError {
+  return new DiscordAPIError({ code, message: `Refused with ${code}` }, code, status, 'POST', 'http://discord', {
+    body: undefined,
+    files: undefined,
+  })
+}
+
+export type Logged = [level: keyof Log, message: string, fields: Record<string, unknown>]
+
+export function recordingLog(): Log & { logged: Logged[] } {
+  const logged: Logged[] = []
+  const at =
+    (level: keyof Log) =>
+    (text: string, fields: Record<string, unknown> = {}): void => {
+      logged.push([level, text, fields])
+    }
+  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error'), logged }
+}
+
+/** Half of a character: no text that can be sent has one. */
+export function hasLoneSurrogate(text: string): boolean {
+  return /\p{Surrogate}/u.test(text)
+}

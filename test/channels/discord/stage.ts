@@ -1,0 +1,181 @@
+// A whole gateway with the real Discord client, in this process, and a Discord on loopback.
+
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { APIMessage, APIUser } from 'discord.js'
+import type { TestContext } from 'vitest'
+import { type GatewayConfig, loadConfig } from '../../../src/config.js'
+import { openDiscord } from '../../../src/cli/commands/start.js'
+import { databaseFile, type Gateway, type GatewayDependencies, makeHome, startGateway } from '../../../src/gateway.js'
+import { createLog, type Log } from '../../../src/log.js'
+import { endLivingProcesses, livingProcesses } from '../../processes/living-processes.js'
+import { putDatabase } from '../../put-database.js'
+import { journalIn, until } from '../../waiting.js'
+import { FakeDiscord } from './fake-discord.js'
+import type { FakeChannel, FakeGuild } from './fake-discord-records.js'
+
+export const AGENT = fileURLToPath(new URL('agent.mjs', import.meta.url))
+
+export interface Journaled {
+  prompt: string
+  sessionId: string
+  isResumed: boolean
+  model: string
+}
+
+export class DiscordStage {
+  readonly directory = realpathSync(mkdtempSync(join(tmpdir(), 'aetheel-discord-')))
+  readonly workingDir = this.makeDirectory('work')
+  readonly logged: string[] = []
+  readonly log: Log = createLog({
+    level: 'debug',
+    destination: { write: (line) => this.logged.push(String(line)) > 0 },
+  })
+  readonly #running = new Set<Gateway>()
+
+  private constructor(readonly discord: FakeDiscord) {}
+
+  /** Everything is stopped and removed when the test is over. */
+  static async open(onTestFinished: TestContext['onTestFinished']): Promise<DiscordStage> {
+    const stage = new DiscordStage(await FakeDiscord.start())
+    // Discord waits for three seconds, a test as long as it takes.
+    stage.discord.settings.interactionDeadlineMs = 60_000
+    onTestFinished(async () => {
+      for (const gateway of [...stage.#running]) await stage.stop(gateway)
+      await stage.discord.stop()
+      endLivingProcesses(stage.directory)
+      rmSync(stage.directory, { recursive: true, force: true })
+    })
+    return stage
+  }
+
+  config(settings: object = {}): GatewayConfig {
+    const file = join(this.directory, 'aetheel.json5')
+    const defaults = {
+      backendCliPath: AGENT,
+      agentMode: 'oneshot',
+      workingDir: this.workingDir,
+      discordBotToken: this.discord.token,
+      discordApiUrl: this.discord.apiUrl,
+      drainTimeoutMs: 0,
+    }
+    writeFileSync(file, JSON.stringify({ ...defaults, ...settings }))
+    const home = join(this.directory, 'home')
+    return loadConfig({ PATH: process.env['PATH'], HOME: home, AETHEEL_HOME: join(this.directory, 'data') }, file)
+  }
+
+  /** `settings` stand in the configuration file, beside what every test needs; `now` is the channel's clock. */
+  async start(
+    settings: object = {},
+    { now = Date.now, ...more }: Pick<GatewayDependencies, 'onStep'> & { now?: () => number } = {},
+  ): Promise<Gateway> {
+    const config = this.config(settings)
+    makeHome(config)
+    putDatabase({ file: databaseFile(config), databaseUrl: config.databaseUrl })
+    const discord = await openDiscord(config, this.log, now)
+    if (!discord) throw new Error('There is no token')
+    const environment = { PATH: process.env['PATH'], HOME: join(this.directory, 'home') }
+    const gateway = await startGateway(config, { environment, log: this.log, channels: [discord], ...more })
+    this.#running.add(gateway)
+    return gateway
+  }
+
+  async stop(gateway: Gateway): Promise<void> {
+    if (this.#running.delete(gateway)) await gateway.stop()
+  }
+
+  /** Lets an agent go on that waits at `{"hold": name}`. */
+  release(name: string): void {
+    writeFileSync(join(this.workingDir, `go-${name}`), '')
+  }
+
+  makeDirectory(name: string): string {
+    const path = join(this.directory, name)
+    mkdirSync(path)
+    return path
+  }
+
+  /** What agents were asked, in order. */
+  journal(directory = this.workingDir): Journaled[] {
+    return journalIn(directory)
+  }
+
+  /** What runs of the agents. */
+  alive(): string[] {
+    return livingProcesses(this.directory).map(({ command }) => command)
+  }
+
+  problems(): string[] {
+    return this.logged.filter((line) => (JSON.parse(line) as { level: number }).level >= 40)
+  }
+}
+
+export interface Scene {
+  stage: DiscordStage
+  discord: FakeDiscord
+  guild: FakeGuild
+  channel: FakeChannel
+  /** Two people who own nothing. */
+  ada: APIUser
+  ben: APIUser
+  gateway: Gateway
+}
+
+/** A gateway that runs, and a server with one channel; the settings may name what is there. */
+export async function openScene(
+  onTestFinished: TestContext['onTestFinished'],
+  settings: object | ((world: Omit<Scene, 'gateway'>) => object) = {},
+): Promise<Scene> {
+  const stage = await DiscordStage.open(onTestFinished)
+  const { discord } = stage
+  const guild = discord.addGuild()
+  const channel = discord.addChannel(guild)
+  const world = { stage, discord, guild, channel, ada: discord.addUser('ada'), ben: discord.addUser('ben') }
+  const gateway = await stage.start(typeof settings === 'function' ? settings(world) : settings)
+  return { ...world, gateway }
+}
+
+/** Lets the owner begin a conversation in the channel, and waits until it is answered. */
+export async function beginThread({ discord, channel }: Pick<Scene, 'discord' | 'channel'>): Promise<FakeChannel> {
+  const { id } = discord.say(discord.owner, channel.id, 'hello', { mentions: [discord.bot] })
+  await answered(discord, id)
+  // Where all takes long it has one of its own, which goes after its answer came, and must not be taken for that of another.
+  await until(() => !liveIn(discord, id), 'the end of the live message')
+  return discord.threadOf(id) as FakeChannel
+}
+
+/** Waits until the bot has said so many things for good in a channel or thread, which may not be there yet. */
+export async function answered(discord: FakeDiscord, channelId: string, count = 1): Promise<string[]> {
+  return until(() => {
+    const answers = answersIn(discord, channelId)
+    return answers.length >= count && answers
+  }, `${count} answers in ${channelId}`)
+}
+
+/** What the bot has said for good: all but a message that shows what an agent does now. */
+export function answersIn(discord: FakeDiscord, channelId: string): string[] {
+  return ownMessagesIn(discord, channelId)
+    .filter((message) => !isLive(discord, message))
+    .map(({ content }) => content)
+}
+
+/** The message that shows what an agent does now. */
+export function liveIn(discord: FakeDiscord, channelId: string): APIMessage | undefined {
+  return ownMessagesIn(discord, channelId).find((message) => isLive(discord, message))
+}
+
+function ownMessagesIn(discord: FakeDiscord, channelId: string): APIMessage[] {
+  if (!discord.threadOf(channelId)) return []
+  return discord.messagesIn(channelId).filter(({ author }) => author.id === discord.bot.id)
+}
+
+function isLive(discord: FakeDiscord, message: APIMessage): boolean {
+  return discord.buttonsOf(message).some((id) => id.startsWith('stop:'))
+}
+
+/** Steps for the agent, as a message. */
+export function steps(...list: object[]): string {
+  return JSON.stringify(list)
+}

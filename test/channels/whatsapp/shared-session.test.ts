@@ -1,0 +1,26 @@
+import { describe, it } from 'vitest'
+import { ADA, BEN, steps, WhatsAppStage } from './stage.js'
+import { until } from '../../waiting.js'
+
+const IN_TIME = { timeout: 60_000, interval: 20 }
+
+describe('A session that all share', () => {
+  it('is stopped by one person, and the one who waits for the answer is told', async ({ expect, onTestFinished }) => {
+    const stage = await WhatsAppStage.open(onTestFinished)
+    await stage.start({ session: { scope: 'global' } })
+    const { twilio } = stage
+    await twilio.say(ADA, steps({ hold: 'never' }))
+    await until(() => stage.journal().length === 1, 'the run')
+
+    await twilio.say(BEN, 'stop')
+
+    await expect
+      .poll(() => [twilio.textsTo(ADA), twilio.textsTo(BEN)], IN_TIME)
+      .toEqual([
+        [
+          'Somebody else has stopped your message. What was done by then stays done. To have it finished after all, send it again.',
+        ],
+        [expect.stringContaining('Stopped claude')],
+      ])
+  })
+})

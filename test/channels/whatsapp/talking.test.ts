@@ -1,0 +1,257 @@
+// People write, and are answered: from the webhook to what Twilio is asked to send.
+
+import { describe, it } from 'vitest'
+import { ADA, BEN, steps, STRANGER, WhatsAppStage } from './stage.js'
+import { until } from '../../waiting.js'
+
+const IN_TIME = { timeout: 60_000, interval: 20 }
+
+describe('A person who may write', { concurrent: true }, () => {
+  it('is answered, and goes on in the same session', async ({ expect, onTestFinished }) => {
+    const stage = await WhatsAppStage.open(onTestFinished)
+    await stage.start()
+
+    await stage.twilio.say(ADA, 'hello')
+    await until(() => stage.twilio.textsTo(ADA).length === 1, 'the first answer')
+    await stage.twilio.say(ADA, 'again')
+
+    await expect.poll(() => stage.twilio.textsTo(ADA), IN_TIME).toEqual(['You said: hello', 'You said: again'])
+    expect(stage.journal().map(({ isResumed }) => isResumed)).toEqual([false, true])
+  })
+
+  it('gets a long answer in parts that Twilio takes', async ({ expect, onTestFinished }) => {
+    const stage = await WhatsAppStage.open(onTestFinished)
+    await stage.start()
+    const paragraphs = ['one', 'two', 'three'].map((word) => `${word} `.repeat(260).trim())
+
+    await stage.twilio.say(ADA, steps({ text: paragraphs.join('\n\n') }))
+
+    await expect.poll(() => stage.twilio.textsTo(ADA), IN_TIME).toEqual(paragraphs)
+  })
+
+  it('begins a new session with a word for it, alone or before a message', async ({ expect, onTestFinished }) => {
+    const stage = await WhatsAppStage.open(onTestFinished)
+    await stage.start({ session: { resetTriggers: ['/new', 'Fresh'] } })
+    const { twilio } = stage
+
+    await twilio.say(ADA, 'one')
+    await until(() => twilio.textsTo(ADA).length === 1, 'the first answer')
+    await twilio.say(ADA, 'Fresh two')
+    await until(() => twilio.textsTo(ADA).length === 2, 'the second answer')
+    await twilio.say(ADA, '/new')
+    await until(() => twilio.textsTo(ADA).length === 3, 'the word about the session')
+    await twilio.say(ADA, 'fresh three')
+
+    await expect
+      .poll(() => twilio.textsTo(ADA), IN_TIME)
+      .toEqual(['You said: one', 'You said: two', 'The next message begins a fresh session.', 'You said: fresh three'])
+    expect(stage.journal().map(({ isResumed }) => isResumed)).toEqual([false, false, false])
+  })
+
+  it.for<[string, object]>([
+    ['without settings for sessions', {}],
+    ['with other words for it', { session: { resetTriggers: ['Fresh'] } }],
+  ])('begins a new session with /new before a message, %s', async ([, reply], { expect, onTestFinished }) => {
+    const stage = await WhatsAppStage.open(onTestFinished)
+    await stage.start(reply)
+    const { twilio } = stage
+
+    await twilio.say(ADA, 'one')
+    await until(() => twilio.textsTo(ADA).length === 1, 'the first answer')
+    await twilio.say(ADA, '/new two')
+    await until(() => twilio.textsTo(ADA).length === 2, 'the second answer')
+    await twilio.say(ADA, '/New\nthree')
+
+    await expect.poll(() => twilio.textsTo(ADA), IN_TIME).toEqual(['You said: one', 'You said: two', 'You said: three'])
+    expect(stage.journal().map(({ isResumed }) => isResumed)).toEqual([false, false, false])
+  })
+
+  it('begins a new session after what waits before it, not with that', async ({ expect, onTestFinished }) => {
+    const stage = await WhatsAppStage.open(onTestFinished)
+    await stage.start()
+    const { twilio } = stage
+    await twilio.say(ADA, steps({ hold: 'one' }, { text: 'one' }))
+    await until(() => stage.journal().length === 1, 'the run')
+
+    await twilio.say(ADA, 'two')
+    await twilio.say(ADA, '/new three')
+    await twilio.say(ADA, 'four')
+    stage.release('one')
+
+    await expect
+      .poll(() => twilio.textsTo(ADA), IN_TIME)
+      .toEqual(['one', 'You said: two', 'You said: three', 'You said: four'])
+    expect(stage.journal().map(({ isResumed }) => isResumed)).toEqual([false, true, false, true])
+  })
+
+  it('sends a picture with a stop word under it to the agent', async ({ expect, onTestFinished }) => {
+    const stage = await WhatsAppStage.open(onTestFinished)
+    await stage.start()
+
+    await stage.twilio.say(ADA, 'Wait', [{ type: 'image/png', content: Buffer.from('picture') }])
+    await until(() => stage.journal().length === 1, 'the run')
+
+    expect(stage.journal()[0]?.prompt).toMatch(/^Attached file: \S+ \(image\/png, 7 bytes\)\n.*\nWait$/s)
+  })
+
+  it.for(['stop', ' STOP ', 'Esc', 'abort', 'wait', 'exit'])('ends the run with %j', async (word, context) => {
+    const { expect, onTestFinished } = context
+    const stage = await WhatsAppStage.open(onTestFinished)
+    await stage.start()
+    const { twilio } = stage
+    await twilio.say(ADA, steps({ hold: 'never' }))
+    await until(() => stage.journal().length === 1, 'the run')
+
+    await twilio.say(ADA, word)
+
+    await expect.poll(() => twilio.textsTo(ADA), IN_TIME).toEqual([expect.stringContaining('Stopped')])
+    expect(stage.alive()).toEqual([])
+  })
+
+  it('may use the commands of the gateway', async ({ expect, onTestFinished }) => {
+    const stage = await WhatsAppStage.open(onTestFinished)
+    await stage.start()
+
+    await stage.twilio.say(ADA, '/status')
+
+    await expect.poll(() => stage.twilio.textsTo(ADA), IN_TIME).toEqual([expect.stringContaining('agent: claude')])
+  })
+
+  it('sees that an answer comes, from the message on and as long as it takes', async ({ expect, onTestFinished }) => {
+    const stage = await WhatsAppStage.open(onTestFinished)
+    await stage.start({ typingIntervalSeconds: 1 })
+    const { twilio } = stage
+
+    const { sid } = await twilio.say(ADA, steps({ hold: 'a' }))
+    await until(() => twilio.typing.length >= 4, 'four signs')
+    stage.release('a')
+    await until(() => twilio.sentTo(ADA).length === 1, 'the answer')
+    const shown = twilio.typing.length
+    await twilio.say(BEN, steps({ hold: 'b' }))
+    await until(() => twilio.typing.length >= shown + 3, 'signs for another')
+
+    expect(new Set(twilio.typing.slice(0, shown))).toEqual(new Set([sid]))
+    expect(twilio.typing.slice(shown)).not.toContain(sid)
+  })
+
+  it('is told of a place that they share', async ({ expect, onTestFinished }) => {
+    const stage = await WhatsAppStage.open(onTestFinished)
+    await stage.start()
+    const { twilio } = stage
+    const message = twilio.write(ADA, '')
+    const form = new URLSearchParams({
+      MessageSid: message.sid,
+      From: message.from,
+      To: message.to,
+      Body: '',
+      Latitude: '52.5',
+      Longitude: '13.4',
+      Label: 'Home',
+    })
+
+    await twilio.post('/whatsapp/webhook', form)
+
+    await expect.poll(() => twilio.textsTo(ADA), IN_TIME).toEqual(['You said: Location: 52.5, 13.4, Home'])
+  })
+})
+
+describe('A conversation', { concurrent: true }, () => {
+  it('is one for each person', async ({ expect, onTestFinished }) => {
+    const stage = await WhatsAppStage.open(onTestFinished)
+    await stage.start()
+    const { twilio } = stage
+
+    await twilio.say(ADA, steps({ hold: 'a' }, { text: 'late' }))
+    await until(() => stage.journal().length === 1, 'the first run')
+    await twilio.say(BEN, 'hello')
+    await until(() => twilio.textsTo(BEN).length === 1, 'the answer to the other')
+    stage.release('a')
+
+    await expect.poll(() => twilio.textsTo(ADA), IN_TIME).toEqual(['late'])
+    const sessions = stage.journal().map(({ sessionId }) => sessionId)
+    expect(new Set(sessions).size).toEqual(2)
+  })
+
+  it('is shared by all with the scope global, and each is answered at their own number', async (context) => {
+    const { expect, onTestFinished } = context
+    const stage = await WhatsAppStage.open(onTestFinished)
+    const gateway = await stage.start({ session: { scope: 'global' } })
+    const { twilio } = stage
+
+    await twilio.say(ADA, 'from Ada')
+    await until(() => twilio.textsTo(ADA).length === 1, 'the first answer')
+    await twilio.say(BEN, 'from Ben')
+    await until(() => twilio.textsTo(BEN).length === 1, 'the second answer')
+    await twilio.say(BEN, '/new')
+    await until(() => twilio.textsTo(BEN).length === 2, 'the answer to the command')
+
+    const [first, second] = stage.journal()
+    expect({
+      ada: twilio.textsTo(ADA),
+      ben: twilio.textsTo(BEN),
+      isOneSession: first?.sessionId === second?.sessionId && second?.isResumed,
+      addresses: await gateway.store.conversations.addresses('whatsapp', 0),
+    }).toEqual({
+      ada: ['You said: from Ada'],
+      ben: ['You said: from Ben', 'The next message begins a fresh session.'],
+      isOneSession: true,
+      addresses: ['global'],
+    })
+  })
+})
+
+describe('A stranger', { concurrent: true }, () => {
+  it.for<[string, object]>([
+    ['is not in the list', {}],
+    ['there is no list', { allowFrom: undefined }],
+    ['the list is empty', { allowFrom: [] }],
+  ])('who writes when %s leaves nothing and hears nothing', async ([, reply], { expect, onTestFinished }) => {
+    const stage = await WhatsAppStage.open(onTestFinished)
+    const gateway = await stage.start(reply)
+    const { twilio } = stage
+    const picture = { type: 'image/png', content: Buffer.from('picture') }
+
+    await twilio.say(STRANGER, 'hello')
+    await twilio.say(STRANGER, '/status')
+    await twilio.say(STRANGER, 'stop')
+    await twilio.say(STRANGER, 'look', [picture])
+
+    expect({
+      addresses: await gateway.store.conversations.addresses('whatsapp', 0),
+      sent: twilio.sentTo(STRANGER),
+      typing: twilio.typing,
+      fetched: twilio.asked.filter((route) => route === 'media'),
+      refused: stage.logsOf('whatsapp.refused').map(({ from }) => from),
+      isNumberLogged: stage.logged.some((line) => line.includes(STRANGER)),
+    }).toEqual({
+      addresses: [],
+      sent: [],
+      typing: [],
+      fetched: [],
+      refused: ['…9999', '…9999', '…9999', '…9999'],
+      isNumberLogged: false,
+    })
+  })
+
+  it('is answered when everybody may write', async ({ expect, onTestFinished }) => {
+    const stage = await WhatsAppStage.open(onTestFinished)
+    await stage.start({ allowFrom: ['*'] })
+
+    await stage.twilio.say(STRANGER, 'hello')
+
+    await expect.poll(() => stage.twilio.textsTo(STRANGER), IN_TIME).toEqual(['You said: hello'])
+  })
+
+  it('is answered from the moment on in which the operator lets them in', async ({ expect, onTestFinished }) => {
+    const stage = await WhatsAppStage.open(onTestFinished)
+    const config = stage.config()
+    await stage.startWith(config)
+    const { twilio } = stage
+    await twilio.say(STRANGER, 'too early')
+
+    config.inbound?.reply.allowFrom?.push(STRANGER)
+    await twilio.say(STRANGER, 'hello')
+
+    await expect.poll(() => twilio.textsTo(STRANGER), IN_TIME).toEqual(['You said: hello'])
+  })
+})

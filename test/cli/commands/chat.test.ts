@@ -1,0 +1,254 @@
+import { existsSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { HELP_TEXT } from '../../../src/conversation/command-descriptions.js'
+import { START } from '../../contract/agent-script.js'
+import { agentPath } from '../../contract/stage.js'
+import { DEMO_AGENT, SCRIPT, Terminal } from './terminal.js'
+
+const DEMO = { BACKEND_CLI_PATH: DEMO_AGENT, USER: 'ada' }
+const FAKE = { BACKEND_CLI_PATH: agentPath('fake-agent.sh') }
+
+describe.concurrent('aetheel chat, with a gateway', () => {
+  it('streams answers to stdout and what the agent does to stderr, and remembers', async (test) => {
+    const terminal = new Terminal(test)
+    terminal.write('poem.txt', '')
+    const gateway = await terminal.startGateway(DEMO)
+    const first = await terminal.run(['chat'], { stdin: 'My name is Ada. Which files?\n' })
+    const second = await terminal.run(['chat'], { stdin: 'What is my name?\n' })
+    gateway.kill('SIGTERM')
+    expect([first, second, await gateway.exited, terminal.leftovers()]).toEqual([
+      {
+        exitCode: 0,
+        stdout: 'Hello Ada. Let me look.\n\nThere are 1 files here, poem.txt. I asked a real shell.\n',
+        stderr: '\n→ Bash {"command":"ls"}\n✓ Bash poem.txt\n',
+      },
+      { exitCode: 0, stdout: 'Your name is Ada; you told me earlier in this session.\n', stderr: '' },
+      0,
+      [],
+    ])
+  })
+
+  it('shows with an answer where its files are, and why one is not given out', async (test) => {
+    const terminal = new Terminal(test)
+    terminal.write('my plot.png', '')
+    terminal.write('.env', '')
+    const gateway = await terminal.startGateway(FAKE)
+    const lines = ['Drawn.', '', 'MEDIA: my plot.png', 'MEDIA:.env', 'MEDIA:https://host.example/a.png']
+    const prompt = terminal.prompt(START, { answer: lines.join('\n') })
+    const chat = await terminal.run(['chat'], { stdin: `${prompt.replaceAll('\n', '; ')}\n` })
+    gateway.kill('SIGTERM')
+    await gateway.exited
+    expect(chat).toEqual({
+      exitCode: 0,
+      stdout: [...lines, `File: ${join(terminal.project, 'my plot.png')}`, 'File: https://host.example/a.png', ''].join(
+        '\n',
+      ),
+      stderr: expect.stringMatching(/^! The file "\.env" was not sent: it is of a kind that may hold secrets, .*\n$/),
+    })
+  })
+
+  it('keeps conversations apart', async (test) => {
+    const terminal = new Terminal(test)
+    const gateway = await terminal.startGateway(DEMO)
+    await terminal.run(['chat', '--conversation', 'one'], { stdin: 'My name is Ada.\n' })
+    const { stdout } = await terminal.run(['chat', '-c', 'two'], { stdin: 'What is my name?\n' })
+    gateway.kill('SIGTERM')
+    await gateway.exited
+    expect(stdout).toBe('I do not know it yet.\n')
+  })
+
+  it('works in a project', async (test) => {
+    const terminal = new Terminal(test)
+    terminal.write('aetheel.json5', `{ projects: { home: { directory: '${terminal.home}' } } }`)
+    const gateway = await terminal.startGateway(DEMO)
+    const known = await terminal.run(['chat', '--project', 'home'], { stdin: 'Which files?\n' })
+    const unknown = await terminal.run(['chat', '--project', 'web'], { stdin: 'Which files?\n' })
+    gateway.kill('SIGTERM')
+    await gateway.exited
+    expect([known.stdout, unknown]).toEqual([
+      expect.stringMatching(/There are 0 files|There are 1 files here, \./),
+      {
+        exitCode: 1,
+        stdout: '',
+        stderr: 'There is no project web. Add it to "projects" of the configuration file. Known: home.\n',
+      },
+    ])
+  })
+
+  it('takes the commands of a conversation, and a path as what it is', async (test) => {
+    const terminal = new Terminal(test)
+    const gateway = await terminal.startGateway(DEMO)
+    const lines = ['/model small', '/backend', '/nope', '/help', '/etc/hosts is empty?', '/quit', 'not read']
+    const chat = await terminal.run(['chat'], { stdin: `${lines.join('\n')}\n` })
+    gateway.kill('SIGTERM')
+    await gateway.exited
+    expect(chat.stderr.split('\n')).toEqual([
+      'The next message goes to the model small.',
+      'The agent is claude.',
+      'There is no command /nope. /help lists those there are.',
+      ...HELP_TEXT.split('\n'),
+      ...['history', 'quit'].map((name) => expect.stringMatching(`^/${name}: `)),
+      'The gateway goes on with it; "aetheel chat" shows the answer.',
+      '',
+    ])
+  })
+
+  it('shows what was said', async (test) => {
+    const terminal = new Terminal(test)
+    const gateway = await terminal.startGateway(DEMO)
+    await terminal.run(['chat'], { stdin: 'My name is \u001B[31mAda.\n', env: { USER: 'ada' } })
+    const { stdout } = await terminal.run(['chat'], { stdin: '/history\n' })
+    gateway.kill('SIGTERM')
+    await gateway.exited
+    expect(stdout.split('\n')).toEqual([
+      expect.stringMatching(/^\d{4}-\d\d-\d\d \d\d:\d\d {2}ada: My name is \[31mAda\.$/),
+      expect.stringMatching(/ {2}agent: I do not know it yet\.$/),
+      '',
+    ])
+  })
+
+  it('stops the turn on Ctrl-C, and leaves on the next', async (test) => {
+    const terminal = new Terminal(test)
+    const gateway = await terminal.startGateway(FAKE)
+    const chat = terminal.open(['chat'])
+    chat.type(terminal.prompt(START, { say: 'Working' }, { hang: true }).replaceAll('\n', '; '))
+    await chat.printed('Working')
+    chat.kill('SIGINT')
+    await chat.printed(/Stopped claude after \d+ s\./)
+    chat.kill('SIGINT')
+    gateway.kill('SIGTERM')
+    expect([await chat.exited, await gateway.exited, terminal.leftovers()]).toEqual([1, 0, []])
+  })
+
+  it('answers what was asked before the gateway was killed, when it is back', async (test) => {
+    const terminal = new Terminal(test)
+    terminal.write('poem.txt', '')
+    const killed = await terminal.startGateway(DEMO)
+    const chat = terminal.open(['chat'])
+    chat.type('Which files?')
+    await chat.printed('Let')
+    killed.kill('SIGKILL')
+    await chat.printed('The gateway has gone.')
+    chat.type('My name is Ada.')
+    chat.endInput()
+    const next = await terminal.startGateway(DEMO)
+    const exitCode = await chat.exited
+    next.kill('SIGTERM')
+    await next.exited
+    // Of the turn that was cut off, the beginning may have been seen.
+    const answers = chat.stdout.split('\n').filter((line) => /^(?:There|Your).*\.$/.test(line))
+    expect([exitCode, answers, terminal.processes()]).toEqual([
+      0,
+      [
+        'There are 1 files here, poem.txt. I asked a real shell.',
+        'Your name is Ada; you told me earlier in this session.',
+      ],
+      [],
+    ])
+  })
+
+  it('tells why it takes long when a turn is tried again', async (test) => {
+    const terminal = new Terminal(test)
+    const gateway = await terminal.startGateway(FAKE)
+    const answer = terminal.prompt(START, { answer: 'Done' }).replaceAll('\n', '; ')
+    const stdin = `[ -e tried ] || { : > tried; echo 'Out of luck' >&2; exit 1; }; ${answer}\n`
+    const chat = await terminal.run(['chat'], { stdin })
+    gateway.kill('SIGTERM')
+    await gateway.exited
+    expect(chat).toEqual({
+      exitCode: 0,
+      stdout: 'Done\n',
+      stderr: '! It failed and is tried again: Out of luck\n',
+    })
+  })
+
+  it('ends with 1 when the answer is an error', async (test) => {
+    const terminal = new Terminal(test)
+    const gateway = await terminal.startGateway(FAKE)
+    const chat = await terminal.run(['chat'], { stdin: `   \n${'x'.repeat(1_000_001)}\n` })
+    gateway.kill('SIGTERM')
+    await gateway.exited
+    expect(chat).toEqual({
+      exitCode: 1,
+      stdout: '',
+      stderr: expect.stringMatching(/^Error: The message is too long: 1000001 characters/),
+    })
+  })
+})
+
+describe.concurrent('aetheel chat, without a gateway', () => {
+  it('does the work itself', async (test) => {
+    const terminal = new Terminal(test)
+    const first = await terminal.run(['chat'], { stdin: 'My name is Ada.\n', env: DEMO })
+    const second = await terminal.run(['chat'], { stdin: 'What is my name?\n', env: DEMO })
+    const answer = 'Your name is Ada; you told me earlier in this session.\n'
+    expect([first, second, terminal.leftovers()]).toEqual([
+      { exitCode: 0, stdout: answer, stderr: '' },
+      { exitCode: 0, stdout: answer, stderr: '' },
+      [],
+    ])
+  })
+
+  it('keeps a message that was not answered for the next one', async (test) => {
+    const terminal = new Terminal(test)
+    terminal.write('poem.txt', '')
+    const first = terminal.open(['chat'], DEMO)
+    first.type('Which files?')
+    await first.printed('Let')
+    first.type('/quit')
+    const exitCode = await first.exited
+    const second = terminal.open(['chat'], DEMO)
+    await second.printed('There are 1 files here, poem.txt. I asked a real shell.')
+    second.endInput()
+    expect([exitCode, first.stderr, await second.exited, terminal.leftovers()]).toEqual([
+      1,
+      expect.stringContaining('Your message is kept and answered by the next gateway'),
+      0,
+      [],
+    ])
+  })
+
+  it('says what to do when the agent is not installed', async (test) => {
+    const terminal = new Terminal(test)
+    const { exitCode, stderr } = await terminal.run(['chat'], { stdin: 'Hello\n', env: { LOG_LEVEL: 'silent' } })
+    expect([exitCode, stderr]).toEqual([1, expect.stringMatching(/^The agent claude cannot be used\. .*npm install/)])
+  })
+})
+
+describe.concurrent('aetheel chat, at a terminal', () => {
+  it.runIf(existsSync(SCRIPT))(
+    'shows what was said, asks for lines, and keeps them for the person alone',
+    async (test) => {
+      const terminal = new Terminal(test)
+      await terminal.run(['chat'], { stdin: 'My name is Ada.\n', env: DEMO })
+      const chat = terminal.openAtTerminal(['chat'], DEMO)
+      await chat.printed('> ')
+      chat.type('What is my name?')
+      await chat.printed(/session\.[^]*session\.\s[^]*> /)
+      chat.type('/quit')
+      const exitCode = await chat.exited
+      const kept = join(terminal.home, '.aetheel/chat-history')
+      expect([exitCode, chat.stdout, readFileSync(kept, 'utf8'), statSync(kept).mode & 0o777]).toEqual([
+        0,
+        expect.stringMatching(
+          /^Conversation default with claude: [^]* {2}ada: My name is Ada\.\r\n[^]* {2}agent: Your name/,
+        ),
+        'What is my name?\n/quit\n',
+        0o600,
+      ])
+    },
+  )
+
+  it.runIf(existsSync(SCRIPT))('stops the turn on Ctrl-C, and leaves on the next', async (test) => {
+    const terminal = new Terminal(test)
+    const chat = terminal.openAtTerminal(['chat', '--no-history'], FAKE)
+    await chat.printed('> ')
+    chat.type(terminal.prompt(START, { say: 'Working' }, { hang: true }).replaceAll('\n', '; '))
+    await chat.printed('Working')
+    chat.press('\u0003')
+    await chat.printed(/Stopped claude after \d+ s\.\r\n[^]*> /)
+    chat.press('\u0003')
+    expect([await chat.exited, terminal.leftovers()]).toEqual([0, []])
+  })
+})

@@ -1,0 +1,279 @@
+import { randomUUID } from 'node:crypto'
+import { describe, expect, it } from 'vitest'
+import { BackendRegistry, createBackend } from '../../../src/backends/registry.js'
+import { type DiscoverFlags, projectsDiscover } from '../../../src/cli/commands/discover.js'
+import { GatewayError } from '../../../src/errors.js'
+import type { LabelledPod } from '../../../src/kubernetes/types.js'
+import { createLog } from '../../../src/log.js'
+import { ProjectService } from '../../../src/projects/project-service.js'
+import { Queue } from '../../../src/turns/queue.js'
+import { notesOf } from '../../../src/store/audit.js'
+import { describeEngines, openTestStore, type TestEngine } from '../../engines.js'
+import { FakePods } from '../../fake-pods.js'
+
+const NOW = 1_800_000_000_000
+const BACKEND_CONFIG = { cliPath: 'none', workingDir: '.', queryTimeoutMs: 1_000, allowedTools: [], maxTurns: 10 }
+
+describeEngines('projects discover', (engine) => {
+  it('makes a project of each pod, with the agent that its label says', async () => {
+    const { discover, store, pods, said } = await setup(engine)
+    pods.labels = [pod('web', 'claudecode'), pod('api', 'opencode'), pod('old', 'cursor'), pod('plain', '')]
+    const printed = await discover({})
+    const projects = await store.projects.list()
+    expect([pods.asked, said, rowsOf(printed)]).toEqual([
+      [['example.com/agent', { namespace: 'agents' }]],
+      ['Looking for pods with the label example.com/agent in the namespace agents …\n', 'Found 4 pods.\n'],
+      [
+        ['PROJECT', 'AGENT', 'RESULT', 'POD'],
+        ['web', 'claude', 'new', 'the pod web-0 (namespace agents)'],
+        ['api', 'opencode', 'new', 'the pod api-0 (namespace agents)'],
+        ['old', 'codex, as cursor is unknown', 'new', 'the pod old-0 (namespace agents)'],
+        ['plain', 'codex', 'new', 'the pod plain-0 (namespace agents)'],
+      ],
+    ])
+    expect(projects.map(({ id, source, backend, directory }) => [id, source, backend, directory])).toEqual([
+      ['api', 'cluster', 'opencode', '/workspace'],
+      ['old', 'cluster', 'cursor', '/workspace'],
+      ['plain', 'cluster', 'codex', '/workspace'],
+      ['web', 'cluster', 'claude', '/workspace'],
+    ])
+  })
+
+  it('follows pods and labels, and leaves alone what was set by hand', async () => {
+    const { discover, store, projects, pods } = await setup(engine)
+    pods.labels = [pod('web', 'claude'), pod('api', 'claude'), pod('same', 'claude')]
+    await discover({})
+    await projects.update('web', { name: 'The web', model: 'opus', queryTimeoutMs: 5 })
+    await projects.update('api', { model: 'opus', maxTurns: 3 })
+    pods.labels = [pod('web', 'claude', { name: 'web-1' }), pod('api', 'pi'), pod('same', 'claude')]
+    const printed = await discover({})
+    expect([rowsOf(printed).map((row) => row.slice(0, 3)), await store.projects.list()]).toMatchObject([
+      [
+        ['PROJECT', 'AGENT', 'RESULT'],
+        ['web', 'claude', 'changed'],
+        ['api', 'pi', 'changed'],
+        ['same', 'claude', 'as before'],
+      ],
+      [
+        { id: 'api', backend: 'pi', maxTurns: 3 },
+        { id: 'same' },
+        { id: 'web', pod: { name: 'web-1' }, name: 'The web', model: 'opus', queryTimeoutMs: 5 },
+      ],
+    ])
+    // A model of one agent is unknown to another.
+    expect((await store.projects.get('api'))?.model).toBeUndefined()
+  })
+
+  it('begins new sessions when the label names another agent', async () => {
+    const { discover, store, pods, queue } = await setup(engine)
+    pods.labels = [pod('web', 'claude')]
+    await discover({})
+    const { conversationId } = await queue.accept({ ...message('1'), projectId: 'web' })
+    const session = { conversationId, backend: 'claude', sessionId: 's1', directory: 'pod::agents:web-0::/workspace' }
+    await store.sessions.set(session, NOW, NOW)
+    pods.labels = [pod('web', 'codex')]
+    await discover({})
+    expect(await store.sessions.get(conversationId)).toBeUndefined()
+  })
+
+  it('leaves alone projects that are not of the cluster, or of another namespace of it', async () => {
+    const { discover, store, pods } = await setup(engine)
+    await store.projects.put({ id: 'file', directory: '/srv/file' }, 'file', NOW)
+    await store.projects.add({ id: 'api', directory: '/srv/api' }, NOW)
+    pods.labels = [
+      pod('file', 'pi'),
+      pod('api', 'pi'),
+      pod('web', 'claude'),
+      pod('web', 'codex', { namespace: 'other' }),
+    ]
+    const printed = await discover({ allNamespaces: true })
+    expect([
+      rowsOf(printed)
+        .slice(1)
+        .map(([id, , result]) => [id, result]),
+      await store.projects.list(),
+    ]).toMatchObject([
+      [
+        ['file', 'left alone: its id is taken'],
+        ['api', 'left alone: its id is taken'],
+        ['web', 'new'],
+        ['web', 'left alone: its id is taken'],
+      ],
+      [
+        { id: 'api', source: 'api', directory: '/srv/api' },
+        { id: 'file', source: 'file', directory: '/srv/file' },
+        { id: 'web', backend: 'claude', pod: { namespace: 'agents' } },
+      ],
+    ])
+  })
+
+  it('knows a pod by where it is, whatever id it would get now', async () => {
+    const { discover, store, pods } = await setup(engine)
+    pods.labels = [pod('web', 'claude')]
+    await discover({})
+    const { address } = pod('web', 'claude')
+    pods.labels = [{ projectId: 'agents-web', provider: 'pi', address }, pod('other-web', 'pi', { namespace: 'other' })]
+    await discover({ allNamespaces: true })
+    expect((await store.projects.list()).map(({ id, backend }) => [id, backend])).toEqual([
+      ['other-web', 'pi'],
+      ['web', 'pi'],
+    ])
+  })
+
+  it('makes nothing of a pod that ends, and keeps what was made of it', async () => {
+    const { discover, store, pods } = await setup(engine)
+    pods.labels = [pod('web', 'claude')]
+    await discover({})
+    pods.labels = [
+      { ...pod('web', 'pi'), isEnding: true },
+      { ...pod('job', 'pi'), isEnding: true },
+    ]
+    const printed = await discover({ removeMissing: true })
+    expect([rowsOf(printed).slice(1), await store.projects.list()]).toMatchObject([
+      [['web', 'claude', 'as before, and its pod ends', 'the pod web-0 (namespace agents)']],
+      [{ id: 'web', backend: 'claude' }],
+    ])
+  })
+
+  it('tells which pods are gone, and removes their projects when told to', async () => {
+    const { discover, store, pods, queue } = await setup(engine)
+    const far = pod('far', 'claude', { namespace: 'other' })
+    pods.labels = [pod('web', 'claude'), pod('busy', 'claude'), pod('here', 'claude'), far]
+    await discover({ allNamespaces: true })
+    await queue.accept({ ...message('1'), projectId: 'busy' })
+    pods.labels = [pod('here', 'claude')]
+    const told = rowsOf(await discover({}))
+    const kept = (await store.projects.list()).length
+    const removed = rowsOf(await discover({ removeMissing: true }))
+    const results = (rows: string[][]) => rows.slice(1).map(([id, , result]) => [id, result])
+    expect([results(told), kept, results(removed), (await store.projects.list()).map(({ id }) => id)]).toEqual([
+      [
+        ['here', 'as before'],
+        ['busy', 'gone; --remove-missing removes it'],
+        ['web', 'gone; --remove-missing removes it'],
+      ],
+      4,
+      [
+        ['here', 'as before'],
+        ['busy', 'gone; kept, since it is in use'],
+        ['web', 'gone; removed'],
+      ],
+      ['busy', 'far', 'here'],
+    ])
+  })
+
+  it('says nothing of what may be gone where it does not know in which namespace kubectl has looked', async () => {
+    const { discover, pods } = await setup(engine, {})
+    pods.labels = [pod('web', 'claude')]
+    await discover({})
+    pods.labels = []
+    expect(await discover({ removeMissing: true })).toBe(
+      'No pod has the label example.com/agent in the usual namespace, and no project is of one that had.',
+    )
+  })
+
+  it('puts each change on record', async () => {
+    const { discover, store, pods } = await setup(engine)
+    pods.labels = [pod('web', 'claude')]
+    await discover({})
+    pods.labels = [pod('web', 'codex')]
+    await discover({})
+    await discover({})
+    pods.labels = []
+    await discover({ removeMissing: true })
+    expect((await store.audit.list(9)).map(({ action, subject, detail }) => [action, subject, detail])).toEqual([
+      ['project.remove', 'web', undefined],
+      ['project.update', 'web', 'pod, backend'],
+      ['project.create', 'web', undefined],
+    ])
+  })
+})
+
+describe('projects discover', () => {
+  it('looks where it is told to, and gives JSON', async () => {
+    const { discover, pods } = await setup()
+    const address = { context: 'live', namespace: 'team', name: 'web-0' }
+    pods.labels = [{ projectId: 'web', address, provider: 'cursor' }]
+    const flags = { context: 'live', namespace: 'team', label: 'team/agent', json: true } as const
+    expect([JSON.parse(await discover(flags)), pods.asked]).toEqual([
+      [{ id: 'web', outcome: 'made', label: 'cursor', agent: 'codex', pod: address }],
+      [['team/agent', { context: 'live', namespace: 'team' }]],
+    ])
+  })
+
+  it.each<[DiscoverFlags, string]>([
+    [{ namespace: 'a', allNamespaces: true }, 'Give either --namespace or --all-namespaces.'],
+    [
+      { context: '--token=x' },
+      '--context: "--token=x" is no context of kubectl, and "kubectl config get-contexts" shows which there are.',
+    ],
+    [{ namespace: '-A' }, '--namespace: "-A" is no namespace, which has small letters, digits, "-" and ".".'],
+    [
+      { label: 'a/b', removeMissing: true },
+      '--remove-missing with --label would remove what was found by another label. Set KUBERNETES_LABEL instead.',
+    ],
+    [{ label: 'a=b' }, '--label: "a=b" is no key of a label, such as example.com/agent.'],
+  ])('refuses %j', async (flags, problem) => {
+    const { discover, pods } = await setup()
+    await expect(discover(flags)).rejects.toEqual(new GatewayError('request_invalid', problem))
+    expect(pods.asked).toEqual([])
+  })
+
+  it('changes nothing when the cluster does not answer', async () => {
+    const { discover, store, pods } = await setup()
+    pods.labels = [pod('web', 'claude')]
+    await discover({})
+    pods.answers = false
+    await expect(discover({ removeMissing: true })).rejects.toMatchObject({
+      code: 'cluster_unavailable',
+      message: 'The cluster does not answer. Check the context.',
+    })
+    expect((await store.projects.list()).length).toBe(1)
+  })
+})
+
+function pod(projectId: string, provider: string, address: object = {}): LabelledPod {
+  return { projectId, provider, address: { namespace: 'agents', name: `${projectId}-0`, ...address } }
+}
+
+function message(platformId: string) {
+  return { channel: 'chat', address: 'a', platformId, author: 'ann', text: 'Look' }
+}
+
+function rowsOf(printed: string): string[][] {
+  return printed.split('\n').map((row) => row.split(/ {2,}/))
+}
+
+async function setup(engine?: TestEngine, place: object = { kubernetesNamespace: 'agents' }) {
+  const store = engine ? await engine.createStore() : await openTestStore({ file: ':memory:' })
+  const now = (): number => NOW
+  const agents = new BackendRegistry(now)
+  for (const name of ['codex', 'claude', 'opencode', 'pi'] as const)
+    agents.register(createBackend(name, BACKEND_CONFIG))
+  const config = {
+    kubernetesLabel: 'example.com/agent',
+    projectRoots: ['/srv/projects'],
+    home: '/data',
+    agentBackend: 'claude' as const,
+    codeAgentDefault: 'codex' as const,
+    ...place,
+  }
+  const run = async (): Promise<never> => {
+    throw new Error('No git here')
+  }
+  const log = createLog({ level: 'silent' })
+  const projects = new ProjectService({ store, config, agents, run, now, newId: randomUUID, log })
+  const pods = new FakePods()
+  const said: string[] = []
+  const stderr = { write: (text: string) => said.push(text) > 0 }
+  const options = { gatewayId: 'one', maxQueueDepth: 9, leaseMs: 1_000, replyExpiryMs: 1_000, now, newId: randomUUID }
+  const changer = { store, agents, projects, pods, now, note: notesOf('terminal', now) }
+  return {
+    store,
+    projects,
+    pods,
+    said,
+    queue: new Queue(store, options),
+    discover: (flags: DiscoverFlags) => projectsDiscover(flags, { ...changer, config, width: 200, stderr }),
+  }
+}

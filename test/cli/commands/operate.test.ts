@@ -1,0 +1,134 @@
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { openSqlite } from '../../../src/store/sqlite.js'
+import { storeOn } from '../../../src/store/store.js'
+import { fillFirstVersion } from '../../store/store-contract.js'
+import { DEMO_AGENT, Terminal } from './terminal.js'
+
+const DEMO = { BACKEND_CLI_PATH: DEMO_AGENT, USER: 'ada' }
+
+describe.concurrent('commands that look and change', () => {
+  it('work beside a gateway that runs', async (test) => {
+    const terminal = new Terminal(test)
+    const gateway = await terminal.startGateway(DEMO)
+    await terminal.run(['chat'], { stdin: 'My name is Ada.\n', env: { USER: 'ada' } })
+    const runs = JSON.parse((await terminal.run(['runs', '--json'])).stdout) as { id: string }[]
+    const [looked, shown, found, reset, retried] = await Promise.all([
+      terminal.run(['queue', 'list']),
+      terminal.run(['runs', 'show', runs[0]?.id.slice(0, 8) ?? '']),
+      terminal.run(['search', 'ADA']),
+      terminal.run(['sessions', 'reset', 'default']),
+      terminal.run(['queue', 'retry', '12345678']),
+    ])
+    const sessions = await terminal.run(['sessions'])
+    gateway.kill('SIGTERM')
+    await gateway.exited
+    expect([looked, shown.stdout, found.stdout, reset, retried, sessions.stdout]).toEqual([
+      { exitCode: 0, stdout: 'Nothing waits, and nothing has failed.\n', stderr: '' },
+      expect.stringMatching(/^run +[0-9a-f-]{36}\n[^]*\n\d+ +\+\d\.\d s +complete +Your name is Ada; /),
+      expect.stringMatching(
+        /terminal\/default {2}claude {2}Your name is Ada;[^]*terminal\/default {2}ada +My name is Ada\./,
+      ),
+      { exitCode: 0, stdout: 'The next message of terminal/default begins a fresh session.\n', stderr: '' },
+      {
+        exitCode: 1,
+        stdout: '',
+        stderr: 'There is no message 12345678. GET /queue, or "aetheel queue list", shows those there are.\n',
+      },
+      'There are no sessions.\n',
+    ])
+  })
+
+  it('do the work themselves when none runs', async (test) => {
+    const terminal = new Terminal(test)
+    await terminal.run(['chat'], { stdin: 'My name is Ada.\n', env: DEMO })
+    const reset = await terminal.run(['sessions', 'reset', 'terminal/default'])
+    const archived = await terminal.run(['archive'])
+    const { stdout } = await terminal.run(['chat'], { stdin: 'What is my name?\n', env: DEMO })
+    expect([reset, archived, stdout]).toEqual([
+      { exitCode: 0, stdout: 'The next message of terminal/default begins a fresh session.\n', stderr: '' },
+      {
+        exitCode: 0,
+        stdout: `Wrote 1 day of 1 conversation to ${join(terminal.home, '.aetheel/archive')}\n`,
+        stderr: '',
+      },
+      'I do not know it yet.\n',
+    ])
+  })
+
+  it.for([
+    ['queue', 'Nothing waits, and nothing has failed.\n'],
+    ['sessions', 'There are no sessions.\n'],
+    ['runs', 'No agent has run yet.\n'],
+  ])('say that there is nothing yet: %s', async ([name = '', nothing], test) => {
+    const terminal = new Terminal(test)
+    expect(await terminal.run([name, 'list'])).toEqual({ exitCode: 0, stdout: nothing, stderr: '' })
+  })
+
+  it('say what to do about a database of the version before, and work once a gateway has brought it up to date', async (test) => {
+    const terminal = new Terminal(test)
+    await makeFirstVersion(terminal)
+    const refused = []
+    for (const command of [['runs'], ['runs', 'show', 'r'], ['queue', 'list'], ['sessions'], ['search', 'Hello']]) {
+      refused.push(await terminal.run(command))
+    }
+    const gateway = await terminal.startGateway(DEMO)
+    gateway.kill('SIGTERM')
+    await gateway.exited
+    const looked = []
+    for (const command of [
+      ['runs', '--json'],
+      ['queue', 'list', '--json'],
+    ]) {
+      const { exitCode, stdout, stderr } = await terminal.run(command)
+      looked.push([exitCode, JSON.parse(stdout) as unknown, stderr])
+    }
+    const advice = 'Start the gateway once, which brings it up to date: aetheel start'
+    const refusal = {
+      exitCode: 1,
+      stdout: '',
+      stderr: `The database is of an earlier version of Aetheel. ${advice}\n`,
+    }
+    expect([refused, looked]).toEqual([
+      refused.map(() => refusal),
+      [
+        [0, [expect.objectContaining({ id: 'r', conversation: 'chat/general', state: 'answered' })], ''],
+        [
+          0,
+          {
+            waiting: [expect.objectContaining({ id: 'm2', address: 'general', text: 'Still there?' })],
+            failed: [expect.objectContaining({ id: 'm3', address: 'general', problem: 'exit: It broke' })],
+            undelivered: [],
+          },
+          '',
+        ],
+      ],
+    ])
+  })
+
+  it('check and show the configuration', async (test) => {
+    const terminal = new Terminal(test)
+    const file = terminal.write('aetheel.json5', `{ agentBackend: 'nope' }`)
+    const check = await terminal.run(['config', 'check'])
+    const show = await terminal.run(['config', 'show', '--json'], { env: { AGENT_BACKEND: 'pi' } })
+    expect([check.exitCode, check.stdout, show.exitCode, JSON.parse(show.stdout)]).toEqual([
+      1,
+      `${file}: agentBackend: Unknown backend "nope". Known: claude, codex, gemini, opencode, pi\n`,
+      0,
+      expect.objectContaining({ configFile: file }),
+    ])
+  })
+})
+
+/** As the version before left it, with a dead letter. */
+async function makeFirstVersion({ home }: Terminal): Promise<void> {
+  const old = storeOn(await openSqlite(join(home, '.aetheel', 'aetheel.db')))
+  await fillFirstVersion(old.db)
+  const message = { conversation_id: 'c', channel: 'chat', platform_id: 'p3', kind: 'message', author: 'ann' } as const
+  const failed = { state: 'failed', problem: 'exit: It broke', fence: 1, received_at: 5, finished_at: 6 } as const
+  await old.db
+    .insertInto('messages')
+    .values({ ...message, id: 'm3', seq: 4, text: 'Break', ...failed })
+    .execute()
+  await old.close()
+}

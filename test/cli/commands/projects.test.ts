@@ -1,0 +1,189 @@
+import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import {
+  type ProjectFlags,
+  projectsCreate,
+  projectsList,
+  projectsRemove,
+  projectsShow,
+  withProjects,
+} from '../../../src/cli/commands/projects.js'
+import { loadConfig } from '../../../src/config.js'
+import { GatewayError } from '../../../src/errors.js'
+import { databaseFile } from '../../../src/gateway.js'
+import { createLog } from '../../../src/log.js'
+import { openStore, openStoreReadOnly, type Store } from '../../../src/store/store.js'
+
+const log = createLog({ level: 'silent' })
+
+describe('projects create', () => {
+  it('makes a project from a template, on the first start of all', async () => {
+    const { create, look, root } = setup()
+    const said = await create({ name: 'My Tool', template: 'python', variable: ['module_name=tool', 'package_name=a'] })
+    const { projects, audit } = await look(async (store) => ({
+      projects: await store.projects.list(),
+      audit: await store.audit.list(5),
+    }))
+    expect([said, projects, audit, existsSync(join(root, 'my-tool/tool/__init__.py'))]).toEqual([
+      `Made the project my-tool in ${join(root, 'my-tool')}`,
+      [
+        {
+          id: 'my-tool',
+          name: 'My Tool',
+          directory: join(root, 'my-tool'),
+          backend: 'codex',
+          source: 'api',
+          instance: expect.any(String),
+          isMadeHere: true,
+          createdAt: expect.any(Number),
+          updatedAt: expect.any(Number),
+        },
+      ],
+      [{ at: expect.any(Number), actor: 'terminal', action: 'project.create', subject: 'my-tool' }],
+      true,
+    ])
+  })
+
+  it('takes a directory from where it is called', async () => {
+    const { create, look, root } = setup()
+    mkdirSync(join(root, 'web'), { recursive: true })
+    await create({ directory: 'web', id: 'x', model: 'large', untrusted: true }, root)
+    const [project] = await look(({ projects }) => projects.list())
+    expect(project).toMatchObject({ id: 'x', directory: join(root, 'web'), model: 'large', isUntrusted: true })
+  })
+
+  it('takes a pod, and lists it with where it is', async () => {
+    const { create, look } = setup()
+    const flags = { podSelector: 'app=web', namespace: 'agents', context: 'dev', container: 'agent' }
+    const said = [await create({ pod: 'web-0' }), await create({ ...flags, id: 'web', directory: '/srv' })]
+    const listed = await look((store) => projectsList(store, { limit: 50, isJson: false, width: 200 }))
+    const shown = await look((store) => projectsShow(store, 'web', false))
+    expect([said, listed.split('\n').map((row) => row.split(/ {2,}/).at(-1)), shown.split('\n').slice(2, 4)]).toEqual([
+      [
+        'Made the project web-0 in /workspace in the pod web-0',
+        'Made the project web in /srv in the pod with app=web (container agent, namespace agents, context dev)',
+      ],
+      [
+        'DIRECTORY',
+        '/srv in the pod with app=web (container agent, namespace agents, context dev)',
+        '/workspace in the pod web-0',
+      ],
+      ['Directory    /srv', 'Pod          the pod with app=web (container agent, namespace agents, context dev)'],
+    ])
+  })
+
+  it.each<[ProjectFlags, string]>([
+    [{ directory: 'web', namespace: 'agents' }, '--namespace belongs to --pod or --pod-selector.'],
+    [{ pod: 'a', podSelector: 'b' }, 'pod: needs either "name" or "selector", and not both.'],
+    [{ pod: 'a', directory: 'web' }, 'directory: must be an absolute path of the pod, such as /workspace.'],
+    [{ directory: 'web', ref: 'main' }, '--ref belongs to --git.'],
+    [{ directory: 'web', variable: ['a=b'] }, '--variable belongs to --template.'],
+    [{ template: 'empty', variable: ['a'] }, '--variable a: write it as name=value.'],
+    [{ template: 'empty', variable: ['=a'] }, '--variable =a: write it as name=value.'],
+    [{}, 'A project is made from exactly one of directory, git, template and pod.'],
+    [{ git: '--upload-pack=x' }, 'The repository cannot be taken: a URL does not begin with "-".'],
+  ])('refuses %j', async (flags, problem) => {
+    const { create } = setup()
+    await expect(create(flags)).rejects.toEqual(new GatewayError('request_invalid', problem))
+  })
+
+  it('makes one while a gateway has the database open', async () => {
+    const { create, config } = setup()
+    await create({ id: 'first', template: 'empty' })
+    const store = await openStore({ file: databaseFile(config) }, log)
+    onTestFinished(() => store.close())
+    await create({ id: 'second', template: 'empty' })
+    expect((await store.projects.list()).map(({ id }) => id)).toEqual(['first', 'second'])
+  })
+})
+
+describe('projects list and show', () => {
+  it('lists them', async () => {
+    const { create, look, root } = setup()
+    const options = { limit: 50, isJson: false, width: 200 }
+    const empty = await look((store) => projectsList(store, options))
+    await create({ id: 'web', name: 'The web', template: 'empty' })
+    const rows = (await look((store) => projectsList(store, options))).split('\n').map((row) => row.split(/ {2,}/))
+    expect([empty, rows]).toEqual([
+      'There are no projects. "aetheel projects create" makes one.',
+      [
+        ['ID', 'NAME', 'AGENT', 'DEFINED IN', 'DIRECTORY'],
+        ['web', 'The web', 'codex', '-', join(root, 'web')],
+      ],
+    ])
+  })
+
+  it('shows one', async () => {
+    const { create, look, root } = setup()
+    await create({ id: 'web', model: 'la\u202Erge', template: 'empty' })
+    const rows = (await look((store) => projectsShow(store, 'web', false))).split('\n').map((row) => row.split(/ {2,}/))
+    expect(rows).toEqual([
+      ['Project', 'web'],
+      ['Name', 'web'],
+      ['Directory', join(root, 'web')],
+      ['Agent', 'codex'],
+      ['Model', 'la rge'],
+      ['Tools', 'those of ALLOWED_TOOLS'],
+      ['Time limit', 'that of QUERY_TIMEOUT_MS'],
+      ['Turns', 'that of BACKEND_MAX_TURNS'],
+      ['Trusted', 'yes'],
+      ['Permissions', 'those of AGENT_PERMISSIONS'],
+      ['Defined in', 'the database'],
+    ])
+  })
+
+  it('gives the same as JSON', async () => {
+    const { create, look } = setup()
+    await create({ id: 'web', template: 'empty' })
+    const [list, one] = await look(async (store) => [
+      JSON.parse(await projectsList(store, { limit: 50, isJson: true, width: 80 })) as unknown[],
+      JSON.parse(await projectsShow(store, 'web', true)) as unknown,
+    ])
+    expect(list).toEqual([one])
+  })
+
+  it('knows no other', async () => {
+    const { look } = setup()
+    await expect(look((store) => projectsShow(store, 'nope', false))).rejects.toEqual(
+      new GatewayError('not_found', 'There is no project nope. "aetheel projects list" shows them.'),
+    )
+  })
+})
+
+describe('projects remove', () => {
+  it.each([
+    [false, true, (path: string) => `Removed the project web. Its files are still in ${path}`],
+    [true, false, (path: string) => `Removed the project web and deleted ${path}`],
+  ])('with files to delete: %s', async (deletesFiles, isKept, sentence) => {
+    const { create, change, look, root } = setup()
+    await create({ id: 'web', template: 'empty' })
+    const said = await change((changer) => projectsRemove(changer, 'web', deletesFiles))
+    const left = await look(({ projects }) => projects.list())
+    expect([said, left, existsSync(join(root, 'web'))]).toEqual([sentence(join(root, 'web')), [], isKept])
+  })
+})
+
+function setup() {
+  const directory = realpathSync(mkdtempSync(join(tmpdir(), 'aetheel-projects-')))
+  onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
+  const environment = { PATH: process.env['PATH'], HOME: directory, CODE_AGENT_DEFAULT: 'codex' }
+  const config = loadConfig(environment)
+  const change = <T>(work: Parameters<typeof withProjects<T>>[3]): Promise<T> =>
+    withProjects(config, environment, log, work)
+  return {
+    config,
+    root: join(directory, 'aetheel-projects'),
+    change,
+    create: (flags: ProjectFlags, cwd = directory) => change((changer) => projectsCreate(changer, flags, cwd)),
+    look: async <T>(work: (store: Store) => Promise<T>): Promise<T> => {
+      const store = await openStoreReadOnly({ file: databaseFile(config) }, log)
+      try {
+        return await work(store)
+      } finally {
+        await store.close()
+      }
+    },
+  }
+}

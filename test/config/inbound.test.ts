@@ -1,0 +1,275 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { type GatewayConfig, loadConfig } from '../../src/config.js'
+import { GatewayError } from '../../src/errors.js'
+import { TEMPLATE_NAMES } from '../../src/turns/inbound-reply/command-template.js'
+
+const NUMBER = '+4915112345678'
+const SID = `AC${'0'.repeat(32)}`
+const TWILIO = { twilioAccountSid: SID, twilioAuthToken: 'some token', twilioWhatsappFrom: '+14155238886' }
+const CLAUDE = { agent: { kind: 'claude' }, allowFrom: [NUMBER] }
+
+describe('inbound.reply', () => {
+  it('has a default for all that can be left out', () => {
+    expect(load({ inbound: { reply: CLAUDE } }).config.inbound).toEqual({
+      reply: {
+        ...CLAUDE,
+        mode: 'command',
+        timeoutSeconds: 600,
+        mediaMaxMb: 5,
+        typingIntervalSeconds: 8,
+      },
+    })
+  })
+
+  it('takes everything that the relay had, with paths from the directory of the file', () => {
+    const reply = {
+      mode: 'command',
+      agent: { kind: 'pi', format: 'json', identityPrefix: 'You are Ada.' },
+      command: ['./bin/pi', '--model', 'x', '{{Body}}'],
+      cwd: 'work',
+      session: {
+        scope: 'global',
+        idleMinutes: 5,
+        heartbeatIdleMinutes: 6,
+        resetTriggers: ['/new', 'again'],
+        sessionArgNew: ['--session', '{{SessionId}}'],
+        sessionArgResume: ['--session', '{{SessionId}}'],
+        sessionIntro: 'Hello {{From}}',
+        sendSystemOnce: true,
+      },
+      timeoutSeconds: 60,
+      bodyPrefix: 'From {{From}}: ',
+      mediaUrl: 'https://example.com/a.png',
+      mediaMaxMb: 16,
+      typingIntervalSeconds: 3,
+      heartbeatMinutes: 30,
+      allowFrom: [`whatsapp:${NUMBER}`],
+      responsePrefix: '[bot] ',
+      transcribeAudio: { command: ['whisper', '{{MediaPath}}'], timeoutSeconds: 90 },
+    }
+    const { config, directory } = load({ inbound: { reply } })
+    expect(config.inbound).toEqual({
+      reply: {
+        ...reply,
+        command: [join(directory, 'bin/pi'), '--model', 'x', '{{Body}}'],
+        cwd: join(directory, 'work'),
+        allowFrom: [NUMBER],
+      },
+    })
+  })
+
+  it.each([
+    [{ mode: 'command' }, 'agent: is missing: say which agent answers, such as agent: { kind: "claude" }'],
+    [{ mode: 'text' }, 'text: is missing: in mode "text" it is the answer'],
+    [{ ...CLAUDE, text: 'hi' }, 'text: is for mode "text" alone: set that mode, or take the text out'],
+    [
+      { ...CLAUDE, mode: 'text', text: 'hi' },
+      'mode: in mode "text" no agent answers: take agent and command out, or write mode: "command"',
+    ],
+    [{ ...CLAUDE, allowFrom: ['0151'] }, 'allowFrom[0]: "0151" is neither "*" nor a number such as +4915112345678'],
+    [{ ...CLAUDE, command: 'claude' }, 'command: must be a list'],
+    [{ ...CLAUDE, command: ['{{Body}}'] }, 'command: The executable must not come from a message: write its name.'],
+    [
+      { ...CLAUDE, bodyPrefix: '{{Who}}' },
+      `bodyPrefix: {{Who}} stands for nothing. Known: ${TEMPLATE_NAMES.map((name) => `{{${name}}}`).join(', ')}.`,
+    ],
+    [
+      { ...CLAUDE, session: { sessionArgNew: ['--', '{{SessionId}}'] } },
+      'session.sessionArgNew: "--" ends the options, and further ones of the agent come after it: leave it out.',
+    ],
+    [
+      { ...CLAUDE, session: { sessionArgResume: ['--{{SessionId}}'] } },
+      'session.sessionArgResume: "--{{SessionId}}": a message must not choose the option. Put it after "=", or alone.',
+    ],
+    [
+      { ...CLAUDE, claudeOutputFormat: 'json' },
+      'claudeOutputFormat: is no more: write agent: { kind: "claude", format: "json" }, or leave the format out',
+    ],
+    [{ ...CLAUDE, mediaUrl: 'foo' }, 'mediaUrl: must be a URL that begins with https:// or http://'],
+    [{ ...CLAUDE, template: 'x' }, 'template: is no more: put it into command, before {{Body}}'],
+    [{ ...CLAUDE, session: { store: 'x' } }, 'session.store: is no more: sessions are kept in the database'],
+    [
+      { ...CLAUDE, session: { sessionArgBeforeBody: true } },
+      'session.sessionArgBeforeBody: is no more: the message goes by stdin, behind all arguments',
+    ],
+    [{ ...CLAUDE, timeoutSecond: 5 }, 'timeoutSecond: unknown key; did you mean "timeoutSeconds"?'],
+  ])('refuses %j with what to do', (reply, problem) => {
+    const { problems } = load({ inbound: { reply } })
+    expect(problems).toEqual([expect.stringMatching(/: inbound\.reply\./)])
+    expect(problems.join('').split('inbound.reply.').slice(1).join('inbound.reply.')).toBe(problem)
+  })
+
+  it('says where keys belong that earlier relays had one level up', () => {
+    const { problems } = load({ inbound: { reply: CLAUDE, allowFrom: [NUMBER], messagePrefix: 'x' } })
+    expect(problems.map((problem) => problem.replace(/^.*?: /, ''))).toEqual([
+      'inbound.allowFrom: belongs into inbound.reply: write it there',
+      'inbound.messagePrefix: is no more: use inbound.reply.bodyPrefix',
+    ])
+  })
+
+  it('warns of what may not be meant', () => {
+    const reply = {
+      agent: { kind: 'claude', format: 'text', identityPrefix: 'You speak with {{From}}.' },
+      command: ['codex'],
+      allowFrom: ['*'],
+      session: {},
+      responsePrefix: '{{To}}',
+      mediaMaxMb: 17,
+    }
+    const { config } = load({ ...TWILIO, inbound: { reply }, publicUrl: 'http://gateway.example/' })
+    expect(config.warnings.map((warning) => warning.replace(/^.*?: /, ''))).toEqual([
+      'inbound.reply.allowFrom: "*" lets everybody who knows the number use your agents; name the numbers.',
+      'inbound.reply.agent.format: with "text" the agent tells no session, so every message begins a new one.',
+      'inbound.reply.command: starts codex, but agent.kind is claude: name an executable of that agent.',
+      'inbound.reply.agent.identityPrefix: is no template: what stands in {{ and }} is sent as it is.',
+      'inbound.reply.responsePrefix: is no template: what stands in {{ and }} is sent as it is.',
+      'inbound.reply.mediaMaxMb: WhatsApp takes no file of more than 16 MB.',
+      'publicUrl: messages travel readable to others over http: use https.',
+    ])
+  })
+})
+
+describe('the account of Twilio', () => {
+  it('is taken with its token, or with a key and its secret', () => {
+    const { twilioAuthToken: _, ...rest } = TWILIO
+    const withKey = load({ ...rest, twilioApiKey: 'SK1', twilioApiSecret: 'secret' })
+    expect([load(TWILIO).problems, withKey.problems]).toEqual([[], []])
+  })
+
+  it.each([
+    [
+      { twilioAuthToken: 'x' },
+      ['twilioAuthToken: needs TWILIO_ACCOUNT_SID beside it: set that one, or take this one out'],
+    ],
+    [
+      { twilioAccountSid: SID },
+      [
+        'twilioAccountSid: needs TWILIO_WHATSAPP_FROM, the number to send from',
+        'twilioAccountSid: needs TWILIO_AUTH_TOKEN, or TWILIO_API_KEY and TWILIO_API_SECRET',
+      ],
+    ],
+    [
+      { ...TWILIO, twilioApiKey: 'SK1' },
+      ['twilioAccountSid: TWILIO_API_KEY and TWILIO_API_SECRET go together: set both or none'],
+    ],
+    [
+      { twilioAccountSid: 'AC1' },
+      ['twilioAccountSid: must be the Account SID of Twilio: AC and 32 hexadecimal digits'],
+    ],
+    [
+      {
+        ...TWILIO,
+        twilioAuthToken: undefined,
+        twilioApiKey: 'SK1',
+        twilioApiSecret: 's',
+        publicUrl: 'https://x.example',
+      },
+      ['publicUrl: webhooks are checked with TWILIO_AUTH_TOKEN: set it'],
+    ],
+    [
+      { ...TWILIO, publicUrl: 'https://x.example', httpEnabled: false },
+      ['publicUrl: webhooks come by the HTTP server: take out HTTP_ENABLED=false, or PUBLIC_URL'],
+    ],
+  ])('is refused when something is missing: %#', (settings, expected) => {
+    expect(load(settings).problems.map((problem) => problem.replace(/^.*?: /, ''))).toEqual(expected)
+  })
+
+  it('says that nobody may write yet', () => {
+    expect(load(TWILIO).config.warnings).toEqual([
+      expect.stringContaining('nobody may write yet: name your number in inbound.reply.allowFrom'),
+    ])
+  })
+})
+
+describe('the heartbeat', () => {
+  it('goes to the first number that may write, and has its minutes from either place', () => {
+    const beat = {
+      dailyTokens: 200_000,
+      whenUnchanged: 'skip',
+      session: 'own',
+      everyMinutes: 30,
+      to: `whatsapp:${NUMBER}`,
+    }
+    const short = load({ inbound: { reply: { ...CLAUDE, heartbeatMinutes: 30 } } })
+    const long = load({ inbound: { reply: CLAUDE }, heartbeat: { everyMinutes: 30, probe: ['./probe.sh'] } })
+    expect([short.config.heartbeat, long.config.heartbeat]).toEqual([
+      beat,
+      { ...beat, probe: [join(long.directory, 'probe.sh')] },
+    ])
+  })
+
+  it('goes to the output channel where nobody may write by WhatsApp', () => {
+    const { config } = load({
+      discordBotToken: 'MTE.x.y',
+      outputChannelId: '100000000000000007',
+      heartbeat: { everyMinutes: 5 },
+    })
+    expect(config.heartbeat?.to).toBe('discord:100000000000000007')
+  })
+
+  it.each([
+    [
+      { everyMinutes: 1440, activeHours: { from: '08:00', to: '22:00' }, timeZone: 'Europe/Berlin' },
+      'heartbeat.activeHours: hold no time that is due: times are counted from 00:00 UTC. Write shorter everyMinutes, or longer hours.',
+    ],
+    [
+      { everyMinutes: 30, to: `whatsapp:${NUMBER}` },
+      'heartbeat.dailyTokens: is only estimated: with agent.format "text" no tokens are told.',
+    ],
+  ])('that may not do what is meant is warned of: %j', (heartbeat, warning) => {
+    const reply = { agent: { kind: 'claude', format: 'text' } }
+    const { config } = load({ heartbeat: { to: 'terminal:ops', ...heartbeat }, inbound: { reply } })
+    expect(config.warnings.map((text) => text.replace(/^.*?: /, ''))).toEqual([warning])
+  })
+
+  it('is none at 0 minutes', () => {
+    expect(load({ heartbeat: { everyMinutes: 0 } }).config.heartbeat).toBeUndefined()
+  })
+
+  it.each([
+    [
+      { heartbeat: { everyMinutes: 5 } },
+      'heartbeat.everyMinutes: there is nobody to tell: set heartbeat.to, inbound.reply.allowFrom or OUTPUT_CHANNEL_ID',
+    ],
+    [
+      { heartbeat: { everyMinutes: 5 }, inbound: { reply: { ...CLAUDE, heartbeatMinutes: 5 } } },
+      'heartbeat.everyMinutes: inbound.reply.heartbeatMinutes says it, too: keep one of them',
+    ],
+    [
+      { heartbeat: { everyMinutes: 5, to: 'whatsapp:0151' } },
+      'heartbeat.to: "0151" is no phone number in the international form, such as +4915112345678.',
+    ],
+    [
+      { heartbeat: { everyMinutes: 5, to: 'terminal:x', timeZone: 'Mars/Olympus' } },
+      'heartbeat.timeZone: must be the name of a time zone, such as Europe/Berlin',
+    ],
+    [
+      { heartbeat: { everyMinutes: 5, to: 'terminal:x', activeHours: { from: '8', to: '22:00' } } },
+      'heartbeat.activeHours.from: must be a time of day, such as 08:00',
+    ],
+  ])('is refused: %j', (settings, problem) => {
+    expect(load(settings).problems.map((text) => text.replace(/^.*?: /, ''))).toEqual([problem])
+  })
+})
+
+interface Loaded {
+  config: GatewayConfig
+  problems: string[]
+  directory: string
+}
+
+function load(settings: object): Loaded {
+  const directory = mkdtempSync(join(tmpdir(), 'aetheel-inbound-'))
+  onTestFinished(() => rmSync(directory, { recursive: true }))
+  const file = join(directory, 'aetheel.json5')
+  writeFileSync(file, JSON.stringify(settings))
+  try {
+    return { config: loadConfig({ HOME: directory }, file), problems: [], directory }
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error
+    return { config: {} as GatewayConfig, problems: error.message.split('\n'), directory }
+  }
+}

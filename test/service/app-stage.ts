@@ -1,0 +1,87 @@
+import { randomUUID } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import fastify, { type RouteOptions } from 'fastify'
+import type { ZodTypeProvider } from 'fastify-type-provider-zod'
+import { onTestFinished } from 'vitest'
+import { loadConfig } from '../../src/config.js'
+import { createScrubber } from '../../src/credentials/scrubber.js'
+import { createApp } from '../../src/service/app.js'
+import { issueToken } from '../../src/service/auth.js'
+import type { App, ServiceDependencies } from '../../src/service/dependencies.js'
+import { DEFAULT_LIMITS, type Limits } from '../../src/service/guards.js'
+import { registerRoutes } from '../../src/service/routes/index.js'
+import { createLog } from '../../src/log.js'
+import { openStore } from '../../src/store/store.js'
+import type { Scope } from '../../src/store/tokens.js'
+import { putDatabase } from '../put-database.js'
+
+export const START_AT = Date.UTC(2026, 0, 2, 3, 4, 5)
+
+interface StageOptions {
+  environment?: Record<string, string>
+  limits?: Partial<Limits>
+  dashboardDirectory?: string
+  /** Further routes, such as a stream. */
+  addRoutes?: (app: App) => void
+}
+
+export type Stage = Awaited<ReturnType<typeof createStage>>
+
+/** The app on a store of its own. What lies behind the guards is not there: these tests do not get so far. */
+export async function createStage({ environment = {}, limits = {}, addRoutes = () => {}, ...rest }: StageOptions = {}) {
+  const home = mkdtempSync(join(tmpdir(), 'aetheel-http-'))
+  onTestFinished(() => rmSync(home, { recursive: true, force: true }))
+  const logged: string[] = []
+  const log = createLog({ level: 'debug', destination: { write: (line: string) => Boolean(logged.push(line)) } })
+  const file = join(home, 'aetheel.db')
+  putDatabase({ file })
+  const store = await openStore({ file }, log)
+  onTestFinished(() => store.close())
+  const clock = { now: START_AT }
+  const now = (): number => clock.now
+  const config = loadConfig({ HOME: home, AETHEEL_HOME: home, HTTP_PORT: '0', ...environment })
+  const gateway = { store, scrubber: createScrubber() }
+  const dependencies = { config, gateway, log, now, newId: randomUUID, ...rest } as unknown as ServiceDependencies
+  const app = await createApp(dependencies, { ...DEFAULT_LIMITS, ...limits })
+  addRoutes(app)
+  onTestFinished(() => app.close())
+  const tokenWith = async (scope: Scope, rest: { projects?: string[]; expiresAt?: number } = {}): Promise<string> =>
+    (await issueToken(store.tokens, { name: scope, scope, ...rest }, { now, newId: randomUUID })).token
+  return { app, store, dependencies, config, home, clock, now, logged, tokenWith }
+}
+
+/** The token as a header. */
+export function bearer(token: string): { authorization: string } {
+  return { authorization: `Bearer ${token}` }
+}
+
+/** Every route there is, as it was registered. */
+export function allRoutes(dependencies: ServiceDependencies): Array<{ method: string; url: string; scope: string }> {
+  const routes: RouteOptions[] = []
+  const recorder = fastify({ exposeHeadRoutes: false }).withTypeProvider<ZodTypeProvider>()
+  recorder.addHook('onRoute', (route) => void routes.push(route))
+  recorder.setValidatorCompiler(() => () => true)
+  recorder.setSerializerCompiler(() => JSON.stringify)
+  registerRoutes(recorder, dependencies)
+  const recorded = routes.flatMap(({ method, url, config }) =>
+    [method].flat().map((single) => ({ method: single, url, scope: config?.scope ?? 'none' })),
+  )
+  return [
+    ...recorded,
+    { method: 'POST', url: '/tickets', scope: 'read' },
+    { method: 'POST', url: '/login', scope: 'public' },
+    { method: 'POST', url: '/logout', scope: 'public' },
+    { method: 'GET', url: '/me', scope: 'read' },
+    { method: 'GET', url: '/openapi.json', scope: 'public' },
+    { method: 'GET', url: '/docs', scope: 'public' },
+    { method: 'GET', url: '/', scope: 'public' },
+    { method: 'GET', url: '/assets/:name', scope: 'public' },
+  ]
+}
+
+/** A path that the route takes. */
+export function pathFor(url: string): string {
+  return url.replaceAll(/:\w+/g, 'some')
+}
