@@ -3,8 +3,8 @@
  * decoded. The way of the bytes is that of `startRun`, without process and consumer.
  */
 import { createBackend } from '../src/backends/registry.js'
-import { readInto } from '../src/backends/translation.js'
-import type { Turn } from '../src/backends/turn.js'
+import { readInto } from '../src/backends/engine/translation.js'
+import type { Turn } from '../src/backends/engine/turn.js'
 import { BACKEND_NAMES, type BackendName } from '../src/backends/types.js'
 import { LineSplitter, OUTPUT_LIMITS } from '../src/processes/line-splitter.js'
 import { readCapturedStream, roundsFor } from './captured-stream.js'

@@ -1,6 +1,6 @@
 /** What a newer version of an agent does otherwise than the pinned one, for whoever has to follow it. */
 import { execFile } from 'node:child_process'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -84,7 +84,7 @@ export function columnDrift(
     title,
     source:
       mode === 'server'
-        ? 'src/backends/opencode-server/server-translation.ts'
+        ? 'src/backends/opencode/server/server-translation.ts'
         : `src/backends/${mode === 'live' ? `live/${agent.name}-live` : `${agent.name}-backend`}.ts`,
     kinds: compare(before.kinds[title] ?? [], seen.kinds),
     notUnderstood: [...seen.notUnderstood].toSorted(),
@@ -98,7 +98,7 @@ export async function renderDrift(drifts: AgentDrift[]): Promise<string> {
 }
 
 async function renderAgent({ agent, pinned, installed, uninstallable, options, columns }: AgentDrift): Promise<string> {
-  const ownSource = `src/backends/${agent.name}-backend.ts`
+  const ownSource = `src/backends/${agent.name}`
   const used = await usedOf(options.removed, join(import.meta.dirname, '..', ownSource))
   const findings = [
     ...Object.entries(uninstallable).map(([version, reason]) => `${version} does not install: ${reason}`),
@@ -129,7 +129,9 @@ function renderColumn({ title, source, kinds, notUnderstood, failures }: ColumnD
 
 /** Those that stand in our own source. */
 async function usedOf(options: string[], source: string): Promise<string[]> {
-  const text = await readFile(source, 'utf8')
+  const files = await readdir(source, { recursive: true, withFileTypes: true })
+  const sources = files.filter((file) => file.isFile()).map((file) => readFile(join(file.parentPath, file.name), 'utf8'))
+  const text = (await Promise.all(sources)).join('\n')
   return options.filter((option) => text.includes(`'${option.slice(option.indexOf('--'))}'`))
 }
 

@@ -3,7 +3,7 @@
  * server, whose events come over HTTP, only the latter.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { isObject, JsonReader } from '../src/backends/jsonl.js'
+import { isObject, JsonReader } from '../src/backends/engine/jsonl.js'
 import type { AgentEvent } from '../src/backends/types.js'
 
 export class Seen {

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { text } from 'node:stream/consumers'
 import { Command, InvalidArgumentError, Option } from 'commander'
-import { unheldLimits } from './backends/agent-limits.js'
+import { unheldLimits } from './backends/engine/agent-limits.js'
 import { resolveBackendName } from './backends/registry.js'
 import { BACKEND_NAMES, type BackendName } from './backends/types.js'
 import { agentsTable, doctorReport, probeAll } from './cli/commands/agents.js'

@@ -6,7 +6,7 @@
 
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { AgentResult } from './backends/types.js'
-import { runnerName } from './service/provider-names.js'
+import { runnerName } from './backends/engine/provider-names.js'
 import type { Work } from './turns/queue.js'
 import type { TurnPlan } from './turns/worker.js'
 import { withinTime } from './within-time.js'

@@ -11,7 +11,7 @@ export const LONG_TESTS = [
   'test/crash/*.test.ts',
   'test/**/kill.test.ts',
   'test/backends/**/contract.test.ts',
-  'test/backends/opencode-server/reconnect.test.ts',
+  'test/backends/opencode/server/reconnect.test.ts',
   'test/channels/discord/soak.test.ts',
   'test/**/full-disk.test.ts',
   'test/turns/queue-properties.test.ts',

@@ -3,8 +3,8 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 /** Nothing is left for the other workers when one of these begins last. */
 const LONGEST = [
   'contract/backend-contract.test.ts',
-  'backends/opencode-server/backend.test.ts',
-  'backends/live/contract.test.ts',
+  'backends/opencode/server/backend.test.ts',
+  'backends/engine/warm/contract.test.ts',
   'store/store-contract.test.ts',
   'kubernetes/contract.test.ts',
   'crash/live-kills.test.ts',

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import type { Agent } from '../../conformance/agents.js'
 import type { Installation } from '../../conformance/installations.js'
 import { createSandbox, type Sandbox } from '../../conformance/sandbox.js'
-import type { OpenCodeEndpoint } from '../../src/backends/opencode-server/servers.js'
+import type { OpenCodeEndpoint } from '../../src/backends/opencode/server/servers.js'
 import { unlessAborted } from '../../src/unless-aborted.js'
 
 export interface SpokenTurn {

@@ -1,7 +1,7 @@
 /** A server that an operator has started, and a connection to it that breaks. */
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { OpenCodeEndpoint } from '../../src/backends/opencode-server/servers.js'
+import type { OpenCodeEndpoint } from '../../src/backends/opencode/server/servers.js'
 import type { Case, Scene } from '../case.js'
 import { assertFailure, continuationOf, textOf } from '../checks.js'
 import { callShell, say } from '../model-replies.js'

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { createInterface } from 'node:readline'
-import type { OpenCodeEndpoint } from '../../src/backends/opencode-server/servers.js'
+import type { OpenCodeEndpoint } from '../../src/backends/opencode/server/servers.js'
 import type { Sandbox } from '../sandbox.js'
 
 const startMs = 60_000

@@ -1,6 +1,6 @@
 import { closeSync, lstatSync, openSync, readSync } from 'node:fs'
 import JSON5 from 'json5'
-import { isObject, type JsonObject } from '../backends/jsonl.js'
+import { isObject, type JsonObject } from '../backends/engine/jsonl.js'
 import { GatewayError, messageOf } from '../errors.js'
 
 const MAX_BYTES = 1024 * 1024

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 import { z } from 'zod'
-import { DEFAULT_IDLE_TIMEOUT_MS } from '../backends/turn-watch.js'
+import { DEFAULT_IDLE_TIMEOUT_MS } from '../backends/engine/turn-watch.js'
 import { AGENT_MODES, PERMISSIONS } from '../backends/types.js'
 import { QUEUE_MODES } from '../channels/types.js'
 import { heartbeatSchema } from './heartbeat.js'

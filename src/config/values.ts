@@ -1,8 +1,8 @@
 // How single settings look, for the schemas of the configuration.
 
 import { z } from 'zod'
-import { problemOfTool } from '../backends/allowed-tool.js'
-import { ACCEPTED_NAMES, backendOf } from '../backends/backend-names.js'
+import { problemOfTool } from '../backends/engine/allowed-tool.js'
+import { ACCEPTED_NAMES, backendOf } from '../backends/engine/backend-names.js'
 import { BACKEND_NAMES } from '../backends/types.js'
 import { quote } from './problems.js'
 

@@ -2,7 +2,7 @@
 // alone.
 
 import { rm } from 'node:fs/promises'
-import { requireHoldable } from '../backends/agent-limits.js'
+import { requireHoldable } from '../backends/engine/agent-limits.js'
 import type { BackendRegistry } from '../backends/registry.js'
 import type { BackendName, Permissions } from '../backends/types.js'
 import { type GatewayConfig, podOf } from '../config.js'

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
-import { interruptedPrompt } from '../backends/interrupted.js'
-import { joinedPrompt, noting } from '../backends/joined-prompt.js'
+import { interruptedPrompt } from '../backends/engine/interrupted.js'
+import { joinedPrompt, noting } from '../backends/engine/joined-prompt.js'
 import type {
   AgentEvent,
   AgentMode,

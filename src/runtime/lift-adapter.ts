@@ -1,4 +1,4 @@
-import { EventQueue } from '../backends/event-queue.js'
+import { EventQueue } from '../backends/engine/event-queue.js'
 import type { AgentBackend, AgentResult, BackendAdapter, BackendEventResult, FailureReason } from '../backends/types.js'
 import { messageOf } from '../errors.js'
 

@@ -1,8 +1,8 @@
 // What a turn may use. A request narrows what its project allows or, where that says nothing, the configuration: whoever
 // may run something in a project must not lift its limits.
 
-import { requireHoldable } from '../backends/agent-limits.js'
-import { parseTool } from '../backends/allowed-tool.js'
+import { requireHoldable } from '../backends/engine/agent-limits.js'
+import { parseTool } from '../backends/engine/allowed-tool.js'
 import type { AgentCapabilities } from '../backends/types.js'
 import type { MessageOptions } from '../channels/types.js'
 import type { GatewayConfig } from '../config.js'

@@ -1,6 +1,6 @@
 import type { AgentEvent, AgentResult, TokenUsage } from '../backends/types.js'
 import type { FinalEvent } from '../streams/numbered-event.js'
-import { runnerName } from './provider-names.js'
+import { runnerName } from '../backends/engine/provider-names.js'
 
 /** An event as clients of a stream see it. */
 export interface StreamEvent {

@@ -2,8 +2,8 @@
 
 import { randomUUID } from 'node:crypto'
 import type { ApprovalService } from '../approvals/approval-service.js'
-import { unheldLimits } from '../backends/agent-limits.js'
-import { joinedPrompt } from '../backends/joined-prompt.js'
+import { unheldLimits } from '../backends/engine/agent-limits.js'
+import { joinedPrompt } from '../backends/engine/joined-prompt.js'
 import type { BackendRegistry } from '../backends/registry.js'
 import type { AgentEvent, AgentResult, BackendName, SecretFile } from '../backends/types.js'
 import type { Channel, Reply } from '../channels/types.js'

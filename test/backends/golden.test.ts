@@ -1,7 +1,7 @@
 // What became of every capture of the real CLIs: the answer, the events, and why it failed.
 
 import { describe, expect, it } from 'vitest'
-import { stripAnsi } from '../../src/backends/jsonl.js'
+import { stripAnsi } from '../../src/backends/engine/jsonl.js'
 import type { BackendName } from '../../src/backends/types.js'
 import { BACKEND_NAMES } from '../../src/backends/types.js'
 import { createBackend } from '../../src/backends/registry.js'

@@ -44,7 +44,7 @@ it('tells what has changed, what of it we use, and where to look', async () => {
       columns: [
         {
           title: 'pi live',
-          source: 'src/backends/live/pi-live.ts',
+          source: 'src/backends/pi/warm-driver.ts',
           kinds: { added: ['agent_paused'], removed: [] },
           notUnderstood: ['agent_paused'],
           failures: [{ case: '429', before: 'rate_limit: Too many requests.', now: 'Expected\n  "429"' }],
@@ -63,11 +63,11 @@ it('tells what has changed, what of it we use, and where to look', async () => {
       '  1.5.0 does not install: no matching version found for a-part@^1.5.0',
       '  new options: --sandbox',
       '  options that are gone: --approve, --theme',
-      '  of these we pass, see src/backends/pi-backend.ts: --approve',
-      '  pi live, see src/backends/live/pi-live.ts',
+      '  of these we pass, see src/backends/pi/backend.ts: --approve',
+      '  pi live, see src/backends/pi/warm-driver.ts',
       '    new kinds of messages: agent_paused',
       '    not understood: agent_paused',
-      '  pi live 429 fails, see conformance/expectations.ts and src/backends/live/pi-live.ts',
+      '  pi live 429 fails, see conformance/expectations.ts and src/backends/pi/warm-driver.ts',
       '    before: rate_limit: Too many requests.',
       '    now:    Expected "429"',
     ].join('\n'),

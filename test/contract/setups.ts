@@ -1,10 +1,10 @@
 // The five command lines, and what their suites must know of each.
 
-import { ClaudeCodeBackend } from '../../src/backends/claude-backend.js'
-import { CodexBackend } from '../../src/backends/codex-backend.js'
-import { GeminiBackend } from '../../src/backends/gemini-backend.js'
-import { OpenCodeBackend } from '../../src/backends/opencode-backend.js'
-import { PiBackend } from '../../src/backends/pi-backend.js'
+import { ClaudeCodeBackend } from '../../src/backends/claude/backend.js'
+import { CodexBackend } from '../../src/backends/codex/backend.js'
+import { GeminiBackend } from '../../src/backends/gemini/backend.js'
+import { OpenCodeBackend } from '../../src/backends/opencode/backend.js'
+import { PiBackend } from '../../src/backends/pi/backend.js'
 import type { BackendName } from '../../src/backends/types.js'
 import type { BackendSetup } from './backend-contract.js'
 

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { test } from 'vitest'
-import type { BackendDependencies } from '../../src/backends/backend-dependencies.js'
+import type { BackendDependencies } from '../../src/backends/engine/backend-dependencies.js'
 import type {
   AgentBackend,
   AgentEvent,

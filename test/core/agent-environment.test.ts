@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { agentEnvironment } from '../../src/core/agent-environment.js'
-import { PROVIDER_VARIABLES } from '../../src/backends/provider-variables.js'
+import { PROVIDER_VARIABLES } from '../../src/backends/engine/provider-variables.js'
 
 const OWN = ['ANTHROPIC_*', 'CLAUDE_*', 'IS_SANDBOX']
 

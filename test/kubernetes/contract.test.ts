@@ -3,7 +3,7 @@
 import { mkdtempSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { vi } from 'vitest'
-import { CodexBackend } from '../../src/backends/codex-backend.js'
+import { CodexBackend } from '../../src/backends/codex/backend.js'
 import { createPods } from '../../src/kubernetes/pods.js'
 import { describeBackendContract } from '../contract/backend-contract.js'
 import { SETUPS } from '../contract/setups.js'

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { ClaudeCodeBackend } from '../../src/backends/claude-backend.js'
+import { ClaudeCodeBackend } from '../../src/backends/claude/backend.js'
 import { Stage } from '../contract/stage.js'
 
 describe('the owner of a backend', () => {

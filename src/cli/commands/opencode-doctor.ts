@@ -1,4 +1,4 @@
-import type { OpenCodeServers } from '../../backends/opencode-server/servers.js'
+import type { OpenCodeServers } from '../../backends/opencode/server/servers.js'
 import { messageOf } from '../../errors.js'
 import { bad, type DoctorReport, good, renderFindings } from './findings.js'
 

@@ -1,4 +1,4 @@
-import { findBackendName } from '../../backends/backend-names.js'
+import { findBackendName } from '../../backends/engine/backend-names.js'
 import type { BackendName } from '../../backends/types.js'
 import type { GatewayConfig } from '../../config.js'
 import { messageOf } from '../../errors.js'

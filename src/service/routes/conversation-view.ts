@@ -9,7 +9,7 @@ import type { Delivery } from '../../store/outbox.js'
 import type { RunRecord } from '../../store/runs.js'
 import type { Store } from '../../store/store.js'
 import type { ServiceDependencies } from '../dependencies.js'
-import { providerOf, runnerName } from '../provider-names.js'
+import { providerOf, runnerName } from '../../backends/engine/provider-names.js'
 import { COMMAND_STATES, runSchema, runView } from './command-view.js'
 import { beginningOf, isoTime, timeSchema } from './schemas.js'
 

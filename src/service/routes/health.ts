@@ -3,7 +3,7 @@ import { GatewayError } from '../../errors.js'
 import type { Store } from '../../store/store.js'
 import { withinTime } from '../../within-time.js'
 import type { App, ServiceDependencies } from '../dependencies.js'
-import { PROVIDER_NAMES, providerOf } from '../provider-names.js'
+import { PROVIDER_NAMES, providerOf } from '../../backends/engine/provider-names.js'
 
 const queueSchema = z.object({
   waiting: z.number(),

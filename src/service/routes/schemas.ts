@@ -1,12 +1,12 @@
 // Shapes that several routes share. What a client reads is never left out: what is not known is null.
 
 import { z } from 'zod'
-import { problemOfTool } from '../../backends/allowed-tool.js'
+import { problemOfTool } from '../../backends/engine/allowed-tool.js'
 import type { TokenUsage } from '../../backends/types.js'
 import type { Scrubber } from '../../credentials/scrubber.js'
 import { projectUsage } from '../event-projection.js'
-import { ACCEPTED_NAMES } from '../../backends/backend-names.js'
-import { PROVIDER_NAMES } from '../provider-names.js'
+import { ACCEPTED_NAMES } from '../../backends/engine/backend-names.js'
+import { PROVIDER_NAMES } from '../../backends/engine/provider-names.js'
 
 /** Of something that is looked up. PostgreSQL has no text with NUL. */
 export const nameSchema = z

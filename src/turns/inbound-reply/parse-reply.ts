@@ -1,4 +1,4 @@
-import type { CliBackend, ReadOutput } from '../../backends/cli-backend.js'
+import type { CliBackend, ReadOutput } from '../../backends/engine/cli-backend.js'
 import { readMediaTokens } from '../../media/media-tokens.js'
 
 /** What an agent told beside its answer. */

@@ -1,6 +1,6 @@
 // Codex 0.166.0. How each was captured is in test/fixtures/codex, in the *.meta.json beside it.
 
-import { tokenUsage } from '../../../src/backends/translation.js'
+import { tokenUsage } from '../../../src/backends/engine/translation.js'
 import type { ExpectedCaptures } from './captures.js'
 
 /** What the turn of plain.jsonl used. */

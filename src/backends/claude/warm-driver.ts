@@ -1,0 +1,229 @@
+// Claude Code kept alive. Wire types captured from `claude -p --input-format stream-json`, CLI 2.1.197; see
+// test/fixtures/claude/live-*.jsonl and docs/backends/claude.md.
+//
+// Traps that a careless edit would fall into:
+// - A line that it cannot read ends the process: only JSON goes in.
+// - Cost and tokens per model count from the start of the process; those of a turn are differences.
+// - It may begin to speak with nobody asking, as when it was woken: that is not the answer to the next message.
+// - Leave to use a tool must come with its input, or the tool fails.
+
+import { parseTool } from '../engine/allowed-tool.js'
+import type { JsonObject } from '../engine/jsonl.js'
+import type { Translation } from '../engine/translation.js'
+import type { Turn } from '../engine/turn.js'
+import type { AgentEventBody, ApprovalAnswer, Approve } from '../types.js'
+import type { LiveConnection, LiveDriver, LiveTurn } from '../engine/warm/types.js'
+
+type Send = (message: JsonObject) => void
+type Translate = (emit: (event: AgentEventBody) => void, turn: Turn) => Translation
+
+type ClaudeMessage =
+  | { type: 'control_response'; response: { subtype: 'success' | 'error'; request_id: string; error?: string } }
+  | { type: 'control_request'; request_id: string; request: { subtype: 'can_use_tool' } & Permission }
+  | { type: 'control_cancel_request'; request_id: string }
+  | { type: 'system'; subtype: string }
+  | { type: 'result' }
+
+/** What it wants to be allowed. */
+interface Permission {
+  tool_name: string
+  input: Record<string, unknown>
+  /** `rule` where a rule says that it shall ask. */
+  decision_reason_type?: string
+}
+
+/** Of a result. */
+interface Spent {
+  total_cost_usd?: number
+  modelUsage?: Record<string, ModelUsage>
+}
+
+type ModelUsage = Record<(typeof COUNTED)[number], number>
+
+const COUNTED = ['inputTokens', 'outputTokens', 'cacheReadInputTokens', 'cacheCreationInputTokens'] as const
+
+export class ClaudeLive implements LiveDriver {
+  readonly isShared = false
+  readonly canAsk = true
+  readonly oldestKnown = '2.1.197'
+
+  constructor(
+    readonly launch: LiveDriver['launch'],
+    private readonly translation: Translate,
+  ) {}
+
+  /** All but the message itself stands on the command line. Another model could be set, but then the history tells of it. */
+  keyOf({ prompt: _prompt, sessionId: _sessionId, sessionUsage: _sessionUsage, ...fixed }: Turn): string {
+    return JSON.stringify(fixed)
+  }
+
+  connect(send: Send): LiveConnection {
+    return new ClaudeConnection(send, this.translation)
+  }
+}
+
+class ClaudeConnection implements LiveConnection {
+  readonly ready: Promise<void>
+  /** By the id of the request. */
+  #answers = new Map<string, (error: string | undefined) => void>()
+  #requestCount = 0
+  #turn: ClaudeTurn | undefined
+  /** What it waits to be allowed, by the id of the request. */
+  #questions = new Map<string, AbortController>()
+  /** It speaks with nobody asking. */
+  #isUnasked = false
+  #spent: Spent = {}
+
+  constructor(
+    private readonly send: Send,
+    private readonly translation: Translate,
+  ) {
+    this.ready = this.#request('initialize').then((error) => {
+      if (error !== undefined) throw new Error(`Claude did not begin to listen: ${error}`)
+    })
+  }
+
+  async ping(): Promise<void> {
+    await this.#request('mcp_status')
+  }
+
+  begin(turn: Turn, emit: (event: AgentEventBody) => void, approve?: Approve): LiveTurn {
+    const ask = approve && withinList(turn.allowedTools, approve)
+    this.#turn = new ClaudeTurn(this.translation(emit, turn), () => this.#request('interrupt'), ask)
+    this.send({ type: 'user', message: { role: 'user', content: turn.prompt } })
+    return this.#turn
+  }
+
+  receive(message: JsonObject): void {
+    const line = message as ClaudeMessage
+    switch (line.type) {
+      case 'control_response':
+        return this.#answered(line.response)
+      case 'control_request':
+        void this.#asked(line.request_id, line.request)
+        return
+      case 'control_cancel_request':
+        this.#questions.get(line.request_id)?.abort()
+        return
+      case 'result':
+        return this.#result(message)
+      case 'system':
+        if (line.subtype === 'init' && !this.#turn) this.#quiet()
+        break
+      default:
+        break
+    }
+    if (!this.#isUnasked) this.#turn?.translation.accept(message)
+  }
+
+  #result(line: JsonObject): void {
+    const ofThisTurn = spentSince(line, this.#spent)
+    this.#spent = line
+    if (this.#isUnasked) {
+      this.#isUnasked = false
+      return
+    }
+    this.#turn?.finish({ ...line, ...ofThisTurn })
+    this.#turn = undefined
+  }
+
+  /** Without an answer it would wait. Contract: never rejects. */
+  async #asked(id: string, request: { subtype: string } & Permission): Promise<void> {
+    const ask = this.#isUnasked ? undefined : this.#turn?.ask
+    if (request.subtype !== 'can_use_tool' || !ask) {
+      this.send({ type: 'control_response', response: { subtype: 'error', request_id: id, error: 'Not supported' } })
+      return
+    }
+    const question = new AbortController()
+    this.#questions.set(id, question)
+    const answer = await ask(request, question.signal)
+    this.#questions.delete(id)
+    if (question.signal.aborted) return
+    const response = answer.isAllowed
+      ? { behavior: 'allow', updatedInput: request.input }
+      : { behavior: 'deny', message: answer.message }
+    this.send({ type: 'control_response', response: { subtype: 'success', request_id: id, response } })
+  }
+
+  /** It works for nobody. */
+  #quiet(): void {
+    this.#isUnasked = true
+    void this.#request('interrupt')
+  }
+
+  /** Settles with what was wrong, if anything. */
+  #request(subtype: 'initialize' | 'interrupt' | 'mcp_status'): Promise<string | undefined> {
+    this.#requestCount += 1
+    const id = `${subtype}-${this.#requestCount}`
+    this.send({ type: 'control_request', request_id: id, request: { subtype } })
+    return new Promise((resolve) => this.#answers.set(id, resolve))
+  }
+
+  #answered({ request_id, subtype, error = 'no reason given' }: AnswerOf<ClaudeMessage>): void {
+    this.#answers.get(request_id)?.(subtype === 'error' ? error : undefined)
+    this.#answers.delete(request_id)
+  }
+}
+
+type AnswerOf<Message> = Message extends { type: 'control_response'; response: infer Response } ? Response : never
+
+type Ask = (permission: Permission, signal: AbortSignal) => Promise<ApprovalAnswer>
+
+/**
+ * Nobody is asked about what the list of tools leaves out. Built-in tools that it does not name are not offered at all; of
+ * one that it names with a rule, the CLI tells whether a rule has matched.
+ */
+function withinList(allowedTools: string[], approve: Approve): Ask {
+  return async ({ tool_name: toolName, input, decision_reason_type: reason }, signal) => {
+    const entries = allowedTools.filter((entry) => isAbout(entry, toolName))
+    const isMissing = allowedTools.length > 0 && entries.length === 0 && toolName.startsWith('mcp__')
+    const isRuledOut = entries.length > 0 && reason !== 'rule' && entries.every((entry) => entry.includes('('))
+    if (isMissing || isRuledOut) return { isAllowed: false, message: 'This is not among the allowed tools.' }
+    return approve({ toolName, toolInput: input }, signal)
+  }
+}
+
+/** The name of an MCP server stands for all its tools. */
+function isAbout(entry: string, toolName: string): boolean {
+  const { name } = parseTool(entry)
+  return name === toolName || (name.startsWith('mcp__') && toolName.startsWith(`${name}__`))
+}
+
+class ClaudeTurn implements LiveTurn {
+  readonly done: Promise<void>
+  #interrupted: Promise<unknown> = Promise.resolve()
+  #settle = (): void => {}
+
+  constructor(
+    readonly translation: Translation,
+    private readonly requestInterrupt: () => Promise<unknown>,
+    /** Absent where the turn does not ask. */
+    readonly ask?: Ask,
+  ) {
+    this.done = new Promise((resolve) => {
+      this.#settle = resolve
+    })
+  }
+
+  interrupt(): void {
+    this.#interrupted = this.requestInterrupt()
+  }
+
+  /** An interrupt that came too late must not meet the next turn: it is waited for. */
+  finish(result: JsonObject): void {
+    this.translation.accept(result)
+    void this.#interrupted.then(() => this.#settle())
+  }
+}
+
+function spentSince({ total_cost_usd: cost, modelUsage }: Spent, before: Spent): Spent {
+  const models = Object.entries(modelUsage ?? {}).map(([model, usage]) => {
+    const then = before.modelUsage?.[model]
+    const counts = COUNTED.map((name) => [name, usage[name] - (then?.[name] ?? 0)])
+    return [model, Object.fromEntries(counts)] as const
+  })
+  return {
+    ...(cost !== undefined && { total_cost_usd: cost - (before.total_cost_usd ?? 0) }),
+    modelUsage: Object.fromEntries(models),
+  }
+}

@@ -1,0 +1,113 @@
+// What Codex is told beside the prompt: how far a project is trusted, and the system prompt.
+
+import { createHash } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import type { JsonObject } from '../engine/jsonl.js'
+import type { RunFiles } from '../engine/place.js'
+
+/**
+ * Settings, hooks and MCP servers of a directory count only where it is trusted. Not so AGENTS.md, which is read up to a
+ * limit, and skills, which are told to the model or not, those of the operator too.
+ */
+export function untrustedArgs(workingDir: string): string[] {
+  const projects = withParents(workingDir).map((path) => `${JSON.stringify(path)}={trust_level="untrusted"}`)
+  return [
+    ...['-c', `projects={${projects.join(',')}}`],
+    ...['-c', 'project_doc_max_bytes=0'],
+    ...['-c', 'skills.include_instructions=false'],
+    '--ignore-rules',
+  ]
+}
+
+/**
+ * Nobody could answer whether the directory is trusted; the operator has. Not by `--trust`, which writes it down, and fails
+ * where the settings of Codex say otherwise.
+ */
+export function trustedArgs(workingDir: string): string[] {
+  return ['-c', `projects={${JSON.stringify(workingDir)}={trust_level="trusted"}}`]
+}
+
+/** The same as `untrustedArgs` for a thread of `codex app-server`, where rules of an untrusted directory do not count by themselves. */
+export function untrustedConfig(workingDir: string): JsonObject {
+  const projects = withParents(workingDir).map((path) => [path, { trust_level: 'untrusted' }])
+  return {
+    projects: Object.fromEntries(projects),
+    project_doc_max_bytes: 0,
+    'skills.include_instructions': false,
+  }
+}
+
+/** The directory and all above it: the operator may trust any of them. */
+function withParents(directory: string): string[] {
+  const parent = dirname(directory)
+  return parent === directory ? [directory] : [directory, ...withParents(parent)]
+}
+
+// How the system prompt reaches the model. `developer_instructions` would be taken on the first turn only, and the
+// other settings replace Codex' own prompt. A SessionStart hook runs on every start and adds a developer message; so
+// that a long conversation does not repeat it turn by turn, it stays silent while the last one it added is the same.
+const DIRECTORY = 'AETHEEL_INSTRUCTIONS'
+const OPENING = '<gateway_instructions>'
+const HOOK_COMMAND = [
+  `cd "$${DIRECTORY}" && cat > event && : > delivered`,
+  `transcript=$(sed -n 's/.*"transcript_path":"\\([^"]*\\)".*/\\1/p' event)`,
+  `{ grep -q '"source":"resume"' event && grep -F '${OPENING}' "$transcript" 2>/dev/null | tail -n 1 | grep -qF -f known; } || cat answer`,
+].join('; ')
+const HOOK = {
+  additionalContextLimit: 200_000,
+  async: false,
+  command: HOOK_COMMAND,
+  timeout: 600,
+  type: 'command',
+}
+/** Codex runs a hook only when its hash is trusted: sha-256 over its JSON with sorted keys. */
+const HOOK_HASH = createHash('sha256')
+  .update(JSON.stringify({ event_name: 'session_start', hooks: [HOOK] }))
+  .digest('hex')
+
+/** What the hook leaves when it was run. */
+export const DELIVERED = {
+  file: 'delivered',
+  otherwise: 'This version of Codex did not take the system prompt; its own prompt was used alone.',
+}
+
+/** The message of the developer that a system prompt becomes. */
+export function gatewayInstructions(systemPrompt: string): string {
+  return `${OPENING}\n${systemPrompt}\n</gateway_instructions>`
+}
+
+/** Whether the last system prompt in the record of a thread is this one, and no summary has taken its place. */
+export async function isLastInstructed(systemPrompt: string, recordPath: string): Promise<boolean> {
+  let record: string
+  try {
+    record = await readFile(recordPath, 'utf8')
+  } catch {
+    return false // Then the model is told once more.
+  }
+  const start = record.lastIndexOf(OPENING)
+  if (start === -1 || record.includes('"type":"compacted"', start)) return false
+  return record.startsWith(asRecorded(gatewayInstructions(systemPrompt)), start)
+}
+
+/** As it stands in a string of JSON. */
+function asRecorded(text: string): string {
+  return JSON.stringify(text).slice(1, -1)
+}
+
+export function instructionsHook(systemPrompt: string, files: RunFiles) {
+  const additionalContext = gatewayInstructions(systemPrompt)
+  const answer = { hookSpecificOutput: { hookEventName: 'SessionStart', additionalContext } }
+  files.write('answer', JSON.stringify(answer))
+  files.write('known', asRecorded(additionalContext))
+  const hook = `type="command",command=${JSON.stringify(HOOK.command)},additionalContextLimit=${HOOK.additionalContextLimit}`
+  const trust = `{"/<session-flags>/config.toml:session_start:0:0"={trusted_hash="sha256:${HOOK_HASH}"}}`
+  return {
+    args: [
+      ...['--enable', 'hooks'],
+      ...['-c', `hooks.SessionStart=[{hooks=[{${hook}}]}]`],
+      ...['-c', `hooks.state=${trust}`],
+    ],
+    environment: { [DIRECTORY]: files.path },
+  }
+}

@@ -1,0 +1,38 @@
+import { createScrubber, type Scrubber } from '../../credentials/scrubber.js'
+import { operatorEnvironment } from '../../core/environment.js'
+import type { Pods } from '../../kubernetes/types.js'
+import { createLog, type Log } from '../../log.js'
+import { OUTPUT_LIMITS, type OutputLimits } from '../../processes/line-splitter.js'
+import type { ProcessOwner } from '../../processes/process-owner.js'
+
+export interface BackendDependencies {
+  /** The operator's environment; filtered before an agent sees it. */
+  environment: NodeJS.ProcessEnv
+  /** Further variables to pass on, as names or `PREFIX_*`. */
+  passVariables: readonly string[]
+  log: Log
+  now: () => number
+  /** For how long something takes: does not jump when the clock is set, as `now` does. */
+  elapsed: () => number
+  limits: OutputLimits
+  /** Without one, nobody ends the agents of a gateway that was itself killed. */
+  owner?: ProcessOwner
+  /** Without it, nothing runs in pods. */
+  pods?: Pods
+  /** Knows secrets. What is not told whole is scrubbed here: of half a secret nobody above could know. */
+  scrubber: Scrubber
+}
+
+export function completeDependencies(given: Partial<BackendDependencies>): BackendDependencies {
+  return {
+    environment: given.environment ?? operatorEnvironment(),
+    passVariables: given.passVariables ?? [],
+    log: given.log ?? createLog(),
+    now: given.now ?? Date.now,
+    elapsed: given.elapsed ?? given.now ?? (() => performance.now()),
+    limits: given.limits ?? OUTPUT_LIMITS,
+    ...(given.owner && { owner: given.owner }),
+    ...(given.pods && { pods: given.pods }),
+    scrubber: given.scrubber ?? createScrubber(),
+  }
+}

@@ -1,0 +1,135 @@
+import { joinText } from './join-text.js'
+import type { AgentEvent, AgentEventBody, AgentResult } from '../types.js'
+
+/** Each event has its price on the whole way, however little it says: text that follows text so closely goes together. A
+ *  screen does not show more, and models take longer from one word to the next. */
+const TEXT_EVERY_MS = 16
+
+/**
+ * Carries the events of one run from the process to whoever iterates, and holds the order of the contract whatever a
+ * CLI prints: `started` first and once, every tool closed, `complete` once and last.
+ *
+ * It never makes the sender wait. It is iterated once. Text that was not taken yet may become one event.
+ */
+export class EventQueue implements AsyncIterable<AgentEvent> {
+  #events: AgentEvent[] = []
+  /** How many of them the consumer has. */
+  #taken = 0
+  #resolve: ((next: IteratorResult<AgentEvent, undefined>) => void) | undefined
+  #timer: NodeJS.Timeout | undefined
+  #textDueAt = 0
+  #isComplete = false
+  /** Whether an event of the agent has been sent. */
+  #hasBegun = false
+  /** Notices that came before the agent's first event, which may still be `started`. */
+  #held: AgentEventBody[] = []
+  /** Names by id. */
+  #openTools = new Map<string, string>()
+  #closedTools = new Set<string>()
+
+  constructor(private readonly now: () => number) {}
+
+  push(body: AgentEventBody): void {
+    switch (body.type) {
+      case 'started':
+        if (!this.#hasBegun) this.#begin(body)
+        return
+      case 'notice':
+        if (this.#hasBegun) this.#send(body)
+        else this.#held.push(body)
+        return
+      case 'tool_use':
+        if (this.#openTools.has(body.toolId)) return
+        this.#closedTools.delete(body.toolId)
+        this.#openTools.set(body.toolId, body.toolName)
+        break
+      case 'tool_result': {
+        if (this.#closedTools.has(body.toolId)) return
+        const toolName = this.#openTools.get(body.toolId) ?? body.toolName
+        this.#openTools.delete(body.toolId)
+        this.#closedTools.add(body.toolId)
+        this.#begin({ ...body, toolName })
+        return
+      }
+      default:
+        break
+    }
+    this.#begin(body)
+  }
+
+  complete(result: AgentResult): void {
+    for (const [toolId, toolName] of this.#openTools) {
+      this.push({ type: 'tool_result', toolId, toolName, content: 'The run ended before the tool did.', isError: true })
+    }
+    const { failure } = result
+    if (failure) this.#begin({ type: 'error', content: failure.message, reason: failure.reason })
+    this.#begin({ type: 'complete', result })
+    this.#isComplete = true
+    this.#handOver()
+  }
+
+  /** Not a generator: those take several turns of the microtask queue for each of many thousand events. */
+  [Symbol.asyncIterator](): AsyncIterator<AgentEvent, undefined> {
+    return { next: () => this.#next() }
+  }
+
+  #next(): Promise<IteratorResult<AgentEvent, undefined>> {
+    return new Promise((resolve) => {
+      this.#resolve = resolve
+      this.#handOver()
+    })
+  }
+
+  #handOver(): void {
+    if (!this.#resolve) return
+    const event = this.#events[this.#taken]
+    if (event && this.#isEarly(event)) {
+      this.#timer ??= setTimeout(() => {
+        this.#textDueAt = 0
+        this.#timer = undefined
+        this.#handOver()
+      }, this.#textDueAt - performance.now())
+    } else if (event) {
+      this.#taken += 1
+      this.#settle({ value: event, done: false })
+    } else {
+      this.#events = []
+      this.#taken = 0
+      if (this.#isComplete) this.#settle({ value: undefined, done: true })
+    }
+  }
+
+  #settle(next: IteratorResult<AgentEvent, undefined>): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    const resolve = this.#resolve
+    this.#resolve = undefined
+    resolve?.(next)
+  }
+
+  /** Whether more of the same may come soon enough. */
+  #isEarly({ type }: AgentEvent): boolean {
+    if (type !== 'output' && type !== 'thinking') return false
+    const now = performance.now()
+    const hasNext = this.#taken < this.#events.length - 1
+    if (!hasNext && now < this.#textDueAt) return true
+    this.#textDueAt = now + TEXT_EVERY_MS
+    return false
+  }
+
+  #begin(body: AgentEventBody): void {
+    this.#hasBegun = true
+    const held = this.#held
+    this.#held = []
+    if (body.type === 'started') this.#send(body)
+    for (const notice of held) this.#send(notice)
+    if (body.type !== 'started') this.#send(body)
+  }
+
+  #send(body: AgentEventBody): void {
+    const last = this.#events.length - 1
+    const waiting = last < this.#taken ? undefined : this.#events[last]
+    if (!waiting || !joinText(waiting, body)) this.#events.push({ ...body, timestamp: this.now() })
+    this.#handOver()
+  }
+}

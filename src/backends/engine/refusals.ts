@@ -1,0 +1,132 @@
+// What is told without starting anything, whichever way an agent is driven.
+
+import { canBeSetForRun } from '../../core/environment.js'
+import { GatewayError } from '../../errors.js'
+import { isDirectory } from '../../core/is-directory.js'
+import { isShellsOwn } from '../../kubernetes/supervisor.js'
+import { parseTool, problemOfTool } from './allowed-tool.js'
+import { EventQueue } from './event-queue.js'
+import type { BackendDependencies } from './backend-dependencies.js'
+import type { Failed } from './translation.js'
+import { failureOfStop } from './turn-result.js'
+import type { Turn } from './turn.js'
+import type { AgentRequest } from '../types.js'
+
+export const CANCELLED: Failed = { reason: 'cancelled', message: 'Cancelled' }
+
+/** What an agent takes. */
+export interface InputRules {
+  /** As it stands in error sentences. */
+  label: string
+  sessionId: RegExp
+  /** The longest prompt it takes whole. */
+  promptLimit?: { size: number; unit: 'bytes' | 'characters' }
+  /** It cannot be restricted to some calls of a tool, as in `Bash(git log:*)`. */
+  hasToolNamesOnly?: boolean
+}
+
+export function refusedInput(
+  { prompt, sessionId, model, allowedTools }: Turn,
+  { label, sessionId: sessionPattern, promptLimit, hasToolNamesOnly }: InputRules,
+): Failed | undefined {
+  if (model !== undefined && !isName(model)) {
+    return { reason: 'refused', message: `${JSON.stringify(model)} is not the name of a model.` }
+  }
+  const badTool = allowedTools.map(problemOfTool).find((problem) => problem !== undefined)
+  if (badTool !== undefined) return { reason: 'refused', message: `The list of allowed tools holds an ${badTool}.` }
+  const ruled = hasToolNamesOnly && allowedTools.find((tool) => parseTool(tool).calls !== undefined)
+  if (ruled) {
+    const advice = 'Allow the whole tool, or leave it out.'
+    return { reason: 'refused', message: `${label} cannot be restricted to some calls of a tool: ${ruled}. ${advice}` }
+  }
+  if (prompt.trim() === '') return { reason: 'refused', message: 'The prompt is empty.' }
+  if (promptLimit) {
+    const size = promptLimit.unit === 'bytes' ? Buffer.byteLength(prompt) : countCharacters(prompt)
+    const limit = `${promptLimit.size} ${promptLimit.unit}`
+    if (size > promptLimit.size) {
+      return { reason: 'refused', message: `The prompt is too long for ${label}: ${size} of at most ${limit}.` }
+    }
+  }
+  if (sessionId !== undefined && !sessionPattern.test(sessionId)) {
+    return { reason: 'session_lost', message: `${JSON.stringify(sessionId)} is not a session id of ${label}.` }
+  }
+  return undefined
+}
+
+export function refusedDirectory(workingDir: string): Failed | undefined {
+  if (isDirectory(workingDir)) return undefined
+  return { reason: 'spawn', message: `The working directory ${workingDir} does not exist.`, isLasting: true }
+}
+
+/** For a turn that is to ask, where no tool is ever asked about: it must not go on there. */
+export function refusedAsking(label: string, { pod, command }: Pick<AgentRequest, 'pod' | 'command'> = {}): Failed {
+  const where = pod ? ' in a pod' : command ? ' when a command template starts it' : ''
+  const message = `${label} cannot ask before it uses a tool${where}.`
+  return { reason: 'refused', message: `${message} ${pod || command ? HOW_IT_ASKS : WHO_ASKS}` }
+}
+
+export function refusedVersionToAsk(label: string, oldestKnown: string): Failed {
+  const message = `${label} is known to ask before it uses a tool from version ${oldestKnown} on. Update it, or let it work without asking.`
+  return { reason: 'refused', message }
+}
+
+const HOW_IT_ASKS = 'Have it run without that, or let it work without asking.'
+const WHO_ASKS = 'Use claude, codex, gemini or opencode for this, or let it work without asking.'
+
+/** What keeps a turn from a pod before anybody asks the cluster. */
+export function refusedPod({ isUntrusted }: Turn, { pods }: BackendDependencies): Failed | undefined {
+  if (isUntrusted) {
+    const message = 'An untrusted project does not run in a pod: the pod itself is the fence. Say that it is trusted.'
+    return { reason: 'refused', message }
+  }
+  if (pods) return undefined
+  return { reason: 'refused', message: 'Agents in pods need a gateway that knows kubectl; this one does not.' }
+}
+
+export function refusedVariable({ environment = {}, secretFiles = [], pod }: AgentRequest): Failed | undefined {
+  const names = [...Object.keys(environment), ...secretFiles.map(({ variable }) => variable)]
+  const fixed = names.find((name) => !canBeSetForRun(name))
+  if (fixed !== undefined) {
+    const message = `The variable ${JSON.stringify(fixed)} cannot be set for a run. Give it another name.`
+    return { reason: 'refused', message }
+  }
+  const shells = pod && names.find(isShellsOwn)
+  if (shells !== undefined) return { reason: 'refused', message: shellsVariable(shells) }
+  const broken = Object.entries(environment).find(([, value]) => value.includes('\0'))
+  if (!broken) return undefined
+  return { reason: 'refused', message: `The value of ${broken[0]} has a NUL in it. Give it as a file instead.` }
+}
+
+export function shellsVariable(name: string): string {
+  return `The variable ${name} is the shell's own in a pod, and cannot be set there. Give the credential another name.`
+}
+
+/** All that is seen of a run that never began. */
+export function refusedRun(failed: Failed, now: () => number): EventQueue {
+  const queue = new EventQueue(now)
+  queue.complete({ isError: true, durationMs: 0, failure: failureOfStop(failed) })
+  return queue
+}
+
+/** Contract: throws `request_invalid`. */
+export function requireWholeNumber(name: string, value: number): number {
+  if (Number.isInteger(value) && value >= 0) return value
+  throw new GatewayError('request_invalid', `${name} must be a whole number, not ${value}`)
+}
+
+/** Contract: throws `request_invalid`. */
+export function requireMilliseconds(name: string, value: number, atLeast: number): number {
+  if (Number.isFinite(value) && value >= atLeast) return value
+  throw new GatewayError('request_invalid', `${name} must be a number of milliseconds, not ${value}`)
+}
+
+/** It stands on a command line: what begins with a dash there would be taken for an option. */
+function isName(name: string): boolean {
+  return /^[^\s\p{Cc}-][^\p{Cc}]*$/u.test(name)
+}
+
+function countCharacters(text: string): number {
+  let surrogatePairs = 0
+  for (const _ of text.matchAll(/[\uD800-\uDBFF][\uDC00-\uDFFF]/g)) surrogatePairs += 1
+  return text.length - surrogatePairs
+}

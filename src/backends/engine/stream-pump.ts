@@ -1,0 +1,48 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { messageOf } from '../../errors.js'
+import type { Log } from '../../log.js'
+import type { StreamCallback } from '../types.js'
+
+const DRAIN_MS = 5_000
+
+interface StreamPump {
+  push(text: string): void
+  /** Settles when the callback has had everything, or when it takes too long to be waited for. */
+  drained(): Promise<void>
+}
+
+/** Hands text to a callback in order, one call at a time; what arrives during a call goes with the next one. */
+export function pumpStream(onStream: StreamCallback, log: Log): StreamPump {
+  let waiting = ''
+  let isPumping = false
+  let pumped: Promise<void> | undefined
+  let hasFailed = false
+
+  const pump = async (): Promise<void> => {
+    isPumping = true
+    while (waiting !== '') {
+      const text = waiting
+      waiting = ''
+      try {
+        await onStream(text)
+      } catch (error) {
+        if (!hasFailed) log.warn('stream.callback-failed', { error: messageOf(error) })
+        hasFailed = true
+      }
+    }
+    isPumping = false
+  }
+
+  return {
+    push(text) {
+      waiting += text
+      if (!isPumping) pumped = pump()
+    },
+    async drained() {
+      const limit = new AbortController()
+      const late = sleep(DRAIN_MS, undefined, { signal: limit.signal }).catch(() => {})
+      await Promise.race([pumped, late])
+      limit.abort()
+    },
+  }
+}

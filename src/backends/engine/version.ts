@@ -1,0 +1,60 @@
+import { startProcess } from '../../processes/local-process.js'
+import { compareVersions, parseVersion } from '../../core/versions.js'
+import type { AgentMode, AgentProbe } from '../types.js'
+
+export interface VersionKnowledge {
+  /** The oldest version that the conformance suite has passed with. */
+  oldestKnown: string
+  /** Published security holes; `below` is the first version without the hole. */
+  holes: ReadonlyArray<{ below: string; what: string }>
+}
+
+/** What `<cli> --version` says, or undefined when it says nothing that looks like one before the signal. */
+export async function readVersion(
+  executable: string,
+  environment: Record<string, string>,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  let output = ''
+  const collect = (chunk: Buffer) => {
+    output = (output + chunk.toString('utf8')).slice(0, 10_000)
+  }
+  const child = startProcess({
+    executable,
+    args: ['--version'],
+    cwd: '/',
+    environment,
+    stdin: '',
+    runId: `version-${process.pid}-${process.hrtime.bigint()}`,
+    stopSignal: 'SIGTERM',
+    onStdout: collect,
+    onStderr: collect,
+  })
+  if (signal.aborted) child.stop()
+  signal.addEventListener('abort', child.stop)
+  await child.ended
+  signal.removeEventListener('abort', child.stop)
+  return parseVersion(output)
+}
+
+/** What comes of a mode with this version. */
+export function modeInUse(
+  mode: AgentMode,
+  version: string | undefined,
+  oldestKnown: string,
+): Pick<AgentProbe, 'mode' | 'whyNotLive'> {
+  if (mode !== 'auto') return { mode }
+  if (version !== undefined && compareVersions(version, oldestKnown) >= 0) return { mode: 'live' }
+  const what = version === undefined ? 'its version is not known' : `version ${version} is older than ${oldestKnown}`
+  return { mode: 'oneshot', whyNotLive: `Each turn has a process of its own: ${what}.` }
+}
+
+export function problemsOfVersion(version: string | undefined, knowledge: VersionKnowledge): string[] {
+  if (version === undefined) return ['Its version could not be read: `--version` did not answer with one.']
+  const holes = knowledge.holes
+    .filter(({ below }) => compareVersions(version, below) < 0)
+    .map(({ below, what }) => `Version ${version} has a known security hole (${what}): update to ${below} or newer.`)
+  const isOld = compareVersions(version, knowledge.oldestKnown) < 0
+  if (!isOld) return holes
+  return [...holes, `Version ${version} is older than ${knowledge.oldestKnown}, the oldest one known to work here.`]
+}

@@ -1,0 +1,282 @@
+// Gemini CLI. Wire types captured from `gemini -o stream-json`, CLI 0.61.0; see test/fixtures/gemini and
+// docs/backends/gemini.md.
+
+import { parseTool } from '../engine/allowed-tool.js'
+import { CliBackend, type CliTraits, type Invocation } from '../engine/cli-backend.js'
+import { namesOption } from '../engine/command-args.js'
+import { reasonOfStatus } from '../engine/failures.js'
+import { createGeminiHome, unheardHooks } from './home.js'
+import type { JsonObject } from '../engine/jsonl.js'
+import { GeminiLive } from './warm-driver.js'
+import type { LiveDriver } from '../engine/warm/types.js'
+import type { Place, RunFiles } from '../engine/place.js'
+import { tokenUsage, Translation } from '../engine/translation.js'
+import type { Turn } from '../engine/turn.js'
+import type { AgentEventBody } from '../types.js'
+
+type GeminiLine =
+  | { type: 'init'; session_id: string; model?: string }
+  | { type: 'message'; role: string; content: string }
+  | { type: 'tool_use'; tool_name: string; tool_id: string; parameters: Record<string, unknown> }
+  | { type: 'tool_result'; tool_id: string; status: string; output?: string; error?: { message?: string } }
+  | { type: 'error'; message: string }
+  | { type: 'result'; status: string; error?: GeminiError; stats?: StreamStats }
+  // As src/backends/gemini/warm-driver.ts tells what only `gemini --acp` does, and that the model has used tools.
+  | { type: 'thought'; content: string }
+  | { type: 'round' }
+  // `--output-format json`, and the gateway document's shape.
+  | { type?: undefined; response?: string; session_id?: string; error?: GeminiError; stats?: WholeStats }
+
+interface GeminiError {
+  type?: string
+  message?: string
+  /** Of the model server. */
+  status?: unknown
+}
+
+interface StreamStats {
+  total_tokens?: number
+  input_tokens?: number
+  output_tokens?: number
+  cached?: number
+}
+
+interface WholeStats {
+  models?: Record<string, { tokens: Record<'prompt' | 'candidates' | 'total' | 'cached', number> }>
+}
+
+const MAX_ATTEMPTS = 3
+
+export class GeminiBackend extends CliBackend {
+  protected readonly traits: CliTraits = {
+    label: 'Gemini',
+    packageName: '@google/gemini-cli',
+    variables: ['GEMINI_*', 'GOOGLE_*'],
+    sessionId: /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i,
+    stopSignal: 'SIGTERM',
+    // Longer input is cut off with no more than a warning.
+    promptLimit: { size: 8_388_608, unit: 'bytes' },
+    failureSigns: [
+      [/error resuming session|invalid session identifier|no previous sessions found/i, 'session_lost'],
+      [/must specify the \w+ environment variable|set an auth method|invalid auth method/i, 'auth'],
+      [/max session turns/i, 'max_turns'],
+    ],
+    supportsMaxTurns: true,
+    supportsToolControl: true,
+    supportsStreaming: true,
+    versions: {
+      oldestKnown: '0.61.0',
+      holes: [{ below: '0.1.14', what: 'a repository can hide commands in an allowed one' }],
+    },
+    ownOptions: [
+      { names: ['-y', '--yolo'], takesValue: false },
+      {
+        names: [
+          ...['-o', '--output-format', '-p', '--prompt', '-i', '--prompt-interactive'],
+          ...['-r', '--resume', '--session-id'],
+        ],
+        takesValue: true,
+      },
+    ],
+    modelOption: { names: ['-m', '--model'], takesValue: true },
+  }
+
+  name() {
+    return 'gemini' as const
+  }
+
+  buildArgs(prompt: string, _systemPromptOrFile: string, sessionId?: string): string[] {
+    return [
+      ...['--output-format', 'json', ...YOLO],
+      ...modelArgs(this.config.model),
+      ...(sessionId ? ['--resume', sessionId] : []),
+      prompt,
+    ]
+  }
+
+  protected async invocation(turn: Turn, place: Place, signal: AbortSignal): Promise<Invocation> {
+    const { sessionId, model, maxTurns, command } = turn
+    const { args: further = [], format = 'stream-json' } = command ?? {}
+    return {
+      args: [
+        ...['--output-format', format],
+        ...(namesOption(further, ['--approval-mode']) ? [] : YOLO),
+        ...modelArgs(model),
+        ...(command?.sessionArgs ?? (sessionId === undefined ? [] : ['--resume', sessionId])),
+        // Before --admin-policy, which takes every word up to the next option.
+        ...further,
+        ...policyArgs(turn, place.files),
+      ],
+      environment: await runEnvironment(turn, place, signal, maxTurns),
+    }
+  }
+
+  override live(): LiveDriver {
+    return new GeminiLive(
+      async (turn, place, signal) => {
+        const hooks = await unheardHooks(place, signal, turn)
+        if (hooks.length > 0) throw new Error(`kept alive, Gemini does not run these hooks: ${hooks.join(', ')}`)
+        return {
+          args: ['--acp', ...(turn.isAsking ? ASKING : YOLO), ...policyArgs(turn, place.files)],
+          // It would count those of a whole session: no limit of its own.
+          environment: await runEnvironment(turn, place, signal, -1),
+        }
+      },
+      (emit, turn) => this.translation(emit, turn),
+    )
+  }
+
+  /** A leading slash would run a command of the CLI; `@path` would put that file before the model. */
+  protected override neutralise(prompt: string, isLive: boolean): string {
+    // There a space does not help, a dollar is a slash, and no file is looked for.
+    if (isLive) return prompt.replace(/^(?=\s*[/$])/, '\\')
+    const escaped = prompt.replaceAll(/(?<!\\)@/g, '\\@')
+    return escaped.startsWith('/') ? ` ${escaped}` : escaped
+  }
+
+  protected translation(emit: (event: AgentEventBody) => void, turn?: Turn): Translation {
+    return new GeminiTranslation(emit, turn)
+  }
+}
+
+const YOLO = ['--approval-mode', 'yolo']
+const ASKING = ['--approval-mode', 'default']
+
+async function runEnvironment(
+  turn: Turn,
+  place: Place,
+  signal: AbortSignal,
+  maxSessionTurns: number,
+): Promise<Record<string, string>> {
+  return {
+    GEMINI_CLI_HOME: await createGeminiHome(place, signal, turn.systemPrompt, {
+      general: {
+        maxAttempts: MAX_ATTEMPTS,
+        enableAutoUpdate: false,
+        enableAutoUpdateNotification: false,
+        // It takes a session that was continued for an empty one, and removes it when another one begins.
+        sessionRetention: { enabled: false },
+      },
+      ...(maxSessionTurns !== 0 && { model: { maxSessionTurns } }),
+      ...(turn.isUntrusted && UNTRUSTED_SETTINGS),
+    }),
+    // The person at the other end cannot answer whether the directory is trusted; the operator has.
+    GEMINI_CLI_TRUST_WORKSPACE: String(!turn.isUntrusted),
+    // Otherwise it runs as the child of a parent that ignores signals.
+    GEMINI_CLI_NO_RELAUNCH: 'true',
+    // It leaves the whole conversation, readable to everybody, in the common one when the model fails.
+    TMPDIR: place.files.path,
+  }
+}
+
+function policyArgs(turn: Turn, files: RunFiles): string[] {
+  const rules = policy(turn)
+  return rules === undefined ? [] : ['--admin-policy', files.write('policy.toml', rules)]
+}
+
+function modelArgs(model: string | undefined): string[] {
+  return model === undefined ? [] : ['--model', model]
+}
+
+/**
+ * In a directory it is told not to trust, it leaves out settings, hooks, MCP servers, skills and GEMINI.md. It would not
+ * start there without a terminal, unless the question of trust is switched off; the variable is heard all the same.
+ */
+const UNTRUSTED_SETTINGS = { security: { folderTrust: { enabled: false } }, advanced: { ignoreLocalEnv: true } }
+
+/**
+ * Nothing but the listed tools; `run_shell_command(git)` lists only commands that begin so. An untrusted directory takes
+ * the approval mode `yolo` away, which a rule gives back.
+ */
+function policy({ allowedTools, isUntrusted, isAsking }: Turn): string | undefined {
+  if (allowedTools.length === 0) return isUntrusted && !isAsking ? EVERY_TOOL : undefined
+  const allow = allowedTools.map((tool) => {
+    const { name, calls: prefix } = parseTool(tool)
+    const decision = isAsking && !READING_TOOLS.has(name) ? 'ask_user' : 'allow'
+    return [
+      `[[rule]]\ntoolName = ${JSON.stringify(name)}\ndecision = "${decision}"\npriority = 950\nallowRedirection = true`,
+      ...(prefix === undefined ? [] : [`commandPrefix = ${JSON.stringify(prefix)}`]),
+    ].join('\n')
+  })
+  return ['[[rule]]\ntoolName = "*"\ndecision = "deny"\npriority = 900', ...allow, ''].join('\n\n')
+}
+
+/** As the CLI itself does not ask about them. */
+const READING_TOOLS = new Set([
+  ...['read_file', 'read_many_files', 'list_directory', 'glob', 'grep_search', 'search_file_content'],
+  ...['google_web_search', 'update_topic', 'write_todos'],
+])
+
+const EVERY_TOOL = '[[rule]]\ntoolName = "*"\ndecision = "allow"\npriority = 950\nallowRedirection = true\n'
+
+class GeminiTranslation extends Translation {
+  /** What was said since the last tool. */
+  #answer = ''
+
+  protected translate(value: JsonObject): void {
+    const line = value as GeminiLine
+    switch (line.type) {
+      case 'init':
+        return this.started(line.session_id, line.model)
+      case 'message':
+        // The prompt comes back as a message too.
+        if (line.role !== 'assistant') return
+        this.#answer += line.content
+        return this.output(line.content)
+      case 'thought':
+        return this.thinking(line.content)
+      case 'round':
+        return this.countTurn()
+      case 'tool_use':
+        this.#answer = ''
+        return this.toolUse(line.tool_id, line.tool_name, line.parameters)
+      case 'tool_result':
+        return this.toolResult({
+          toolId: line.tool_id,
+          content: line.output ?? line.error?.message ?? '',
+          isError: line.status !== 'success',
+        })
+      case 'error':
+        return this.complained(line.message)
+      case 'result':
+        return this.#result(line)
+      case undefined:
+        return this.#whole(line)
+      default:
+        return this.unknown((line as JsonObject)['type'])
+    }
+  }
+
+  #result({ status, error, stats }: Extract<GeminiLine, { type: 'result' }>): void {
+    if (stats) this.#count(stats.input_tokens, stats.output_tokens, stats.total_tokens, stats.cached)
+    if (status === 'success') this.succeeded(this.#answer)
+    else this.#fail(error)
+  }
+
+  #whole(line: Extract<GeminiLine, { type?: undefined }>): void {
+    this.inSession(line.session_id)
+    if (line.error) this.#fail(line.error)
+    else if (typeof line.response === 'string') this.succeeded(line.response)
+    else this.unknown(Object.keys(line).join(', '))
+    for (const { tokens } of Object.values(line.stats?.models ?? {})) {
+      this.#count(tokens.prompt, tokens.candidates, tokens.total, tokens.cached)
+    }
+  }
+
+  #fail(error: GeminiError | undefined): void {
+    const reason = error?.type === 'FatalTurnLimitedError' ? 'max_turns' : reasonOfStatus(error?.status)
+    this.failed(error?.message ?? this.complaint, reason)
+  }
+
+  /** The input includes what the cache held; thinking is in the total alone. */
+  #count(input = 0, output = 0, total = input + output, cached = 0): void {
+    const reasoning = Math.max(0, total - input - output)
+    const before = this.usage
+    this.usage = tokenUsage({
+      inputTokens: (before?.inputTokens ?? 0) + input - cached,
+      outputTokens: (before?.outputTokens ?? 0) + output + reasoning,
+      cacheReadTokens: (before?.cacheReadTokens ?? 0) + cached,
+      reasoningTokens: (before?.reasoningTokens ?? 0) + reasoning,
+    })
+  }
+}

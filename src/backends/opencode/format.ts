@@ -1,0 +1,127 @@
+// What OpenCode says the same way on its command line and as a server.
+
+import { parseTool } from '../engine/allowed-tool.js'
+import { type FailureSign, reasonOfStatus } from '../engine/failures.js'
+import { isObject, type JsonObject } from '../engine/jsonl.js'
+import type { InputRules } from '../engine/refusals.js'
+import { combineUsage, tokenUsage, Translation } from '../engine/translation.js'
+import type { VersionKnowledge } from '../engine/version.js'
+
+/** Nothing can be kept in it, no new session either. */
+const DATABASE_ADVICE =
+  '(The database of OpenCode is damaged: end what uses it, and move opencode.db out of its data directory. Its sessions are lost.)'
+
+export const OPENCODE: InputRules & { failureSigns: readonly FailureSign[]; versions: VersionKnowledge } = {
+  label: 'OpenCode',
+  sessionId: /^ses_[\w-]+$/,
+  failureSigns: [
+    [/session not found/i, 'session_lost'],
+    // A message of the session is damaged.
+    [/failed query: .*\bJSON parse error/i, 'session_lost'],
+    [/database disk image is malformed|file is not a database/i, 'exit', DATABASE_ADVICE],
+  ],
+  versions: {
+    oldestKnown: '1.18.33',
+    holes: [{ below: '1.0.216', what: 'CVE-2026-22812, its server runs commands for any web page' }],
+  },
+}
+
+/** A new session with a title of ours costs no second call of the model to find one. */
+export const SESSION_TITLE = 'Aetheel'
+
+export interface ToolPart {
+  tool: string
+  callID: string
+  state: ToolState
+}
+
+interface ToolState {
+  status: string
+  input: Record<string, unknown>
+  output?: string
+  error?: string
+  metadata?: { exit?: number }
+}
+
+export interface StepFinish {
+  reason?: string
+  tokens?: Tokens
+  cost?: number
+}
+
+interface Tokens {
+  input?: number
+  output?: number
+  reasoning?: number
+  cache?: { read?: number; write?: number }
+}
+
+export interface OpenCodeError {
+  name?: string
+  data?: { message?: string; statusCode?: number; responseHeaders?: Record<string, string> }
+}
+
+export abstract class OpenCodeTranslation extends Translation {
+  protected toolCall({ tool, callID, state }: ToolPart): void {
+    // A tool that does not exist or may not be used comes as "invalid", its name among the input.
+    this.toolUse(callID, tool === 'invalid' ? String(state.input['tool']) : tool, state.input)
+  }
+
+  protected toolEnd({ tool, callID, state }: ToolPart): void {
+    const exitCode = state.metadata?.exit
+    this.toolResult({
+      toolId: callID,
+      content: state.output ?? state.error ?? '',
+      isError: state.status === 'error' || tool === 'invalid' || (exitCode ?? 0) !== 0,
+      ...(exitCode !== undefined && { metadata: { exitCode } }),
+    })
+  }
+
+  /** The model has spoken. Whether a round of tools follows. */
+  protected stepFinish(step: StepFinish, saidSinceTools: string[]): boolean {
+    this.spend(step)
+    if (step.reason === 'tool-calls') {
+      this.countTurn()
+      return true
+    }
+    if (!this.verdict?.isError) this.succeeded(saidSinceTools.join('\n\n'))
+    return false
+  }
+
+  /** Reasoning is counted beside the output here, and the cache beside the input. */
+  protected spend({ tokens, cost }: StepFinish): void {
+    this.spent(cost)
+    if (!tokens) return
+    const { input, output = 0, reasoning = 0, cache } = tokens
+    const usage = tokenUsage({
+      inputTokens: input,
+      outputTokens: output + reasoning,
+      cacheReadTokens: cache?.read,
+      cacheWriteTokens: cache?.write,
+      reasoningTokens: reasoning,
+    })
+    this.usage = this.usage ? combineUsage(this.usage, usage) : usage
+  }
+
+  protected error({ name, data }: OpenCodeError): void {
+    const waitSeconds = Number(data?.responseHeaders?.['retry-after'])
+    const retryAfterMs = waitSeconds > 0 ? waitSeconds * 1000 : undefined
+    this.failed(data?.message ?? name, reasonOfStatus(data?.statusCode), retryAfterMs)
+  }
+}
+
+/** They all go under the permission of `edit`. */
+const EDITING_TOOLS = ['write', 'patch', 'apply_patch']
+
+/** Only the listed tools; `bash(git log*)` lists only such calls. The last entry that matches decides. */
+export function permissionOf(allowedTools: string[]): JsonObject {
+  // Not a tool: where the allowed ones may reach.
+  const permission: JsonObject = { '*': 'deny', external_directory: 'allow' }
+  for (const tool of allowedTools) {
+    const { name, calls: pattern } = parseTool(tool)
+    const key = EDITING_TOOLS.includes(name) ? 'edit' : name
+    const before = permission[key] ?? { '*': 'deny' }
+    permission[key] = pattern === undefined || !isObject(before) ? 'allow' : { ...before, [pattern]: 'allow' }
+  }
+  return permission
+}

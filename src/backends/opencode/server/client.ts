@@ -1,0 +1,351 @@
+// The HTTP interface of `opencode serve`, 1.18.33, as far as it is used here.
+//
+// - A server accepts connections before it can answer, and such a request is never answered: each has its own time limit.
+// - What is unknown to it is answered with a web page and 200: only JSON counts as an answer.
+// - `directory` tells which of the projects on the server is meant; what is asked of a session needs none.
+
+import { messageOf } from '../../../errors.js'
+import { inTime, timeLimit } from '../../../within-time.js'
+import { isObject } from '../../engine/jsonl.js'
+import type { OpenCodeEndpoint } from './servers.js'
+
+const REQUEST_MS = 30_000
+/** To take a prompt, the server may have to start everything that belongs to the directory. */
+export const PROMPT_MS = 120_000
+/** After five minutes fetch would give up by itself. */
+const ANSWER_MS = 300_000
+const HEALTH_MS = 5_000
+const CONNECT_MS = 10_000
+const ERROR_CHARACTERS = 500
+const START_IT = 'Start it with opencode serve, or set OPENCODE_URL to where it listens.'
+const START_IT_AGAIN = 'Look at its log, or start it again.'
+const SET_PASSWORD = 'Set OPENCODE_USERNAME and OPENCODE_PASSWORD to those it was started with.'
+
+/** A rule of a session. The last one that matches decides. */
+export interface PermissionRule {
+  permission: string
+  pattern: string
+  action: 'allow' | 'ask' | 'deny'
+}
+
+export interface Session {
+  id: string
+  directory: string
+  /** Where it works for another one. */
+  parentID?: string
+  permission?: PermissionRule[]
+}
+
+export interface SessionOptions {
+  directory: string
+  title: string
+  permission?: PermissionRule[]
+}
+
+export interface Prompt {
+  parts: Array<{ type: 'text'; id?: string; text: string }>
+  model?: { providerID: string; modelID: string }
+  /** Stands behind OpenCode's own system prompt. */
+  system?: string
+  /** Takes the place of all rules that the session has had, for this turn and those after it. */
+  tools?: Record<string, boolean>
+}
+
+/** A message with its parts. Contract: only claimed to have this shape. */
+export interface SessionMessage {
+  info: { id: string; role: string }
+  parts: Array<{ id: string; type: string }>
+}
+
+export type SessionStatus = { type: 'idle' | 'busy' } | { type: 'retry'; attempt: number; message: string }
+
+/** Asked by the agent; it waits until it is answered. */
+export interface PendingRequest {
+  id: string
+  sessionID: string
+}
+
+export interface PermissionRequest extends PendingRequest {
+  permission: string
+  patterns: string[]
+  metadata?: Record<string, unknown>
+  tool?: { callID: string }
+}
+
+export interface QuestionRequest extends PendingRequest {
+  questions: Array<{ question: string }>
+}
+
+/**
+ * - `refused`: nobody listens there
+ * - `unreachable`: no way there, or the connection broke
+ * - `silent`: no answer in time
+ * - `status`: the server's own refusal
+ * - `strange`: an answer that OpenCode would not give
+ * - `too_large`: more than we want to hold
+ */
+type ErrorKind = 'refused' | 'unreachable' | 'silent' | 'status' | 'strange' | 'too_large'
+
+export class OpenCodeServerError extends Error {
+  override readonly name = 'OpenCodeServerError'
+
+  constructor(
+    readonly kind: ErrorKind,
+    message: string,
+    readonly status?: number,
+  ) {
+    super(message)
+  }
+}
+
+export interface ClientOptions {
+  /** Hides secrets. What the server says is cut only afterwards. */
+  scrub?: (text: string) => string
+  /** The largest answer. */
+  maxBytes?: number
+}
+
+interface Call {
+  directory?: string
+  body?: unknown
+  query?: Record<string, string>
+  timeoutMs?: number
+  signal?: AbortSignal | undefined
+  /** It must not be asked for twice. */
+  isOnce?: boolean
+}
+
+/** Contract: every method rejects with an `OpenCodeServerError`, or as its signal says. */
+export class OpenCodeClient {
+  readonly url: string
+  readonly #headers: Record<string, string>
+  readonly #advice: string | undefined
+  readonly #scrub: (text: string) => string
+  readonly #maxBytes: number
+
+  constructor(
+    { url, username, password, advice }: OpenCodeEndpoint,
+    { scrub = same, maxBytes = Infinity }: ClientOptions = {},
+  ) {
+    this.url = url
+    this.#advice = advice
+    const credentials = Buffer.from(`${username}:${password}`).toString('base64')
+    this.#headers = password === undefined ? {} : { authorization: `Basic ${credentials}` }
+    this.#scrub = scrub
+    this.#maxBytes = maxBytes
+  }
+
+  async health(): Promise<{ version?: string }> {
+    const path = '/global/health'
+    const answer = await this.#call<unknown>('GET', path, { timeoutMs: HEALTH_MS })
+    // Many a web server has such a page.
+    if (!isObject(answer) || answer['healthy'] !== true) throw this.#strange('GET', path)
+    const { version } = answer
+    return typeof version === 'string' ? { version } : {}
+  }
+
+  createSession({ directory, ...body }: SessionOptions, signal?: AbortSignal): Promise<Session> {
+    return this.#call('POST', '/session', { directory, body, timeoutMs: PROMPT_MS, signal })
+  }
+
+  getSession(id: string, signal?: AbortSignal): Promise<Session> {
+    return this.#call('GET', sessionPath(id), { signal })
+  }
+
+  /** Contract: they come after those that the session has. */
+  async addRules(id: string, permission: PermissionRule[], signal?: AbortSignal): Promise<void> {
+    await this.#call('PATCH', sessionPath(id), { body: { permission }, signal })
+  }
+
+  /** Contract: settles when the tools have been told to end. A session that is idle, or unknown, is no error. */
+  async abortSession(id: string): Promise<void> {
+    await this.#call('POST', `${sessionPath(id)}/abort`)
+  }
+
+  /** Waits for the last message of the turn, for five minutes at most. Giving up does not end the turn. */
+  sendMessage(id: string, prompt: Prompt, signal?: AbortSignal): Promise<SessionMessage> {
+    return this.#call('POST', `${sessionPath(id)}/message`, {
+      body: prompt,
+      timeoutMs: ANSWER_MS,
+      signal,
+      isOnce: true,
+    })
+  }
+
+  /** Contract: settles when the server has taken the prompt; what comes of it is among the events. */
+  async sendPromptAsync(id: string, prompt: Prompt): Promise<void> {
+    await this.#request('POST', `${sessionPath(id)}/prompt_async`, { body: prompt, timeoutMs: PROMPT_MS, isOnce: true })
+  }
+
+  /** The last ones, oldest first. */
+  messages(id: string, limit: number): Promise<SessionMessage[]> {
+    return this.#call('GET', `${sessionPath(id)}/message`, { query: { limit: String(limit) } })
+  }
+
+  /** Of the sessions that are not idle, by id. */
+  statuses(directory: string): Promise<Record<string, SessionStatus>> {
+    return this.#call('GET', '/session/status', { directory })
+  }
+
+  permissionRequests(directory: string): Promise<PermissionRequest[]> {
+    return this.#call('GET', '/permission', { directory })
+  }
+
+  /** With a message for the agent a turn goes on after `reject`, without one it ends. */
+  async replyToPermission(id: string, reply: 'once' | 'reject', directory: string, message?: string): Promise<void> {
+    const body = { reply, ...(message !== undefined && { message }) }
+    await this.#call('POST', `/permission/${encodeURIComponent(id)}/reply`, { directory, body })
+  }
+
+  questionRequests(directory: string): Promise<QuestionRequest[]> {
+    return this.#call('GET', '/question', { directory })
+  }
+
+  async rejectQuestion(id: string, directory: string): Promise<void> {
+    await this.#call('POST', `/question/${encodeURIComponent(id)}/reject`, { directory })
+  }
+
+  /** The events of all directories, as server-sent events. They end with the signal. */
+  async subscribeEvents(signal: AbortSignal): Promise<AsyncIterable<Uint8Array>> {
+    const path = '/global/event'
+    const tooLate = timeLimit(CONNECT_MS)
+    try {
+      const response = await this.#fetch('GET', path, {}, AbortSignal.any([signal, tooLate.signal]), tooLate.signal)
+      if (!response.ok) throw await this.#refusal('GET', path, response)
+      const isStream = response.headers.get('content-type')?.startsWith('text/event-stream')
+      if (isStream && response.body) return response.body
+      await response.body?.cancel()
+      throw this.#strange('GET', path)
+    } finally {
+      tooLate.clear()
+    }
+  }
+
+  /** What is wrong with it, and what to do. */
+  fault(kind: ErrorKind, what: string, advice = START_IT_AGAIN, status?: number): OpenCodeServerError {
+    return new OpenCodeServerError(
+      kind,
+      `The OpenCode server at ${this.url} ${what}. ${this.#advice ?? advice}`,
+      status,
+    )
+  }
+
+  /** Contract: trusts the server about the shape of what it answers. */
+  async #call<Answer>(method: string, path: string, call: Call = {}): Promise<Answer> {
+    const text = await this.#request(method, path, call)
+    try {
+      return JSON.parse(text) as Answer
+    } catch {
+      throw this.#strange(method, path)
+    }
+  }
+
+  /** A connection that was kept may be closed by the server just when it is used again: then another one is tried. */
+  async #request(method: string, path: string, call: Call): Promise<string> {
+    try {
+      return await this.#try(method, path, call)
+    } catch (error) {
+      const isBroken = error instanceof OpenCodeServerError && error.kind === 'unreachable'
+      if (!isBroken || call.isOnce) throw error
+      return await this.#try(method, path, call)
+    }
+  }
+
+  async #try(method: string, path: string, call: Call): Promise<string> {
+    return inTime(call.timeoutMs ?? REQUEST_MS, undefined, async (tooLate) => {
+      const signal = call.signal ? AbortSignal.any([call.signal, tooLate]) : tooLate
+      const response = await this.#fetch(method, path, call, signal, tooLate)
+      if (!response.ok) throw await this.#refusal(method, path, response)
+      return this.#read(method, path, response, tooLate)
+    })
+  }
+
+  async #fetch(
+    method: string,
+    path: string,
+    { directory, body, query }: Call,
+    signal: AbortSignal,
+    tooLate: AbortSignal,
+  ): Promise<Response> {
+    const search = new URLSearchParams({ ...query, ...(directory !== undefined && { directory }) }).toString()
+    const init: RequestInit = { method, signal, redirect: 'manual', headers: this.#headers }
+    if (body !== undefined) {
+      init.body = JSON.stringify(body)
+      init.headers = { ...this.#headers, 'content-type': 'application/json' }
+    }
+    try {
+      return await fetch(`${this.url}${path}${search === '' ? '' : `?${search}`}`, init)
+    } catch (error) {
+      throw this.#broken(method, path, error, signal, tooLate)
+    }
+  }
+
+  async #read(method: string, path: string, response: Response, tooLate: AbortSignal): Promise<string> {
+    const chunks: Uint8Array[] = []
+    let bytes = 0
+    try {
+      for await (const chunk of response.body ?? []) {
+        bytes += chunk.length
+        if (bytes > this.#maxBytes) break
+        chunks.push(chunk)
+      }
+    } catch (error) {
+      throw this.#broken(method, path, error, tooLate, tooLate)
+    }
+    if (bytes <= this.#maxBytes) return Buffer.concat(chunks).toString('utf8')
+    throw new OpenCodeServerError('too_large', `The OpenCode server answered ${method} ${path} with more than is held.`)
+  }
+
+  #broken(method: string, path: string, error: unknown, signal: AbortSignal, tooLate: AbortSignal): unknown {
+    if (tooLate.aborted) return this.fault('silent', `accepts connections but does not answer (${method} ${path})`)
+    if (signal.aborted) return error
+    const reason = reasonOf(error)
+    return this.fault(reason === 'ECONNREFUSED' ? 'refused' : 'unreachable', `cannot be reached (${reason})`, START_IT)
+  }
+
+  async #refusal(method: string, path: string, response: Response): Promise<OpenCodeServerError> {
+    const { status } = response
+    if (status === 401 || status === 403) {
+      await response.body?.cancel()
+      return this.fault('status', `refused the user name or the password (${status})`, SET_PASSWORD, status)
+    }
+    const text = await inTime(REQUEST_MS, undefined, (tooLate) =>
+      this.#read(method, path, response, tooLate).catch(() => ''),
+    )
+    const said = this.#scrub(messageIn(text)).slice(0, ERROR_CHARACTERS)
+    if (said === '' && status === 404) return this.#strange(method, path)
+    return new OpenCodeServerError(
+      'status',
+      said || `The OpenCode server answered ${method} ${path} with ${status}.`,
+      status,
+    )
+  }
+
+  #strange(method: string, path: string): OpenCodeServerError {
+    const message = `What answers at ${this.url} is no OpenCode server (${method} ${path}).`
+    return new OpenCodeServerError('strange', `${message} Set OPENCODE_URL to where opencode serve listens.`)
+  }
+}
+
+const same = (text: string): string => text
+
+function sessionPath(id: string): string {
+  return `/session/${encodeURIComponent(id)}`
+}
+
+/** Fetch hides behind "fetch failed" what went wrong. */
+function reasonOf(error: unknown): string {
+  const { cause } = error as { cause?: { code?: string; message?: string } }
+  return cause?.code ?? cause?.message ?? messageOf(error)
+}
+
+/** What of an answer that says no is for people. */
+function messageIn(text: string): string {
+  try {
+    const { message, data } = JSON.parse(text) as { message?: unknown; data?: { message?: unknown } }
+    const said = data?.message ?? message
+    return typeof said === 'string' ? said : ''
+  } catch {
+    return '' // A page of somebody in between.
+  }
+}

@@ -1,0 +1,267 @@
+// The events of one server, for all runs on it: one connection, opened before the first prompt and kept for a while
+// after the last one. When it breaks it is opened again, and whoever listens is told that something may be missing.
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type ServerSentEvent, ServerSentEventsReader } from '../../../core/server-sent-events.js'
+import { isObject, type JsonObject } from '../../engine/jsonl.js'
+import { type OpenCodeClient, OpenCodeServerError } from './client.js'
+import { persist } from './persist.js'
+
+/** The server shows every ten seconds that it lives. */
+const LONGEST_SILENCE_MS = 35_000
+const LOOK_MS = 5_000
+const CONNECT_MS = 10_000
+/** Where nobody listens any more, the turn is lost; but somebody in between may need a moment. */
+const PATIENCE_MS: Partial<Record<OpenCodeServerError['kind'], number>> = {
+  refused: 3_000,
+  unreachable: 30_000,
+  silent: 30_000,
+}
+const LONGEST_PAUSE_MS = 2_000
+const KEEP_MS = 60_000
+/** Who says so waits until it is answered. */
+const WAITING = new Set(['permission.asked', 'question.asked'])
+
+export interface ServerEvent {
+  type: string
+  properties: JsonObject
+  /** Of the project on the server. */
+  directory?: string
+  /** How much was received for it, in characters. */
+  size: number
+}
+
+export interface EventListener {
+  onEvent(event: ServerEvent): void
+  /** An event was left out. */
+  onTooLong(): void
+  /** Events may have been missed. Those that follow come after this moment. */
+  onReconnected(): void
+  /** There will be no more. */
+  onLost(error: OpenCodeServerError): void
+}
+
+export interface EventLink {
+  /** From now on the events of this session are told, and of those that its sub-agents work in. */
+  follow(sessionId: string): void
+  /** Whether it is followed; one that works for a followed one is from now on. Contract: rejects when the server does
+   *  not say. */
+  isFollowed(sessionId: string): Promise<boolean>
+  close(): void
+}
+
+export class EventStream {
+  readonly #listeners = new Set<EventListener>()
+  readonly #bySession = new Map<string, EventListener>()
+  #connected: Promise<void> | undefined
+  #connection: AbortController | undefined
+  #keepTimer: NodeJS.Timeout | undefined
+  #isClosed = false
+
+  constructor(
+    private readonly client: OpenCodeClient,
+    private readonly options: { maxCharacters: number; onClosed(): void },
+  ) {}
+
+  /** Contract: settles when events arrive; rejects with an `OpenCodeServerError`. */
+  async open(listener: EventListener): Promise<EventLink> {
+    clearTimeout(this.#keepTimer)
+    this.#listeners.add(listener)
+    try {
+      await (this.#connected ?? this.#begin(this.#connect()))
+    } catch (error) {
+      this.#leave(listener)
+      throw error
+    }
+    return {
+      follow: (sessionId) => void this.#bySession.set(sessionId, listener),
+      isFollowed: async (sessionId) => (await this.#lookUp(sessionId)) === listener,
+      close: () => this.#leave(listener),
+    }
+  }
+
+  close(): void {
+    clearTimeout(this.#keepTimer)
+    this.#isClosed = true
+    this.#connection?.abort()
+    this.options.onClosed()
+  }
+
+  #leave(listener: EventListener): void {
+    this.#listeners.delete(listener)
+    for (const [sessionId, of] of this.#bySession) if (of === listener) this.#bySession.delete(sessionId)
+    if (this.#listeners.size > 0 || this.#isClosed) return
+    this.#keepTimer = setTimeout(() => this.close(), KEEP_MS).unref()
+  }
+
+  /** Settles when the server has said that it sends events from now on. */
+  async #connect(onConnected = () => {}): Promise<void> {
+    const connection = new AbortController()
+    this.#connection = connection
+    let tooLate: NodeJS.Timeout | undefined
+    try {
+      const chunks = await this.client.subscribeEvents(connection.signal)
+      tooLate = setTimeout(() => connection.abort(), CONNECT_MS)
+      await new Promise<void>((resolve, reject) => {
+        const begun = (): void => {
+          onConnected()
+          resolve()
+        }
+        void this.#read(chunks, connection, begun).then(reject)
+      })
+    } catch (error) {
+      connection.abort()
+      throw error
+    } finally {
+      clearTimeout(tooLate)
+    }
+  }
+
+  /** Contract: never rejects; settles when the connection is over, with why. */
+  async #read(
+    chunks: AsyncIterable<Uint8Array>,
+    connection: AbortController,
+    onConnected: () => void,
+  ): Promise<OpenCodeServerError> {
+    let isConnected = false
+    let lastSignOfLife = Date.now()
+    const timer = setInterval(() => {
+      if (Date.now() - lastSignOfLife > LONGEST_SILENCE_MS) connection.abort()
+    }, LOOK_MS).unref()
+    const onEvent = (received: ServerSentEvent): void => {
+      const event = readEvent(received)
+      if (event?.type !== 'server.connected') {
+        if (event) this.#tell(event)
+        return
+      }
+      if (!isConnected) onConnected()
+      isConnected = true
+    }
+    const onTooLong = (beginning: string): void => {
+      const [, sessionId = ''] = /"sessionID":"(ses_[\w-]+)"/.exec(beginning) ?? []
+      this.#bySession.get(sessionId)?.onTooLong()
+    }
+    const reader = new ServerSentEventsReader({ onEvent, onTooLong }, this.options.maxCharacters)
+    try {
+      for await (const chunk of chunks) {
+        lastSignOfLife = Date.now()
+        reader.push(chunk)
+      }
+    } catch {
+      // How a connection ends does not matter: whether the server is there is seen when it is opened again.
+    }
+    clearInterval(timer)
+    if (isConnected && !this.#isClosed) void this.#begin(this.#reconnect())
+    return this.client.fault('silent', 'accepts connections but sends no events')
+  }
+
+  /** What fails is tried again by the next who needs it. */
+  #begin(connecting: Promise<void>): Promise<void> {
+    this.#connected = connecting
+    connecting.catch(() => {
+      if (this.#connected === connecting) this.#connected = undefined
+    })
+    return connecting
+  }
+
+  /** Contract: rejects with an `OpenCodeServerError`. */
+  async #reconnect(): Promise<void> {
+    const brokenAt = Date.now()
+    for (let pauseMs = 50; ; pauseMs *= 2) {
+      try {
+        // Before the first event of the new connection is told.
+        return await this.#connect(() => this.#listeners.forEach((listener) => listener.onReconnected()))
+      } catch (error) {
+        const lost = error as OpenCodeServerError
+        const patienceMs = PATIENCE_MS[lost.kind] ?? 0
+        const isVain = this.#listeners.size === 0 || this.#isClosed
+        if (isVain || Date.now() - brokenAt >= patienceMs) {
+          for (const listener of this.#listeners) listener.onLost(lost)
+          throw lost
+        }
+      }
+      await sleep(Math.min(pauseMs, LONGEST_PAUSE_MS))
+    }
+  }
+
+  #tell(event: ServerEvent): void {
+    const sessionId = sessionOf(event.properties)
+    if (sessionId === undefined) return
+    const listener = this.#bySession.get(sessionId) ?? this.#adopt(sessionId, event)
+    if (listener) {
+      this.#adoptHelper(event, listener)
+      listener.onEvent(event)
+    } else if (WAITING.has(event.type)) void this.#tellOwner(sessionId, event)
+  }
+
+  /** A session that a sub-agent works in belongs to the one that started it. */
+  #adopt(sessionId: string, { type, properties }: ServerEvent): EventListener | undefined {
+    if (type !== 'session.created' || !isObject(properties['info'])) return undefined
+    const listener = this.#bySession.get(String(properties['info']['parentID']))
+    if (listener) this.#bySession.set(sessionId, listener)
+    return listener
+  }
+
+  /** A sub-agent may go on in a session that is there since an earlier turn: only the tool that it is names it. */
+  #adoptHelper({ properties: { part } }: ServerEvent, listener: EventListener): void {
+    const state = isObject(part) && part['type'] === 'tool' ? part['state'] : undefined
+    const metadata = isObject(state) ? state['metadata'] : undefined
+    const sessionId = isObject(metadata) ? metadata['sessionId'] : undefined
+    if (typeof sessionId === 'string' && !this.#bySession.has(sessionId)) this.#bySession.set(sessionId, listener)
+  }
+
+  /** Somebody waits for an answer, and it may be one of ours. Contract: never rejects. */
+  async #tellOwner(sessionId: string, event: ServerEvent): Promise<void> {
+    const isVain = (): boolean => this.#listeners.size === 0 || this.#isClosed
+    await persist(async () => (await this.#lookUp(sessionId))?.onEvent(event), isVain)
+  }
+
+  /** Who follows the session, or one that it works for. */
+  async #lookUp(sessionId: string): Promise<EventListener | undefined> {
+    const seen = new Set<string>()
+    for (let id: string | undefined = sessionId; id !== undefined && !seen.has(id);) {
+      const listener = this.#bySession.get(id)
+      if (listener) {
+        for (const one of seen) this.#bySession.set(one, listener)
+        return listener
+      }
+      seen.add(id)
+      id = await this.#parentOf(id)
+    }
+    return undefined
+  }
+
+  async #parentOf(sessionId: string): Promise<string | undefined> {
+    try {
+      return (await this.client.getSession(sessionId)).parentID
+    } catch (error) {
+      if (error instanceof OpenCodeServerError && error.status === 404) return undefined
+      throw error
+    }
+  }
+}
+
+/** `{type, properties}` as the server says it, also wrapped with its directory, or named by the event itself. */
+function readEvent({ name, data }: ServerSentEvent): ServerEvent | undefined {
+  const value = parse(data)
+  if (!isObject(value)) return undefined
+  const { directory } = value
+  const event = isObject(value['payload']) ? value['payload'] : value
+  const type = typeof event['type'] === 'string' ? event['type'] : name
+  const properties = isObject(event['properties']) ? event['properties'] : event
+  return { type, properties, ...(typeof directory === 'string' && { directory }), size: data.length }
+}
+
+function parse(data: string): unknown {
+  try {
+    return JSON.parse(data)
+  } catch {
+    return undefined // Nobody's event: without JSON no session is known.
+  }
+}
+
+function sessionOf({ sessionID, session_id, part, info }: JsonObject): string | undefined {
+  const below = isObject(part) ? part : isObject(info) ? info : {}
+  const named = sessionID ?? session_id ?? below['sessionID']
+  return typeof named === 'string' ? named : undefined
+}

@@ -1,0 +1,253 @@
+// Pi. Wire types captured from `pi --mode json`, CLI 0.73.1, and the same in 0.87.1; see test/fixtures/pi and
+// docs/backends/pi.md.
+
+import { lstatSync } from 'node:fs'
+import { join } from 'node:path'
+import { CliBackend, type CliTraits, type Invocation } from '../engine/cli-backend.js'
+import { withoutOptions } from '../engine/command-args.js'
+import type { JsonObject } from '../engine/jsonl.js'
+import { PiLive } from './warm-driver.js'
+import type { LiveDriver } from '../engine/warm/types.js'
+import type { Place } from '../engine/place.js'
+import { PROVIDER_VARIABLES } from '../engine/provider-variables.js'
+import { combineUsage, tokenUsage, Translation } from '../engine/translation.js'
+import type { Turn } from '../engine/turn.js'
+import type { AgentEventBody } from '../types.js'
+import { compareVersions } from '../../core/versions.js'
+
+type PiLine =
+  | { type: 'session'; id: string }
+  | { type: 'message_update'; assistantMessageEvent: { type: string; delta?: string } }
+  | { type: 'message_end' | 'turn_end'; message: PiMessage }
+  | { type: 'tool_execution_start'; toolCallId: string; toolName: string; args: Record<string, unknown> }
+  | { type: 'tool_execution_end'; toolCallId: string; toolName: string; result: PiContent; isError?: boolean }
+  | { type: 'auto_retry_start'; attempt: number; maxAttempts: number; errorMessage: string }
+  | { type: 'compaction_start'; reason?: string }
+  | { type: (typeof IGNORED)[number] }
+
+const IGNORED = [
+  ...(['agent_start', 'agent_end', 'turn_start', 'message_start', 'tool_execution_update'] as const),
+  ...(['auto_retry_end', 'compaction_end', 'queue_update'] as const),
+  // Since 0.74.
+  ...(['agent_settled', 'entry_appended', 'session_info_changed', 'thinking_level_changed'] as const),
+]
+
+interface PiContent {
+  content?: Array<{ type: string; text?: string }>
+}
+
+interface PiMessage extends PiContent {
+  role: string
+  stopReason?: 'stop' | 'toolUse' | 'length' | 'error' | 'aborted'
+  errorMessage?: string
+  model?: string
+  usage?: {
+    input?: number
+    output?: number
+    cacheRead?: number
+    cacheWrite?: number
+    cost?: { total?: number }
+  }
+}
+
+export class PiBackend extends CliBackend {
+  protected readonly traits: CliTraits = {
+    label: 'Pi',
+    packageName: '@earendil-works/pi-coding-agent',
+    variables: ['PI_*', 'OPENCODE_API_KEY', ...PROVIDER_VARIABLES],
+    sessionId: /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i,
+    // It splits its list at every comma, also inside parentheses.
+    hasToolNamesOnly: true,
+    // On SIGINT it leaves a running command behind.
+    stopSignal: 'SIGTERM',
+    failureSigns: [
+      [/no session found matching/i, 'session_lost'],
+      [/session found in different project/i, 'session_lost'],
+      // It breaks down over records that it does not understand.
+      [/^at (?:\w+ )?_?SessionManager\.build/, 'session_lost'],
+      [/no api key found/i, 'auth'],
+    ],
+    supportsMaxTurns: true,
+    supportsToolControl: true,
+    supportsStreaming: true,
+    versions: { oldestKnown: '0.73.1', holes: [] },
+    ownOptions: [
+      { names: ['-p', '--print', '-c', '--continue', '-r', '--resume'], takesValue: false },
+      { names: ['--mode', '--session'], takesValue: true },
+    ],
+    modelOption: { names: ['--model'], takesValue: true },
+  }
+
+  name() {
+    return 'pi' as const
+  }
+
+  buildArgs(prompt: string, systemPromptOrFile: string, sessionId?: string): string[] {
+    const { model, allowedTools } = this.config
+    return [
+      ...['-p', '--mode', 'json'],
+      ...choiceArgs(model, allowedTools),
+      ...sessionArgs(sessionId),
+      ...systemPromptArgs(systemPromptOrFile),
+      prompt,
+    ]
+  }
+
+  protected invocation(turn: Turn, place: Place, signal: AbortSignal): Promise<Invocation> {
+    return this.#launch(['-p', '--mode', turn.command?.format ?? 'json'], turn, place, signal)
+  }
+
+  override live(): LiveDriver {
+    const launch: LiveDriver['launch'] = (turn, place, signal) => this.#launch(['--mode', 'rpc'], turn, place, signal)
+    return new PiLive(launch, (emit, turn) => this.translation(emit, turn))
+  }
+
+  async #launch(mode: string[], turn: Turn, place: Place, signal: AbortSignal): Promise<Invocation> {
+    const { systemPrompt, sessionId, model, allowedTools, isUntrusted, command } = turn
+    const trust = await trustArgs(isUntrusted, place, signal)
+    return {
+      args: [
+        ...mode,
+        // The last one counts: a template may say that it does not trust a project, but not that it does.
+        ...(isUntrusted ? [] : trust),
+        ...choiceArgs(model, allowedTools),
+        ...(command?.sessionArgs ?? sessionArgs(sessionId)),
+        ...withoutOptions(command?.args ?? [], allowedTools.length > 0 ? [TOOLS_OPTION] : []),
+        ...(isUntrusted ? [...UNTRUSTED_ARGS, ...trust] : []),
+        ...(systemPrompt === '' ? [] : await operatorPromptArgs(place, signal)),
+        ...systemPromptArgs(systemPrompt === '' ? '' : place.files.write('system-prompt.md', systemPrompt)),
+      ],
+      // Otherwise it installs packages a repository names before it answers.
+      defaults: { PI_OFFLINE: '1' },
+      ...(isUntrusted && { environment: { PI_OFFLINE: '1' } }),
+    }
+  }
+
+  protected override untrustedObstacle({ workingDir }: Turn): string | undefined {
+    const file = OBEYED_FILES.find((name) => lstatSync(join(workingDir, name), { throwIfNoEntry: false }))
+    if (file === undefined) return undefined
+    return `The project is untrusted and has ${file}, which Pi would follow. Remove the file, trust the project or choose another agent.`
+  }
+
+  /**
+   * A leading slash would run a command of an extension or expand a template. Pi trims its input, so a space does not
+   * stop it; a space of no width does.
+   */
+  protected override neutralise(prompt: string): string {
+    return prompt.trimStart().startsWith('/') ? `\u200B${prompt}` : prompt
+  }
+
+  protected translation(emit: (event: AgentEventBody) => void, turn?: Turn): Translation {
+    return new PiTranslation(emit, turn)
+  }
+}
+
+/** The first version that asks whether a project is trusted, and without a terminal takes it that it is not. */
+const FIRST_WITH_TRUST = '0.79.0'
+
+/** Nobody could answer; the operator has. Older versions know no such option and trust every project. */
+async function trustArgs(isUntrusted: boolean, place: Place, signal: AbortSignal): Promise<string[]> {
+  const version = await place.version(signal)
+  if (version === undefined || compareVersions(version, FIRST_WITH_TRUST) < 0) return []
+  return [isUntrusted ? '--no-approve' : '--approve']
+}
+
+/** No extensions, skills, templates, themes and context files: Pi has no switch for those of the directory alone. */
+const UNTRUSTED_ARGS = ['-ne', '-ns', '-np', '--no-themes', '-nc']
+
+/**
+ * Older versions have no switch against these, and newer ones follow the settings to where sessions are kept before they
+ * ask for trust. The settings can name a shell, and commands that run before each of its own.
+ */
+const OBEYED_FILES = ['.pi/settings.json', '.pi/SYSTEM.md', '.pi/APPEND_SYSTEM.md']
+
+/** The list of the configuration holds, whatever a template says. */
+const TOOLS_OPTION = { names: ['-t', '--tools'], takesValue: true }
+
+function choiceArgs(model: string | undefined, allowedTools: string[]): string[] {
+  return [
+    ...(model === undefined ? [] : ['--model', model]),
+    ...(allowedTools.length === 0 ? [] : ['--tools', allowedTools.join(',')]),
+  ]
+}
+
+function sessionArgs(sessionId: string | undefined): string[] {
+  return sessionId ? ['--session', sessionId] : []
+}
+
+/** The flag takes a text, or the path of a file that holds it. */
+function systemPromptArgs(textOrFile: string): string[] {
+  return textOrFile === '' ? [] : ['--append-system-prompt', textOrFile]
+}
+
+/** Given the flag, Pi leaves out the file where the operator has additions of his own: name it too. */
+async function operatorPromptArgs({ environment, home, readFile }: Place, signal: AbortSignal): Promise<string[]> {
+  const file = join(environment['PI_CODING_AGENT_DIR'] ?? join(home, '.pi', 'agent'), 'APPEND_SYSTEM.md')
+  return (await readFile(file, signal)) === undefined ? [] : systemPromptArgs(file)
+}
+
+class PiTranslation extends Translation {
+  protected translate(value: JsonObject): void {
+    const line = value as PiLine
+    switch (line.type) {
+      case 'session':
+        if (this.isAskedSession(line.id)) this.started(line.id)
+        return
+      case 'message_update':
+        return this.#update(line.assistantMessageEvent)
+      case 'message_end':
+        if (line.message.role === 'assistant') this.#messageEnd(line.message)
+        return
+      case 'turn_end':
+        if (line.message.stopReason === 'toolUse') this.countTurn()
+        return
+      case 'tool_execution_start':
+        return this.toolUse(line.toolCallId, line.toolName, line.args)
+      case 'tool_execution_end':
+        return this.toolResult({
+          toolId: line.toolCallId,
+          content: textOf(line.result),
+          isError: line.isError === true,
+        })
+      case 'auto_retry_start':
+        this.goesOn()
+        return this.notice(`${line.errorMessage} (retry ${line.attempt} of ${line.maxAttempts})`)
+      case 'compaction_start':
+        this.goesOn()
+        return this.notice(`The agent summarises the conversation so far (${line.reason ?? 'long'}).`)
+      default:
+        if (!IGNORED.includes(line.type)) this.unknown((line as JsonObject)['type'])
+    }
+  }
+
+  /** Only `delta` counts: the message beside it is the live object and runs ahead. */
+  #update(event: { type: string; delta?: string }): void {
+    if (event.type === 'text_start') this.endText()
+    else if (event.type === 'text_delta') this.output(event.delta ?? '')
+    else if (event.type === 'thinking_delta') this.thinking(event.delta ?? '')
+  }
+
+  /** The last one that asks for no tool is the answer; after an error Pi may retry and send another. */
+  #messageEnd(message: PiMessage): void {
+    this.endText()
+    if (message.usage) this.#count(message.usage)
+    const { stopReason = 'stop', errorMessage } = message
+    if (stopReason === 'error' || stopReason === 'aborted') this.failed(errorMessage)
+    else if (stopReason !== 'toolUse') this.succeeded(textOf(message))
+  }
+
+  #count({ input, output, cacheRead, cacheWrite, cost }: NonNullable<PiMessage['usage']>): void {
+    const usage = tokenUsage({
+      inputTokens: input,
+      outputTokens: output,
+      cacheReadTokens: cacheRead,
+      cacheWriteTokens: cacheWrite,
+    })
+    this.usage = this.usage ? combineUsage(this.usage, usage) : usage
+    this.spent(cost?.total)
+  }
+}
+
+function textOf({ content = [] }: PiContent): string {
+  return content.map((part) => (part.type === 'text' ? part.text : '')).join('')
+}

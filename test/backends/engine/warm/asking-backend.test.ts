@@ -1,0 +1,145 @@
+// A turn that asks is never done by a process that does not.
+
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect, it, onTestFinished } from 'vitest'
+import { LiveBackend } from '../../../../src/backends/engine/warm/warm-backend.js'
+import { LivePool } from '../../../../src/backends/engine/warm/warm-pool.js'
+import type {
+  AgentEvent,
+  AgentMode,
+  AgentRequest,
+  AgentResult,
+  Approve,
+  BackendName,
+} from '../../../../src/backends/types.js'
+import { brokenInvariants } from '../../../contract/invariants.js'
+import { livingProcesses } from '../../../processes/living-processes.js'
+import { createFakeBackend, createStage } from '../../fake-cli.js'
+
+const SESSION = '6488a900-9deb-456e-98ea-de230d1950c5'
+const BEGIN = `printf '{"type":"system","subtype":"init","session_id":"${SESSION}"}\\n'`
+const RESULT = `printf '{"type":"result","subtype":"success","is_error":false,"result":"%s","session_id":"${SESSION}"}\\n'`
+const TOOL = `printf '{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t","name":"Bash","input":{}}]}}\\n'`
+const REQUEST = '{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"ls"}}'
+/** Until it was answered. */
+const QUESTION = [
+  ...[BEGIN, TOOL, `printf '{"type":"control_request","request_id":"q","request":${REQUEST}}\\n'`],
+  'until [ -e answer-q ]; do sleep 0.01; done',
+].join('; ')
+/** Says what was answered. */
+const ASK = `${QUESTION}; ${RESULT} "$(sed 's/.*"behavior":"\\([a-z]*\\)".*/\\1/' answer-q)"`
+/** Were it done by a process of its own, there would be a file. */
+const ALONE = '[ "$STAYS" ] || : > alone'
+
+const LIMITS = { idleMs: 600_000, mostMemoryMb: 4096, hasSpare: false }
+
+const ALLOW: Approve = async () => ({ isAllowed: true })
+
+interface Options {
+  name?: BackendName
+  agent?: string
+  mode?: AgentMode
+  mostProcesses?: number
+}
+
+function setup({ name = 'claude', agent = 'staying-agent.sh', mode = 'live', mostProcesses = 8 }: Options = {}) {
+  const stage = createStage()
+  const cliPath = fileURLToPath(new URL(`../../../fixtures/bin/${agent}`, import.meta.url))
+  const log = { debug() {}, info() {}, warn() {}, error() {} }
+  const dependencies = { log, now: Date.now, elapsed: Date.now }
+  const environment = { FAKE_STAGE: stage.home }
+  const oneShot = createFakeBackend(name, cliPath, stage, { dependencies, environment })
+  const driver = oneShot.live()
+  if (!driver) throw new Error(`${name} is not kept alive`)
+  const pool = new LivePool({ log, limits: () => ({ ...LIMITS, mostProcesses }) })
+  onTestFinished(() => pool.stop())
+  const { workingDir } = stage
+  const config = { cliPath, workingDir, queryTimeoutMs: 30_000, allowedTools: [], maxTurns: 25 }
+  const backend = new LiveBackend(oneShot, driver, pool, { mode, config, dependencies })
+  const turn = async (prompt: string, request: Partial<AgentRequest> = { approve: ALLOW }): Promise<AgentResult> => {
+    const events: AgentEvent[] = []
+    const signal = new AbortController().signal
+    for await (const event of backend.run({ prompt, ...request }, signal)) events.push(event)
+    expect(brokenInvariants(events)).toEqual([])
+    const last = events.at(-1)
+    if (last?.type !== 'complete') throw new Error(`A turn ended with ${last?.type}`)
+    return last.result
+  }
+  const wasAlone = (): boolean => existsSync(join(workingDir, 'alone'))
+  return { turn, wasAlone, pool, oneShot, workingDir }
+}
+
+it.each(['oneshot', 'auto', 'live'] as const)('a turn has a process that asks with AGENT_MODE=%s', async (mode) => {
+  const { turn } = setup({ mode })
+  expect((await turn(ASK)).finalOutput).toBe('allow')
+})
+
+it.each<[when: string, options: Options]>([
+  ['all places are taken', { mostProcesses: 0 }],
+  ['none shall stay', { mode: 'oneshot' }],
+])('a turn has one also when %s, which ends with it', async (_, options) => {
+  const { turn, workingDir } = setup(options)
+  expect((await turn(ASK)).finalOutput).toBe('allow')
+  expect(livingProcesses(workingDir)).toEqual([])
+})
+
+it('where none shall stay any more, the one of the session ends first', async () => {
+  const { turn, workingDir } = setup()
+  await turn(ASK)
+  const stayed = livingProcesses(workingDir)
+  expect(stayed).not.toEqual([])
+  await turn(ASK, { approve: ALLOW, sessionId: SESSION, mode: 'oneshot' })
+  expect(livingProcesses(workingDir)).toEqual([])
+})
+
+it('a turn has one also where one has just failed to begin', async () => {
+  const { turn, pool, oneShot } = setup()
+  pool.noteTrouble(oneShot.executableMark() ?? '')
+  expect((await turn(ASK)).finalOutput).toBe('allow')
+})
+
+it('one that is lost in the middle of it fails it, so that it can be tried again', async () => {
+  const { turn, wasAlone } = setup()
+  const { failure, sessionId } = await turn(`${ALONE}; ${QUESTION}; kill -9 $PPID; sleep 5`)
+  expect([failure?.reason, failure?.isLasting, sessionId, wasAlone()]).toEqual(['exit', undefined, SESSION, false])
+  expect((await turn(ASK, { approve: ALLOW, sessionId: SESSION })).finalOutput).toBe('allow')
+})
+
+it('one that does not begin to listen fails it', async () => {
+  const { turn } = setup({ agent: 'unready-agent.sh' })
+  const { failure } = await turn('unused')
+  expect([failure?.reason, failure?.isLasting]).toEqual(['exit', undefined])
+})
+
+it.each<[what: string, options: Options, request: Partial<AgentRequest>, message: string]>([
+  [
+    'a version of which that is not known',
+    { agent: 'old-agent.mjs' },
+    {},
+    'Claude is known to ask before it uses a tool from version 2.1.197 on. Update it, or let it work without asking.',
+  ],
+  [
+    'an agent that has no way to ask',
+    { name: 'pi' },
+    {},
+    'Pi cannot ask before it uses a tool. Use claude, codex, gemini or opencode for this, or let it work without asking.',
+  ],
+  [
+    'a command template',
+    {},
+    { command: { args: [] } },
+    'Claude cannot ask before it uses a tool when a command template starts it. Have it run without that, or let it work without asking.',
+  ],
+])('a turn is refused with %s', async (_, options, request, message) => {
+  const { turn, wasAlone } = setup(options)
+  const { failure } = await turn(ALONE, { approve: ALLOW, ...request })
+  expect([failure?.reason, failure?.message, wasAlone()]).toEqual(['refused', message, false])
+})
+
+it('what it asks is denied with the words of whoever was asked', async () => {
+  const { turn } = setup()
+  const { finalOutput } = await turn(ASK, { approve: async () => ({ isAllowed: false, message: 'No.' }) })
+  expect(finalOutput).toBe('deny')
+})

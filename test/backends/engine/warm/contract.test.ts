@@ -1,0 +1,62 @@
+import { vi } from 'vitest'
+import { completeDependencies } from '../../../../src/backends/engine/backend-dependencies.js'
+import { LiveBackend } from '../../../../src/backends/engine/warm/warm-backend.js'
+import { LivePool } from '../../../../src/backends/engine/warm/warm-pool.js'
+import { createBackend } from '../../../../src/backends/registry.js'
+import type { BackendName } from '../../../../src/backends/types.js'
+import { ARE_ALL_COMBINATIONS, type BackendSetup, describeBackendContract } from '../../../contract/backend-contract.js'
+import { geminiToolId, liveSpeakers } from '../../../contract/live-wire-formats.js'
+import { SETUPS } from '../../../contract/setups.js'
+import { agentPath, type CreateBackend } from '../../../contract/stage.js'
+
+// Most of these tests wait for an agent to start or to be stopped.
+vi.setConfig({ maxConcurrency: 8 })
+
+const LIMITS = { idleMs: 600_000, mostProcesses: 8, mostMemoryMb: 4096, hasSpare: false }
+const STAYING = agentPath('staying-agent.sh')
+/** The one that can stay listens sooner or later, the others never do. */
+const [READY_MS, UNREADY_MS] = [60_000, 500]
+
+const SHARED = 'It takes the turns of several sessions.'
+const SAID_LATER = 'It is said when a session is opened or asked.'
+
+const DIFFERENCES = {
+  claude: { staysAs: '--input-format stream-json' },
+  codex: {
+    staysAs: ' app-server ',
+    speaker: liveSpeakers.codex,
+    overlooksKinds: 'It tells of much that is about no turn.',
+    saysModel: SAID_LATER,
+    isShared: SHARED,
+  },
+  gemini: {
+    staysAs: ' --acp ',
+    speaker: liveSpeakers.gemini,
+    isCounted: true,
+    toolId: geminiToolId,
+    toolInput: (command) => ({ title: command }),
+    tellsThoughts: true,
+    overlooksKinds: 'It tells of much that is about no turn.',
+    hidesCache: 'Its count does not tell.',
+    saysModel: SAID_LATER,
+    isShared: SHARED,
+  },
+  pi: { staysAs: ' --mode rpc', speaker: liveSpeakers.pi },
+} satisfies Partial<Record<BackendName, Partial<BackendSetup>>>
+
+/** One that has its process for itself and one that shares it; the others are as either of them. */
+const NAMES = ARE_ALL_COMBINATIONS ? (['claude', 'codex', 'gemini', 'pi'] as const) : (['claude', 'codex'] as const)
+
+for (const name of NAMES) {
+  const create: CreateBackend = (given, dependencies) => {
+    const cliPath = given.cliPath === agentPath('fake-agent.sh') ? STAYING : given.cliPath
+    const config = { ...given, cliPath }
+    const { log, now, elapsed } = completeDependencies(dependencies)
+    const oneShot = createBackend(name, config, dependencies)
+    const driver = oneShot.live()
+    if (!driver) throw new Error(`${name} is not kept alive`)
+    const pool = new LivePool({ log, limits: () => LIMITS, readyMs: cliPath === STAYING ? READY_MS : UNREADY_MS })
+    return new LiveBackend(oneShot, driver, pool, { mode: 'live', config, dependencies: { log, now, elapsed } })
+  }
+  describeBackendContract(name, { ...SETUPS[name], ...DIFFERENCES[name], create }, `${name} that stays`)
+}

@@ -1,0 +1,66 @@
+// The talk with a process that stays, without the process: what is said to it is kept, what it says is made up.
+
+import { setImmediate } from 'node:timers/promises'
+import type { JsonObject } from '../../../../src/backends/engine/jsonl.js'
+import type { LiveTurn } from '../../../../src/backends/engine/warm/types.js'
+import type { AgentEventBody, AgentRequest, BackendName } from '../../../../src/backends/types.js'
+import { createFakeBackend, createStage } from '../../fake-cli.js'
+import { createPlace } from './warm-stage.js'
+
+export interface Talk {
+  /** Of the operator. */
+  home: string
+  /** Of the files of the launch. */
+  directory: string
+  /** What was said since this was last asked. */
+  said(): Promise<JsonObject[]>
+  hear(...messages: JsonObject[]): Promise<void>
+  begin(prompt: string, request?: Partial<AgentRequest>): Begun
+}
+
+export interface Begun {
+  events: AgentEventBody[]
+  live: LiveTurn
+  isDone(): Promise<boolean>
+}
+
+/** Contract: called in a test. */
+export function openTalk(name: BackendName): Talk {
+  const stage = createStage()
+  const backend = createFakeBackend(name, 'unused', stage)
+  const place = createPlace(stage.home)
+  let said: JsonObject[] = []
+  const connection = backend.live()?.connect((message) => said.push(message), place)
+  if (!connection) throw new Error(`${name} is not kept alive`)
+  return {
+    home: stage.home,
+    directory: place.files.path,
+    async said() {
+      await setImmediate()
+      return said.splice(0)
+    },
+    async hear(...messages) {
+      // Nothing is answered before it is asked.
+      await setImmediate()
+      for (const message of messages) connection.receive(message)
+      await setImmediate()
+    },
+    begin(prompt, request = {}) {
+      const events: AgentEventBody[] = []
+      const turn = backend.toTurn({ prompt, ...request }, true)
+      const live = connection.begin(turn, (event) => events.push(event), request.approve)
+      let isDone = false
+      void live.done.then(() => {
+        isDone = true
+      })
+      return {
+        events,
+        live,
+        async isDone() {
+          await setImmediate()
+          return isDone
+        },
+      }
+    },
+  }
+}

@@ -1,0 +1,121 @@
+// Processes that stay, played by test/fixtures/bin/live-agent.mjs, and turns in them.
+
+import { readFileSync } from 'node:fs'
+import { setImmediate } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { onTestFinished } from 'vitest'
+import type { CliBackend } from '../../../../src/backends/engine/cli-backend.js'
+import type { JsonObject } from '../../../../src/backends/engine/jsonl.js'
+import type { LiveProcess } from '../../../../src/backends/engine/warm/warm-process.js'
+import type { LiveRun } from '../../../../src/backends/engine/warm/warm-run.js'
+import type { LiveDriver } from '../../../../src/backends/engine/warm/types.js'
+import { localPlace, type Place } from '../../../../src/backends/engine/place.js'
+import { CANCELLED } from '../../../../src/backends/engine/refusals.js'
+import type { AgentEvent, AgentRequest, AgentResult, BackendName } from '../../../../src/backends/types.js'
+import { kindsOf } from '../../../contract/invariants.js'
+import { until } from '../../../waiting.js'
+import { createFakeBackend, createStage, type Options, type Stage } from '../../fake-cli.js'
+
+const LIVE_AGENT = fileURLToPath(new URL('../../../fixtures/bin/live-agent.mjs', import.meta.url))
+
+/** One step of the agent. */
+export type Step =
+  /** Waits for a line with at least this in it; another one ends it. */
+  | { said: JsonObject }
+  | { printed: JsonObject }
+  /** A line as it is. */
+  | { text: string }
+  | { stderr: string }
+  /** A shell command, to its end. */
+  | { run: string }
+  /** A process that stays below it. */
+  | { child: string }
+  | { ignore: NodeJS.Signals[] }
+  | { exit: number }
+
+/** What the real CLI said, from `test/fixtures/<name>/live-<what>.jsonl`. */
+export function captured(name: BackendName, what: string): Step[] {
+  const text = readFileSync(new URL(`../../../fixtures/${name}/live-${what}.jsonl`, import.meta.url), 'utf8')
+  return text
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Step)
+}
+
+/** This machine. Contract: called in a test. */
+export function createPlace(home?: string): Place {
+  const place = localPlace({ operator: home === undefined ? {} : { HOME: home }, environment: {}, ownerId: undefined })
+  onTestFinished(place.leave)
+  return place
+}
+
+export interface LiveStage {
+  stage: Stage
+  backend: CliBackend
+  driver: LiveDriver
+  process: LiveProcess
+  /** Begins a turn and reads it to its end. */
+  turn(prompt: string, options?: TurnOptions): Promise<Heard>
+}
+
+export interface TurnOptions {
+  request?: Partial<AgentRequest>
+  /** Cancelled when such an event has come; at `begun`, when the turn was begun and nothing has come. */
+  stopOn?: AgentEvent['type'] | 'begun'
+  /** Called when the turn has begun. */
+  act?: (run: LiveRun, events: AgentEvent[]) => Promise<void>
+}
+
+export interface Heard {
+  events: AgentEvent[]
+  kinds: string[]
+  result: AgentResult
+  isProcessLost: boolean
+}
+
+/** Contract: called in a test; the process is ended with it. */
+export async function openStage(
+  name: BackendName,
+  exchange: Step[],
+  options: Options & { request?: Partial<AgentRequest>; cliPath?: string } = {},
+): Promise<LiveStage> {
+  const stage = createStage()
+  const steps = exchange.map((step) => JSON.stringify(step)).join('\n')
+  const backend = createFakeBackend(name, options.cliPath ?? LIVE_AGENT, stage, {
+    ...options,
+    environment: { FAKE_EXCHANGE: stage.write('exchange', steps), ...options.environment },
+  })
+  const driver = backend.live()
+  if (!driver) throw new Error(`${name} is not kept alive`)
+  const request = { prompt: '', ...options.request }
+  const process = await backend.openLive(driver, request, new AbortController().signal)
+  onTestFinished(async () => {
+    process.stop()
+    await process.ended
+  })
+  return { stage, backend, driver, process, turn: (prompt, turn) => runLive(backend, process, prompt, turn) }
+}
+
+async function runLive(
+  backend: CliBackend,
+  process: LiveProcess,
+  prompt: string,
+  { request = {}, stopOn, act }: TurnOptions = {},
+): Promise<Heard> {
+  const events: AgentEvent[] = []
+  if (stopOn === 'begun') await process.connection.ready
+  const run = backend.startLive(process, { prompt, ...request })
+  const reading = (async () => {
+    for await (const event of run.events) events.push(event)
+  })()
+  if (stopOn === 'begun') while (!run.wasAsked) await setImmediate()
+  else if (stopOn) await until(() => events.some(({ type }) => type === stopOn), stopOn)
+  if (stopOn) run.stop(CANCELLED)
+  await act?.(run, events)
+  await run.ended
+  await reading
+  const last = events.at(-1)
+  if (last?.type !== 'complete') throw new Error(`A turn ended with ${last?.type}`)
+  const kinds = kindsOf(events)
+  return { events, kinds, result: last.result, isProcessLost: run.isProcessLost }
+}

@@ -1,0 +1,30 @@
+import { expect, it } from 'vitest'
+import { OpenCodeServerBackend } from '../../../../src/backends/opencode/server/opencode-server-backend.js'
+import type { OpenCodeServers } from '../../../../src/backends/opencode/server/servers.js'
+import type { AgentCommand, AgentResult } from '../../../../src/backends/types.js'
+import { createPrintingBackend, createStage } from '../../fake-cli.js'
+
+it.each<[AgentCommand, string]>([
+  [{ args: [], isReadOnly: true }, 'server'],
+  [{ args: [], format: 'json' }, 'server'],
+  [{ args: [], executable: '/usr/bin/env' }, 'command line'],
+  [{ args: ['--agent', 'plan'] }, 'command line'],
+  [{ args: [], sessionArgs: ['--fork'] }, 'command line'],
+  [{ args: [], format: 'text' }, 'command line'],
+])('has a turn with the command %o at the %s', async (command, place) => {
+  const stage = createStage()
+  const servers: OpenCodeServers = {
+    acquire: () => Promise.reject(new Error('at the server')),
+    probe: async () => ({ isFound: true, problems: [] }),
+    stop: async () => {},
+  }
+  const oneShot = createPrintingBackend('opencode', { stderr: 'at the command line', exit: 1 }, stage)
+  const config = { cliPath: '', workingDir: stage.workingDir, queryTimeoutMs: 30_000, allowedTools: [], maxTurns: 25 }
+  const backend = new OpenCodeServerBackend(config, {}, servers, oneShot)
+  let result: AgentResult | undefined
+  for await (const event of backend.run({ prompt: 'Hi', command }, new AbortController().signal)) {
+    if (event.type === 'complete') result = event.result
+  }
+  expect(result?.isError).toBe(true)
+  expect(result?.failure?.reason).toBe(place === 'server' ? 'spawn' : 'exit')
+})
