@@ -130,7 +130,9 @@ function renderColumn({ title, source, kinds, notUnderstood, failures }: ColumnD
 /** Those that stand in our own source. */
 async function usedOf(options: string[], source: string): Promise<string[]> {
   const files = await readdir(source, { recursive: true, withFileTypes: true })
-  const sources = files.filter((file) => file.isFile()).map((file) => readFile(join(file.parentPath, file.name), 'utf8'))
+  const sources = files
+    .filter((file) => file.isFile())
+    .map((file) => readFile(join(file.parentPath, file.name), 'utf8'))
   const text = (await Promise.all(sources)).join('\n')
   return options.filter((option) => text.includes(`'${option.slice(option.indexOf('--'))}'`))
 }

@@ -12,7 +12,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { timeLimit } from '../src/within-time.js'
+import { startDeadline } from '../src/core/async.js'
 import type { Agent } from './agents.js'
 import type { Case } from './case.js'
 import { cases } from './cases.js'
@@ -154,7 +154,7 @@ async function runCell(
   const stages: Stage[] = []
   const over = new AbortController()
   const { deadlineMs = cellDeadlineMs } = testCase
-  const { signal, clear } = timeLimit(deadlineMs, interrupted.signal)
+  const { signal, clear } = startDeadline(deadlineMs, interrupted.signal)
   try {
     const detail = await Promise.race([
       testCase.run({

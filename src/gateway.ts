@@ -3,8 +3,8 @@
 import { randomUUID } from 'node:crypto'
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
+import { within } from './core/async.js'
 import { ApprovalService } from './approvals/approval-service.js'
 import { Archive } from './archive/archive.js'
 import { BackendRegistry } from './backends/registry.js'
@@ -197,7 +197,7 @@ async function compose(
   const workingDir = (): string => config.workingDir
   const hooks = new HookManager(config.hooks, { log, environment, passVariables, workingDir, now, owner })
   onClose(async () => {
-    await Promise.race([hooks.drained(), sleep(drainMs(), undefined, { ref: false })])
+    await within(drainMs(), hooks.drained())
     await hooks.stop()
   })
   const scrub = (text: string): string => scrubber.scrub(text)

@@ -34,7 +34,13 @@ import {
   projectsShow,
   withProjects,
 } from './cli/commands/projects.js'
-import { approvalRules, approvalsAnswer, approvalsForget, approvalsList, approvalsShow } from './cli/commands/approvals.js'
+import {
+  approvalRules,
+  approvalsAnswer,
+  approvalsForget,
+  approvalsList,
+  approvalsShow,
+} from './cli/commands/approvals.js'
 import { queueDrop, queueList, queueRetry } from './cli/commands/queue.js'
 import { runsList, runsShow } from './cli/commands/runs.js'
 import { search } from './cli/commands/search.js'

@@ -4,12 +4,12 @@
 // - Labels are bounded: a label never holds what a client may make up freely.
 // - A scrape is answered also when the database is not: what it would have told is left out.
 
+import { within } from './core/async.js'
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { AgentResult } from './backends/types.js'
 import { runnerName } from './backends/engine/provider-names.js'
 import type { Work } from './turns/queue.js'
 import type { TurnPlan } from './turns/worker.js'
-import { withinTime } from './within-time.js'
 
 export interface MetricsOptions {
   now: () => number
@@ -103,7 +103,7 @@ export function createMetrics({ now }: MetricsOptions): Metrics {
     labelNames: ['state'] as const,
     registers,
     collect: async () => {
-      const depths = await inTime(sources?.queueDepth)
+      const depths = await sourceWithin(sources?.queueDepth)
       queueDepth.reset()
       for (const [state, count] of Object.entries(depths ?? {})) queueDepth.set({ state }, count)
     },
@@ -113,7 +113,7 @@ export function createMetrics({ now }: MetricsOptions): Metrics {
     help: "Processes of this gateway's agents and commands.",
     registers,
     collect: async () => {
-      const count = await inTime(sources?.processes)
+      const count = await sourceWithin(sources?.processes)
       if (count === undefined) processes.remove()
       else processes.set(count)
     },
@@ -202,8 +202,8 @@ function boundedLabel(most: number, other: string): (value: string) => string {
 }
 
 /** Undefined also when it fails: a scrape is answered in any case. */
-async function inTime<T>(look: (() => Promise<T>) | undefined): Promise<T | undefined> {
-  return look && withinTime(look(), SOURCE_TIMEOUT_MS).catch(() => undefined)
+async function sourceWithin<T>(look: (() => Promise<T>) | undefined): Promise<T | undefined> {
+  return look && within(SOURCE_TIMEOUT_MS, look()).catch(() => undefined)
 }
 
 /** By the name that the query builder has for a statement: `SelectQueryNode`. */

@@ -6,7 +6,7 @@ import type { Agent } from '../../conformance/agents.js'
 import type { Installation } from '../../conformance/installations.js'
 import { createSandbox, type Sandbox } from '../../conformance/sandbox.js'
 import type { OpenCodeEndpoint } from '../../src/backends/opencode/server/servers.js'
-import { unlessAborted } from '../../src/unless-aborted.js'
+import { abortable } from '../../src/core/async.js'
 
 export interface SpokenTurn {
   firstTextMs: number
@@ -75,7 +75,7 @@ export async function openSide(
       async open() {
         const { say } = await open()
         // Nobody else ends a turn that is never answered.
-        return { say: (prompt) => unlessAborted(place.signal, () => say(prompt)) }
+        return { say: (prompt) => abortable(place.signal, () => say(prompt)) }
       },
       async close() {
         await close()

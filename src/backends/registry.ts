@@ -1,3 +1,4 @@
+import { within } from '../core/async.js'
 import { GatewayError } from '../errors.js'
 import { findBackendName } from './engine/backend-names.js'
 import { ClaudeCodeBackend } from './claude/backend.js'
@@ -8,7 +9,6 @@ import { GeminiBackend } from './gemini/backend.js'
 import { OpenCodeBackend } from './opencode/backend.js'
 import { PiBackend } from './pi/backend.js'
 import { type AgentBackend, BACKEND_NAMES, type BackendAdapterConfig, type BackendName } from './types.js'
-import { withinTime } from '../within-time.js'
 
 type Factory = (config: BackendAdapterConfig, dependencies?: Partial<BackendDependencies>) => CliBackend
 
@@ -104,7 +104,7 @@ export class BackendRegistry {
   #isAvailable(backend: AgentBackend): Promise<boolean> {
     const cached = this.#availability.get(backend.name())
     if (cached && cached.until > this.now()) return cached.isAvailable
-    const isAvailable = withinTime(validateSafely(backend), AVAILABILITY_TIMEOUT_MS).then((answer) => answer ?? false)
+    const isAvailable = within(AVAILABILITY_TIMEOUT_MS, validateSafely(backend)).then((answer) => answer ?? false)
     this.#availability.set(backend.name(), { until: this.now() + AVAILABILITY_CACHE_MS, isAvailable })
     return isAvailable
   }

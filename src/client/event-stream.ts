@@ -1,5 +1,6 @@
 // An event stream of the gateway, over as many connections as it takes.
 
+import { backoffMs } from '../core/async.js'
 import { AetheelApiError } from './api-error.js'
 import type { Connection } from './connection.js'
 import { type ServerSentEvent, ServerSentEventsReader } from '../core/server-sent-events.js'
@@ -114,7 +115,7 @@ function isPassing(error: unknown): boolean {
 /** None the first time; then twice as long each time, and not the same for all clients of a gateway that was away. */
 function delayOf(failures: number, retryMs: number): number {
   if (failures === 1) return 0
-  return Math.min(LONGEST_DELAY_MS, retryMs * 2 ** (failures - 2)) * (0.5 + Math.random() / 2)
+  return backoffMs(failures - 1, { firstMs: retryMs, longestMs: LONGEST_DELAY_MS }) * (0.5 + Math.random() / 2)
 }
 
 /** Contract: ends early at the signal. */

@@ -1,4 +1,5 @@
 import { isIP } from 'node:net'
+import { LONGEST_TIMER_MS } from '../core/async.js'
 import { z } from 'zod'
 import { DEFAULT_IDLE_TIMEOUT_MS } from '../backends/engine/turn-watch.js'
 import { AGENT_MODES, PERMISSIONS } from '../backends/types.js'
@@ -17,7 +18,6 @@ import {
 import { quote } from './problems.js'
 import { backend, directories, isObject, list, phoneNumber, splitList, text, tools, whole } from './values.js'
 import { LOG_LEVELS } from '../log.js'
-import { LONGEST_TIMER_MS } from '../within-time.js'
 
 export const DEFAULT_MAX_TURNS = 25
 

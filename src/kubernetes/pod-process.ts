@@ -8,7 +8,7 @@
 //   printed the heartbeat comes late, and what is printed is a sign of life as well.
 
 import { randomBytes } from 'node:crypto'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { wait } from '../core/async.js'
 import { BoundedText } from '../processes/bounded-text.js'
 import type { LocalProcess } from '../processes/local-process.js'
 import type { ProcessOwner } from '../processes/process-owner.js'
@@ -192,7 +192,7 @@ async function endForSure(
   for (let attempt = 1; attempt <= END_ATTEMPTS; attempt += 1) {
     if (await endRun(runId)) return true
     if (isStopping()) return false
-    if (attempt < END_ATTEMPTS) await sleep(limits.beatMs / 4)
+    if (attempt < END_ATTEMPTS) await wait(limits.beatMs / 4)
   }
   return false
 }

@@ -1,8 +1,8 @@
 import { randomBytes, randomUUID } from 'node:crypto'
+import { abortable } from '../core/async.js'
 import { z } from 'zod'
 import { compareVersions, parseVersion } from '../core/versions.js'
 import type { ProcessOwner } from '../processes/process-owner.js'
-import { unlessAborted } from '../within-time.js'
 import { ContainerLook } from './container-look.js'
 import {
   execArgs,
@@ -305,14 +305,13 @@ function versionOf(json: string): string | undefined {
   }
 }
 
-/** Contract: rejects with a `PodError` when the signal comes first; the work goes on for others who wait for it. */
+/** Contract: rejects with a `PodError` if the signal comes first; the work goes on for others who wait for it. */
 async function inTime<T>(work: Promise<T>, signal: AbortSignal, address: PodAddress): Promise<T> {
-  const done = await unlessAborted(
-    work.then((value) => ({ value })),
-    signal,
-  )
-  if (!done) throw tooLate(address)
-  return done.value
+  try {
+    return await abortable(signal, () => work)
+  } catch (error) {
+    throw signal.aborted ? tooLate(address) : error
+  }
 }
 
 function tooLate(address: PodAddress): PodError {

@@ -10,9 +10,8 @@ import { lookup } from 'node:dns/promises'
 import { type IncomingMessage, request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
+import { abortable, startDeadline } from '../core/async.js'
 import { GatewayError, messageOf } from '../errors.js'
-import { unlessAborted } from '../unless-aborted.js'
-import { timeLimit } from '../within-time.js'
 import { describeBytes } from './byte-size.js'
 import { isPublicAddress } from './public-address.js'
 import { safeFileNames } from './safe-file-names.js'
@@ -82,9 +81,9 @@ export async function fetchPublic(
   network: Network = INTERNET,
 ): Promise<FetchedFile> {
   const { signal, timeoutMs = DEFAULT_TIMEOUT_MS } = options
-  const limit = timeLimit(timeoutMs, signal, refusal(`it took longer than ${timeoutMs / 1000} s`))
+  const limit = startDeadline(timeoutMs, signal, refusal(`it took longer than ${timeoutMs / 1000} s`))
   try {
-    return await unlessAborted(limit.signal, (inTime) => follow(url, { ...options, signal: inTime }, network))
+    return await abortable(limit.signal, (inTime) => follow(url, { ...options, signal: inTime }, network))
   } catch (error) {
     if (limit.signal.aborted) throw limit.signal.reason
     throw error instanceof GatewayError ? error : refusal(`it cannot be reached (${problemOf(error)})`, error)

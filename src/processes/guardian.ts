@@ -13,6 +13,7 @@ import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import type { Writable } from 'node:stream'
+import { backoffMs } from '../core/async.js'
 import { messageOf } from '../errors.js'
 import type { Log } from '../log.js'
 import { ownCommand } from './own-program.js'
@@ -30,15 +31,14 @@ read -r line && exit
 for attempt in 1 2 3; do "$@" && exit; done
 `
 
-const FIRST_PAUSE_MS = 100
-const LONGEST_PAUSE_MS = 30_000
+const BACKOFF = { firstMs: 100, longestMs: 30_000 }
 const LONG_LIFE_MS = 60_000
 const KILL_AFTER_MS = 2_000
 
 /** Watches over the processes of this owner until `stop`, and ends them should this process die before. */
 export function startGuardian(ownerId: string, log: Log): Guardian {
   let shell: Shell | undefined
-  let pauseMs = 0
+  let failures = 0
   let timer: NodeJS.Timeout | undefined
   let stopped: Promise<void> | undefined
   start()
@@ -48,11 +48,12 @@ export function startGuardian(ownerId: string, log: Log): Guardian {
     const restart = (fields: Record<string, unknown>): void => {
       shell = undefined
       if (stopped) return
-      if (performance.now() - startedAt > LONG_LIFE_MS) pauseMs = 0
+      if (performance.now() - startedAt > LONG_LIFE_MS) failures = 0
+      // One that cannot live must not be started all the time.
+      const pauseMs = failures === 0 ? 0 : backoffMs(failures, BACKOFF)
+      failures += 1
       log.warn('guardian.died', { ...fields, restartInMs: pauseMs })
       timer = setTimeout(start, pauseMs).unref()
-      // One that cannot live must not be started all the time.
-      pauseMs = Math.min(Math.max(pauseMs * 2, FIRST_PAUSE_MS), LONGEST_PAUSE_MS)
     }
     try {
       shell = startShell(ownerId, restart)

@@ -3,7 +3,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { constants } from 'node:os'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { within } from '../core/async.js'
 import { OWNER_MARKER, type ProcessOwner, RUN_MARKER } from './process-owner.js'
 import { type ProcessEntry, startTimeOf } from './process-table.js'
 import { endLeftovers, endStrays, endTree, type RunRoot, type Spared, toolsBelow } from './process-tree.js'
@@ -139,11 +139,11 @@ export function startProcess(options: ProcessOptions): LocalProcess {
     const exit = await exited
     // Leftovers first: one of them may hold the output open.
     await (stopping ?? endLeftovers(root))
-    await Promise.race([closed, sleep(CLOSE_AFTER_EXIT_MS, undefined, { ref: false })])
+    await within(CLOSE_AFTER_EXIT_MS, closed)
     child.stdout.destroy()
     child.stderr.destroy()
     hasEnded = true
-    if (recorded) await Promise.race([recorded, sleep(RECORD_AFTER_EXIT_MS, undefined, { ref: false })])
+    if (recorded) await within(RECORD_AFTER_EXIT_MS, recorded)
     await owner?.ended(runId)
     return recordError ? { spawnError: recordError } : exit
   }

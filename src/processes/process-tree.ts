@@ -6,7 +6,7 @@
 // - what was started with the run's marker in its environment belongs to the run, wherever it hangs now;
 // - a pid is signalled only while it still is the process that was collected (same start time).
 
-import { setTimeout as sleep } from 'node:timers/promises'
+import { wait } from '../core/async.js'
 import { type ProcessEntry, readProcessTable } from './process-table.js'
 
 export interface RunRoot {
@@ -149,5 +149,5 @@ function signalProcess(pid: number, signal: NodeJS.Signals): boolean {
 
 async function waitUntil(isTrue: () => boolean, timeoutMs: number): Promise<void> {
   const deadline = Date.now() + timeoutMs
-  for (let pauseMs = 2; !isTrue() && Date.now() < deadline; pauseMs = Math.min(pauseMs * 2, 50)) await sleep(pauseMs)
+  for (let pauseMs = 2; !isTrue() && Date.now() < deadline; pauseMs = Math.min(pauseMs * 2, 50)) await wait(pauseMs)
 }

@@ -1,6 +1,6 @@
 // Started by the guardian when its gateway has died: ends every process of that owner, removes their files, ends itself.
 
-import { setTimeout as sleep } from 'node:timers/promises'
+import { wait } from '../core/async.js'
 import { OWNER_MARKER } from './process-owner.js'
 import { endLeftovers, NO_PID } from './process-tree.js'
 import { removeRunDirectories } from './run-directory.js'
@@ -20,7 +20,7 @@ setTimeout(() => process.exit(), DEADLINE_MS).unref()
 
 // More than once: a process that was just being started when the gateway died is not marked yet.
 for (let round = 0; round < ROUNDS; round += 1) {
-  if (round > 0) await sleep(PAUSE_MS)
+  if (round > 0) await wait(PAUSE_MS)
   await endLeftovers({ pid: NO_PID, startTime: 0, marker: `${OWNER_MARKER}=${ownerId}`, hasExited: () => true })
 }
 // Nobody is there to be told; the next gateway tries again.

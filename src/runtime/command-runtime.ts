@@ -5,12 +5,12 @@
 
 import { resolve, sep } from 'node:path'
 import { StringDecoder } from 'node:string_decoder'
+import { withDeadline } from '../core/async.js'
 import { agentEnvironment } from '../core/agent-environment.js'
 import { localPlace, type Place, podPlace } from '../backends/engine/place.js'
 import { failureOfPod } from '../backends/engine/pod-failure.js'
 import { shellsVariable } from '../backends/engine/refusals.js'
 import { startTimer } from '../backends/engine/turn-watch.js'
-import { inTime } from '../within-time.js'
 import type { AgentEvent, AgentEventBody, AgentFailure, AgentResult, FailureReason } from '../backends/types.js'
 import { gitObstacle, UNTRUSTED_GIT } from '../backends/engine/untrusted-git.js'
 import { messageOf } from '../errors.js'
@@ -117,7 +117,7 @@ export class CommandRuntime {
     }
     if (!pods)
       throw new PodError('unreachable', 'Commands in pods need a gateway that knows kubectl; this one does not.')
-    return podPlace(await inTime(Math.min(timeoutMs, LOOK_MS), signal, (look) => pods.open(pod, look)), runId)
+    return podPlace(await withDeadline(Math.min(timeoutMs, LOOK_MS), signal, (look) => pods.open(pod, look)), runId)
   }
 
   async #runProcess(
@@ -193,7 +193,7 @@ export class CommandRuntime {
   #obstacle({ directory, timeoutMs }: CommandRequest, signal: AbortSignal): Promise<string | undefined> {
     const { environment, passVariables } = this.dependencies
     const own = agentEnvironment(environment, passVariables)
-    return inTime(Math.min(timeoutMs, LOOK_MS), signal, (look) => gitObstacle(directory, own, look))
+    return withDeadline(Math.min(timeoutMs, LOOK_MS), signal, (look) => gitObstacle(directory, own, look))
   }
 }
 

@@ -1,7 +1,8 @@
+import { backoffMs } from '../core/async.js'
 import type { AgentFailure, FailureReason } from '../backends/types.js'
 
-/** Three retries, each after twice the time. */
-const RETRY_DELAYS_MS = [5_000, 10_000, 20_000]
+const MOST_RETRIES = 3
+const BACKOFF = { firstMs: 5_000, longestMs: 20_000 }
 
 /** Whose clock is right to the second? */
 const AFTER_LIMIT_MS = 5_000
@@ -33,6 +34,6 @@ export function planRetry(failure: AgentFailure, failures: number, now: number):
   // Short ones count as attempts: a limit that is always about to end would be waited for without end.
   if (limitEnd - now >= LONG_LIMIT_MS) return { at: limitEnd + AFTER_LIMIT_MS, isAttempt: false }
   const isTransient = IS_TRANSIENT[failure.reason] && !failure.isLasting
-  const delayMs = isTransient ? RETRY_DELAYS_MS[failures] : undefined
-  return delayMs === undefined ? undefined : { at: Math.max(now + delayMs, limitEnd), isAttempt: true }
+  if (!isTransient || failures >= MOST_RETRIES) return undefined
+  return { at: Math.max(now + backoffMs(failures + 1, BACKOFF), limitEnd), isAttempt: true }
 }

@@ -8,12 +8,12 @@
 
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
+import { within } from '../core/async.js'
 import type { FastifyRequest } from 'fastify'
 import { GatewayError, messageOf } from '../errors.js'
 import type { Scrubber } from '../credentials/scrubber.js'
 import type { Log } from '../log.js'
 import { type Scope, SCOPES, type TokenRecord, type Tokens } from '../store/tokens.js'
-import { withinTime } from '../within-time.js'
 import { cookieLogin, joinedLogin, requireOwnPage } from './cookie.js'
 import type { Caller } from './dependencies.js'
 import type { Tickets } from './tickets.js'
@@ -119,7 +119,7 @@ export class Authenticator {
     if (now() - this.#hashesReadAt >= READ_HASHES_EVERY_MS) {
       this.#hashesReadAt = now()
       // While the database is away nobody new comes in.
-      const hashes = await withinTime(tokens.hashes(), STORE_TIMEOUT_MS).catch(() => undefined)
+      const hashes = await within(STORE_TIMEOUT_MS, tokens.hashes()).catch(() => undefined)
       if (hashes) this.#hashes = hashes
     }
     return this.#hashes.get(hash)
@@ -190,7 +190,7 @@ export class Authenticator {
   /** Contract: throws `store_unavailable` when the database fails; one that hangs is given up soon where that is told. */
   async #find(hash: string, isHurried: boolean): Promise<(TokenRecord & { hash: string }) | undefined> {
     const looked = this.dependencies.tokens.find(hash).then((record) => ({ record }))
-    const answer = await (isHurried ? withinTime(looked, STORE_TIMEOUT_MS) : looked).catch((error: unknown) => {
+    const answer = await (isHurried ? within(STORE_TIMEOUT_MS, looked) : looked).catch((error: unknown) => {
       throw error instanceof GatewayError ? error : unavailable(error)
     })
     if (!answer) throw unavailable()

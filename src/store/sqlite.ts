@@ -6,7 +6,7 @@
 
 import { closeSync, openSync, readSync, realpathSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { wait } from '../core/async.js'
 import {
   CompiledQuery,
   type DatabaseConnection,
@@ -98,7 +98,7 @@ async function useWal(database: SqliteDatabase): Promise<boolean> {
       return mode.journal_mode === 'wal'
     } catch (error) {
       if ((error as { code?: string }).code !== 'SQLITE_BUSY' || Date.now() > deadline) throw error
-      await sleep(10)
+      await wait(10)
     }
   }
 }

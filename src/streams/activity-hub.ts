@@ -7,7 +7,7 @@
 //   of each of these at most, which it shares with all who follow that message.
 // - A run that was over before it was seen is followed as well: its events are all there.
 
-import { setTimeout as sleep } from 'node:timers/promises'
+import { wait } from '../core/async.js'
 import { GatewayError } from '../errors.js'
 import type { ConversationView, ConversationViews } from '../store/conversation-views.js'
 import type { BegunRun, Runs } from '../store/runs.js'
@@ -292,7 +292,7 @@ class Watcher {
           if (error instanceof GatewayError && error.code === 'not_found') return
           // Else the store does not answer now.
         }
-        await sleep(FOLLOW_AGAIN_MS, undefined, { signal: this.signal }).catch(() => {})
+        await wait(FOLLOW_AGAIN_MS, { signal: this.signal }).catch(() => {})
       }
     } finally {
       this.#following.delete(messageId)

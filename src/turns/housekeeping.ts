@@ -6,6 +6,7 @@
 //   cluster that does not answer must not hold up all the others.
 // - A run in a pod stays on record until it is known to have ended there, or for a day after its end.
 
+import { within } from '../core/async.js'
 import { messageOf } from '../errors.js'
 import type { PodAddress, Pods } from '../kubernetes/types.js'
 import type { Log } from '../log.js'
@@ -13,7 +14,6 @@ import { endOrphans, isProcessAlive, type LedgerEntry } from '../processes/reape
 import { removeRunDirectories } from '../processes/run-directory.js'
 import type { GatewayRecord } from '../store/ledger.js'
 import type { Store } from '../store/store.js'
-import { withinTime } from '../within-time.js'
 
 interface HousekeepingDependencies {
   store: Store
@@ -98,7 +98,7 @@ export async function endInPods(
   const waiting = runs.values()
   const endNext = async (): Promise<void> => {
     for (const { runId, address } of waiting) {
-      if (await withinTime(pods.endRun(address, runId), END_IN_POD_MS)) ended.push(runId)
+      if (await within(END_IN_POD_MS, pods.endRun(address, runId))) ended.push(runId)
     }
   }
   await Promise.all(Array.from({ length: MOST_AT_ONCE }, endNext))

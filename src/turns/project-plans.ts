@@ -1,3 +1,4 @@
+import { abortable } from '../core/async.js'
 import type { AgentEventBody, AgentFailure, AgentResult } from '../backends/types.js'
 import type { GatewayConfig } from '../config.js'
 import { GatewayError } from '../errors.js'
@@ -11,7 +12,6 @@ import type { TurnPlan } from './worker.js'
 import type { TurnListener, TurnOutcome } from '../runtime/agent-runtime.js'
 import type { Ledger } from '../store/ledger.js'
 import type { ProjectRecord } from '../store/projects.js'
-import { unlessAborted } from '../within-time.js'
 
 /**
  * The same plan, for a directory that is looked at once more when it is used: since the project was made, it may have been
@@ -85,8 +85,13 @@ export function planAfterEarlier(
         await ledger.remove(ended)
         return left
       }
-      const left = await unlessAborted(endEarlier(), signal)
-      if (!left) return notBegun({ reason: 'cancelled', message: 'Cancelled' }, listener, now)
+      let left: Awaited<ReturnType<typeof endInPods>>['left']
+      try {
+        left = await abortable(signal, endEarlier)
+      } catch (error) {
+        if (!signal.aborted) throw error
+        return notBegun({ reason: 'cancelled', message: 'Cancelled' }, listener, now)
+      }
       const [unknown] = left
       if (!unknown) return plan.run(runId, signal, listener)
       const problem = `An earlier run of this conversation was made in ${describePod(unknown.address)}, and whether it has ended cannot be seen, so no other is begun.`

@@ -2,15 +2,13 @@
 // noting that; it goes under the same key, by which the channel shows it once.
 
 import { setMaxListeners } from 'node:events'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { abortable, backoffMs, startDeadline, wait } from '../core/async.js'
 import type { Channel } from '../channels/types.js'
 import { GatewayError, messageOf } from '../errors.js'
 import type { Log } from '../log.js'
 import type { Message } from '../store/inbox.js'
 import type { Delivery } from '../store/outbox.js'
 import type { Store, Tables } from '../store/store.js'
-import { unlessAborted } from '../unless-aborted.js'
-import { timeLimit } from '../within-time.js'
 import type { Step } from './worker.js'
 
 export interface SenderOptions {
@@ -37,8 +35,7 @@ const POLL_MS = 1_000
 const SEND_TIMEOUT_MS = 30_000
 /** Longer than a send may take, so that no two gateways send the same at once. */
 const LEASE_MS = SEND_TIMEOUT_MS + 15_000
-const FIRST_BACKOFF_MS = 1_000
-const LONGEST_BACKOFF_MS = 60_000
+const BACKOFF = { firstMs: 1_000, longestMs: 60_000 }
 /** Of each channel. */
 const AT_ONCE = 10
 const EXPIRE_EVERY_MS = 10_000
@@ -110,7 +107,7 @@ export class Sender {
     this.wake()
     while (this.#isClaiming || this.#sending.size > 0) {
       await Promise.all(this.#sending.values())
-      await sleep(1)
+      await wait(1)
     }
     clearTimeout(deadline)
     this.#isStopped = true
@@ -146,7 +143,6 @@ export class Sender {
 
   async #send(delivery: Delivery, answered: Message | undefined): Promise<void> {
     const { channels, store, now, scrub, log, onSent, onUndelivered, onStep } = this.options
-    const { sendTimeoutMs = SEND_TIMEOUT_MS } = this.options
     const { id, address, messageId, reply, attempts, createdAt, expiresAt } = delivery
     try {
       const channel = channels.find(({ name }) => name === delivery.channel)
@@ -161,10 +157,10 @@ export class Sender {
         createdAt,
         attempt: attempts,
       }
-      await within(sendTimeoutMs, this.#deadline.signal, (signal) => channel.send(outgoing, signal))
+      await this.#inTime((signal) => channel.send(outgoing, signal))
     } catch (error) {
       const problem = scrub(messageOf(error))
-      const dueAt = now() + Math.min(FIRST_BACKOFF_MS * 2 ** (attempts - 1), LONGEST_BACKOFF_MS)
+      const dueAt = now() + backoffMs(attempts, BACKOFF)
       log.warn('reply.not-sent', { id, channel: delivery.channel, attempts, problem })
       const isFinal = error instanceof GatewayError && error.code === 'undeliverable'
       if (dueAt < expiresAt && !isFinal) await store.outbox.retry(delivery, problem, dueAt)
@@ -176,18 +172,15 @@ export class Sender {
     onStep('sent')
     if (await store.outbox.settle(delivery, 'delivered', null, now())) onSent(delivery)
   }
-}
 
-async function within(
-  timeoutMs: number,
-  stopped: AbortSignal,
-  work: (signal: AbortSignal) => Promise<void>,
-): Promise<void> {
-  const tooLate = new Error(`The channel did not take it within ${timeoutMs / 1000} s`)
-  const limit = timeLimit(timeoutMs, stopped, tooLate)
-  try {
-    await unlessAborted(limit.signal, work)
-  } finally {
-    limit.clear()
+  async #inTime(send: (signal: AbortSignal) => Promise<void>): Promise<void> {
+    const { sendTimeoutMs = SEND_TIMEOUT_MS } = this.options
+    const tooLate = new Error(`The channel did not take it within ${sendTimeoutMs / 1000} s`)
+    const deadline = startDeadline(sendTimeoutMs, this.#deadline.signal, tooLate)
+    try {
+      await abortable(deadline.signal, send)
+    } finally {
+      deadline.clear()
+    }
   }
 }

@@ -5,7 +5,8 @@
 // - A result is written until it is written. The agent has done its work; a full disk must not undo it.
 // - What the agent is told while it works is on record as part of its turn before, so that a crash carries it along.
 
-import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { wait, within } from '../core/async.js'
 import type { AgentFailure, AgentResult, Steer } from '../backends/types.js'
 import type { Acceptance, Reply } from '../channels/types.js'
 import { GatewayError, messageOf } from '../errors.js'
@@ -226,10 +227,7 @@ export class Worker {
   async stop(deadlineMs: number): Promise<void> {
     this.#isStopped = true
     clearInterval(this.#poll)
-    const deadline = new AbortController()
-    const late = sleep(deadlineMs, undefined, { signal: deadline.signal }).catch(() => {})
-    await Promise.race([this.#allDone(), late])
-    deadline.abort()
+    await within(deadlineMs, this.#allDone())
     this.#isOver = true
     for (const turn of this.#turns.values()) this.#end(turn, 'handed-back')
     await this.#allDone()
@@ -238,7 +236,7 @@ export class Worker {
   async #allDone(): Promise<void> {
     while (this.#isClaiming || this.#beginning > 0 || this.#turns.size > 0) {
       await Promise.all([...this.#turns.values()].map(({ done }) => done))
-      if (this.#isClaiming || this.#beginning > 0) await sleep(1)
+      if (this.#isClaiming || this.#beginning > 0) await wait(1)
     }
   }
 
@@ -564,7 +562,7 @@ export class Worker {
         if (!hasFailed) this.options.log.error('turn.not-written', { messageId, error: messageOf(error) })
         hasFailed = true
         if (this.#isStopped) break
-        await sleep(WRITE_AGAIN_MS)
+        await wait(WRITE_AGAIN_MS)
       }
     }
   }

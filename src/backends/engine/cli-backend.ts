@@ -4,6 +4,7 @@
 import { randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import { existsSync, statSync } from 'node:fs'
+import { withDeadline } from '../../core/async.js'
 import { GatewayError, messageOf } from '../../errors.js'
 import { type PodAddress, PodError } from '../../kubernetes/types.js'
 import { findExecutable } from '../../processes/find-executable.js'
@@ -54,7 +55,6 @@ import type {
 import { gitObstacle, UNTRUSTED_GIT } from './untrusted-git.js'
 import { problemsOfVersion, readVersion, type VersionKnowledge } from './version.js'
 import { compareVersions } from '../../core/versions.js'
-import { inTime } from '../../within-time.js'
 
 /** To ask a CLI its version. Without it a turn may get arguments that are wrong for it, so even a slow answer is waited for. */
 export const VERSION_TIMEOUT_MS = 10_000
@@ -263,7 +263,7 @@ export abstract class CliBackend implements AgentBackend {
   async isInstalledSince(version: string, timeoutMs: number, signal: AbortSignal): Promise<boolean> {
     const path = this.#findExecutable()
     const known = path === undefined ? undefined : this.#knownVersion(path)
-    const installed = known ? known.text : await inTime(timeoutMs, signal, (look) => this.installedVersion(look))
+    const installed = known ? known.text : await withDeadline(timeoutMs, signal, (look) => this.installedVersion(look))
     return installed !== undefined && compareVersions(installed, version) >= 0
   }
 
@@ -338,7 +338,7 @@ export abstract class CliBackend implements AgentBackend {
   async probe(command?: ExecutableChoice): Promise<AgentProbe> {
     const path = this.#findExecutable(command)
     if (path === undefined) return { isFound: false, problems: [this.#notFound(command)] }
-    return inTime(VERSION_TIMEOUT_MS, undefined, (look) => this.#probe(path, look, command))
+    return withDeadline(VERSION_TIMEOUT_MS, undefined, (look) => this.#probe(path, look, command))
   }
 
   async #probe(path: string, signal: AbortSignal, command?: ExecutableChoice): Promise<AgentProbe> {

@@ -4,7 +4,13 @@ import { existsSync, mkdirSync, readdirSync, symlinkSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { type Pod, type PodFile, type PodProcess, type PodProcessOptions, podFilesPath } from '../../kubernetes/types.js'
+import {
+  type Pod,
+  type PodFile,
+  type PodProcess,
+  type PodProcessOptions,
+  podFilesPath,
+} from '../../kubernetes/types.js'
 import { startProcess } from '../../processes/local-process.js'
 import { createRunDirectory } from '../../processes/run-directory.js'
 import { parseVersion } from '../../core/versions.js'

@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import { within } from '../../core/async.js'
 import { messageOf } from '../../errors.js'
 import type { Log } from '../../log.js'
 import type { StreamCallback } from '../types.js'
@@ -39,10 +39,7 @@ export function pumpStream(onStream: StreamCallback, log: Log): StreamPump {
       if (!isPumping) pumped = pump()
     },
     async drained() {
-      const limit = new AbortController()
-      const late = sleep(DRAIN_MS, undefined, { signal: limit.signal }).catch(() => {})
-      await Promise.race([pumped, late])
-      limit.abort()
+      if (pumped) await within(DRAIN_MS, pumped)
     },
   }
 }

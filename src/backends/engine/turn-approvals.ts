@@ -1,4 +1,4 @@
-import { unlessAborted } from '../../unless-aborted.js'
+import { abortable, eitherSignal } from '../../core/async.js'
 import type { TurnWatch } from './turn-watch.js'
 import type { Approve } from '../types.js'
 
@@ -9,10 +9,10 @@ import type { Approve } from '../types.js'
  */
 export function approveInTurn(approve: Approve, watch: TurnWatch, isOver: AbortSignal): Approve {
   return async (request, signal) => {
-    const either = AbortSignal.any([signal, isOver])
+    const either = eitherSignal(signal, isOver)
     watch.pause()
     try {
-      return await unlessAborted(either, (own) => approve(request, own))
+      return await abortable(either, (own) => approve(request, own))
     } catch (error) {
       if (!either.aborted) throw error
       return { isAllowed: false, message: 'Nobody waits for an answer any more.' }

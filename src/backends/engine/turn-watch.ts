@@ -1,4 +1,4 @@
-import { LONGEST_TIMER_MS } from '../../within-time.js'
+import { LONGEST_TIMER_MS } from '../../core/async.js'
 import { requireMilliseconds } from './refusals.js'
 import type { Failed } from './translation.js'
 import type { AgentRequest, BackendAdapterConfig } from '../types.js'

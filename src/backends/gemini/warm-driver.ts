@@ -9,7 +9,7 @@
 //   model server refuses from then on. The file is right: the session is loaded again.
 // - Instructions are read from GEMINI.md when a session is opened or told to; all sessions share the file.
 
-import { setTimeout as sleep } from 'node:timers/promises'
+import { wait } from '../../core/async.js'
 import { messageOf } from '../../errors.js'
 import { changeInstructions, isFreshSession } from './home.js'
 import { isObject, type JsonObject } from '../engine/jsonl.js'
@@ -119,7 +119,7 @@ class GeminiConnection implements LiveConnection {
     while (!this.#sessions.has(id) && (await isFreshSession(this.place, NEVER, id, new Date()))) {
       // A process of its own would not ask.
       if (!turn.isAsking) return live.decline()
-      await sleep(LOOK_AGAIN_MS)
+      await wait(LOOK_AGAIN_MS)
       if (live.isInterrupted) return
     }
     const session = this.#sessions.get(id) ?? (await this.#open(turn, id))

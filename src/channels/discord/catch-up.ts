@@ -7,7 +7,6 @@ import type { Log } from '../../log.js'
 import type { ChannelHost } from '../types.js'
 import type { DiscordApi } from './api.js'
 import type { Cursor } from './cursor.js'
-import type { Lanes } from '../lanes.js'
 import { readAddress } from './places.js'
 import { isAfter, snowflakeAt } from './snowflake.js'
 import { untilAnswered } from './until-answered.js'
@@ -16,7 +15,8 @@ interface CatchUpOptions {
   api: Pick<DiscordApi, 'messagesAfter' | 'directChannel'>
   host: Pick<ChannelHost, 'addresses'>
   cursor: Cursor
-  lanes: Lanes
+  /** Does the work after what has begun in the same place. Contract: never rejects. */
+  inLane(channelId: string, work: () => Promise<void>): Promise<void>
   /** Who may write to us directly. */
   directUserIds: string[]
   onMissed(message: APIMessage, guildId: string | undefined): Promise<void>
@@ -104,14 +104,12 @@ export class CatchUp {
 
   /** In the lane of the place, so that what is said there from now on comes after it. */
   #read(channelId: string, after: string, guildId?: string): void {
-    const { cursor, lanes, signal } = this.options
+    const { cursor, inLane, signal } = this.options
     const release = cursor.hold()
-    void lanes
-      .run(channelId, () => this.#readAll(channelId, after, guildId))
-      .finally(() => {
-        // What was not read to the end is asked for at the next start.
-        if (!signal.aborted) release()
-      })
+    void inLane(channelId, () => this.#readAll(channelId, after, guildId)).finally(() => {
+      // What was not read to the end is asked for at the next start.
+      if (!signal.aborted) release()
+    })
   }
 
   async #readAll(channelId: string, after: string, guildId: string | undefined): Promise<void> {

@@ -2,14 +2,13 @@
 // client begins again. What comes in is passed on as it came: the client's own events leave out messages of channels
 // that it does not know yet.
 
-import { setTimeout as sleep } from 'node:timers/promises'
+import { abortable, backoffMs, wait } from '../../core/async.js'
 import { Client, Events, type GatewayDispatchPayload, GatewayIntentBits, Options } from 'discord.js'
 import { GatewayError, messageOf } from '../../errors.js'
 import type { Log } from '../../log.js'
 import type { DiscordApi } from './api.js'
 import { ClosableStrategy } from './closable-strategy.js'
 import { describeProblem, DEVELOPER_PORTAL, identify, type Identity, isRefusal, readsMessages } from './identity.js'
-import { unlessAborted } from '../../unless-aborted.js'
 
 interface ConnectionOptions {
   api: DiscordApi
@@ -19,8 +18,7 @@ interface ConnectionOptions {
   log: Log
 }
 
-const FIRST_PAUSE_MS = 1_000
-const LONGEST_PAUSE_MS = 60_000
+const BACKOFF = { firstMs: 1_000, longestMs: 60_000 }
 
 export class Connection {
   readonly #closed = new AbortController()
@@ -31,9 +29,10 @@ export class Connection {
   /** Contract: rejects when the token or the intents must be put right; otherwise it waits until Discord answers. */
   async identify(signal: AbortSignal): Promise<Identity> {
     const { api, apiUrl, log } = this.options
-    for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
+    for (let failures = 1; ; failures += 1) {
+      const pauseMs = backoffMs(failures, BACKOFF)
       try {
-        const identity = await unlessAborted(signal, (own) => identify(api.rest, own))
+        const identity = await abortable(signal, (own) => identify(api.rest, own))
         if (readsMessages(identity.application)) return identity
         const where = `Switch "Message Content Intent" on at ${DEVELOPER_PORTAL}, on the page "Bot"`
         throw new GatewayError('config_invalid', `The Discord bot may not read messages. ${where}, and start again.`)
@@ -45,7 +44,7 @@ export class Connection {
         }
         log.warn('discord.not-reached', { error: messageOf(error), triedAgainInMs: pauseMs })
       }
-      await sleep(pauseMs, undefined, { signal })
+      await wait(pauseMs, { signal })
     }
   }
 
@@ -64,20 +63,21 @@ export class Connection {
   async #keepOpen(onAttempt: () => void): Promise<void> {
     const { log } = this.options
     const { signal } = this.#closed
-    for (let pauseMs = FIRST_PAUSE_MS; !signal.aborted; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
+    for (let failures = 1; !signal.aborted; failures += 1) {
       try {
         const { ended } = await this.#connect()
         onAttempt()
         log.info('discord.connected', {})
         const code = await ended
         await this.#client?.destroy()
-        pauseMs = FIRST_PAUSE_MS
+        failures = 1
         if (!signal.aborted) log.error('discord.disconnected', { code })
       } catch (error) {
-        if (!signal.aborted) log.error('discord.not-connected', { error: messageOf(error), triedAgainInMs: pauseMs })
+        const triedAgainInMs = backoffMs(failures, BACKOFF)
+        if (!signal.aborted) log.error('discord.not-connected', { error: messageOf(error), triedAgainInMs })
         onAttempt()
       }
-      await sleep(pauseMs, undefined, { signal }).catch(() => {})
+      await wait(backoffMs(failures, BACKOFF), { signal }).catch(() => {})
     }
   }
 

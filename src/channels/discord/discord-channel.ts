@@ -6,13 +6,11 @@
 // - What we say can be found again in Discord itself after a restart: the parts of an answer by their nonce and text, a
 //   live message and a question by their buttons.
 
-import { setTimeout as sleep } from 'node:timers/promises'
+import { Lanes, within } from '../../core/async.js'
 import { GatewayDispatchEvents, type GatewayDispatchPayload } from 'discord.js'
 import { messageOf } from '../../errors.js'
 import type { Log } from '../../log.js'
-import { Lanes } from '../lanes.js'
 import type { ButtonAction, Channel, ChannelHost, EndedQuestion, LiveEvent, OutgoingReply } from '../types.js'
-import { within } from '../within.js'
 import type { AccessLists } from './access.js'
 import { codeOf, DiscordApi } from './api.js'
 import { hasButton } from './buttons.js'
@@ -68,7 +66,7 @@ export class DiscordChannel implements Channel {
   readonly #places: Places
   readonly #destinations: Destinations
   readonly #connection: Connection
-  readonly #lanes: Lanes
+  readonly #lanes = new Lanes()
   readonly #stopped = new AbortController()
   /** Messages that this gateway has taken: what is live about them is our own. */
   readonly #taken = new Set<string>()
@@ -85,9 +83,6 @@ export class DiscordChannel implements Channel {
     this.#api = new DiscordApi(apiUrl, token)
     this.#places = new Places(this.#api)
     this.#destinations = new Destinations(this.#api, log)
-    this.#lanes = new Lanes((error) => {
-      if (!this.#stopped.signal.aborted) log.error('discord.message-failed', { error: messageOf(error) })
-    })
     const onDispatch = (payload: GatewayDispatchPayload): void => {
       try {
         this.#dispatch(payload)
@@ -104,7 +99,7 @@ export class DiscordChannel implements Channel {
     connected.catch((error: unknown) => {
       if (!this.#stopped.signal.aborted) log.error('discord.not-started', { error: messageOf(error) })
     })
-    await Promise.race([connected, sleep(START_WITHIN_MS, undefined, { ref: false })])
+    await within(START_WITHIN_MS, connected)
   }
 
   async send(reply: OutgoingReply, signal: AbortSignal): Promise<void> {
@@ -203,7 +198,7 @@ export class DiscordChannel implements Channel {
       api,
       host,
       cursor,
-      lanes: this.#lanes,
+      inLane: (channelId, work) => this.#inLane(channelId, work),
       directUserIds: [...new Set([...ownerIds, ...access.users])].slice(0, MAX_DIRECT_USERS),
       onMissed: (message, guildId) => intake.onMessage(message, guildId, true),
       signal,
@@ -219,6 +214,14 @@ export class DiscordChannel implements Channel {
       log,
     })
     return { host, identity, cursor, catchUp, intake, interactions }
+  }
+
+  /** What happens in one place is dealt with in order. Contract: never rejects. */
+  async #inLane(channelId: string, work: () => Promise<void>): Promise<void> {
+    await this.#lanes.run(channelId, work).catch((error: unknown) => {
+      if (this.#stopped.signal.aborted) return
+      this.options.log.error('discord.message-failed', { error: messageOf(error) })
+    })
   }
 
   #dispatch(payload: GatewayDispatchPayload): void {
@@ -248,24 +251,22 @@ export class DiscordChannel implements Channel {
       case GatewayDispatchEvents.MessageCreate: {
         const message = payload.d
         cursor.begin(message.id)
-        void this.#lanes
-          .run(message.channel_id, () => intake.onMessage(message, message.guild_id))
-          .finally(() => {
-            // One that could not be stored is asked for at the next start.
-            if (!this.#stopped.signal.aborted) cursor.end(message.id)
-          })
+        void this.#inLane(message.channel_id, () => intake.onMessage(message, message.guild_id)).finally(() => {
+          // One that could not be stored is asked for at the next start.
+          if (!this.#stopped.signal.aborted) cursor.end(message.id)
+        })
         break
       }
       case GatewayDispatchEvents.MessageUpdate: {
         const message = payload.d
-        void this.#lanes.run(message.channel_id, () => intake.onEdit(message, message.guild_id))
+        void this.#inLane(message.channel_id, () => intake.onEdit(message, message.guild_id))
         break
       }
       case GatewayDispatchEvents.MessageDelete:
       case GatewayDispatchEvents.MessageDeleteBulk: {
         const { channel_id } = payload.d
         const ids = 'ids' in payload.d ? payload.d.ids : [payload.d.id]
-        for (const id of ids) void this.#lanes.run(channel_id, () => host.onDelete(id))
+        for (const id of ids) void this.#inLane(channel_id, () => host.onDelete(id))
         break
       }
       case GatewayDispatchEvents.InteractionCreate:

@@ -1,6 +1,6 @@
 // What people say to the bot, on its way to the gateway.
 
-import { setTimeout as sleep } from 'node:timers/promises'
+import { wait } from '../../core/async.js'
 import { type APIInteraction, type APIMessage, escapeMarkdown } from 'discord.js'
 import { messageOf } from '../../errors.js'
 import type { Log } from '../../log.js'
@@ -190,7 +190,7 @@ export class Intake {
         return await host.onMessage(message)
       } catch (error) {
         if (!hasFailed) log.error('discord.message-not-stored', { error: messageOf(error) })
-        await sleep(AGAIN_MS, undefined, { signal })
+        await wait(AGAIN_MS, { signal })
       }
     }
   }

@@ -1,8 +1,8 @@
 // What a person sees while an agent works: one message, edited as it goes, gone when the answer is there.
 
+import { abortable, wait } from '../../core/async.js'
 import { type APIMessage, MessageFlags } from 'discord.js'
 import type { AgentEvent } from '../../backends/types.js'
-import { wait } from '../../core/async.js'
 import { messageOf } from '../../errors.js'
 import type { Log } from '../../log.js'
 import { oneLine } from '../../core/one-line.js'
@@ -12,7 +12,6 @@ import type { Destinations } from './destinations.js'
 import { nonceOf } from './outgoing.js'
 import { isAfter, snowflakeAt } from './snowflake.js'
 import { tailOf } from './tail.js'
-import { unlessAborted } from '../../unless-aborted.js'
 
 export type Posted = Pick<APIMessage, 'id' | 'channel_id'>
 
@@ -116,10 +115,10 @@ export class LiveMessage {
     try {
       this.#posted = await leftover()
       this.#isUnsure = false
-      if (!this.#posted) await wait(FIRST_AFTER_MS, signal)
+      if (!this.#posted) await wait(FIRST_AFTER_MS, { signal })
       while (!signal.aborted) {
         if (this.#content() !== this.#shown) await this.#write().catch((error: unknown) => this.#unlessOver(error))
-        await wait(EDIT_EVERY_MS, signal)
+        await wait(EDIT_EVERY_MS, { signal })
       }
     } catch (error) {
       // The answer comes in any case.
@@ -166,7 +165,7 @@ export class LiveMessage {
     const { signal } = this.#stopped
     const content = this.#content()
     // One that waits for a rate limit must not keep the answer waiting.
-    await unlessAborted(signal, (own) => this.options.api.edit(channel_id, id, { content }, own))
+    await abortable(signal, (own) => this.options.api.edit(channel_id, id, { content }, own))
     this.#shown = content
   }
 

@@ -2,6 +2,7 @@
 // repetition for some minutes; an attempt after that looks which parts are there.
 
 import { createHash } from 'node:crypto'
+import { abortable } from '../../core/async.js'
 import type { APIMessage, RawFile, RESTPostAPIChannelMessageJSONBody } from 'discord.js'
 import { messageOf } from '../../errors.js'
 import { oneLine } from '../../core/one-line.js'
@@ -13,7 +14,6 @@ import type { Destinations } from './destinations.js'
 import { renderForDiscord } from './render.js'
 import { readAddress } from './places.js'
 import { snowflakeAt } from './snowflake.js'
-import { unlessAborted } from '../../unless-aborted.js'
 
 export interface Part {
   content: string
@@ -85,7 +85,7 @@ export async function postReply(reply: OutgoingReply, options: PostOptions): Pro
   const isGuessed = attempt > 1 && now() - createdAt > NONCE_MS
   const count = isGuessed ? countPosted(parts, await ownMessages(reply, options)) : 0
   const post = (message: RESTPostAPIChannelMessageJSONBody, files: RawFile[] = []): Promise<APIMessage> =>
-    unlessAborted(signal, (own) => destinations.post(address, { message, files, signal: own }))
+    abortable(signal, (own) => destinations.post(address, { message, files, signal: own }))
   for (const [index, part] of parts.entries()) {
     if (index < count || (attempt > 1 && posted.has(idempotencyKey, index))) continue
     const isLast = index === parts.length - 1

@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import { wait } from '../../core/async.js'
 import { DiscordAPIError } from 'discord.js'
 import { messageOf } from '../../errors.js'
 import type { Log } from '../../log.js'
@@ -22,7 +22,7 @@ export async function untilAnswered<T>(
         return undefined
       }
       log.warn('discord.not-reached', { error: messageOf(error) })
-      await sleep(AGAIN_MS, undefined, { signal }).catch(() => {})
+      await wait(AGAIN_MS, { signal }).catch(() => {})
     }
   }
   return undefined

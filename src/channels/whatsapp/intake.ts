@@ -7,7 +7,7 @@
 // - What is claimed may not have been done, since we can be killed at any time: it counts as done with its answer.
 // - Messages of one conversation are dealt with in the order in which they came.
 
-import { setTimeout as sleep } from 'node:timers/promises'
+import { wait } from '../../core/async.js'
 import { GatewayError, messageOf } from '../../errors.js'
 import type { Log } from '../../log.js'
 import { fetchPublic } from '../../media/public-fetch.js'
@@ -125,7 +125,7 @@ export class Intake {
   ): Promise<void> {
     const { host, ownNumber, onTaken, log } = this.options
     const { sid, from } = incoming
-    const limit = this.#timeLimit()
+    const limit = this.#startDeadline()
     try {
       const media = await this.#mediaOf(incoming, limit.signal)
       const fetched = media ? await this.#fetchAll(media, limit.signal) : [GONE]
@@ -231,7 +231,7 @@ export class Intake {
     const { host, signal } = this.options
     for (let waitedMs = 0; waitedMs < LEFT_AFTER_MS; waitedMs += LOOK_EVERY_MS) {
       if (await host.isClaimed(takenKey(sid))) return false
-      await sleep(LOOK_EVERY_MS, undefined, { signal })
+      await wait(LOOK_EVERY_MS, { signal })
     }
     return true
   }
@@ -243,7 +243,7 @@ export class Intake {
     if (this.#done.size > REMEMBERED && oldest !== undefined) this.#done.delete(oldest)
   }
 
-  #timeLimit(): { signal: AbortSignal; end(): void } {
+  #startDeadline(): { signal: AbortSignal; end(): void } {
     const { signal } = this.options
     const limit = new AbortController()
     const tooLate = new Error(`it took longer than ${FETCH_TIMEOUT_MS / 1000} s`)

@@ -5,7 +5,7 @@
 // - No message waits for another: Twilio is asked on while the files of some are fetched, and also when one cannot be taken.
 // - The cursor does not pass what is not safe yet.
 
-import { setTimeout as sleep } from 'node:timers/promises'
+import { backoffMs, wait } from '../../core/async.js'
 import { messageOf } from '../../errors.js'
 import type { Log } from '../../log.js'
 import type { ChannelHost } from '../types.js'
@@ -80,7 +80,7 @@ export class Poller {
   async run(): Promise<void> {
     const { signal, log } = this.options
     while (!signal.aborted) {
-      await sleep(this.#waitMs(this.#failures), undefined, { signal, ref: false }).catch(() => {})
+      await wait(this.#waitMs(this.#failures), { signal, ref: false }).catch(() => {})
       if (signal.aborted) break
       try {
         await this.poll()
@@ -162,7 +162,7 @@ export class Poller {
   /** Longer with every failure. */
   #waitMs(failures: number): number {
     const { everyMs } = this.options
-    return Math.min(everyMs * 2 ** failures, Math.max(LONGEST_WAIT_MS, everyMs))
+    return backoffMs(failures + 1, { firstMs: everyMs, longestMs: Math.max(LONGEST_WAIT_MS, everyMs) })
   }
 
   /** With when they came; the oldest first. */

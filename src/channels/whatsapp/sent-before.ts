@@ -1,6 +1,6 @@
 // What earlier attempts have brought to Twilio.
 
-import { setTimeout as sleep } from 'node:timers/promises'
+import { wait } from '../../core/async.js'
 import { messageOf } from '../../errors.js'
 import type { OutgoingReply } from '../types.js'
 import type { Deliveries } from './deliveries.js'
@@ -28,7 +28,7 @@ export async function sentBefore(reply: OutgoingReply, options: LookOptions): Pr
   try {
     const { done, isSure } = await lookForSent(reply, options)
     if (isSure) return done
-    await sleep(LOOK_AGAIN_MS, undefined, { signal: options.signal })
+    await wait(LOOK_AGAIN_MS, { signal: options.signal })
     return (await lookForSent(reply, options)).done
   } catch (error) {
     const known = 'it is not known whether it was delivered'

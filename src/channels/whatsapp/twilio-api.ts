@@ -3,10 +3,9 @@
 // What must stay true: the credentials go to the configured origin and to Twilio's own for messaging, and nowhere else.
 // So no redirect is followed here.
 
-import { setTimeout as sleep } from 'node:timers/promises'
+import { abortable, startDeadline, wait } from '../../core/async.js'
 import { z } from 'zod'
 import { messageOf } from '../../errors.js'
-import { unlessAborted } from '../../unless-aborted.js'
 import { fromTwilio, toTwilio } from './phone-number.js'
 import { describeError, TwilioError } from './twilio-errors.js'
 
@@ -208,7 +207,7 @@ export class TwilioApi {
       }
       const waitMs = (retryAfter ?? attempt) * 1000
       if (status !== 429 || attempt === RATE_ATTEMPTS || waitMs > LONGEST_RATE_WAIT_MS) throw errorOf(status, text)
-      await sleep(waitMs, undefined, signal ? { signal } : {})
+      await wait(waitMs, { signal })
     }
   }
 
@@ -217,13 +216,9 @@ export class TwilioApi {
     form: URLSearchParams | undefined,
     signal: AbortSignal | undefined,
   ): Promise<{ status: number; text: string; retryAfter?: number }> {
-    const limit = new AbortController()
-    const timer = setTimeout(() => limit.abort(new Error(`no answer within ${TIMEOUT_MS / 1000} s`)), TIMEOUT_MS)
-    const stop = (): void => limit.abort(signal?.reason)
-    signal?.addEventListener('abort', stop)
-    if (signal?.aborted) stop()
+    const deadline = startDeadline(TIMEOUT_MS, signal, new Error(`no answer within ${TIMEOUT_MS / 1000} s`))
     try {
-      return await unlessAborted(limit.signal, async (own) => {
+      return await abortable(deadline.signal, async (own) => {
         const response = await fetch(url, {
           method: form ? 'POST' : 'GET',
           headers: { authorization: this.#authorization, accept: 'application/json' },
@@ -242,8 +237,7 @@ export class TwilioApi {
       const { cause } = error as Error
       throw new Error(`Twilio was not reached: ${messageOf(cause ?? error)}`, { cause: error })
     } finally {
-      clearTimeout(timer)
-      signal?.removeEventListener('abort', stop)
+      deadline.clear()
     }
   }
 }

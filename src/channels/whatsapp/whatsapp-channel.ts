@@ -7,7 +7,7 @@
 // - Each part of an answer goes to Twilio once, or it is told that nobody knows.
 
 import { setMaxListeners } from 'node:events'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { abortable, within } from '../../core/async.js'
 import { GatewayError, messageOf } from '../../errors.js'
 import type { Log } from '../../log.js'
 import type {
@@ -19,7 +19,6 @@ import type {
   PlatformRequest,
   PlatformResponse,
 } from '../types.js'
-import { within } from '../within.js'
 import { Deliveries } from './deliveries.js'
 import { FileLinks } from './file-links.js'
 import { readWebhook } from './incoming.js'
@@ -163,7 +162,12 @@ export class WhatsAppChannel implements Channel {
       ),
     }
     if (isListening) log.info('whatsapp.listening', { url: `${publicUrl}${WEBHOOK_PATH}` })
-    await Promise.race([first, sleep(START_WITHIN_MS, undefined, { ref: false, signal }).catch(() => {})])
+    await within(
+      START_WITHIN_MS,
+      abortable(signal, () => first),
+    ).catch((error: unknown) => {
+      if (!signal.aborted) throw error
+    })
   }
 
   async send(reply: OutgoingReply, signal: AbortSignal): Promise<void> {
@@ -284,7 +288,7 @@ export class WhatsAppChannel implements Channel {
         return { status: 500, body: 'The message could not be stored. The gateway will ask for it again.' }
       },
     )
-    return Promise.race([taken, sleep(ANSWER_WITHIN_MS, EMPTY_ANSWER, { ref: false })])
+    return (await within(ANSWER_WITHIN_MS, taken)) ?? EMPTY_ANSWER
   }
 
   async #onStatus(form: URLSearchParams, replyId: string): Promise<PlatformResponse> {

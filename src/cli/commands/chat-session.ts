@@ -7,7 +7,7 @@
 // - A reply is shown once, however often and by whichever way it comes.
 
 import { randomUUID } from 'node:crypto'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { wait } from '../../core/async.js'
 import type { Control, HistoryEntry, Push, ShownReply } from '../control/protocol.js'
 import { isCommand } from '../../conversation/conversation-commands.js'
 import { GatewayError, messageOf } from '../../errors.js'
@@ -159,7 +159,7 @@ export class ChatSession {
     const goneAt = Date.now()
     this.#note('! The gateway has gone. Waiting until it is back; Ctrl-C leaves.')
     while (!this.#isClosed) {
-      await sleep(RECONNECT_MS)
+      await wait(RECONNECT_MS)
       if (Date.now() - goneAt > patienceMs) {
         this.#note('! It did not come back. What it had taken is kept and answered by the next one.')
         for (const message of this.#unanswered) this.#settle(message, false)

@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { abortable, wait, within } from '../../core/async.js'
 import { ControlClient } from '../control/client.js'
 import { type Push, socketPath } from '../control/protocol.js'
 import { messageOf } from '../../errors.js'
@@ -145,7 +145,7 @@ class Stage {
     this.say(`  gateway  kill -9 ${this.#gateway?.pid}`)
     while (readProcessTable().some(isOurs)) {
       if (performance.now() - killedAt > NO_PROCESS_LIMIT_MS) throw new Error('The agent outlived its gateway.')
-      await sleep(20, undefined, { signal: this.signal })
+      await wait(20, { signal: this.signal })
     }
     const seconds = ((performance.now() - killedAt) / 1000).toFixed(1)
     this.say(
@@ -226,15 +226,8 @@ class Stage {
   }
 
   async #within(timeoutMs: number, what: string, awaited: Promise<void>): Promise<void> {
-    const done = new AbortController()
-    const late = sleep(timeoutMs, undefined, { signal: AbortSignal.any([done.signal, this.signal]) }).then(() => {
-      throw new Error(`Waited ${timeoutMs / 1000} s for ${what} in vain.`)
-    })
-    try {
-      await Promise.race([awaited, late])
-    } finally {
-      done.abort()
-    }
+    const done = abortable(this.signal, () => awaited).then(() => true)
+    if (!(await within(timeoutMs, done))) throw new Error(`Waited ${timeoutMs / 1000} s for ${what} in vain.`)
   }
 }
 

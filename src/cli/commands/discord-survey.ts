@@ -1,5 +1,6 @@
 // Looks at Discord with a client of its own. This file loads discord.js.
 
+import { within } from '../../core/async.js'
 import {
   type Channel,
   ChannelType,
@@ -30,23 +31,13 @@ export async function surveyDiscord(config: GatewayConfig, token: string, timeou
   })
   client.rest.setToken(token)
   try {
-    return await within(timeoutMs, collect(client, token, config))
+    const facts = await within(timeoutMs, collect(client, token, config))
+    if (facts) return facts
+    const message = `Discord did not answer within ${timeoutMs / 1000} s: check the network, a firewall that stops WebSockets, and https://discordstatus.com`
+    throw new GatewayError('config_invalid', message)
   } finally {
     leaving.abort()
     await client.destroy()
-  }
-}
-
-async function within<Value>(timeoutMs: number, promise: Promise<Value>): Promise<Value> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    const message = `Discord did not answer within ${timeoutMs / 1000} s: check the network, a firewall that stops WebSockets, and https://discordstatus.com`
-    timer = setTimeout(() => reject(new GatewayError('config_invalid', message)), timeoutMs)
-  })
-  try {
-    return await Promise.race([promise, late])
-  } finally {
-    clearTimeout(timer)
   }
 }
 

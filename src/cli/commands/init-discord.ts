@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import { wait } from '../../core/async.js'
 import type { APITextChannel, ChannelType, REST, RESTAPIPartialCurrentUserGuild } from 'discord.js'
 import type { GatewayConfig } from '../../config.js'
 import { sentenceOf } from '../../config/problems.js'
@@ -199,7 +199,7 @@ async function askForGuild(prompts: Prompts, guilds: Guild[]): Promise<Guild | u
 
 async function untilInGuild(rest: REST, pollMs: number, signal: AbortSignal): Promise<Guild[]> {
   for (;;) {
-    await sleep(pollMs, undefined, { signal })
+    await wait(pollMs, { signal })
     // What fails now may work the next time; the person can go on without.
     const guilds = await guildsOf(rest).catch(() => [])
     if (guilds.length > 0) return guilds

@@ -1,3 +1,4 @@
+import { startDeadline } from '../../core/async.js'
 import { findBackendName } from '../../backends/engine/backend-names.js'
 import type { BackendName } from '../../backends/types.js'
 import type { GatewayConfig } from '../../config.js'
@@ -5,7 +6,6 @@ import { messageOf } from '../../errors.js'
 import { describePod, type PodAddress, PodError, type Pods } from '../../kubernetes/types.js'
 import { chooseAgent } from '../../runtime/agent-choice.js'
 import type { Project, ProjectRecord } from '../../store/projects.js'
-import { timeLimit } from '../../within-time.js'
 import { bad, doubtful, type DoctorReport, type Finding, good, renderFindings } from './findings.js'
 
 const TIMEOUT_MS = 20_000
@@ -48,7 +48,7 @@ async function look(
   agent: BackendName,
   pods: Pick<Pods, 'open'>,
 ): Promise<Finding> {
-  const { signal, clear } = timeLimit(TIMEOUT_MS)
+  const { signal, clear } = startDeadline(TIMEOUT_MS)
   try {
     const pod = await pods.open(address, signal)
     const version = await pod.version(agent, signal)

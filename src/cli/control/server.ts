@@ -6,7 +6,7 @@
 import { once } from 'node:events'
 import { rmSync } from 'node:fs'
 import { createServer, type Server, type Socket } from 'node:net'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { within } from '../../core/async.js'
 import { GatewayError, messageOf } from '../../errors.js'
 import type { Log } from '../../log.js'
 import { LineSplitter } from '../../processes/line-splitter.js'
@@ -52,7 +52,7 @@ export async function startControlServer(path: string, handlers: Partial<Handler
       server.close(() => resolve())
     })
     const answered = Promise.all([...connections].map((connection) => connection.end()))
-    await Promise.race([answered, sleep(CLOSE_TIMEOUT_MS, undefined, { ref: false })])
+    await within(CLOSE_TIMEOUT_MS, answered)
     for (const connection of connections) connection.destroy()
     await closed
   }

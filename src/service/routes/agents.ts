@@ -1,7 +1,7 @@
+import { within } from '../../core/async.js'
 import { z } from 'zod'
 import type { AgentBackend, AgentCapabilities } from '../../backends/types.js'
 import { GatewayError } from '../../errors.js'
-import { withinTime } from '../../within-time.js'
 import type { App, ServiceDependencies } from '../dependencies.js'
 import { backendOf } from '../../backends/engine/backend-names.js'
 import { providerOf } from '../../backends/engine/provider-names.js'
@@ -78,7 +78,7 @@ class AgentProbes {
 }
 
 async function probeInTime(backend: AgentBackend): Promise<Probe> {
-  const probe = await withinTime(backend.probe(), PROBE_TIMEOUT_MS)
+  const probe = await within(PROBE_TIMEOUT_MS, backend.probe())
   if (!probe) return { path: null, version: null, problems: [SILENT], mode: null, why_not_live: null }
   const { path = null, version = null, problems, mode = null, whyNotLive = null } = probe
   return { path, version, problems, mode, why_not_live: whyNotLive }

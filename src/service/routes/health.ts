@@ -1,7 +1,7 @@
+import { within } from '../../core/async.js'
 import { z } from 'zod'
 import { GatewayError } from '../../errors.js'
 import type { Store } from '../../store/store.js'
-import { withinTime } from '../../within-time.js'
 import type { App, ServiceDependencies } from '../dependencies.js'
 import { PROVIDER_NAMES, providerOf } from '../../backends/engine/provider-names.js'
 
@@ -30,7 +30,7 @@ const STORE_TIMEOUT_MS = 2_000
 export function registerHealthRoutes(app: App, { gateway, metrics }: ServiceDependencies): void {
   const { agents, store } = gateway
   const countInTime = (): Promise<QueueCounts | undefined> =>
-    withinTime(countQueue(store), STORE_TIMEOUT_MS).catch(() => undefined)
+    within(STORE_TIMEOUT_MS, countQueue(store)).catch(() => undefined)
   let looking: Promise<boolean> | undefined
 
   app.route({
@@ -74,7 +74,7 @@ export function registerHealthRoutes(app: App, { gateway, metrics }: ServiceDepe
     },
     handler: async () => {
       // One look at a time, for all who ask: nothing else limits how many do.
-      looking ??= withinTime(store.ledger.gateways(), STORE_TIMEOUT_MS)
+      looking ??= within(STORE_TIMEOUT_MS, store.ledger.gateways())
         .then((found) => found !== undefined)
         .catch(() => false)
         .finally(() => {

@@ -3,7 +3,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { MISSING_ACCESS, UNKNOWN_CHANNEL } from '../../../src/channels/discord/api.js'
 import { CatchUp } from '../../../src/channels/discord/catch-up.js'
 import { Cursor } from '../../../src/channels/discord/cursor.js'
-import { Lanes } from '../../../src/channels/lanes.js'
+import { Lanes } from '../../../src/core/async.js'
 import { isAfter, snowflakeAt } from '../../../src/channels/discord/snowflake.js'
 import { message, recordingLog, refusal } from './samples.js'
 
@@ -61,9 +61,7 @@ async function setup({ said, cursor: saved = CURSOR, addresses = [], direct = {}
     stopped.abort()
     await cursor.close()
   })
-  const lanes = new Lanes((error) => {
-    errors.push(error)
-  })
+  const lanes = new Lanes()
   const catchUp = new CatchUp({
     api: {
       messagesAfter: async (channelId, after, limit) => {
@@ -88,7 +86,7 @@ async function setup({ said, cursor: saved = CURSOR, addresses = [], direct = {}
       },
     },
     cursor,
-    lanes,
+    inLane: (channelId, work) => lanes.run(channelId, work).catch((error: unknown) => void errors.push(error)),
     directUserIds,
     onMissed: async (one, guildId) => {
       await onMissed(one)

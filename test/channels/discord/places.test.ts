@@ -1,7 +1,14 @@
 import { type APIChannel, ChannelType } from 'discord.js'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { hasThreads, isThread, placeOf, Places, readAddress, threadAddress } from '../../../src/channels/discord/places.js'
+import {
+  hasThreads,
+  isThread,
+  placeOf,
+  Places,
+  readAddress,
+  threadAddress,
+} from '../../../src/channels/discord/places.js'
 import { isAfter, snowflakeAt } from '../../../src/channels/discord/snowflake.js'
 
 const RUNS = { numRuns: 300 }

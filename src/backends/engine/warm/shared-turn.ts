@@ -1,5 +1,6 @@
 // What is the same for agents whose one process takes the turns of several sessions.
 
+import { Lanes } from '../../../core/async.js'
 import type { Translation } from '../translation.js'
 import type { Turn } from '../turn.js'
 import type { LiveTurn } from './types.js'
@@ -47,9 +48,9 @@ export abstract class SharedTurn implements LiveTurn {
   protected abstract stop(): void
 }
 
-/** Lets the work for one session begin when the work before it is over. */
+/** The turns of all sessions: one at a time in each. */
 export class SessionLines {
-  #last = new Map<string, Promise<void>>()
+  readonly #lanes = new Lanes()
 
   /** Takes a turn to its end, in a session that is opened where it names none. Contract: never rejects. */
   async play(
@@ -59,20 +60,10 @@ export class SessionLines {
   ): Promise<void> {
     try {
       const id = live.turn.sessionId?.toLowerCase() ?? (await open()).id
-      await this.#join(id, () => talk(id))
+      await this.#lanes.run(id, () => talk(id))
     } catch (error) {
       live.fail(error)
     }
     live.finish()
-  }
-
-  async #join(sessionId: string, work: () => Promise<void>): Promise<void> {
-    const before = this.#last.get(sessionId)
-    const done = before ? before.then(work) : work()
-    const over = done.catch(() => {}) // Whoever joined with it hears of it.
-    this.#last.set(sessionId, over)
-    await over
-    if (this.#last.get(sessionId) === over) this.#last.delete(sessionId)
-    await done
   }
 }

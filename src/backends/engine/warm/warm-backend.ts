@@ -3,8 +3,8 @@
 
 import { createHash } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
+import { startDeadline, withDeadline } from '../../../core/async.js'
 import { messageOf } from '../../../errors.js'
-import { inTime, timeLimit } from '../../../within-time.js'
 import type { BackendDependencies } from '../backend-dependencies.js'
 import { type CliBackend, UNTRUSTED_LOOK_MS, VERSION_TIMEOUT_MS } from '../cli-backend.js'
 import { executeTurn } from '../execute-turn.js'
@@ -119,7 +119,7 @@ export class LiveBackend implements AgentBackend {
     const session = request.sessionId ? this.#sessionOf(request.sessionId) : undefined
     // A caller may start any number of runs with one signal.
     setMaxListeners(0, signal)
-    const limit = timeLimit(timeoutMs, signal)
+    const limit = startDeadline(timeoutMs, signal)
     const startedAt = dependencies.now()
     const begunAt = dependencies.elapsed()
     let leave = session === undefined ? undefined : await this.pool.queue.enter(session, limit.signal)
@@ -254,7 +254,7 @@ export class LiveBackend implements AgentBackend {
     if (obstacle) return obstacle
     // Others may use it too, whatever becomes of this turn.
     const open = () =>
-      inTime(VERSION_TIMEOUT_MS, undefined, (look) => this.oneShot.openLive(this.driver, request, look))
+      withDeadline(VERSION_TIMEOUT_MS, undefined, (look) => this.oneShot.openLive(this.driver, request, look))
     try {
       const lease = this.#modeOf(request) === 'oneshot' ? undefined : await this.#place(task, mark, open)
       if (lease || !isAsking) return lease
@@ -290,7 +290,7 @@ export class LiveBackend implements AgentBackend {
       this.oneShot.isInstalledSince(this.driver.oldestKnown, VERSION_TIMEOUT_MS, signal)
     if (mode === 'auto' && !approve && !(await isKnown())) return false
     if (!request.isUntrusted) return true
-    const obstacle = await inTime(UNTRUSTED_LOOK_MS, signal, (look) => this.oneShot.obstacleIn(turn, look))
+    const obstacle = await withDeadline(UNTRUSTED_LOOK_MS, signal, (look) => this.oneShot.obstacleIn(turn, look))
     return obstacle === undefined
   }
 

@@ -4,13 +4,11 @@
 // - A session is in one process at most: another one would not know what was said there, and some agents lock it.
 // - Nobody waits for a place. Where there is none, the turn has a process of its own.
 
-import { setTimeout as sleep } from 'node:timers/promises'
+import { abortable, backoffMs, Lanes, within } from '../../../core/async.js'
 import type { Log } from '../../../log.js'
 import { memoryOfTrees } from '../../../processes/process-memory.js'
 import { isRunning } from '../../../processes/process-table.js'
 import { NO_PID } from '../../../processes/process-tree.js'
-import { unlessAborted } from '../../../unless-aborted.js'
-import { SessionQueue } from '../session-queue.js'
 import type { LiveProcess } from './warm-process.js'
 
 export interface LiveLimits {
@@ -87,7 +85,7 @@ interface PoolOptions {
 
 /** Of processes that did not get ready. */
 interface Trouble {
-  pauseMs: number
+  failures: number
   until: number
 }
 
@@ -97,12 +95,11 @@ const LOOK_MS = 15_000
 const LOOK_AGAIN_MS = 1_000
 const FRESH_MS = 10_000
 const ANSWER_MS = 5_000
-const FIRST_PAUSE_MS = 1_000
-const LONGEST_PAUSE_MS = 600_000
+const BACKOFF = { firstMs: 1_000, longestMs: 600_000 }
 
 export class LivePool {
   /** One turn at a time in each session, whichever way it is taken. */
-  readonly queue = new SessionQueue()
+  readonly queue = new Lanes()
   /** The one that was used last at the end. */
   readonly #entries = new Set<Entry>()
   readonly #troubles = new Map<string, Trouble>()
@@ -134,8 +131,8 @@ export class LivePool {
     if (session !== undefined) entry.sessions.add(session)
     const release = (last: string | undefined): Promise<void> => this.#release(entry, needs, last)
     try {
-      const process = entry.process ?? (await unlessAborted(signal, () => entry.opening))
-      if (!mustAnswer || (await unlessAborted(signal, () => this.#answers(process)))) return { process, release }
+      const process = entry.process ?? (await abortable(signal, () => entry.opening))
+      if (!mustAnswer || (await abortable(signal, () => this.#answers(process)))) return { process, release }
       this.options.log.warn('live.silent', { pid: process.pid })
       process.stop()
     } catch (error) {
@@ -158,7 +155,7 @@ export class LivePool {
     }
     home.leavers += 1
     try {
-      await unlessAborted(signal, () => home.gone)
+      await abortable(signal, () => home.gone)
     } finally {
       home.leavers -= 1
     }
@@ -172,9 +169,8 @@ export class LivePool {
   /** What went wrong at the same time counts once. */
   noteTrouble(what: string): void {
     if (this.isTroubled(what)) return
-    const before = this.#troubles.get(what)?.pauseMs ?? 0
-    const pauseMs = Math.min(Math.max(before * 2, FIRST_PAUSE_MS), LONGEST_PAUSE_MS)
-    this.#troubles.set(what, { pauseMs, until: this.#now() + pauseMs })
+    const failures = 1 + (this.#troubles.get(what)?.failures ?? 0)
+    this.#troubles.set(what, { failures, until: this.#now() + backoffMs(failures, BACKOFF) })
   }
 
   noteSuccess(what: string): void {
@@ -295,13 +291,10 @@ export class LivePool {
 
   /** Contract: never rejects. */
   async #answers({ connection, ended }: LiveProcess): Promise<boolean> {
-    const late = new AbortController()
     const no = (): boolean => false
-    const silence = sleep(this.options.answerMs ?? ANSWER_MS, false, { signal: late.signal }).catch(no)
     const answer = connection.ready.then(() => connection.ping()).then(() => true, no)
-    const isThere = await Promise.race([answer, ended.then(no), silence])
-    late.abort()
-    return isThere
+    const isThere = await within(this.options.answerMs ?? ANSWER_MS, Promise.race([answer, ended.then(no)]))
+    return isThere === true
   }
 
   #retire(entry: Entry): void {

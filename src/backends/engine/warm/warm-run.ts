@@ -5,7 +5,7 @@
 // - What we did ourselves (time-out, cancel) decides over anything the agent still managed to say.
 // - The process may serve other turns too: it is stopped only when it does not obey.
 
-import { setTimeout as sleep } from 'node:timers/promises'
+import { within } from '../../../core/async.js'
 import { messageOf } from '../../../errors.js'
 import type { OutputLimits } from '../../../processes/line-splitter.js'
 import type { ProcessExit } from '../../../processes/local-process.js'
@@ -129,11 +129,8 @@ export function startLiveRun(process: LiveProcess, plan: LiveRunPlan): LiveRun {
 
     live.interrupt()
     over?.abort()
-    const patience = new AbortController()
-    const late = sleep(INTERRUPT_MS, ending, { signal: patience.signal }).catch(() => ending)
-    const obeyed = await Promise.race([done, gone, late])
-    patience.abort()
-    if (obeyed.type !== 'stopped') return obeyed
+    const obeyed = await within(INTERRUPT_MS, Promise.race([done, gone]))
+    if (obeyed) return obeyed
     process.stop()
     return gone
   }

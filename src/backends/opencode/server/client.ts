@@ -4,8 +4,8 @@
 // - What is unknown to it is answered with a web page and 200: only JSON counts as an answer.
 // - `directory` tells which of the projects on the server is meant; what is asked of a session needs none.
 
+import { eitherSignal, startDeadline, withDeadline } from '../../../core/async.js'
 import { messageOf } from '../../../errors.js'
-import { inTime, timeLimit } from '../../../within-time.js'
 import { isObject } from '../../engine/jsonl.js'
 import type { OpenCodeEndpoint } from './servers.js'
 
@@ -208,9 +208,9 @@ export class OpenCodeClient {
   /** The events of all directories, as server-sent events. They end with the signal. */
   async subscribeEvents(signal: AbortSignal): Promise<AsyncIterable<Uint8Array>> {
     const path = '/global/event'
-    const tooLate = timeLimit(CONNECT_MS)
+    const tooLate = startDeadline(CONNECT_MS)
     try {
-      const response = await this.#fetch('GET', path, {}, AbortSignal.any([signal, tooLate.signal]), tooLate.signal)
+      const response = await this.#fetch('GET', path, {}, eitherSignal(signal, tooLate.signal), tooLate.signal)
       if (!response.ok) throw await this.#refusal('GET', path, response)
       const isStream = response.headers.get('content-type')?.startsWith('text/event-stream')
       if (isStream && response.body) return response.body
@@ -252,8 +252,8 @@ export class OpenCodeClient {
   }
 
   async #try(method: string, path: string, call: Call): Promise<string> {
-    return inTime(call.timeoutMs ?? REQUEST_MS, undefined, async (tooLate) => {
-      const signal = call.signal ? AbortSignal.any([call.signal, tooLate]) : tooLate
+    return withDeadline(call.timeoutMs ?? REQUEST_MS, undefined, async (tooLate) => {
+      const signal = call.signal ? eitherSignal(call.signal, tooLate) : tooLate
       const response = await this.#fetch(method, path, call, signal, tooLate)
       if (!response.ok) throw await this.#refusal(method, path, response)
       return this.#read(method, path, response, tooLate)
@@ -309,7 +309,7 @@ export class OpenCodeClient {
       await response.body?.cancel()
       return this.fault('status', `refused the user name or the password (${status})`, SET_PASSWORD, status)
     }
-    const text = await inTime(REQUEST_MS, undefined, (tooLate) =>
+    const text = await withDeadline(REQUEST_MS, undefined, (tooLate) =>
       this.#read(method, path, response, tooLate).catch(() => ''),
     )
     const said = this.#scrub(messageIn(text)).slice(0, ERROR_CHARACTERS)

@@ -1,7 +1,7 @@
 // The events of one server, for all runs on it: one connection, opened before the first prompt and kept for a while
 // after the last one. When it breaks it is opened again, and whoever listens is told that something may be missing.
 
-import { setTimeout as sleep } from 'node:timers/promises'
+import { backoffMs, wait } from '../../../core/async.js'
 import { type ServerSentEvent, ServerSentEventsReader } from '../../../core/server-sent-events.js'
 import { isObject, type JsonObject } from '../../engine/jsonl.js'
 import { type OpenCodeClient, OpenCodeServerError } from './client.js'
@@ -17,7 +17,7 @@ const PATIENCE_MS: Partial<Record<OpenCodeServerError['kind'], number>> = {
   unreachable: 30_000,
   silent: 30_000,
 }
-const LONGEST_PAUSE_MS = 2_000
+const BACKOFF = { firstMs: 50, longestMs: 2_000 }
 const KEEP_MS = 60_000
 /** Who says so waits until it is answered. */
 const WAITING = new Set(['permission.asked', 'question.asked'])
@@ -167,7 +167,7 @@ export class EventStream {
   /** Contract: rejects with an `OpenCodeServerError`. */
   async #reconnect(): Promise<void> {
     const brokenAt = Date.now()
-    for (let pauseMs = 50; ; pauseMs *= 2) {
+    for (let failures = 1; ; failures += 1) {
       try {
         // Before the first event of the new connection is told.
         return await this.#connect(() => this.#listeners.forEach((listener) => listener.onReconnected()))
@@ -180,7 +180,7 @@ export class EventStream {
           throw lost
         }
       }
-      await sleep(Math.min(pauseMs, LONGEST_PAUSE_MS))
+      await wait(backoffMs(failures, BACKOFF))
     }
   }
 

@@ -3,12 +3,11 @@
 
 import { createHash } from 'node:crypto'
 import { statSync } from 'node:fs'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { abortable, backoffMs, wait } from '../../../core/async.js'
 import type { Scrubber } from '../../../credentials/scrubber.js'
 import { messageOf } from '../../../errors.js'
 import type { Log } from '../../../log.js'
 import type { ProcessOwner } from '../../../processes/process-owner.js'
-import { unlessAborted } from '../../../unless-aborted.js'
 import type { OpenCodeBackend } from '../backend.js'
 import type { AgentProbe } from '../../types.js'
 import { OpenCodeClient } from './client.js'
@@ -53,12 +52,11 @@ interface Entry {
 
 /** Of servers with the same needs that did not start, or died soon. */
 interface Trouble {
-  pauseMs: number
+  failures: number
   until: number
 }
 
-const FIRST_PAUSE_MS = 500
-const LONGEST_PAUSE_MS = 15_000
+const BACKOFF = { firstMs: 500, longestMs: 15_000 }
 const LONG_LIFE_MS = 60_000
 
 export class ManagedServers implements OpenCodeServers {
@@ -80,7 +78,7 @@ export class ManagedServers implements OpenCodeServers {
     let released: Promise<void> | undefined
     const release = (left: LeftBehind): Promise<void> => (released ??= this.#release(entry, left))
     try {
-      const { endpoint } = await unlessAborted(signal, () => entry.ready)
+      const { endpoint } = await abortable(signal, () => entry.ready)
       await entry.tidying
       return { endpoint, release }
     } catch (error) {
@@ -129,7 +127,7 @@ export class ManagedServers implements OpenCodeServers {
         this.#entries.set(key, entry)
         return entry
       }
-      await unlessAborted(signal, () => new Promise<void>((resolve) => this.#waiting.push(resolve)))
+      await abortable(signal, () => new Promise<void>((resolve) => this.#waiting.push(resolve)))
     }
   }
 
@@ -168,7 +166,7 @@ export class ManagedServers implements OpenCodeServers {
     const { cli, log } = this.options
     const { signal } = this.#stopping
     const pauseMs = (this.#troubles.get(key)?.until ?? 0) - Date.now()
-    if (pauseMs > 0) await sleep(pauseMs, undefined, { signal })
+    if (pauseMs > 0) await wait(pauseMs, { signal })
     const startedAt = performance.now()
     const server = await startManagedServer(cli(), needs, { ...this.options, ...this.#limits }, signal)
     const { url } = server.endpoint
@@ -203,9 +201,8 @@ export class ManagedServers implements OpenCodeServers {
   #noteTrouble(key: string, livedMs: number): void {
     // Those long over say nothing any more, and credentials that change would make them many.
     for (const [other, { until }] of this.#troubles) if (Date.now() - until > LONG_LIFE_MS) this.#troubles.delete(other)
-    const before = livedMs > LONG_LIFE_MS ? 0 : (this.#troubles.get(key)?.pauseMs ?? 0)
-    const pauseMs = Math.min(Math.max(before * 2, FIRST_PAUSE_MS), LONGEST_PAUSE_MS)
-    this.#troubles.set(key, { pauseMs, until: Date.now() + pauseMs })
+    const failures = 1 + (livedMs > LONG_LIFE_MS ? 0 : (this.#troubles.get(key)?.failures ?? 0))
+    this.#troubles.set(key, { failures, until: Date.now() + backoffMs(failures, BACKOFF) })
   }
 
   async #release(entry: Entry, left: LeftBehind): Promise<void> {

@@ -1,6 +1,7 @@
 // OpenCode by way of a server that takes many turns, in place of one process for each; see docs/opencode-server.md.
 
 import { setMaxListeners } from 'node:events'
+import { Lanes, withDeadline } from '../../../core/async.js'
 import { messageOf } from '../../../errors.js'
 import { type BackendDependencies, completeDependencies } from '../../engine/backend-dependencies.js'
 import { type CliBackend, UNTRUSTED_LOOK_MS } from '../../engine/cli-backend.js'
@@ -20,7 +21,6 @@ import { SessionDirectories } from '../../engine/session-directories.js'
 import type { Failed } from '../../engine/translation.js'
 import { type Turn, turnOf } from '../../engine/turn.js'
 import { startTimer, timeLimits, tookTooLong } from '../../engine/turn-watch.js'
-import { inTime } from '../../../within-time.js'
 import type {
   AgentBackend,
   AgentCapabilities,
@@ -38,7 +38,6 @@ import { EventStream } from './event-stream.js'
 import { FreeSessions } from './free-sessions.js'
 import { ServerRun } from './server-run.js'
 import { NeedsRefused, type OpenCodeEndpoint, type OpenCodeServers, type ServerLease } from './servers.js'
-import { SessionQueue } from '../../engine/session-queue.js'
 
 /** The command line of the same agent. */
 export type OneShot = Pick<CliBackend, 'run' | 'obstacleIn' | 'isInstalledSince'>
@@ -51,7 +50,7 @@ interface Connection {
 export class OpenCodeServerBackend implements AgentBackend {
   readonly #dependencies: BackendDependencies
   readonly #directories = new SessionDirectories()
-  readonly #queue = new SessionQueue()
+  readonly #queue = new Lanes()
   readonly #freeSessions = new FreeSessions()
   /** By everything that makes an endpoint another one. */
   readonly #connections = new Map<string, Connection>()
@@ -232,7 +231,7 @@ export class OpenCodeServerBackend implements AgentBackend {
     const missing = isOnThisMachine(endpoint) ? refusedDirectory(turn.workingDir) : undefined
     const mute = missing ?? (turn.isAsking ? await this.#obstacleToAsking(endpoint) : undefined)
     if (mute || !turn.isUntrusted) return mute
-    const message = await inTime(UNTRUSTED_LOOK_MS, signal, (look) => this.oneShot.obstacleIn(turn, look))
+    const message = await withDeadline(UNTRUSTED_LOOK_MS, signal, (look) => this.oneShot.obstacleIn(turn, look))
     return message === undefined ? undefined : { reason: 'refused', message }
   }
 

@@ -1,7 +1,7 @@
 // An agent that asks waits until it is answered. Where the turn is to ask, somebody else is; else what it may do is allowed
 // at once. A question is rejected. Its sub-agents ask in sessions of their own.
 
-import { setTimeout as sleep } from 'node:timers/promises'
+import { wait } from '../../../core/async.js'
 import { isObject, type JsonObject } from '../../engine/jsonl.js'
 import type { OpenCodeClient, PermissionRequest, PermissionRule } from './client.js'
 import type { ServerEvent } from './event-stream.js'
@@ -101,7 +101,7 @@ export class RequestAnswers {
     for (let looks = 0; looks < MOST_LOOKS && !this.isVain(); looks += 1) {
       const known = this.asking.toolOf(tool.callID)
       if (known) return known
-      await sleep(LOOK_MS)
+      await wait(LOOK_MS)
     }
     return undefined
   }

@@ -12,10 +12,9 @@
 // - What we did ourselves (time-out, cancel) decides over anything the agent still says.
 
 import { randomUUID } from 'node:crypto'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { wait, within } from '../../../core/async.js'
 import { messageOf } from '../../../errors.js'
 import type { OutputLimits } from '../../../processes/line-splitter.js'
-import { withinTime } from '../../../within-time.js'
 import type { Run } from '../../engine/cli-run.js'
 import { EventQueue } from '../../engine/event-queue.js'
 import { findSign } from '../../engine/failures.js'
@@ -23,7 +22,13 @@ import { isObject } from '../../engine/jsonl.js'
 import { OPENCODE, SESSION_TITLE } from '../format.js'
 import type { Failed } from '../../engine/translation.js'
 import type { Turn } from '../../engine/turn.js'
-import { failureOfStop, printedTooMuch, reportedFailure, resultOf, unansweredFailure } from '../../engine/turn-result.js'
+import {
+  failureOfStop,
+  printedTooMuch,
+  reportedFailure,
+  resultOf,
+  unansweredFailure,
+} from '../../engine/turn-result.js'
 import { approveInTurn } from '../../engine/turn-approvals.js'
 import { type TimeLimits, type TurnWatch, watchTurn } from '../../engine/turn-watch.js'
 import type { AgentEventBody, AgentFailure, Approve, Steer } from '../../types.js'
@@ -151,7 +156,7 @@ export class ServerRun implements Run, EventListener {
     this.#stopped = failed
     this.#preparing.abort()
     this.#asking.abort()
-    void withinTime(this.#halt(), ABORT_MS).then(() => this.#end())
+    void within(ABORT_MS, this.#halt()).then(() => this.#end())
   }
 
   async #play(): Promise<void> {
@@ -239,7 +244,7 @@ export class ServerRun implements Run, EventListener {
       (error: unknown) => this.#unanswered(error),
     )
     const taken = Promise.race([begun, answered]).then(() => true)
-    if (!(await withinTime(taken, PROMPT_MS))) {
+    if (!(await within(PROMPT_MS, taken))) {
       throw client.fault('silent', 'accepts connections but does not answer (POST /session/:id/message)')
     }
   }
@@ -252,7 +257,7 @@ export class ServerRun implements Run, EventListener {
       this.#onIdle = resolve
     })
     // Whoever stops the backend meanwhile is not kept waiting.
-    const tooLate = sleep(OWES_ANSWER_MS, undefined, { ref: false })
+    const tooLate = wait(OWES_ANSWER_MS, { ref: false })
     this.#late = Promise.race([idle, tooLate])
     this.#end()
   }
@@ -267,7 +272,7 @@ export class ServerRun implements Run, EventListener {
       this.#stopped ??= { reason: 'session_lost', message }
       return this.#end()
     }
-    if (isBreakdown && !translation.hasBegun) await sleep(DOUBT_MS)
+    if (isBreakdown && !translation.hasBegun) await wait(DOUBT_MS)
     // Among the events it is told in better words.
     if (!translation.hasBegun && !translation.isDoubtful) throw error
     if (!isBreakdown) return
@@ -353,11 +358,11 @@ export class ServerRun implements Run, EventListener {
   async #settle(delayMs: number): Promise<void> {
     if (this.#isSettling) return
     this.#isSettling = true
-    await sleep(delayMs)
+    await wait(delayMs)
     // A prompt that is still on its way has not begun.
     await this.#prompting?.catch(() => {})
     const startedAt = Date.now()
-    while (await this.#isOwed(startedAt)) await sleep(SETTLE_MS)
+    while (await this.#isOwed(startedAt)) await wait(SETTLE_MS)
     this.#isSettling = false
   }
 
@@ -393,7 +398,7 @@ export class ServerRun implements Run, EventListener {
     // At once: the events that follow are told after what is read.
     await lookAgain()
     for (const delayMs of LATER_LOOKS_MS) {
-      await sleep(delayMs, undefined, { ref: false })
+      await wait(delayMs, { ref: false })
       if (isVain()) return
       await lookAgain()
     }
@@ -444,7 +449,7 @@ export class ServerRun implements Run, EventListener {
       () => true,
       () => true,
     )
-    if (!(await withinTime(taken, ABORT_MS / 2))) this.#late = this.#abortLate(sessionId, taken)
+    if (!(await within(ABORT_MS / 2, taken))) this.#late = this.#abortLate(sessionId, taken)
     const startedAt = Date.now()
     const translation = this.#translation
     const isQuiet = (): boolean => {
@@ -461,14 +466,14 @@ export class ServerRun implements Run, EventListener {
       } catch {
         return // Out of reach: whoever has the server ends what is left.
       }
-      await withinTime(quiet, translation.hasBegun ? ABORT_AGAIN_MS : LATE_BEGINNING_MS)
+      await within(translation.hasBegun ? ABORT_AGAIN_MS : LATE_BEGINNING_MS, quiet)
     } while (!isQuiet() && !this.#isOver)
   }
 
   async #abortLate(sessionId: string, taken: Promise<unknown>): Promise<void> {
     await taken
     for (const delayMs of [0, LATE_BEGINNING_MS]) {
-      await sleep(delayMs)
+      await wait(delayMs)
       await this.#plan.client.abortSession(sessionId).catch(() => {})
     }
   }

@@ -1,7 +1,12 @@
 import { setImmediate } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import type { LiveProcess } from '../../../../src/backends/engine/warm/warm-process.js'
-import { type LiveLease, type LiveLimits, type LiveNeeds, LivePool } from '../../../../src/backends/engine/warm/warm-pool.js'
+import {
+  type LiveLease,
+  type LiveLimits,
+  type LiveNeeds,
+  LivePool,
+} from '../../../../src/backends/engine/warm/warm-pool.js'
 import type { ProcessExit } from '../../../../src/processes/local-process.js'
 
 const NEVER = new AbortController().signal
