@@ -1,0 +1,99 @@
+// Who may import whom. A room is a folder of `src`, or a file that stands there alone; so is each folder of
+// `backends`. Everything may import `core`, `errors` and the types of `log`.
+
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, relative, resolve } from 'node:path'
+import { expect, test } from 'vitest'
+
+const SRC = join(import.meta.dirname, '../src')
+
+/** What each room imports; in brackets what it takes only types from. */
+const MAY_IMPORT: Record<string, string> = {
+  log: 'credentials',
+  processes: '',
+  kubernetes: 'processes',
+  credentials: '(backends) (store)',
+  store: '(backends) (channels) (kubernetes) (processes)',
+  prompt: '',
+  media: '(channels)',
+
+  engine: 'backends credentials kubernetes log processes',
+  claude: '(backends) engine kubernetes',
+  codex: '(backends) engine',
+  gemini: '(backends) engine',
+  opencode: '(backends) (credentials) engine processes',
+  pi: '(backends) engine (processes)',
+  backends: 'claude codex gemini opencode pi engine (kubernetes)',
+
+  config: 'backends channels engine kubernetes log schedule turns',
+  runtime: 'backends (channels) config credentials engine kubernetes log opencode processes (prompt) (store)',
+  channels: '(backends) media',
+  approvals: '(backends) (channels) (config) (credentials) runtime (store)',
+  archive: 'store',
+  conversation: 'approvals backends channels (config) runtime (store) (turns)',
+  projects: '(backends) config engine kubernetes processes (store)',
+  schedule: '(channels) config prompt (runtime) (store)',
+  streams: '(backends) (store)',
+  turns:
+    '(approvals) (backends) (channels) (config) conversation (credentials) engine kubernetes media processes projects prompt runtime (store)',
+
+  metrics: '(backends) engine (turns)',
+  gateway:
+    'approvals archive backends (channels) config conversation credentials (kubernetes) metrics processes prompt runtime schedule store streams turns',
+  service:
+    'approvals archive backends channels config conversation credentials engine (gateway) (kubernetes) media (metrics) (projects) runtime store streams turns',
+  client: '(service)',
+  cli: 'approvals archive backends channels config conversation credentials engine gateway kubernetes media (opencode) processes projects runtime schedule service store turns',
+  main: 'backends channels cli config credentials engine gateway log processes runtime service store',
+  index: 'backends claude codex gemini opencode pi turns',
+}
+
+const EVERYWHERE = ['core', 'errors', '(log)']
+
+const imports = readdirSync(SRC, { recursive: true, encoding: 'utf8' })
+  .filter((file) => file.endsWith('.ts'))
+  .flatMap((file) => importsOf(file))
+
+test('each room imports only from those it may', () => {
+  const refused = imports.filter(({ from, to, isType }) => {
+    const allowed = [...EVERYWHERE, ...(MAY_IMPORT[from] ?? '').split(' ')]
+    return !allowed.includes(to) && !(isType && allowed.includes(`(${to})`))
+  })
+  expect(refused.map(({ file, to, isType }) => `${file} imports ${isType ? 'types ' : ''}from ${to}`)).toEqual([])
+})
+
+test('no rule is there for nothing', () => {
+  const needed = new Map<string, string>()
+  for (const { from, to, isType } of imports) {
+    const pair = `${from} ${to}`
+    if (!isType || !needed.has(pair)) needed.set(pair, `${from} ${isType ? `(${to})` : to}`)
+  }
+  const used = new Set(needed.values())
+  const rules = Object.entries(MAY_IMPORT).flatMap(([from, rooms]) =>
+    rooms.split(' ').flatMap((room) => (room === '' ? [] : [`${from} ${room}`])),
+  )
+  expect(rules.filter((rule) => !used.has(rule))).toEqual([])
+})
+
+interface Import {
+  file: string
+  from: string
+  to: string
+  isType: boolean
+}
+
+function importsOf(file: string): Import[] {
+  const text = readFileSync(join(SRC, file), 'utf8')
+  const found = text.matchAll(/^(?:import|export)( type)?\b[^;'"]*?from '(\.[^']+)'|\bimport\('(\.[^']+)'\)/gm)
+  return [...found].flatMap(([, type, named, loaded]) => {
+    const target = relative(SRC, resolve(SRC, dirname(file), named ?? loaded ?? ''))
+    const [from, to] = [roomOf(file), roomOf(target)]
+    return from === to ? [] : [{ file, from, to, isType: type !== undefined }]
+  })
+}
+
+function roomOf(file: string): string {
+  const [room = '', inner = '', ...rest] = file.replace(/\.[jt]s$/, '').split('/')
+  if (room !== 'backends' || rest.length === 0) return room
+  return inner
+}
