@@ -8,8 +8,7 @@ import { within } from './core/async.js'
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { AgentResult } from './backends/types.js'
 import { runnerName } from './backends/engine/provider-names.js'
-import type { Work } from './turns/queue.js'
-import type { TurnPlan } from './turns/worker.js'
+import type { RunTurn, Work } from './turns/types.js'
 
 export interface MetricsOptions {
   now: () => number
@@ -31,8 +30,8 @@ export interface Metrics {
   registry: Registry
   /** From now on scrapes ask these. */
   watch(sources: MetricsSources): void
-  /** The same plan, whose wait, run and events are counted. */
-  measured(work: Work, plan: TurnPlan): TurnPlan
+  /** The same run, with its wait, its end and its events counted. */
+  measured(work: Work, backend: string, run: RunTurn): RunTurn
   /** A statement was answered, or failed. */
   storeAnswered(operation: StoreOperation, durationMs: number): void
   /** A client follows a stream. Call what it returns when the client has left; again does no harm. */
@@ -124,41 +123,38 @@ export function createMetrics({ now }: MetricsOptions): Metrics {
     watch: (given) => {
       sources = given
     },
-    measured: (work, plan) => ({
-      ...plan,
-      run: async (runId, signal, listener) => {
-        const provider = runnerName(plan.backend)
-        const project = projectLabel(work.conversation.projectId ?? '')
-        let startedAt = 0
-        const begin = (): boolean => {
-          startedAt = now()
-          // Later runs wait on purpose: for a limit to pass, or before they try again.
-          const { failures, interruptions } = work.claim
-          if (failures + interruptions === 0) waits.observe(seconds(startedAt - work.message.receivedAt))
-          inFlight.inc({ provider })
-          return true
+    measured: (work, backend, run) => async (request, signal, listener) => {
+      const provider = runnerName(backend)
+      const project = projectLabel(work.conversation.projectId ?? '')
+      let startedAt = 0
+      const begin = (): boolean => {
+        startedAt = now()
+        // Later runs wait on purpose: for a limit to pass, or before they try again.
+        const { failures, interruptions } = work.claim
+        if (failures + interruptions === 0) waits.observe(seconds(startedAt - work.message.receivedAt))
+        inFlight.inc({ provider })
+        return true
+      }
+      const hasBegun = listener.mayBegin ? listener.mayBegin.then(begin, () => false) : begin()
+      let status = 'error'
+      try {
+        const outcome = await run(request, signal, {
+          ...listener,
+          onEvent: (event) => {
+            events.inc({ provider, event_type: event.type })
+            listener.onEvent(event)
+          },
+        })
+        status = statusOf(outcome.result)
+        return outcome
+      } finally {
+        if (await hasBegun) {
+          inFlight.dec({ provider })
+          requests.inc({ provider, project, status })
+          durations.observe({ provider, project }, seconds(now() - startedAt))
         }
-        const hasBegun = listener.mayBegin ? listener.mayBegin.then(begin, () => false) : begin()
-        let status = 'error'
-        try {
-          const outcome = await plan.run(runId, signal, {
-            ...listener,
-            onEvent: (event) => {
-              events.inc({ provider, event_type: event.type })
-              listener.onEvent(event)
-            },
-          })
-          status = statusOf(outcome.result)
-          return outcome
-        } finally {
-          if (await hasBegun) {
-            inFlight.dec({ provider })
-            requests.inc({ provider, project, status })
-            durations.observe({ provider, project }, seconds(now() - startedAt))
-          }
-        }
-      },
-    }),
+      }
+    },
     storeAnswered: (operation, durationMs) => storeLatency.observe({ operation }, seconds(durationMs)),
     streamOpened: () => {
       let isOpen = true

@@ -26,20 +26,22 @@ const MAY_IMPORT: Record<string, string> = {
   backends: 'claude codex gemini opencode pi engine (kubernetes)',
 
   config: 'backends channels engine kubernetes log schedule turns',
-  runtime: 'backends (channels) config credentials engine kubernetes log opencode processes (prompt) (store)',
+  runtime: 'backends (channels) config credentials engine kubernetes log opencode processes projects prompt (store)',
   channels: '(backends) media',
   approvals: '(backends) (channels) (config) (credentials) runtime (store)',
   archive: 'store',
-  conversation: 'approvals backends channels (config) runtime (store) (turns)',
+  conversation: 'approvals backends channels (config) runtime (store) turns',
   projects: '(backends) config engine kubernetes processes (store)',
   schedule: '(channels) config prompt (runtime) (store)',
   streams: '(backends) (store)',
   turns:
-    '(approvals) (backends) (channels) (config) conversation (credentials) engine kubernetes media processes projects prompt runtime (store)',
+    '(approvals) (archive) (backends) (channels) (config) conversation (credentials) engine kubernetes media (metrics) processes projects prompt runtime (store) (streams)',
 
   metrics: '(backends) engine (turns)',
+  'gateway-parts':
+    '(approvals) (backends) (channels) (config) (conversation) (credentials) (kubernetes) (metrics) (schedule) (store) (streams) (turns)',
   gateway:
-    'approvals archive backends (channels) config conversation credentials (kubernetes) metrics processes prompt runtime schedule store streams turns',
+    'approvals archive config conversation credentials (gateway-parts) metrics processes projects runtime schedule store streams turns',
   service:
     'approvals archive backends channels config conversation credentials engine (gateway) (kubernetes) media (metrics) (projects) runtime store streams turns',
   client: '(service)',

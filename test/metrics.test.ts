@@ -4,8 +4,7 @@ import { runInNewContext } from 'node:vm'
 import { expect, it } from 'vitest'
 import type { AgentEvent, AgentResult } from '../src/backends/types.js'
 import { createMetrics, type Metrics } from '../src/metrics.js'
-import type { Work } from '../src/turns/queue.js'
-import type { TurnPlan } from '../src/turns/worker.js'
+import type { RunTurn, Work } from '../src/turns/types.js'
 
 const START_AT = Date.UTC(2026, 0, 2, 3, 4, 5)
 const ANSWERED: AgentResult = { isError: false, durationMs: 1 }
@@ -59,12 +58,12 @@ it('counts runs with their provider, project and status, and how long they took'
 
 it('counts no run that may not begin', async () => {
   const metrics = createMetrics({ now: () => START_AT })
-  const plan = planOf('claude', async (_runId, _signal, { mayBegin }) => {
+  const turn: RunTurn = async (_request, _signal, { mayBegin }) => {
     await mayBegin
     return { result: ANSWERED, notes: [] }
-  })
+  }
   const listener = { ...LISTENER, mayBegin: Promise.reject(new Error("It is somebody else's.")) }
-  const run = metrics.measured(workOf('site'), plan).run('1', new AbortController().signal, listener)
+  const run = metrics.measured(workOf('site'), 'claude', turn)({ runId: '1' }, new AbortController().signal, listener)
   await expect(run).rejects.toThrow('somebody')
   const names = 'code_agent_requests_total|aetheel_runs_in_flight|aetheel_queue_wait_seconds_count'
   expect(await samplesOf(metrics, names)).toEqual(['aetheel_queue_wait_seconds_count 0'])
@@ -76,13 +75,14 @@ it('counts events by their type and passes them on, and runs while they are in f
   let during: string[] = []
   const output: AgentEvent = { type: 'output', content: 'x', stream: 'stdout', timestamp: 1 }
   const notice: AgentEvent = { type: 'notice', content: 'y', timestamp: 2 }
-  const plan = planOf('claude', async (_runId, _signal, listener) => {
+  const turn: RunTurn = async (_request, _signal, listener) => {
     for (const event of [output, output, notice]) listener.onEvent(event)
     during = await samplesOf(metrics, 'aetheel_runs_in_flight')
     return { result: ANSWERED, notes: ['a note'] }
-  })
-  const measured = metrics.measured(workOf('site'), plan)
-  const outcome = await measured.run('1', new AbortController().signal, { ...LISTENER, onEvent: (e) => seen.push(e) })
+  }
+  const measured = metrics.measured(workOf('site'), 'claude', turn)
+  const listener = { ...LISTENER, onEvent: (event: AgentEvent) => seen.push(event) }
+  const outcome = await measured({ runId: '1' }, new AbortController().signal, listener)
   expect([outcome, seen]).toEqual([{ result: ANSWERED, notes: ['a note'] }, [output, output, notice]])
   expect(during).toEqual(['aetheel_runs_in_flight{provider="claudecode"} 1'])
   expect(await samplesOf(metrics, 'code_agent_events_total|aetheel_runs_in_flight')).toEqual([
@@ -96,8 +96,12 @@ it('measures how long messages wait for their first run alone', async () => {
   const metrics = createMetrics({ now: () => START_AT + 3_000 })
   await runIn(metrics, 'site', 'claude', async () => ANSWERED)
   for (const again of [{ failures: 1 }, { interruptions: 1 }]) {
-    const plan = planOf('claude', async () => ({ result: ANSWERED, notes: [] }))
-    await metrics.measured(workOf('site', again), plan).run('2', new AbortController().signal, LISTENER)
+    const turn: RunTurn = async () => ({ result: ANSWERED, notes: [] })
+    await metrics.measured(workOf('site', again), 'claude', turn)(
+      { runId: '2' },
+      new AbortController().signal,
+      LISTENER,
+    )
   }
   expect(await samplesOf(metrics, 'aetheel_queue_wait_seconds_(sum|count)')).toEqual([
     'aetheel_queue_wait_seconds_sum 3',
@@ -189,12 +193,8 @@ async function runIn(
   backend: string,
   run: () => Promise<AgentResult>,
 ): Promise<void> {
-  const plan = planOf(backend, async () => ({ result: await run(), notes: [] }))
-  await metrics.measured(workOf(projectId), plan).run('1', new AbortController().signal, LISTENER)
-}
-
-function planOf(backend: string, run: TurnPlan['run']): TurnPlan {
-  return { backend, directory: '/work', canSendFiles: false, run }
+  const turn: RunTurn = async () => ({ result: await run(), notes: [] })
+  await metrics.measured(workOf(projectId), backend, turn)({ runId: '1' }, new AbortController().signal, LISTENER)
 }
 
 function workOf(projectId: string | undefined, claim: Partial<Work['claim']> = {}): Work {

@@ -1,7 +1,7 @@
 import type { GatewayConfig } from '../config.js'
 import type { BackendRegistry } from '../backends/registry.js'
 import type { BackendName } from '../backends/types.js'
-import { chooseAgent, chooseWorkplace, homeOf, type Workplace } from '../runtime/agent-choice.js'
+import { chooseWorkplace, homeOf, resolveAgent, type Workplace } from '../runtime/agent-choice.js'
 import type { Conversation } from '../store/conversations.js'
 import type { SessionFilter, UsedSession } from '../store/runs.js'
 import type { Store } from '../store/store.js'
@@ -38,11 +38,8 @@ export async function choiceOf(
 ): Promise<Choice> {
   const { projectId } = conversation
   const project = projectId === undefined ? undefined : await store.projects.get(projectId)
-  const chosen = chooseAgent(conversation, project, config)
-  const { agent, missing } = agents.resolve(chosen.backend)
-  const backend = agent.name()
-  const configured = backend === config.agentBackend ? config.backendModel : undefined
-  const model = (missing === undefined ? chosen.model : undefined) ?? configured
+  const { backend, missing, model: chosen } = resolveAgent(conversation, project, config, agents)
+  const model = chosen ?? (backend === config.agentBackend ? config.backendModel : undefined)
   return {
     backend,
     ...(missing !== undefined && { missing }),

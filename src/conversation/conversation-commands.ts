@@ -11,7 +11,8 @@ import { choiceOf, RECENT_MS, recentSessions } from './conversation-choice.js'
 import { describeUsage, MODE_WORDS, QUESTION_CHARACTERS, queueLine, sessionLine } from './conversation-words.js'
 import { GatewayError } from '../errors.js'
 import type { Queue } from '../turns/queue.js'
-import type { StoppedTurn, Worker } from '../turns/worker.js'
+import { stopConversation, stopMessage } from '../turns/stop.js'
+import type { StoppedTurn, Worker } from '../turns/work.js'
 import { describePlace, homeOf, replyConfigOf, type Workplace } from '../runtime/agent-choice.js'
 import { describeTool } from '../runtime/describe-tool.js'
 import type { SessionManager } from '../runtime/session-manager.js'
@@ -167,30 +168,22 @@ export class ConversationCommands {
     }
   }
 
-  /** Ends the turn of a conversation, or takes the first message out that waits; with `messageId`, that one alone. */
+  /** With `messageId`, that message alone. */
   async #stop(conversationId: string, messageId: string | undefined, nothing: string): Promise<Answer> {
-    const { store, queue, worker } = this.dependencies
-    const target = messageId ?? (await store.inbox.first(conversationId))?.messageId
-    // Looked for before: when it has ended, all of them have.
-    const tools = target === undefined ? [] : await this.#tools(target)
-    const stopped = await worker.cancel(conversationId, messageId)
-    if (stopped) {
-      const running = stopped.messageId === target ? tools.filter(({ isRunning }) => isRunning) : []
-      return changed(stoppedText(stopped, running.map(describeTool)) + (await this.#waitingText(conversationId)))
-    }
-    const job = target === undefined ? undefined : await store.inbox.job(target)
-    if (target === undefined || !job) return told(nothing)
-    if (job.state === 'active') {
-      await store.inbox.requestCancel(target)
-      // It may have been taken up here in this very moment.
-      worker.endMessage(target)
-      return changed('Another gateway works on it and was asked to stop.')
-    }
-    const outcome = await queue.drop(target)
-    // It was taken up in this very moment.
-    if (outcome === 'active') return this.#stop(conversationId, messageId, nothing)
-    if (outcome === 'finished') return told(nothing)
-    return changed(`Dropped the message that waited.${await this.#waitingText(conversationId)}`)
+    const target = messageId ?? (await this.dependencies.store.inbox.first(conversationId))?.messageId
+    if (target === undefined) return told(nothing)
+    // Looked up before: when it has ended, all of them have.
+    const tools = await this.#tools(target)
+    const outcome = await (messageId === undefined
+      ? stopConversation(conversationId, this.dependencies)
+      : stopMessage(messageId, this.dependencies))
+    if (outcome.kind === 'finished') return told(nothing)
+    if (outcome.kind === 'asked') return changed('Another gateway works on it and was asked to stop.')
+    const waiting = await this.#waitingText(conversationId)
+    if (outcome.kind === 'dropped') return changed(`Dropped the message that waited.${waiting}`)
+    const { turn } = outcome
+    const running = turn.messageId === target ? tools.filter(({ isRunning }) => isRunning) : []
+    return changed(stoppedText(turn, running.map(describeTool)) + waiting)
   }
 
   async #stopPressed(messageId: string): Promise<Answer> {

@@ -1,3 +1,5 @@
+import type { BackendRegistry } from '../backends/registry.js'
+import type { AgentBackend, BackendName } from '../backends/types.js'
 import type { ReplyConfig } from '../config/inbound.js'
 import type { GatewayConfig } from '../config.js'
 import { describePod, type PodAddress, podDirectory } from '../kubernetes/types.js'
@@ -27,6 +29,20 @@ export function chooseAgent(
   // A model of one agent is unknown to another.
   const model = conversation.model ?? (backend === ofProject ? project?.model : undefined)
   return { backend, ...(model !== undefined && { model }) }
+}
+
+/** Who answers in a conversation: the agent chosen there or, where this gateway has no such agent, the default. */
+export function resolveAgent(
+  conversation: Parameters<typeof chooseAgent>[0],
+  project: Parameters<typeof chooseAgent>[1],
+  config: Parameters<typeof chooseAgent>[2],
+  agents: Pick<BackendRegistry, 'resolve'>,
+): { agent: AgentBackend; backend: BackendName; missing?: string; model?: string } {
+  const { backend: chosen, model } = chooseAgent(conversation, project, config)
+  const { agent, missing } = agents.resolve(chosen)
+  const backend = agent.name()
+  if (missing !== undefined) return { agent, backend, missing }
+  return { agent, backend, ...(model !== undefined && { model }) }
 }
 
 export interface Workplace {

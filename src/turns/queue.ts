@@ -3,8 +3,7 @@
 // Every step is one transaction, and no transaction is open while an agent works. A step that cannot be made, because
 // the claim has gone to somebody else, changes nothing.
 
-import type { AgentResult } from '../backends/types.js'
-import type { Acceptance, ChannelMessage, Place, QueueMode, Reply } from '../channels/types.js'
+import type { Acceptance, Place, QueueMode, Reply } from '../channels/types.js'
 import { GatewayError } from '../errors.js'
 import type { Note } from '../store/audit.js'
 import type { Conversation } from '../store/conversations.js'
@@ -12,56 +11,16 @@ import type { ClaimLimits } from '../store/engine.js'
 import type { Claim, Message, NewMessage } from '../store/inbox.js'
 import type { Delivery, NewDelivery } from '../store/outbox.js'
 import type { ProjectRecord } from '../store/projects.js'
-import type { CutOffRun, NewRun, RecordedEvent } from '../store/runs.js'
-import type { RunState } from '../store/schema.js'
+import type { CutOffRun, RecordedEvent } from '../store/runs.js'
 import type { Session } from '../store/sessions.js'
 import type { Store, Tables } from '../store/store.js'
 import { areOfOneKind, joinable } from './joining.js'
-
-export interface IncomingMessage extends ChannelMessage {
-  channel: string
-}
+import { ClaimLost, withdrawApprovals, writeSettlement } from './settle.js'
+import type { IncomingMessage, PlannedRun, Settlement, Work } from './types.js'
 
 interface IncomingPlace extends Place {
   channel: string
 }
-
-/** A message with all that its turn needs. */
-export interface Work {
-  claim: Claim
-  claimedAt: number
-  message: Message
-  /** What is answered with it, in order. Contract: a turn that takes in another adds it here. */
-  merged: Message[]
-  /** Whether there may be such messages on record, told to the agent or not. */
-  mayHaveMerged: boolean
-  conversation: Conversation
-  project?: ProjectRecord
-  /** Whether the last attempt was cut off. */
-  wasInterrupted: boolean
-  /** Runs of it that were under way when the claim of their gateway lapsed. */
-  cutOff: CutOffRun[]
-}
-
-/** Of a run, what is known before it begins. */
-export type PlannedRun = Pick<NewRun, 'id' | 'backend' | 'model' | 'directory'>
-
-export interface EndedRun {
-  id: string
-  result: AgentResult
-}
-
-/** What a worker did with its work. */
-export type Settlement =
-  /** Without a reply when there is nothing to tell, as after a quiet heartbeat. */
-  | { kind: 'answered'; run: EndedRun; reply?: Reply; session?: Session }
-  | { kind: 'failed'; problem: string; reply?: Reply; run?: EndedRun; session?: Session }
-  /** `note` tells the person why they wait. */
-  | { kind: 'retry'; at: number; isAttempt: boolean; run: EndedRun; note?: Reply; session?: Session }
-  /** Without a run when it was cancelled before that began. */
-  | { kind: 'cancelled'; run?: EndedRun; session?: Session }
-  /** Given back unfinished, for another gateway or the next start. */
-  | { kind: 'handed-back'; runId?: string }
 
 export interface QueueOptions {
   gatewayId: string
@@ -97,8 +56,9 @@ export interface AcceptOptions {
   admit?: Admit | undefined
 }
 
-/** Plans the run of a message that was just claimed, if there is to be one. */
-export type RunOf = (work: Work) => PlannedRun | undefined
+/** Plans the run of a message that was just claimed, if there is to be one. Contract: only chooses, and starts nothing: the
+ *  transaction of the claim is open. */
+export type PlanRun = (work: Work) => PlannedRun | undefined
 
 export interface Taken {
   acceptance: Acceptance
@@ -120,12 +80,12 @@ export class Queue {
     return (await this.take(incoming, options)).acceptance
   }
 
-  /** As `accept`. With `runOf`, a message that nothing comes before is claimed in the same step; `onTaken` hears of it as
+  /** As `accept`. With `planRun`, a message that nothing comes before is claimed in the same step; `onTaken` hears of it as
    *  that of a transaction. */
   async take(
     incoming: IncomingMessage,
     { objection, admit }: AcceptOptions,
-    runOf?: RunOf,
+    planRun?: PlanRun,
     onTaken?: (taken: Taken) => void,
   ): Promise<Taken> {
     const { gatewayId, leaseMs, newId, now, maxQueueDepth } = this.options
@@ -162,12 +122,12 @@ export class Queue {
       const messageId = message.id
       if (problem === undefined) {
         const taken = { status: 'accepted' as const, messageId, conversationId, position: ahead, notes: [] }
-        if (runOf && ahead === 0) {
+        if (planRun && ahead === 0) {
           const claim = await tables.inbox.enqueueClaimed(message, gatewayId, at, leaseMs)
           const open: Message = { ...message, state: 'open', receivedAt: at }
           // Whoever admits it may have changed what is chosen for it.
           const conversation = (admit && (await tables.conversations.get(conversationId))) ?? entered
-          return { acceptance: taken, work: await this.#takeUp(tables, claim, open, conversation, at, runOf) }
+          return { acceptance: taken, work: await this.#takeUp(tables, claim, open, conversation, at, planRun) }
         }
         await tables.inbox.enqueue(message, ahead, at)
         if (runningId === undefined || !(await this.#interrupts(tables, message, runningId)))
@@ -213,9 +173,13 @@ export class Queue {
   /**
    * Takes the message that has waited longest, of those that may run now, and puts its run on record, if there is to be one.
    *
-   * Contract: `runOf` is not asked for a message that is to be cancelled.
+   * Contract: `planRun` is not asked for a message that is to be cancelled.
    */
-  async claim(channels: string[], limits: ClaimLimits = {}, runOf: RunOf = () => undefined): Promise<Work | undefined> {
+  async claim(
+    channels: string[],
+    limits: ClaimLimits = {},
+    planRun: PlanRun = () => undefined,
+  ): Promise<Work | undefined> {
     const { gatewayId, leaseMs, now } = this.options
     return this.store.transaction(async (tables) => {
       const at = now()
@@ -227,7 +191,7 @@ export class Queue {
       const message = await tables.inbox.get(claim.messageId)
       const conversation = message && (await tables.conversations.get(claim.conversationId))
       if (!conversation) throw new Error(`The job ${claim.messageId} has no message, or that no conversation`)
-      return this.#takeUp(tables, claim, message, conversation, at, runOf, cutOff)
+      return this.#takeUp(tables, claim, message, conversation, at, planRun, cutOff)
     })
   }
 
@@ -237,7 +201,7 @@ export class Queue {
     message: Message,
     found: Conversation,
     at: number,
-    runOf: RunOf,
+    planRun: PlanRun,
     cutOff: CutOffRun[] = [],
   ): Promise<Work> {
     const { gatewayId } = this.options
@@ -260,7 +224,7 @@ export class Queue {
       wasInterrupted,
       cutOff,
     }
-    const run = claim.isCancelled ? undefined : runOf(work)
+    const run = claim.isCancelled ? undefined : planRun(work)
     const about = { messageId: message.id, conversationId: conversation.id, gatewayId, ...(metadata && { metadata }) }
     if (run) await tables.runs.begin({ ...run, ...about }, at, isFirst)
     return work
@@ -330,38 +294,18 @@ export class Queue {
 
   /** With the last events of its run, and what `claimReply` does. Contract: all of it or, when the claim is `lost`, nothing. */
   async settle(
-    { claim, claimedAt, conversation, merged, mayHaveMerged }: Work,
+    work: Work,
     settlement: Settlement,
     events: RecordedEvent[] = [],
     claimReply: (tables: Tables, replyId: string) => Promise<void> = async () => {},
   ): Promise<'settled' | 'lost'> {
     const at = this.options.now()
-    const { messageId, conversationId } = claim
-    const { channel, address } = conversation
     try {
-      await this.store.transaction(async (tables) => {
-        // Locks the conversation, so that nobody adds to it while the next message is looked for.
-        const seq = await tables.conversations.nextSeq(conversationId, at)
-        // What the agent was not told waits for its own turn, also when that could not be written before.
-        for (const message of mayHaveMerged ? await tables.inbox.mergedInto(messageId) : []) {
-          if (!merged.some(({ id }) => id === message.id)) await tables.inbox.unmerge(message, at)
-        }
-        if (!(await settleClaim(tables, claim, mayHaveMerged, settlement, at))) throw new ClaimLost()
-        await withdrawApprovals(tables, messageId, at)
-        const runId = settlement.kind === 'handed-back' ? settlement.runId : settlement.run?.id
-        if (runId !== undefined) await tables.runs.record(runId, events)
-        if (settlement.kind === 'handed-back') {
-          if (runId !== undefined) await tables.runs.end(runId, 'interrupted', undefined, at)
-          return
-        }
-        const { run } = settlement
-        if (run) await tables.runs.end(run.id, RUN_STATES[settlement.kind], run.result, at)
-        if (settlement.session) await tables.sessions.set(settlement.session, at, claimedAt)
-        const reply = replyOf(settlement)
-        if (!reply) return
-        const target = { conversationId, channel, address, messageId, seq, ...(run && { runId: run.id }) }
-        await claimReply(tables, await this.#reply(tables, target, reply, at))
-      })
+      await this.store.transaction((tables) =>
+        writeSettlement(tables, work, settlement, events, at, async (target, reply) =>
+          claimReply(tables, await this.#reply(tables, target, reply, at)),
+        ),
+      )
       return 'settled'
     } catch (error) {
       if (error instanceof ClaimLost) return 'lost'
@@ -476,42 +420,6 @@ export class Queue {
     await tables.outbox.add({ ...target, id, reply, expiresAt: at + replyExpiryMs }, at)
     return id
   }
-}
-
-class ClaimLost extends Error {}
-
-const RUN_STATES = {
-  answered: 'answered',
-  failed: 'failed',
-  retry: 'failed',
-  cancelled: 'cancelled',
-} as const satisfies Record<string, RunState>
-
-function replyOf(settlement: Exclude<Settlement, { kind: 'handed-back' }>): Reply | undefined {
-  if (settlement.kind === 'retry') return settlement.note
-  return settlement.kind === 'cancelled' ? undefined : settlement.reply
-}
-
-async function settleClaim(
-  tables: Tables,
-  claim: Claim,
-  mayHaveMerged: boolean,
-  settlement: Settlement,
-  at: number,
-): Promise<boolean> {
-  const { kind } = settlement
-  if (kind === 'retry') {
-    // One that was stopped meanwhile is not waited for by what comes next.
-    const isStopped = (await tables.inbox.renew(claim, at, 0)) === 'cancelled'
-    return tables.inbox.release(claim, isStopped ? at : settlement.at, settlement.isAttempt)
-  }
-  if (kind === 'handed-back') return tables.inbox.release(claim, at, false)
-  return tables.inbox.finish(claim, kind, kind === 'failed' ? settlement.problem : null, at, mayHaveMerged)
-}
-
-/** The run that asked for them is over. */
-async function withdrawApprovals({ approvals, outbox }: Tables, messageId: string, at: number): Promise<void> {
-  await outbox.takeBack(await approvals.withdraw(messageId, at))
 }
 
 async function duplicate(tables: Tables, channel: string, platformId: string): Promise<Acceptance> {

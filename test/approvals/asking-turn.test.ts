@@ -9,11 +9,12 @@ import type { CredentialStore } from '../../src/credentials/credential-store.js'
 import { createScrubber } from '../../src/credentials/scrubber.js'
 import { createLog } from '../../src/log.js'
 import { Queue } from '../../src/turns/queue.js'
-import { Worker } from '../../src/turns/worker.js'
+import { Worker } from '../../src/turns/work.js'
 import { AgentRuntime } from '../../src/runtime/agent-runtime.js'
 import { SessionManager } from '../../src/runtime/session-manager.js'
 import { openStore } from '../../src/store/store.js'
-import { planTurn } from '../../src/turns/turn-plans.js'
+import { type PlanDependencies, planTurn } from '../../src/turns/plan.js'
+import type { RunTurn, Work } from '../../src/turns/types.js'
 import { succeeded } from '../scripted-backend.js'
 import { until } from '../waiting.js'
 import { BASH } from './stage.js'
@@ -38,7 +39,7 @@ async function setup(variables: NodeJS.ProcessEnv, project?: { agentPermissions:
   const clock = { now: Date.now() }
   const now = (): number => clock.now
   const config: GatewayConfig = loadConfig({ HOME: '/home/ada', WORKING_DIR: '/srv', ...variables })
-  if (project) await store.projects.add({ id: 'site', directory: '/srv/site', ...project }, now())
+  if (project) await store.projects.put({ id: 'site', directory: '/srv/site', ...project }, 'file', now())
   const approvals = new ApprovalService({
     config,
     store,
@@ -63,13 +64,17 @@ async function setup(variables: NodeJS.ProcessEnv, project?: { agentPermissions:
   const runtimes = new Map<BackendName, AgentRuntime>([['claude', runtime]])
   const agents = { resolve: () => ({ agent: askingAgent }) } as never
   const credentials = { valuesFor: async () => [] } as unknown as CredentialStore
+  const dependencies = {
+    ...{ config, agents, runtimes, channels: [], credentials, approvals, gatewayId: 'g', log, now },
+    metrics: { measured: (_work: Work, _backend: string, run: RunTurn) => run },
+  } as unknown as PlanDependencies
   const worker = new Worker({
     ...config,
     channels: ['test'],
     queue,
     store,
     replies: { claim: async () => undefined, send() {}, wake() {} },
-    plan: (work) => planTurn(work, config, agents, runtimes, [], credentials, approvals),
+    plan: (work) => planTurn(work, dependencies),
     onSettled: () => {},
     onCancelled: () => {},
     onEvents: () => {},

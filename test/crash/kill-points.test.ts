@@ -2,7 +2,7 @@
 // but the answers, each once and in order.
 
 import { it } from 'vitest'
-import type { Step } from '../../src/turns/worker.js'
+import type { Step } from '../../src/turns/types.js'
 import { describeOnEngines, IN_TIME, nothingLeft, WITHIN_10_SECONDS } from './crash-stage.js'
 
 const CONVERSATIONS = ['north', 'south']

@@ -3,7 +3,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { it } from 'vitest'
-import type { Step } from '../../src/turns/worker.js'
+import type { Step } from '../../src/turns/types.js'
 import { describeOnEngines, IN_TIME, nothingLeft, WITHIN_10_SECONDS } from './crash-stage.js'
 import { randomNumbers } from './random-numbers.js'
 

@@ -3,7 +3,7 @@
 
 import { expect, test } from 'vitest'
 import { databaseFile, makeHome, startGateway } from '../../src/gateway.js'
-import type { Step } from '../../src/turns/worker.js'
+import type { Step } from '../../src/turns/types.js'
 import type { Store, Tables } from '../../src/store/store.js'
 import { putDatabase } from '../put-database.js'
 import { ECHO_AGENT, Stage, TestChannel } from './stage.js'

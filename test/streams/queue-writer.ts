@@ -2,7 +2,8 @@
 
 import { randomUUID } from 'node:crypto'
 import type { AgentResult } from '../../src/backends/types.js'
-import { Queue, type Settlement, type Work } from '../../src/turns/queue.js'
+import { Queue } from '../../src/turns/queue.js'
+import type { Settlement, Work } from '../../src/turns/types.js'
 import type { Store } from '../../src/store/store.js'
 import type { Ending, Writer } from './interleaving.js'
 

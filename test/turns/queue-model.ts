@@ -4,7 +4,8 @@
 import { randomUUID } from 'node:crypto'
 import { expect } from 'vitest'
 import type { QueueMode } from '../../src/channels/types.js'
-import { Queue, type Settlement, type Work } from '../../src/turns/queue.js'
+import { Queue } from '../../src/turns/queue.js'
+import type { Settlement, Work } from '../../src/turns/types.js'
 import type { MessageState } from '../../src/store/schema.js'
 import type { Store } from '../../src/store/store.js'
 

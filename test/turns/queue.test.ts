@@ -2,13 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import type { AgentResult } from '../../src/backends/types.js'
 import type { Acceptance, Reply } from '../../src/channels/types.js'
-import {
-  type IncomingMessage,
-  MAX_MESSAGE_CHARACTERS,
-  Queue,
-  type Settlement,
-  type Work,
-} from '../../src/turns/queue.js'
+import { MAX_MESSAGE_CHARACTERS, Queue } from '../../src/turns/queue.js'
+import type { IncomingMessage, Settlement, Work } from '../../src/turns/types.js'
 import type { Store, Tables } from '../../src/store/store.js'
 import { describeEngines, openTestStore, type TestEngine } from '../engines.js'
 

@@ -2,7 +2,7 @@
 // rest: every part of the answer once, in order, and nothing else.
 
 import { describe, it, type TestContext } from 'vitest'
-import type { Step } from '../../../src/turns/worker.js'
+import type { Step } from '../../../src/turns/types.js'
 import type { FakeChannel } from './fake-discord-records.js'
 import { DiscordStage, liveIn, steps } from './stage.js'
 import { until } from '../../waiting.js'

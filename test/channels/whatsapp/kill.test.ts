@@ -2,7 +2,7 @@
 // People get every part of the answer once, in order.
 
 import { describe, it, type TestContext } from 'vitest'
-import type { Step } from '../../../src/turns/worker.js'
+import type { Step } from '../../../src/turns/types.js'
 import { createDatabase, postgresUrl } from '../../postgres.js'
 import { ADA, BEN, freePort, PUBLIC_URL, steps, WhatsAppStage } from './stage.js'
 import { until } from '../../waiting.js'

@@ -1,8 +1,8 @@
-// What each gateway does now and then for the gateways on its database that are no more.
+// What each gateway does, at its start and every minute, for gateways on its database that have died.
 //
 // What must stay true:
 // - The same message is not worked on twice at once. What a dead gateway left on this machine is ended before its messages
-//   are let go of. What it left in a pod is ended before its message is begun anew (`planAfterEarlier`), and not here: a
+//   are let go of. What it left in a pod is ended before its message is begun anew (`afterEarlierAttempts`), and not here: a
 //   cluster that does not answer must not hold up all the others.
 // - A run in a pod stays on record until it is known to have ended there, or for a day after its end.
 
@@ -10,21 +10,22 @@ import { within } from '../core/async.js'
 import { messageOf } from '../errors.js'
 import type { PodAddress, Pods } from '../kubernetes/types.js'
 import type { Log } from '../log.js'
+import type { ProcessOwner } from '../processes/process-owner.js'
 import { endOrphans, isProcessAlive, type LedgerEntry } from '../processes/reaper.js'
 import { removeRunDirectories } from '../processes/run-directory.js'
 import type { GatewayRecord } from '../store/ledger.js'
 import type { Store } from '../store/store.js'
 
-interface HousekeepingDependencies {
+export interface RecoveryDependencies {
   store: Store
   pods: Pick<Pods, 'endRun'>
   log: Log
   now: () => number
 }
 
-export const HOUSEKEEPING_MS = 60_000
+const EVERY_MS = 60_000
 /** Who is alive would have been heard of. */
-const SILENCE_MS = 2 * HOUSEKEEPING_MS
+const SILENCE_MS = 2 * EVERY_MS
 /** A gateway that said nothing for so long does not come back under its id. */
 const FORGET_GATEWAY_MS = 24 * 3_600_000
 /** A pod that could not be reached for so long is gone, or its supervisor has ended the run long ago. */
@@ -35,8 +36,8 @@ const END_IN_POD_MS = 30_000
 /** Each is up to three processes of kubectl. */
 const MOST_AT_ONCE = 4
 
-/** Ends what dead gateways of this machine have left here, and lets go of their messages and replies. */
-export async function keepHouse(self: GatewayRecord, dependencies: HousekeepingDependencies): Promise<void> {
+/** Ends what dead gateways of this machine have left here, and releases their messages and replies. */
+export async function recoverOrphans(self: GatewayRecord, dependencies: RecoveryDependencies): Promise<void> {
   const { store, log, now } = dependencies
   await store.ledger.announceGateway({ ...self, seenAt: now() })
   await store.channelValues.forgetClaims(now() - FORGET_CLAIMS_MS)
@@ -61,7 +62,7 @@ export async function keepHouse(self: GatewayRecord, dependencies: HousekeepingD
 
 /** Ends what has been left in pods, which are within reach of every machine: by dead gateways, and by turns that ended
  *  while their cluster did not answer. */
-export async function endRunsInPods(self: GatewayRecord, dependencies: HousekeepingDependencies): Promise<void> {
+export async function endRunsInPods(self: GatewayRecord, dependencies: RecoveryDependencies): Promise<void> {
   const { store, log, now } = dependencies
   const lost = await lostGateways(self, dependencies)
   const entries = (await Promise.all(lost.map(({ gateway }) => store.ledger.processesOf(gateway.id)))).flat()
@@ -79,7 +80,7 @@ export async function endRunsInPods(self: GatewayRecord, dependencies: Housekeep
 }
 
 /** At the end of a gateway. What it could not end in pods stays on record, for others to end. */
-export async function leaveHouse(id: string, { ledger }: Pick<Store, 'ledger'>): Promise<void> {
+export async function deregister(id: string, { ledger }: Pick<Store, 'ledger'>): Promise<void> {
   const entries = await ledger.processesOf(id)
   await ledger.remove(entries.filter(({ pod }) => pod === undefined).map(({ runId }) => runId))
   if (entries.every(({ pod }) => pod === undefined)) await ledger.removeGateway(id)
@@ -88,7 +89,7 @@ export async function leaveHouse(id: string, { ledger }: Pick<Store, 'ledger'>):
 /** Contract: never rejects, and settles in bounded time, also when no cluster answers: of a few runs in half a minute. */
 export async function endInPods(
   entries: LedgerEntry[],
-  { pods }: Pick<HousekeepingDependencies, 'pods'>,
+  { pods }: Pick<RecoveryDependencies, 'pods'>,
 ): Promise<{ ended: string[]; left: Array<{ runId: string; address: PodAddress }> }> {
   const byRun = new Map(entries.map(({ runId, pod }) => [runId, pod]))
   const runs = [...byRun].flatMap(([runId, pod]) =>
@@ -108,7 +109,7 @@ export async function endInPods(
 /** Those that are known to be dead, and those of other machines that have not been heard of for long. */
 async function lostGateways(
   self: GatewayRecord,
-  { store, now }: HousekeepingDependencies,
+  { store, now }: RecoveryDependencies,
 ): Promise<Array<{ gateway: GatewayRecord; state: 'dead' | 'elsewhere' }>> {
   return (await store.ledger.gateways()).flatMap((gateway) => {
     const state = gateway.id === self.id ? 'alive' : isProcessAlive(gateway)
@@ -117,4 +118,58 @@ async function lostGateways(
     const isElsewhere = state === 'elsewhere' || gateway.bootId !== self.bootId
     return isElsewhere && now() - gateway.seenAt < SILENCE_MS ? [] : [{ gateway, state }]
   })
+}
+
+/** Puts each process on the ledger before it gets its input, and takes it off when nothing of it is alive. */
+export function ledgerOwner(self: GatewayRecord, { ledger }: Pick<Store, 'ledger'>, log: Log): ProcessOwner {
+  return {
+    id: self.id,
+    started: (process) => ledger.add({ ...self, ...process, ownerId: self.id }),
+    ended: (runId) =>
+      ledger.remove([runId]).catch((error: unknown) => {
+        log.warn('ledger.not-written', { runId, error: messageOf(error) })
+      }),
+  }
+}
+
+export class Recovery {
+  #timer: NodeJS.Timeout | undefined
+  #inPods: Promise<void> | undefined
+  #isStopped = false
+
+  constructor(
+    private readonly self: GatewayRecord,
+    private readonly dependencies: RecoveryDependencies,
+    /** After each round: there may be work. */
+    private readonly onRound: () => void,
+  ) {}
+
+  /** Contract: rejects if the database does not answer. Does not wait for clusters. */
+  async start(): Promise<void> {
+    await recoverOrphans(this.self, this.dependencies)
+    void this.#endInPods().catch((error: unknown) => this.#warn(error))
+    this.#timer = setInterval(() => {
+      recoverOrphans(this.self, this.dependencies)
+        .then(this.onRound)
+        .then(() => this.#endInPods())
+        .catch((error: unknown) => this.#warn(error))
+    }, EVERY_MS)
+  }
+
+  stop(): void {
+    this.#isStopped = true
+    clearInterval(this.#timer)
+  }
+
+  /** One at a time: a cluster that does not answer may take longer than the time between two rounds. */
+  #endInPods(): Promise<void> {
+    this.#inPods ??= endRunsInPods(this.self, this.dependencies).finally(() => {
+      this.#inPods = undefined
+    })
+    return this.#inPods
+  }
+
+  #warn(error: unknown): void {
+    if (!this.#isStopped) this.dependencies.log.warn('housekeeping.failed', { error: messageOf(error) })
+  }
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Channel, OutgoingReply } from '../../src/channels/types.js'
 import { Queue } from '../../src/turns/queue.js'
-import { Sender, type SenderOptions } from '../../src/turns/sender.js'
+import { Sender, type SenderOptions } from '../../src/turns/deliver.js'
 import type { Delivery, Outbox } from '../../src/store/outbox.js'
 import { openTestStore } from '../engines.js'
 

@@ -9,7 +9,7 @@ import type { Log } from '../log.js'
 import type { Message } from '../store/inbox.js'
 import type { Delivery } from '../store/outbox.js'
 import type { Store, Tables } from '../store/store.js'
-import type { Step } from './worker.js'
+import type { Step } from './types.js'
 
 export interface SenderOptions {
   gatewayId: string

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { channelHost } from '../../src/turns/channel-host.js'
+import { channelHost } from '../../src/turns/accept.js'
 import type { Acceptance, ChannelMessage, IncomingFile } from '../../src/channels/types.js'
 import type { ConversationCommands } from '../../src/conversation/conversation-commands.js'
 import { Queue } from '../../src/turns/queue.js'
@@ -47,14 +47,15 @@ async function setup() {
     },
     store,
     queue,
-    worker: queue,
+    worker: { accept: (...args) => queue.accept(...args), endMessage() {} },
+    sender: { wake() {} },
     commands: { run: answer, button: answer, suggest: async () => [] } as unknown as ConversationCommands,
     hooks: { fire: (name, payload) => fired.push([name, payload]) },
-    onTaken: (acceptance) => taken.push(acceptance),
+    audience: { accepted: (acceptance) => void taken.push(acceptance), undelivered() {} },
+    onStep() {},
     wake: () => {
       woken.times += 1
     },
-    onUndelivered: () => {},
     now,
   })
   const textOf = async ({ messageId }: Acceptance) => (await store.inbox.get(messageId))?.text

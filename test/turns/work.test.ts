@@ -4,13 +4,15 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import type { AgentEvent, AgentResult, BackendEventResult } from '../../src/backends/types.js'
 import type { MessageOptions, QueueMode } from '../../src/channels/types.js'
 import { GatewayError } from '../../src/errors.js'
-import { Queue, type Work } from '../../src/turns/queue.js'
-import { Worker, type WorkerOptions } from '../../src/turns/worker.js'
+import { Queue } from '../../src/turns/queue.js'
+import type { Work } from '../../src/turns/types.js'
+import { Worker, type WorkerOptions } from '../../src/turns/work.js'
 import { AgentRuntime, type TurnListener, type TurnOutcome } from '../../src/runtime/agent-runtime.js'
 import { explainFailure } from '../../src/runtime/explain-failure.js'
 import { SessionManager } from '../../src/runtime/session-manager.js'
 import type { Delivery, Outbox } from '../../src/store/outbox.js'
 import type { Store } from '../../src/store/store.js'
+import { admitted } from '../../src/turns/stages.js'
 import { openTestStore } from '../engines.js'
 import { failed, succeeded } from '../scripted-backend.js'
 
@@ -32,15 +34,15 @@ interface SetupOptions extends Partial<WorkerOptions> {
   isDeaf?: boolean
   /** Whether the channel takes files. */
   canSendFiles?: boolean
-  /** As of the plan. */
-  awaitsLeave?: boolean
+  /** Whether turns begin to prepare before they may begin. */
+  preparesEarly?: boolean
   mode?: QueueMode
   wrapStore?: (store: Store) => Store
   wrapQueue?: (queue: Queue) => Queue
 }
 
 async function setup(setupOptions: SetupOptions = {}) {
-  const { isDeaf = false, canSendFiles = false, awaitsLeave = false, mode, ...others } = setupOptions
+  const { isDeaf = false, canSendFiles = false, preparesEarly = false, mode, ...others } = setupOptions
   const { wrapStore = same, wrapQueue = same, ...options } = others
   const plainStore = await openTestStore({ file: ':memory:' })
   const store = wrapStore(plainStore)
@@ -71,13 +73,14 @@ async function setup(setupOptions: SetupOptions = {}) {
         backend: 'claude',
         directory: '/srv/site',
         canSendFiles,
-        awaitsLeave,
-        run: (runId, signal, listener) =>
-          new Promise((resolve) => {
+        run: async ({ runId }, signal, listener) => {
+          if (!preparesEarly) await admitted(signal, listener)
+          return new Promise((resolve) => {
             const finish: OpenTurn['finish'] = (result, more) => resolve({ result, notes: [], ...more })
             if (!isDeaf) signal.addEventListener('abort', () => finish(failed('cancelled', 'It was stopped.')))
             turns.push({ work, runId, signal, listener, finish })
-          }),
+          })
+        },
       }),
       onSettled: () => {},
       onCancelled: () => {},
@@ -164,7 +167,7 @@ describe('what an adapter answers', () => {
         backend: 'claude',
         directory: '/srv/site',
         canSendFiles: false,
-        run: async (_runId, signal, listener) => {
+        run: async (_request, signal, listener) => {
           const event = { channelId: conversation.id, prompt, workingDir: '/srv/site' }
           const outcome = await runtimes[0]?.runTurn(event, signal, listener)
           if (!outcome) throw new Error('There is no runtime')
@@ -231,7 +234,7 @@ describe('a message that comes in', () => {
       const order: string[] = []
       const gate = new Gate()
       const { worker, turn, idle } = await setup({
-        awaitsLeave: true,
+        preparesEarly: true,
         wrapQueue: (queue) => gate.after(queue, 'take'),
         onEvents: () => order.push('shown'),
         replies: { claim: async () => undefined, send() {}, wake: () => order.push('replied') },
@@ -278,7 +281,7 @@ describe('a message that comes in', () => {
     const shown: string[] = []
     const settled: string[] = []
     const { worker, say, turn } = await setup({
-      awaitsLeave: true,
+      preparesEarly: true,
       onEvents: (_, runId) => shown.push(runId),
       wrapQueue: (queue) =>
         Object.assign(queue, {
@@ -670,7 +673,7 @@ describe('a turn that must not begin', () => {
   it('is given back when the gateway slept past its lease while the turn was prepared', async () => {
     let sleepMs = 30_000
     const { clock, say, turn, idle, replies } = await setup({
-      awaitsLeave: true,
+      preparesEarly: true,
       onStep: (step) => {
         if (step !== 'claimed') return
         clock.now += sleepMs

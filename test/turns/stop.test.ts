@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { expect, it } from 'vitest'
-import { cancelMessage } from '../../src/gateway.js'
-import { Queue, type Settlement } from '../../src/turns/queue.js'
+import { stopMessage } from '../../src/turns/stop.js'
+import { Queue } from '../../src/turns/queue.js'
+import type { Settlement } from '../../src/turns/types.js'
 import { openTestStore } from '../engines.js'
 
 const run = { id: 'run', result: { isError: false, durationMs: 1 } }
@@ -23,6 +24,6 @@ it.each<[Settlement, string, string]>([
     },
     endMessage: () => {},
   }
-  const cancelled = await cancelMessage(acceptance.messageId, store, queue, worker)
-  expect([cancelled, (await store.inbox.get(acceptance.messageId))?.state]).toEqual([outcome, state])
+  const { kind } = await stopMessage(acceptance.messageId, { store, queue, worker })
+  expect([kind, (await store.inbox.get(acceptance.messageId))?.state]).toEqual([outcome, state])
 })

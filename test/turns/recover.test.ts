@@ -2,15 +2,16 @@ import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { expect, it, onTestFinished } from 'vitest'
-import { endRunsInPods, keepHouse, leaveHouse } from '../../src/turns/housekeeping.js'
+import { endRunsInPods, recoverOrphans, deregister } from '../../src/turns/recover.js'
 import { createLog } from '../../src/log.js'
 import { RUN_MARKER } from '../../src/processes/process-owner.js'
 import { findProcess, startTimeOf } from '../../src/processes/process-table.js'
 import { thisProcess } from '../../src/processes/reaper.js'
-import { planAfterEarlier } from '../../src/turns/project-plans.js'
+import { afterEarlierAttempts, type StageDependencies } from '../../src/turns/stages.js'
 import { Queue } from '../../src/turns/queue.js'
-import type { TurnPlan } from '../../src/turns/worker.js'
+import type { RunTurn, Work } from '../../src/turns/types.js'
 import type { TurnListener } from '../../src/runtime/agent-runtime.js'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { describeEngines, type TestEngine } from '../engines.js'
 import { FakePods } from '../fake-pods.js'
 import { succeeded } from '../scripted-backend.js'
@@ -83,10 +84,10 @@ describeEngines('housekeeping', (engine) => {
     const { store, take, gateways } = await setup(engine)
     const { runId } = await take('stopping', thisProcess())
     await store.ledger.add({ ...thisProcess(), runId: 'local', ownerId: 'stopping' })
-    await leaveHouse('stopping', store)
+    await deregister('stopping', store)
     const left = [await onRecord(store, 'stopping'), await gateways()]
     await store.ledger.remove([runId])
-    await leaveHouse('stopping', store)
+    await deregister('stopping', store)
     expect([left, await gateways()]).toEqual([[[runId], ['stopping']], []])
   })
 
@@ -105,10 +106,18 @@ describeEngines('housekeeping', (engine) => {
     const { runId, messageId } = await take('dead', { ...thisProcess(), ...DEAD })
     const steps: string[] = []
     pods.endRun = async (_, id) => steps.push(`ended ${id}`) > 0
-    const early = { ...planOf(steps), awaitsLeave: true }
-    const plan = planAfterEarlier(early, workOf(messageId), earlier)
-    await begin(plan)
-    expect([plan.awaitsLeave, steps, await onRecord(store, 'dead')]).toEqual([false, [`ended ${runId}`, 'begun'], []])
+    let admit = (): void => {}
+    const mayBegin = new Promise<void>((resolve) => {
+      admit = () => {
+        steps.push('admitted')
+        resolve()
+      }
+    })
+    const begun = begin(afterEarlier(runOf(steps), workOf(messageId), earlier), undefined, mayBegin)
+    await nextTurn()
+    admit()
+    await begun
+    expect([steps, await onRecord(store, 'dead')]).toEqual([['admitted', `ended ${runId}`, 'begun'], []])
   })
 
   it('a message is not begun anew while nobody can tell that an earlier attempt has ended in its pod', async () => {
@@ -116,8 +125,8 @@ describeEngines('housekeeping', (engine) => {
     const { runId, messageId } = await take('dead', { ...thisProcess(), ...DEAD })
     pods.answers = false
     const steps: string[] = []
-    const plan = planAfterEarlier(planOf(steps), workOf(messageId), earlier)
-    const { outcome, events } = await begin(plan)
+    const run = afterEarlier(runOf(steps), workOf(messageId), earlier)
+    const { outcome, events } = await begin(run)
     const message =
       'An earlier run of this conversation was made in the pod web-0 (namespace agents), and whether it has ended cannot be seen, so no other is begun. Check that the cluster answers ("aetheel doctor" tells more), then try it again.'
     expect([steps, outcome.result.failure, events, await onRecord(store, 'dead')]).toEqual([
@@ -139,7 +148,7 @@ describeEngines('housekeeping', (engine) => {
     const steps: string[] = []
     const next = { message: { id: 'next' }, conversation: { id: conversationId }, ...(pod && { project: { pod } }) }
     const work = { claim: { fence: 1 }, ...next, cutOff: [] } as never
-    await begin(planAfterEarlier(planOf(steps), work, earlier))
+    await begin(afterEarlier(runOf(steps), work, earlier))
     expect(steps).toEqual(begun)
   })
 
@@ -152,8 +161,8 @@ describeEngines('housekeeping', (engine) => {
       return new Promise<never>(() => {})
     }
     const steps: string[] = []
-    const plan = planAfterEarlier(planOf(steps), workOf(messageId), earlier)
-    const { outcome } = await begin(plan, cancelled.signal)
+    const run = afterEarlier(runOf(steps), workOf(messageId), earlier)
+    const { outcome } = await begin(run, cancelled.signal)
     expect([steps, outcome.result.failure?.reason]).toEqual([[], 'cancelled'])
   })
 
@@ -212,7 +221,7 @@ describeEngines('housekeeping', (engine) => {
       alive.push(...[own, bystander].map(({ pid }) => findProcess(pid) !== undefined))
       return { result: succeeded('Done.'), notes: [] }
     }
-    await begin(planAfterEarlier({ ...planOf([]), run }, work, earlier))
+    await begin(afterEarlier(run, work, earlier))
     expect([alive, await onRecord(store, 'stopped')]).toEqual([[false, true], [other.runId]])
   })
 
@@ -220,13 +229,13 @@ describeEngines('housekeeping', (engine) => {
     const { pods, take, earlier } = await setup(engine)
     await take('dead', { ...thisProcess(), ...DEAD })
     const steps: string[] = []
-    await begin(planAfterEarlier(planOf(steps), workOf('other'), earlier))
+    await begin(afterEarlier(runOf(steps), workOf('other'), earlier))
     expect([steps, pods.ended]).toEqual([['begun'], []])
   })
 })
 
 /** Of a message that is taken up again. */
-function workOf(messageId: string): Parameters<typeof planAfterEarlier>[1] {
+function workOf(messageId: string): Work {
   return { claim: { fence: 2 }, message: { id: messageId }, conversation: { id: 'some' }, cutOff: [] } as never
 }
 
@@ -283,7 +292,7 @@ async function setup(engine: TestEngine) {
     take,
     claim: (gatewayId: string) => queueOf(gatewayId).claim(['chat']),
     earlier: { gatewayId: 'self', ledger: store.ledger, pods, log, now },
-    keep: () => keepHouse(self, dependencies),
+    keep: () => recoverOrphans(self, dependencies),
     endInPods: () => endRunsInPods(self, dependencies),
     gateways: async () => (await store.ledger.gateways()).map(({ id }) => id),
     after: (ms: number) => {
@@ -296,16 +305,24 @@ async function onRecord({ ledger }: Awaited<ReturnType<typeof setup>>['store'], 
   return (await ledger.processesOf(gatewayId)).map(({ runId }) => runId)
 }
 
-function planOf(steps: string[]): TurnPlan {
-  const run = async () => {
+function afterEarlier(run: RunTurn, work: Work, dependencies: Partial<StageDependencies>): RunTurn {
+  const plan = { backend: 'claude', directory: '/work', canSendFiles: false, run }
+  return afterEarlierAttempts(run, work, plan, dependencies as StageDependencies)
+}
+
+function runOf(steps: string[]): RunTurn {
+  return async () => {
     steps.push('begun')
     return { result: succeeded('Done.'), notes: [] }
   }
-  return { backend: 'claude', directory: '/work', canSendFiles: false, run }
 }
 
-async function begin(plan: TurnPlan, signal = new AbortController().signal) {
+async function begin(run: RunTurn, signal = new AbortController().signal, mayBegin?: Promise<void>) {
   const events: string[] = []
-  const listener: TurnListener = { onEvent: ({ type }) => void events.push(type), keepSession: async () => {} }
-  return { outcome: await plan.run('next', signal, listener), events }
+  const listener: TurnListener = {
+    onEvent: ({ type }) => void events.push(type),
+    keepSession: async () => {},
+    ...(mayBegin && { mayBegin }),
+  }
+  return { outcome: await run({ runId: 'next' }, signal, listener), events }
 }

@@ -7,28 +7,30 @@ import type { GatewayConfig } from '../config.js'
 import { askedText, type ConversationCommands, isCommand } from '../conversation/conversation-commands.js'
 import { type SavedFiles, saveIncomingFiles } from '../media/inbox-files.js'
 import { locateOutgoingFile, openOutgoing, type SendingRules } from '../media/outgoing-files.js'
+import { startDeadline } from '../core/async.js'
 import { oneLine } from '../core/one-line.js'
 import type { Admit, Queue } from './queue.js'
-import type { Worker } from './worker.js'
+import type { Audience } from './audience.js'
+import type { Sender } from './deliver.js'
+import type { Step } from './types.js'
+import type { Worker } from './work.js'
 import { describePod } from '../kubernetes/types.js'
 import { chooseWorkplace, type Workplace } from '../runtime/agent-choice.js'
 import type { HookManager } from '../runtime/hook-manager.js'
-import type { Delivery } from '../store/outbox.js'
 import type { Store } from '../store/store.js'
 
 interface HostDependencies {
   config: Pick<GatewayConfig, 'home' | 'workingDir' | 'inbound' | 'attachmentMaxMb' | 'attachmentTypes' | 'mediaRoots'>
   store: Store
   queue: Queue
-  worker: Pick<Worker, 'accept'>
+  worker: Pick<Worker, 'accept' | 'endMessage'>
   commands: ConversationCommands
   hooks: Pick<HookManager, 'fire'>
-  /** Something was taken in, or refused with a reply. */
-  onTaken(acceptance: Acceptance): void
+  sender: Pick<Sender, 'wake'>
+  audience: Pick<Audience, 'accepted' | 'undelivered'>
+  onStep(step: Step): void
   /** There may be work or a reply. */
   wake(): void
-  /** A reply did not reach its person after all. */
-  onUndelivered(delivery: Delivery): void
   now: () => number
 }
 
@@ -42,7 +44,7 @@ export interface GatewayHost extends ChannelHost {
 }
 
 export function channelHost(channel: string, dependencies: HostDependencies): GatewayHost {
-  const { config, store, queue, worker, commands, hooks, onTaken, wake, onUndelivered, now } = dependencies
+  const { config, store, queue, worker, sender, commands, hooks, audience, onStep, wake, now } = dependencies
 
   /** Saves the files of a message where its agent works, and names them in its text. */
   const withFiles = async (message: ChannelMessage): Promise<Omit<SavedFiles, 'lines'> & { text: string }> => {
@@ -55,20 +57,19 @@ export function channelHost(channel: string, dependencies: HostDependencies): Ga
       const rule = `the agent works in ${describePod(pod)}, where files cannot be put yet`
       return { text, notes: [`Not passed on, since ${rule}: ${names}. Put them there yourself, and name their paths.`] }
     }
-    const late = new AbortController()
     const tooLate = new Error(`it took longer than ${FETCH_TIMEOUT_MS / 1000} s`)
-    const timer = setTimeout(() => late.abort(tooLate), FETCH_TIMEOUT_MS)
+    const deadline = startDeadline(FETCH_TIMEOUT_MS, undefined, tooLate)
     try {
       const { lines, ...saved } = await saveIncomingFiles(files, {
         directory,
         messageId: platformId,
         maxBytes: config.attachmentMaxMb * 1024 * 1024,
         types: config.attachmentTypes,
-        signal: late.signal,
+        signal: deadline.signal,
       })
       return { text: [text, ...lines].filter((part) => part !== '').join('\n'), ...saved }
     } finally {
-      clearTimeout(timer)
+      deadline.clear()
     }
   }
 
@@ -94,7 +95,11 @@ export function channelHost(channel: string, dependencies: HostDependencies): Ga
         { ...rest, ...(options && { options: withMedia(options, first) }), text, channel },
         { objection, admit },
       )
-      onTaken(acceptance)
+      onStep('accepted')
+      audience.accepted(acceptance)
+      if (acceptance.status === 'accepted' && acceptance.interrupts !== undefined)
+        worker.endMessage(acceptance.interrupts)
+      if (acceptance.status === 'refused') sender.wake()
       const { status, messageId, conversationId } = acceptance
       if (status !== 'duplicate') hooks.fire('message-received', { messageId, conversationId, channel, status })
       return acceptance.status === 'accepted' ? { ...acceptance, notes: [...acceptance.notes, ...notes] } : acceptance
@@ -143,7 +148,7 @@ export function channelHost(channel: string, dependencies: HostDependencies): Ga
 
     onUndelivered: async (id, problem) => {
       const delivery = await queue.failDelivery(id, problem)
-      if (delivery) onUndelivered(delivery)
+      if (delivery) audience.undelivered(delivery)
     },
 
     claim: (name) => store.channelValues.claim(channel, name, now()),

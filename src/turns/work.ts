@@ -6,41 +6,23 @@
 // - What the agent is told while it works is on record as part of its turn before, so that a crash carries it along.
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { Steer } from '../backends/types.js'
+import type { Acceptance } from '../channels/types.js'
 import { wait, within } from '../core/async.js'
-import type { AgentFailure, AgentResult, Steer } from '../backends/types.js'
-import type { Acceptance, Reply } from '../channels/types.js'
-import { GatewayError, messageOf } from '../errors.js'
+import { oneLine } from '../core/one-line.js'
+import { messageOf } from '../errors.js'
 import type { Log } from '../log.js'
 import type { TurnListener, TurnOutcome } from '../runtime/agent-runtime.js'
-import { oneLine } from '../core/one-line.js'
-import { isWebAddress, readMediaTokens } from '../media/media-tokens.js'
-import { readHeartbeatAnswer } from '../prompt/heartbeat.js'
-import { explainFailure } from '../runtime/explain-failure.js'
-import { planRetry } from '../runtime/retry.js'
 import type { Message } from '../store/inbox.js'
-import type { RecordedEvent } from '../store/runs.js'
 import type { Delivery } from '../store/outbox.js'
+import type { RecordedEvent } from '../store/runs.js'
 import type { Store, Tables } from '../store/store.js'
-import { EventRecorder, type WriteEvents } from './event-recorder.js'
-import type { AcceptOptions, IncomingMessage, PlannedRun, Queue, RunOf, Settlement, Taken, Work } from './queue.js'
-
-/** The steps of a message's walk, in order. */
-export type Step = 'accepted' | 'claimed' | 'streaming' | 'finished' | 'committed' | 'sent'
-
-/** Where and with what a turn runs. */
-export interface TurnPlan {
-  backend: string
-  model?: string
-  /** Where the agent works. In a pod it is no path of this machine. */
-  directory: string
-  /** Whether files of the directory can go with the answer. */
-  canSendFiles: boolean
-  run(runId: string, signal: AbortSignal, listener: TurnListener): Promise<TurnOutcome>
-  /** Whether `run` prepares at once and then waits for `mayBegin` by itself; otherwise it is called after that. */
-  awaitsLeave?: boolean
-  /** What the channel makes of an answer; undefined when there is nothing to say. */
-  finish?(reply: Reply): Reply | undefined
-}
+import { keepLease } from './lease.js'
+import { Planner, type Prepared } from './plan.js'
+import type { AcceptOptions, Queue, Taken } from './queue.js'
+import { EventRecorder, type WriteEvents } from './record.js'
+import { logSettlement, settlementOf, type TurnEnding, unplanned } from './settle.js'
+import type { IncomingMessage, Settlement, Step, TurnPlan, Work } from './types.js'
 
 export interface WorkerOptions {
   /** Those this gateway serves; others are left to gateways that do. */
@@ -82,15 +64,11 @@ export interface StoppedTurn {
   durationMs: number
 }
 
-/** What a claimed message is to have: a turn, or nothing for a problem. */
-type Prepared = { plan: TurnPlan; run: PlannedRun } | { problem: string }
-
 interface Turn {
   work: Work
   prepared: Prepared | undefined
   startedAt: number
-  /** Why it ends before its time; `unsure` when we cannot tell whether the claim still is ours. */
-  ending?: 'cancelled' | 'lost' | 'unsure' | 'handed-back'
+  ending?: TurnEnding
   abort: AbortController
   /** How to talk to the agent, while it can be talked to. */
   steer?: Steer
@@ -112,14 +90,13 @@ interface Turn {
 
 const POLL_MS = 1_000
 const WRITE_AGAIN_MS = 1_000
-const MAX_INTERRUPTIONS = 10
 /** Of a message, enough to recognise it. */
 const TOLD_CHARACTERS = 100
 const INTERRUPTED_NOTE = 'The gateway ended while this was worked on. It is taken up again; what follows is new.'
 
 export class Worker {
   readonly #turns = new Map<string, Turn>()
-  readonly #prepared = new WeakMap<Work, Prepared>()
+  readonly #planner: Planner
   readonly #poll: NodeJS.Timeout
   #isClaiming = false
   #mayBeMore = false
@@ -133,6 +110,7 @@ export class Worker {
   #hasFailed = false
 
   constructor(private readonly options: WorkerOptions) {
+    this.#planner = new Planner(options.plan, options.newId, options.scrub)
     this.#poll = setInterval(() => this.wake(), options.pollMs ?? POLL_MS)
   }
 
@@ -160,7 +138,7 @@ export class Worker {
     const committed = new Promise<Taken>((resolve) => {
       tell = resolve
     })
-    const taking = queue.take(incoming, options, this.#planRun, tell)
+    const taking = queue.take(incoming, options, this.#planner.planRun, tell)
     this.#begun = Promise.all([this.#begun, this.#goOn(committed, taking)])
     return (await taking).acceptance
   }
@@ -247,7 +225,7 @@ export class Worker {
     try {
       while (this.#mayBeMore && !this.#isStopped && this.#hasRoom()) {
         this.#mayBeMore = false
-        const work = await queue.claim(channels, { ...only, except: [...this.#turns.keys()] }, this.#planRun)
+        const work = await queue.claim(channels, { ...only, except: [...this.#turns.keys()] }, this.#planner.planRun)
         this.#hasFailed = false
         if (!work) continue
         this.#mayBeMore = true
@@ -263,32 +241,11 @@ export class Worker {
     }
   }
 
-  readonly #planRun: RunOf = (work) => {
-    const prepared = this.#prepare(work)
-    this.#prepared.set(work, prepared)
-    return 'run' in prepared ? prepared.run : undefined
-  }
-
-  #prepare(work: Work): Prepared {
-    const { plan: planOf, newId, scrub } = this.options
-    const { interruptions } = work.claim
-    if (interruptions > MAX_INTERRUPTIONS) {
-      return { problem: `The gateway ended ${interruptions} times while this was worked on.` }
-    }
-    try {
-      const plan = planOf(work)
-      const { backend, model, directory } = plan
-      return { plan, run: { id: newId(), backend, directory, ...(model !== undefined && { model }) } }
-    } catch (error) {
-      return { problem: scrub(messageOf(error)) }
-    }
-  }
-
   #begin(work: Work, taking: Promise<unknown> = Promise.resolve()): void {
     const { conversationId } = work.claim
     const turn: Turn = {
       work,
-      prepared: this.#prepared.get(work),
+      prepared: this.#planner.prepared(work),
       startedAt: this.options.now(),
       abort: new AbortController(),
       mayBeMore: false,
@@ -331,13 +288,13 @@ export class Worker {
     return now() - claimedAt >= leaseMs
   }
 
-  #end(turn: Turn, why: NonNullable<Turn['ending']>): void {
+  #end(turn: Turn, why: TurnEnding): void {
     turn.ending ??= why
     turn.abort.abort()
   }
 
   async #work(turn: Turn): Promise<void> {
-    const stopRenewing = this.#keepLease(turn)
+    const stopRenewing = keepLease(turn.work, this.options, (why) => this.#end(turn, why))
     try {
       const outcome = await this.#run(turn)
       await turn.mayBegin.catch(() => {})
@@ -354,7 +311,7 @@ export class Worker {
     const { queue, onStep, scrub, log, now } = this.options
     const { work, prepared } = turn
     if (!prepared) return [{ kind: 'cancelled' }]
-    if ('problem' in prepared) return [failed(work, prepared.problem)]
+    if ('problem' in prepared) return [unplanned(work, prepared.problem)]
     // Not even what a turn needs is looked for: some of that is tidied up on the way.
     if (this.#isLate(work)) return [handedBack(turn)]
     const { plan, run } = prepared
@@ -387,7 +344,7 @@ export class Worker {
       delete turn.steer
       await turn.offering
       onStep('finished')
-      return [this.#judge(turn, runId, outcome, plan), recorder]
+      return [settlementOf(work, turn.ending, runId, outcome, plan, now()), recorder]
     } finally {
       recorder.close()
     }
@@ -460,9 +417,8 @@ export class Worker {
       listener.onEvent(event)
     }
     try {
-      if (!plan.awaitsLeave) await listener.mayBegin
       if (signal.aborted) throw new Error('It was stopped before it began.')
-      return await plan.run(runId, signal, { ...listener, onEvent })
+      return await plan.run({ runId }, signal, { ...listener, onEvent })
     } catch (error) {
       const message = scrub(messageOf(error))
       const reason = signal.aborted ? ('cancelled' as const) : ('spawn' as const)
@@ -474,32 +430,6 @@ export class Worker {
       }
       return { result, notes: [] }
     }
-  }
-
-  #judge({ work, ending }: Turn, runId: string, outcome: TurnOutcome, plan: TurnPlan): Settlement {
-    const { backend } = plan
-    const { result, notes, session, isFinal = false } = outcome
-    const run = { id: runId, result }
-    const keep = session && { session }
-    const { failure } = result
-    if (!failure) {
-      const reply = replyTo(work, result, [...notes, ...mergedNotes(work)], plan)
-      return { kind: 'answered', run, ...(reply && { reply }), ...keep }
-    }
-    if (ending !== undefined && ending !== 'cancelled') return { kind: 'handed-back', runId }
-    if (ending === 'cancelled') return { kind: 'cancelled', run, ...keep }
-    const { now } = this.options
-    const { kind, options } = work.message
-    // The next heartbeat is the second attempt; meanwhile nobody's messages wait behind this one.
-    const retry = isFinal || kind === 'heartbeat' ? undefined : planRetry(failure, work.claim.failures, now())
-    if (!retry) {
-      const problem = `${failure.reason}: ${failure.message}`
-      const text = ofJob(work, explained(work, failure, backend, now(), result.exitCode !== undefined))
-      const reply: Reply = { text, notes, isError: true, canRetry: true }
-      return { kind: 'failed', problem, ...(!options?.isKnownToFail && { reply }), run, ...keep }
-    }
-    const note = retry.isAttempt ? undefined : waitingReply(backend, retry.at)
-    return { kind: 'retry', ...retry, run, ...(note && { note }), ...keep }
   }
 
   async #settle(turn: Turn, settlement: Settlement, recorder?: EventRecorder): Promise<void> {
@@ -532,24 +462,8 @@ export class Worker {
     if (delivery) replies.send(delivery, delivery.messageId === message.id ? message : undefined)
     // If there is an answer, it waits behind others.
     if (!isAnswer) replies.wake()
-    this.#tell(turn, settlement)
+    logSettlement(log, turn.work, backendOf(turn), settlement)
     if (settlement.kind === 'cancelled') this.options.onCancelled(turn.work)
-  }
-
-  #tell(turn: Turn, settlement: Settlement): void {
-    const { log } = this.options
-    const { work } = turn
-    const run = 'run' in settlement ? settlement.run : undefined
-    const about = {
-      messageId: work.message.id,
-      runId: run?.id,
-      backend: backendOf(turn),
-      durationMs: run?.result.durationMs,
-    }
-    const reason = run?.result.failure?.reason
-    if (settlement.kind === 'failed') log.error('message.failed', { ...about, reason })
-    else if (settlement.kind === 'retry') log.warn('turn.failed', { ...about, reason, triedAgainAt: settlement.at })
-    else log.info(`turn.${settlement.kind}`, about)
   }
 
   /** Tries until it is written, or known to be somebody else's. At a stop the message is left to its lease. */
@@ -566,33 +480,6 @@ export class Worker {
       }
     }
   }
-
-  #keepLease(turn: Turn): () => void {
-    const { queue, leaseMs, log, now } = this.options
-    let heldUntil = turn.work.claimedAt + leaseMs
-    let isRenewing = false
-    const renew = async (): Promise<void> => {
-      const askedAt = now()
-      // The database does not answer.
-      if (isRenewing && askedAt >= heldUntil) this.#end(turn, 'unsure')
-      if (isRenewing) return
-      isRenewing = true
-      try {
-        const state = await queue.renew(turn.work)
-        if (state === 'held') heldUntil = askedAt + leaseMs
-        else this.#end(turn, state)
-      } catch (error) {
-        log.warn('lease.not-renewed', { messageId: turn.work.message.id, error: messageOf(error) })
-        // On a full disk nobody else can claim it either, and the agent may go on.
-        const isFull = error instanceof GatewayError && error.code === 'store_full'
-        if (now() >= heldUntil && !isFull) this.#end(turn, 'unsure')
-      } finally {
-        isRenewing = false
-      }
-    }
-    const timer = setInterval(() => void renew(), leaseMs / 3)
-    return () => clearInterval(timer)
-  }
 }
 
 function isEnd({ event }: RecordedEvent): boolean {
@@ -606,64 +493,4 @@ function handedBack({ prepared }: Turn): Settlement {
 /** Empty when it has none. */
 function backendOf({ prepared }: Turn): string {
   return prepared && 'plan' in prepared ? prepared.plan.backend : ''
-}
-
-/** What the person is told of a turn that went well, if anything. */
-function replyTo({ message }: Work, result: AgentResult, notes: string[], plan: TurnPlan): Reply | undefined {
-  const { finish = (reply: Reply) => reply } = plan
-  const reply = { ...answer(result.finalOutput ?? '', plan), notes, isError: false }
-  if (message.kind === 'heartbeat') {
-    const text = readHeartbeatAnswer(reply.text, reply.files !== undefined)
-    return text === undefined ? undefined : finish({ ...reply, text })
-  }
-  if (message.kind === 'cron' && message.options?.command) {
-    const { exitCode = 0 } = result
-    const isQuiet = reply.text.trim() === ''
-    if (exitCode === 0) return isQuiet ? undefined : finish(reply)
-    const [executable = ''] = message.options.command
-    const problem = ofJob({ message }, `${executable} ended with exit code ${exitCode}.`)
-    return finish({ ...reply, text: isQuiet ? problem : `${problem}\n\n${reply.text}`, isError: true })
-  }
-  return finish(reply)
-}
-
-function mergedNotes({ merged: { length: count } }: Work): string[] {
-  if (count === 0) return []
-  return [count === 1 ? 'This answers the message after it, too.' : `This answers the ${count} messages after it, too.`]
-}
-
-/** What went wrong, and what to do. */
-function explained(
-  { message }: Pick<Work, 'message'>,
-  failure: AgentFailure,
-  ...about: [string, number, boolean]
-): string {
-  // Of a command these are our own words, which say both.
-  const isOwn = message.kind === 'cron' && message.options?.command !== undefined
-  return isOwn ? failure.message : explainFailure(failure, ...about)
-}
-
-/** Who gets it has not asked for it, and may have several jobs. */
-function ofJob({ message }: Pick<Work, 'message'>, problem: string): string {
-  const { job } = message.options ?? {}
-  return job === undefined ? problem : `The job ${job} has failed. ${problem}`
-}
-
-/** The text for the person, and the files that it names. */
-function answer(output: string, { directory, canSendFiles }: TurnPlan): Pick<Reply, 'text' | 'files'> {
-  if (!canSendFiles) return { text: output }
-  const { text, media } = readMediaTokens(output)
-  const files = media.map((item) => (isWebAddress(item) ? { url: item } : { path: item, directory }))
-  return { text, ...(files.length > 0 && { files }) }
-}
-
-function failed({ message }: Work, problem: string): Settlement {
-  const reply: Reply = { text: ofJob({ message }, problem), notes: [], isError: true, canRetry: true }
-  return { kind: 'failed', problem, ...(!message.options?.isKnownToFail && { reply }) }
-}
-
-function waitingReply(backend: string, waitsUntil: number): Reply {
-  const time = new Date(waitsUntil).toISOString().replace('T', ' ').slice(0, 16)
-  const text = `The limit of ${backend} is reached. Your message waits and is answered after ${time} UTC.`
-  return { text, notes: [], isError: false, waitsUntil }
 }

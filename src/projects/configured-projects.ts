@@ -1,0 +1,14 @@
+import type { GatewayConfig } from '../config.js'
+import type { Store } from '../store/store.js'
+
+/** Brings the store up to date with the projects of the configuration file, which alone says which of its projects exist. */
+export async function keepConfiguredProjects(
+  { projects }: Pick<GatewayConfig, 'projects'>,
+  store: Pick<Store, 'projects'>,
+  now: number,
+): Promise<void> {
+  for (const project of projects) await store.projects.put(project, 'file', now)
+  for (const { id, source } of await store.projects.list()) {
+    if (source === 'file' && !projects.some((project) => project.id === id)) await store.projects.remove(id)
+  }
+}

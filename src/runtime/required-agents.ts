@@ -1,0 +1,62 @@
+import type { BackendName } from '../backends/types.js'
+import type { ReplyConfig } from '../config/inbound.js'
+import type { GatewayConfig } from '../config.js'
+import { isDirectory } from '../core/is-directory.js'
+import { GatewayError } from '../errors.js'
+import type { Log } from '../log.js'
+import { agentProblem } from './configured-agents.js'
+
+/**
+ * Looks whether the chosen agents are there and have a directory to work in, before anything else.
+ *
+ * Contract: throws `backend_missing` with the agent's name and path, or `config_invalid`.
+ */
+export async function requireBackend(config: GatewayConfig, environment: NodeJS.ProcessEnv, log: Log): Promise<void> {
+  if (!isDirectory(config.workingDir)) {
+    const advice = 'Make it, or set WORKING_DIR to another.'
+    throw new GatewayError('config_invalid', `The working directory ${config.workingDir} does not exist. ${advice}`)
+  }
+  const { cwd } = replyOf(config) ?? {}
+  if (cwd !== undefined && !isDirectory(cwd)) {
+    const advice = 'Make it, or set inbound.reply.cwd to another.'
+    throw new GatewayError(
+      'config_invalid',
+      `The directory ${cwd} for messages from WhatsApp does not exist. ${advice}`,
+    )
+  }
+  for (const { name, executable } of neededAgents(config)) {
+    const problem = await agentProblem(name, executable, config, { environment, log })
+    if (problem === undefined) continue
+    // It may come later, and what comes until then says so.
+    if (isElsewhere(name, executable, config)) {
+      log.warn('opencode-server.unavailable', { url: config.opencodeUrl, problem })
+      continue
+    }
+    log.error('backend.missing', { backend: name, path: executable ?? config.backendCliPath })
+    throw new GatewayError('backend_missing', `The agent ${name} cannot be used. ${problem}`)
+  }
+}
+
+/** Whether it is a server that somebody else starts. */
+function isElsewhere(name: BackendName, executable: string | undefined, config: GatewayConfig): boolean {
+  return name === 'opencode' && executable === undefined && config.opencodeEnabled && !config.opencodeManaged
+}
+
+/** How messages from WhatsApp are answered, where it is served. */
+function replyOf({ twilioAccountSid, inbound }: GatewayConfig): ReplyConfig | undefined {
+  return twilioAccountSid === undefined ? undefined : inbound?.reply
+}
+
+function neededAgents(config: GatewayConfig): NeededAgent[] {
+  const { agent, command } = replyOf(config) ?? {}
+  const [executable] = command ?? []
+  return [
+    { name: config.agentBackend },
+    ...(agent ? [{ name: agent.kind, ...(executable !== undefined && { executable }) }] : []),
+  ]
+}
+
+interface NeededAgent {
+  name: BackendName
+  executable?: string
+}

@@ -1,0 +1,97 @@
+// Who hears of a turn while it goes on and when it is over.
+
+import type { ApprovalService } from '../approvals/approval-service.js'
+import type { Archive } from '../archive/archive.js'
+import type { Acceptance, Channel } from '../channels/types.js'
+import { messageOf } from '../errors.js'
+import type { Log } from '../log.js'
+import type { HookManager } from '../runtime/hook-manager.js'
+import type { Message } from '../store/inbox.js'
+import type { Delivery } from '../store/outbox.js'
+import type { RecordedEvent } from '../store/runs.js'
+import type { Store } from '../store/store.js'
+import type { ActivityHub } from '../streams/activity-hub.js'
+import type { StreamHub } from '../streams/stream-hub.js'
+import type { Work } from './types.js'
+
+interface AudienceDependencies {
+  channels: Channel[]
+  store: Pick<Store, 'conversations'>
+  streams: Pick<StreamHub, 'push' | 'settled'>
+  activity: Pick<ActivityHub, 'changed' | 'wrote'>
+  archive: Pick<Archive, 'update'>
+  hooks: Pick<HookManager, 'fire'>
+  approvals: Pick<ApprovalService, 'closeQuestions'>
+  log: Log
+}
+
+export class Audience {
+  constructor(private readonly dependencies: AudienceDependencies) {}
+
+  accepted(acceptance: Acceptance): void {
+    const { activity, archive } = this.dependencies
+    activity.changed()
+    if (acceptance.status === 'refused') archive.update({ id: acceptance.conversationId })
+  }
+
+  /** Events that may be shown, and are not written yet. */
+  shown({ conversation, message }: Work, runId: string, events: RecordedEvent[]): void {
+    // Whether a heartbeat has anything to tell is known at its end.
+    if (message.kind === 'heartbeat') return
+    const { id: messageId, platformId } = message
+    const channel = this.#channel(conversation.channel)
+    for (const { seq, event } of events) {
+      channel?.show?.({ address: conversation.address, messageId, platformId, runId, seq, event })
+    }
+  }
+
+  recorded({ message }: Work, runId: string, events: RecordedEvent[]): void {
+    const { streams, activity } = this.dependencies
+    streams.push(message.id, runId, events)
+    activity.wrote(runId)
+  }
+
+  settled({ conversation, message, merged }: Work): void {
+    const { streams, activity, approvals, archive } = this.dependencies
+    for (const { id } of [message, ...merged]) streams.settled(id)
+    activity.changed()
+    approvals.closeQuestions()
+    archive.update(conversation)
+  }
+
+  /** It was stopped by hand, and gets no answer. */
+  cancelled({ conversation, message }: Work): void {
+    this.#channel(conversation.channel)?.forget?.(conversation.address, message.id)
+  }
+
+  /** A message that waited was taken out. */
+  dropped(message: Message): void {
+    const { streams, activity, store, log } = this.dependencies
+    streams.settled(message.id)
+    activity.changed()
+    const channel = this.#channel(message.channel)
+    if (!channel?.forget) return
+    void store.conversations
+      .get(message.conversationId)
+      .then((conversation) => conversation && channel.forget?.(conversation.address, message.id))
+      .catch((error: unknown) => log.warn('drop.not-shown', { messageId: message.id, error: messageOf(error) }))
+  }
+
+  sent({ id: replyId, conversationId, channel, messageId, reply }: Delivery): void {
+    const { hooks, approvals } = this.dependencies
+    hooks.fire('reply-sent', { replyId, conversationId, channel, messageId })
+    // It may have been answered while it was on its way.
+    if (reply.question) approvals.closeQuestions()
+  }
+
+  undelivered({ id: replyId, conversationId, channel, problem }: Delivery): void {
+    const { hooks, archive, log } = this.dependencies
+    log.error('reply.undelivered', { replyId, conversationId, channel, problem })
+    hooks.fire('error', { replyId, conversationId, channel, reason: 'undelivered', message: problem })
+    archive.update({ id: conversationId })
+  }
+
+  #channel(name: string): Channel | undefined {
+    return this.dependencies.channels.find((channel) => channel.name === name)
+  }
+}

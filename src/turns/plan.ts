@@ -1,0 +1,242 @@
+// What runs for a message, and in which order: a turn of an agent, a command, or a fixed text.
+
+import { randomUUID } from 'node:crypto'
+import { unheldLimits } from '../backends/engine/agent-limits.js'
+import { joinedPrompt } from '../backends/engine/joined-prompt.js'
+import type { BackendRegistry } from '../backends/registry.js'
+import type { AgentEvent, AgentResult, BackendName } from '../backends/types.js'
+import type { Channel, Reply } from '../channels/types.js'
+import type { ReplyConfig } from '../config/inbound.js'
+import type { GatewayConfig } from '../config.js'
+import { GatewayError, messageOf } from '../errors.js'
+import { chooseWorkplace, homeOf, replyConfigOf, resolveAgent } from '../runtime/agent-choice.js'
+import type { AgentRuntime, GatewayEvent } from '../runtime/agent-runtime.js'
+import { commandRunner, type CommandRuntime } from '../runtime/command-runtime.js'
+import { limitTime, limitTurn } from '../runtime/turn-limits.js'
+import type { Message } from '../store/inbox.js'
+import { expandText } from './inbound-reply/command-template.js'
+import { composeReply } from './inbound-reply/compose-reply.js'
+import { finishReply } from './inbound-reply/finish-reply.js'
+import { readMessage } from './inbound-reply/reply-prompt.js'
+import type { PlanRun } from './queue.js'
+import {
+  admitted,
+  afterEarlierAttempts,
+  askingAndTelling,
+  type BarePlan,
+  insideRoots,
+  measured,
+  type Stage,
+  type StageDependencies,
+  withSecrets,
+} from './stages.js'
+import type { PlannedRun, TurnPlan, Work } from './types.js'
+
+/** The order of a turn, from the outside in. Inside them all, `AgentRuntime` finds the session, runs the agent in it and
+ *  hides known secrets in what it says. */
+const TURN: readonly Stage[] = [measured, afterEarlierAttempts, insideRoots, askingAndTelling, withSecrets]
+
+export interface PlanDependencies extends StageDependencies {
+  config: GatewayConfig
+  agents: Pick<BackendRegistry, 'resolve'>
+  runtimes: ReadonlyMap<BackendName, AgentRuntime>
+  commandRuntime: CommandRuntime
+  channels: Channel[]
+}
+
+/** Contract: throws for what the person or the operator must put right. */
+export function planTurn(work: Work, dependencies: PlanDependencies): TurnPlan {
+  const plan = barePlan(work, dependencies)
+  const run = TURN.reduceRight((inner, stage) => stage(inner, work, plan, dependencies), plan.run)
+  return { ...plan, run }
+}
+
+/** What a claimed message is to have: a turn, or none because of a problem. */
+export type Prepared = { plan: TurnPlan; run: PlannedRun } | { problem: string }
+
+const MAX_INTERRUPTIONS = 10
+
+/** Plans the run of a message while that is claimed, and keeps the plan until its turn begins. */
+export class Planner {
+  readonly #prepared = new WeakMap<Work, Prepared>()
+
+  constructor(
+    /** Contract: throws only for what the person or the operator must put right; the message says what. */
+    private readonly plan: (work: Work) => TurnPlan,
+    private readonly newId: () => string,
+    /** Hides known secrets: what is thrown may hold some. */
+    private readonly scrub: (text: string) => string,
+  ) {}
+
+  readonly planRun: PlanRun = (work) => {
+    const prepared = this.#prepare(work)
+    this.#prepared.set(work, prepared)
+    return 'run' in prepared ? prepared.run : undefined
+  }
+
+  prepared(work: Work): Prepared | undefined {
+    return this.#prepared.get(work)
+  }
+
+  #prepare(work: Work): Prepared {
+    const { interruptions } = work.claim
+    if (interruptions > MAX_INTERRUPTIONS) {
+      return { problem: `The gateway ended ${interruptions} times while this was worked on.` }
+    }
+    try {
+      const plan = this.plan(work)
+      const { backend, model, directory } = plan
+      return { plan, run: { id: this.newId(), backend, directory, ...(model !== undefined && { model }) } }
+    } catch (error) {
+      return { problem: this.scrub(messageOf(error)) }
+    }
+  }
+}
+
+function barePlan(work: Work, dependencies: PlanDependencies): BarePlan {
+  const { conversation, message, project } = work
+  const { config } = dependencies
+  const { command } = message.options ?? {}
+  if (command) return planCommand(work, command, dependencies)
+  const { projectId } = conversation
+  if (projectId !== undefined && !project) {
+    throw new GatewayError('not_found', `The project ${projectId} of this conversation is not known.`)
+  }
+  const reply = replyConfigOf(conversation.channel, config)
+  const isFixed = reply?.mode === 'text' && message.kind === 'message'
+  return isFixed ? planText(work, reply, config) : planAgent(work, reply, dependencies)
+}
+
+function planAgent(work: Work, reply: ReplyConfig | undefined, dependencies: PlanDependencies): BarePlan {
+  const { conversation, message, merged, project, wasInterrupted } = work
+  const { config, agents, runtimes, channels } = dependencies
+  const { options = {} } = message
+  const { agent, backend, missing, model: chosen } = resolveAgent(conversation, project, config, agents)
+  const model = options.model ?? chosen
+  const runtime = runtimes.get(backend)
+  if (!runtime) throw new GatewayError('backend_unknown', `The agent ${backend} is not there.`)
+  const capabilities = agent.capabilities()
+  const usual = reply ? { ...config, queryTimeoutMs: reply.timeoutSeconds * 1000 } : config
+  const limits = limitTurn(options, project, usual, capabilities)
+  const workplace = chooseWorkplace(conversation.channel, project, config)
+  const { agentMode: mode } = config.projects.find(({ id }) => id === conversation.projectId) ?? {}
+  const { directory, pod } = workplace
+  const takesFiles = channels.some((channel) => channel.name === conversation.channel && channel.takesFiles)
+  // What is in a pod cannot be opened here.
+  const canSendFiles = takesFiles && !pod
+  const event: GatewayEvent = {
+    ...(project?.isUntrusted && { isUntrusted: true }),
+    channelId: conversation.id,
+    prompt: joinedPrompt(message.text, textsOf(merged)),
+    kind: message.kind,
+    wasInterrupted,
+    ...(mode && { mode }),
+    ...(model !== undefined && { model }),
+    workingDir: directory,
+    ...(pod && { pod }),
+    canSendFiles,
+    ...(options.session && { session: options.session }),
+    ...(reply && relayed(work, reply, { backend, canSendFiles, newId: randomUUID })),
+    ...limits,
+    ...(options.metadata && { metadata: options.metadata }),
+    ...(project?.maxTurns !== undefined && { maxTurns: project.maxTurns }),
+  }
+  return {
+    backend,
+    ...(model !== undefined && { model }),
+    directory: homeOf(workplace),
+    canSendFiles,
+    notices: [
+      ...(missing === undefined ? [] : [fallbackNotice(missing, backend)]),
+      ...(limits.allowedTools ? [] : unheldLimits(config, capabilities)),
+    ],
+    isAsking: (project?.agentPermissions ?? config.agentPermissions) === 'ask',
+    takesSecrets: true,
+    run: (request, signal, listener) => runtime.runTurn({ ...event, ...request }, signal, listener),
+    ...(reply && { finish: (answer: Reply) => finishReply(answer, reply) }),
+  }
+}
+
+function textsOf(messages: Message[]): string[] {
+  return messages.map(({ text }) => text)
+}
+
+/** What `inbound.reply` says about a turn. */
+function relayed(
+  { message: { text, kind, options }, merged }: Work,
+  reply: ReplyConfig,
+  turn: { backend: BackendName; canSendFiles: boolean; newId: () => string },
+): Pick<GatewayEvent, 'session' | 'sessionIdleMs' | 'compose'> {
+  const { idleMinutes, heartbeatIdleMinutes = idleMinutes } = reply.session ?? {}
+  const minutes = kind === 'heartbeat' ? heartbeatIdleMinutes : idleMinutes
+  const first = readMessage(text, options?.variables)
+  const message = { ...first, body: joinedPrompt(first.body, textsOf(merged)) }
+  // Nobody would know the id of a session to continue.
+  const isPlain = turn.backend === reply.agent?.kind && reply.agent.format === 'text'
+  return {
+    ...(isPlain && { session: 'own' }),
+    ...(minutes !== undefined && { sessionIdleMs: minutes * 60_000 }),
+    compose: (sessionId) => composeReply(reply, message, { ...turn, sessionId }),
+  }
+}
+
+/** A fixed answer, for which no agent is asked. */
+function planText({ message, claimedAt }: Work, reply: ReplyConfig, { workingDir }: GatewayConfig): BarePlan {
+  const { body, variables } = readMessage(message.text, message.options?.variables)
+  const text = expandText(reply.text ?? '', { ...variables, Body: body, BodyStripped: body, IsNewSession: 'true' })
+  return {
+    backend: 'text',
+    directory: workingDir,
+    // The text may repeat what the person wrote: nobody gets a file by that.
+    canSendFiles: false,
+    run: async (_request, signal, listener) => {
+      await admitted(signal, listener)
+      const result: AgentResult = { isError: false, finalOutput: text, durationMs: 0 }
+      const events: AgentEvent[] = [
+        { type: 'output', content: text, stream: 'stdout', timestamp: claimedAt },
+        { type: 'complete', result, timestamp: claimedAt },
+      ]
+      events.forEach(listener.onEvent)
+      return { result, notes: [] }
+    },
+    finish: (answer) => finishReply(answer, reply),
+  }
+}
+
+/** Who answers where an agent is asked for that this gateway has not. */
+function fallbackNotice(missing: string, backend: BackendName): string {
+  return `The agent ${JSON.stringify(missing)} is not registered in this gateway, so ${backend} answers.`
+}
+
+/** Contract: throws when an earlier attempt was cut off, since nobody knows how far that one came. */
+function planCommand(
+  { conversation, message, project, wasInterrupted }: Work,
+  argv: string[],
+  { config, commandRuntime }: PlanDependencies,
+): BarePlan {
+  const { projectId } = conversation
+  // What the operator has scheduled may belong to no project.
+  if (!project && (message.kind !== 'cron' || projectId !== undefined)) {
+    throw new GatewayError('not_found', `The project ${projectId} of this command is not known.`)
+  }
+  if (wasInterrupted) {
+    const { job } = message.options ?? {}
+    const again = job === undefined ? 'send it as a new command' : `do it again with: aetheel cron run ${job}`
+    const advice = `Look what is done already, then ${again}.`
+    throw new GatewayError('request_invalid', `The gateway ended while the command ran, so it was cut off. ${advice}`)
+  }
+  const workplace = chooseWorkplace(undefined, project, config)
+  const timeoutMs = limitTime(message.options ?? {}, project, config)
+  return {
+    backend: commandRunner(argv),
+    directory: homeOf(workplace),
+    canSendFiles: false,
+    takesSecrets: true,
+    run: async (request, signal, listener) => {
+      await admitted(signal, listener)
+      const untrusted = project?.isUntrusted ? { isUntrusted: true } : {}
+      const command = { argv, ...workplace, timeoutMs, ...untrusted, ...request }
+      return { result: await commandRuntime.run(command, signal, listener.onEvent), notes: [], isFinal: true }
+    },
+  }
+}

@@ -1,0 +1,191 @@
+// What a turn comes to: an answer, a retry, a failure that is told and kept, or nothing, with all of it written at once.
+
+import type { AgentFailure, AgentResult } from '../backends/types.js'
+import type { Reply } from '../channels/types.js'
+import type { Log } from '../log.js'
+import { isWebAddress, readMediaTokens } from '../media/media-tokens.js'
+import { readHeartbeatAnswer } from '../prompt/heartbeat.js'
+import type { TurnOutcome } from '../runtime/agent-runtime.js'
+import { explainFailure } from '../runtime/explain-failure.js'
+import { planRetry } from '../runtime/retry.js'
+import type { Claim } from '../store/inbox.js'
+import type { NewDelivery } from '../store/outbox.js'
+import type { RecordedEvent } from '../store/runs.js'
+import type { RunState } from '../store/schema.js'
+import type { Tables } from '../store/store.js'
+import type { Settlement, TurnPlan, Work } from './types.js'
+
+/** Why a turn ends before its time; `unsure` if nobody can tell whether the claim is still ours. */
+export type TurnEnding = 'cancelled' | 'lost' | 'unsure' | 'handed-back'
+
+export function settlementOf(
+  work: Work,
+  ending: TurnEnding | undefined,
+  runId: string,
+  outcome: TurnOutcome,
+  plan: TurnPlan,
+  now: number,
+): Settlement {
+  const { backend } = plan
+  const { result, notes, session, isFinal = false } = outcome
+  const run = { id: runId, result }
+  const keep = session && { session }
+  const { failure } = result
+  if (!failure) {
+    const reply = replyTo(work, result, [...notes, ...mergedNotes(work)], plan)
+    return { kind: 'answered', run, ...(reply && { reply }), ...keep }
+  }
+  if (ending !== undefined && ending !== 'cancelled') return { kind: 'handed-back', runId }
+  if (ending === 'cancelled') return { kind: 'cancelled', run, ...keep }
+  const { kind, options } = work.message
+  // The next heartbeat is the second attempt; meanwhile nobody's messages wait behind this one.
+  const retry = isFinal || kind === 'heartbeat' ? undefined : planRetry(failure, work.claim.failures, now)
+  if (!retry) {
+    const problem = `${failure.reason}: ${failure.message}`
+    const text = ofJob(work, explained(work, failure, backend, now, result.exitCode !== undefined))
+    const reply: Reply = { text, notes, isError: true, canRetry: true }
+    return { kind: 'failed', problem, ...(!options?.isKnownToFail && { reply }), run, ...keep }
+  }
+  const note = retry.isAttempt ? undefined : waitingReply(backend, retry.at)
+  return { kind: 'retry', ...retry, run, ...(note && { note }), ...keep }
+}
+
+/** A message for which no turn could be planned. */
+export function unplanned({ message }: Work, problem: string): Settlement {
+  const reply: Reply = { text: ofJob({ message }, problem), notes: [], isError: true, canRetry: true }
+  return { kind: 'failed', problem, ...(!message.options?.isKnownToFail && { reply }) }
+}
+
+export function logSettlement(log: Log, { message }: Work, backend: string, settlement: Settlement): void {
+  const run = 'run' in settlement ? settlement.run : undefined
+  const about = { messageId: message.id, runId: run?.id, backend, durationMs: run?.result.durationMs }
+  const reason = run?.result.failure?.reason
+  if (settlement.kind === 'failed') log.error('message.failed', { ...about, reason })
+  else if (settlement.kind === 'retry') log.warn('turn.failed', { ...about, reason, triedAgainAt: settlement.at })
+  else log.info(`turn.${settlement.kind}`, about)
+}
+
+export class ClaimLost extends Error {}
+
+/** Contract: all of it is written in one transaction, or nothing, if the claim is lost: then it throws `ClaimLost`. */
+export async function writeSettlement(
+  tables: Tables,
+  { claim, claimedAt, conversation, merged, mayHaveMerged }: Work,
+  settlement: Settlement,
+  events: RecordedEvent[],
+  at: number,
+  addReply: (target: Omit<NewDelivery, 'id' | 'reply' | 'expiresAt'>, reply: Reply) => Promise<void>,
+): Promise<void> {
+  const { messageId, conversationId } = claim
+  const { channel, address } = conversation
+  // Locks the conversation, so that nobody adds to it while the next message is looked for.
+  const seq = await tables.conversations.nextSeq(conversationId, at)
+  // What the agent was not told waits for its own turn, also when that could not be written before.
+  for (const message of mayHaveMerged ? await tables.inbox.mergedInto(messageId) : []) {
+    if (!merged.some(({ id }) => id === message.id)) await tables.inbox.unmerge(message, at)
+  }
+  if (!(await settleClaim(tables, claim, mayHaveMerged, settlement, at))) throw new ClaimLost()
+  await withdrawApprovals(tables, messageId, at)
+  const runId = settlement.kind === 'handed-back' ? settlement.runId : settlement.run?.id
+  if (runId !== undefined) await tables.runs.record(runId, events)
+  if (settlement.kind === 'handed-back') {
+    if (runId !== undefined) await tables.runs.end(runId, 'interrupted', undefined, at)
+    return
+  }
+  const { run } = settlement
+  if (run) await tables.runs.end(run.id, RUN_STATES[settlement.kind], run.result, at)
+  if (settlement.session) await tables.sessions.set(settlement.session, at, claimedAt)
+  const reply = replyIn(settlement)
+  if (!reply) return
+  const target = { conversationId, channel, address, messageId, seq, ...(run && { runId: run.id }) }
+  await addReply(target, reply)
+}
+
+const RUN_STATES = {
+  answered: 'answered',
+  failed: 'failed',
+  retry: 'failed',
+  cancelled: 'cancelled',
+} as const satisfies Record<string, RunState>
+
+function replyIn(settlement: Exclude<Settlement, { kind: 'handed-back' }>): Reply | undefined {
+  if (settlement.kind === 'retry') return settlement.note
+  return settlement.kind === 'cancelled' ? undefined : settlement.reply
+}
+
+async function settleClaim(
+  tables: Tables,
+  claim: Claim,
+  mayHaveMerged: boolean,
+  settlement: Settlement,
+  at: number,
+): Promise<boolean> {
+  const { kind } = settlement
+  if (kind === 'retry') {
+    // One that was stopped meanwhile is not waited for by what comes next.
+    const isStopped = (await tables.inbox.renew(claim, at, 0)) === 'cancelled'
+    return tables.inbox.release(claim, isStopped ? at : settlement.at, settlement.isAttempt)
+  }
+  if (kind === 'handed-back') return tables.inbox.release(claim, at, false)
+  return tables.inbox.finish(claim, kind, kind === 'failed' ? settlement.problem : null, at, mayHaveMerged)
+}
+
+/** The run that asked for them is over. */
+export async function withdrawApprovals({ approvals, outbox }: Tables, messageId: string, at: number): Promise<void> {
+  await outbox.takeBack(await approvals.withdraw(messageId, at))
+}
+
+/** What the person is told of a turn that went well, if anything. */
+function replyTo({ message }: Work, result: AgentResult, notes: string[], plan: TurnPlan): Reply | undefined {
+  const { finish = (reply: Reply) => reply } = plan
+  const reply = { ...answer(result.finalOutput ?? '', plan), notes, isError: false }
+  if (message.kind === 'heartbeat') {
+    const text = readHeartbeatAnswer(reply.text, reply.files !== undefined)
+    return text === undefined ? undefined : finish({ ...reply, text })
+  }
+  if (message.kind === 'cron' && message.options?.command) {
+    const { exitCode = 0 } = result
+    const isQuiet = reply.text.trim() === ''
+    if (exitCode === 0) return isQuiet ? undefined : finish(reply)
+    const [executable = ''] = message.options.command
+    const problem = ofJob({ message }, `${executable} ended with exit code ${exitCode}.`)
+    return finish({ ...reply, text: isQuiet ? problem : `${problem}\n\n${reply.text}`, isError: true })
+  }
+  return finish(reply)
+}
+
+function mergedNotes({ merged: { length: count } }: Work): string[] {
+  if (count === 0) return []
+  return [count === 1 ? 'This answers the message after it, too.' : `This answers the ${count} messages after it, too.`]
+}
+
+/** What went wrong, and what to do. */
+function explained(
+  { message }: Pick<Work, 'message'>,
+  failure: AgentFailure,
+  ...about: [string, number, boolean]
+): string {
+  // Of a command these are our own words, which say both.
+  const isOwn = message.kind === 'cron' && message.options?.command !== undefined
+  return isOwn ? failure.message : explainFailure(failure, ...about)
+}
+
+/** Who gets it has not asked for it, and may have several jobs. */
+function ofJob({ message }: Pick<Work, 'message'>, problem: string): string {
+  const { job } = message.options ?? {}
+  return job === undefined ? problem : `The job ${job} has failed. ${problem}`
+}
+
+/** The text for the person, and the files that it names. */
+function answer(output: string, { directory, canSendFiles }: TurnPlan): Pick<Reply, 'text' | 'files'> {
+  if (!canSendFiles) return { text: output }
+  const { text, media } = readMediaTokens(output)
+  const files = media.map((item) => (isWebAddress(item) ? { url: item } : { path: item, directory }))
+  return { text, ...(files.length > 0 && { files }) }
+}
+
+function waitingReply(backend: string, waitsUntil: number): Reply {
+  const time = new Date(waitsUntil).toISOString().replace('T', ' ').slice(0, 16)
+  const text = `The limit of ${backend} is reached. Your message waits and is answered after ${time} UTC.`
+  return { text, notes: [], isError: false, waitsUntil }
+}
