@@ -2,27 +2,26 @@ import type { ApprovalDecision } from '../approvals/answer-approval.js'
 import { type ApprovalService, MOST_AT_ONCE } from '../approvals/approval-service.js'
 import { shortApprovalId } from '../approvals/approval-words.js'
 import { resolveBackendName } from '../backends/registry.js'
-import type { BackendName } from '../backends/types.js'
 import { type ButtonAction, type Place, QUEUE_MODES, type QueueMode, type Suggestion } from '../channels/types.js'
 import { type CommandName, COMMANDS, HELP_TEXT } from './command-descriptions.js'
 import { suggestArguments, type SuggestionDependencies } from './command-suggestions.js'
 import { oneLine } from '../core/one-line.js'
-import { choiceOf, RECENT_MS, recentSessions } from './conversation-choice.js'
-import { describeUsage, MODE_WORDS, QUESTION_CHARACTERS, queueLine, sessionLine } from './conversation-words.js'
+import { type Answer, changed, told } from './answer.js'
+import { choiceOf, RECENT_MS } from './conversation-choice.js'
+import { listSessions, requireInstalled, resumeSession, runningText } from './session-commands.js'
+import { describeUsage, MODE_WORDS, queueLine } from './conversation-words.js'
 import { GatewayError } from '../errors.js'
 import type { Queue } from '../turns/queue.js'
 import { stopConversation, stopMessage } from '../turns/stop.js'
 import type { StoppedTurn, Worker } from '../turns/work.js'
-import { describePlace, homeOf, replyConfigOf, type Workplace } from '../runtime/agent-choice.js'
+import { describePlace, replyConfigOf } from '../runtime/agent-choice.js'
 import { describeTool } from '../runtime/describe-tool.js'
 import type { SessionManager } from '../runtime/session-manager.js'
 import { duration, timeOfDay } from '../runtime/time-words.js'
 import type { Approval } from '../store/approvals.js'
 import type { Conversation } from '../store/conversations.js'
 import type { Project } from '../store/projects.js'
-import type { UsedSession } from '../store/runs.js'
 import type { MessageState } from '../store/schema.js'
-import type { Session } from '../store/sessions.js'
 
 interface CommandDependencies extends SuggestionDependencies {
   queue: Queue
@@ -57,13 +56,6 @@ const NAMED_TOOLS = 3
 /** What can be told to a conversation. */
 export type ActionName = Exclude<CommandName, 'ask' | 'help'>
 
-export interface Answer {
-  text: string
-  isChange: boolean
-  /** What was changed; left out, the conversation. */
-  subject?: string
-}
-
 interface Given {
   conversation: Conversation
   author: string
@@ -81,8 +73,8 @@ export class ConversationCommands {
     queue: (given) => this.#queue(given),
     model: (given) => this.#model(given),
     backend: (given) => this.#backend(given),
-    sessions: ({ conversation }) => this.#sessions(conversation),
-    resume: (given) => this.#resume(given),
+    sessions: ({ conversation }) => listSessions(this.dependencies, conversation),
+    resume: ({ conversation, argument }) => resumeSession(this.dependencies, conversation, argument),
     project: (given) => this.#project(given),
     usage: ({ conversation }) => this.#usage(conversation),
   }
@@ -359,7 +351,7 @@ export class ConversationCommands {
     const backend = argument === 'default' ? null : resolveBackendName(argument)
     const { id } = conversation
     const { backend: before, workplace } = await choiceOf(this.dependencies, conversation)
-    if (backend !== null) await this.#requireInstalled(backend, workplace)
+    if (backend !== null) await requireInstalled(this.dependencies, backend, workplace)
     if (backend === before) return told(`The agent is ${backend} already.`)
     await store.conversations.configure(id, { backend, model: null })
     const next = (await choiceOf(this.dependencies, (await store.conversations.get(id)) ?? conversation)).backend
@@ -367,66 +359,6 @@ export class ConversationCommands {
     // A session of one agent means nothing to another.
     await store.sessions.reset(id, now())
     return changed(`The next message goes to ${next}, in a fresh session.`)
-  }
-
-  async #sessions(conversation: Conversation): Promise<Answer> {
-    const { store, now } = this.dependencies
-    const sessions = await recentSessions(this.dependencies, conversation)
-    if (sessions.length === 0) return told('There are no sessions yet.')
-    const current = await store.sessions.get(conversation.id)
-    const lines = sessions.map((session, index) => {
-      return sessionLine(index + 1, session, isSame(session, current), now())
-    })
-    return told([...lines, '/resume with the number goes on in one of them.'].join('\n'))
-  }
-
-  async #resume({ conversation, argument }: Given): Promise<Answer> {
-    if (argument === '') return this.#sessions(conversation)
-    const { store, now } = this.dependencies
-    const { id } = conversation
-    const found = await this.#findSession(conversation, argument)
-    const { sessionId, usage, question } = found
-    if (isSame(found, await store.sessions.get(id))) return told('This conversation goes on in that session already.')
-    const backend = resolveBackendName(found.backend)
-    const choice = await choiceOf(this.dependencies, conversation)
-    await this.#requireInstalled(backend, choice.workplace)
-    const directory = homeOf(choice.workplace)
-    const others = await store.transaction(async (tables) => {
-      const holders = (await tables.sessions.conversationsIn(found)).filter((holder) => holder !== id)
-      for (const holder of holders) {
-        // Two turns in one session at once: most agents forget one of them, and some never end.
-        if ((await tables.inbox.first(holder))?.state === 'active') throw sessionBusy()
-        await tables.sessions.reset(holder, now())
-      }
-      if (choice.backend !== backend) await tables.conversations.configure(id, { backend, model: null })
-      await tables.sessions.choose(
-        { conversationId: id, backend, sessionId, directory, ...(usage && { usage }) },
-        now(),
-      )
-      return holders.length
-    })
-    return changed(
-      `The next message goes on in the session of ${backend} in which was asked: ${oneLine(question, QUESTION_CHARACTERS)}` +
-        (others > 0 ? '\nThe conversation that was in it begins a fresh one.' : '') +
-        (await this.#runningText(id)),
-    )
-  }
-
-  /** Contract: throws `not_found` or `request_invalid` with what to do. */
-  async #findSession(conversation: Conversation, wanted: string): Promise<UsedSession> {
-    if (/^\d{1,2}$/.test(wanted)) {
-      const session = (await recentSessions(this.dependencies, conversation))[Number(wanted) - 1]
-      if (session) return session
-    } else if (wanted.length >= 4) {
-      const [session, another] = await recentSessions(this.dependencies, conversation, { prefix: wanted })
-      if (another) {
-        const advice = 'Type more of its id, or its number in /sessions.'
-        throw new GatewayError('request_invalid', `More than one session begins with ${oneLine(wanted, 40)}. ${advice}`)
-      }
-      if (session) return session
-    }
-    const advice = '/sessions lists those there are.'
-    throw new GatewayError('not_found', `There is no session ${oneLine(wanted, 40)} here. ${advice}`)
   }
 
   async #project({ conversation, argument }: Given): Promise<Answer> {
@@ -450,7 +382,7 @@ export class ConversationCommands {
     if (after.projectId === conversation.projectId) return changed(`${projectText(after.projectId)}, as before.`)
     const { backend, workplace } = await choiceOf(this.dependencies, after)
     const next = `the next message goes to ${backend} in ${describePlace(workplace)}, in a fresh session.`
-    return changed(`${projectText(after.projectId)}: ${next}${await this.#runningText(id)}`)
+    return changed(`${projectText(after.projectId)}: ${next}${await runningText(this.dependencies, id)}`)
   }
 
   async #usage({ id, projectId }: Conversation): Promise<Answer> {
@@ -464,18 +396,6 @@ export class ConversationCommands {
         `${whole} in 30 days: ${describeUsage(await store.runs.usage({ projectId }, since))}`,
       ].join('\n'),
     )
-  }
-
-  /** Contract: throws `backend_missing` with what to do. What a pod has is seen when it is used. */
-  async #requireInstalled(backend: BackendName, { pod }: Workplace): Promise<void> {
-    if (pod || (await this.dependencies.isInstalled(backend))) return
-    const advice = '"aetheel doctor" says how to install it.'
-    throw new GatewayError('backend_missing', `${backend} is not installed where the gateway runs. ${advice}`)
-  }
-
-  async #runningText(conversationId: string): Promise<string> {
-    const first = await this.dependencies.store.inbox.first(conversationId)
-    return first?.state === 'active' ? '\nWhat runs now goes on as it began.' : ''
   }
 
   /** Also one that is known: what it is part of, and the project of its place, may have changed. */
@@ -494,14 +414,6 @@ async function inWords(work: () => Promise<Answer>): Promise<string> {
     if (error instanceof GatewayError) return error.message
     throw error
   }
-}
-
-function told(text: string): Answer {
-  return { text, isChange: false }
-}
-
-function changed(text: string): Answer {
-  return { text, isChange: true }
 }
 
 /** Why a message is not taken up again. */
@@ -534,15 +446,6 @@ function findProject(projects: Project[], wanted: string): Project {
   if (found) return found
   const known = projects.map(({ id }) => id).join(', ') || 'none yet'
   throw new GatewayError('not_found', `There is no project ${oneLine(wanted, 64)}. Known: ${known}.`)
-}
-
-function isSame(session: UsedSession, current: Session | undefined): boolean {
-  return session.sessionId === current?.sessionId && session.backend === current.backend
-}
-
-function sessionBusy(): GatewayError {
-  const advice = 'Wait until that is done, or stop it there.'
-  return new GatewayError('request_invalid', `Another conversation works in that session now. ${advice}`)
 }
 
 function startOfDay(now: number): number {

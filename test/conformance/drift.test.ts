@@ -63,7 +63,7 @@ it('tells what has changed, what of it we use, and where to look', async () => {
       '  1.5.0 does not install: no matching version found for a-part@^1.5.0',
       '  new options: --sandbox',
       '  options that are gone: --approve, --theme',
-      '  of these we pass, see src/backends/pi/backend.ts: --approve',
+      '  of these we pass, see src/backends/pi: --approve',
       '  pi live, see src/backends/pi/warm-driver.ts',
       '    new kinds of messages: agent_paused',
       '    not understood: agent_paused',

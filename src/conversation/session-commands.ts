@@ -1,0 +1,110 @@
+// `/sessions` and `/resume`.
+
+import { resolveBackendName } from '../backends/registry.js'
+import type { BackendName } from '../backends/types.js'
+import { oneLine } from '../core/one-line.js'
+import { GatewayError } from '../errors.js'
+import { homeOf, type Workplace } from '../runtime/agent-choice.js'
+import type { Conversation } from '../store/conversations.js'
+import type { UsedSession } from '../store/runs.js'
+import type { Session } from '../store/sessions.js'
+import { type Answer, changed, told } from './answer.js'
+import { type ChoiceDependencies, choiceOf, recentSessions } from './conversation-choice.js'
+import { QUESTION_CHARACTERS, sessionLine } from './conversation-words.js'
+
+interface SessionDependencies extends ChoiceDependencies {
+  isInstalled(backend: BackendName): Promise<boolean>
+}
+
+export async function listSessions(dependencies: SessionDependencies, conversation: Conversation): Promise<Answer> {
+  const { store, now } = dependencies
+  const sessions = await recentSessions(dependencies, conversation)
+  if (sessions.length === 0) return told('There are no sessions yet.')
+  const current = await store.sessions.get(conversation.id)
+  const lines = sessions.map((session, index) => sessionLine(index + 1, session, isSame(session, current), now()))
+  return told([...lines, '/resume with the number goes on in one of them.'].join('\n'))
+}
+
+export async function resumeSession(
+  dependencies: SessionDependencies,
+  conversation: Conversation,
+  wanted: string,
+): Promise<Answer> {
+  if (wanted === '') return listSessions(dependencies, conversation)
+  const { store, now } = dependencies
+  const { id } = conversation
+  const found = await findSession(dependencies, conversation, wanted)
+  const { sessionId, usage, question } = found
+  if (isSame(found, await store.sessions.get(id))) return told('This conversation goes on in that session already.')
+  const backend = resolveBackendName(found.backend)
+  const choice = await choiceOf(dependencies, conversation)
+  await requireInstalled(dependencies, backend, choice.workplace)
+  const directory = homeOf(choice.workplace)
+  const others = await store.transaction(async (tables) => {
+    const holders = (await tables.sessions.conversationsIn(found)).filter((holder) => holder !== id)
+    for (const holder of holders) {
+      // Two turns in one session at once: most agents forget one of them, and some never end.
+      if ((await tables.inbox.first(holder))?.state === 'active') throw sessionBusy()
+      await tables.sessions.reset(holder, now())
+    }
+    if (choice.backend !== backend) await tables.conversations.configure(id, { backend, model: null })
+    const session = { conversationId: id, backend, sessionId, directory, ...(usage && { usage }) }
+    await tables.sessions.choose(session, now())
+    return holders.length
+  })
+  return changed(
+    `The next message goes on in the session of ${backend} in which was asked: ${oneLine(question, QUESTION_CHARACTERS)}` +
+      (others > 0 ? '\nThe conversation that was in it begins a fresh one.' : '') +
+      (await runningText(dependencies, id)),
+  )
+}
+
+/** Contract: throws `not_found` or `request_invalid` with what to do. */
+async function findSession(
+  dependencies: SessionDependencies,
+  conversation: Conversation,
+  wanted: string,
+): Promise<UsedSession> {
+  if (/^\d{1,2}$/.test(wanted)) {
+    const session = (await recentSessions(dependencies, conversation))[Number(wanted) - 1]
+    if (session) return session
+  } else if (wanted.length >= 4) {
+    const [session, another] = await recentSessions(dependencies, conversation, { prefix: wanted })
+    if (another) {
+      const advice = 'Type more of its id, or its number in /sessions.'
+      throw new GatewayError('request_invalid', `More than one session begins with ${oneLine(wanted, 40)}. ${advice}`)
+    }
+    if (session) return session
+  }
+  const advice = '/sessions lists those there are.'
+  throw new GatewayError('not_found', `There is no session ${oneLine(wanted, 40)} here. ${advice}`)
+}
+
+/** Contract: throws `backend_missing` with what to do. What a pod has is seen when it is used. */
+export async function requireInstalled(
+  { isInstalled }: Pick<SessionDependencies, 'isInstalled'>,
+  backend: BackendName,
+  { pod }: Workplace,
+): Promise<void> {
+  if (pod || (await isInstalled(backend))) return
+  const advice = '"aetheel doctor" says how to install it.'
+  throw new GatewayError('backend_missing', `${backend} is not installed where the gateway runs. ${advice}`)
+}
+
+/** What is added where a choice counts from the next message on. */
+export async function runningText(
+  { store }: Pick<ChoiceDependencies, 'store'>,
+  conversationId: string,
+): Promise<string> {
+  const first = await store.inbox.first(conversationId)
+  return first?.state === 'active' ? '\nWhat runs now goes on as it began.' : ''
+}
+
+function isSame(session: UsedSession, current: Session | undefined): boolean {
+  return session.sessionId === current?.sessionId && session.backend === current.backend
+}
+
+function sessionBusy(): GatewayError {
+  const advice = 'Wait until that is done, or stop it there.'
+  return new GatewayError('request_invalid', `Another conversation works in that session now. ${advice}`)
+}
