@@ -13,8 +13,8 @@ import {
   type SettingName,
   type Settings,
   settingsSchema,
-  VARIABLES,
 } from './config/schema.js'
+import { VARIABLES } from './config/variables.js'
 import { operatorEnvironment } from './core/environment.js'
 import { GatewayError } from './errors.js'
 import { POD_DIRECTORY, type PodAddress } from './kubernetes/types.js'

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
-import { configJsonSchema, SETTING_NAMES, VARIABLES } from '../../src/config/schema.js'
+import { configJsonSchema, SETTING_NAMES } from '../../src/config/schema.js'
+import { VARIABLES } from '../../src/config/variables.js'
 
 it('ships the JSON Schema that belongs to the code; "npm run schema" writes it anew', () => {
   const shipped: unknown = JSON.parse(readFileSync(new URL('../../aetheel.schema.json', import.meta.url), 'utf8'))

@@ -5,7 +5,8 @@ import {
   loadConfigWithSources,
   type SettingSource,
 } from '../../config.js'
-import { SETTING_NAMES, VARIABLES } from '../../config/schema.js'
+import { SETTING_NAMES } from '../../config/schema.js'
+import { VARIABLES } from '../../config/variables.js'
 import { MASK, maskDatabaseUrl, maskHookUrl } from '../../config/secrets.js'
 import { parseMasterKey } from '../../credentials/key-ring.js'
 import { GatewayError } from '../../errors.js'
