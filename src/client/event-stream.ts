@@ -13,7 +13,7 @@ const MOST_FAILURES = 12
 const LONGEST_SILENCE_MS = 45_000
 
 export interface StreamOptions {
-  signal?: AbortSignal
+  signal?: AbortSignal | undefined
   /** A connection has broken, or could not be made: what was told so far may be old. */
   onLost?: () => void
 }

@@ -45,18 +45,11 @@ export function describeRights({ name, scope, projects }: TokenRecord): string {
 /** Makes a token. Contract: `token` is in nobody's hands but the caller's. */
 export async function issueToken(
   tokens: Tokens,
-  { name, scope, projects, expiresAt }: Pick<TokenRecord, 'name' | 'scope' | 'projects' | 'expiresAt'>,
+  rights: Pick<TokenRecord, 'name' | 'scope' | 'projects' | 'expiresAt'>,
   { now, newId }: { now: () => number; newId: () => string },
 ): Promise<{ token: string; record: TokenRecord }> {
   const token = newToken()
-  const record = {
-    id: newId(),
-    name,
-    scope,
-    ...(projects !== undefined && { projects }),
-    createdAt: now(),
-    ...(expiresAt !== undefined && { expiresAt }),
-  }
+  const record = { ...rights, id: newId(), createdAt: now() }
   await tokens.add(record, hashOf(token))
   return { token, record }
 }
@@ -218,7 +211,7 @@ export class Authenticator {
       this.#known.delete(hash)
       throw unauthorized('This token has expired. Make another with "aetheel tokens create".')
     }
-    const caller = { tokenId: id, tokenHash: hash, name, scope, ...(projects !== undefined && { projects }) }
+    const caller = { tokenId: id, tokenHash: hash, name, scope, projects }
     this.#known.set(hash, caller)
     if (usedAt === undefined || now() - usedAt >= USED_EVERY_MS) {
       tokens.used(id, now()).catch((error: unknown) => {

@@ -38,7 +38,7 @@ export interface Caller {
   name: string
   scope: Scope
   /** The ids of the projects it may use; left out, all. */
-  projects?: string[]
+  projects?: string[] | undefined
 }
 
 declare module 'fastify' {

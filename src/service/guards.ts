@@ -111,9 +111,9 @@ function isPublicHost(header: string, { publicUrl }: HostConfig): boolean {
   return new URL(`${protocol}//${header}`).host === host
 }
 
-function parseHost(header: string): { name: string; port?: string } | undefined {
+function parseHost(header: string): { name: string; port: string | undefined } | undefined {
   const [, name, port] = /^(\[[\da-f:.]+\]|[\w.-]+)(?::(\d{1,5}))?$/.exec(header) ?? []
-  return name === undefined ? undefined : { name, ...(port !== undefined && { port }) }
+  return name === undefined ? undefined : { name, port }
 }
 
 /** As an address stands in a Host header. */

@@ -10,7 +10,7 @@ export interface HttpServer {
   /** Where it listens, as `http://127.0.0.1:7433`. */
   url: string
   /** Where the token stands that was made because there was none. */
-  newTokenFile?: string
+  newTokenFile?: string | undefined
   /** Ends the event streams, and lets other requests finish for a moment. */
   close(): Promise<void>
 }
@@ -33,7 +33,7 @@ export async function startHttpServer(
   }
   const url = urlOf(app, config.httpHost)
   log.info('http.started', { url })
-  return { url, ...(newTokenFile !== undefined && { newTokenFile }), close: () => close(app) }
+  return { url, newTokenFile, close: () => close(app) }
 }
 
 /** Makes the first token. Contract: not where others may connect; then somebody must have made one on purpose. */

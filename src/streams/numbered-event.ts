@@ -12,10 +12,10 @@ export interface FinalEvent {
   /** Never 0 of a message that was not answered, whatever the agent's process said. */
   exitCode: number
   durationMs: number
-  sessionId?: string
+  sessionId?: string | undefined
   /** Of the last run; absent when there was none. */
-  backend?: string
-  error?: string
+  backend?: string | undefined
+  error?: string | undefined
 }
 
 /** `number` counts from 1 without gaps within all that happened to a message. */

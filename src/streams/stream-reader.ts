@@ -128,9 +128,9 @@ function finalOf(
     status,
     exitCode: status === 'answered' ? (exitCode ?? 0) : exitCode || 1,
     durationMs: durationMs ?? (run?.endedAt === undefined ? 0 : run.endedAt - run.startedAt),
-    ...(sessionId !== undefined && { sessionId }),
-    ...(run && { backend: run.backend }),
-    ...(error !== undefined && { error }),
+    sessionId,
+    backend: run?.backend,
+    error,
   }
   return { number, event }
 }
