@@ -43,7 +43,7 @@ const MAY_IMPORT: Record<string, string> = {
   gateway:
     'approvals archive config conversation credentials (gateway-parts) metrics processes projects runtime schedule store streams turns',
   service:
-    'approvals archive backends channels config conversation credentials engine (gateway) (kubernetes) media (metrics) (projects) runtime store streams turns',
+    'approvals archive backends channels config conversation credentials engine (gateway) media (metrics) (projects) runtime store streams turns',
   client: '(service)',
   cli: 'approvals archive backends channels config conversation credentials engine gateway kubernetes media (opencode) processes projects runtime schedule service store turns',
   main: 'backends channels cli config credentials engine gateway log processes runtime service store',

@@ -1,8 +1,9 @@
+import { ACTIVITY_EVENT_NAMES } from '../core/event-names.js'
+import type { ActivityEvent } from '../service/api/events.js'
 import type { Connection } from './connection.js'
 import { type StreamOptions, streamEvents } from './event-stream.js'
-import type { ActivityEvent } from './types.js'
 
-const KNOWN: ReadonlySet<string> = new Set<ActivityEvent['name']>(['snapshot', 'conversation', 'event'])
+const KNOWN: ReadonlySet<string> = new Set(ACTIVITY_EVENT_NAMES)
 
 /**
  * Contract: a `snapshot` after each connection, and the events of a message each once, from the first again when it is

@@ -1,42 +1,46 @@
 // The client of the HTTP API: `aetheel/client`. It loads nothing but its own folder, and runs wherever there is `fetch`.
 
+import type { Login, Me, Ticket } from '../service/api/access.js'
+import type { Agent, AgentList, DefaultAgent } from '../service/api/agents.js'
+import type {
+  Approval,
+  ApprovalAnswer,
+  ApprovalPage,
+  ApprovalQuery,
+  ApprovalRule,
+  ApprovalRuleList,
+  ApprovalRuleQuery,
+} from '../service/api/approvals.js'
+import type {
+  CommandPage,
+  CommandQuery,
+  ExecuteRequest,
+  GitRequest,
+  ShellRequest,
+  SubmittedCommand,
+} from '../service/api/commands.js'
+import type { ActivityEvent, RunEvents, RunEventsQuery } from '../service/api/events.js'
+import type { Audit, AuditEntry, Figures, FiguresQuery, Health } from '../service/api/operation.js'
+import type {
+  Credential,
+  CredentialList,
+  NewCredential,
+  NewProject,
+  Project,
+  ProjectChanges,
+  ProjectList,
+  Rotated,
+  Template,
+  TemplateList,
+} from '../service/api/projects.js'
+import type { QueueEntry, QueueOverview } from '../service/api/queue.js'
+import type { GivenProvider, PageQuery, Provider } from '../service/api/values.js'
 import { activity } from './activity.js'
 import { Command, GivenCommand } from './command.js'
 import { Connection, type ConnectionOptions } from './connection.js'
 import { ConversationsClient } from './conversations-client.js'
 import type { StreamOptions } from './event-stream.js'
 import { queryOf } from './query.js'
-import type {
-  ActivityEvent,
-  Agent,
-  Approval,
-  ApprovalAnswer,
-  ApprovalPage,
-  ApprovalRule,
-  AuditEntry,
-  CommandPage,
-  Credential,
-  ExecuteRequest,
-  Figures,
-  FiguresQuery,
-  GitRequest,
-  GivenProvider,
-  Health,
-  Login,
-  Me,
-  NewCredential,
-  NewProject,
-  Project,
-  ProjectChanges,
-  Provider,
-  QueueEntry,
-  QueueOverview,
-  RunEvents,
-  ShellRequest,
-  SubmittedCommand,
-  Template,
-  Ticket,
-} from './types.js'
 
 export { AetheelApiError, type ApiErrorCode, type FieldProblem } from './api-error.js'
 export type { EventsOptions } from './command-events.js'
@@ -111,7 +115,7 @@ export class AetheelClient {
   }
 
   /** The commands of a project, newest first. */
-  commands(projectId: string, page: { limit?: number; before?: string } = {}): Promise<CommandPage> {
+  commands(projectId: string, page: CommandQuery = {}): Promise<CommandPage> {
     return this.#connection.json('GET', `${projectPath(projectId)}/commands${queryOf(page)}`)
   }
 
@@ -121,7 +125,7 @@ export class AetheelClient {
   }
 
   /** The events of a run as they are stored, in order. */
-  runEvents(runId: string, page: { after?: number; limit?: number } = {}): Promise<RunEvents> {
+  runEvents(runId: string, page: RunEventsQuery = {}): Promise<RunEvents> {
     return this.#connection.json('GET', `/runs/${encodeURIComponent(runId)}/events${queryOf(page)}`)
   }
 
@@ -132,7 +136,7 @@ export class AetheelClient {
 
   /** What new projects can be made from. */
   async templates(): Promise<Template[]> {
-    return (await this.#connection.json<{ templates: Template[] }>('GET', '/templates')).templates
+    return (await this.#connection.json<TemplateList>('GET', '/templates')).templates
   }
 
   /** Opens one event stream once, for an `EventSource`: `path` is that of a `stream_url`. */
@@ -141,8 +145,8 @@ export class AetheelClient {
   }
 
   /** Who changed what, newest first. */
-  async audit(page: { limit?: number } = {}): Promise<AuditEntry[]> {
-    return (await this.#connection.json<{ entries: AuditEntry[] }>('GET', `/audit${queryOf(page)}`)).entries
+  async audit(page: PageQuery = {}): Promise<AuditEntry[]> {
+    return (await this.#connection.json<Audit>('GET', `/audit${queryOf(page)}`)).entries
   }
 
   /** Contract: an unhealthy gateway is no error here. */
@@ -168,7 +172,7 @@ class ProjectsClient {
   constructor(private readonly connection: Connection) {}
 
   async list(): Promise<Project[]> {
-    return (await this.connection.json<{ projects: Project[] }>('GET', '/projects')).projects
+    return (await this.connection.json<ProjectList>('GET', '/projects')).projects
   }
 
   get(id: string): Promise<Project> {
@@ -194,24 +198,24 @@ class AgentsClient {
   constructor(private readonly connection: Connection) {}
 
   async list(): Promise<Agent[]> {
-    return (await this.connection.json<{ agents: Agent[] }>('GET', '/agents')).agents
+    return (await this.connection.json<AgentList>('GET', '/agents')).agents
   }
 
   /** That of new projects. */
   async default(): Promise<Provider> {
-    return (await this.connection.json<{ agent_provider: Provider }>('GET', '/agents/default')).agent_provider
+    return (await this.connection.json<DefaultAgent>('GET', '/agents/default')).agent_provider
   }
 
   async setDefault(provider: GivenProvider): Promise<Provider> {
     const body = { agent_provider: provider }
-    return (await this.connection.json<{ agent_provider: Provider }>('PUT', '/agents/default', { body })).agent_provider
+    return (await this.connection.json<DefaultAgent>('PUT', '/agents/default', { body })).agent_provider
   }
 }
 
 class QueueClient {
   constructor(private readonly connection: Connection) {}
 
-  list(page: { limit?: number } = {}): Promise<QueueOverview> {
+  list(page: PageQuery = {}): Promise<QueueOverview> {
     return this.connection.json('GET', `/queue${queryOf(page)}`)
   }
 
@@ -235,9 +239,7 @@ class ApprovalsClient {
   constructor(private readonly connection: Connection) {}
 
   /** Newest first. */
-  list(
-    page: { state?: Approval['state']; project?: string; limit?: number; before?: string } = {},
-  ): Promise<ApprovalPage> {
+  list(page: ApprovalQuery = {}): Promise<ApprovalPage> {
     return this.connection.json('GET', `/approvals${queryOf(page)}`)
   }
 
@@ -251,8 +253,8 @@ class ApprovalsClient {
   }
 
   /** What needs no question. */
-  async rules(page: { project?: string; limit?: number } = {}): Promise<ApprovalRule[]> {
-    return (await this.connection.json<{ rules: ApprovalRule[] }>('GET', `/approval-rules${queryOf(page)}`)).rules
+  async rules(page: ApprovalRuleQuery = {}): Promise<ApprovalRule[]> {
+    return (await this.connection.json<ApprovalRuleList>('GET', `/approval-rules${queryOf(page)}`)).rules
   }
 
   removeRule(id: string): Promise<void> {
@@ -266,7 +268,7 @@ class CredentialsClient {
 
   async list({ projectId }: CredentialOwner = {}): Promise<Credential[]> {
     const path = credentialsPath(projectId)
-    return (await this.connection.json<{ credentials: Credential[] }>('GET', path)).credentials
+    return (await this.connection.json<CredentialList>('GET', path)).credentials
   }
 
   set(name: string, credential: NewCredential, { projectId }: CredentialOwner = {}): Promise<void> {
@@ -279,7 +281,7 @@ class CredentialsClient {
 
   /** Seals all of them with a new key, and tells how many there are. */
   async rotate(): Promise<number> {
-    return (await this.connection.json<{ count: number }>('POST', '/credentials/rotate')).count
+    return (await this.connection.json<Rotated>('POST', '/credentials/rotate')).count
   }
 }
 

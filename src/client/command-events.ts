@@ -1,6 +1,7 @@
+import { STREAM_EVENT_NAMES } from '../core/event-names.js'
+import type { CommandEvent } from '../service/api/events.js'
 import type { Connection } from './connection.js'
 import { streamEvents } from './event-stream.js'
-import type { CommandEvent } from './types.js'
 
 export interface EventsOptions {
   /** The id of the last event that was seen; left out, from the first one. */
@@ -9,17 +10,7 @@ export interface EventsOptions {
   signal?: AbortSignal
 }
 
-const KNOWN_EVENTS: ReadonlySet<string> = new Set<CommandEvent['name']>([
-  'started',
-  'output',
-  'thinking',
-  'tool_use',
-  'tool_result',
-  'notice',
-  'error',
-  'agent_complete',
-  'complete',
-])
+const KNOWN_EVENTS: ReadonlySet<string> = new Set(STREAM_EVENT_NAMES)
 
 /**
  * Contract: each event once and in order; ends after `complete`, or at once when that had been seen. A connection that
@@ -32,7 +23,7 @@ export async function* commandEvents(
 ): AsyncGenerator<CommandEvent, void> {
   let last = after
   const lastEventId = (): string => (last > 0 ? String(last) : '')
-  for await (const { id, name, data } of streamEvents(connection, path, lastEventId, { ...(signal && { signal }) })) {
+  for await (const { id, name, data } of streamEvents(connection, path, lastEventId, { signal })) {
     const event = { id: Number(id), name, data: JSON.parse(data) } as CommandEvent
     if (event.id <= last) continue
     last = event.id

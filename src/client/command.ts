@@ -1,7 +1,8 @@
+import type { CancelledCommand, CommandDetails, SubmittedCommand } from '../service/api/commands.js'
+import type { CommandEvent } from '../service/api/events.js'
 import { AetheelApiError } from './api-error.js'
 import { commandEvents, type EventsOptions } from './command-events.js'
 import type { Connection } from './connection.js'
-import type { CancelledCommand, CommandDetails, CommandEvent, SubmittedCommand } from './types.js'
 
 /** A command that the gateway has, running or not. */
 export class Command {

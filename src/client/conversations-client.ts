@@ -1,5 +1,3 @@
-import type { Connection } from './connection.js'
-import { queryOf } from './query.js'
 import type {
   ConversationChanges,
   ConversationDetails,
@@ -9,8 +7,12 @@ import type {
   NewConversation,
   TakenMessage,
   TranscriptPage,
+  TranscriptQuery,
   UsedSession,
-} from './types.js'
+  UsedSessionList,
+} from '../service/api/conversations.js'
+import type { Connection } from './connection.js'
+import { queryOf } from './query.js'
 
 /** Those of all channels. */
 export class ConversationsClient {
@@ -26,7 +28,7 @@ export class ConversationsClient {
   }
 
   /** What was said, latest first. */
-  messages(id: string, page: { limit?: number; before?: number } = {}): Promise<TranscriptPage> {
+  messages(id: string, page: TranscriptQuery = {}): Promise<TranscriptPage> {
     return this.connection.json('GET', `${pathOf(id)}/messages${queryOf(page)}`)
   }
 
@@ -57,7 +59,7 @@ export class ConversationsClient {
 
   /** Those that the conversation could go on in, last used first. */
   async sessions(id: string): Promise<UsedSession[]> {
-    return (await this.connection.json<{ sessions: UsedSession[] }>('GET', `${pathOf(id)}/sessions`)).sessions
+    return (await this.connection.json<UsedSessionList>('GET', `${pathOf(id)}/sessions`)).sessions
   }
 
   /** The next message goes on in an earlier session. */

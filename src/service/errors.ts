@@ -3,27 +3,14 @@
 import type { Socket } from 'node:net'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { hasZodFastifySchemaValidationErrors, ResponseSerializationError } from 'fastify-type-provider-zod'
-import { z } from 'zod'
 import { ERROR_CODES, type ErrorCode, GatewayError, messageOf } from '../errors.js'
 import type { Scrubber } from '../credentials/scrubber.js'
 import type { Log } from '../log.js'
+import type { ErrorBody } from './api/access.js'
 import { describeBytes } from '../media/byte-size.js'
 
 export const BODY_LIMIT_BYTES = 1024 * 1024
 const QUEUE_RETRY_S = 5
-
-export const errorBodySchema = z.object({
-  error: z.object({
-    code: z.enum(Object.keys(ERROR_CODES) as [ErrorCode, ...ErrorCode[]]),
-    message: z.string(),
-    problems: z
-      .array(z.object({ path: z.string(), message: z.string() }))
-      .optional()
-      .describe('What is wrong with the request, field by field.'),
-  }),
-})
-
-export type ErrorBody = z.output<typeof errorBodySchema>
 
 /** What the framework itself refuses, by our names. */
 const FRAMEWORK_CODES: Partial<Record<number, ErrorCode>> = {

@@ -1,32 +1,15 @@
 // How a page in a browser gets in.
 
-import { z } from 'zod'
 import { SCOPES } from '../store/tokens.js'
 import type { Authenticator } from './auth.js'
-import { PAGE_KEY_HEADER, setCookie } from './cookie.js'
+import { loginBodySchema, loginSchema, type Me, meSchema } from './api/access.js'
+import { nothingSchema } from './api/values.js'
+import { setCookie } from './cookie.js'
 import type { App, Caller } from './dependencies.js'
 import { callerOf } from './routes/changes.js'
 
 /** Before the token in it is known, its rate is not limited: it must be cheap to read. */
 const LOGIN_BYTES = 1024
-
-const loginBodySchema = z.strictObject({
-  token: z.string().trim().max(200).describe('One of "aetheel tokens create", or the first one.'),
-})
-
-export const meSchema = z.object({
-  name: z.string().describe('The name of the token.'),
-  scopes: z.array(z.enum(SCOPES)).describe('Everything that it allows.'),
-  projects: z.array(z.string()).nullable().describe('The ids of the projects it is for; null for all.'),
-})
-
-export const loginSchema = meSchema.extend({
-  page_key: z
-    .string()
-    .describe(
-      `Goes with each request as ${PAGE_KEY_HEADER}: without it the cookie is worth nothing. Keep it in the page.`,
-    ),
-})
 
 export function registerLoginRoutes(app: App, authenticator: Pick<Authenticator, 'login' | 'logout'>): void {
   app.route({
@@ -51,7 +34,7 @@ export function registerLoginRoutes(app: App, authenticator: Pick<Authenticator,
     method: 'POST',
     url: '/logout',
     config: { scope: 'public' },
-    schema: { summary: 'End the login; the token stays good', tags: ['login'], response: { 204: z.undefined() } },
+    schema: { summary: 'End the login; the token stays good', tags: ['login'], response: { 204: nothingSchema } },
     handler: async (request, reply) => {
       await authenticator.logout(request)
       return reply.header('set-cookie', setCookie(request)).code(204).send()
@@ -67,6 +50,6 @@ export function registerLoginRoutes(app: App, authenticator: Pick<Authenticator,
   })
 }
 
-function meView({ name, scope, projects }: Caller): z.output<typeof meSchema> {
+function meView({ name, scope, projects }: Caller): Me {
   return { name, scopes: SCOPES.slice(0, SCOPES.indexOf(scope) + 1), projects: projects ?? null }
 }

@@ -3,9 +3,9 @@
 import { createHash } from 'node:crypto'
 import swagger from '@fastify/swagger'
 import { jsonSchemaTransform } from 'fastify-type-provider-zod'
+import { errorBodySchema } from './api/access.js'
 import { COOKIE, PAGE_KEY_HEADER } from './cookie.js'
 import type { App } from './dependencies.js'
-import { errorBodySchema } from './errors.js'
 import { PAGE_STYLE, referencePage } from './reference-page.js'
 
 /** Contract: called before any route is registered, as the plugin listens for them. */

@@ -2,10 +2,11 @@
 // that one that is read in a log or a history opens nothing.
 
 import { randomBytes } from 'node:crypto'
-import { z } from 'zod'
 import { GatewayError } from '../errors.js'
+import { ticketRequestSchema, ticketSchema } from './api/access.js'
 import { hashOf, presentedHash } from './auth.js'
 import type { App } from './dependencies.js'
+import { toWire } from './wire.js'
 
 const TICKET_MS = 30_000
 const MOST_TICKETS = 10_000
@@ -55,20 +56,6 @@ export class Tickets {
   }
 }
 
-const ticketRequestSchema = z.strictObject({
-  path: z
-    .string()
-    .regex(/^\/[^?#\s]*$/, { error: 'must be the path of a stream, such as /projects/site/commands/1/events' })
-    .max(2000)
-    .describe('The path of the event stream that the ticket opens, without a query.'),
-})
-
-export const ticketSchema = z.object({
-  ticket: z.string(),
-  expires_at: z.iso.datetime(),
-  url: z.string().describe('The path with the ticket, for an EventSource.'),
-})
-
 /** Contract: called before the event streams are registered. */
 export function registerTicketRoute(app: App, tickets: Tickets): void {
   const streams: RegExp[] = []
@@ -93,10 +80,8 @@ export function registerTicketRoute(app: App, tickets: Tickets): void {
         throw new GatewayError('request_invalid', message)
       }
       if (hash === undefined) throw new GatewayError('unauthorized', 'A ticket is made with a token.')
-      const { ticket, expiresAt } = tickets.issue(hash, path)
-      return reply
-        .code(201)
-        .send({ ticket, expires_at: new Date(expiresAt).toISOString(), url: `${path}?ticket=${ticket}` })
+      const issued = tickets.issue(hash, path)
+      return reply.code(201).send(toWire(ticketSchema, { ...issued, url: `${path}?ticket=${issued.ticket}` }))
     },
   })
 }

@@ -3,36 +3,20 @@
 // The id of a frame says how far the client is in every message that it follows, so that it can go on from there: pairs of
 // a message and the number of its last event. It stands once for each batch, in a frame of its own.
 
-import { z } from 'zod'
 import type { Scrubber } from '../../credentials/scrubber.js'
 import { GatewayError, messageOf } from '../../errors.js'
 import { sees } from '../../store/conversation-views.js'
 import { type Activity, MOST_FOLLOWED } from '../../streams/activity-hub.js'
 import type { NumberedEvent } from '../../streams/numbered-event.js'
+import { type ActivityEvent, activityHeaders } from '../api/events.js'
+import { streamQuery, streamResponse } from '../api/values.js'
 import type { App, ServiceDependencies } from '../dependencies.js'
 import { projectEvent } from '../event-projection.js'
 import { formatFrame, sendFrames } from '../sse.js'
+import { isoTime } from '../wire.js'
 import { callerOf } from './changes.js'
-import { conversationSchema, conversationView } from './conversation-view.js'
-import { runEventSchema } from './conversations.js'
-import { isoTime } from './schemas.js'
+import { conversationView } from './conversation-view.js'
 import { sightOf } from './sight.js'
-
-/** What the three kinds of events hold. */
-export const activitySchemas = {
-  snapshot: z.object({
-    conversations: z.array(
-      conversationSchema.extend({
-        last_event_id: z
-          .number()
-          .nullable()
-          .describe('Of the message that is worked on: its events come here after this one; those before are stored.'),
-      }),
-    ),
-  }),
-  conversation: conversationSchema,
-  event: runEventSchema.extend({ conversation_id: z.string(), message_id: z.string() }),
-}
 
 const DESCRIPTION = `Server-sent events. \`snapshot\`, first and once: the conversations that run or wait. \
 \`conversation\`: one in which something has changed, also that it is idle now. \`event\`: an event of a run, each once, in \
@@ -50,9 +34,9 @@ export function registerActivityRoutes(app: App, { gateway, metrics, log }: Serv
       summary: 'What goes on in all conversations that the token may see, as it happens',
       description: DESCRIPTION,
       tags: ['streams'],
-      querystring: z.object({ ticket: z.string().optional().describe('Of POST /tickets, in place of a token.') }),
-      headers: z.object({ 'last-event-id': z.string().optional().describe('That of the last frame that had one.') }),
-      response: { 200: { description: 'The events', content: { 'text/event-stream': { schema: z.string() } } } },
+      querystring: streamQuery,
+      headers: activityHeaders,
+      response: { 200: streamResponse },
     },
     handler: async (request, reply) => {
       const positions = readPositions(request.headers['last-event-id'])
@@ -81,11 +65,11 @@ async function* framesOf(activities: AsyncIterable<Activity>, scrubber: Scrubber
           ...conversationView(conversation, scrubber),
           last_event_id: next.positions.get(conversation.head?.messageId ?? '') ?? null,
         }))
-        yield Buffer.concat([frame('snapshot', { conversations }, scrubber), mark(positions)])
+        yield Buffer.concat([frame({ name: 'snapshot', data: { conversations } }, scrubber), mark(positions)])
         break
       }
       case 'conversation':
-        yield frame('conversation', conversationView(next.conversation, scrubber), scrubber)
+        yield frame({ name: 'conversation', data: conversationView(next.conversation, scrubber) }, scrubber)
         break
       case 'events': {
         const last = next.events.at(-1)
@@ -99,7 +83,7 @@ async function* framesOf(activities: AsyncIterable<Activity>, scrubber: Scrubber
   }
 }
 
-function frame(name: string, data: object, scrubber: Scrubber): Buffer {
+function frame({ name, data }: ActivityEvent, scrubber: Scrubber): Buffer {
   return Buffer.from(formatFrame(undefined, name, scrubber.scrubJson(JSON.stringify(data))))
 }
 

@@ -1,75 +1,14 @@
-import { z } from 'zod'
-import { REMEMBERED } from '../../approvals/answer-approval.js'
 import { GatewayError } from '../../errors.js'
 import { storableText } from '../../turns/queue.js'
 import type { ApprovalRule } from '../../store/approval-rules.js'
 import type { Approval } from '../../store/approvals.js'
-import { APPROVAL_STATES } from '../../store/schema.js'
+import * as api from '../api/approvals.js'
+import { nothingSchema } from '../api/values.js'
 import type { App, Caller, ServiceDependencies } from '../dependencies.js'
 import { runnerName } from '../../backends/engine/provider-names.js'
+import { given, isoTime, toWire } from '../wire.js'
 import { callerOf, mayUse, noteOf } from './changes.js'
-import { isoTime, nameSchema, pageQuery, timeSchema } from './schemas.js'
 import { sightOf, visibleOf } from './sight.js'
-
-export const approvalSchema = z.object({
-  id: z.string(),
-  state: z
-    .enum(APPROVAL_STATES)
-    .describe(
-      '`asked`: it waits for an answer; `expired`: nobody answered in time, which counts as denied; `withdrawn`: the run has ended, or the agent asks no longer.',
-    ),
-  project_id: z.string().nullable(),
-  message_id: z.string().describe('The message or command that is worked on.'),
-  run_id: z.string(),
-  agent_provider: z.string(),
-  tool: z.string(),
-  input: z.record(z.string(), z.unknown()).describe('Without known secrets; what is long is cut off.'),
-  summary: z.string(),
-  can_remember: z.boolean().describe('Whether `remember: "this"` is possible.'),
-  asked_at: timeSchema,
-  deadline: timeSchema,
-  answered_at: timeSchema.nullable(),
-  answered_by: z.string().nullable(),
-})
-
-export const approvalPageSchema = z.object({
-  approvals: z.array(approvalSchema),
-  next: z.string().nullable().describe('For `before`, to see older ones; null when there are none.'),
-})
-
-export const approvalAnswerSchema = z
-  .strictObject({
-    decision: z.enum(['allow', 'deny']),
-    remember: z
-      .enum(REMEMBERED)
-      .optional()
-      .describe('What needs no question from now on: exactly `this`, or all that the `tool` does in this project.'),
-    message: z.string().max(2_000).optional().describe('What the agent is told of a refusal.'),
-  })
-  .refine(({ decision, remember }) => decision === 'allow' || remember === undefined, {
-    path: ['remember'],
-    error: 'only what is allowed can be remembered',
-  })
-
-export const approvalRuleSchema = z.object({
-  id: z.string(),
-  project_id: z.string().nullable().describe('Null: for conversations without a project.'),
-  agent_provider: z.string(),
-  tool: z.string(),
-  subject: z.string().nullable().describe('What it is for, to the character; null for all that the tool does.'),
-  created_at: timeSchema,
-  created_by: z.string(),
-})
-
-const projectQuery = z.object({ project: nameSchema.optional().describe('Of this project alone.') })
-
-const listQuery = pageQuery.extend({
-  ...projectQuery.shape,
-  state: z.enum(APPROVAL_STATES).optional(),
-  before: z.uuid().optional().describe('The id of an approval: only older ones are listed. `next` of a page before.'),
-})
-
-const idParams = z.object({ id: z.uuid() })
 
 export function registerApprovalRoutes(app: App, { gateway, now }: ServiceDependencies): void {
   const { store } = gateway
@@ -81,15 +20,15 @@ export function registerApprovalRoutes(app: App, { gateway, now }: ServiceDepend
     schema: {
       summary: 'What agents ask to be allowed, newest first',
       tags: ['approvals'],
-      querystring: listQuery,
-      response: { 200: approvalPageSchema },
+      querystring: api.approvalQuery,
+      response: { 200: api.approvalPageSchema },
     },
     handler: async (request) => {
       const { state, project, limit, before } = request.query
       const caller = callerOf(request)
       const last = before === undefined ? undefined : await find(before, caller)
       const sight = await sightOf(caller, store)
-      const filter = { sight, ...(state && { states: [state] }), ...projectsFor(caller, project) }
+      const filter = given({ sight, states: state && [state], projectIds: projectsFor(caller, project) })
       const found = await store.approvals.list(filter, limit + 1, last)
       const page = found.slice(0, limit)
       return { approvals: page.map(approvalView), next: found.length > limit ? (page.at(-1)?.id ?? null) : null }
@@ -103,8 +42,8 @@ export function registerApprovalRoutes(app: App, { gateway, now }: ServiceDepend
     schema: {
       summary: 'What an agent asks to be allowed',
       tags: ['approvals'],
-      params: idParams,
-      response: { 200: approvalSchema },
+      params: api.approvalParams,
+      response: { 200: api.approvalSchema },
     },
     handler: async (request) => approvalView(await find(request.params.id, callerOf(request))),
   })
@@ -116,16 +55,15 @@ export function registerApprovalRoutes(app: App, { gateway, now }: ServiceDepend
     schema: {
       summary: 'Answer it, once: 409 tells who has answered before',
       tags: ['approvals'],
-      params: idParams,
-      body: approvalAnswerSchema,
-      response: { 200: approvalSchema },
+      params: api.approvalParams,
+      body: api.approvalAnswerSchema,
+      response: { 200: api.approvalSchema },
     },
     handler: async (request) => {
       const caller = callerOf(request)
       const { id } = await find(request.params.id, caller)
-      const { decision, remember, message } = request.body
-      const words = message && { message: storableText(message) }
-      const answer = { decision, ...(remember && { remember }), ...words, by: caller.name }
+      const { message, ...rest } = request.body
+      const answer = given({ ...rest, message: message ? storableText(message) : undefined, by: caller.name })
       return approvalView(await gateway.approvals.answer(id, answer, noteOf(request, now)))
     },
   })
@@ -137,12 +75,13 @@ export function registerApprovalRoutes(app: App, { gateway, now }: ServiceDepend
     schema: {
       summary: 'What agents may do without a question, newest first',
       tags: ['approvals'],
-      querystring: pageQuery.extend(projectQuery.shape),
-      response: { 200: z.object({ rules: z.array(approvalRuleSchema) }) },
+      querystring: api.approvalRuleQuery,
+      response: { 200: api.approvalRuleListSchema },
     },
     handler: async (request) => {
       const { project, limit } = request.query
-      const rules = await store.approvalRules.list(projectsFor(callerOf(request), project), limit)
+      const filter = given({ projectIds: projectsFor(callerOf(request), project) })
+      const rules = await store.approvalRules.list(filter, limit)
       return { rules: rules.map(ruleView) }
     },
   })
@@ -154,8 +93,8 @@ export function registerApprovalRoutes(app: App, { gateway, now }: ServiceDepend
     schema: {
       summary: 'Have the agent ask again',
       tags: ['approvals'],
-      params: idParams,
-      response: { 204: z.undefined() },
+      params: api.approvalParams,
+      response: { 204: nothingSchema },
     },
     handler: async (request, reply) => {
       const { id } = request.params
@@ -184,39 +123,23 @@ function isFor(caller: Caller, { projectId }: { projectId?: string }): boolean {
   return projectId === undefined ? caller.projects === undefined : mayUse(caller, projectId)
 }
 
-function projectsFor(caller: Caller, project: string | undefined): { projectIds?: string[] } {
-  if (project === undefined) return caller.projects ? { projectIds: caller.projects } : {}
-  if (mayUse(caller, project)) return { projectIds: [project] }
+function projectsFor(caller: Caller, project: string | undefined): string[] | undefined {
+  if (project === undefined) return caller.projects
+  if (mayUse(caller, project)) return [project]
   throw new GatewayError('forbidden', `The token is not for the project ${JSON.stringify(project)}.`)
 }
 
-function approvalView(approval: Approval): z.output<typeof approvalSchema> {
-  return {
-    id: approval.id,
-    state: approval.state,
-    project_id: approval.projectId ?? null,
-    message_id: approval.messageId,
-    run_id: approval.runId,
-    agent_provider: runnerName(approval.backend),
+function approvalView(approval: Approval): api.Approval {
+  return toWire(api.approvalSchema, {
+    ...approval,
+    agentProvider: runnerName(approval.backend),
     tool: approval.toolName,
     input: approval.toolInput,
-    summary: approval.summary,
-    can_remember: approval.subject !== undefined,
-    asked_at: isoTime(approval.askedAt),
+    canRemember: approval.subject !== undefined,
     deadline: isoTime(approval.deadline),
-    answered_at: approval.answeredAt === undefined ? null : isoTime(approval.answeredAt),
-    answered_by: approval.answeredBy ?? null,
-  }
+  })
 }
 
-function ruleView(rule: ApprovalRule): z.output<typeof approvalRuleSchema> {
-  return {
-    id: rule.id,
-    project_id: rule.projectId ?? null,
-    agent_provider: runnerName(rule.backend),
-    tool: rule.toolName,
-    subject: rule.subject ?? null,
-    created_at: isoTime(rule.createdAt),
-    created_by: rule.createdBy,
-  }
+function ruleView(rule: ApprovalRule): api.ApprovalRule {
+  return toWire(api.approvalRuleSchema, { ...rule, agentProvider: runnerName(rule.backend), tool: rule.toolName })
 }

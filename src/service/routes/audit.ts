@@ -1,16 +1,7 @@
-import { z } from 'zod'
+import { auditEntrySchema, auditSchema } from '../api/operation.js'
+import { pageQuery } from '../api/values.js'
 import type { App, ServiceDependencies } from '../dependencies.js'
-import { isoTime, pageQuery, timeSchema } from './schemas.js'
-
-export const auditEntrySchema = z.object({
-  at: timeSchema,
-  actor: z
-    .string()
-    .describe('`terminal`, `gateway`, `token:` with its id and name, or the person as the channel knows them.'),
-  action: z.string(),
-  subject: z.string().describe('The id of what was changed.'),
-  detail: z.string().nullable(),
-})
+import { toWire } from '../wire.js'
 
 export function registerAuditRoutes(app: App, { gateway }: ServiceDependencies): void {
   app.route({
@@ -21,11 +12,11 @@ export function registerAuditRoutes(app: App, { gateway }: ServiceDependencies):
       summary: 'Who changed what, newest first',
       tags: ['operation'],
       querystring: pageQuery,
-      response: { 200: z.object({ entries: z.array(auditEntrySchema) }) },
+      response: { 200: auditSchema },
     },
     handler: async ({ query }) => {
       const entries = await gateway.store.audit.list(query.limit)
-      return { entries: entries.map((entry) => ({ ...entry, at: isoTime(entry.at), detail: entry.detail ?? null })) }
+      return { entries: entries.map((entry) => toWire(auditEntrySchema, entry)) }
     },
   })
 }

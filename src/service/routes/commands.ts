@@ -1,35 +1,15 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { z } from 'zod'
 import { GatewayError, messageOf } from '../../errors.js'
+import * as api from '../api/commands.js'
+import { projectParams } from '../api/projects.js'
+import { streamQuery, streamResponse } from '../api/values.js'
 import type { App, ServiceDependencies } from '../dependencies.js'
 import { HTTP_CHANNEL } from '../http-channel.js'
 import { readLastEventId, sendEventStream } from '../sse.js'
 import { noteOf } from './changes.js'
 import { type CommandRecord, findCommand, listCommands } from './command-records.js'
-import { commandSchema, commandSummaries, commandSummarySchema, commandView } from './command-view.js'
-import { streamIdSchema } from './execute.js'
-import { pageQuery, projectParams } from './schemas.js'
+import { commandSummaries, commandView } from './command-view.js'
 import { streamName } from './submit-command.js'
-
-const commandParams = projectParams.extend({ commandId: z.uuid() })
-
-const listQuery = pageQuery.extend({
-  before: z.uuid().optional().describe('The id of a command: only older ones are listed. `next` of a page before.'),
-})
-
-export const commandPageSchema = z.object({
-  commands: z.array(commandSummarySchema),
-  next: z.string().nullable().describe('For `before`, to see older ones; null when there are none.'),
-})
-
-export const cancelledSchema = z.object({
-  command_id: z.string(),
-  outcome: z
-    .enum(['stopped', 'dropped', 'asked', 'finished'])
-    .describe(
-      '`stopped`: nothing of it is alive; `dropped`: nobody worked on it, and nobody will; `asked`: another gateway works on it and stops soon; `finished`: it had ended before.',
-    ),
-})
 
 const STREAM_DESCRIPTION = `Server-sent events: \`started\`, \`output\`, \`thinking\`, \`tool_use\`, \`tool_result\`, \
 \`notice\`, \`error\`, \`agent_complete\` and, last and once, \`complete\`. The id of an event counts from 1 without \
@@ -38,14 +18,9 @@ gaps; with \`Last-Event-ID\` the stream goes on after it. 204 when nothing can f
 const streamSchema = {
   tags: ['streams'],
   description: STREAM_DESCRIPTION,
-  querystring: z.object({ ticket: z.string().optional().describe('Of POST /tickets, in place of a token.') }),
-  headers: z.object({
-    'last-event-id': z.string().optional().describe('The id of the last event that was received: it goes on after it.'),
-  }),
-  response: {
-    200: { description: 'The events', content: { 'text/event-stream': { schema: z.string() } } },
-    204: z.null().describe('Nothing can follow.'),
-  },
+  querystring: streamQuery,
+  headers: api.streamHeaders,
+  response: { 200: streamResponse, 204: api.streamOverSchema },
 }
 
 export function registerCommandRoutes(app: App, dependencies: ServiceDependencies): void {
@@ -60,8 +35,8 @@ export function registerCommandRoutes(app: App, dependencies: ServiceDependencie
       summary: 'The commands of a project, newest first',
       tags: ['commands'],
       params: projectParams,
-      querystring: listQuery,
-      response: { 200: commandPageSchema },
+      querystring: api.commandQuery,
+      response: { 200: api.commandPageSchema },
     },
     handler: async ({ params: { id }, query: { limit, before } }) => {
       const project = await projects.get(id)
@@ -82,8 +57,8 @@ export function registerCommandRoutes(app: App, dependencies: ServiceDependencie
     schema: {
       summary: 'A command with its result',
       tags: ['commands'],
-      params: commandParams,
-      response: { 200: commandSchema },
+      params: api.commandParams,
+      response: { 200: api.commandSchema },
     },
     handler: async ({ params: { id, commandId } }) => commandView(gateway, id, await find(id, commandId)),
   })
@@ -95,8 +70,8 @@ export function registerCommandRoutes(app: App, dependencies: ServiceDependencie
     schema: {
       summary: 'End a command; once more does no harm',
       tags: ['commands'],
-      params: commandParams,
-      response: { 200: cancelledSchema },
+      params: api.commandParams,
+      response: { 200: api.cancelledSchema },
     },
     handler: async (request) => {
       const { id, commandId } = request.params
@@ -112,7 +87,7 @@ export function registerCommandRoutes(app: App, dependencies: ServiceDependencie
     method: 'GET',
     url: '/projects/:id/commands/:commandId/events',
     config: { scope: 'read', isStream: true },
-    schema: { ...streamSchema, summary: 'The events of a command, as they come', params: commandParams },
+    schema: { ...streamSchema, summary: 'The events of a command, as they come', params: api.commandParams },
     handler: async (request, reply) => {
       const { id, commandId } = request.params
       await find(id, commandId)
@@ -127,7 +102,7 @@ export function registerCommandRoutes(app: App, dependencies: ServiceDependencie
     schema: {
       ...streamSchema,
       summary: 'The events of the command that has this stream_id',
-      params: projectParams.extend({ streamId: streamIdSchema }),
+      params: api.streamParams,
     },
     handler: async (request, reply) => {
       const { id, streamId } = request.params

@@ -1,59 +1,23 @@
 // What is done in conversations from a page: messages to those that were made here, and for all what the words `/stop`,
 // `/new`, `/project`, `/backend`, `/model` and `/queue` do.
 
-import { z } from 'zod'
-import { QUEUE_MODES, type QueueMode } from '../../channels/types.js'
-import { askedText, isCommand } from '../../conversation/conversation-commands.js'
+import { backendOf } from '../../backends/engine/backend-names.js'
+import { askedText } from '../../conversation/conversation-commands.js'
 import { GatewayError } from '../../errors.js'
-import { storableText } from '../../turns/queue.js'
 import type { ConversationView } from '../../store/conversation-views.js'
 import type { Message } from '../../store/inbox.js'
+import type { Store } from '../../store/store.js'
+import { storableText } from '../../turns/queue.js'
+import * as api from '../api/conversations.js'
+import { submitHeaders } from '../api/values.js'
 import type { App, Caller, ServiceDependencies } from '../dependencies.js'
 import { HTTP_CHANNEL, WEB_CHANNEL } from '../http-channel.js'
-import { backendOf } from '../../backends/engine/backend-names.js'
+import { given, toWire } from '../wire.js'
 import { actorOf, callerOf, mayUse, noteOf } from './changes.js'
 import { addressIn } from './command-records.js'
-import { conversationDetails, conversationDetailsSchema } from './conversation-view.js'
-import { conversationParams } from './conversations.js'
-import { submitHeadersSchema } from './execute.js'
-import { givenProviderSchema, modelSchema, nameSchema } from './schemas.js'
+import { conversationDetails } from './conversation-view.js'
 import { findChangeable, findConversation } from './sight.js'
 import { requireProject } from './submit-command.js'
-
-export const newConversationSchema = z.strictObject({
-  project_id: nameSchema.optional().describe('Left out, the agent works in WORKING_DIR.'),
-  agent_provider: givenProviderSchema.optional().describe('Left out, that of the project, or the configured one.'),
-  model: modelSchema.optional(),
-})
-
-export const conversationChangesSchema = z
-  .strictObject({
-    project_id: nameSchema.nullable().optional(),
-    agent_provider: givenProviderSchema.nullable().optional(),
-    model: modelSchema.nullable().optional(),
-    queue_mode: z.enum(QUEUE_MODES).nullable().optional(),
-  })
-  .describe('What is left out stays; null takes a choice back. Another project or agent begins a fresh session.')
-
-const TEXT_REQUIRED = 'text is required'
-
-export const newMessageSchema = z.strictObject({
-  text: z
-    .string(TEXT_REQUIRED)
-    .max(1_000_000)
-    .refine((text) => askedText(text).trim() !== '', TEXT_REQUIRED)
-    .refine((text) => !isCommand(text), 'this is a command, which has a route of its own'),
-})
-
-export const takenMessageSchema = z.object({
-  conversation_id: z.string(),
-  message_id: z.string().describe('Its events are in GET /activity, its answer in the transcript.'),
-})
-
-export const doneSchema = z.object({
-  is_change: z.boolean().describe('Whether there was something to do.'),
-  text: z.string().describe('What was done, for people.'),
-})
 
 export function registerConversationActionRoutes(app: App, dependencies: ServiceDependencies): void {
   const { gateway, projects, now, newId } = dependencies
@@ -68,12 +32,13 @@ export function registerConversationActionRoutes(app: App, dependencies: Service
     schema: {
       summary: 'Begin a conversation',
       tags,
-      body: newConversationSchema,
-      response: { 201: conversationDetailsSchema },
+      body: api.newConversationSchema,
+      response: { 201: api.conversationDetailsSchema },
     },
     handler: async (request, reply) => {
       const caller = callerOf(request)
-      const { project_id: projectId, agent_provider: provider, model } = request.body
+      const { project_id: projectId, ...choices } = request.body
+      const { agent_provider: provider } = choices
       requireOwnProject(caller, projectId)
       const project = projectId === undefined ? undefined : await projects.get(projectId)
       if (provider !== undefined && !project?.pod) await projects.requireAvailable(backendOf(provider))
@@ -85,7 +50,7 @@ export function registerConversationActionRoutes(app: App, dependencies: Service
         await noteOf(request, now)(tables, { action: 'conversation.create', subject: entered.id, ...detail })
         return entered.id
       })
-      await choose(id, caller, { provider, model })
+      await choose(id, caller, choices, dependencies)
       return reply.code(201).send(await conversationDetails(await findConversation(id, caller, store), dependencies))
     },
   })
@@ -97,10 +62,10 @@ export function registerConversationActionRoutes(app: App, dependencies: Service
     schema: {
       summary: 'Send a message to a conversation that was begun here',
       tags,
-      params: conversationParams,
-      headers: submitHeadersSchema,
-      body: newMessageSchema,
-      response: { 202: takenMessageSchema },
+      params: api.conversationParams,
+      headers: submitHeaders,
+      body: api.newMessageSchema,
+      response: { 202: api.takenMessageSchema },
     },
     handler: async (request, reply) => {
       const { id } = request.params
@@ -112,7 +77,7 @@ export function registerConversationActionRoutes(app: App, dependencies: Service
       }
       const text = storableText(request.body.text)
       const key = request.headers['idempotency-key']
-      const { messageId, isNew } = await send(conversation, { text, author: caller.name, key })
+      const { messageId, isNew } = await send(conversation, { text, author: caller.name, key }, dependencies)
       if (isNew) await noteOf(request, now)(store, { action: 'conversation.message', subject: messageId })
       return reply.code(202).send({ conversation_id: id, message_id: messageId })
     },
@@ -125,21 +90,21 @@ export function registerConversationActionRoutes(app: App, dependencies: Service
     schema: {
       summary: 'Choose the project, the agent, the model or the queue mode of a conversation',
       tags,
-      params: conversationParams,
-      body: conversationChangesSchema,
-      response: { 200: conversationDetailsSchema },
+      params: api.conversationParams,
+      body: api.conversationChangesSchema,
+      response: { 200: api.conversationDetailsSchema },
     },
     handler: async (request) => {
       const { id } = request.params
       const caller = callerOf(request)
       const conversation = await findChangeable(id, caller, store)
-      const { project_id: projectId, agent_provider: provider, model, queue_mode: mode } = request.body
-      if (projectId !== undefined) await requireMovable(conversation, caller, projectId)
+      const { project_id: projectId, agent_provider: provider } = request.body
+      if (projectId !== undefined) await requireMovable(conversation, caller, projectId, dependencies)
       // Before anything is changed.
       const place = projectId ?? conversation.projectId
       const isInPod = place !== undefined && (await store.projects.get(place))?.pod !== undefined
       if (provider && !isInPod) await projects.requireAvailable(backendOf(provider))
-      await choose(id, caller, { projectId, provider, model, mode })
+      await choose(id, caller, request.body, dependencies)
       return conversationDetails(await findConversation(id, caller, store), dependencies)
     },
   })
@@ -151,23 +116,21 @@ export function registerConversationActionRoutes(app: App, dependencies: Service
     schema: {
       summary: 'End what the agent of a conversation does, or take out the first message that waits',
       tags,
-      params: conversationParams,
-      body: z
-        .strictObject({ message_id: z.uuid().optional().describe('Only this message, not what has come after it.') })
-        .nullish(),
-      response: { 200: doneSchema },
+      params: api.conversationParams,
+      body: api.stopBodySchema,
+      response: { 200: api.doneSchema },
     },
     handler: async (request) => {
       const caller = callerOf(request)
       const conversation = await findChangeable(request.params.id, caller, store)
       const messageId = request.body?.message_id
-      if (messageId !== undefined) await requireMessage(conversation.id, messageId)
-      const { isChange, text } =
+      if (messageId !== undefined) await requireMessage(conversation.id, messageId, store)
+      const done =
         messageId === undefined
           ? await commands.act(conversation, actorOf(caller), 'stop')
           : await commands.stopMessage(conversation, actorOf(caller), messageId)
       gateway.wake()
-      return { is_change: isChange, text }
+      return toWire(api.doneSchema, done)
     },
   })
 
@@ -178,15 +141,15 @@ export function registerConversationActionRoutes(app: App, dependencies: Service
     schema: {
       summary: 'Let the next message of a conversation begin a fresh session',
       tags,
-      params: conversationParams,
-      response: { 200: doneSchema },
+      params: api.conversationParams,
+      response: { 200: api.doneSchema },
     },
     handler: async (request) => {
       const caller = callerOf(request)
       const conversation = await findChangeable(request.params.id, caller, store)
-      const { isChange, text } = await commands.act(conversation, actorOf(caller), 'new')
+      const done = await commands.act(conversation, actorOf(caller), 'new')
       gateway.wake()
-      return { is_change: isChange, text }
+      return toWire(api.doneSchema, done)
     },
   })
 
@@ -197,94 +160,93 @@ export function registerConversationActionRoutes(app: App, dependencies: Service
     schema: {
       summary: 'Take up a message that failed',
       tags,
-      params: conversationParams,
-      body: z.strictObject({ message_id: z.uuid() }),
-      response: { 200: doneSchema },
+      params: api.conversationParams,
+      body: api.retryBodySchema,
+      response: { 200: api.doneSchema },
     },
     handler: async (request) => {
       const { id } = await findChangeable(request.params.id, callerOf(request), store)
       const { message_id: messageId } = request.body
-      await requireMessage(id, messageId)
+      await requireMessage(id, messageId, store)
       await gateway.queue.retry(messageId, noteOf(request, now))
       gateway.wake()
       return { is_change: true, text: 'Taken up again.' }
     },
   })
+}
 
-  async function requireMessage(id: string, messageId: string): Promise<void> {
-    if ((await store.inbox.get(messageId))?.conversationId === id) return
-    const advice = `GET /conversations/${id}/messages shows those there are.`
-    throw new GatewayError('not_found', `There is no message ${messageId} in the conversation ${id}. ${advice}`)
+async function requireMessage(id: string, messageId: string, { inbox }: Pick<Store, 'inbox'>): Promise<void> {
+  if ((await inbox.get(messageId))?.conversationId === id) return
+  const advice = `GET /conversations/${id}/messages shows those there are.`
+  throw new GatewayError('not_found', `There is no message ${messageId} in the conversation ${id}. ${advice}`)
+}
+
+/** Contract: throws what keeps it where it is. */
+async function requireMovable(
+  { id, channel, open }: ConversationView,
+  caller: Caller,
+  projectId: string | null,
+  { projects }: Pick<ServiceDependencies, 'projects'>,
+): Promise<void> {
+  requireOwnProject(caller, projectId ?? undefined)
+  if (projectId !== null) await projects.get(projectId)
+  if (channel === HTTP_CHANNEL) {
+    throw new GatewayError('conflict', `The commands of ${id} were given to its project. Give new ones to another.`)
   }
-
-  /** Contract: throws what keeps it where it is. */
-  async function requireMovable(
-    { id, channel, open }: ConversationView,
-    caller: Caller,
-    projectId: string | null,
-  ): Promise<void> {
-    requireOwnProject(caller, projectId ?? undefined)
-    if (projectId !== null) await projects.get(projectId)
-    if (channel === HTTP_CHANNEL) {
-      throw new GatewayError('conflict', `The commands of ${id} were given to its project. Give new ones to another.`)
-    }
-    // They were sent to the project as it is.
-    if (channel === WEB_CHANNEL && open > 0) {
-      const advice = 'Wait for the answers, or stop them.'
-      throw new GatewayError('conflict', `Messages of ${id} are worked on or wait in its project. ${advice}`)
-    }
+  // They were sent to the project as it is.
+  if (channel === WEB_CHANNEL && open > 0) {
+    const advice = 'Wait for the answers, or stop them.'
+    throw new GatewayError('conflict', `Messages of ${id} are worked on or wait in its project. ${advice}`)
   }
+}
 
-  /** The agent before the model: it takes back that of another one. */
-  async function choose(id: string, caller: Caller, { projectId, provider, model, mode }: Choices): Promise<void> {
-    const choices = [
-      ['project', projectId],
-      ['backend', provider && backendOf(provider)],
-      ['model', model],
-      ['queue', mode],
-    ] as const
-    for (const [name, choice] of choices) {
-      if (choice === undefined) continue
-      const conversation = await store.conversations.get(id)
-      if (conversation) await commands.act(conversation, actorOf(caller), name, choice ?? 'default')
-    }
+/** The agent before the model: it takes back that of another one. */
+async function choose(
+  id: string,
+  caller: Caller,
+  changes: api.ConversationChanges,
+  { gateway: { store, commands } }: Pick<ServiceDependencies, 'gateway'>,
+): Promise<void> {
+  const choices = [
+    ['project', changes.project_id],
+    ['backend', changes.agent_provider && backendOf(changes.agent_provider)],
+    ['model', changes.model],
+    ['queue', changes.queue_mode],
+  ] as const
+  for (const [name, choice] of choices) {
+    if (choice === undefined) continue
+    const conversation = await store.conversations.get(id)
+    if (conversation) await commands.act(conversation, actorOf(caller), name, choice ?? 'default')
   }
+}
 
-  /** Contract: when it settles the message is on disk. Throws `conflict` for a key of another message. */
-  async function send(
-    { id, address, projectId }: ConversationView,
-    { text, author, key }: { text: string; author: string; key: string | undefined },
-  ): Promise<{ messageId: string; isNew: boolean }> {
-    const project = projectId === undefined ? undefined : await projects.get(projectId)
-    const platformId = key === undefined ? `${id}:${newId()}` : `${id}:key:${key}`
-    // That in which it was begun: what was chosen since stands by itself, and can be taken back.
-    const origin = (await store.projects.list()).find((candidate) => address.startsWith(addressIn(candidate, '')))
-    const given = origin ?? project
-    const message = {
-      address,
-      ...(given && { projectId: given.id }),
-      ...(project && { options: { projectInstance: project.instance } }),
-      platformId,
-      author,
-      text,
-    }
-    const acceptance = await gateway.hostOf(WEB_CHANNEL).onMessage(message, async (tables, _taken, problem) => {
+/** Contract: when it settles the message is on disk. Throws `conflict` for a key of another message. */
+async function send(
+  { id, address, projectId }: ConversationView,
+  { text, author, key }: { text: string; author: string; key: string | undefined },
+  { gateway, projects, newId }: Pick<ServiceDependencies, 'gateway' | 'projects' | 'newId'>,
+): Promise<{ messageId: string; isNew: boolean }> {
+  const { store } = gateway
+  const project = projectId === undefined ? undefined : await projects.get(projectId)
+  // That in which it was begun: what was chosen since stands by itself, and can be taken back.
+  const origin = (await store.projects.list()).find((candidate) => address.startsWith(addressIn(candidate, '')))
+  const message = given({
+    address,
+    projectId: (origin ?? project)?.id,
+    options: project && { projectInstance: project.instance },
+    platformId: key === undefined ? `${id}:${newId()}` : `${id}:key:${key}`,
+    author,
+    text,
+  })
+  const { messageId, status } = await gateway
+    .hostOf(WEB_CHANNEL)
+    .onMessage(message, async (tables, _taken, problem) => {
       if (project) await requireProject(tables, project)
       // Kept as refused it would stay so under its key.
       if (problem !== undefined) throw new GatewayError('too_many', problem)
     })
-    const { messageId, status } = acceptance
-    if (status === 'duplicate') requireSame(await store.inbox.get(messageId), text)
-    return { messageId, isNew: status === 'accepted' }
-  }
-}
-
-/** What is chosen in a conversation; null takes it back. */
-interface Choices {
-  projectId?: string | null | undefined
-  provider?: z.output<typeof givenProviderSchema> | null | undefined
-  model?: string | null | undefined
-  mode?: QueueMode | null | undefined
+  if (status === 'duplicate') requireSame(await store.inbox.get(messageId), text)
+  return { messageId, isNew: status === 'accepted' }
 }
 
 /** Contract: throws `forbidden` when a token of single projects asks for anything else. */

@@ -1,79 +1,18 @@
-import { z } from 'zod'
-import { excerptOf, searchArchive, typedWords } from '../../archive/search.js'
+import { excerptOf, searchArchive } from '../../archive/search.js'
+import type { Scrubber } from '../../credentials/scrubber.js'
 import { GatewayError } from '../../errors.js'
 import type { SearchedText } from '../../store/archive-queries.js'
-import { CONVERSATION_STATES, type ConversationFilter, type ConversationView } from '../../store/conversation-views.js'
+import type { ConversationFilter, ConversationView } from '../../store/conversation-views.js'
+import type { Store } from '../../store/store.js'
+import * as api from '../api/conversations.js'
+import { runEventsQuery, runEventsSchema, runParams } from '../api/events.js'
 import type { App, ServiceDependencies } from '../dependencies.js'
-import { projectEvent, STREAM_EVENT_NAMES } from '../event-projection.js'
+import { projectEvent } from '../event-projection.js'
+import { given, isoTime, toWire } from '../wire.js'
 import { callerOf } from './changes.js'
-import { runSchema, runView } from './command-view.js'
-import {
-  conversationDetails,
-  conversationDetailsSchema,
-  conversationSchema,
-  conversationView,
-  transcriptEntrySchema,
-  transcriptView,
-} from './conversation-view.js'
-import { isoTime, nameSchema, pageQuery, timeSchema } from './schemas.js'
+import { runView } from './command-view.js'
+import { conversationDetails, conversationView, transcriptView } from './conversation-view.js'
 import { findConversation, sightOf, visibleOf } from './sight.js'
-
-export const conversationParams = z.object({ id: z.uuid().describe('The id of the conversation.') })
-
-const listQuery = pageQuery.extend({
-  before: z
-    .string()
-    .regex(/^\d{1,15}_[\w-]{1,64}$/, 'invalid before: take `next` of a page')
-    .optional()
-    .describe('`next` of a page before.'),
-  state: z.enum(CONVERSATION_STATES).optional(),
-  channel: nameSchema.optional(),
-  project: nameSchema.optional().describe('The id of a project.'),
-  q: z
-    .string()
-    .max(500)
-    .refine((q) => typedWords(words(q)).length > 0, 'there is no word to look for')
-    .optional()
-    .describe('Words, each of which must be in the same message or reply. Those with the latest hit come first.'),
-})
-
-const foundSchema = conversationSchema.extend({
-  match: z
-    .object({
-      type: z.enum(['message', 'reply']),
-      id: z.string(),
-      author: z.string().nullable().describe('Null when the gateway itself spoke.'),
-      text: z.string().describe('The line with the hit.'),
-      at: timeSchema,
-    })
-    .nullable()
-    .describe('The latest hit of a search.'),
-})
-
-export const conversationPageSchema = z.object({
-  conversations: z.array(foundSchema),
-  next: z.string().nullable().describe('For `before`, to see older ones; null when there are none.'),
-})
-
-export const transcriptPageSchema = z.object({
-  entries: z.array(transcriptEntrySchema),
-  next: z.number().nullable().describe('For `before`, to see older ones; null when there are none.'),
-})
-
-export const runEventSchema = z.object({
-  id: z.number().describe('Counts from 1 without gaps over all runs of its message.'),
-  at: timeSchema,
-  name: z.enum(STREAM_EVENT_NAMES),
-  data: z.record(z.string(), z.unknown()),
-})
-
-export const runEventsSchema = z.object({
-  run: runSchema,
-  conversation_id: z.string(),
-  message_id: z.string(),
-  events: z.array(runEventSchema),
-  next: z.number().nullable().describe('For `after`, to see the next ones; null when there are no more for now.'),
-})
 
 const EXCERPT_CHARACTERS = 200
 /** Of a transcript or of events, in one answer. */
@@ -98,27 +37,23 @@ export function registerConversationRoutes(app: App, dependencies: ServiceDepend
     schema: {
       summary: 'Conversations of all channels, latest first',
       tags: ['conversations'],
-      querystring: listQuery,
-      response: { 200: conversationPageSchema },
+      querystring: api.conversationQuery,
+      response: { 200: api.conversationPageSchema },
     },
     handler: async (request) => {
       const { limit, before, state, channel, project, q } = request.query
-      const filter = {
-        sight: await sightOf(callerOf(request), store),
-        ...(state !== undefined && { state }),
-        ...(channel !== undefined && { channel }),
-        ...(project !== undefined && { projectId: project }),
-      }
+      const sight = await sightOf(callerOf(request), store)
+      const filter = given({ sight, state, channel, projectId: project })
       const [time, id = ''] = before?.split('_') ?? []
       const last = time === undefined ? undefined : { id, updatedAt: Number(time) }
       const found =
         q === undefined
           ? (await store.conversationViews.list(filter, limit + 1, last)).map((conversation) => ({ conversation }))
-          : await search(words(q), filter, limit + 1, last)
+          : await search(api.wordsOf(q), filter, limit + 1, last, store)
       const page = found.slice(0, limit)
       const end = page.at(-1)
       return {
-        conversations: page.map((entry) => foundView(entry, q)),
+        conversations: page.map((entry) => foundView(entry, q ?? '', scrubber)),
         next: end && found.length > limit ? `${timeOf(end)}_${end.conversation.id}` : null,
       }
     },
@@ -131,8 +66,8 @@ export function registerConversationRoutes(app: App, dependencies: ServiceDepend
     schema: {
       summary: 'A conversation: its agent, its session, what waits, what it has used',
       tags: ['conversations'],
-      params: conversationParams,
-      response: { 200: conversationDetailsSchema },
+      params: api.conversationParams,
+      response: { 200: api.conversationDetailsSchema },
     },
     handler: async (request) =>
       conversationDetails(await findConversation(request.params.id, callerOf(request), store), dependencies),
@@ -145,16 +80,9 @@ export function registerConversationRoutes(app: App, dependencies: ServiceDepend
     schema: {
       summary: 'What was said in a conversation, latest first',
       tags: ['conversations'],
-      params: conversationParams,
-      querystring: pageQuery.extend({
-        before: z.coerce
-          .number()
-          .int()
-          .min(1)
-          .optional()
-          .describe('The number of an entry: only older ones are listed.'),
-      }),
-      response: { 200: transcriptPageSchema },
+      params: api.conversationParams,
+      querystring: api.transcriptQuery,
+      response: { 200: api.transcriptPageSchema },
     },
     handler: async (request) => {
       const { limit, before } = request.query
@@ -172,11 +100,8 @@ export function registerConversationRoutes(app: App, dependencies: ServiceDepend
     schema: {
       summary: 'The events of a run as they are stored, in order',
       tags: ['conversations'],
-      params: z.object({ id: z.uuid().describe('The id of the run.') }),
-      querystring: z.object({
-        after: z.coerce.number().int().min(0).default(0).describe('The id of an event: only later ones are listed.'),
-        limit: z.coerce.number().int().min(1).max(1000).default(200).describe('How many at most.'),
-      }),
+      params: runParams,
+      querystring: runEventsQuery,
       response: { 200: runEventsSchema },
     },
     handler: async (request) => {
@@ -201,59 +126,47 @@ export function registerConversationRoutes(app: App, dependencies: ServiceDepend
       }
     },
   })
-
-  /** Conversations with a hit, those with the latest first, after `last`. */
-  async function search(
-    wanted: string[],
-    filter: ConversationFilter,
-    limit: number,
-    last: Pick<ConversationView, 'id' | 'updatedAt'> | undefined,
-  ): Promise<Found[]> {
-    const { channel, sight } = filter
-    const looked = { sight, limit: MOST_CANDIDATES, ...(channel !== undefined && { channel }) }
-    const found: Found[] = []
-    const seen = new Set<string>()
-    let batch: SearchedText[] = []
-    const look = async (): Promise<void> => {
-      const ids = batch.map(({ conversationId }) => conversationId)
-      const visible = await store.conversationViews.list({ ...filter, ids }, ids.length)
-      for (const hit of batch) {
-        const conversation = visible.find(({ id }) => id === hit.conversationId)
-        if (conversation) found.push({ conversation, hit })
-      }
-      batch = []
-    }
-    for await (const hit of searchArchive(store, wanted, looked)) {
-      if (seen.has(hit.conversationId)) continue
-      seen.add(hit.conversationId)
-      if (last && (hit.at > last.updatedAt || (hit.at === last.updatedAt && hit.conversationId <= last.id))) continue
-      batch.push(hit)
-      if (batch.length === CONVERSATIONS_AT_ONCE) await look()
-      if (found.length >= limit) return found.slice(0, limit)
-    }
-    await look()
-    return found.slice(0, limit)
-  }
-
-  function foundView({ conversation, hit }: Found, q = ''): z.output<typeof foundSchema> {
-    return {
-      ...conversationView(conversation, scrubber),
-      match: hit
-        ? {
-            type: hit.type,
-            id: hit.id,
-            author: hit.author ?? null,
-            // Before it is cut: half a secret would not be known for one.
-            text: excerptOf(scrubber.scrub(hit.text), words(q), EXCERPT_CHARACTERS),
-            at: isoTime(hit.at),
-          }
-        : null,
-    }
-  }
 }
 
-function words(q: string): string[] {
-  return q.split(/\s+/)
+/** Conversations with a hit, those with the latest first, after `last`. */
+async function search(
+  words: string[],
+  filter: ConversationFilter,
+  limit: number,
+  last: Pick<ConversationView, 'id' | 'updatedAt'> | undefined,
+  store: Store,
+): Promise<Found[]> {
+  const { channel, sight } = filter
+  const found: Found[] = []
+  const seen = new Set<string>()
+  let batch: SearchedText[] = []
+  const look = async (): Promise<void> => {
+    const ids = batch.map(({ conversationId }) => conversationId)
+    const visible = await store.conversationViews.list({ ...filter, ids }, ids.length)
+    for (const hit of batch) {
+      const conversation = visible.find(({ id }) => id === hit.conversationId)
+      if (conversation) found.push({ conversation, hit })
+    }
+    batch = []
+  }
+  for await (const hit of searchArchive(store, words, given({ sight, limit: MOST_CANDIDATES, channel }))) {
+    if (seen.has(hit.conversationId)) continue
+    seen.add(hit.conversationId)
+    if (last && (hit.at > last.updatedAt || (hit.at === last.updatedAt && hit.conversationId <= last.id))) continue
+    batch.push(hit)
+    if (batch.length === CONVERSATIONS_AT_ONCE) await look()
+    if (found.length >= limit) return found.slice(0, limit)
+  }
+  await look()
+  return found.slice(0, limit)
+}
+
+function foundView({ conversation, hit }: Found, q: string, scrubber: Scrubber): api.FoundConversation {
+  const view = conversationView(conversation, scrubber)
+  if (!hit) return { ...view, match: null }
+  // Before it is cut: half a secret would not be known for one.
+  const text = excerptOf(scrubber.scrub(hit.text), api.wordsOf(q), EXCERPT_CHARACTERS)
+  return { ...view, match: toWire(api.matchSchema, { ...hit, text }) }
 }
 
 /** By which it stands in its list. */

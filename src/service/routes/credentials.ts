@@ -1,33 +1,17 @@
-import { z } from 'zod'
 import { type CredentialInfo, GLOBAL_OWNER } from '../../credentials/credential-store.js'
+import * as api from '../api/projects.js'
+import { nothingSchema } from '../api/values.js'
 import type { App, ServiceDependencies } from '../dependencies.js'
+import { toWire } from '../wire.js'
 import { noteOf } from './changes.js'
-import { isoTime, projectParams, timeSchema } from './schemas.js'
-
-export const credentialSchema = z.object({
-  name: z.string(),
-  kind: z.enum(['variable', 'file']).describe('How agents get it: as a variable, or as a file that a variable names.'),
-  project_id: z.string().nullable().describe('Null: all projects get it.'),
-  created_at: timeSchema,
-  updated_at: timeSchema,
-})
-
-const listSchema = z.object({ credentials: z.array(credentialSchema).describe('Values are never told.') })
-
-const nameParams = z.object({ name: z.string().min(1).max(100).describe('The variable that agents find it in.') })
-
-export const credentialBodySchema = z.strictObject({
-  value: z.string(),
-  kind: z.enum(['variable', 'file']).default('variable'),
-})
 
 export function registerCredentialRoutes(app: App, dependencies: ServiceDependencies): void {
   const { credentials, projects, now } = dependencies
 
   // For all projects, and for one.
   for (const { path, params } of [
-    { path: '/credentials', params: z.object({}) },
-    { path: '/projects/:id/credentials', params: projectParams },
+    { path: '/credentials', params: api.allProjectsParams },
+    { path: '/projects/:id/credentials', params: api.projectParams },
   ]) {
     const whose = path === '/credentials' ? 'of all projects' : 'of one project'
 
@@ -39,7 +23,7 @@ export function registerCredentialRoutes(app: App, dependencies: ServiceDependen
         summary: `The names of the credentials ${whose}`,
         tags: ['credentials'],
         params,
-        response: { 200: listSchema },
+        response: { 200: api.credentialListSchema },
       },
       handler: async (request) => {
         const infos = await credentials.list(await ownerOf(request.params))
@@ -54,9 +38,9 @@ export function registerCredentialRoutes(app: App, dependencies: ServiceDependen
       schema: {
         summary: `Set a credential ${whose}`,
         tags: ['credentials'],
-        params: params.extend(nameParams.shape),
-        body: credentialBodySchema,
-        response: { 204: z.undefined() },
+        params: params.extend(api.credentialParams.shape),
+        body: api.newCredentialSchema,
+        response: { 204: nothingSchema },
       },
       handler: async (request, reply) => {
         const { name } = request.params
@@ -73,8 +57,8 @@ export function registerCredentialRoutes(app: App, dependencies: ServiceDependen
       schema: {
         summary: `Remove a credential ${whose}`,
         tags: ['credentials'],
-        params: params.extend(nameParams.shape),
-        response: { 204: z.undefined() },
+        params: params.extend(api.credentialParams.shape),
+        response: { 204: nothingSchema },
       },
       handler: async (request, reply) => {
         const { name } = request.params
@@ -92,7 +76,7 @@ export function registerCredentialRoutes(app: App, dependencies: ServiceDependen
     schema: {
       summary: 'Seal all credentials with a new key',
       tags: ['credentials'],
-      response: { 200: z.object({ count: z.number().describe('How many there are.') }) },
+      response: { 200: api.rotatedSchema },
     },
     handler: async (request) => {
       return { count: await credentials.rotate(noteOf(request, now)) }
@@ -105,18 +89,6 @@ export function registerCredentialRoutes(app: App, dependencies: ServiceDependen
   }
 }
 
-function credentialView({
-  owner,
-  name,
-  kind,
-  createdAt,
-  updatedAt,
-}: CredentialInfo): z.output<typeof credentialSchema> {
-  return {
-    name,
-    kind,
-    project_id: owner === GLOBAL_OWNER ? null : owner,
-    created_at: isoTime(createdAt),
-    updated_at: isoTime(updatedAt),
-  }
+function credentialView(info: CredentialInfo): api.Credential {
+  return toWire(api.credentialSchema, { ...info, projectId: info.owner === GLOBAL_OWNER ? null : info.owner })
 }

@@ -1,35 +1,15 @@
 import { within } from '../../core/async.js'
-import { z } from 'zod'
 import { GatewayError } from '../../errors.js'
 import type { Store } from '../../store/store.js'
+import { healthSchema, metricsResponse, type QueueCounts, readySchema } from '../api/operation.js'
 import type { App, ServiceDependencies } from '../dependencies.js'
-import { PROVIDER_NAMES, providerOf } from '../../backends/engine/provider-names.js'
-
-const queueSchema = z.object({
-  waiting: z.number(),
-  active: z.number(),
-  failed: z.number().describe('Dead letters.'),
-})
-
-export const healthSchema = z.object({
-  status: z
-    .enum(['healthy', 'degraded', 'unhealthy'])
-    .describe('`degraded`: no agent is available; `unhealthy`: the store does not answer.'),
-  agents: z.partialRecord(z.enum(PROVIDER_NAMES), z.enum(['available', 'unavailable'])),
-  channels: z.array(z.string()).describe('Where people and programs reach it, by their names.'),
-  store: z.object({
-    engine: z.enum(['sqlite', 'postgres']),
-    status: z.enum(['available', 'unavailable']),
-    latency_ms: z.number().nullable(),
-  }),
-  queue: queueSchema.nullable().describe('Null when the store does not answer.'),
-})
+import { providerOf } from '../../backends/engine/provider-names.js'
 
 const STORE_TIMEOUT_MS = 2_000
 
 export function registerHealthRoutes(app: App, { gateway, metrics }: ServiceDependencies): void {
   const { agents, store } = gateway
-  const countInTime = (): Promise<QueueCounts | undefined> =>
+  const countInTime = (): Promise<CountedQueue | undefined> =>
     within(STORE_TIMEOUT_MS, countQueue(store)).catch(() => undefined)
   let looking: Promise<boolean> | undefined
 
@@ -70,7 +50,7 @@ export function registerHealthRoutes(app: App, { gateway, metrics }: ServiceDepe
     schema: {
       summary: 'Whether the gateway takes commands',
       tags: ['operation'],
-      response: { 200: z.object({ status: z.literal('ready') }) },
+      response: { 200: readySchema },
     },
     handler: async () => {
       // One look at a time, for all who ask: nothing else limits how many do.
@@ -92,18 +72,18 @@ export function registerHealthRoutes(app: App, { gateway, metrics }: ServiceDepe
     schema: {
       summary: 'Metrics for Prometheus',
       tags: ['operation'],
-      response: { 200: { description: 'The metrics', content: { 'text/plain': { schema: z.string() } } } },
+      response: { 200: metricsResponse },
     },
     handler: async (_, reply) => reply.type(metrics.registry.contentType).send(await metrics.registry.metrics()),
   })
 }
 
-interface QueueCounts {
-  counts: z.output<typeof queueSchema>
+interface CountedQueue {
+  counts: QueueCounts
   endedAt: number
 }
 
-async function countQueue(store: Store): Promise<QueueCounts> {
+async function countQueue(store: Store): Promise<CountedQueue> {
   const { queued, ready, active, failed } = await store.inbox.countByState()
   return { counts: { waiting: queued + ready, active, failed }, endedAt: performance.now() }
 }

@@ -1,19 +1,6 @@
-import { z } from 'zod'
+import { templateListSchema, templateSchema, templateVariableSchema } from '../api/projects.js'
 import type { App, ServiceDependencies } from '../dependencies.js'
-
-export const templateSchema = z.object({
-  name: z.string(),
-  description: z.string(),
-  is_built_in: z.boolean(),
-  variables: z.array(
-    z.object({
-      name: z.string(),
-      description: z.string(),
-      default: z.string().nullable(),
-      pattern: z.string().nullable().describe('A regular expression that the whole value must match.'),
-    }),
-  ),
-})
+import { toWire } from '../wire.js'
 
 export function registerTemplateRoutes(app: App, { projects }: ServiceDependencies): void {
   app.route({
@@ -23,22 +10,17 @@ export function registerTemplateRoutes(app: App, { projects }: ServiceDependenci
     schema: {
       summary: 'What new projects can be made from',
       tags: ['projects'],
-      response: { 200: z.object({ templates: z.array(templateSchema) }) },
+      response: { 200: templateListSchema },
     },
     handler: async () => {
       const templates = await projects.templates()
       return {
-        templates: templates.map(({ name, description, isBuiltIn, variables }) => ({
-          name,
-          description,
-          is_built_in: isBuiltIn,
-          variables: variables.map((variable) => ({
-            name: variable.name,
-            description: variable.description,
-            default: variable.default ?? null,
-            pattern: variable.pattern ?? null,
-          })),
-        })),
+        templates: templates.map(({ variables, ...template }) =>
+          toWire(templateSchema, {
+            ...template,
+            variables: variables.map((variable) => toWire(templateVariableSchema, variable)),
+          }),
+        ),
       }
     },
   })

@@ -1,0 +1,54 @@
+// How clients get in, and what they are told when something goes wrong.
+
+import { z } from 'zod'
+import { ERROR_CODES, type ErrorCode } from '../../errors.js'
+import { SCOPES } from '../../store/tokens.js'
+import { PAGE_KEY_HEADER } from '../cookie.js'
+
+export const loginBodySchema = z.strictObject({
+  token: z.string().trim().max(200).describe('One of "aetheel tokens create", or the first one.'),
+})
+
+export const meSchema = z.object({
+  name: z.string().describe('The name of the token.'),
+  scopes: z.array(z.enum(SCOPES)).describe('Everything that it allows.'),
+  projects: z.array(z.string()).nullable().describe('The ids of the projects it is for; null for all.'),
+})
+/** What a token allows. */
+export type Me = z.output<typeof meSchema>
+
+export const loginSchema = meSchema.extend({
+  page_key: z
+    .string()
+    .describe(
+      `Goes with each request as ${PAGE_KEY_HEADER}: without it the cookie is worth nothing. Keep it in the page.`,
+    ),
+})
+export type Login = z.output<typeof loginSchema>
+
+export const ticketRequestSchema = z.strictObject({
+  path: z
+    .string()
+    .regex(/^\/[^?#\s]*$/, { error: 'must be the path of a stream, such as /projects/site/commands/1/events' })
+    .max(2000)
+    .describe('The path of the event stream that the ticket opens, without a query.'),
+})
+
+export const ticketSchema = z.object({
+  ticket: z.string(),
+  expires_at: z.iso.datetime(),
+  url: z.string().describe('The path with the ticket, for an EventSource.'),
+})
+export type Ticket = z.output<typeof ticketSchema>
+
+export const errorBodySchema = z.object({
+  error: z.object({
+    code: z.enum(Object.keys(ERROR_CODES) as [ErrorCode, ...ErrorCode[]]),
+    message: z.string(),
+    problems: z
+      .array(z.object({ path: z.string(), message: z.string() }))
+      .optional()
+      .describe('What is wrong with the request, field by field.'),
+  }),
+})
+export type ErrorBody = z.output<typeof errorBodySchema>

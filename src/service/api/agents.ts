@@ -1,0 +1,44 @@
+import { z } from 'zod'
+import { givenProviderSchema, providerSchema } from './values.js'
+
+export const capabilitiesSchema = z.object({
+  supports_session_continuation: z.boolean(),
+  supports_model_selection: z.boolean(),
+  supports_tool_control: z.boolean(),
+  supports_max_turns: z.boolean(),
+  supports_streaming: z.boolean(),
+  supported_models: z.array(z.string()).describe('Known by name; empty where any the provider has may be named.'),
+  default_model: z.string().nullable().describe('The one configured; without it the agent chooses.'),
+  max_prompt_length: z.number().describe('0 is unlimited.'),
+})
+
+export const agentSchema = z.object({
+  provider: providerSchema,
+  status: z.enum(['available', 'unavailable']),
+  path: z
+    .string()
+    .nullable()
+    .describe('Where its command line is, or its server is looked for; null when it is not installed.'),
+  version: z.string().nullable().describe('As its command line tells; null when it told none in time.'),
+  problems: z.array(z.string()).describe('What an operator should know or do.'),
+  mode: z
+    .enum(['live', 'oneshot'])
+    .nullable()
+    .describe(
+      'Whether its process stays for the next turn, where a project says nothing else; null when it is not there.',
+    ),
+  why_not_live: z.string().nullable().describe('Why its process does not stay although it might.'),
+  is_default: z.boolean().describe('Whether new projects get it.'),
+  capabilities: capabilitiesSchema,
+})
+export type Agent = z.output<typeof agentSchema>
+
+export const agentListSchema = z.object({ agents: z.array(agentSchema) })
+export type AgentList = z.output<typeof agentListSchema>
+
+export const defaultAgentSchema = z.object({
+  agent_provider: providerSchema.describe('The agent of new projects of this gateway, until it starts again.'),
+})
+export type DefaultAgent = z.output<typeof defaultAgentSchema>
+
+export const newDefaultAgentSchema = z.strictObject({ agent_provider: givenProviderSchema })

@@ -1,0 +1,165 @@
+// Commands to projects, and the runs that they come to.
+
+import { z } from 'zod'
+import { MAX_MESSAGE_CHARACTERS } from '../../turns/queue.js'
+import { projectParams } from './projects.js'
+import {
+  filesSchema,
+  modelSchema,
+  nextSchema,
+  pageQuery,
+  runnerSchema,
+  sessionIdSchema,
+  timeoutSchema,
+  timeSchema,
+  toolsSchema,
+  usageSchema,
+} from './values.js'
+
+/** `open` is told apart: whether somebody works on it. */
+export const COMMAND_STATES = ['queued', 'running', 'answered', 'failed', 'cancelled', 'dropped', 'refused'] as const
+
+const streamIdSchema = z
+  .string()
+  .regex(/^[A-Za-z0-9][\w.-]{0,127}$/, 'invalid stream_id: letters, digits and . _ - alone')
+
+const common = {
+  timeout: timeoutSchema.optional(),
+  stream_id: streamIdSchema
+    .optional()
+    .describe('A name for the stream of its events, which no other command of the project has.'),
+  metadata: z
+    .record(z.string().min(1).max(100), z.string().max(2_000))
+    .refine((metadata) => Object.keys(metadata).length <= 50, 'at most 50 entries')
+    .optional()
+    .describe('Kept with the command and its runs, and told to hooks.'),
+}
+
+const PROMPT_REQUIRED = 'prompt is required'
+
+export const executeBodySchema = z.strictObject({
+  prompt: z
+    .string(PROMPT_REQUIRED)
+    .max(MAX_MESSAGE_CHARACTERS)
+    .refine((prompt) => prompt.trim() !== '', PROMPT_REQUIRED),
+  model: modelSchema.optional(),
+  session_id: sessionIdSchema
+    .optional()
+    .describe('A session of this project and its agent to go on in; left out, a new one begins.'),
+  allowed_tools: toolsSchema.optional(),
+  ...common,
+})
+export type ExecuteRequest = z.input<typeof executeBodySchema>
+
+const argumentSchema = z
+  .string()
+  .max(100_000)
+  .refine((argument) => !argument.includes('\0'), 'an argument cannot hold NUL')
+
+export const shellBodySchema = z.strictObject({
+  command: z
+    .array(argumentSchema)
+    .min(1)
+    .max(1_000)
+    .refine(([executable]) => executable !== '', 'the executable is missing')
+    .describe('The executable and its arguments. No shell sees them.'),
+  ...common,
+})
+export type ShellRequest = z.input<typeof shellBodySchema>
+
+export const gitBodySchema = z.strictObject({
+  command: z.array(argumentSchema).min(1).max(1_000).describe('The arguments of git, such as ["status", "--short"].'),
+  ...common,
+})
+export type GitRequest = z.input<typeof gitBodySchema>
+
+export const submittedSchema = z.object({
+  command_id: z.string(),
+  stream_url: z.string().describe('Where its events are.'),
+  session_id: z.string().nullable().describe('Null until the agent has begun a new one.'),
+  agent_provider: z.string().describe('Who works on it: an agent, `shell` or `git`.'),
+})
+export type SubmittedCommand = z.output<typeof submittedSchema>
+
+export const commandParams = projectParams.extend({ commandId: z.uuid() })
+
+export const streamParams = projectParams.extend({ streamId: streamIdSchema })
+
+export const streamHeaders = z.object({
+  'last-event-id': z.string().optional().describe('The id of the last event that was received: it goes on after it.'),
+})
+
+export const streamOverSchema = z.null().describe('Nothing can follow.')
+
+export const commandQuery = pageQuery.extend({
+  before: z.uuid().optional().describe('The id of a command: only older ones are listed. `next` of a page before.'),
+})
+export type CommandQuery = z.input<typeof commandQuery>
+
+export const failureSchema = z.object({
+  reason: z.string().nullable(),
+  message: z.string(),
+  pod_problem: z.string().optional().describe('What is wrong with the pod of the project, where that is it.'),
+})
+export type Failure = z.output<typeof failureSchema>
+
+const errorSchema = failureSchema.nullable().describe('Why there is no answer.')
+
+export const runSchema = z.object({
+  id: z.string(),
+  provider: runnerSchema,
+  model: z.string().nullable(),
+  state: z.enum(['running', 'answered', 'failed', 'cancelled', 'interrupted']),
+  session_id: z.string().nullable(),
+  exit_code: z.number().nullable(),
+  duration_ms: z.number().nullable(),
+  usage: usageSchema,
+  cost_usd: z.number().nullable(),
+  error: errorSchema,
+  started_at: timeSchema,
+  ended_at: timeSchema.nullable(),
+})
+export type Run = z.output<typeof runSchema>
+
+export const commandSummarySchema = z.object({
+  command_id: z.string(),
+  kind: z.enum(['agent', 'shell', 'git']),
+  state: z.enum(COMMAND_STATES),
+  prompt: z.string().describe('What was asked; of a shell or git command, the command as one line.'),
+  agent_provider: runnerSchema.nullable().describe('Who works on it, or will.'),
+  session_id: z.string().nullable(),
+  stream_url: z.string(),
+  created_at: timeSchema,
+  finished_at: timeSchema.nullable(),
+})
+export type CommandSummary = z.output<typeof commandSummarySchema>
+
+export const commandSchema = commandSummarySchema.extend({
+  project_id: z.string(),
+  command: z.array(z.string()).nullable().describe('Of a shell or git command: the executable and its arguments.'),
+  result: z.string().nullable().describe('The final text of the agent, or what the command printed.'),
+  files: filesSchema.describe(
+    'What the agent names to go with its text, by `MEDIA:` lines that are taken out of it. Nothing is checked or sent: a relative path begins at the directory of the project.',
+  ),
+  exit_code: z.number().nullable(),
+  error: errorSchema,
+  duration_ms: z.number().nullable().describe('Of the last run.'),
+  usage: usageSchema.describe('Of all runs.'),
+  cost_usd: z.number().nullable().describe('Of all runs, as far as their agents told.'),
+  metadata: z.record(z.string(), z.string()),
+  runs: z.array(runSchema).describe('The attempts, in order.'),
+})
+export type CommandDetails = z.output<typeof commandSchema>
+
+export const commandPageSchema = z.object({ commands: z.array(commandSummarySchema), next: nextSchema })
+export type CommandPage = z.output<typeof commandPageSchema>
+
+export const cancelledSchema = z.object({
+  command_id: z.string(),
+  outcome: z
+    .enum(['stopped', 'dropped', 'asked', 'finished'])
+    .describe(
+      '`stopped`: nothing of it is alive; `dropped`: nobody worked on it, and nobody will; `asked`: another gateway works on it and stops soon; `finished`: it had ended before.',
+    ),
+})
+export type CancelledCommand = z.output<typeof cancelledSchema>

@@ -1,0 +1,104 @@
+// Events, as streams bring them and as they are read later.
+
+import { z } from 'zod'
+import { type ActivityEventName, STREAM_EVENT_NAMES, type StreamEventName } from '../../core/event-names.js'
+import { runSchema } from './commands.js'
+import { conversationSchema } from './conversations.js'
+import { timeSchema, tokenUsageSchema } from './values.js'
+
+/** What the events of a command hold; of these, what is not known is left out. */
+export const eventSchemas = {
+  started: z.object({ session_id: z.string().exactOptional(), model: z.string().exactOptional() }),
+  output: z.object({ line: z.string(), stream: z.enum(['stdout', 'stderr']) }),
+  thinking: z.object({ content: z.string() }),
+  tool_use: z.object({ tool: z.string(), input: z.record(z.string(), z.unknown()), tool_id: z.string() }),
+  tool_result: z.object({ output: z.string(), tool: z.string(), tool_id: z.string(), is_error: z.boolean() }),
+  notice: z.object({ message: z.string() }),
+  error: z.object({ error: z.string(), reason: z.string() }),
+  agent_complete: z.object({
+    is_error: z.boolean(),
+    final_output: z.string().exactOptional(),
+    session_id: z.string().exactOptional(),
+    exit_code: z.number().exactOptional(),
+    duration_ms: z.number(),
+    usage: tokenUsageSchema.exactOptional(),
+    cost_usd: z.number().exactOptional(),
+    error: z.string().exactOptional(),
+    reason: z.string().exactOptional(),
+    pod_problem: z
+      .string()
+      .exactOptional()
+      .describe('What is wrong with the pod of the project, where that is the reason.'),
+    retry_at: z.number().exactOptional().describe('Milliseconds since the epoch when a rate limit is over.'),
+    metadata: z.record(z.string(), z.unknown()).exactOptional(),
+  }),
+  complete: z.object({
+    exit_code: z.number(),
+    duration_ms: z.number(),
+    session_id: z.string().nullable(),
+    provider: z.string().nullable(),
+    status: z.enum(['answered', 'failed', 'cancelled', 'dropped', 'refused']),
+    error: z.string().exactOptional(),
+  }),
+} satisfies Record<StreamEventName, z.ZodObject>
+
+type EventData = { [Name in StreamEventName]: z.output<(typeof eventSchemas)[Name]> }
+
+/** The last word of the last run. */
+export type AgentComplete = EventData['agent_complete']
+/** The last event of every stream. */
+export type Complete = EventData['complete']
+
+/** An event as clients see it. */
+export type StreamEvent = { [Name in StreamEventName]: { name: Name; data: EventData[Name] } }[StreamEventName]
+
+/** `id` counts from 1 without gaps. */
+export type CommandEvent = { id: number } & StreamEvent
+
+const runEventSchema = z.object({
+  id: z.number().describe('Counts from 1 without gaps over all runs of its message.'),
+  at: timeSchema,
+  name: z.enum(STREAM_EVENT_NAMES),
+  data: z.record(z.string(), z.unknown()),
+})
+
+export const runParams = z.object({ id: z.uuid().describe('The id of the run.') })
+
+export const runEventsQuery = z.object({
+  after: z.coerce.number<number>().int().min(0).default(0).describe('The id of an event: only later ones are listed.'),
+  limit: z.coerce.number<number>().int().min(1).max(1000).default(200).describe('How many at most.'),
+})
+export type RunEventsQuery = z.input<typeof runEventsQuery>
+
+export const runEventsSchema = z.object({
+  run: runSchema,
+  conversation_id: z.string(),
+  message_id: z.string(),
+  events: z.array(runEventSchema),
+  next: z.number().nullable().describe('For `after`, to see the next ones; null when there are no more for now.'),
+})
+export type RunEvents = z.output<typeof runEventsSchema>
+
+export const activityHeaders = z.object({
+  'last-event-id': z.string().optional().describe('That of the last frame that had one.'),
+})
+
+const activitySchemas = {
+  snapshot: z.object({
+    conversations: z.array(
+      conversationSchema.extend({
+        last_event_id: z
+          .number()
+          .nullable()
+          .describe('Of the message that is worked on: its events come here after this one; those before are stored.'),
+      }),
+    ),
+  }),
+  conversation: conversationSchema,
+  event: runEventSchema.extend({ conversation_id: z.string(), message_id: z.string() }),
+} satisfies Record<ActivityEventName, z.ZodObject>
+
+/** What the stream of all activity tells. */
+export type ActivityEvent = {
+  [Name in ActivityEventName]: { name: Name; data: z.output<(typeof activitySchemas)[Name]> }
+}[ActivityEventName]

@@ -1,0 +1,103 @@
+// Values that several resources share. What a client reads is never left out: what is not known is null.
+
+import { z } from 'zod'
+import { problemOfTool } from '../../backends/engine/allowed-tool.js'
+import { ACCEPTED_NAMES } from '../../backends/engine/backend-names.js'
+import { PROVIDER_NAMES } from '../../backends/engine/provider-names.js'
+
+/** The body of a 204. */
+export const nothingSchema = z.undefined()
+
+/** Of something that is looked up. PostgreSQL has no text with NUL. */
+export const nameSchema = z
+  .string()
+  .min(1)
+  .max(100)
+  .refine((name) => !name.includes('\0'), 'a name cannot hold NUL')
+
+export const timeSchema = z.iso.datetime().describe('A time in UTC, as ISO 8601.')
+
+export const providerSchema = z.enum(PROVIDER_NAMES).describe('An agent.')
+export type Provider = z.output<typeof providerSchema>
+
+/** As a client names an agent. */
+export const givenProviderSchema = z
+  .enum(ACCEPTED_NAMES, {
+    error: () => `invalid agent provider: use one of ${PROVIDER_NAMES.join(', ')}`,
+  })
+  .describe('An agent; `claude` is the same as `claudecode`.')
+export type GivenProvider = z.input<typeof givenProviderSchema>
+
+export const runnerSchema = z.string().describe('An agent, `shell` or `git`.')
+
+export const modelSchema = z
+  .string()
+  .regex(
+    /^[A-Za-z0-9][\w.:/@[\]-]{0,199}$/,
+    'invalid model: a letter or a digit, then letters, digits and . _ : / @ [ ] - alone',
+  )
+
+// Of any agent: what one takes for a session of its own is judged by its backend.
+export const sessionIdSchema = z
+  .string()
+  .regex(/^[A-Za-z0-9][\w.:-]{0,127}$/, 'invalid session_id: take the one of an earlier command, or leave it out')
+
+const toolSchema = z
+  .string()
+  .max(200)
+  .refine((tool) => problemOfTool(tool) === undefined, { error: ({ input }) => problemOfTool(String(input)) })
+
+export const toolsSchema = z
+  .array(toolSchema)
+  // Agents take a list of none for no restriction.
+  .min(1, 'name at least one tool; leave it out for all that are allowed')
+  .max(200)
+  .describe("The agent's own names of the tools it may use. A request chooses among those of its project.")
+
+const LONGEST_TIMEOUT_S = 86_400
+const INVALID_TIMEOUT = `invalid timeout: a number of seconds above 0 and up to ${LONGEST_TIMEOUT_S}`
+
+export const timeoutSchema = z
+  .number(INVALID_TIMEOUT)
+  .min(0.001, INVALID_TIMEOUT)
+  .max(LONGEST_TIMEOUT_S, INVALID_TIMEOUT)
+  .describe('The longest that it may take, in seconds. A request shortens that of its project.')
+
+export const pageQuery = z.object({
+  limit: z.coerce.number<number>().int().min(1).max(200).default(50).describe('How many at most.'),
+})
+export type PageQuery = z.input<typeof pageQuery>
+
+export const nextSchema = z.string().nullable().describe('For `before`, to see older ones; null when there are none.')
+
+export const submitHeaders = z.object({
+  'idempotency-key': z
+    .string()
+    .regex(/^[\x21-\x7e]{1,200}$/, 'invalid Idempotency-Key: 1 to 200 visible ASCII characters')
+    .optional()
+    .describe('The same command is taken once under it.'),
+})
+
+export const streamQuery = z.object({
+  ticket: z.string().optional().describe('Of POST /tickets, in place of a token.'),
+})
+
+export const streamResponse = { description: 'The events', content: { 'text/event-stream': { schema: z.string() } } }
+
+export const filesSchema = z.array(z.union([z.object({ path: z.string() }), z.object({ url: z.string() })]))
+
+export const tokenCounts = {
+  input_tokens: z.number(),
+  output_tokens: z.number(),
+  cache_read_tokens: z.number(),
+  cache_write_tokens: z.number(),
+}
+
+export const tokenUsageSchema = z.object({
+  ...tokenCounts,
+  reasoning_tokens: z.number(),
+  total_tokens: z.number(),
+})
+export type Usage = z.output<typeof tokenUsageSchema>
+
+export const usageSchema = tokenUsageSchema.nullable().describe('Null when the agent told nothing.')
