@@ -20,12 +20,12 @@ import {
 } from './cli/commands/credentials.js'
 import { type DiscoverFlags, projectsDiscover } from './cli/commands/discover.js'
 import { demo } from './cli/commands/demo.js'
-import { discordReport } from './cli/commands/discord-doctor.js'
+import { discordReport } from './cli/doctor/discord-report.js'
 import { sendEvent } from './cli/commands/event.js'
 import { heartbeatReport, heartbeatRun } from './cli/commands/heartbeat.js'
-import { managedServerReport } from './cli/commands/opencode-doctor.js'
-import { withControl } from './cli/commands/operate.js'
-import { podsReport } from './cli/commands/pods-doctor.js'
+import { managedServerReport } from './cli/doctor/managed-server-report.js'
+import { withControl } from './cli/with-control.js'
+import { podsReport } from './cli/doctor/pods-report.js'
 import {
   type ProjectFlags,
   projectsCreate,
@@ -47,11 +47,11 @@ import { search } from './cli/commands/search.js'
 import { send } from './cli/commands/send.js'
 import { sessionsList, sessionsReset } from './cli/commands/sessions.js'
 import { PERMISSIONS_NOTE, PLAIN_HTTP_NOTE, start } from './cli/commands/start.js'
-import { approveAtTerminal } from './cli/commands/terminal-approval.js'
-import { terminalSafe } from './cli/commands/terminal-safe.js'
+import { approveAtTerminal } from './cli/terminal-approval.js'
+import { terminalSafe } from './cli/terminal-safe.js'
 import { type TokenDependencies, tokensCreate, tokensList, tokensRevoke, tokensRotate } from './cli/commands/tokens.js'
-import { storeReport } from './cli/commands/store-doctor.js'
-import { whatsAppReport } from './cli/commands/whatsapp-doctor.js'
+import { storeReport } from './cli/doctor/store-report.js'
+import { whatsAppReport } from './cli/doctor/whatsapp-report.js'
 import { CredentialStore } from './credentials/credential-store.js'
 import { KeyRing } from './credentials/key-ring.js'
 import { createScrubber } from './credentials/scrubber.js'
@@ -130,7 +130,7 @@ program
   .description('Set up the gateway: asks, checks, and writes the configuration file.')
   .action(async () => {
     // Loaded here: no other command asks questions.
-    const { init } = await import('./cli/commands/init.js')
+    const { init } = await import('./cli/init/init.js')
     const probe = (config: GatewayConfig) => withAgents(config, (agents) => probeAll(agents.all()))
     endWith(await init({ ...configPlace(), probe, input: process.stdin, output: process.stdout }))
   })

@@ -1,5 +1,5 @@
 import type { AgentBackend, AgentProbe } from '../../backends/types.js'
-import { table } from './table.js'
+import { table } from '../table.js'
 
 export interface ProbedAgent {
   backend: AgentBackend

@@ -6,8 +6,8 @@ import { GatewayError } from '../../errors.js'
 import { oneLine, showable, showableLines } from '../../core/one-line.js'
 import type { Approval } from '../../store/approvals.js'
 import type { Store } from '../../store/store.js'
-import { age, type ListOptions, section, shortId } from './listing.js'
-import { table } from './table.js'
+import { age, type ListOptions, section, shortId } from '../listing.js'
+import { table } from '../table.js'
 
 /** What `aetheel approvals` prints: the newest first. */
 export async function approvalsList(

@@ -2,7 +2,7 @@ import type { AgentBackend, AgentRequest, AgentResult } from '../../backends/typ
 import { EventScrubber } from '../../credentials/event-scrubber.js'
 import type { Scrubber } from '../../credentials/scrubber.js'
 import { withNotices } from '../../runtime/turn-notices.js'
-import { type Output, TurnPrinter } from './turn-printer.js'
+import { type Output, TurnPrinter } from '../turn-printer.js'
 
 interface AskOptions {
   backend: Pick<AgentBackend, 'run'>

@@ -12,9 +12,9 @@ import { messageOf } from '../../errors.js'
 import { makeHome, startGateway } from '../../gateway.js'
 import { requireBackend } from '../../runtime/required-agents.js'
 import type { Log } from '../../log.js'
-import { ChatSession } from './chat-session.js'
-import { terminalSafe } from './terminal-safe.js'
-import type { Output } from './turn-printer.js'
+import { ChatSession } from '../chat-session.js'
+import { terminalSafe } from '../terminal-safe.js'
+import type { Output } from '../turn-printer.js'
 
 interface ChatOptions {
   config: GatewayConfig

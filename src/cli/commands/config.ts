@@ -12,7 +12,7 @@ import { parseMasterKey } from '../../credentials/key-ring.js'
 import { GatewayError } from '../../errors.js'
 import { isDirectory } from '../../core/is-directory.js'
 import { findExecutable } from '../../processes/find-executable.js'
-import { table } from './table.js'
+import { table } from '../table.js'
 
 interface ConfigOptions {
   environment: NodeJS.ProcessEnv

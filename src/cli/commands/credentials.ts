@@ -15,7 +15,7 @@ import { databaseFile, makeHome } from '../../gateway.js'
 import type { Log } from '../../log.js'
 import { type Note, notesOf } from '../../store/audit.js'
 import { openStore, type Store } from '../../store/store.js'
-import { age, type ListOptions, section } from './listing.js'
+import { age, type ListOptions, section } from '../listing.js'
 
 interface CredentialPlace {
   config: GatewayConfig
@@ -118,7 +118,7 @@ async function askForValue(name: string, isFile: boolean, input: Readable, outpu
     throw new GatewayError('request_invalid', `The content of a file is read from stdin. ${advice}`)
   }
   // Loaded here: no other of these commands asks questions.
-  const { Prompts } = await import('./prompts.js')
+  const { Prompts } = await import('../prompts.js')
   const prompts = new Prompts(input, output)
   try {
     return await prompts.secret({ message: `The value of ${name}`, problemOf: problemOfValue })

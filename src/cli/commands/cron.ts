@@ -6,8 +6,8 @@ import { describeTarget } from '../../config/target.js'
 import type { CronJob } from '../../store/cron-jobs.js'
 import type { MessageState } from '../../store/schema.js'
 import type { Store } from '../../store/store.js'
-import { age, type ListOptions, section, shortId } from './listing.js'
-import { withGateway } from './with-gateway.js'
+import { age, type ListOptions, section, shortId } from '../listing.js'
+import { withGateway } from '../with-gateway.js'
 
 interface ListedJob extends CronJob {
   nextAt?: number

@@ -10,7 +10,7 @@ import { messageOf } from '../../errors.js'
 import { ownCommand, startOwnProgram } from '../../processes/own-program.js'
 import { OWNER_MARKER } from '../../processes/process-owner.js'
 import { readProcessTable } from '../../processes/process-table.js'
-import type { Output } from './turn-printer.js'
+import type { Output } from '../turn-printer.js'
 
 /** A real executable that speaks Claude Code's wire format; it needs no model. */
 const DEMO_AGENT = fileURLToPath(new URL('../../../demo/agent.mjs', import.meta.url))

@@ -4,9 +4,9 @@ import { contextName, kubernetesName, labelKey } from '../../config/kubernetes.j
 import { GatewayError } from '../../errors.js'
 import { describePod, type LabelledPod, PodError, type Pods } from '../../kubernetes/types.js'
 import { type Discovered, discoverProjects, type SearchedPlace } from '../../projects/discovery.js'
-import { section } from './listing.js'
+import { section } from '../listing.js'
 import type { ProjectChanger } from './projects.js'
-import type { Output } from './turn-printer.js'
+import type { Output } from '../turn-printer.js'
 
 /** The options of `aetheel projects discover`. */
 export interface DiscoverFlags {

@@ -1,6 +1,6 @@
 import type { EVENT_KINDS } from '../../channels/types.js'
 import { GatewayError } from '../../errors.js'
-import { withGateway } from './with-gateway.js'
+import { withGateway } from '../with-gateway.js'
 
 /** Gives the gateway something to do that nobody asks for in a chat; the answer goes to the output channel. */
 export async function sendEvent(home: string, kind: (typeof EVENT_KINDS)[number], text: string): Promise<string> {

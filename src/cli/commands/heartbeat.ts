@@ -6,9 +6,9 @@ import { type HeartbeatStatus, heartbeatStatus } from '../../schedule/heartbeat-
 import { describeTime } from '../../schedule/local-time.js'
 import type { LastBeat } from '../../store/heartbeats.js'
 import type { Store } from '../../store/store.js'
-import { age, shortId, workingGateways } from './listing.js'
-import { table } from './table.js'
-import { withGateway } from './with-gateway.js'
+import { age, shortId, workingGateways } from '../listing.js'
+import { table } from '../table.js'
+import { withGateway } from '../with-gateway.js'
 
 const PROBLEM_CHARACTERS = 200
 const OFF = 'Heartbeats are off. Set heartbeat.everyMinutes and heartbeat.to in the configuration file.'

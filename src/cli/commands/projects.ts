@@ -16,8 +16,8 @@ import { describePlace } from '../../runtime/agent-choice.js'
 import { type Note, notesOf } from '../../store/audit.js'
 import type { ProjectRecord } from '../../store/projects.js'
 import { openStore, type Store } from '../../store/store.js'
-import { type ListOptions, section } from './listing.js'
-import { table } from './table.js'
+import { type ListOptions, section } from '../listing.js'
+import { table } from '../table.js'
 
 /** What changes projects: in the database itself, which a gateway that runs reads anew for each message. */
 export interface ProjectChanger {

@@ -1,7 +1,7 @@
 import type { Control } from '../control/protocol.js'
 import type { QueuedMessage } from '../../store/inbox.js'
 import type { Store } from '../../store/store.js'
-import { age, type ListOptions, section, shortId, workingGateways } from './listing.js'
+import { age, type ListOptions, section, shortId, workingGateways } from '../listing.js'
 
 /** What `aetheel queue list` prints. */
 export async function queueList(

@@ -3,9 +3,9 @@ import { GatewayError } from '../../errors.js'
 import type { RunRecord } from '../../store/runs.js'
 import type { RunState } from '../../store/schema.js'
 import type { Store } from '../../store/store.js'
-import { age, type ListOptions, section, shortId, workingGateways } from './listing.js'
+import { age, type ListOptions, section, shortId, workingGateways } from '../listing.js'
 import { oneLine } from '../../core/one-line.js'
-import { table } from './table.js'
+import { table } from '../table.js'
 
 type Tables = Pick<Store, 'runs' | 'conversations' | 'inbox' | 'ledger'>
 

@@ -3,7 +3,7 @@ import { GatewayError } from '../../errors.js'
 import type { SearchedText } from '../../store/archive-queries.js'
 import type { Store } from '../../store/store.js'
 import { oneLine, showable } from '../../core/one-line.js'
-import { table } from './table.js'
+import { table } from '../table.js'
 
 export interface SearchOptions {
   /** All must be in the same message; one may hold spaces. */

@@ -1,6 +1,6 @@
 import { GatewayError } from '../../errors.js'
 import { describeTarget, parseTarget } from '../../config/target.js'
-import { withGateway } from './with-gateway.js'
+import { withGateway } from '../with-gateway.js'
 
 /** Says something by the running gateway, which goes on trying until it is delivered or too old. */
 export async function send(home: string, to: string, text: string): Promise<string> {

@@ -1,6 +1,6 @@
 import type { Control } from '../control/protocol.js'
 import type { Store } from '../../store/store.js'
-import { age, type ListOptions, section } from './listing.js'
+import { age, type ListOptions, section } from '../listing.js'
 
 /** What `aetheel sessions` prints. */
 export async function sessionsList(

@@ -4,7 +4,7 @@ import { removeTokenFile, tokenFile, tokenFileHash, writeTokenFile } from '../..
 import { notesOf } from '../../store/audit.js'
 import type { Store } from '../../store/store.js'
 import type { Scope, TokenRecord } from '../../store/tokens.js'
-import { age, type ListOptions, section, shortId } from './listing.js'
+import { age, type ListOptions, section, shortId } from '../listing.js'
 
 export interface TokenDependencies {
   store: Store

@@ -1,6 +1,6 @@
 import { createServer } from 'node:http'
 import { describe, it, type TestContext } from 'vitest'
-import { whatsAppReport as report } from '../../../src/cli/commands/whatsapp-doctor.js'
+import { whatsAppReport as report } from '../../../src/cli/doctor/whatsapp-report.js'
 import { type GatewayConfig, loadConfig } from '../../../src/config.js'
 import { createLog } from '../../../src/log.js'
 import { ADA, BEN, freePort, WhatsAppStage } from './stage.js'

@@ -1,6 +1,6 @@
-import { isProcessAlive } from '../../processes/reaper.js'
-import type { Store } from '../../store/store.js'
-import { oneLine } from '../../core/one-line.js'
+import { isProcessAlive } from '../processes/reaper.js'
+import type { Store } from '../store/store.js'
+import { oneLine } from '../core/one-line.js'
 import { table } from './table.js'
 
 export interface ListOptions {

@@ -1,6 +1,6 @@
-import { ControlClient } from '../control/client.js'
-import { type Control, socketPath } from '../control/protocol.js'
-import { GatewayError } from '../../errors.js'
+import { ControlClient } from './control/client.js'
+import { type Control, socketPath } from './control/protocol.js'
+import { GatewayError } from '../errors.js'
 
 /** For what only a running gateway can do. */
 export async function withGateway<T>(home: string, work: (control: Control) => Promise<T>): Promise<T> {

@@ -1,6 +1,6 @@
 import type { Readable, Writable } from 'node:stream'
 import * as clack from '@clack/prompts'
-import { GatewayError } from '../../errors.js'
+import { GatewayError } from '../errors.js'
 
 interface Key {
   name?: string

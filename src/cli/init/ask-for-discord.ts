@@ -12,9 +12,9 @@ import {
   ownersOf,
   readsMessages,
 } from '../../channels/discord/identity.js'
-import { botPage, inviteLink, nameOf } from './discord-needs.js'
+import { botPage, inviteLink, nameOf } from '../discord-needs.js'
 import { oneLine, showable } from '../../core/one-line.js'
-import type { Choice, Prompts } from './prompts.js'
+import type { Choice, Prompts } from '../prompts.js'
 
 export interface DiscordAnswers {
   /** Left out when the environment has it. */

@@ -11,9 +11,9 @@ import { VARIABLES } from '../../config/variables.js'
 import { configText } from '../../config/text.js'
 import { GatewayError, messageOf } from '../../errors.js'
 import { makePrivateDirectory } from '../../core/private-directory.js'
-import { absence, type ProbedAgent } from './agents.js'
-import { askForDiscord, type DiscordAnswers } from './init-discord.js'
-import { Prompts } from './prompts.js'
+import { absence, type ProbedAgent } from '../commands/agents.js'
+import { askForDiscord, type DiscordAnswers } from './ask-for-discord.js'
+import { Prompts } from '../prompts.js'
 
 interface InitOptions {
   environment: NodeJS.ProcessEnv

@@ -15,7 +15,7 @@ import { GatewayError } from '../../errors.js'
 import { ClosableStrategy } from '../../channels/discord/closable-strategy.js'
 import { identify, ownersOf, readsMessages } from '../../channels/discord/identity.js'
 import type { ChannelFacts, DiscordFacts, GuildFacts } from './discord-findings.js'
-import { inviteLink, nameOf, NEEDED_PERMISSIONS } from './discord-needs.js'
+import { inviteLink, nameOf, NEEDED_PERMISSIONS } from '../discord-needs.js'
 import { showable } from '../../core/one-line.js'
 
 const REQUEST_TIMEOUT_MS = 8_000

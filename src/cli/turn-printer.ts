@@ -1,6 +1,6 @@
-import type { AgentEvent } from '../../backends/types.js'
-import { readMediaTokens } from '../../media/media-tokens.js'
-import { oneLine, showable } from '../../core/one-line.js'
+import type { AgentEvent } from '../backends/types.js'
+import { readMediaTokens } from '../media/media-tokens.js'
+import { oneLine, showable } from '../core/one-line.js'
 
 export type Output = Pick<NodeJS.WritableStream, 'write'>
 

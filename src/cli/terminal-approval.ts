@@ -1,8 +1,8 @@
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
-import type { ApprovalRequest, Approve } from '../../backends/types.js'
-import type { Scrubber } from '../../credentials/scrubber.js'
-import { showable } from '../../core/one-line.js'
+import type { ApprovalRequest, Approve } from '../backends/types.js'
+import type { Scrubber } from '../credentials/scrubber.js'
+import { showable } from '../core/one-line.js'
 import type { Output } from './turn-printer.js'
 
 interface TerminalOptions {

@@ -1,9 +1,9 @@
 import { PassThrough } from 'node:stream'
 import { setImmediate } from 'node:timers/promises'
 import { expect, it } from 'vitest'
-import type { Approve } from '../../../src/backends/types.js'
-import { approveAtTerminal } from '../../../src/cli/commands/terminal-approval.js'
-import { createScrubber } from '../../../src/credentials/scrubber.js'
+import type { Approve } from '../../src/backends/types.js'
+import { approveAtTerminal } from '../../src/cli/terminal-approval.js'
+import { createScrubber } from '../../src/credentials/scrubber.js'
 
 const NEVER = new AbortController().signal
 const REQUEST = { toolName: 'Bash', toolInput: { command: 'ls' } }

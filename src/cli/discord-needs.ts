@@ -1,8 +1,8 @@
 // What the bot needs of a server, and where a person gives it.
 
 import type { APIUser, PermissionsString } from 'discord.js'
-import { DEVELOPER_PORTAL } from '../../channels/discord/identity.js'
-import { showable } from '../../core/one-line.js'
+import { DEVELOPER_PORTAL } from '../channels/discord/identity.js'
+import { showable } from '../core/one-line.js'
 
 export interface NeededPermission {
   name: PermissionsString

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { terminalSafe } from '../../../src/cli/commands/terminal-safe.js'
+import { terminalSafe } from '../../src/cli/terminal-safe.js'
 
 const ACTING = '\u001B]0;title\u0007\u001B[31mred\r\nover\u0008\u009B31m\tend\u202Eegami\u2066.\u061C'
 

@@ -7,11 +7,11 @@
 // - A reply is shown once, however often and by whichever way it comes.
 
 import { randomUUID } from 'node:crypto'
-import { wait } from '../../core/async.js'
-import type { Control, HistoryEntry, Push, ShownReply } from '../control/protocol.js'
-import { isCommand } from '../../conversation/conversation-commands.js'
-import { GatewayError, messageOf } from '../../errors.js'
-import { oneLine } from '../../core/one-line.js'
+import { wait } from '../core/async.js'
+import type { Control, HistoryEntry, Push, ShownReply } from './control/protocol.js'
+import { isCommand } from '../conversation/conversation-commands.js'
+import { GatewayError, messageOf } from '../errors.js'
+import { oneLine } from '../core/one-line.js'
 import { type Output, TurnPrinter } from './turn-printer.js'
 
 export interface ChatSessionOptions {

@@ -1,9 +1,9 @@
 import { ChannelType, PermissionFlagsBits } from 'discord.js'
 import { describe, expect, it, type TestContext } from 'vitest'
-import { discordReport } from '../../../src/cli/commands/discord-doctor.js'
-import { type ChannelFacts, type DiscordFacts, discordFindings } from '../../../src/cli/commands/discord-findings.js'
+import { discordReport } from '../../../src/cli/doctor/discord-report.js'
+import { type ChannelFacts, type DiscordFacts, discordFindings } from '../../../src/cli/doctor/discord-findings.js'
 import { describeProblem } from '../../../src/channels/discord/identity.js'
-import { inviteLink } from '../../../src/cli/commands/discord-needs.js'
+import { inviteLink } from '../../../src/cli/discord-needs.js'
 import { type GatewayConfig, loadConfig } from '../../../src/config.js'
 import { FakeDiscord } from '../../channels/discord/fake-discord.js'
 

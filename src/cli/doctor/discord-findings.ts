@@ -2,7 +2,7 @@
 
 import type { PermissionsString } from 'discord.js'
 import type { GatewayConfig } from '../../config.js'
-import { botPage, NEEDED_PERMISSIONS, type NeededPermission } from './discord-needs.js'
+import { botPage, NEEDED_PERMISSIONS, type NeededPermission } from '../discord-needs.js'
 import { bad, doubtful, type Finding, good } from './findings.js'
 
 export interface ChannelFacts {

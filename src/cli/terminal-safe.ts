@@ -1,4 +1,4 @@
-import { showableLines } from '../../core/one-line.js'
+import { showableLines } from '../core/one-line.js'
 import type { Output } from './turn-printer.js'
 
 /** Keeps somebody else's text from acting on a terminal. A file or a pipe gets every character. */

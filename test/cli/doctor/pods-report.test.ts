@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { podsReport } from '../../../src/cli/commands/pods-doctor.js'
+import { podsReport } from '../../../src/cli/doctor/pods-report.js'
 import type { ProjectConfig } from '../../../src/config.js'
 import { GatewayError } from '../../../src/errors.js'
 import { type Pod, type PodAddress, PodError, type Pods } from '../../../src/kubernetes/types.js'
