@@ -1,5 +1,5 @@
 // Who may import whom. A room is a folder of `src`, or a file that stands there alone; so is each folder of
-// `backends`. Everything may import `core`, `errors` and the types of `log`.
+// `backends` and of `channels`. Everything may import `core`, `errors` and the types of `log`.
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
@@ -27,7 +27,9 @@ const MAY_IMPORT: Record<string, string> = {
 
   config: 'backends channels engine kubernetes log schedule turns',
   runtime: 'backends (channels) config credentials engine kubernetes log opencode processes projects prompt (store)',
-  channels: '(backends) media',
+  discord: '(backends) channels',
+  whatsapp: 'channels media',
+  channels: '(backends) config discord media processes turns whatsapp',
   approvals: '(backends) (channels) (config) (credentials) runtime (store)',
   archive: 'store',
   conversation: 'approvals backends channels (config) runtime (store) turns',
@@ -45,7 +47,7 @@ const MAY_IMPORT: Record<string, string> = {
   service:
     'approvals archive backends channels config conversation credentials engine (gateway) media (metrics) (projects) runtime store streams turns',
   client: '(service)',
-  cli: 'approvals archive backends channels config conversation credentials engine gateway kubernetes media (opencode) processes projects runtime schedule service store turns',
+  cli: 'approvals archive backends channels config conversation credentials discord engine gateway kubernetes media (opencode) processes projects runtime schedule service store turns whatsapp',
   main: 'backends channels cli config credentials engine gateway log processes runtime service store',
   index: 'backends claude codex gemini opencode pi turns',
 }
@@ -96,6 +98,6 @@ function importsOf(file: string): Import[] {
 
 function roomOf(file: string): string {
   const [room = '', inner = '', ...rest] = file.replace(/\.[jt]s$/, '').split('/')
-  if (room !== 'backends' || rest.length === 0) return room
-  return inner
+  const hasInnerRooms = room === 'backends' || room === 'channels'
+  return hasInnerRooms && rest.length > 0 ? inner : room
 }

@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
+import { openDiscord, openWhatsApp } from '../../channels/configured-channels.js'
 import { TerminalChannel } from '../../channels/terminal.js'
 import { WEBHOOK_PATH } from '../../channels/whatsapp/public-paths.js'
 import type { Channel, PlatformEndpoint } from '../../channels/types.js'
-import { type GatewayConfig, loadConfig, projectOfChannel } from '../../config.js'
+import { type GatewayConfig, loadConfig } from '../../config.js'
 import { watchConfig } from '../../config/reload.js'
 import { gatewayHandlers } from '../control/gateway-handlers.js'
 import { socketPath } from '../control/protocol.js'
@@ -19,7 +20,6 @@ import type { Scrubber } from '../../credentials/scrubber.js'
 import { gitRunner } from '../../projects/git-clone.js'
 import { ProjectService } from '../../projects/project-service.js'
 import { lockDirectory } from '../../store/sqlite.js'
-import { openWhatsApp } from './open-whatsapp.js'
 
 export const PERMISSIONS_NOTE =
   'Agents work without asking for permission: they may change and run everything that you may.'
@@ -156,32 +156,6 @@ async function startService(
   const clock = { now: Date.now, newId: randomUUID }
   const projects = new ProjectService({ store, config, agents, run: gitRunner(environment), log, ...clock })
   return startHttpServer({ config, gateway, projects, credentials, metrics, endpoints, log, ...clock })
-}
-
-/** Contract: its library is loaded only where it is used. */
-export async function openDiscord(
-  config: GatewayConfig,
-  log: Log,
-  now: () => number = Date.now,
-): Promise<Channel | undefined> {
-  const { discordBotToken: token, discordApiUrl: apiUrl, discordOwnerId: ownerId } = config
-  if (token === undefined) return undefined
-  const { DiscordChannel } = await import('../../channels/discord/discord-channel.js')
-  return new DiscordChannel({
-    token,
-    apiUrl,
-    ...(ownerId !== undefined && { ownerId }),
-    access: {
-      guilds: config.discordGuilds,
-      channels: config.discordChannels,
-      users: config.discordUsers,
-      roles: config.discordRoles,
-    },
-    opensThreads: config.discordThreads,
-    projectOf: (channelId) => projectOfChannel(config, channelId),
-    log,
-    now,
-  })
 }
 
 function describeWhatsApp({ twilioWhatsappFrom, publicUrl, whatsappPollSeconds }: GatewayConfig): string {

@@ -10,7 +10,7 @@ import { isDirectory } from '../../core/is-directory.js'
 import type { Log } from '../../log.js'
 import { findExecutable } from '../../processes/find-executable.js'
 import { type DoctorReport, renderFindings } from './findings.js'
-import { twilioAccount } from '../commands/open-whatsapp.js'
+import { twilioAccount } from '../../channels/configured-channels.js'
 import {
   type Doubt,
   type LocalFacts,

@@ -2,7 +2,7 @@
 // order.
 
 import { describe, it, type TestContext } from 'vitest'
-import { openDiscord } from '../../../src/cli/commands/start.js'
+import { openDiscord } from '../../../src/channels/configured-channels.js'
 import { startGateway } from '../../../src/gateway.js'
 import type { FakeChannel } from './fake-discord-records.js'
 import { answersIn, beginThread, DiscordStage, openScene, type Scene } from './stage.js'

@@ -1,7 +1,7 @@
 // A gateway with the Discord channel as a process of its own: `gateway-process.ts <configuration file> <how many
 // milliseconds the clock of the channel is ahead> [step]`. At the step it kills itself.
 
-import { openDiscord } from '../../../src/cli/commands/start.js'
+import { openDiscord } from '../../../src/channels/configured-channels.js'
 import { loadConfig } from '../../../src/config.js'
 import { makeHome, startGateway } from '../../../src/gateway.js'
 import { createLog } from '../../../src/log.js'

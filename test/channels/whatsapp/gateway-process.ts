@@ -2,7 +2,7 @@
 // file> [step]`. At the step it kills itself.
 
 import { randomUUID } from 'node:crypto'
-import { openWhatsApp } from '../../../src/cli/commands/open-whatsapp.js'
+import { openWhatsApp } from '../../../src/channels/configured-channels.js'
 import { loadConfig } from '../../../src/config.js'
 import { makeHome, startGateway } from '../../../src/gateway.js'
 import { startHttpServer } from '../../../src/service/server.js'

@@ -1,13 +1,13 @@
 // Turns voice messages into text, by a command of the operator's.
 
 import { StringDecoder } from 'node:string_decoder'
-import { agentEnvironment } from '../../core/agent-environment.js'
-import type { Transcribe } from '../../channels/whatsapp/intake.js'
-import { GatewayError } from '../../errors.js'
-import { runCommand } from '../../processes/run-command.js'
-import { createRunDirectory } from '../../processes/run-directory.js'
-import { expandArguments } from '../../turns/inbound-reply/command-template.js'
-import { safeFileNames } from '../../media/safe-file-names.js'
+import { agentEnvironment } from '../core/agent-environment.js'
+import type { Transcribe } from './whatsapp/intake.js'
+import { GatewayError } from '../errors.js'
+import { runCommand } from '../processes/run-command.js'
+import { createRunDirectory } from '../processes/run-directory.js'
+import { expandArguments } from '../turns/inbound-reply/command-template.js'
+import { safeFileNames } from '../media/safe-file-names.js'
 
 interface TranscriptionOptions {
   /** The executable and its arguments, with templates such as {{MediaPath}}. */

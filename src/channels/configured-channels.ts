@@ -1,7 +1,9 @@
-import type { Channel } from '../../channels/types.js'
-import type { GatewayConfig } from '../../config.js'
-import type { Log } from '../../log.js'
+// The chat channels that a configuration asks for.
+
+import { type GatewayConfig, projectOfChannel } from '../config.js'
+import type { Log } from '../log.js'
 import { transcribeBy } from './transcribe.js'
+import type { Channel } from './types.js'
 
 export interface WhatsAppDependencies {
   environment: NodeJS.ProcessEnv
@@ -10,6 +12,32 @@ export interface WhatsAppDependencies {
 }
 
 const MEGABYTE = 1024 * 1024
+
+/** Nothing when Discord is not configured. Contract: its library is loaded only where it is used. */
+export async function openDiscord(
+  config: GatewayConfig,
+  log: Log,
+  now: () => number = Date.now,
+): Promise<Channel | undefined> {
+  const { discordBotToken: token, discordApiUrl: apiUrl, discordOwnerId: ownerId } = config
+  if (token === undefined) return undefined
+  const { DiscordChannel } = await import('./discord/discord-channel.js')
+  return new DiscordChannel({
+    token,
+    apiUrl,
+    ...(ownerId !== undefined && { ownerId }),
+    access: {
+      guilds: config.discordGuilds,
+      channels: config.discordChannels,
+      users: config.discordUsers,
+      roles: config.discordRoles,
+    },
+    opensThreads: config.discordThreads,
+    projectOf: (channelId) => projectOfChannel(config, channelId),
+    log,
+    now,
+  })
+}
 
 /**
  * Nothing when WhatsApp is not configured.
@@ -29,7 +57,7 @@ export async function openWhatsApp(
   } = config()
   const account = twilioAccount(config())
   if (!account || from === undefined) return undefined
-  const { WhatsAppChannel } = await import('../../channels/whatsapp/whatsapp-channel.js')
+  const { WhatsAppChannel } = await import('./whatsapp/whatsapp-channel.js')
   return new WhatsAppChannel({
     ...account,
     apiUrl: twilioApiUrl,
