@@ -59,6 +59,11 @@ function wrapped(text: string, width: number): string[] {
   return lines.map((line) => `${INDENT}${line}`)
 }
 
+export function terminalWidth(): number {
+  // 0 where a terminal does not know.
+  return process.stdout.columns || 120
+}
+
 /** Enough to name it by. */
 export function shortId(id: string): string {
   return id.slice(0, 8)

@@ -1,13 +1,58 @@
+import { type Command, Option } from 'commander'
 import type { ApprovalDecision } from '../../approvals/answer-approval.js'
 import { outcomeText } from '../../approvals/approval-words.js'
 import { allFields } from '../../approvals/asked-input.js'
+import type { CommandContext } from '../command-context.js'
 import type { Control } from '../control/protocol.js'
 import { GatewayError } from '../../errors.js'
 import { oneLine, showable, showableLines } from '../../core/one-line.js'
 import type { Approval } from '../../store/approvals.js'
 import type { Store } from '../../store/store.js'
+import { defineList } from '../list-command.js'
 import { age, type ListOptions, section, shortId } from '../listing.js'
 import { table } from '../table.js'
+
+export function registerApprovals(program: Command, context: CommandContext): void {
+  const approvals = program
+    .command('approvals')
+    .description('What agents ask to be allowed, and what needs no question.')
+  const list = approvals.command('list', { isDefault: true })
+  defineList(list, 'List what was asked, the newest first.', context, approvalsList)
+  approvals
+    .command('show')
+    .description('Show what an agent asks for, with its whole input.')
+    .argument('<id>', 'its id, or the beginning of it')
+    .option('--json', 'print JSON')
+    .action((id: string, flags: { json?: true }) =>
+      context.inspect((store) => approvalsShow(store, id, { isJson: flags.json === true })),
+    )
+  approvals
+    .command('allow')
+    .description('Allow what an agent asks for.')
+    .argument('<id>', 'its id, or the beginning of it')
+    .addOption(new Option('--always', 'exactly this from now on, without a question').conflicts('tool'))
+    .option('--tool', 'all that the tool does in this project, without a question')
+    .action((id: string, { always, tool }: { always?: true; tool?: true }) => {
+      const remember = tool ? 'tool' : always ? 'this' : undefined
+      return context.operate((control) =>
+        approvalsAnswer(control, id, { decision: 'allow', ...(remember && { remember }) }),
+      )
+    })
+  approvals
+    .command('deny')
+    .description('Refuse it.')
+    .argument('<id>', 'its id, or the beginning of it')
+    .option('--message <text>', 'what the agent is told')
+    .action((id: string, { message }: { message?: string }) =>
+      context.operate((control) => approvalsAnswer(control, id, { decision: 'deny', ...(message && { message }) })),
+    )
+  defineList(approvals.command('rules'), 'List what needs no question.', context, approvalRules)
+  approvals
+    .command('forget')
+    .description('Remove a rule: the agent asks again.')
+    .argument('<id>', 'its id, or the beginning of it')
+    .action((id: string) => context.operate((control) => approvalsForget(control, id)))
+}
 
 /** What `aetheel approvals` prints: the newest first. */
 export async function approvalsList(

@@ -1,7 +1,26 @@
 import { join } from 'node:path'
+import type { Command } from 'commander'
 import { Archive } from '../../archive/archive.js'
+import { CredentialStore } from '../../credentials/credential-store.js'
+import { KeyRing } from '../../credentials/key-ring.js'
 import type { Log } from '../../log.js'
 import type { Store } from '../../store/store.js'
+import type { CommandContext } from '../command-context.js'
+
+export function registerArchive(program: Command, context: CommandContext): void {
+  const { environment, scrubber } = context
+  program
+    .command('archive')
+    .description('Write every conversation as Markdown again, and say where.')
+    .action(() =>
+      context.inspect(async (store, config, log) => {
+        const keyRing = new KeyRing({ home: config.home, masterKey: environment['AETHEEL_MASTER_KEY'] })
+        const unreadable = await new CredentialStore({ store, keyRing, scrubber, now: Date.now }).hideAll()
+        for (const { message } of unreadable) log.warn('credential.unreadable', { message })
+        return rebuildArchive(config.home, store, log, (text) => scrubber.scrub(text))
+      }),
+    )
+}
 
 /** What `aetheel archive` prints, when it has written every conversation as Markdown again. */
 export async function rebuildArchive(

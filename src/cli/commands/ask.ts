@@ -1,8 +1,31 @@
-import type { AgentBackend, AgentRequest, AgentResult } from '../../backends/types.js'
+import { text } from 'node:stream/consumers'
+import { type Command, InvalidArgumentError } from 'commander'
+import { unheldLimits } from '../../backends/engine/agent-limits.js'
+import {
+  type AgentBackend,
+  type AgentRequest,
+  type AgentResult,
+  BACKEND_NAMES,
+  type BackendName,
+} from '../../backends/types.js'
 import { EventScrubber } from '../../credentials/event-scrubber.js'
 import type { Scrubber } from '../../credentials/scrubber.js'
 import { withNotices } from '../../runtime/turn-notices.js'
+import { backendArgument } from '../arguments.js'
+import { type CommandContext, STOP_SIGNALS } from '../command-context.js'
+import { approveAtTerminal } from '../terminal-approval.js'
+import { terminalSafe } from '../terminal-safe.js'
 import { type Output, TurnPrinter } from '../turn-printer.js'
+
+interface AskFlags {
+  backend?: BackendName
+  model?: string
+  session?: string
+  cwd?: string
+  system?: string
+  json?: true
+  timeout?: number
+}
 
 interface AskOptions {
   backend: Pick<AgentBackend, 'run'>
@@ -16,6 +39,52 @@ interface AskOptions {
   signal: AbortSignal
   /** Knows, among others, the password of a server that was started for this. */
   scrubber: Scrubber
+}
+
+export function registerAsk(program: Command, context: CommandContext): void {
+  program
+    .command('ask')
+    .description('Ask an agent one thing; the answer streams to stdout, tool activity to stderr.')
+    .argument('[prompt]', 'what to ask; read from stdin when left out')
+    .option('-b, --backend <name>', `agent: ${BACKEND_NAMES.join(', ')}`, backendArgument)
+    .option('-m, --model <model>', "model, by the agent's own name for it")
+    .option('-s, --session <id>', 'session to continue')
+    .option('-C, --cwd <directory>', 'directory to work in')
+    .option('--system <text>', "added to the agent's own system prompt")
+    .option('--json', 'print every event as a line of JSON')
+    .option('-t, --timeout <seconds>', 'time limit', secondsArgument)
+    .action(async (prompt: string | undefined, flags: AskFlags) => {
+      const { scrubber } = context
+      const config = context.readConfig()
+      const stderr = terminalSafe(process.stderr)
+      // What the prompt was read from has ended.
+      const input = prompt !== undefined && process.stdin.isTTY ? process.stdin : undefined
+      const request = {
+        prompt: prompt ?? (await text(process.stdin)),
+        ...(config.agentPermissions === 'ask' && { approve: approveAtTerminal({ input, output: stderr, scrubber }) }),
+        idleTimeoutMs: config.idleTimeoutMs,
+        ...(flags.model !== undefined && { model: flags.model }),
+        ...(flags.session !== undefined && { sessionId: flags.session }),
+        ...(flags.cwd !== undefined && { workingDir: flags.cwd }),
+        ...(flags.system !== undefined && { systemPrompt: flags.system }),
+        ...(flags.timeout !== undefined && { timeoutMs: flags.timeout * 1000 }),
+      }
+      // For one turn nothing need stay.
+      const { isError } = await context.withAgents({ ...config, agentMode: 'oneshot' }, (agents) => {
+        const backend = agents.open(flags.backend ?? config.agentBackend)
+        return ask({
+          backend,
+          request,
+          notices: unheldLimits(config, backend.capabilities()),
+          isJson: flags.json === true,
+          stdout: terminalSafe(process.stdout),
+          stderr,
+          signal: context.abortOn(STOP_SIGNALS),
+          scrubber,
+        })
+      })
+      context.endWith(isError ? 1 : 0)
+    })
 }
 
 /** Asks one agent one thing: the answer streams to stdout, what it does meanwhile to stderr. */
@@ -45,4 +114,10 @@ export async function ask({
   if (failure) stderr.write(`Error (${failure.reason}): ${failure.message}\n`)
   if (sessionId !== undefined) stderr.write(`Session: ${sessionId}\n`)
   return result
+}
+
+function secondsArgument(value: string): number {
+  const seconds = Number(value)
+  if (Number.isFinite(seconds) && seconds > 0) return seconds
+  throw new InvalidArgumentError('It must be a number of seconds.')
 }

@@ -2,8 +2,10 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { clearScreenDown, createInterface, cursorTo, type Interface, moveCursor } from 'node:readline'
 import type { ReadStream, WriteStream } from 'node:tty'
+import { type Command, InvalidArgumentError } from 'commander'
 import { TerminalChannel } from '../../channels/terminal.js'
 import type { GatewayConfig } from '../../config.js'
+import type { CommandContext } from '../command-context.js'
 import { ControlClient } from '../control/client.js'
 import { gatewayHandlers } from '../control/gateway-handlers.js'
 import { LocalControl } from '../control/local-control.js'
@@ -38,8 +40,34 @@ const LINES_FILE = 'chat-history'
 /** A script is not left waiting for a gateway that nobody starts again. */
 const SCRIPT_PATIENCE_MS = 30_000
 
+export function registerChat(program: Command, context: CommandContext): void {
+  program
+    .command('chat')
+    .description('Talk to the gateway that runs, or without one.')
+    .option('-c, --conversation <name>', 'which conversation', nameArgument, 'default')
+    .option('-p, --project <id>', 'the project to work in from now on')
+    .option('--no-history', 'do not show what was said last')
+    .action(async (flags: { conversation: string; project?: string; history: boolean }) => {
+      const config = context.readConfig()
+      const exitCode = await chat({
+        config,
+        environment: context.environment,
+        log: context.openLog(config),
+        conversation: flags.conversation,
+        ...(flags.project !== undefined && { projectId: flags.project }),
+        showsHistory: flags.history,
+        stdin: process.stdin,
+        stdout: process.stdout,
+        stderr: process.stderr,
+        onInterrupt: (listener) => process.on('SIGINT', listener),
+        signal: context.abortOn(['SIGTERM', 'SIGHUP']),
+      })
+      context.endWith(exitCode)
+    })
+}
+
 /** Talks with the gateway until the person leaves. Returns the exit code. */
-export async function chat(options: ChatOptions): Promise<number> {
+async function chat(options: ChatOptions): Promise<number> {
   const { config, environment, log, conversation, projectId, stdin, stdout, stderr, signal } = options
   const isInteractive = stdin.isTTY && stdout.isTTY
   makeHome(config)
@@ -86,6 +114,11 @@ export async function chat(options: ChatOptions): Promise<number> {
     // The session knows it only once it has begun.
     await control.close()
   }
+}
+
+function nameArgument(value: string): string {
+  if (/^\P{Cc}{1,500}$/u.test(value)) return value
+  throw new InvalidArgumentError('It must be a name of at most 500 characters, without control characters.')
 }
 
 /** Without the gateway's lock: leases keep two on one database apart. */

@@ -1,3 +1,4 @@
+import type { Command } from 'commander'
 import {
   configFilePlaces,
   findConfigFile,
@@ -12,14 +13,8 @@ import { parseMasterKey } from '../../credentials/key-ring.js'
 import { GatewayError } from '../../errors.js'
 import { isDirectory } from '../../core/is-directory.js'
 import { findExecutable } from '../../processes/find-executable.js'
+import type { CommandContext, ConfigPlace } from '../command-context.js'
 import { table } from '../table.js'
-
-interface ConfigOptions {
-  environment: NodeJS.ProcessEnv
-  cwd: string
-  /** The file that `--config` names. */
-  explicit?: string
-}
 
 interface Report {
   text: string
@@ -35,8 +30,25 @@ interface Setting {
   variable?: string
 }
 
+export function registerConfig(program: Command, context: CommandContext): void {
+  const print = ({ text, exitCode }: Report): void => {
+    console.log(text)
+    context.endWith(exitCode)
+  }
+  const config = program.command('config').description('The configuration: what is wrong with it, and what holds.')
+  config
+    .command('check')
+    .description('Say every problem, or that there is none.')
+    .action(() => print(configCheck(context.configPlace())))
+  config
+    .command('show')
+    .description('Show every setting and where it comes from; secrets are masked.')
+    .option('--json', 'print JSON')
+    .action((flags: { json?: true }) => print(configShow({ ...context.configPlace(), isJson: flags.json === true })))
+}
+
 /** The report of `aetheel config check`: every problem, or that there is none. */
-export function configCheck(options: ConfigOptions): Report {
+export function configCheck(options: ConfigPlace): Report {
   return report(options, ({ config }) => {
     const masterKey = options.environment['AETHEEL_MASTER_KEY']
     if (masterKey) parseMasterKey(masterKey)
@@ -50,7 +62,7 @@ export function configCheck(options: ConfigOptions): Report {
 }
 
 /** What `aetheel config show` prints: every setting that holds, and where it comes from. Secrets are masked. */
-export function configShow(options: ConfigOptions & { isJson: boolean }): Report {
+export function configShow(options: ConfigPlace & { isJson: boolean }): Report {
   return report(options, (loaded) => {
     const { config } = loaded
     const settings = effectiveSettings(options.environment, loaded)
@@ -70,7 +82,7 @@ export function configShow(options: ConfigOptions & { isJson: boolean }): Report
 
 type Loaded = ReturnType<typeof loadConfigWithSources>
 
-function report({ environment, cwd, explicit }: ConfigOptions, describe: (loaded: Loaded) => string): Report {
+function report({ environment, cwd, explicit }: ConfigPlace, describe: (loaded: Loaded) => string): Report {
   try {
     const loaded = loadConfigWithSources(environment, findConfigFile(environment, cwd, explicit))
     return { text: describe(loaded), exitCode: 0 }

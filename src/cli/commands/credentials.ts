@@ -1,4 +1,5 @@
 import type { Readable, Writable } from 'node:stream'
+import type { Command } from 'commander'
 import type { GatewayConfig } from '../../config.js'
 import {
   CredentialStore,
@@ -11,11 +12,13 @@ import {
 import { KeyRing } from '../../credentials/key-ring.js'
 import { createScrubber } from '../../credentials/scrubber.js'
 import { GatewayError } from '../../errors.js'
-import { databaseFile, makeHome } from '../../gateway.js'
 import type { Log } from '../../log.js'
 import { type Note, notesOf } from '../../store/audit.js'
-import { openStore, type Store } from '../../store/store.js'
+import type { Store } from '../../store/store.js'
+import type { CommandContext } from '../command-context.js'
+import { defineList } from '../list-command.js'
 import { age, type ListOptions, section } from '../listing.js'
+import { withStore } from '../with-store.js'
 
 interface CredentialPlace {
   config: GatewayConfig
@@ -41,24 +44,58 @@ interface SetOptions {
 
 const LINE_END_BYTES = 2
 
-/** Opens the database for one change. A gateway that runs sees it at its next turn. */
+export function registerCredentials(program: Command, context: CommandContext): void {
+  const change = async (work: Parameters<typeof withCredentials>[1]): Promise<void> => {
+    const config = context.readConfig()
+    const place = { config, environment: context.environment, log: context.openLog(config) }
+    console.log(await withCredentials(place, work))
+  }
+  const credentials = program.command('credentials').description('Secrets for agents, kept sealed.')
+  defineList(credentials.command('list', { isDefault: true }), 'List their names.', context, credentialsList)
+  credentials
+    .command('set')
+    .description('Keep one; the value is asked for, or read from stdin.')
+    .argument('<name>', 'the variable that agents find it in')
+    .option('-p, --project <id>', 'for this project alone')
+    .option('--file', 'agents get a file, and the variable names it')
+    .action((name: string, flags: { project?: string; file?: true }) =>
+      change((desk) =>
+        credentialsSet(desk, {
+          name,
+          ...(flags.project !== undefined && { projectId: flags.project }),
+          isFile: flags.file === true,
+          input: process.stdin,
+          output: process.stderr,
+        }),
+      ),
+    )
+  credentials
+    .command('rm')
+    .description('Forget one.')
+    .argument('<name>')
+    .option('-p, --project <id>', 'that of this project')
+    .action((name: string, { project }: { project?: string }) =>
+      change((desk) => credentialsRemove(desk, { name, ...(project !== undefined && { projectId: project }) })),
+    )
+  credentials
+    .command('rotate')
+    .description('Seal all of them with a new key.')
+    .action(() => change(credentialsRotate))
+}
+
 export async function withCredentials(
   { config, environment, log }: CredentialPlace,
   change: (desk: CredentialDesk) => Promise<string>,
 ): Promise<string> {
-  makeHome(config)
   const keyRing = new KeyRing({ home: config.home, masterKey: environment['AETHEEL_MASTER_KEY'] })
-  const store = await openStore({ file: databaseFile(config), databaseUrl: config.databaseUrl }, log)
-  try {
-    const now = Date.now
-    return await change({
+  const now = Date.now
+  return withStore(config, log, (store) =>
+    change({
       credentials: new CredentialStore({ store, keyRing, scrubber: createScrubber(), now }),
       store,
       note: notesOf('terminal', now),
-    })
-  } finally {
-    await store.close()
-  }
+    }),
+  )
 }
 
 /** The value is asked for, or read from stdin; never an argument, which every user of the machine could see. */

@@ -1,3 +1,5 @@
+import { type Command, Option } from 'commander'
+import type { CommandContext } from '../command-context.js'
 import type { Control } from '../control/protocol.js'
 import { CronSchedule } from '../../schedule/cron-schedule.js'
 import { describeTime } from '../../schedule/local-time.js'
@@ -6,8 +8,18 @@ import { describeTarget } from '../../config/target.js'
 import type { CronJob } from '../../store/cron-jobs.js'
 import type { MessageState } from '../../store/schema.js'
 import type { Store } from '../../store/store.js'
+import { defineList } from '../list-command.js'
 import { age, type ListOptions, section, shortId } from '../listing.js'
 import { withGateway } from '../with-gateway.js'
+
+interface CronFlags {
+  to: string
+  prompt?: string
+  zone?: string
+  project?: string
+  session?: 'own' | 'shared'
+  catchUp?: 'once' | 'skip'
+}
 
 interface ListedJob extends CronJob {
   nextAt?: number
@@ -16,6 +28,52 @@ interface ListedJob extends CronJob {
   lastState?: MessageState
   /** Of its command, if it was another than 0. */
   lastExitCode?: number
+}
+
+export function registerCron(program: Command, context: CommandContext): void {
+  const cron = program.command('cron').description('What the gateway does at certain times.')
+  defineList(cron.command('list', { isDefault: true }), 'List the jobs.', context, cronList)
+  cron
+    .command('add')
+    .description('Add a job: a prompt for the agent, or a command after "--".')
+    .argument('<name>', 'to know it by')
+    .argument('<schedule>', 'as "0 9 * * MON-FRI": minute, hour, day of the month, month, day of the week')
+    .argument('[command...]', 'an executable and its arguments')
+    .requiredOption('-t, --to <target>', 'who is told: whatsapp:+4915112345678, discord:<channel id>, terminal:<name>')
+    .option('--prompt <text>', 'what the agent is asked')
+    .option('--zone <name>', "the time zone, as Europe/Berlin; left out, the machine's")
+    .option('-p, --project <id>', 'where it is done')
+    .addOption(
+      new Option('--session <which>', "a session of its own, or the conversation's").choices(['own', 'shared']),
+    )
+    .addOption(new Option('--catch-up <rule>', 'what becomes of a time that was missed').choices(['once', 'skip']))
+    .action((name: string, schedule: string, command: string[], flags: CronFlags) =>
+      context.operate((control) =>
+        cronAdd(control, {
+          name,
+          schedule,
+          to: flags.to,
+          ...(flags.prompt !== undefined && { prompt: flags.prompt }),
+          ...(command.length > 0 && { command }),
+          ...(flags.zone !== undefined && { timeZone: flags.zone }),
+          ...(flags.project !== undefined && { projectId: flags.project }),
+          ...(flags.session !== undefined && { session: flags.session }),
+          ...(flags.catchUp !== undefined && { catchUp: flags.catchUp }),
+        }),
+      ),
+    )
+  cron
+    .command('run')
+    .description('Do a job now.')
+    .argument('<job>', 'its name, or the beginning of its id')
+    .action(async (job: string) => {
+      console.log(await cronRun(context.readConfig().home, job))
+    })
+  cron
+    .command('rm')
+    .description('Remove a job.')
+    .argument('<job>', 'its name, or the beginning of its id')
+    .action((job: string) => context.operate((control) => cronRemove(control, job)))
 }
 
 /** What `aetheel cron list` prints. */
@@ -39,19 +97,19 @@ export async function cronList(
 }
 
 /** What `aetheel cron add` prints. */
-export async function cronAdd(control: Control, wish: CronJobWish): Promise<string> {
+async function cronAdd(control: Control, wish: CronJobWish): Promise<string> {
   const { name, timeZone, nextAt } = await control.call('cron.add', wish)
   return `The job ${name} is kept. It comes next at ${describeTime(nextAt, timeZone)}.`
 }
 
 /** What `aetheel cron run` prints. */
-export async function cronRun(home: string, wanted: string): Promise<string> {
+async function cronRun(home: string, wanted: string): Promise<string> {
   const { job, messageId } = await withGateway(home, (control) => control.call('cron.run', { job: wanted }))
   return `The job ${job} is done now, as message ${shortId(messageId)}.`
 }
 
 /** What `aetheel cron rm` prints. */
-export async function cronRemove(control: Control, wanted: string): Promise<string> {
+async function cronRemove(control: Control, wanted: string): Promise<string> {
   const { job } = await control.call('cron.rm', { job: wanted })
   return `The job ${job} is gone.`
 }

@@ -3,7 +3,9 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import type { Command } from 'commander'
 import { abortable, wait, within } from '../../core/async.js'
+import { type CommandContext, STOP_SIGNALS } from '../command-context.js'
 import { ControlClient } from '../control/client.js'
 import { type Push, socketPath } from '../control/protocol.js'
 import { messageOf } from '../../errors.js'
@@ -19,8 +21,17 @@ const START_LIMIT_MS = 30_000
 const ANSWER_LIMIT_MS = 30_000
 const NO_PROCESS_LIMIT_MS = 10_000
 
+export function registerDemo(program: Command, context: CommandContext): void {
+  program
+    .command('demo')
+    .description('Show the main job with a built-in demonstration agent: nothing to install, no account.')
+    .action(async () => {
+      context.endWith(await demo(context.environment, process.stdout, context.abortOn(STOP_SIGNALS)))
+    })
+}
+
 /** Talks to a gateway in a process of its own, kills it in mid-turn, and shows that nothing is lost. The exit code. */
-export async function demo(environment: NodeJS.ProcessEnv, stdout: Output, signal: AbortSignal): Promise<number> {
+async function demo(environment: NodeJS.ProcessEnv, stdout: Output, signal: AbortSignal): Promise<number> {
   const directory = mkdtempSync(join(tmpdir(), 'aetheel-demo-'))
   const stage = new Stage(directory, environment, stdout, signal)
   try {

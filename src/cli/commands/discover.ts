@@ -5,7 +5,7 @@ import { GatewayError } from '../../errors.js'
 import { describePod, type LabelledPod, PodError, type Pods } from '../../kubernetes/types.js'
 import { type Discovered, discoverProjects, type SearchedPlace } from '../../projects/discovery.js'
 import { section } from '../listing.js'
-import type { ProjectChanger } from './projects.js'
+import type { ProjectChanger } from '../with-projects.js'
 import type { Output } from '../turn-printer.js'
 
 /** The options of `aetheel projects discover`. */

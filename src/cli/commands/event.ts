@@ -1,6 +1,22 @@
-import type { EVENT_KINDS } from '../../channels/types.js'
+import { text } from 'node:stream/consumers'
+import { type Command, Option } from 'commander'
+import { EVENT_KINDS } from '../../channels/types.js'
 import { GatewayError } from '../../errors.js'
+import type { CommandContext } from '../command-context.js'
 import { withGateway } from '../with-gateway.js'
+
+export function registerEvent(program: Command, context: CommandContext): void {
+  program
+    .command('event')
+    .description(
+      'Give the running gateway something to do; the answer goes to OUTPUT_CHANNEL_ID. For cron and scripts.',
+    )
+    .argument('[prompt]', 'what to do; read from stdin when left out')
+    .addOption(new Option('-k, --kind <kind>', 'what it comes from').choices(EVENT_KINDS).default('cron'))
+    .action(async (prompt: string | undefined, flags: { kind: (typeof EVENT_KINDS)[number] }) => {
+      console.log(await sendEvent(context.readConfig().home, flags.kind, prompt ?? (await text(process.stdin))))
+    })
+}
 
 /** Gives the gateway something to do that nobody asks for in a chat; the answer goes to the output channel. */
 export async function sendEvent(home: string, kind: (typeof EVENT_KINDS)[number], text: string): Promise<string> {

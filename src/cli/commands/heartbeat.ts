@@ -1,3 +1,4 @@
+import type { Command } from 'commander'
 import type { GatewayConfig } from '../../config.js'
 import { GatewayError } from '../../errors.js'
 import { oneLine } from '../../core/one-line.js'
@@ -6,6 +7,7 @@ import { type HeartbeatStatus, heartbeatStatus } from '../../schedule/heartbeat-
 import { describeTime } from '../../schedule/local-time.js'
 import type { LastBeat } from '../../store/heartbeats.js'
 import type { Store } from '../../store/store.js'
+import type { CommandContext } from '../command-context.js'
 import { age, shortId, workingGateways } from '../listing.js'
 import { table } from '../table.js'
 import { withGateway } from '../with-gateway.js'
@@ -16,6 +18,26 @@ const OFF = 'Heartbeats are off. Set heartbeat.everyMinutes and heartbeat.to in 
 interface StatusOptions {
   isJson: boolean
   now: number
+}
+
+export function registerHeartbeat(program: Command, context: CommandContext): void {
+  const heartbeat = program.command('heartbeat').description('Whether the agent looks by itself if there is work.')
+  heartbeat
+    .command('status', { isDefault: true })
+    .description('Show when it looked last and looks next, why not, and what that took today.')
+    .option('--json', 'print JSON')
+    .action((flags: { json?: true }) =>
+      context.inspect((store, config) =>
+        heartbeatReport(store, config, { isJson: flags.json === true, now: Date.now() }),
+      ),
+    )
+  heartbeat
+    .command('run')
+    .description('Let it look now.')
+    .option('-f, --force', 'whatever speaks against it')
+    .action(async (flags: { force?: true }) => {
+      console.log(await heartbeatRun(context.readConfig().home, flags.force === true))
+    })
 }
 
 /** What `aetheel heartbeat run` prints. */

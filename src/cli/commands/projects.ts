@@ -1,34 +1,22 @@
-import { randomUUID } from 'node:crypto'
 import { resolve } from 'node:path'
-import { BackendRegistry } from '../../backends/registry.js'
-import type { BackendName } from '../../backends/types.js'
+import type { Command } from 'commander'
+import { BACKEND_NAMES, type BackendName } from '../../backends/types.js'
 import type { GatewayConfig } from '../../config.js'
-import { ConfiguredAgents } from '../../runtime/configured-agents.js'
-import { configuredPods } from '../../runtime/configured-pods.js'
-import { GatewayError } from '../../errors.js'
-import { databaseFile, makeHome } from '../../gateway.js'
-import { describePod, type PodAddress, type Pods } from '../../kubernetes/types.js'
-import type { Log } from '../../log.js'
 import { showable } from '../../core/one-line.js'
-import { gitRunner } from '../../projects/git-clone.js'
-import { type NewProject, ProjectService } from '../../projects/project-service.js'
+import { GatewayError } from '../../errors.js'
+import { describePod, type PodAddress } from '../../kubernetes/types.js'
+import type { NewProject } from '../../projects/project-service.js'
 import { describePlace } from '../../runtime/agent-choice.js'
-import { type Note, notesOf } from '../../store/audit.js'
 import type { ProjectRecord } from '../../store/projects.js'
-import { openStore, type Store } from '../../store/store.js'
-import { type ListOptions, section } from '../listing.js'
+import type { Store } from '../../store/store.js'
+import { backendArgument } from '../arguments.js'
+import { type CommandContext, STOP_SIGNALS } from '../command-context.js'
+import { defineList } from '../list-command.js'
+import { type ListOptions, section, terminalWidth } from '../listing.js'
 import { table } from '../table.js'
-
-/** What changes projects: in the database itself, which a gateway that runs reads anew for each message. */
-export interface ProjectChanger {
-  store: Store
-  agents: BackendRegistry
-  projects: ProjectService
-  pods: Pods
-  now: () => number
-  /** For the audit log. */
-  note: Note
-}
+import { terminalSafe } from '../terminal-safe.js'
+import { type ProjectChanger, withProjects } from '../with-projects.js'
+import { type DiscoverFlags, projectsDiscover } from './discover.js'
 
 /** The options of `aetheel projects create`. */
 export interface ProjectFlags {
@@ -50,32 +38,65 @@ export interface ProjectFlags {
   untrusted?: boolean
 }
 
-export async function withProjects<T>(
-  config: GatewayConfig,
-  environment: NodeJS.ProcessEnv,
-  log: Log,
-  work: (changer: ProjectChanger) => Promise<T>,
-): Promise<T> {
-  makeHome(config)
-  const store = await openStore({ file: databaseFile(config), databaseUrl: config.databaseUrl }, log)
-  try {
-    const now = Date.now
-    const agents = new BackendRegistry(now)
-    const configured = new ConfiguredAgents(config, { environment, passVariables: config.agentEnvPass, log })
-    for (const backend of configured.all()) agents.register(backend)
-    agents.setDefault(config.codeAgentDefault)
-    const run = gitRunner(environment)
-    return await work({
-      store,
-      agents,
-      pods: configuredPods(config, environment),
-      now,
-      projects: new ProjectService({ store, config, agents, run, now, newId: randomUUID, log }),
-      note: notesOf('terminal', now),
-    })
-  } finally {
-    await store.close()
+export function registerProjects(program: Command, context: CommandContext): void {
+  const change = async (work: (changer: ProjectChanger, config: GatewayConfig) => Promise<string>): Promise<void> => {
+    const config = context.readConfig()
+    const log = context.openLog(config)
+    console.log(await withProjects(config, context.environment, log, (changer) => work(changer, config)))
   }
+  const projects = program.command('projects').description('Directories in which agents work.')
+  defineList(projects.command('list', { isDefault: true }), 'List them.', context, projectsList)
+  projects
+    .command('show')
+    .description('Show one.')
+    .argument('<id>')
+    .option('--json', 'print JSON')
+    .action((id: string, flags: { json?: true }) =>
+      context.inspect((store) => projectsShow(store, id, flags.json === true)),
+    )
+  projects
+    .command('create')
+    .description('Make one, of a directory, a git repository, a template or a pod.')
+    .option('--id <id>', 'left out, made of the name')
+    .option('--name <name>', 'for people')
+    .option('--directory <directory>', 'one that is there, inside PROJECT_ROOTS; with a pod, in there')
+    .option('--pod <name>', 'a pod, in which the agent runs by kubectl exec')
+    .option('--pod-selector <labels>', 'labels of the pod, as app=web')
+    .option('--namespace <name>', 'of the pod')
+    .option('--context <name>', 'of the kubeconfig, for the pod')
+    .option('--container <name>', 'of the pod')
+    .option('--git <url>', 'a repository to clone')
+    .option('--ref <ref>', 'its branch or tag')
+    .option('--template <name>', 'a template to begin with')
+    .option('--variable <name=value...>', 'for the template')
+    .option('-b, --backend <name>', `agent: ${BACKEND_NAMES.join(', ')}`, backendArgument)
+    .option('-m, --model <model>', "model, by the agent's own name for it")
+    .option('--untrusted', 'nothing in its directory may configure the agent')
+    .action((flags: ProjectFlags) =>
+      change((changer) => projectsCreate(changer, flags, process.cwd(), context.abortOn(STOP_SIGNALS))),
+    )
+  projects
+    .command('discover')
+    .description('Make projects of the pods that have the label KUBERNETES_LABEL, whose value is the agent.')
+    .option('--namespace <name>', 'where to look; left out, KUBERNETES_NAMESPACE')
+    .option('--all-namespaces', 'look everywhere')
+    .option('--context <name>', 'of the kubeconfig; left out, KUBERNETES_CONTEXT')
+    .option('--label <key>', 'the label; left out, KUBERNETES_LABEL')
+    .option('--remove-missing', 'remove projects whose pods are gone')
+    .option('--json', 'print JSON')
+    .action((flags: DiscoverFlags) =>
+      change((changer, config) =>
+        projectsDiscover(flags, { ...changer, config, width: terminalWidth(), stderr: terminalSafe(process.stderr) }),
+      ),
+    )
+  projects
+    .command('remove')
+    .description('Forget one. Its files stay.')
+    .argument('<id>')
+    .option('--delete-files', 'delete the directory, too, if it was made here')
+    .action((id: string, flags: { deleteFiles?: true }) =>
+      change((changer) => projectsRemove(changer, id, flags.deleteFiles === true)),
+    )
 }
 
 /** What `aetheel projects list` prints. */

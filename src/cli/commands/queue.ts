@@ -1,7 +1,27 @@
+import type { Command } from 'commander'
+import type { CommandContext } from '../command-context.js'
 import type { Control } from '../control/protocol.js'
 import type { QueuedMessage } from '../../store/inbox.js'
 import type { Store } from '../../store/store.js'
+import { defineList } from '../list-command.js'
 import { age, type ListOptions, section, shortId, workingGateways } from '../listing.js'
+
+export function registerQueue(program: Command, context: CommandContext): void {
+  const queue = program
+    .command('queue')
+    .description('Messages that wait or failed, and replies that were not delivered.')
+  defineList(queue.command('list', { isDefault: true }), 'List them.', context, queueList)
+  queue
+    .command('retry')
+    .description('Take up a message again that failed, or send a reply again.')
+    .argument('<id>', 'its id, or the beginning of it')
+    .action((id: string) => context.operate((control) => queueRetry(control, id)))
+  queue
+    .command('drop')
+    .description('Let go of a message that waits or failed, or of a reply that could not be delivered.')
+    .argument('<id>', 'its id, or the beginning of it')
+    .action((id: string) => context.operate((control) => queueDrop(control, id)))
+}
 
 /** What `aetheel queue list` prints. */
 export async function queueList(

@@ -1,13 +1,29 @@
+import type { Command } from 'commander'
 import type { AgentEvent, TokenUsage } from '../../backends/types.js'
 import { GatewayError } from '../../errors.js'
 import type { RunRecord } from '../../store/runs.js'
 import type { RunState } from '../../store/schema.js'
 import type { Store } from '../../store/store.js'
-import { age, type ListOptions, section, shortId, workingGateways } from '../listing.js'
+import type { CommandContext } from '../command-context.js'
+import { defineList } from '../list-command.js'
+import { age, type ListOptions, section, shortId, terminalWidth, workingGateways } from '../listing.js'
 import { oneLine } from '../../core/one-line.js'
 import { table } from '../table.js'
 
 type Tables = Pick<Store, 'runs' | 'conversations' | 'inbox' | 'ledger'>
+
+export function registerRuns(program: Command, context: CommandContext): void {
+  const runs = program.command('runs').description('What the agents did, turn by turn.')
+  defineList(runs.command('list', { isDefault: true }), 'List the latest.', context, runsList)
+  runs
+    .command('show')
+    .description('Show one, event by event.')
+    .argument('<id>', 'its id, or the beginning of it')
+    .option('--json', 'print JSON')
+    .action((id: string, flags: { json?: true }) =>
+      context.inspect((store) => runsShow(store, id, { isJson: flags.json === true, width: terminalWidth() })),
+    )
+}
 
 /** What `aetheel runs` prints: the latest first. */
 export async function runsList(store: Tables, { limit, isJson, width, now }: ListOptions): Promise<string> {

@@ -1,9 +1,18 @@
+import type { Command } from 'commander'
 import { excerptOf, searchArchive, typedWords } from '../../archive/search.js'
 import { GatewayError } from '../../errors.js'
 import type { SearchedText } from '../../store/archive-queries.js'
 import type { Store } from '../../store/store.js'
 import { oneLine, showable } from '../../core/one-line.js'
+import type { CommandContext } from '../command-context.js'
+import { addListFlags, type ListFlags, listOptions } from '../list-command.js'
 import { table } from '../table.js'
+
+interface SearchFlags extends ListFlags {
+  conversation?: string
+  channel?: string
+  since?: string
+}
 
 export interface SearchOptions {
   /** All must be in the same message; one may hold spaces. */
@@ -23,6 +32,26 @@ const WIDEST_AUTHOR = 20
 const NARROWEST_LINE = 30
 /** Who spoke, when it was no person and no agent. */
 const GATEWAY = 'aetheel'
+
+export function registerSearch(program: Command, context: CommandContext): void {
+  addListFlags(program.command('search'))
+    .description('Find messages and replies.')
+    .argument('<words...>', 'all of them must occur')
+    .option('-c, --conversation <address>', 'only in this conversation')
+    .option('--channel <name>', 'only in conversations of this channel')
+    .option('--since <date>', 'only from this day on, as 2025-12-31, in UTC')
+    .action((words: string[], flags: SearchFlags) =>
+      context.inspect((store) =>
+        search(store, {
+          words,
+          ...listOptions(flags),
+          ...(flags.conversation !== undefined && { address: flags.conversation }),
+          ...(flags.channel !== undefined && { channel: flags.channel }),
+          ...(flags.since !== undefined && { since: flags.since }),
+        }),
+      ),
+    )
+}
 
 /** What `aetheel search` prints: the messages and replies that hold every word, newest first. */
 export async function search(

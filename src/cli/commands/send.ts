@@ -1,6 +1,20 @@
+import { text } from 'node:stream/consumers'
+import type { Command } from 'commander'
 import { GatewayError } from '../../errors.js'
 import { describeTarget, parseTarget } from '../../config/target.js'
+import type { CommandContext } from '../command-context.js'
 import { withGateway } from '../with-gateway.js'
+
+export function registerSend(program: Command, context: CommandContext): void {
+  program
+    .command('send')
+    .description('Say something to somebody by the running gateway.')
+    .argument('[text]', 'what to say; read from stdin when left out')
+    .requiredOption('-t, --to <target>', 'whatsapp:+4915112345678, discord:<channel id> or terminal:<conversation>')
+    .action(async (words: string | undefined, flags: { to: string }) => {
+      console.log(await send(context.readConfig().home, flags.to, words ?? (await text(process.stdin))))
+    })
+}
 
 /** Says something by the running gateway, which goes on trying until it is delivered or too old. */
 export async function send(home: string, to: string, text: string): Promise<string> {

@@ -1,6 +1,20 @@
+import type { Command } from 'commander'
+import type { CommandContext } from '../command-context.js'
 import type { Control } from '../control/protocol.js'
 import type { Store } from '../../store/store.js'
+import { defineList } from '../list-command.js'
 import { age, type ListOptions, section } from '../listing.js'
+
+export function registerSessions(program: Command, context: CommandContext): void {
+  const sessions = program.command('sessions').description('What the agents remember, by conversation.')
+  const list = sessions.command('list', { isDefault: true })
+  defineList(list, 'List the conversations that have a session.', context, sessionsList)
+  sessions
+    .command('reset')
+    .description('Let the next message of a conversation begin a fresh session.')
+    .argument('<conversation>', 'as "aetheel sessions" shows it')
+    .action((conversation: string) => context.operate((control) => sessionsReset(control, conversation)))
+}
 
 /** What `aetheel sessions` prints. */
 export async function sessionsList(

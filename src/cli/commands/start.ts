@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
+import type { Command } from 'commander'
 import { openDiscord, openWhatsApp } from '../../channels/configured-channels.js'
 import { TerminalChannel } from '../../channels/terminal.js'
 import { WEBHOOK_PATH } from '../../channels/whatsapp/public-paths.js'
 import type { Channel, PlatformEndpoint } from '../../channels/types.js'
 import { type GatewayConfig, loadConfig } from '../../config.js'
 import { watchConfig } from '../../config/reload.js'
+import { type CommandContext, STOP_SIGNALS } from '../command-context.js'
 import { gatewayHandlers } from '../control/gateway-handlers.js'
 import { socketPath } from '../control/protocol.js'
 import { type ControlServer, requireSocketPath, startControlServer } from '../control/server.js'
@@ -40,8 +42,30 @@ interface StartOptions {
   signal: AbortSignal
 }
 
+export function registerStart(program: Command, context: CommandContext): void {
+  program
+    .command('start')
+    .description('Run the gateway until it is stopped.')
+    .action(async () => {
+      const { environment, scrubber } = context
+      const config = context.readConfig()
+      const stop = new AbortController()
+      for (const signal of STOP_SIGNALS) {
+        process.on(signal, () => {
+          // The second time at once, as after a kill: the guardian ends the agents, the next start goes on.
+          if (stop.signal.aborted) process.exit(1)
+          stop.abort()
+        })
+      }
+      const log = context.openLog(config, 'info')
+      await start({ config, environment, log, scrubber, stdout: process.stdout, signal: stop.signal })
+      // Requests that a platform has not answered must not keep us here.
+      process.exit()
+    })
+}
+
 /** Runs the gateway until it is told to stop. Contract: rejects when it cannot start; then nothing of it is left. */
-export async function start({ config, environment, log, scrubber, stdout, signal }: StartOptions): Promise<void> {
+async function start({ config, environment, log, scrubber, stdout, signal }: StartOptions): Promise<void> {
   const print = (line: string): void => void stdout.write(`${line}\n`)
   const path = socketPath(config.home)
   requireSocketPath(path)

@@ -1,12 +1,18 @@
+import { randomUUID } from 'node:crypto'
+import { type Command, Option } from 'commander'
 import { GatewayError } from '../../errors.js'
 import { describeRights, hashOf, issueToken, newToken } from '../../service/auth.js'
 import { removeTokenFile, tokenFile, tokenFileHash, writeTokenFile } from '../../service/token-file.js'
 import { notesOf } from '../../store/audit.js'
 import type { Store } from '../../store/store.js'
-import type { Scope, TokenRecord } from '../../store/tokens.js'
+import { type Scope, SCOPES, type TokenRecord } from '../../store/tokens.js'
+import { countArgument } from '../arguments.js'
+import type { CommandContext } from '../command-context.js'
+import { defineList } from '../list-command.js'
 import { age, type ListOptions, section, shortId } from '../listing.js'
+import { withStore } from '../with-store.js'
 
-export interface TokenDependencies {
+interface TokenDependencies {
   store: Store
   /** The data directory, in which the first token stands. */
   home: string
@@ -25,6 +31,43 @@ interface NewToken {
 
 const DAY_MS = 24 * 3_600_000
 const SHOWN_ONCE = 'It is shown this once; keep it where others cannot read it.'
+
+export function registerTokens(program: Command, context: CommandContext): void {
+  const change = async (work: (dependencies: TokenDependencies) => Promise<string>): Promise<void> => {
+    const config = context.readConfig()
+    const dependencies = { home: config.home, now: Date.now, newId: randomUUID }
+    console.log(await withStore(config, context.openLog(config), (store) => work({ store, ...dependencies })))
+  }
+  const tokens = program.command('tokens').description('Who may use the HTTP API.')
+  defineList(tokens.command('list', { isDefault: true }), 'List them.', context, tokensList)
+  tokens
+    .command('create')
+    .description('Make one, and print it once.')
+    .argument('<name>', 'to know it by')
+    .addOption(new Option('-s, --scope <scope>', 'what it may do').choices(SCOPES).default('run'))
+    .option('-p, --project <id...>', 'only in these projects')
+    .option('--days <days>', 'how long it holds', countArgument)
+    .action((name: string, flags: { scope: Scope; project?: string[]; days?: number }) =>
+      change((dependencies) =>
+        tokensCreate(dependencies, {
+          name,
+          scope: flags.scope,
+          ...(flags.project && { projects: flags.project }),
+          ...(flags.days !== undefined && { days: flags.days }),
+        }),
+      ),
+    )
+  tokens
+    .command('revoke')
+    .description('It holds no more, from now on.')
+    .argument('<token>', 'its id or name')
+    .action((id: string) => change((dependencies) => tokensRevoke(dependencies, id)))
+  tokens
+    .command('rotate')
+    .description('Put another in its place, and print it once.')
+    .argument('<token>', 'its id or name')
+    .action((id: string) => change((dependencies) => tokensRotate(dependencies, id)))
+}
 
 /** What `aetheel tokens create` prints. */
 export async function tokensCreate(

@@ -11,15 +11,12 @@ import { VARIABLES } from '../../config/variables.js'
 import { configText } from '../../config/text.js'
 import { GatewayError, messageOf } from '../../errors.js'
 import { makePrivateDirectory } from '../../core/private-directory.js'
-import { absence, type ProbedAgent } from '../commands/agents.js'
+import type { ConfigPlace } from '../command-context.js'
+import { absence, type ProbedAgent } from '../probed-agents.js'
 import { askForDiscord, type DiscordAnswers } from './ask-for-discord.js'
 import { Prompts } from '../prompts.js'
 
-interface InitOptions {
-  environment: NodeJS.ProcessEnv
-  cwd: string
-  /** The file that `--config` names. */
-  explicit?: string
+interface InitOptions extends ConfigPlace {
   /** Every agent, and whether it is installed. */
   probe: (config: GatewayConfig) => Promise<ProbedAgent[]>
   input: Readable & { isTTY?: boolean }

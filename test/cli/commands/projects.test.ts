@@ -8,8 +8,8 @@ import {
   projectsList,
   projectsRemove,
   projectsShow,
-  withProjects,
 } from '../../../src/cli/commands/projects.js'
+import { withProjects } from '../../../src/cli/with-projects.js'
 import { loadConfig } from '../../../src/config.js'
 import { GatewayError } from '../../../src/errors.js'
 import { databaseFile } from '../../../src/gateway.js'

@@ -1,0 +1,110 @@
+import { findConfigFile, type GatewayConfig, loadConfig } from '../config.js'
+import { secretsOfConfig } from '../config/secrets.js'
+import { createScrubber } from '../credentials/scrubber.js'
+import { databaseFile } from '../gateway.js'
+import { createLog, type Log, type LogLevel, secretsOf } from '../log.js'
+import { guardedOwner } from '../processes/guarded-owner.js'
+import { ConfiguredAgents } from '../runtime/configured-agents.js'
+import { openStoreReadOnly, type Store } from '../store/store.js'
+import type { Control } from './control/protocol.js'
+import { withControl } from './with-control.js'
+
+/** Where the configuration is looked for. */
+export interface ConfigPlace {
+  environment: NodeJS.ProcessEnv
+  cwd: string
+  /** The file that `--config` names. */
+  explicit?: string
+}
+
+export const STOP_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+
+/** What every command needs: configuration, log, store, agents, and a signal to stop. */
+export class CommandContext {
+  /** Learns of secrets while a command runs; the log hides them from then on. */
+  readonly scrubber = createScrubber()
+  readonly #stop = new AbortController()
+
+  constructor(
+    readonly environment: NodeJS.ProcessEnv,
+    private readonly explicitConfigFile: () => string | undefined,
+  ) {
+    for (const stream of [process.stdout, process.stderr]) {
+      stream.on('error', ({ code, message }: NodeJS.ErrnoException) => {
+        this.#stop.abort()
+        // A reader that leaves, as in `aetheel ask … 2>&1 | head`, has what it wanted. A full disk has not.
+        if (code === 'EPIPE') return
+        process.exitCode = 1
+        if (stream === process.stdout) console.error(`The output could not be written: ${message}`)
+      })
+    }
+  }
+
+  configPlace(): ConfigPlace {
+    const explicit = this.explicitConfigFile()
+    return { environment: this.environment, cwd: process.cwd(), ...(explicit !== undefined && { explicit }) }
+  }
+
+  readConfig(): GatewayConfig {
+    const { environment, cwd, explicit } = this.configPlace()
+    const config = loadConfig(environment, findConfigFile(environment, cwd, explicit))
+    for (const warning of config.warnings) console.error(`Warning: ${warning}`)
+    return config
+  }
+
+  /** Where a person reads what is printed, the log speaks only when something is broken, or when asked to. */
+  openLog(config: GatewayConfig, level: LogLevel = 'error'): Log {
+    this.scrubber.add([...secretsOf(this.environment), ...secretsOfConfig(config)])
+    return createLog({ level: config.logLevel ?? level, scrubber: this.scrubber })
+  }
+
+  /** Contract: nothing that was started for the agents is left afterwards. */
+  async withAgents<T>(config: GatewayConfig, use: (agents: ConfiguredAgents) => Promise<T>): Promise<T> {
+    const { environment, scrubber } = this
+    const log = this.openLog(config)
+    // A server does not end by itself, nor does an agent that asks, as one does that has answered.
+    const isServed = config.opencodeEnabled && config.opencodeManaged
+    const guarded = isServed || config.agentPermissions === 'ask' ? guardedOwner(log) : undefined
+    const dependencies = { environment, passVariables: config.agentEnvPass, log, scrubber }
+    const agents = new ConfiguredAgents(config, { ...dependencies, ...(guarded && { owner: guarded.owner }) })
+    try {
+      return await use(agents)
+    } finally {
+      await agents.stop()
+      await guarded?.stop()
+    }
+  }
+
+  async readStore<T>(config: GatewayConfig, read: (store: Store, log: Log) => Promise<T>): Promise<T> {
+    const log = this.openLog(config)
+    const store = await openStoreReadOnly({ file: databaseFile(config), databaseUrl: config.databaseUrl }, log)
+    try {
+      return await read(store, log)
+    } finally {
+      await store.close()
+    }
+  }
+
+  /** Prints what a command finds in the store. */
+  async inspect(describe: (store: Store, config: GatewayConfig, log: Log) => Promise<string>): Promise<void> {
+    const config = this.readConfig()
+    console.log(await this.readStore(config, (store, log) => describe(store, config, log)))
+  }
+
+  /** Prints what a command has changed. */
+  async operate(change: (control: Control) => Promise<string>): Promise<void> {
+    const config = this.readConfig()
+    console.log(await withControl(config, this.openLog(config), change))
+  }
+
+  /** Aborts when nobody reads the output any more, too. */
+  abortOn(signals: readonly NodeJS.Signals[]): AbortSignal {
+    for (const signal of signals) process.on(signal, () => this.#stop.abort())
+    return this.#stop.signal
+  }
+
+  /** An earlier failure, such as of the output, keeps its exit code. */
+  endWith(exitCode: number): void {
+    process.exitCode ||= exitCode
+  }
+}

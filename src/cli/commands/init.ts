@@ -1,0 +1,16 @@
+import type { Command } from 'commander'
+import type { GatewayConfig } from '../../config.js'
+import type { CommandContext } from '../command-context.js'
+import { probeAll } from '../probed-agents.js'
+
+export function registerInit(program: Command, context: CommandContext): void {
+  program
+    .command('init')
+    .description('Set up the gateway: asks, checks, and writes the configuration file.')
+    .action(async () => {
+      // Loaded here: no other command asks questions.
+      const { init } = await import('../init/init.js')
+      const probe = (config: GatewayConfig) => context.withAgents(config, (agents) => probeAll(agents.all()))
+      context.endWith(await init({ ...context.configPlace(), probe, input: process.stdin, output: process.stdout }))
+    })
+}

@@ -1,0 +1,16 @@
+import { absence, type ProbedAgent } from '../probed-agents.js'
+import type { DoctorReport } from './findings.js'
+
+/** The part of `aetheel doctor` about the agents: healthy where the one that the gateway would use is there. */
+export function agentsReport(agents: ProbedAgent[], chosen: string): DoctorReport {
+  const lines = agents.flatMap(({ backend, probe }) => {
+    const name = backend.name() === chosen ? `${backend.name()} (chosen)` : backend.name()
+    const mode = probe.mode === undefined ? '' : `, ${probe.mode}`
+    const state = probe.isFound ? `${probe.version ?? 'version unknown'} at ${probe.path}${mode}` : absence(probe)
+    const mark = !probe.isFound ? '✗' : probe.problems.length > 0 ? '!' : '✓'
+    const sentences = [...probe.problems, ...(probe.whyNotLive === undefined ? [] : [probe.whyNotLive])]
+    return [`${mark} ${name}: ${state}`, ...sentences.map((sentence) => `    ${sentence}`)]
+  })
+  const isHealthy = agents.some(({ backend, probe }) => backend.name() === chosen && probe.isFound)
+  return { text: lines.join('\n'), isHealthy }
+}

@@ -1,0 +1,15 @@
+import type { AgentBackend, AgentProbe } from '../backends/types.js'
+
+export interface ProbedAgent {
+  backend: AgentBackend
+  probe: AgentProbe
+}
+
+export async function probeAll(backends: AgentBackend[]): Promise<ProbedAgent[]> {
+  return Promise.all(backends.map(async (backend) => ({ backend, probe: await backend.probe() })))
+}
+
+/** In one or two words. */
+export function absence({ path }: AgentProbe): string {
+  return path === undefined ? 'not installed' : `not reached at ${path}`
+}

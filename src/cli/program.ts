@@ -1,0 +1,60 @@
+import { Command } from 'commander'
+import { packageVersion } from '../core/package-version.js'
+import { CommandContext } from './command-context.js'
+import { registerAgents } from './commands/agents.js'
+import { registerApprovals } from './commands/approvals.js'
+import { registerArchive } from './commands/archive.js'
+import { registerAsk } from './commands/ask.js'
+import { registerChat } from './commands/chat.js'
+import { registerConfig } from './commands/config.js'
+import { registerCredentials } from './commands/credentials.js'
+import { registerCron } from './commands/cron.js'
+import { registerDemo } from './commands/demo.js'
+import { registerDoctor } from './commands/doctor.js'
+import { registerEvent } from './commands/event.js'
+import { registerHeartbeat } from './commands/heartbeat.js'
+import { registerInit } from './commands/init.js'
+import { registerProjects } from './commands/projects.js'
+import { registerQueue } from './commands/queue.js'
+import { registerRuns } from './commands/runs.js'
+import { registerSearch } from './commands/search.js'
+import { registerSend } from './commands/send.js'
+import { registerSessions } from './commands/sessions.js'
+import { registerStart } from './commands/start.js'
+import { registerTokens } from './commands/tokens.js'
+
+/** In the order of the help. */
+const COMMANDS: ((program: Command, context: CommandContext) => void)[] = [
+  registerInit,
+  registerStart,
+  registerChat,
+  registerAsk,
+  registerEvent,
+  registerSend,
+  registerHeartbeat,
+  registerCron,
+  registerQueue,
+  registerApprovals,
+  registerSessions,
+  registerProjects,
+  registerCredentials,
+  registerTokens,
+  registerRuns,
+  registerSearch,
+  registerArchive,
+  registerAgents,
+  registerDoctor,
+  registerConfig,
+  registerDemo,
+]
+
+export function createProgram(environment: NodeJS.ProcessEnv): Command {
+  const program = new Command('aetheel')
+    .description('Talk to coding agents (Claude Code, Codex, Gemini CLI, OpenCode, Pi) through one interface.')
+    .version(packageVersion())
+    .option('--config <file>', 'configuration file (JSON5)')
+    .showHelpAfterError()
+  const context = new CommandContext(environment, () => program.opts<{ config?: string }>().config)
+  for (const register of COMMANDS) register(program, context)
+  return program
+}

@@ -1,0 +1,47 @@
+import { randomUUID } from 'node:crypto'
+import { BackendRegistry } from '../backends/registry.js'
+import type { GatewayConfig } from '../config.js'
+import type { Pods } from '../kubernetes/types.js'
+import type { Log } from '../log.js'
+import { gitRunner } from '../projects/git-clone.js'
+import { ProjectService } from '../projects/project-service.js'
+import { ConfiguredAgents } from '../runtime/configured-agents.js'
+import { configuredPods } from '../runtime/configured-pods.js'
+import { type Note, notesOf } from '../store/audit.js'
+import type { Store } from '../store/store.js'
+import { withStore } from './with-store.js'
+
+/** What changes projects: in the database itself, which a gateway that runs reads anew for each message. */
+export interface ProjectChanger {
+  store: Store
+  agents: BackendRegistry
+  projects: ProjectService
+  pods: Pods
+  now: () => number
+  /** For the audit log. */
+  note: Note
+}
+
+export async function withProjects<T>(
+  config: GatewayConfig,
+  environment: NodeJS.ProcessEnv,
+  log: Log,
+  work: (changer: ProjectChanger) => Promise<T>,
+): Promise<T> {
+  return withStore(config, log, (store) => {
+    const now = Date.now
+    const agents = new BackendRegistry(now)
+    const configured = new ConfiguredAgents(config, { environment, passVariables: config.agentEnvPass, log })
+    for (const backend of configured.all()) agents.register(backend)
+    agents.setDefault(config.codeAgentDefault)
+    const run = gitRunner(environment)
+    return work({
+      store,
+      agents,
+      pods: configuredPods(config, environment),
+      now,
+      projects: new ProjectService({ store, config, agents, run, now, newId: randomUUID, log }),
+      note: notesOf('terminal', now),
+    })
+  })
+}
