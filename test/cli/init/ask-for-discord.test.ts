@@ -1,0 +1,240 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { ChannelType } from 'discord.js'
+import { describe, expect, it, type TestContext } from 'vitest'
+import { configCheck } from '../../../src/cli/commands/config.js'
+import { inviteLink } from '../../../src/cli/discord-needs.js'
+import { FakeDiscord } from '../../channels/discord/fake-discord.js'
+import {
+  AGENT,
+  CTRL_C,
+  CTRL_U,
+  DIRECTORY,
+  DISCORD,
+  DOWN,
+  ENTER,
+  ID,
+  Machine,
+  type Person,
+  WHERE,
+} from './init-stage.js'
+
+const TOKEN = 'The token of the bot'
+const UNCHECKED = 'The token could not be checked. What now?'
+const OWNER = 'Who may always talk to it?'
+const WAITING = 'The bot is in no server yet.'
+const CHANNEL = 'In which channel shall people talk about this project?'
+
+describe.concurrent('aetheel init with Discord', () => {
+  it('checks the token, and writes it with the owner and the channel of the project', async (test) => {
+    const { machine, discord, person } = await atDiscord(test)
+    const guild = discord.addGuild({ name: 'Team' })
+    discord.addChannel(guild, { name: 'general' })
+    const dev = discord.addChannel(guild, { name: 'dev' })
+    await person.answer(TOKEN, discord.token + ENTER)
+    await person.answer('The bot is aetheel.', '')
+    await person.answer('It may read messages.', '')
+    await person.answer(await inviteLink(discord.bot.id), '')
+    await person.answer(OWNER, ENTER)
+    await person.answer('The bot is in the server Team.', '')
+    await person.answer(CHANNEL, DOWN + ENTER)
+    const exitCode = await person.exitCode
+    const text = readFileSync(machine.file, 'utf8')
+    expect({
+      exitCode,
+      text: text.slice(text.indexOf('  // Directories')),
+      check: configCheck({ environment: machine.environment, cwd: machine.project }).exitCode,
+      isTokenShown: person.screen().includes(discord.token.slice(0, 10)),
+      said: /Then say hello: (.*)/.exec(person.screen())?.[1],
+    }).toEqual({
+      exitCode: 0,
+      text: `  // Directories that conversations can work in, by their ids.
+  projects: {
+    'My-project': {
+      directory: '${machine.project}',
+      // In this channel of Discord, and in its threads: #dev
+      discordChannels: ['${dev.id}'],
+    },
+  },
+
+  // Where agents work in conversations that have no project.
+  workingDir: '${machine.project}',
+
+  // The token of the Discord bot. Whoever has it is the bot: keep this file to yourself.
+  discordBotToken: '${discord.token}',
+
+  // May always talk to the bot: owner
+  discordOwnerId: '${discord.owner.id}',
+
+  // Others may talk to it when one of these names them, or the place where they write.
+  discordUsers: [],
+  discordRoles: [],
+  discordGuilds: [],
+  discordChannels: [],
+}
+`,
+      check: 0,
+      isTokenShown: false,
+      said: 'write "@aetheel hello" in #dev',
+    })
+  })
+
+  it('leaves a token of the environment where it is', async (test) => {
+    const { machine, discord, person } = await atDiscord(test, { isTokenSet: true })
+    discord.addChannel(discord.addGuild())
+    await person.answer('taken from DISCORD_BOT_TOKEN', '')
+    await person.answer(OWNER, ENTER)
+    await person.answer(CHANNEL, ENTER)
+    await person.exitCode
+    const text = readFileSync(machine.file, 'utf8')
+    expect([text.includes(discord.token), text.includes('is in the variable DISCORD_BOT_TOKEN')]).toEqual([false, true])
+  })
+
+  it('asks again for a token that is wrong, by its looks or to Discord', async (test) => {
+    const { machine, discord, person } = await atDiscord(test)
+    await person.answer(TOKEN, ENTER)
+    await person.answer('must not be empty', `Bot x${ENTER}`)
+    await person.answer('without "Bot " before it', `wrong${ENTER}`)
+    await person.answer('Discord refuses the token', '')
+    await person.answer(TOKEN, ` ${discord.token} ${ENTER}`)
+    await person.answer(OWNER, ENTER)
+    await person.answer(WAITING, ENTER)
+    await person.exitCode
+    expect(machine.config().discordBotToken).toBe(discord.token)
+  })
+
+  it('goes on without the check when Discord cannot be reached', async (test) => {
+    const { machine, discord, person } = await atDiscord(test)
+    discord.goOffline()
+    await person.answer(TOKEN, `some.token${ENTER}`)
+    await person.answer('cannot be reached', '')
+    await person.answer(UNCHECKED, ENTER)
+    await person.answer(UNCHECKED, DOWN + ENTER)
+    await person.answer(TOKEN, `other.token${ENTER}`)
+    await person.answer(UNCHECKED, DOWN + DOWN + ENTER)
+    await person.answer('Which user may always talk to it?', `ada${ENTER}`)
+    await person.answer('is no id of Discord', `${CTRL_U}100000000000000001${ENTER}`)
+    const exitCode = await person.exitCode
+    const { discordBotToken, discordOwnerId } = machine.config()
+    expect([exitCode, discordBotToken, discordOwnerId]).toEqual([0, 'other.token', '100000000000000001'])
+  })
+
+  it('says where the bot is let read, and looks again', async (test) => {
+    const { discord, person } = await atDiscord(test)
+    const flags = discord.applicationFlags
+    discord.applicationFlags = 0
+    await person.answer(TOKEN, discord.token + ENTER)
+    await person.answer(`https://discord.com/developers/applications/${discord.bot.id}/bot`, '')
+    await person.answer('Is it on?', ENTER)
+    await person.answer('The bot may not read messages yet.', '')
+    discord.applicationFlags = flags
+    await person.answer('Is it on?', ENTER)
+    await person.answer('It may read messages.', '')
+    await person.answer(OWNER, CTRL_C)
+    expect(await person.exitCode).toBe(1)
+  })
+
+  it('goes on when the bot shall be let read later', async (test) => {
+    const { discord, person } = await atDiscord(test)
+    discord.applicationFlags = 0
+    await person.answer(TOKEN, discord.token + ENTER)
+    await person.answer('Is it on?', DOWN + ENTER)
+    await person.answer(OWNER, ENTER)
+    await person.answer(WAITING, ENTER)
+    expect(await person.exitCode).toBe(0)
+  })
+
+  it.each([
+    ['its owner first', '', 1],
+    ['another member', DOWN, 0],
+    ['everybody in it', DOWN + DOWN, undefined],
+  ])('lets one choose from a team: %s', async (_, keys, index) => {
+    const discord = await FakeDiscord.start()
+    const machine = new Machine()
+    const people = [discord.addUser('ada'), discord.addUser('bob')]
+    discord.makeTeam(people.toReversed())
+    const person = machine.begin({ variables: { DISCORD_API_URL: discord.apiUrl } })
+    await toDiscord(person)
+    await person.answer(TOKEN, discord.token + ENTER)
+    await person.answer(OWNER, keys + ENTER)
+    await person.answer(WAITING, ENTER)
+    await person.exitCode
+    const { discordOwnerId } = machine.config()
+    machine.remove()
+    await discord.stop()
+    expect(discordOwnerId).toBe(index === undefined ? undefined : people[index]?.id)
+  })
+
+  it('takes somebody else for the owner', async (test) => {
+    const { machine, discord, person } = await atDiscord(test)
+    await person.answer(TOKEN, discord.token + ENTER)
+    await person.answer(OWNER, DOWN + ENTER)
+    await person.answer('The id of that user.', `100000000000000001${ENTER}`)
+    await person.answer(WAITING, ENTER)
+    await person.exitCode
+    expect(machine.config().discordOwnerId).toBe('100000000000000001')
+  })
+
+  it('waits until the bot is in a server, and asks again for a server and a channel', async (test) => {
+    const { machine, discord, person } = await atDiscord(test)
+    await person.answer(TOKEN, discord.token + ENTER)
+    await person.answer(OWNER, ENTER)
+    await person.answer(WAITING, '')
+    const first = discord.addGuild({ name: 'First' })
+    discord.addChannel(first, { name: 'voice', type: ChannelType.GuildVoice })
+    await person.answer('The bot is in the server First.', '')
+    const second = discord.addGuild({ name: 'Second\u001B[31m' })
+    const dev = discord.addChannel(second, { name: 'dev' })
+    await person.answer(CHANNEL, DOWN + ENTER)
+    await person.answer('In which server', DOWN + ENTER)
+    await person.answer(CHANNEL, ENTER)
+    await person.exitCode
+    expect(machine.config().projects.map(({ discordChannels }) => discordChannels)).toEqual([[dev.id]])
+  })
+
+  it('goes on without a channel when its list cannot be had', async (test) => {
+    const { machine, discord, person } = await atDiscord(test)
+    discord.addGuild()
+    discord.fail('GET /guilds/:id/channels', { kind: 'status', status: 500 }, 9)
+    await person.answer(TOKEN, discord.token + ENTER)
+    await person.answer(OWNER, ENTER)
+    await person.answer('Discord has trouble of its own (HTTP 500)', '')
+    expect([await person.exitCode, machine.config().projects[0]?.discordChannels]).toEqual([0, undefined])
+  })
+
+  it('writes nothing when it is left at a question about Discord', async (test) => {
+    const discord = await FakeDiscord.start()
+    test.onTestFinished(() => discord.stop())
+    const answers = [
+      [TOKEN, discord.token + ENTER],
+      [OWNER, ENTER],
+      [WAITING, ENTER],
+    ] as const
+    const ends = await Promise.all(
+      answers.map(async ([last], index) => {
+        const machine = new Machine()
+        const person = machine.begin({ variables: { DISCORD_API_URL: discord.apiUrl } })
+        await toDiscord(person)
+        for (const [question, keys] of answers.slice(0, index)) await person.answer(question, keys)
+        await person.answer(last, CTRL_C)
+        const end = [await person.exitCode, readdirSync(machine.home), readdirSync(machine.project)]
+        machine.remove()
+        return end
+      }),
+    )
+    expect(ends).toEqual(answers.map(() => [1, [], []]))
+  })
+})
+
+async function atDiscord(test: TestContext, { isTokenSet = false } = {}) {
+  const discord = await FakeDiscord.start()
+  test.onTestFinished(() => discord.stop())
+  const machine = new Machine(test)
+  const variables = { DISCORD_API_URL: discord.apiUrl, ...(isTokenSet && { DISCORD_BOT_TOKEN: discord.token }) }
+  const person = machine.begin({ variables })
+  await toDiscord(person)
+  return { machine, discord, person }
+}
+
+async function toDiscord(person: Person): Promise<void> {
+  for (const question of [WHERE, AGENT, DIRECTORY, ID, DISCORD]) await person.answer(question, ENTER)
+}

@@ -1,0 +1,60 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { loadConfig } from '../../src/config.js'
+import { configText } from '../../src/config/text.js'
+
+describe('configText', () => {
+  it('keeps every text where it belongs, whatever it is', (test) => {
+    const directory = mkdtempSync(join(tmpdir(), 'aetheel-config-'))
+    test.onTestFinished(() => rmSync(directory, { recursive: true }))
+    const environment = { HOME: directory }
+    const file = join(directory, 'aetheel.json5')
+    const defaults = loadConfig(environment)
+    const text = fc.oneof(
+      fc.string({ unit: 'binary', minLength: 1, maxLength: 40 }),
+      fc.constantFrom(
+        "'",
+        '"',
+        '\\',
+        '*/ // \n',
+        "',\nagentBackend: 'pi', //",
+        '\u2028x: 1',
+        '${x}',
+        '\r',
+        '__proto__',
+      ),
+    )
+    const words = text.filter((value) => Buffer.from(value).toString() === value && value.trim() !== '')
+    fc.assert(
+      fc.property(words, words, words, words, (directory, token, name, owner) => {
+        const path = join('/', directory)
+        const discordBotToken = token.replaceAll(/\s/g, '_')
+        writeFileSync(
+          file,
+          configText({
+            schemaUrl: directory,
+            agentBackend: 'gemini',
+            project: { id: 'a-b', directory: path, discordChannel: { id: '100000000000000001', name } },
+            discord: { token: discordBotToken, owner: { id: '100000000000000002', name: owner } },
+          }),
+        )
+        expect(loadConfig(environment, file)).toEqual({
+          ...defaults,
+          configFile: file,
+          isAgentChosen: true,
+          agentBackend: 'gemini',
+          codeAgentDefault: 'gemini',
+          backendCliPath: 'gemini',
+          workingDir: resolve(path),
+          projects: [{ id: 'a-b', directory: resolve(path), discordChannels: ['100000000000000001'] }],
+          discordBotToken,
+          discordOwnerId: '100000000000000002',
+        })
+      }),
+      { numRuns: 100 },
+    )
+  })
+})
