@@ -1,4 +1,4 @@
-// What others import, by the names they import it under: each resolves, loads and has types.
+// What others import, by the names they import it under: each resolves, loads and has types. The rest is closed.
 
 import { execFile } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -28,11 +28,23 @@ const EXPORTS: Record<string, string> = {
   'aetheel/prompt/system-prompt-assembler.js': 'SystemPromptAssembler',
 }
 
+const TYPES = { 'aetheel/channels/types.js': 'Channel' }
+
+const CLOSED = [
+  'aetheel/store/store.js',
+  'aetheel/main.js',
+  'aetheel/backends/claude/backend.js',
+  'aetheel/backends/opencode/server/opencode-server-backend.js',
+  'aetheel/channels/terminal.js',
+  'aetheel/channels/types.js',
+  'aetheel/runtime/hook-manager.js',
+]
+
 const PROJECT = join(import.meta.dirname, '..')
 
 const run = promisify(execFile)
 
-test('everything that others import resolves, with types', async ({ onTestFinished }) => {
+test('what others import resolves, with types, and nothing else does', async ({ onTestFinished }) => {
   const directory = mkdtempSync(join(tmpdir(), 'aetheel-exports-'))
   onTestFinished(() => rmSync(directory, { recursive: true }))
   const installed = join(directory, 'node_modules/aetheel')
@@ -49,17 +61,24 @@ test('everything that others import resolves, with types', async ({ onTestFinish
   ])
   const names = Object.entries(EXPORTS)
   const lines = names.map(([module, name], index) => `import { ${name} as e${index} } from '${module}'`)
+  const types = Object.entries(TYPES).map(([module, name]) => `export type { ${name} } from '${module}'`)
   const loaded = names.map((_, index) => `typeof e${index}`)
+  const codes = `${JSON.stringify(CLOSED)}.map((name) => import(name).then(() => 'open', (error) => error.code))`
   // What has no types cannot be imported where types are strict.
   writeFileSync(
     join(directory, 'main.ts'),
-    [...lines, `console.log(JSON.stringify([${loaded.join(', ')}]))`].join('\n'),
+    [...lines, ...types, `console.log(JSON.stringify([[${loaded.join(', ')}], await Promise.all(${codes})]))`].join(
+      '\n',
+    ),
   )
   const options = ['--strict', '--skipLibCheck', '--module', 'nodenext', '--target', 'es2022', '--types', 'node']
   const roots = ['--typeRoots', join(PROJECT, 'node_modules/@types')]
   await compile(directory, ['main.ts', ...options, ...roots])
   const { stdout } = await run(process.execPath, ['main.js'], { cwd: directory })
-  expect(JSON.parse(stdout)).toEqual(names.map(([, name]) => (name === 'BACKEND_NAMES' ? 'object' : 'function')))
+  expect(JSON.parse(stdout)).toEqual([
+    names.map(([, name]) => (name === 'BACKEND_NAMES' ? 'object' : 'function')),
+    CLOSED.map(() => 'ERR_PACKAGE_PATH_NOT_EXPORTED'),
+  ])
 })
 
 async function compile(cwd: string, options: string[]): Promise<void> {

@@ -52,7 +52,7 @@ export async function choiceOf(
 export async function recentSessions(
   dependencies: ChoiceDependencies,
   conversation: ConversationChoice,
-  filter: Pick<SessionFilter, 'prefix' | 'sight'> = {},
+  filter: Pick<SessionFilter, 'prefix' | 'visibility'> = {},
 ): Promise<UsedSession[]> {
   const { store, now } = dependencies
   const directory = homeOf((await choiceOf(dependencies, conversation)).workplace)

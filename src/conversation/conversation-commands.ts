@@ -143,7 +143,7 @@ export class ConversationCommands {
   }
 
   async #stopFirst({ conversation, author }: Given): Promise<Answer> {
-    const first = await this.dependencies.store.inbox.first(conversation.id)
+    const first = await this.dependencies.store.jobs.first(conversation.id)
     const answer = await this.#stop(conversation.id, undefined, 'Nothing is running here.')
     if (answer.isChange && first) await this.#tellAuthor(conversation, author, first.messageId)
     return answer
@@ -162,7 +162,7 @@ export class ConversationCommands {
 
   /** With `messageId`, that message alone. */
   async #stop(conversationId: string, messageId: string | undefined, nothing: string): Promise<Answer> {
-    const target = messageId ?? (await this.dependencies.store.inbox.first(conversationId))?.messageId
+    const target = messageId ?? (await this.dependencies.store.jobs.first(conversationId))?.messageId
     if (target === undefined) return told(nothing)
     // Looked up before: when it has ended, all of them have.
     const tools = await this.#tools(target)
@@ -227,14 +227,14 @@ export class ConversationCommands {
   }
 
   async #waitingText(conversationId: string): Promise<string> {
-    const count = await this.dependencies.store.inbox.countOpen(conversationId)
+    const count = await this.dependencies.store.jobs.countOpen(conversationId)
     return count === 0 ? '' : ` ${count} more ${count === 1 ? 'message waits' : 'messages wait'}.`
   }
 
   async #tools(messageId: string) {
-    const { runs } = this.dependencies.store
+    const { runs, events } = this.dependencies.store
     const run = await runs.running(messageId)
-    return run ? runs.latestTools(run.id) : []
+    return run ? events.latestTools(run.id) : []
   }
 
   async #status({ conversation, author }: Given): Promise<Answer> {
@@ -242,7 +242,7 @@ export class ConversationCommands {
     const { id, projectId } = conversation
     const { backend, missing, model, workplace } = await choiceOf(this.dependencies, conversation)
     const session = await store.sessions.get(id)
-    const usage = await store.runs.usage({ conversationId: id }, startOfDay(now()))
+    const usage = await store.figures.usage({ conversationId: id }, startOfDay(now()))
     return told(
       [
         missing === undefined ? `agent: ${backend}` : `agent: ${backend}, since ${missing} is not registered here`,
@@ -262,10 +262,10 @@ export class ConversationCommands {
 
   async #workLines(conversationId: string): Promise<string[]> {
     const { store, now } = this.dependencies
-    const first = await store.inbox.first(conversationId)
+    const first = await store.jobs.first(conversationId)
     const run = first?.state === 'active' ? await store.runs.running(first.messageId) : undefined
     if (!run) return []
-    const [tool] = await store.runs.latestTools(run.id)
+    const [tool] = await store.events.latestTools(run.id)
     const waiting = await store.approvals.list({ states: ['asked'], conversationId }, MOST_AT_ONCE)
     const asked = waiting.map((approval) => `asks (${shortApprovalId(approval)}): ${approval.summary}`)
     const at = now()
@@ -275,7 +275,7 @@ export class ConversationCommands {
 
   async #queueText(conversationId: string, author: string): Promise<string> {
     const { store, now } = this.dependencies
-    const open = await store.inbox.countOpen(conversationId)
+    const open = await store.jobs.countOpen(conversationId)
     const messages = await store.inbox.waiting(conversationId, LOOKED_AT_MESSAGES)
     const [first] = messages
     const waitMs = first ? first.dueAt - now() : 0
@@ -294,7 +294,7 @@ export class ConversationCommands {
     if (argument !== '') return this.#chooseMode(conversation, argument)
     const { store, now } = this.dependencies
     const { id } = conversation
-    const open = await store.inbox.countOpen(id)
+    const open = await store.jobs.countOpen(id)
     const messages = await store.inbox.waiting(id, LISTED_MESSAGES)
     const mode = `Mode ${modeText(this.#modeOf(conversation))}.`
     if (messages.length === 0) return told(`Nothing is worked on here, and nothing waits.\n${mode}`)
@@ -391,9 +391,9 @@ export class ConversationCommands {
     const whole = projectId === undefined ? 'all without a project' : `project ${projectId}`
     return told(
       [
-        `here today (UTC): ${describeUsage(await store.runs.usage({ conversationId: id }, startOfDay(now())))}`,
-        `here in 30 days: ${describeUsage(await store.runs.usage({ conversationId: id }, since))}`,
-        `${whole} in 30 days: ${describeUsage(await store.runs.usage({ projectId }, since))}`,
+        `here today (UTC): ${describeUsage(await store.figures.usage({ conversationId: id }, startOfDay(now())))}`,
+        `here in 30 days: ${describeUsage(await store.figures.usage({ conversationId: id }, since))}`,
+        `${whole} in 30 days: ${describeUsage(await store.figures.usage({ projectId }, since))}`,
       ].join('\n'),
     )
   }

@@ -3,8 +3,9 @@
 import type { QueueMode } from '../channels/types.js'
 import { oneLine } from '../core/one-line.js'
 import { duration, timeOfDay } from '../runtime/time-words.js'
+import type { Usage } from '../store/figures.js'
 import type { WaitingMessage } from '../store/inbox.js'
-import type { Usage, UsedSession } from '../store/runs.js'
+import type { UsedSession } from '../store/runs.js'
 
 /** With what stands around it, a line of a list of choices. */
 export const QUESTION_CHARACTERS = 55

@@ -44,7 +44,7 @@ export async function resumeSession(
     const holders = (await tables.sessions.conversationsIn(found)).filter((holder) => holder !== id)
     for (const holder of holders) {
       // Two turns in one session at once: most agents forget one of them, and some never end.
-      if ((await tables.inbox.first(holder))?.state === 'active') throw sessionBusy()
+      if ((await tables.jobs.first(holder))?.state === 'active') throw sessionBusy()
       await tables.sessions.reset(holder, now())
     }
     if (choice.backend !== backend) await tables.conversations.configure(id, { backend, model: null })
@@ -96,7 +96,7 @@ export async function runningText(
   { store }: Pick<ChoiceDependencies, 'store'>,
   conversationId: string,
 ): Promise<string> {
-  const first = await store.inbox.first(conversationId)
+  const first = await store.jobs.first(conversationId)
   return first?.state === 'active' ? '\nWhat runs now goes on as it began.' : ''
 }
 

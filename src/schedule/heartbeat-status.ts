@@ -1,6 +1,6 @@
 import type { GatewayConfig } from '../config.js'
 import type { Beat, LastBeat } from '../store/heartbeats.js'
-import type { Usage } from '../store/runs.js'
+import type { Usage } from '../store/figures.js'
 import type { Store } from '../store/store.js'
 import { nextBeat, zoneOf } from './beat-times.js'
 import { tokensOf } from './heartbeat.js'
@@ -24,13 +24,13 @@ export interface HeartbeatStatus {
 /** How it stands with heartbeats; undefined when they are off. */
 export async function heartbeatStatus(
   { heartbeat }: Pick<GatewayConfig, 'heartbeat'>,
-  store: Pick<Store, 'heartbeats' | 'runs'>,
+  store: Pick<Store, 'heartbeats' | 'figures'>,
   now: number,
 ): Promise<HeartbeatStatus | undefined> {
   if (!heartbeat) return undefined
   const { everyMinutes, to, dailyTokens } = heartbeat
   const timeZone = zoneOf(heartbeat)
-  const today = await store.runs.usage({ kind: 'heartbeat' }, startOfDay(now, timeZone))
+  const today = await store.figures.usage({ kind: 'heartbeat' }, startOfDay(now, timeZone))
   const tokensToday = tokensOf(today)
   // The first time of the next day belongs to it.
   const after = tokensToday < dailyTokens ? now : startOfNextDay(now, timeZone) - 1

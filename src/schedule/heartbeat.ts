@@ -10,7 +10,7 @@ import type { GatewayConfig } from '../config.js'
 import { GatewayError, messageOf } from '../errors.js'
 import type { Log } from '../log.js'
 import { hasTasks, heartbeatPrompt } from '../prompt/heartbeat.js'
-import type { Usage } from '../store/runs.js'
+import type { Usage } from '../store/figures.js'
 import type { BeatOutcome } from '../store/schema.js'
 import type { Store } from '../store/store.js'
 import { type HeartbeatSettings, isActiveHour, slotAt, zoneOf } from './beat-times.js'
@@ -23,7 +23,7 @@ interface HeartbeatOptions {
   /** Those that this gateway serves. */
   channels: readonly string[]
   hostOf(channel: string): Pick<ChannelHost, 'onMessage' | 'say' | 'claim'>
-  store: Pick<Store, 'heartbeats' | 'inbox' | 'runs' | 'conversations'>
+  store: Pick<Store, 'heartbeats' | 'jobs' | 'figures' | 'conversations'>
   /** What stands in heartbeat.md; empty when it is not there. */
   loadTasks(): Promise<string>
   /** Runs the operator's check. Contract: never rejects. */
@@ -158,12 +158,12 @@ export class Heartbeat {
   async #isBusy({ channel, place }: Destination): Promise<boolean> {
     const { store } = this.options
     const conversation = await store.conversations.find(channel, place.address)
-    return conversation !== undefined && (await store.inbox.countOpen(conversation.id)) > 0
+    return conversation !== undefined && (await store.jobs.countOpen(conversation.id)) > 0
   }
 
   async #overBudget(heartbeat: HeartbeatSettings, now: number): Promise<string | undefined> {
     const zone = zoneOf(heartbeat)
-    const usage = await this.options.store.runs.usage({ kind: 'heartbeat' }, startOfDay(now, zone))
+    const usage = await this.options.store.figures.usage({ kind: 'heartbeat' }, startOfDay(now, zone))
     const tokens = tokensOf(usage)
     if (tokens < heartbeat.dailyTokens) return undefined
     const cost = usage.costUsd === undefined ? '' : `, for about ${usage.costUsd.toFixed(2)} USD`

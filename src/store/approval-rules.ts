@@ -5,11 +5,11 @@ import type { Schema } from './schema.js'
 /** What an agent may do in a project without asking. */
 export interface ApprovalRule {
   id: string
-  /** Left out, it is for conversations without a project. */
+  /** Left out, the rule is for conversations without a project. */
   projectId?: string
   backend: string
   toolName: string
-  /** Left out, all that the tool does. Never a pattern: it is this to the character. */
+  /** Left out, everything the tool does. Never a pattern: it must match to the character. */
   subject?: string
   createdAt: number
   createdBy: string
@@ -20,7 +20,7 @@ const NO_PROJECT = ''
 export class ApprovalRules {
   constructor(private readonly db: Kysely<Schema>) {}
 
-  /** One that is there stays. */
+  /** Does nothing if the rule exists. */
   async add(rule: Omit<ApprovalRule, 'id'>): Promise<void> {
     await this.db
       .insertInto('approval_rules')
@@ -37,7 +37,7 @@ export class ApprovalRules {
       .execute()
   }
 
-  /** Whether a rule allows it: for the whole tool, or for exactly this. */
+  /** Whether a rule allows it, for the whole tool or for exactly this subject. */
   async allows({
     projectId,
     backend,
@@ -70,7 +70,7 @@ export class ApprovalRules {
     return (await query.limit(limit).execute()).map(toRule)
   }
 
-  /** Whether it was there. */
+  /** False if there was no such rule. */
   async remove(id: string): Promise<boolean> {
     const { numDeletedRows } = await this.db.deleteFrom('approval_rules').where('id', '=', id).executeTakeFirstOrThrow()
     return numDeletedRows === 1n
@@ -81,7 +81,7 @@ export class ApprovalRules {
   }
 }
 
-/** The same for the same rule, so that there is none twice. In the form of other ids. */
+/** The same for the same rule, so that none exists twice. Looks like the other ids. */
 function idOf({ projectId, backend, toolName, subject }: Omit<ApprovalRule, 'id'>): string {
   const content = JSON.stringify([projectId ?? null, backend, toolName, subject ?? null])
   const hex = createHash('sha256').update(content).digest('hex')

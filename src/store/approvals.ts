@@ -1,11 +1,11 @@
 import { type Kysely, sql } from 'kysely'
 import { compiled } from './compiled.js'
-import { EVERYTHING, inSight, type Sight } from './conversation-views.js'
 import type { ApprovalState, Schema } from './schema.js'
+import { EVERYTHING, inVisibleConversation, type Visibility } from './visibility.js'
 
-/** What an agent asks to be allowed in the middle of a run. */
+/** A request of an agent, in the middle of a run, to be allowed to use a tool. */
 export interface NewApproval {
-  /** The reply that asks for it in the conversation has the same. */
+  /** The reply that asks for it in the conversation has the same id. */
   id: string
   messageId: string
   runId: string
@@ -13,14 +13,14 @@ export interface NewApproval {
   projectId?: string
   backend: string
   toolName: string
-  /** Without known secrets, and no longer than a person reads. */
+  /** Without known secrets, and no longer than a person would read. */
   toolInput: Record<string, unknown>
-  /** Both in one line. */
+  /** Tool and input in one line. */
   summary: string
-  /** What a rule for exactly this is about; none where it cannot be remembered. */
+  /** The subject of a rule for exactly this; left out if no rule can be made. */
   subject?: string
   askedAt: number
-  /** When it counts as refused. */
+  /** When it counts as denied. */
   deadline: number
 }
 
@@ -28,7 +28,7 @@ export interface Approval extends NewApproval {
   state: ApprovalState
   answeredAt?: number
   answeredBy?: string
-  /** What whoever refused it has to say to the agent. */
+  /** What the person who denied it tells the agent. */
   message?: string
 }
 
@@ -40,10 +40,10 @@ export interface ShownApproval extends Approval {
 
 export interface ApprovalFilter {
   states?: ApprovalState[]
-  /** Of these projects alone. */
+  /** Only those of these projects. */
   projectIds?: string[]
   conversationId?: string
-  sight?: Sight
+  visibility?: Visibility
 }
 
 export interface ApprovalEnd {
@@ -56,7 +56,7 @@ export interface ApprovalEnd {
 export class Approvals {
   constructor(private readonly db: Kysely<Schema>) {}
 
-  /** `isOpen`: it is shown as a question, until `close`. */
+  /** `isOpen`: it is shown as a question until `close`. */
   async add(approval: NewApproval, isOpen: boolean): Promise<void> {
     await this.db
       .insertInto('approvals')
@@ -79,7 +79,7 @@ export class Approvals {
       .execute()
   }
 
-  /** Ends one that is asked. Whether it was: nobody answers twice. */
+  /** False if it was answered or ended before: the first answer counts. */
   async end(id: string, { state, at, by, message }: ApprovalEnd): Promise<boolean> {
     const { numUpdatedRows } = await this.db
       .updateTable('approvals')
@@ -90,7 +90,7 @@ export class Approvals {
     return numUpdatedRows === 1n
   }
 
-  /** Nobody waits for answers about this message any more. Returns those that were waited for. */
+  /** Ends all that are asked for a message, since nobody waits for an answer any more. Returns their ids. */
   async withdraw(messageId: string, at: number): Promise<string[]> {
     const { rows } = await withdraw(this.db, { messageId, at })
     return rows.map(({ id }) => id)
@@ -101,22 +101,22 @@ export class Approvals {
     return row && toApproval(row)
   }
 
-  /** At most two whose id begins so, as a person would type it. Contract: `prefix` is of hex digits and dashes. */
+  /** At most two whose ids begin with what a person typed. Contract: `prefix` has only hex digits and dashes. */
   async findByPrefix(prefix: string): Promise<Approval[]> {
     const rows = await this.db.selectFrom('approvals').selectAll().where('id', 'like', `${prefix}%`).limit(2).execute()
     return rows.map(toApproval)
   }
 
-  /** Newest first, before one of them. */
+  /** Newest first; only those before `before`. */
   async list(
-    { states, projectIds, conversationId, sight = EVERYTHING }: ApprovalFilter,
+    { states, projectIds, conversationId, visibility = EVERYTHING }: ApprovalFilter,
     limit: number,
     before?: Pick<Approval, 'id' | 'askedAt'>,
   ): Promise<Approval[]> {
     let query = this.db
       .selectFrom('approvals')
       .selectAll()
-      .where(inSight(this.db, sight, 'approvals.conversation_id'))
+      .where(inVisibleConversation(this.db, visibility, 'approvals.conversation_id'))
       .orderBy('asked_at', 'desc')
       .orderBy('id')
       .limit(limit)
@@ -131,7 +131,7 @@ export class Approvals {
     return (await query.execute()).map(toApproval)
   }
 
-  /** Those that have ended while they are still shown as questions in one of these channels. */
+  /** Those that have ended but are still shown as questions in one of these channels. */
   async shownTooLong(channels: string[], limit: number): Promise<ShownApproval[]> {
     if (channels.length === 0) return []
     const rows = await this.db
@@ -149,7 +149,7 @@ export class Approvals {
     return rows.map((row) => ({ ...toApproval(row), channel: row.channel, address: row.address }))
   }
 
-  /** It is no longer shown as a question. */
+  /** Notes that it is no longer shown as a question. */
   async close(id: string): Promise<void> {
     await this.db.updateTable('approvals').set({ is_open: 0 }).where('id', '=', id).execute()
   }

@@ -1,10 +1,10 @@
-// What was said, for reading it again. Nothing here writes.
+// What was said, for the archive and for search. Nothing here writes.
 
 import { type Kysely, sql } from 'kysely'
 import type { MessageKind, Reply } from '../channels/types.js'
-import { EVERYTHING, inSight, type Sight } from './conversation-views.js'
 import type { Conversation } from './conversations.js'
 import type { DeliveryState, MessageState, Schema } from './schema.js'
+import { EVERYTHING, inVisibleConversation, type Visibility } from './visibility.js'
 
 export const DAY_MS = 24 * 3_600_000
 
@@ -12,7 +12,7 @@ export interface ArchivedConversation extends Pick<Conversation, 'id' | 'channel
   updatedAt: number
 }
 
-/** A run as a reader needs it. */
+/** What a reader needs to know of a run. */
 export interface RunReference {
   id: string
   backend: string
@@ -27,7 +27,7 @@ export interface ArchivedMessage {
   kind: MessageKind
   text: string
   state: MessageState
-  /** The attempts, of a message that ended without a reply. */
+  /** The runs of a message that ended without a reply. */
   runs: RunReference[]
 }
 
@@ -43,15 +43,14 @@ export interface ArchivedReply {
 export type ArchiveEntry = ArchivedMessage | ArchivedReply
 
 export interface SearchFilter {
-  /** Each must be in the text, whatever its case. Only ASCII is compared here, so more may be found than holds. */
+  /** Each must be in the text, in any case. Contract: only ASCII. The caller compares whole words in the candidates. */
   fragments: string[]
   channel?: string
   address?: string
   /** Milliseconds since the epoch. */
   since?: number
-  /** Only what may be seen is looked at. */
-  sight?: Sight
-  /** How many candidates at most, the newest. */
+  visibility?: Visibility
+  /** The maximum number of candidates, the newest ones. */
   limit?: number
 }
 
@@ -65,7 +64,7 @@ export interface SearchCandidate {
 export interface SearchedText extends SearchCandidate {
   channel: string
   address: string
-  /** The person, or the agent; absent when the gateway itself spoke. */
+  /** The person or the agent; absent for what the gateway itself said. */
   author?: string
   text: string
 }
@@ -82,7 +81,7 @@ export class ArchiveQueries {
     return this.db.selectFrom('conversations').select(ARCHIVED_COLUMNS).where('id', '=', id).executeTakeFirst()
   }
 
-  /** In order of their ids, after the one given. */
+  /** In the order of their ids, after the given one. */
   async conversations(afterId: string, limit: number): Promise<ArchivedConversation[]> {
     return this.db
       .selectFrom('conversations')
@@ -93,7 +92,7 @@ export class ArchiveQueries {
       .execute()
   }
 
-  /** The beginnings of the UTC days to which something was added, or of which something changed; in order. */
+  /** The starts of the UTC days with entries that were added or changed since then, in order. */
   async changedDays(conversationId: string, since: number): Promise<number[]> {
     const messages = this.db
       .selectFrom('messages')
@@ -109,7 +108,7 @@ export class ArchiveQueries {
     return rows.map(({ day }) => day * DAY_MS)
   }
 
-  /** What was said from `from` until before `to`, in order. */
+  /** What was said from `from` on and before `to`, in order. */
   async entries(conversationId: string, from: number, to: number): Promise<ArchiveEntry[]> {
     const messages = await this.db
       .selectFrom('messages')
@@ -167,10 +166,10 @@ export class ArchiveQueries {
     return entries.toSorted((a, b) => a.at - b.at || a.seq - b.seq)
   }
 
-  /** What may hold the fragments, newest first. */
+  /** What may contain the fragments, newest first. */
   async candidates(filter: SearchFilter): Promise<SearchCandidate[]> {
-    const { fragments, channel, address, since, sight = EVERYTHING, limit } = filter
-    const holds = (column: string): ReturnType<typeof sql<boolean>>[] =>
+    const { fragments, channel, address, since, visibility = EVERYTHING, limit } = filter
+    const contains = (column: string): ReturnType<typeof sql<boolean>>[] =>
       fragments.map((fragment) => sql<boolean>`lower(${sql.ref(column)}) like ${pattern(fragment)} escape '\\'`)
     let messages = this.reads
       .selectFrom('messages')
@@ -181,7 +180,7 @@ export class ArchiveQueries {
         'messages.conversation_id as conversationId',
         'messages.received_at as at',
       ])
-      .where(inSight(this.reads, sight, 'messages.conversation_id'))
+      .where(inVisibleConversation(this.reads, visibility, 'messages.conversation_id'))
     let replies = this.reads
       .selectFrom('outbox')
       .innerJoin('conversations', 'conversations.id', 'outbox.conversation_id')
@@ -191,9 +190,9 @@ export class ArchiveQueries {
         'outbox.conversation_id as conversationId',
         'outbox.created_at as at',
       ])
-      .where(inSight(this.reads, sight, 'outbox.conversation_id'))
-    for (const condition of holds('messages.text')) messages = messages.where(condition)
-    for (const condition of holds('outbox.body')) replies = replies.where(condition)
+      .where(inVisibleConversation(this.reads, visibility, 'outbox.conversation_id'))
+    for (const condition of contains('messages.text')) messages = messages.where(condition)
+    for (const condition of contains('outbox.body')) replies = replies.where(condition)
     if (channel !== undefined) {
       messages = messages.where('conversations.channel', '=', channel)
       replies = replies.where('conversations.channel', '=', channel)

@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto'
 import type { Kysely } from 'kysely'
 import type { Schema } from './schema.js'
 
-/** What is changed from outside of conversations, whichever way it comes. In conversations it is the command itself. */
+/** Changes made from outside conversations, however they are made. A change made in a conversation is on record there, as a
+ *  command. */
 export type AuditAction =
   | `project.${'create' | 'update' | 'remove'}`
   | `credential.${'set' | 'remove' | 'rotate'}`
@@ -16,25 +17,24 @@ export type AuditAction =
   | 'session.reset'
   | 'agent.default'
 
-/** Who changed what by hand. */
 export interface AuditEntry {
   at: number
   /** `terminal`, `gateway`, `token:` with its id and name, or the person as the channel knows them. */
   actor: string
   action: string
-  /** The id of what was changed. */
+  /** The id of the changed thing. */
   subject: string
   detail?: string
 }
 
-/** Puts a change on record. Contract: writes by the tables of the transaction that makes the change, so that there is
- *  neither without the other. The detail holds no text of a person and no secret. */
+/** Records a change. Contract: uses the tables of the transaction that makes the change, so that neither exists without the
+ *  other. The detail contains no text of a person and no secret. */
 export type Note = (
   tables: { audit: Audit },
   about: { action: AuditAction; subject: string; detail?: string },
 ) => Promise<void>
 
-/** What this one changes is noted under this name. */
+/** Records the changes of one actor. */
 export function notesOf(actor: string, now: () => number): Note {
   return ({ audit }, about) => audit.add({ at: now(), actor, ...about })
 }

@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely'
 import type { Schema } from './schema.js'
 
-/** What a channel must still know after a restart. */
+/** What a channel must remember across restarts. */
 export class ChannelValues {
   constructor(private readonly db: Kysely<Schema>) {}
 
@@ -23,7 +23,7 @@ export class ChannelValues {
       .execute()
   }
 
-  /** Whether there was none; one that is there stays. */
+  /** False, with nothing changed, if there is a value. */
   async add(channel: string, name: string, value: string): Promise<boolean> {
     const { numInsertedOrUpdatedRows } = await this.db
       .insertInto('channel_values')
@@ -33,7 +33,7 @@ export class ChannelValues {
     return numInsertedOrUpdatedRows === 1n
   }
 
-  /** Whether nobody has claimed it before. */
+  /** False if it was claimed before. */
   async claim(channel: string, name: string, now: number): Promise<boolean> {
     const { numInsertedOrUpdatedRows } = await this.db
       .insertInto('channel_claims')
@@ -53,7 +53,7 @@ export class ChannelValues {
     return row !== undefined
   }
 
-  /** Forgets claims that are so old that what they guard does not come again. */
+  /** Deletes claims that are so old that what they guard against cannot happen any more. */
   async forgetClaims(before: number): Promise<void> {
     await this.db.deleteFrom('channel_claims').where('claimed_at', '<', before).execute()
   }

@@ -1,4 +1,4 @@
-// Queries whose text is made once: for the short ones of a turn, making it takes longer than running it.
+// Queries that are compiled once: for the short ones of a turn, compiling takes longer than running.
 
 import type {
   Compilable,
@@ -18,8 +18,8 @@ type ValuesOf<Values> = Record<keyof Values, Value>
 
 const KEPT_SHAPES = 50
 
-/** Stands in the query where each use puts a value of its own. */
-class Place {
+/** Stands for a value in the compiled query. */
+class Placeholder {
   constructor(
     readonly name: string,
     readonly index?: number,
@@ -27,8 +27,8 @@ class Place {
 }
 
 /**
- * Contract: `build` only puts its values into the query, and does not look at them, but for booleans, what is left out, and
- * the lengths of lists: for each of these the text is another.
+ * Contract: `build` only puts its values into the query and does not depend on them, except on booleans, on what is
+ * undefined, and on the lengths of lists: each combination of these is compiled separately.
  */
 export function compiled<Values extends ValuesOf<Values>, Row>(
   build: (db: Kysely<Schema>, values: Values) => Compilable<Row>,
@@ -41,35 +41,35 @@ export function compiled<Values extends ValuesOf<Values>, Row>(
     const shape = Object.values<Value>(values).map(shapeOf).join()
     let query = queries.get(shape)
     if (!query) {
-      query = build(db, withPlaces(values)).compile()
+      query = build(db, withPlaceholders(values)).compile()
       // Lists have many lengths.
       if (queries.size >= KEPT_SHAPES) queries.clear()
       queries.set(shape, query)
     }
-    const parameters = query.parameters.map((part) => (part instanceof Place ? valueAt(part, values) : part))
+    const parameters = query.parameters.map((part) => (part instanceof Placeholder ? valueAt(part, values) : part))
     const bound = { ...query, parameters }
-    return inHand.get(db)?.executeQuery(bound) ?? db.executeQuery(bound)
+    return connections.get(db)?.executeQuery(bound) ?? db.executeQuery(bound)
   }
 }
 
-/** The connections of transactions. By Kysely's own way, each statement waits several times before it is run. */
-const inHand = new WeakMap<Kysely<Schema>, DatabaseConnection>()
+/** The connections of transactions: through Kysely's own executor, each statement awaits several times before it runs. */
+const connections = new WeakMap<Kysely<Schema>, DatabaseConnection>()
 
-/** Lets the queries of a transaction go straight to its connection while `work` goes on. */
-export async function inOneHand<T>(
+/** Sends the compiled queries of a transaction straight to its connection while `work` runs. */
+export async function onOneConnection<T>(
   tx: Transaction<Schema>,
   work: (connection: DatabaseConnection) => Promise<T>,
 ): Promise<T> {
-  const connection = await tx.getExecutor().provideConnection(async (its) => its)
-  inHand.set(tx, connection)
+  const connection = await tx.getExecutor().provideConnection(async (provided) => provided)
+  connections.set(tx, connection)
   try {
     return await work(connection)
   } finally {
-    inHand.delete(tx)
+    connections.delete(tx)
   }
 }
 
-/** The row of a query that always has one. */
+/** The row of a query that always returns one. */
 export function only<Row>({ rows: [row] }: QueryResult<Row>): Row {
   if (row === undefined) throw new Error('The database has no such row')
   return row
@@ -81,15 +81,15 @@ function shapeOf(value: Value): number | boolean | '' | 'none' {
   return typeof value === 'boolean' ? value : ''
 }
 
-function withPlaces<Values extends ValuesOf<Values>>(values: Values): Values {
-  const places = Object.entries<Value>(values).map(([name, value]) => {
-    if (Array.isArray(value)) return [name, value.map((_, index) => new Place(name, index))]
-    return [name, typeof value === 'boolean' || value === undefined ? value : new Place(name)]
+function withPlaceholders<Values extends ValuesOf<Values>>(values: Values): Values {
+  const placeholders = Object.entries<Value>(values).map(([name, value]) => {
+    if (Array.isArray(value)) return [name, value.map((_, index) => new Placeholder(name, index))]
+    return [name, typeof value === 'boolean' || value === undefined ? value : new Placeholder(name)]
   })
-  return Object.fromEntries(places) as Values
+  return Object.fromEntries(placeholders) as Values
 }
 
-function valueAt<Values extends ValuesOf<Values>>({ name, index }: Place, values: Values): unknown {
+function valueAt<Values extends ValuesOf<Values>>({ name, index }: Placeholder, values: Values): unknown {
   const value = values[name as keyof Values]
   return withoutNul(index === undefined ? value : (value as readonly Value[])[index])
 }

@@ -1,65 +1,49 @@
-// Conversations as those see them who look on from outside. Nothing here writes.
+// Conversations as people see them from outside. Nothing here writes.
 
-import { type Expression, expressionBuilder, type ExpressionBuilder, type Kysely, sql, type SqlBool } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import { type Conversation, PARENT_COLUMNS, PROJECT_ID, toConversation, withParent } from './conversations.js'
-import type { ProjectRecord } from './projects.js'
+import { BEGINNING } from './inbox.js'
 import type { JobState, Schema } from './schema.js'
+import { isVisible, type Visibility } from './visibility.js'
 
 export const CONVERSATION_STATES = ['running', 'waiting', 'idle'] as const
 
 export type ConversationState = (typeof CONVERSATION_STATES)[number]
 
-/** What somebody may see. */
-export interface Sight {
-  /** What belongs to these alone; left out, everything. */
-  projects?: Pick<ProjectRecord, 'id' | 'instance'>[]
-  /** Also what is said to one person. */
-  seesPrivate: boolean
-}
-
-export const EVERYTHING: Sight = { seesPrivate: true }
-
 export interface ConversationView extends Conversation {
   isPrivate: boolean
   state: ConversationState
-  /** How many messages are worked on or wait. */
+  /** How many messages are open. */
   open: number
-  /** The number of the last thing that was said. */
+  /** The number of the last message or reply. */
   lastSeq: number
   createdAt: number
   updatedAt: number
   /** The beginning of the latest message. */
   question?: string
-  /** How many questions of its agent wait for an answer. */
+  /** How many approvals its agent is waiting for. */
   asked: number
-  /** What is worked on, or comes next. */
+  /** The job that is active, or comes next. */
   head?: { messageId: string; state: JobState; dueAt: number }
-  /** The turn that goes on. */
+  /** The run that is going on. */
   run?: { id: string; backend: string; model?: string; startedAt: number }
 }
 
 export interface ConversationFilter {
-  sight: Sight
+  visibility: Visibility
   ids?: string[]
   state?: ConversationState
   channel?: string
   projectId?: string
 }
 
-/** Something of a transcript. */
+/** An entry of a transcript. */
 export interface TranscriptPlace {
-  /** A reply is one that answers no message. */
+  /** `reply` is one that answers no message. */
   type: 'message' | 'reply'
   id: string
   seq: number
 }
-
-/** Enough to recognise a message by. */
-const BEGINNING_CHARACTERS = 400
-/** Commands to projects: they stay with that to which they were given. */
-const COMMANDS = 'http'
-/** Their addresses begin with the instance of a project: another that has its id since is none of theirs. */
-const CHANNELS_BY_INSTANCE = [COMMANDS, 'web']
 
 export class ConversationViews {
   constructor(
@@ -67,15 +51,15 @@ export class ConversationViews {
     private readonly reads: Kysely<Schema>,
   ) {}
 
-  /** Latest first, after `before`. */
+  /** Most recently used first; only those before `before`. */
   async list(
     filter: ConversationFilter,
     limit: number,
     before?: Pick<ConversationView, 'id' | 'updatedAt'>,
   ): Promise<ConversationView[]> {
-    const { sight, ids, state, channel, projectId } = filter
+    const { visibility, ids, state, channel, projectId } = filter
     // PostgreSQL has no empty list.
-    if (ids?.length === 0 || sight.projects?.length === 0) return []
+    if (ids?.length === 0 || visibility.projects?.length === 0) return []
     let query = withParent(ids ? this.db : this.reads)
       .leftJoin('jobs as head', (join) =>
         join.onRef('head.conversation_id', '=', 'conversations.id').on('head.state', '<>', 'queued'),
@@ -105,13 +89,13 @@ export class ConversationViews {
           .where('approvals.state', '=', sql.lit('asked'))
           .as('asked'),
         selectFrom('messages')
-          .select(sql<string>`substr(messages.text, 1, ${sql.lit(BEGINNING_CHARACTERS)})`.as('text'))
+          .select(BEGINNING.as('text'))
           .whereRef('messages.conversation_id', '=', 'conversations.id')
           .orderBy('messages.seq', 'desc')
           .limit(1)
           .as('question'),
       ])
-      .where((eb) => isVisible(eb, sight))
+      .where((eb) => isVisible(eb, visibility))
       .orderBy('conversations.updated_at', 'desc')
       .orderBy('conversations.id')
       .limit(limit)
@@ -158,7 +142,7 @@ export class ConversationViews {
     }))
   }
 
-  /** Those in which something waits or is worked on, or happened since then. */
+  /** Those with open messages, and those in which something has happened since then. */
   async activeIds(since: number, limit: number): Promise<string[]> {
     const open = this.db.selectFrom('jobs').select('conversation_id as id').where('state', '<>', sql.lit('queued'))
     const changed = this.db.selectFrom('conversations').select('id').where('updated_at', '>=', since)
@@ -166,13 +150,13 @@ export class ConversationViews {
     return rows.map(({ id }) => id)
   }
 
-  /** Undefined also for one that must not be seen. */
-  async get(id: string, sight: Sight): Promise<ConversationView | undefined> {
-    const [found] = await this.list({ sight, ids: [id] }, 1)
+  /** Undefined even if it exists but must not be seen. */
+  async get(id: string, visibility: Visibility): Promise<ConversationView | undefined> {
+    const [found] = await this.list({ visibility, ids: [id] }, 1)
     return found
   }
 
-  /** What was said before a number, latest first: as much as one reader should hold at once, and at least one thing. */
+  /** The entries before a number, latest first: as many as one reader should hold at once, and at least one. */
   async transcript(
     conversationId: string,
     limits: { entries: number; bytes: number },
@@ -217,47 +201,4 @@ export class ConversationViews {
     }
     return { entries, isLast: entries.length === found.length }
   }
-}
-
-type Visible = ExpressionBuilder<Schema & { parent: { project_id: string | null } }, 'conversations' | 'parent'>
-
-/** Whether a conversation may be seen. */
-export function sees({ projects, seesPrivate }: Sight, { channel, address, ...view }: ConversationView): boolean {
-  if (view.isPrivate && !seesPrivate) return false
-  if (!projects) return true
-  const isInOne = channel === COMMANDS || projects.some(({ id }) => id === view.projectId)
-  if (!CHANNELS_BY_INSTANCE.includes(channel)) return isInOne
-  return isInOne && projects.some(({ instance }) => address.startsWith(`${instance}/`))
-}
-
-/** The same as a condition. */
-function isVisible({ eb, and, or, lit, not }: Visible, { projects, seesPrivate }: Sight): Expression<SqlBool> {
-  const isShown = seesPrivate ? lit(true) : eb('conversations.is_private', '=', 0)
-  if (!projects) return isShown
-  if (projects.length === 0) return lit(false)
-  const ids = projects.map(({ id }) => id)
-  const isInOne = or([eb('conversations.channel', '=', COMMANDS), eb(PROJECT_ID, 'in', ids)])
-  const isOfInstance = or([
-    not(eb('conversations.channel', 'in', CHANNELS_BY_INSTANCE)),
-    ...projects.map(({ instance }) =>
-      eb(sql<string>`substr(conversations.address, 1, ${instance.length + 1})`, '=', `${instance}/`),
-    ),
-  ])
-  return and([isShown, isInOne, isOfInstance])
-}
-
-/**
- * Whether the conversation of a row may be seen, as a condition on the column with its id.
- *
- * It is looked up for each row: a list of all that may be seen would be as long as the history, however few rows there are.
- */
-export function inSight(db: Kysely<Schema>, sight: Sight, conversationId: string): Expression<SqlBool> {
-  const { lit, exists } = expressionBuilder<Schema>()
-  if (!sight.projects && sight.seesPrivate) return lit(true)
-  return exists(
-    withParent(db)
-      .select('conversations.id')
-      .where('conversations.id', '=', sql.ref<string>(conversationId))
-      .where((eb) => isVisible(eb, sight)),
-  )
 }

@@ -3,17 +3,16 @@ import type { Place, QueueMode } from '../channels/types.js'
 import { compiled, only } from './compiled.js'
 import type { Schema } from './schema.js'
 
-/** Where a conversation is, as its channel says. */
 export interface ConversationPlace extends Place {
   channel: string
 }
 
-/** A thread, a direct message, a chat: the unit of order. */
+/** A thread, a direct message or a chat: the unit of order. */
 export interface Conversation {
   id: string
   channel: string
   address: string
-  /** What was chosen for it or for what it is part of; the rest comes from its project and the configuration. */
+  /** These were chosen for it or for its parent; the rest comes from its project and the configuration. */
   projectId?: string
   backend?: string
   model?: string
@@ -30,17 +29,17 @@ export interface ConversationSettings {
 export class Conversations {
   constructor(private readonly db: Kysely<Schema>) {}
 
-  /** Finds or makes the conversation, and gives the next number in it. Nobody else gets one until we commit. */
+  /** Finds or creates the conversation, and returns the next number in it. Nobody else gets one before we commit. */
   async enter(place: ConversationPlace, newId: string, now: number): Promise<Conversation & { seq: number }> {
     const { channel, address, parent = null, projectId = null, isPrivate = false } = place
     const values = { newId, channel, address, parent, projectId, isPrivate, now }
     const row = only(await enter(this.db, values))
     const found = row.parent === null ? toConversation({ ...row, ...NO_PARENT }) : await this.get(row.id)
-    if (!found) throw new Error(`The conversation ${row.id} is not there`)
+    if (!found) throw new Error(`The conversation ${row.id} does not exist`)
     return { ...found, seq: row.last_seq }
   }
 
-  /** As `enter`, for a conversation that is there. */
+  /** As `enter`, for a conversation that exists. */
   async nextSeq(id: string, now: number): Promise<number> {
     return only(await nextSeq(this.db, { id, now })).last_seq
   }
@@ -58,7 +57,7 @@ export class Conversations {
     return row && toConversation(row)
   }
 
-  /** The addresses of those in which something happened since then, latest first. */
+  /** The addresses of those in which something has happened since then, latest first. */
   async addresses(channel: string, since: number): Promise<string[]> {
     const rows = await this.db
       .selectFrom('conversations')
@@ -70,7 +69,7 @@ export class Conversations {
     return rows.map(({ address }) => address)
   }
 
-  /** `null` takes a setting back. */
+  /** `null` clears a setting. */
   async configure(id: string, { projectId, backend, model, queueMode }: ConversationSettings): Promise<void> {
     const settings = {
       ...(projectId !== undefined && { project_id: projectId }),
@@ -83,7 +82,7 @@ export class Conversations {
   }
 }
 
-/** What `toConversation` reads of it, in a query `withParent`. */
+/** The columns of the parent that `toConversation` reads, in a query `withParent`. */
 export const PARENT_COLUMNS = [
   'parent.project_id as parent_project_id',
   'parent.backend as parent_backend',
@@ -91,12 +90,12 @@ export const PARENT_COLUMNS = [
   'parent.queue_mode as parent_queue_mode',
 ] as const
 
-/** The project that counts, in a query `withParent`. */
+/** The project of a conversation, in a query `withParent`: its own choice, that of its parent, or the operator's. */
 export const PROJECT_ID = sql<
   string | null
 >`coalesce(conversations.project_id, parent.project_id, conversations.given_project_id)`
 
-/** Conversations, each with what it is part of. */
+/** Conversations, each with its parent if it has one. */
 export function withParent(db: Kysely<Schema>) {
   return db
     .selectFrom('conversations')
@@ -123,7 +122,7 @@ type Entry = {
 }
 
 const enter = compiled((db, { newId, channel, address, parent, projectId, isPrivate, now }: Entry) => {
-  // What was private once stays so.
+  // A private conversation stays private.
   const values = { parent, given_project_id: projectId, updated_at: now, ...(isPrivate && { is_private: 1 }) }
   return db
     .insertInto('conversations')
@@ -155,7 +154,7 @@ const NO_PARENT = { parent_project_id: null, parent_backend: null, parent_model:
 
 export function toConversation(row: Row): Conversation {
   const projectId = row.project_id ?? row.parent_project_id ?? row.given_project_id
-  // Together: a model of one agent is unknown to another.
+  // Both or neither: one agent does not know the models of another.
   const isOwn = row.backend !== null || row.model !== null
   const backend = isOwn ? row.backend : row.parent_backend
   const model = isOwn ? row.model : row.parent_model

@@ -5,7 +5,7 @@ import type { Schema } from './schema.js'
 
 export type CredentialKind = Schema['credentials']['kind']
 
-/** A secret, sealed. */
+/** An encrypted secret. */
 export interface CredentialRecord {
   /** The id of a project, or empty for all. */
   owner: string
@@ -25,12 +25,12 @@ export class Credentials {
     private readonly engine: Pick<Engine, 'locksRows'>,
   ) {}
 
-  /** Until the end of the transaction nobody else writes; a transaction of SQLite has that anyway. */
+  /** Keeps others from writing until the end of the transaction, as every transaction of SQLite does anyway. */
   async lock(): Promise<void> {
     if (this.engine.locksRows) await sql`lock table credentials in share row exclusive mode`.execute(this.db)
   }
 
-  /** Makes it, or changes it. */
+  /** Creates or replaces it. */
   async put({ owner, name, kind, keyId, sealed }: NewCredential, now: number): Promise<void> {
     const values = { kind, key_id: keyId, sealed, updated_at: now }
     await this.db
@@ -40,7 +40,7 @@ export class Credentials {
       .execute()
   }
 
-  /** The same value under another key. */
+  /** Stores the same value, encrypted with another key. */
   async reseal({ owner, name, keyId, sealed }: Omit<NewCredential, 'kind'>): Promise<void> {
     await this.db
       .updateTable('credentials')
@@ -50,7 +50,7 @@ export class Credentials {
       .execute()
   }
 
-  /** Whether it was there. */
+  /** False if there was no such credential. */
   async remove(owner: string, name: string): Promise<boolean> {
     const { numDeletedRows } = await this.db
       .deleteFrom('credentials')
@@ -64,10 +64,10 @@ export class Credentials {
     await this.db.deleteFrom('credentials').where('owner', '=', owner).execute()
   }
 
-  /** Of these owners, or all; by owner and name. */
+  /** Those of these owners, or all; sorted by owner and name. */
   async list(owners?: string[]): Promise<CredentialRecord[]> {
     const records = (await list(this.db, { owners })).rows.map(toCredential)
-    // Here, since the engines sort differently.
+    // Not in SQL, since the engines sort text differently.
     return records.toSorted((a, b) => compare(a.owner, b.owner) || compare(a.name, b.name))
   }
 }

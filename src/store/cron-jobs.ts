@@ -8,10 +8,10 @@ export interface NewCronJob {
   /** Five fields, or a name such as `@daily`. */
   schedule: string
   timeZone: string
-  /** What an agent is asked, or a program with its arguments that runs instead. */
+  /** What an agent is asked, or a program that is run instead, with its arguments. */
   work: { prompt: string } | { command: string[] }
   channel: string
-  /** As its channel names it; on WhatsApp the number. */
+  /** The channel's own name of the conversation; on WhatsApp the number. */
   address: string
   projectId?: string
   session: 'own' | 'shared'
@@ -19,9 +19,9 @@ export interface NewCronJob {
 }
 
 export interface CronJob extends NewCronJob {
-  /** The last time that is dealt with, or when the job was made. */
+  /** The last slot that was handled, or when the job was created. */
   lastSlot: number
-  /** What it last gave the gateway to do. */
+  /** The last message it sent to the gateway. */
   lastMessageId?: string
   /** Why nothing was done at `lastSlot`. */
   problem?: string
@@ -34,7 +34,7 @@ export class CronJobs {
     private readonly engine: Engine,
   ) {}
 
-  /** Whether its name was free. */
+  /** False if the name is taken. */
   async add(job: NewCronJob, now: number): Promise<boolean> {
     const { work } = job
     const { numInsertedOrUpdatedRows } = await this.db
@@ -64,14 +64,14 @@ export class CronJobs {
     return (await this.db.selectFrom('cron_jobs').selectAll().orderBy('name').execute()).map(toJob)
   }
 
-  /** Reads a job while nobody else decides about it. Contract: within a transaction. */
+  /** Reads a job and keeps others from handling it. Contract: within a transaction. */
   async lock(id: string): Promise<CronJob | undefined> {
     const query = this.db.selectFrom('cron_jobs').selectAll().where('id', '=', id)
     const row = await (this.engine.locksRows ? query.forUpdate() : query).executeTakeFirst()
     return row && toJob(row)
   }
 
-  /** The slot is dealt with, and those before it. */
+  /** Marks the slot, and all before it, as handled. */
   async advance(id: string, slot: number, outcome: { messageId: string } | { problem: string }): Promise<void> {
     const changes = 'messageId' in outcome ? { last_message_id: outcome.messageId, problem: null } : outcome
     await this.db
@@ -82,7 +82,7 @@ export class CronJobs {
       .execute()
   }
 
-  /** It was given something to do beside its schedule. */
+  /** Records a message that it sent outside its schedule. */
   async noteMessage(id: string, messageId: string): Promise<void> {
     await this.db.updateTable('cron_jobs').set({ last_message_id: messageId }).where('id', '=', id).execute()
   }

@@ -1,56 +1,101 @@
-// What runs that have ended took and came to, counted by the database.
+// What ended runs took and used, one row for each; the database counts and sums them.
 
-import { type Kysely, type RawBuilder, sql } from 'kysely'
+import { type Expression, expressionBuilder, type Kysely, type RawBuilder, sql, type SqlBool } from 'kysely'
+import type { AgentEvent, AgentResult, FailureReason, TokenUsage } from '../backends/types.js'
+import type { MessageKind, MessageOptions } from '../channels/types.js'
 import { DAY_MS } from './archive-queries.js'
-import { inSight, type Sight } from './conversation-views.js'
+import { compiled } from './compiled.js'
+import { PROJECT_ID, withParent } from './conversations.js'
 import type { RunState, Schema } from './schema.js'
+import { inVisibleConversation, type Visibility } from './visibility.js'
 
 export const FIGURE_GROUPS = ['day', 'agent', 'project'] as const
 
 export type FigureGroup = (typeof FIGURE_GROUPS)[number]
 
 export interface FigureFilter {
-  sight: Sight
-  /** Of runs that began from then, and before `to`. */
+  visibility: Visibility
+  /** Of runs that started from then on, and before `to`. */
   from: number
   to: number
   backend?: string
   projectId?: string
 }
 
-/** Of values that there are, or null when there is none. */
+/** Null if there are no values. */
 export interface Percentiles {
   p50: number | null
   p95: number | null
 }
 
-export interface Figure {
-  /** The beginning of a UTC day, the name of an agent, the id of a project or null for none. */
+export interface Figure extends Tokens {
+  /** The start of a UTC day, the name of an agent, or the id of a project (null for none). */
   key: number | string | null
   runs: number
   states: Record<EndedState, number>
   durationMs: Percentiles & { total: number }
-  /** From the beginning of a run to the first text that it wrote. */
+  /** From the start of a run to its first text. */
   firstTextMs: Percentiles
-  inputTokens: number
-  outputTokens: number
-  cacheReadTokens: number
-  cacheWriteTokens: number
   costUsd: number
-  /** How many of the runs have told their cost. */
+  /** How many of the runs reported their cost. */
   pricedRuns: number
-  /** How many ended without an answer, by their reason. Those that were stopped are none. */
+  /** How many ended without an answer, by reason; cancelled ones are not counted. */
   errors: Record<string, number>
 }
 
 const STATES = ['answered', 'failed', 'cancelled', 'interrupted'] as const satisfies RunState[]
 
-type EndedState = (typeof STATES)[number]
+export type EndedState = (typeof STATES)[number]
+
+type Tokens = Omit<TokenUsage, 'reasoningTokens' | 'totalTokens'>
+
+/** Which runs are counted: those of a conversation, of all conversations of a project (or of none), or of a kind of
+ *  message. */
+export type UsageScope = { conversationId: string } | { projectId: string | undefined } | { kind: MessageKind }
+
+/** What turns have used, as far as their agents reported it. */
+export interface Usage {
+  turns: number
+  workedMs: number
+  tokens?: Tokens
+  costUsd?: number
+  /** How many of the turns reported their cost. */
+  pricedTurns: number
+  /** How many may have used tokens without reporting it. */
+  uncountedTurns: number
+}
 
 export class Figures {
-  constructor(private readonly reads: Kysely<Schema>) {}
+  constructor(
+    private readonly db: Kysely<Schema>,
+    private readonly reads: Kysely<Schema>,
+  ) {}
 
-  /** In the order of their keys; without a group, one of all. */
+  /** Contract: may be repeated if it is not known whether it was written. */
+  async add(runId: string, state: EndedState, result: AgentResult | undefined, now: number): Promise<void> {
+    const [run] = (await getRun(this.db, { runId })).rows
+    if (!run) return
+    const { projectId = run.project_id } = (run.options === null ? {} : JSON.parse(run.options)) as MessageOptions
+    const first = run.first_output === null ? undefined : (JSON.parse(run.first_output) as AgentEvent)
+    await add(this.db, {
+      run_id: runId,
+      conversation_id: run.conversation_id,
+      project_id: projectId,
+      backend: run.backend,
+      state,
+      started_at: run.started_at,
+      duration_ms: now - run.started_at,
+      first_text_ms: first ? first.timestamp - run.started_at : null,
+      input_tokens: result?.usage?.inputTokens ?? null,
+      output_tokens: result?.usage?.outputTokens ?? null,
+      cache_read_tokens: result?.usage?.cacheReadTokens ?? null,
+      cache_write_tokens: result?.usage?.cacheWriteTokens ?? null,
+      cost_usd: result?.costUsd ?? null,
+      reason: result?.failure?.reason ?? null,
+    })
+  }
+
+  /** In the order of their keys; without a group, one figure of all. */
   async of(group: FigureGroup | undefined, filter: FigureFilter): Promise<Figure[]> {
     const runs = this.#runs(group, filter)
     const rows = await this.reads
@@ -71,13 +116,8 @@ export class Figures {
         total('duration_ms').as('duration'),
         percentile('first_text_ms', 50).as('first_text_p50'),
         percentile('first_text_ms', 95).as('first_text_p95'),
-        total('input_tokens').as('input'),
-        total('output_tokens').as('output'),
-        total('cache_read_tokens').as('cache_read'),
-        total('cache_write_tokens').as('cache_write'),
-        total('cost_usd').as('cost'),
-        fn.count<number>('cost_usd').as('priced'),
       ])
+      .select(USED)
       .groupBy('key')
       .orderBy('key')
       .execute()
@@ -95,10 +135,7 @@ export class Figures {
       states: Object.fromEntries(STATES.map((state) => [state, row[state]])) as Record<EndedState, number>,
       durationMs: { p50: row.duration_p50, p95: row.duration_p95, total: row.duration ?? 0 },
       firstTextMs: { p50: row.first_text_p50, p95: row.first_text_p95 },
-      inputTokens: row.input ?? 0,
-      outputTokens: row.output ?? 0,
-      cacheReadTokens: row.cache_read ?? 0,
-      cacheWriteTokens: row.cache_write ?? 0,
+      ...tokensOf(row),
       costUsd: row.cost ?? 0,
       pricedRuns: row.priced,
       errors: Object.fromEntries(
@@ -107,8 +144,7 @@ export class Figures {
     }))
   }
 
-  /** One row for each run. */
-  #runs(group: FigureGroup | undefined, { sight, from, to, backend, projectId }: FigureFilter) {
+  #runs(group: FigureGroup | undefined, { visibility, from, to, backend, projectId }: FigureFilter) {
     const keys: Record<FigureGroup, RawBuilder<number | string | null>> = {
       day: sql`started_at / ${sql.lit(DAY_MS)}`,
       agent: sql`backend`,
@@ -116,22 +152,100 @@ export class Figures {
     }
     let query = this.reads
       .selectFrom('run_figures')
-      // No more: all of it is sorted.
+      // No other columns: all of them are sorted.
       .select(['state', 'duration_ms', 'first_text_ms', 'input_tokens', 'output_tokens', 'cache_read_tokens'])
       .select(['cache_write_tokens', 'cost_usd', 'reason'])
       .select((group === undefined ? sql<string | number | null>`''` : keys[group]).as('key'))
       .where('started_at', '>=', from)
       .where('started_at', '<', to)
-      .where(inSight(this.reads, sight, 'run_figures.conversation_id'))
+      .where(inVisibleConversation(this.reads, visibility, 'run_figures.conversation_id'))
     if (backend !== undefined) query = query.where('backend', '=', backend)
     if (projectId !== undefined) query = query.where('project_id', '=', projectId)
-    // A conversation may have been in another project when they ran.
-    if (sight.projects) query = query.where('project_id', 'in', [...sight.projects.map(({ id }) => id), ''])
+    // A conversation may have been in another project at the time.
+    if (visibility.projects) query = query.where('project_id', 'in', [...visibility.projects.map(({ id }) => id), ''])
     return query
+  }
+
+  /** What the runs that started since then have used; only those that have ended. */
+  async usage(scope: UsageScope, since: number): Promise<Usage> {
+    const row = await this.reads
+      .selectFrom('run_figures')
+      .select(({ fn }) => [
+        fn.countAll<number>().as('turns'),
+        // The end of an interrupted run is when that was noticed, which may be a day later.
+        sql<number | null>`cast(sum(case when state <> 'interrupted' then duration_ms end) as double precision)`.as(
+          'worked',
+        ),
+        fn.count<number>('input_tokens').as('counted'),
+        sql<number>`count(case when input_tokens is null and coalesce(reason, '') not in (${UNUSED}) then 1 end)`.as(
+          'uncounted',
+        ),
+      ])
+      .select(USED)
+      .where('started_at', '>=', since)
+      .where(this.#isOf(scope, since))
+      .executeTakeFirstOrThrow()
+    return {
+      turns: row.turns,
+      workedMs: row.worked ?? 0,
+      ...(row.counted > 0 && { tokens: tokensOf(row) }),
+      ...(row.cost !== null && { costUsd: row.cost }),
+      pricedTurns: row.priced,
+      uncountedTurns: row.uncounted,
+    }
+  }
+
+  #isOf(scope: UsageScope, since: number): Expression<SqlBool> {
+    const { eb, exists } = expressionBuilder<Schema, 'run_figures'>()
+    if ('projectId' in scope) {
+      const { projectId } = scope
+      const found = withParent(this.reads)
+        .select('conversations.id')
+        .where('conversations.id', '=', sql.ref<string>('run_figures.conversation_id'))
+      return exists(
+        projectId === undefined ? found.where(PROJECT_ID, 'is', null) : found.where(PROJECT_ID, '=', projectId),
+      )
+    }
+    const runs = this.reads.selectFrom('runs').select('runs.id').where('runs.started_at', '>=', since)
+    const theirs =
+      'conversationId' in scope
+        ? runs.where('runs.conversation_id', '=', scope.conversationId)
+        : runs.innerJoin('messages', 'messages.id', 'runs.message_id').where('messages.kind', '=', scope.kind)
+    return eb('run_figures.run_id', 'in', theirs)
   }
 }
 
-/** Among those of its group that have a value: they come first. */
+/** The failures in which no model has worked. */
+const UNUSED = sql.join(
+  (['auth', 'rate_limit', 'session_lost', 'spawn'] satisfies FailureReason[]).map((reason) => sql.lit(reason)),
+)
+
+const getRun = compiled((db, { runId }: { runId: string }) =>
+  withParent(db)
+    .innerJoin('runs', 'runs.conversation_id', 'conversations.id')
+    .innerJoin('messages', 'messages.id', 'runs.message_id')
+    .select(['runs.conversation_id', 'runs.backend', 'runs.started_at', 'messages.options'])
+    .select(PROJECT_ID.as('project_id'))
+    .select(({ selectFrom }) =>
+      selectFrom('events')
+        .select('events.body')
+        .whereRef('events.run_id', '=', 'runs.id')
+        .where('events.type', '=', 'output')
+        .orderBy('events.seq')
+        .limit(1)
+        .as('first_output'),
+    )
+    .where('runs.id', '=', runId),
+)
+
+const add = compiled((db, { run_id, ...values }: Schema['run_figures']) =>
+  db
+    .insertInto('run_figures')
+    .values({ run_id, ...values })
+    .onConflict((conflict) => conflict.column('run_id').doUpdateSet(values)),
+)
+
+/** The rank among those of its group that have a value, which come first. */
 function rankOf(column: string) {
   const value = sql.ref(column)
   return sql<number>`row_number() over (partition by key order by case when ${value} is null then 1 else 0 end, ${value})`.as(
@@ -143,7 +257,7 @@ function countOf(column: string) {
   return sql<number>`count(${sql.ref(column)}) over (partition by key)`.as(`${column}_count`)
 }
 
-/** The value at the nearest rank; none when there are no values. */
+/** By the nearest rank; null if there are no values. */
 function percentile(column: string, percent: number): RawBuilder<number | null> {
   const rank = sql.ref(`${column}_rank`)
   const count = sql.ref(`${column}_count`)
@@ -152,4 +266,23 @@ function percentile(column: string, percent: number): RawBuilder<number | null> 
 
 function total(column: string): RawBuilder<number | null> {
   return sql`cast(sum(${sql.ref(column)}) as double precision)`
+}
+
+/** What runs have used, in total. */
+const USED = [
+  total('input_tokens').as('input'),
+  total('output_tokens').as('output'),
+  total('cache_read_tokens').as('cache_read'),
+  total('cache_write_tokens').as('cache_write'),
+  total('cost_usd').as('cost'),
+  sql<number>`count(cost_usd)`.as('priced'),
+] as const
+
+function tokensOf(row: Record<'input' | 'output' | 'cache_read' | 'cache_write', number | null>): Tokens {
+  return {
+    inputTokens: row.input ?? 0,
+    outputTokens: row.output ?? 0,
+    cacheReadTokens: row.cache_read ?? 0,
+    cacheWriteTokens: row.cache_write ?? 0,
+  }
 }

@@ -1,33 +1,33 @@
 import type { Kysely } from 'kysely'
 import type { BeatOutcome, MessageState, Schema } from './schema.js'
 
-/** One time at which the agent might have been woken. */
+/** A time at which the agent was woken, or was not for a reason. */
 export interface Beat {
   id: string
   at: number
-  /** None while it is decided, or when the gateway ended just then. */
+  /** Absent while it is being decided, or if the gateway ended meanwhile. */
   outcome?: BeatOutcome
-  /** Why it came to nothing, as a sentence. */
+  /** Why the agent was not woken, as a sentence. */
   note?: string
 }
 
-/** The last time that the agent was really woken. */
+/** The last time the agent was woken. */
 export interface LastBeat {
   at: number
   messageId: string
-  /** Of what it was asked. */
+  /** Of the prompt. */
   digest: string
   state: MessageState
   /** Why it failed. */
   problem?: string
-  /** Whether the person was told anything. */
+  /** Whether the person got a reply. */
   wasTold: boolean
 }
 
 export class Heartbeats {
   constructor(private readonly db: Kysely<Schema>) {}
 
-  /** Whether nobody has decided about it before. */
+  /** False if it was claimed before. */
   async claim(id: string, now: number): Promise<boolean> {
     const { numInsertedOrUpdatedRows } = await this.db
       .insertInto('heartbeats')
@@ -95,7 +95,7 @@ export class Heartbeats {
     )
   }
 
-  /** Forgets what is so old that nobody asks, but for the last time that the agent was woken. */
+  /** Deletes old records, except that of the last time the agent was woken. */
   async forget(before: number): Promise<void> {
     await this.db
       .deleteFrom('heartbeats')

@@ -1,4 +1,4 @@
-// Who runs what where: the gateways on this database, and the processes they have started.
+// The gateways on this database, and the processes they have started.
 
 import type { Kysely } from 'kysely'
 import type { LedgerEntry, ProcessIdentity } from '../processes/reaper.js'
@@ -8,14 +8,14 @@ import type { Schema } from './schema.js'
 export interface GatewayRecord extends ProcessIdentity {
   id: string
   startedAt: number
-  /** When it last said that it is there. */
+  /** When it last announced itself. */
   seenAt: number
 }
 
 export class Ledger {
   constructor(private readonly db: Kysely<Schema>) {}
 
-  /** Says that it is there, for the first time or again. */
+  /** Registers a gateway, or refreshes its record. */
   async announceGateway({ id, host, bootId, pid, startTime, startedAt, seenAt }: GatewayRecord): Promise<void> {
     await this.db
       .insertInto('gateways')
@@ -54,7 +54,7 @@ export class Ledger {
         start_time: startTime,
         pod: pod ?? null,
       })
-      // A second attempt of a run, should the end of the first not have been written.
+      // A second attempt of a run, if the end of the first was not recorded.
       .onConflict((conflict) => conflict.column('run_id').doUpdateSet({ pid, start_time: startTime, pod: pod ?? null }))
       .execute()
   }
@@ -68,8 +68,8 @@ export class Ledger {
     return rows.map(toEntry)
   }
 
-  /** What may be at work for a run on the machine of its gateway: its own process or, where it has none, whichever the gateway
-   *  keeps for turns to come. */
+  /** The processes that may be working for a run on its gateway's machine: its own or, if it has none, the warm ones of that
+   *  gateway. */
   async atWorkFor({ id, gatewayId }: CutOffRun): Promise<LedgerEntry[]> {
     const here = this.db
       .selectFrom('processes')
@@ -78,13 +78,13 @@ export class Ledger {
       .where('pod', 'is', null)
     const own = await here.where('run_id', '=', id).execute()
     if (own.length > 0) return own.map(toEntry)
-    const staying = here.where(({ exists, not, selectFrom }) =>
+    const warm = here.where(({ exists, not, selectFrom }) =>
       not(exists(selectFrom('runs').select('id').whereRef('runs.id', '=', 'processes.run_id'))),
     )
-    return (await staying.execute()).map(toEntry)
+    return (await warm.execute()).map(toEntry)
   }
 
-  /** What is in pods of the runs of a message, or of all of a conversation. */
+  /** The processes in pods for the runs of a message or of a conversation. */
   async inPods(of: { messageId: string } | { conversationId: string }): Promise<LedgerEntry[]> {
     const runs = this.db.selectFrom('runs').select('id')
     const meant =
@@ -94,7 +94,7 @@ export class Ledger {
     return (await this.#inPods().where('run_id', 'in', meant).execute()).map(toEntry)
   }
 
-  /** What is in pods of runs that nobody works on any more; given a time, of those that were over before it. */
+  /** The processes in pods for runs that have ended; with `before`, only for those that ended before then. */
   async overInPods(before?: number): Promise<LedgerEntry[]> {
     const runs = this.db.selectFrom('runs').select('id')
     const others =

@@ -1,7 +1,7 @@
-// Brings what was committed to the disk while everything else goes on.
+// Flushes commits to disk in the background.
 //
-// SQLite would do it within each commit, and nothing else happens in the process meanwhile: no agent is read, no reply is
-// sent. Here it happens beside, one at a time, and those who commit while it is under way share the next.
+// SQLite would flush within each commit, which blocks the whole process: no agent is read, no reply is sent. Here one flush
+// runs at a time in the background, and commits made meanwhile share the next one.
 
 import { GatewayError, messageOf } from '../errors.js'
 
@@ -20,8 +20,8 @@ export class LogFlush {
   constructor(private readonly open: () => Promise<CommitLog>) {}
 
   /**
-   * Contract: settles when all that was committed before the call is on the disk. When that has failed once, it rejects for
-   * ever: the system may forget what it could not write, and tells it once.
+   * Contract: settles when everything committed before the call is on disk. Once a flush has failed, it always rejects: the
+   * system may drop what it could not write, and reports that only once.
    */
   flush(): Promise<void> {
     if (!this.#underWay) return this.#begin()
@@ -45,18 +45,18 @@ export class LogFlush {
       this.#failure = new GatewayError('store_unavailable', `${problem} ${advice}`, { cause: error })
       throw this.#failure
     }
-    // What waits goes on from this one.
+    // Otherwise the next one starts when this one has settled.
     if (!this.#next) this.#underWay = undefined
   }
 
-  /** For who is about to change something. Contract: throws when that could not get to the disk any more. */
+  /** To be called before a change. Contract: throws if changes no longer get to disk. */
   requireSound(): void {
     if (this.#failure) throw this.#failure
   }
 
-  /** Contract: nothing is committed any more. */
+  /** Contract: nothing is committed after the call. */
   async close(): Promise<void> {
-    // Whoever has committed hears of a failure.
+    // Those who committed get the failure.
     await Promise.allSettled([this.#next ?? this.#underWay])
     const [log] = await Promise.allSettled([this.#log])
     if (log.status === 'fulfilled') await log.value?.close()

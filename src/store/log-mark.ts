@@ -1,10 +1,11 @@
-// Notices that commits are lost which were on the disk.
+// Detects the loss of commits that were on disk.
 //
-// SQLite takes its write-ahead log to end at the first frame with a wrong checksum, as after a power failure. So a frame that is
-// damaged later takes every commit behind it along, silently. A small file beside the log, the mark, says how far the log was
-// on the disk.
+// For SQLite the write-ahead log ends at the first frame with a wrong checksum, as after a power failure. So a frame that is
+// damaged later silently discards every commit after it. A small file beside the log, the mark, records how far the log was
+// on disk.
 //
-// What must stay true: the mark never says more than what was flushed, or a log that is whole would be refused. It may say less.
+// What must stay true: the mark never covers more than what was flushed, or an intact log would be refused. It may cover
+// less.
 
 import { closeSync, constants, openSync, readFileSync, readSync, truncateSync, writeSync } from 'node:fs'
 import { open, type FileHandle } from 'node:fs/promises'
@@ -17,7 +18,7 @@ const MARK_BYTES = 16
 
 /** A place in a log. */
 interface Place {
-  /** Others, each time the log begins anew, when all that was in it has got into the database. */
+  /** They change each time the log restarts, when all of it has been moved into the database. */
   salts: bigint
   frames: number
 }
@@ -26,7 +27,7 @@ export function markFileOf(logFile: string): string {
   return logFile.replace(/-wal$/, '-mark')
 }
 
-/** A log whose mark moves with each flush. */
+/** A log whose mark advances with each flush. */
 export async function openMarkedLog(logFile: string): Promise<CommitLog> {
   const log = await open(logFile, 'r+')
   return new MarkedLog(log, await open(markFileOf(logFile), constants.O_RDWR | constants.O_CREAT, 0o600))
@@ -49,7 +50,7 @@ class MarkedLog implements CommitLog {
     try {
       writeSync(this.mark.fd, bytesOf(flushed), 0, MARK_BYTES, 0)
     } catch {
-      // On a full disk, say. What it said before still holds.
+      // On a full disk, for example. The previous mark is still right.
     }
   }
 
@@ -59,7 +60,7 @@ class MarkedLog implements CommitLog {
   }
 }
 
-/** Says that nothing is known of the log. Contract: called before the log is emptied, or after. */
+/** Resets the mark, so that nothing is expected of the log. Contract: called before or after the log is emptied. */
 export function clearMark(logFile: string): void {
   try {
     truncateSync(markFileOf(logFile))
@@ -68,7 +69,7 @@ export function clearMark(logFile: string): void {
   }
 }
 
-/** Whether all is there that was on the disk. Others may write to the log meanwhile. */
+/** Whether everything that was on disk is still there. Others may write to the log meanwhile. */
 export function isLogWhole(logFile: string): boolean {
   const mark = readMark(markFileOf(logFile))
   if (!mark) return true
@@ -83,7 +84,7 @@ export function isLogWhole(logFile: string): boolean {
     const header = readHeader(fd)
     if (!header?.isSound) return false
     if (header.salts !== mark.salts || soundFrames(fd, header, mark.frames) === mark.frames) return true
-    // It has begun anew meanwhile.
+    // It has restarted meanwhile.
     return readHeader(fd)?.salts !== mark.salts
   } finally {
     closeSync(fd)
@@ -115,7 +116,7 @@ interface LogHeader {
   frameBytes: number
   isLittleEndian: boolean
   sum: Sum
-  /** Whether its checksum is right. */
+  /** Whether its checksum is correct. */
   isSound: boolean
 }
 
@@ -133,7 +134,7 @@ function readHeader(fd: number): LogHeader | undefined {
   }
 }
 
-/** The end of the last commit in the log, looked for from an earlier one on. What is behind it may be overwritten. */
+/** The end of the last commit in the log, searched from an earlier one on. What follows it may be overwritten. */
 function lastCommit(fd: number, { salts, frameBytes }: LogHeader, earlier: Place): Place {
   const frame = Buffer.alloc(FRAME_HEADER_BYTES)
   let frames = earlier.salts === salts ? earlier.frames : 0
@@ -145,7 +146,7 @@ function lastCommit(fd: number, { salts, frameBytes }: LogHeader, earlier: Place
   }
 }
 
-/** How many frames from the first on have their right checksum, up to a number. */
+/** How many frames, counted from the first up to a maximum, have correct checksums. */
 function soundFrames(fd: number, { salts, frameBytes, isLittleEndian, sum }: LogHeader, most: number): number {
   const frame = Buffer.alloc(frameBytes)
   let running = sum
@@ -158,7 +159,7 @@ function soundFrames(fd: number, { salts, frameBytes, isLittleEndian, sum }: Log
   return most
 }
 
-/** The checksum of SQLite's log, which goes on from frame to frame. */
+/** The checksum of SQLite's log, which runs on from frame to frame. */
 interface Sum {
   first: number
   second: number

@@ -1,14 +1,16 @@
-// Replies on their way to a channel. Those of one conversation go out in order: only its oldest pending one is taken.
+// Replies to be delivered by a channel. Those of one conversation are delivered in order: only its oldest pending one can be
+// claimed.
 
 import { type Kysely, sql } from 'kysely'
 import type { Reply } from '../channels/types.js'
+import { claimDue, type ClaimLimits, type ClaimValues, isDue } from './claims.js'
 import { compiled } from './compiled.js'
-import { EVERYTHING, inSight } from './conversation-views.js'
-import type { ClaimLimits, ClaimValues, Engine } from './engine.js'
+import type { Engine } from './engine.js'
 import type { DeliveryState, Schema } from './schema.js'
+import { EVERYTHING, inVisibleConversation } from './visibility.js'
 
 export interface NewDelivery {
-  /** The idempotency key: the same for every attempt, so that a channel can tell a repetition. */
+  /** The idempotency key: the same for every attempt, so that a channel can detect a repetition. */
   id: string
   conversationId: string
   channel: string
@@ -29,7 +31,6 @@ export interface Delivery extends NewDelivery {
   problem?: string
 }
 
-/** Nobody came to say how it ended. */
 const CUT_OFF = 'The gateway ended while it was sent; it is not known whether it was delivered.'
 
 export class Outbox {
@@ -44,22 +45,19 @@ export class Outbox {
     await this.engine.announce(this.db)
   }
 
-  /** Takes a reply to send; nobody else gets it until `now + leaseMs`. */
+  /** Claims the reply that has been due longest. */
   async claim(
     gatewayId: string,
     channels: string[],
     now: number,
     leaseMs: number,
-    { address, except = [] }: ClaimLimits = {},
+    limits?: ClaimLimits,
   ): Promise<Delivery | undefined> {
-    if (channels.length === 0) return undefined
-    const { locksRows } = this.engine
-    const values = { gatewayId, channels, address, except, now, leaseEnd: now + leaseMs, locksRows }
-    const [row] = (await claim(this.db, values)).rows
+    const row = await claimDue(claim, this.db, this.engine, { gatewayId, channels, now, leaseMs, ...limits })
     return row && toDelivery(row)
   }
 
-  /** Whether it still was ours. */
+  /** False if the claim was lost. */
   async settle(
     { id, fence }: Pick<Delivery, 'id' | 'fence'>,
     state: DeliveryState,
@@ -70,7 +68,7 @@ export class Outbox {
     return numAffectedRows === 1n
   }
 
-  /** Tries again at `dueAt`. */
+  /** Releases a claim, to be tried again at `dueAt`. */
   async retry({ id, fence }: Delivery, problem: string, dueAt: number): Promise<void> {
     await this.db
       .updateTable('outbox')
@@ -81,7 +79,7 @@ export class Outbox {
       .execute()
   }
 
-  /** Lets others send what a gateway that is known to be dead had taken. */
+  /** Ends the leases of a gateway that is known to be dead. */
   async expireLeases(gatewayId: string, now: number): Promise<void> {
     await this.db
       .updateTable('outbox')
@@ -91,7 +89,7 @@ export class Outbox {
       .execute()
   }
 
-  /** Gives up what has not been delivered in time, also of channels that nobody serves any more. */
+  /** Gives up what was not delivered in time, including replies of channels that nobody serves any more. */
   async expire(now: number): Promise<Delivery[]> {
     const rows = await this.db
       .updateTable('outbox')
@@ -113,7 +111,7 @@ export class Outbox {
     return rows.map(toDelivery)
   }
 
-  /** Sends again what could not be delivered. */
+  /** Makes an undelivered reply pending again. */
   async reopen(id: string, now: number, expiresAt: number): Promise<void> {
     await this.db
       .updateTable('outbox')
@@ -124,7 +122,7 @@ export class Outbox {
     await this.engine.announce(this.db)
   }
 
-  /** Takes back that it was delivered. Nothing when it was not. */
+  /** Marks a delivered reply as undelivered. Undefined if it was not delivered. */
   async fail(id: string, problem: string, now: number): Promise<Delivery | undefined> {
     const row = await this.db
       .updateTable('outbox')
@@ -136,7 +134,7 @@ export class Outbox {
     return row && toDelivery(row)
   }
 
-  /** Lets go of what nobody sends now and nobody needs any more. */
+  /** Drops those that are still pending and not being sent. */
   async takeBack(ids: string[]): Promise<void> {
     if (ids.length === 0) return
     await this.db
@@ -148,7 +146,7 @@ export class Outbox {
       .execute()
   }
 
-  /** Lets go of what could not be delivered. */
+  /** Drops an undelivered reply. */
   async discard(id: string): Promise<void> {
     await this.db
       .updateTable('outbox')
@@ -158,7 +156,7 @@ export class Outbox {
       .execute()
   }
 
-  /** Those with these ids, and those to these messages, in order. */
+  /** Those with these ids and those that answer these messages, in order. */
   async getAll(ids: string[], messageIds: string[]): Promise<Delivery[]> {
     const rows = await this.db
       .selectFrom('outbox')
@@ -175,19 +173,19 @@ export class Outbox {
     return row && toDelivery(row)
   }
 
-  /** At most two whose id begins so, as a person would type it. Contract: `prefix` is of hex digits and dashes. */
+  /** At most two whose ids begin with what a person typed. Contract: `prefix` has only hex digits and dashes. */
   async findByPrefix(prefix: string): Promise<Delivery[]> {
     const rows = await this.db.selectFrom('outbox').selectAll().where('id', 'like', `${prefix}%`).limit(2).execute()
     return rows.map(toDelivery)
   }
 
-  /** Undelivered ones newest first, pending ones in the order in which they came. */
-  async list(state: 'pending' | 'undelivered', limit: number, sight = EVERYTHING): Promise<Delivery[]> {
+  /** Undelivered ones newest first, pending ones oldest first. */
+  async list(state: 'pending' | 'undelivered', limit: number, visibility = EVERYTHING): Promise<Delivery[]> {
     const rows = await this.db
       .selectFrom('outbox')
       .selectAll()
       .where('state', '=', sql.lit(state))
-      .where(inSight(this.db, sight, 'outbox.conversation_id'))
+      .where(inVisibleConversation(this.db, visibility, 'outbox.conversation_id'))
       .orderBy('settled_at', 'desc')
       .orderBy('created_at')
       .limit(limit)
@@ -195,7 +193,7 @@ export class Outbox {
     return rows.map(toDelivery)
   }
 
-  /** The last replies of a conversation after a number, oldest first. */
+  /** The latest replies of a conversation after a number, oldest first. */
   async history(conversationId: string, limit: number, afterSeq = 0): Promise<Delivery[]> {
     const rows = await this.db
       .selectFrom('outbox')
@@ -235,28 +233,27 @@ const add = compiled((db, delivery: AddedDelivery) =>
   }),
 )
 
-const claim = compiled((db, { gatewayId, channels, address, except, now, leaseEnd, locksRows }: ClaimValues) => {
+const claim = compiled((db, values: ClaimValues) => {
+  const { gatewayId, address, leaseEnd, locksRows } = values
   let due = db
-    .selectFrom('outbox as candidate')
-    .select('candidate.id')
-    .where('candidate.state', '=', sql.lit('pending'))
-    .where('candidate.due_at', '<=', now)
-    .where('candidate.channel', 'in', channels)
+    .selectFrom('outbox as due')
+    .select('due.id')
+    .where('due.state', '=', sql.lit('pending'))
+    .where(isDue(values))
     .where(({ not, exists, selectFrom }) =>
       not(
         exists(
           selectFrom('outbox as earlier')
             .select('earlier.id')
             .where('earlier.state', '=', sql.lit('pending'))
-            .whereRef('earlier.conversation_id', '=', 'candidate.conversation_id')
-            .whereRef('earlier.seq', '<', 'candidate.seq'),
+            .whereRef('earlier.conversation_id', '=', 'due.conversation_id')
+            .whereRef('earlier.seq', '<', 'due.seq'),
         ),
       ),
     )
-    .orderBy('candidate.due_at')
+    .orderBy('due.due_at')
     .limit(1)
-  if (address !== undefined) due = due.where('candidate.address', '=', address)
-  if (except.length > 0) due = due.where('candidate.conversation_id', 'not in', except)
+  if (address !== undefined) due = due.where('due.address', '=', address)
   if (locksRows) due = due.forUpdate().skipLocked()
   return db
     .updateTable('outbox')

@@ -22,7 +22,7 @@ const INT8 = 20
 
 export async function openPostgres(url: string, log: Log): Promise<Engine> {
   const { default: pg } = await import('pg')
-  // Times and counters are int8, which pg gives as text since it may be larger than a number; ours never are.
+  // Times and counters are int8, which pg returns as text since they may exceed a number; ours never do.
   const types = new pg.TypeOverrides()
   types.setTypeParser(INT8, Number)
   const pool = new pg.Pool({
@@ -32,7 +32,7 @@ export async function openPostgres(url: string, log: Log): Promise<Engine> {
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     stream: impatientSocket,
   })
-  // A connection that breaks is replaced. Without listeners, of idle ones and of those in use, it would end the process.
+  // A broken connection is replaced. Without a listener, on idle ones and on those in use, it would end the process.
   pool.on('error', () => {})
   pool.on('connect', (client) => {
     client.on('error', (error) => log.warn('store.connection-lost', { error: error.message }))
@@ -85,7 +85,7 @@ export async function openPostgres(url: string, log: Log): Promise<Engine> {
         } catch (error) {
           log.warn('store.connection-lost', { error: messageOf(error) })
           again()
-          await candidate.end().catch(() => {}) // It is broken in any case.
+          await candidate.end().catch(() => {}) // It is broken anyway.
         }
       }
       await connect()
@@ -98,18 +98,18 @@ export async function openPostgres(url: string, log: Log): Promise<Engine> {
   }
 }
 
-/** A server that has gone silent, as after a fail-over, is given up before our leases end. */
+/** Gives up a server that has gone silent, as after a failover, before our leases end. */
 function impatientSocket(): Socket {
   const socket = new Socket()
   return socket.setTimeout(SILENCE_LIMIT_MS, () => socket.destroy(new Error('The database does not answer')))
 }
 
-/** Tells a connection that is lost, or cannot be had, from what the server says of a query. */
+/** Distinguishes a lost or refused connection from what the server reports about a query. */
 function explaining(pool: import('pg').Pool): PostgresPool {
   return {
     connect: async () => {
       const client = await pool.connect().catch(explain)
-      // Cursors, the other thing it is called with, are not used.
+      // It could also be called with a cursor, but cursors are not used.
       const query = (text: unknown, values: readonly unknown[] = []): Promise<unknown> =>
         client.query(String(text), [...values]).catch(explain)
       return { query: query as PostgresPoolClient['query'], release: () => client.release() }
@@ -120,14 +120,14 @@ function explaining(pool: import('pg').Pool): PostgresPool {
 
 function explain(error: unknown): never {
   const { code = '', severity } = error as { code?: string; severity?: string }
-  // Only what the server itself answers has a severity.
+  // Only errors reported by the server have a severity.
   const isLost = severity === undefined ? !(error instanceof TypeError) : LOST_STATES.test(code)
   if (!isLost) throw error
   const message = 'The connection to the database was lost or cannot be had. Try again in a moment.'
   throw new GatewayError('store_unavailable', message, { cause: error })
 }
 
-/** SQLSTATE of broken connections, of too many of them, and of a server that stops or starts. */
+/** SQLSTATEs of broken connections, of too many connections, and of a server that stops or starts. */
 const LOST_STATES = /^(?:08|53300|57P0[1-3])/
 
 class SharedDialect extends PostgresDialect {
@@ -148,6 +148,6 @@ function describe(url: string): string {
     const { host, pathname } = new URL(url)
     return `${host}${pathname}`
   } catch {
-    return 'the address in DATABASE_URL' // Not to be read, so not to be shown either.
+    return 'the address in DATABASE_URL' // It may contain the password in an unexpected place.
   }
 }

@@ -1,16 +1,17 @@
-import { type Kysely, sql } from 'kysely'
+import type { Kysely } from 'kysely'
 import type { Permissions } from '../backends/types.js'
 import type { PodAddress } from '../kubernetes/types.js'
+import { PROJECT_ID, withParent } from './conversations.js'
 import type { Engine } from './engine.js'
 import type { ProjectSource, Schema } from './schema.js'
 
-/** A directory with its agent; what is left out comes from the configuration. */
+/** A directory with its agent. What is left out comes from the configuration. */
 export interface Project {
   id: string
-  /** For people; left out, the id. */
+  /** A display name; left out, the id. */
   name?: string
   directory: string
-  /** The pod that has the directory; left out, this machine. */
+  /** The pod with the directory; left out, this machine. */
   pod?: PodAddress
   backend?: string
   model?: string
@@ -20,19 +21,19 @@ export interface Project {
   /** Nothing in its directory may configure the agent. */
   isUntrusted?: boolean
   agentPermissions?: Permissions
-  /** Its directory was made with it. */
+  /** Its directory was created with it. */
   isMadeHere?: boolean
 }
 
 export interface ProjectRecord extends Project {
   source: ProjectSource
-  /** Tells it from others that had its id before or will have it later. */
+  /** Distinguishes it from earlier and later projects with the same id. */
   instance: string
   createdAt: number
   updatedAt: number
 }
 
-/** What can be changed of a project; `null` takes it back. */
+/** The settings that can be changed; `null` clears one. */
 export interface ProjectSettings {
   name?: string | null
   backend?: string
@@ -50,7 +51,7 @@ export class Projects {
     private readonly engine: Pick<Engine, 'locksRows'>,
   ) {}
 
-  /** Makes it, or changes it. */
+  /** Creates or changes it. */
   async put(project: Project, source: ProjectSource, now: number): Promise<void> {
     const values = { ...valuesOf(project), source, updated_at: now }
     await this.db
@@ -60,7 +61,7 @@ export class Projects {
       .execute()
   }
 
-  /** Makes a new one. Whether the id was free. */
+  /** False if the id is taken. */
   async add(project: Project, now: number, source: ProjectSource = 'api'): Promise<boolean> {
     const { numInsertedOrUpdatedRows } = await this.db
       .insertInto('projects')
@@ -77,7 +78,7 @@ export class Projects {
     return numInsertedOrUpdatedRows === 1n
   }
 
-  /** Leaves alone what is not named. */
+  /** Changes only what is given. */
   async change(id: string, settings: ProjectSettings, now: number): Promise<void> {
     const { name, backend, model, allowedTools, queryTimeoutMs, maxTurns, isUntrusted, agentPermissions } = settings
     await this.db
@@ -97,7 +98,7 @@ export class Projects {
       .execute()
   }
 
-  /** Whether it was there. What was said in it stays. */
+  /** False if there was no such project. Its conversations stay. */
   async remove(id: string): Promise<boolean> {
     const { numDeletedRows } = await this.db.deleteFrom('projects').where('id', '=', id).executeTakeFirstOrThrow()
     return numDeletedRows === 1n
@@ -108,7 +109,7 @@ export class Projects {
     return row && toProject(row)
   }
 
-  /** As `get`; until we commit it is not removed or, for who is to do that, not used either. */
+  /** As `get`, with a lock until we commit: for `use`, nobody removes it; for `removal`, nobody uses it either. */
   async hold(id: string, forWhat: 'use' | 'removal'): Promise<ProjectRecord | undefined> {
     let query = this.db.selectFrom('projects').selectAll().where('id', '=', id)
     if (this.engine.locksRows) query = forWhat === 'use' ? query.forShare() : query.forUpdate()
@@ -121,8 +122,8 @@ export class Projects {
     return rows.map(toProject)
   }
 
-  /** Lets go of the sessions of its conversations, but for those that have chosen an agent of their own. A command has
-   *  that of the project, and keeps it as long as it waits. */
+  /** Resets the sessions of its conversations, except those that have chosen their own agent. A command uses the agent of
+   *  the project, and keeps its session while it waits. */
   async clearSessions(id: string, now: number): Promise<void> {
     const waiting = this.db.selectFrom('jobs').select('conversation_id')
     const conversations = this.#conversationsOf(id).where((is) =>
@@ -138,7 +139,7 @@ export class Projects {
       .execute()
   }
 
-  /** How many messages of its conversations wait or are worked on. */
+  /** How many messages of its conversations are open. */
   async countOpenMessages(id: string): Promise<number> {
     const { count } = await this.db
       .selectFrom('jobs')
@@ -148,21 +149,14 @@ export class Projects {
     return count
   }
 
-  /** The nearest choice counts, as everywhere: its own, that of what it is part of, what the operator has given. */
   #conversationsOf(id: string) {
-    return this.db
-      .selectFrom('conversations')
-      .leftJoin('conversations as parent', (join) =>
-        join.onRef('parent.address', '=', 'conversations.parent').onRef('parent.channel', '=', 'conversations.channel'),
-      )
-      .select('conversations.id')
-      .where(sql`coalesce(conversations.project_id, parent.project_id, conversations.given_project_id)`, '=', id)
+    return withParent(this.db).select('conversations.id').where(PROJECT_ID, '=', id)
   }
 }
 
 type Row = Schema['projects']
 
-/** No id has "~" in it. */
+/** No id contains "~". */
 function instanceOf({ id }: Project, now: number): string {
   return `${id}~${now.toString(36)}`
 }

@@ -1,5 +1,4 @@
-// Asks a file of SQLite on a thread of its own what takes long to answer: within the process of the gateway nothing else
-// would happen meanwhile.
+// Runs long queries on a SQLite file in a worker thread: on the main thread they would block everything else.
 
 import modules from 'node:module'
 import { Worker } from 'node:worker_threads'
@@ -8,7 +7,7 @@ import { GatewayError } from '../errors.js'
 
 interface Answer {
   id: number
-  /** Some of them; without `isLast`, more come when they are asked for. */
+  /** Some of the rows; unless `isLast`, the next ones must be requested. */
   rows?: unknown[]
   isLast?: boolean
   error?: { message: string; code: string | undefined }
@@ -20,10 +19,10 @@ interface Asked {
   reject(error: unknown): void
 }
 
-/** To take over more at once would hold up the process for as long as reading them. */
+/** Receiving more at once would block the main thread about as long as reading them. */
 const ROWS_AT_ONCE = 1_000
 
-/** What the thread runs. As text, so that it is the same in the build, in the sources, and in a bundle of them. */
+/** The program of the thread. As text, so that it works in the build, from the sources, and in a bundle. */
 const PROGRAM = `
 const { parentPort, workerData: { libsql, file, pragmas } } = require('node:worker_threads')
 const Database = require(libsql)
@@ -50,7 +49,7 @@ parentPort.on('message', (asked) => {
   }
 })`
 
-/** One at a time, in the order in which they come. Contract: what is asked only reads. */
+/** Runs one query at a time, in order. Contract: queries only read. */
 export class ReadThread implements Driver {
   #worker: Worker | undefined
   #isClosed = false
@@ -82,7 +81,7 @@ export class ReadThread implements Driver {
   commitTransaction = noTransaction
   rollbackTransaction = noTransaction
 
-  /** Contract: settles when the thread has let go of the file. */
+  /** Contract: settles when the thread has closed the file. */
   async destroy(): Promise<void> {
     this.#isClosed = true
     const worker = this.#worker
@@ -121,7 +120,7 @@ export class ReadThread implements Driver {
         return
       }
       this.#asked.delete(id)
-      // The process may end while nobody waits for it.
+      // An idle thread must not keep the process alive.
       if (this.#asked.size === 0) worker.unref()
       if (error) asked.reject(this.explain(Object.assign(new Error(error.message), { code: error.code })))
       else asked.resolve(asked.rows)
@@ -141,10 +140,10 @@ export class ReadThread implements Driver {
 }
 
 function tell(worker: Worker, asked: { id: number; sql?: string; parameters?: readonly unknown[] } | undefined): void {
-  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- that is for windows of a browser
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- that is for browser windows
   worker.postMessage(asked)
 }
 
 async function noTransaction(): Promise<void> {
-  throw new Error('Transactions go by the connection that writes')
+  throw new Error('Transactions use the connection that writes')
 }

@@ -1,8 +1,8 @@
-// The tables as the code sees them. Times are milliseconds since the epoch; JSON stands in text columns, so that both
-// engines keep it byte for byte.
+// The tables as the code sees them. Times are milliseconds since the epoch. JSON is in text columns, so that both engines
+// keep it byte for byte.
 //
-// Some indexes have the rows of one state alone. A query that looks for those names the state in its text, by `sql.lit`: with
-// a bound value SQLite would prepare it anew each time, since the value decides which index it may use.
+// Some indexes contain only the rows of one state. A query for those has the state in its text, by `sql.lit`: with a bound
+// value SQLite would prepare it again each time, since the value decides which index it may use.
 
 import type { Permissions } from '../backends/types.js'
 import type { MessageKind, QueueMode } from '../channels/types.js'
@@ -31,19 +31,19 @@ export interface Schema {
   approval_rules: ApprovalRuleRow
 }
 
-/** `file`: the configuration file says what it is; `api`: whoever made it; `cluster`: the labels of its pod. */
+/** Who defines the project: the configuration file, whoever created it over the API, or the labels of its pod. */
 export type ProjectSource = 'file' | 'api' | 'cluster'
 
 interface ProjectRow {
   id: string
   name: string | null
   source: ProjectSource
-  /** Tells it from others that had its id before or will have it later. */
+  /** Distinguishes it from earlier and later projects with the same id. */
   instance: string
   directory: string
-  /** The pod that has the directory, as JSON; null for this machine. */
+  /** The pod with the directory, as JSON; null for this machine. */
   pod: string | null
-  /** Whether its directory was made with it: no others are ever deleted. */
+  /** Whether its directory was created with it: no others are ever deleted. */
   is_made_here: number
   backend: string | null
   model: string | null
@@ -60,11 +60,11 @@ interface ProjectRow {
 export interface ConversationRow {
   id: string
   channel: string
-  /** The platform's own name of the conversation: a thread, a chat, a number. */
+  /** The platform's own id of the conversation: a thread, a chat, a number. */
   address: string
-  /** The address of the conversation whose settings hold where this one has none. */
+  /** The address of the conversation whose settings apply where this one has none. */
   parent: string | null
-  /** What the operator has given to this place; a choice made in the conversation comes first. */
+  /** The project that the operator has assigned; a choice made in the conversation takes precedence. */
   given_project_id: string | null
   /** Whether only one person reads it. */
   is_private: number
@@ -78,8 +78,8 @@ export interface ConversationRow {
   updated_at: number
 }
 
-/** - `refused`: not taken, and the person was told why
- *  - `failed`: a dead letter; `queue retry` takes it up again */
+/** - `refused`: not accepted, and the person was told why
+ *  - `failed`: a dead letter; `queue retry` reopens it */
 export type MessageState = 'open' | 'answered' | 'failed' | 'cancelled' | 'dropped' | 'refused'
 
 interface MessageRow {
@@ -96,21 +96,21 @@ interface MessageRow {
   options: string | null
   /** Why it failed or was refused. */
   problem: string | null
-  /** Of its last claim. A dead letter that is taken up again goes on from there, so that no earlier claim fits. */
+  /** Of its last claim. A dead letter that is reopened continues from there, so that earlier claims stay stale. */
   fence: number
-  /** The number of the end that its stream had when it was last taken up again; the stream goes on after it. */
+  /** The number of the last event of its stream when it was last reopened; the stream continues after it. */
   retried_after: number | null
-  /** The message whose turn answers it, too: it has no job of its own then, and ends with that one. */
+  /** The lead message, whose turn also answers this one: it has no job of its own then, and ends with that one. */
   merged_into: string | null
   received_at: number
   finished_at: number | null
 }
 
-/** The hot table: what still has to be done. A job leaves it when its message is finished.
+/** The hot table: what still has to be done. A job is removed when its message is finished.
  *
  *  - `queued`: behind another message of its conversation
  *  - `ready`: the first of its conversation; may be claimed from `due_at` on
- *  - `active`: claimed; `due_at` is the end of the lease, after which anybody may claim it again */
+ *  - `active`: claimed; `due_at` is the end of the lease, after which anyone may claim it again */
 export type JobState = 'queued' | 'ready' | 'active'
 
 interface JobRow {
@@ -120,11 +120,11 @@ interface JobRow {
   seq: number
   state: JobState
   due_at: number
-  /** Goes up with every claim; every write of a worker carries it. */
+  /** Incremented by every claim; a worker writes only under the one it got. */
   fence: number
   /** Attempts that failed. */
   failures: number
-  /** Attempts that were cut off by the end of their gateway. */
+  /** Attempts that were interrupted by the end of their gateway. */
   interruptions: number
   gateway_id: string | null
   is_cancelled: number
@@ -139,12 +139,12 @@ interface RunRow {
   gateway_id: string
   backend: string
   model: string | null
-  /** Where the agent worked; unknown of runs of earlier versions. */
+  /** Where the agent worked. */
   directory: string | null
-  /** Names and texts as JSON, of a message that had some. */
+  /** Names and texts as JSON. */
   metadata: string | null
   session_id: string | null
-  /** The number after which its events come in the stream of its message. */
+  /** The number after which its events begin in the stream of its message. */
   first_seq: number
   state: RunState
   started_at: number
@@ -153,17 +153,17 @@ interface RunRow {
   result: string | null
 }
 
-/** Of a run that has ended, what is counted: apart from its answer, so that months of them are read at once. */
+/** What is counted of an ended run: apart from its answer, so that months of them can be read at once. */
 export interface RunFigureRow {
   run_id: string
   conversation_id: string
-  /** As it was then. */
+  /** At that time. */
   project_id: string | null
   backend: string
   state: Exclude<RunState, 'running'>
   started_at: number
   duration_ms: number
-  /** From its beginning to its first text. */
+  /** From its start to its first text. */
   first_text_ms: number | null
   input_tokens: number | null
   output_tokens: number | null
@@ -183,11 +183,11 @@ interface EventRow {
   body: string
 }
 
-/** `dropped`: given up by hand, after it could not be delivered, or taken back before it was sent. */
+/** `dropped`: discarded by a person after it could not be delivered, or withdrawn before it was sent. */
 export type DeliveryState = 'pending' | 'delivered' | 'undelivered' | 'dropped'
 
 interface OutboxRow {
-  /** The same for every attempt, so that a channel can tell a repetition. */
+  /** The same for every attempt, so that a channel can detect a repetition. */
   id: string
   conversation_id: string
   channel: string
@@ -201,7 +201,7 @@ interface OutboxRow {
   attempts: number
   due_at: number
   fence: number
-  /** Who is sending it. */
+  /** The gateway that is sending it. */
   gateway_id: string | null
   created_at: number
   expires_at: number
@@ -212,9 +212,9 @@ interface OutboxRow {
 interface SessionRow {
   conversation_id: string
   backend: string
-  /** None since the conversation was reset. */
+  /** Null after a reset. */
   session_id: string | null
-  /** Where the session began; most agents find it only there. */
+  /** Where the session began; most agents find it only from there. */
   directory: string
   /** `AgentResult.sessionUsage` as JSON. */
   usage: string | null
@@ -229,7 +229,7 @@ interface GatewayRow {
   pid: number
   start_time: number
   started_at: number
-  /** When it last said that it is there. */
+  /** When it last announced itself. */
   seen_at: number
 }
 
@@ -240,7 +240,7 @@ interface ProcessRow {
   boot_id: string
   pid: number
   start_time: number
-  /** The pod that the run is in, as JSON. */
+  /** The pod in which it runs, as JSON. */
   pod: string | null
 }
 
@@ -268,7 +268,7 @@ interface ChannelClaimRow {
 interface TokenRow {
   id: string
   name: string
-  /** SHA-256 of the token, in hex. The token itself is nowhere. */
+  /** SHA-256 of the token, in hex. The token itself is not stored. */
   hash: string
   /** JSON: a list of `read`, `run`, `admin`. */
   scopes: string
@@ -280,9 +280,9 @@ interface TokenRow {
 }
 
 interface LoginRow {
-  /** SHA-256 of what the browser has, in hex. */
+  /** SHA-256 of the browser's cookie value, in hex. */
   hash: string
-  /** Of the token as it was then: one that was revoked or replaced has no logins. */
+  /** Of the token at that time: one that was revoked or replaced has no logins. */
   token_hash: string
   expires_at: number
 }
@@ -291,16 +291,16 @@ interface CredentialRow {
   /** The id of a project, or empty for all. */
   owner: string
   name: string
-  /** How agents get it: as a variable, or as a file that a variable names. */
+  /** How agents get it: as a variable, or as a file whose path is in a variable. */
   kind: 'variable' | 'file'
-  /** Which key it is sealed with. */
+  /** The key it is encrypted with. */
   key_id: string
   sealed: string
   created_at: number
   updated_at: number
 }
 
-/** What becomes of a time that passed while no gateway ran: the latest is made up for, or none. */
+/** Whether the latest slot that passed while no gateway ran is made up for. */
 export type CatchUp = 'once' | 'skip'
 
 interface CronJobRow {
@@ -308,7 +308,7 @@ interface CronJobRow {
   name: string
   schedule: string
   time_zone: string
-  /** Either this or a command. */
+  /** Null if there is a command. */
   prompt: string | null
   /** JSON: an executable and its arguments. */
   command: string | null
@@ -317,7 +317,7 @@ interface CronJobRow {
   project_id: string | null
   session: 'own' | 'shared'
   catch_up: CatchUp
-  /** Everything up to this time is dealt with. */
+  /** All slots up to this time are handled. */
   last_slot: number
   last_message_id: string | null
   /** Why nothing was done at the last slot. */
@@ -325,13 +325,13 @@ interface CronJobRow {
   created_at: number
 }
 
-/** `begun`: the agent was woken; the others say why not. */
+/** `begun`: the agent was woken. The others say why not. */
 export type BeatOutcome =
   | ('begun' | 'no-file' | 'outside-hours' | 'busy')
   | ('probe-missing' | 'probe-quiet' | 'unchanged' | 'budget')
 
 interface HeartbeatRow {
-  /** The platform id of the message that it is, or would be. */
+  /** The platform id of its message, even if there is none. */
   id: string
   at: number
   outcome: BeatOutcome | null
@@ -340,14 +340,14 @@ interface HeartbeatRow {
   digest: string | null
 }
 
-/** - `expired`: nobody answered in time, which counts as refused
- *  - `withdrawn`: the run has ended, or the agent asks no longer */
+/** - `expired`: nobody answered in time, which counts as denied
+ *  - `withdrawn`: the run has ended, or the agent no longer asks */
 export const APPROVAL_STATES = ['asked', 'allowed', 'denied', 'expired', 'withdrawn'] as const
 
 export type ApprovalState = (typeof APPROVAL_STATES)[number]
 
 interface ApprovalRow {
-  /** That of the reply which asks for it, too. */
+  /** Also the id of the reply that asks for it. */
   id: string
   message_id: string
   run_id: string
@@ -358,7 +358,7 @@ interface ApprovalRow {
   /** JSON, without known secrets. */
   tool_input: string
   summary: string
-  /** What a rule for exactly this is about; null where it cannot be remembered. */
+  /** The subject of a rule for exactly this; null if no rule can be made. */
   subject: string | null
   state: ApprovalState
   asked_at: number
@@ -366,7 +366,7 @@ interface ApprovalRow {
   answered_at: number | null
   answered_by: string | null
   message: string | null
-  /** Whether it may still be shown as a question. */
+  /** Whether it is still shown as a question. */
   is_open: number
 }
 

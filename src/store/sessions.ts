@@ -8,11 +8,11 @@ export interface Session {
   conversationId: string
   backend: string
   sessionId: string
-  /** Where it began; most agents find it only there. */
+  /** Where it began; most agents find it only from there. */
   directory: string
-  /** What it has used in all, of an agent that counts that way. */
+  /** What it has used in total, if the agent reports that. */
   usage?: TokenUsage
-  /** When somebody last used it, if that is not now. */
+  /** When it was last used, if not now. */
   usedAt?: number
 }
 
@@ -20,7 +20,7 @@ export interface SessionRecord extends Session {
   usedAt: number
 }
 
-/** One session per conversation: that of another agent takes its place. */
+/** One session per conversation: that of another agent replaces it. */
 export class Sessions {
   constructor(private readonly db: Kysely<Schema>) {}
 
@@ -29,12 +29,12 @@ export class Sessions {
     return row && toSession(row)
   }
 
-  /** Nothing happens when the conversation was reset after `begunAt`: the person wants to be rid of that session. */
+  /** Does nothing if the conversation was reset after `begunAt`: the person no longer wants that session. */
   async set(session: Session, now: number, begunAt: number = now): Promise<void> {
     await set(this.db, { conversationId: session.conversationId, begunAt, ...valuesOf(session, now) })
   }
 
-  /** As a person wants it: turns that began before do not change it, as after `reset`. */
+  /** Sets the session that a person has chosen. As after `reset`, turns that began before do not replace it. */
   async choose(session: Session, now: number): Promise<void> {
     const values = { ...valuesOf(session, now), reset_at: now }
     await this.db
@@ -44,7 +44,7 @@ export class Sessions {
       .execute()
   }
 
-  /** The conversations that go on in a session. */
+  /** The conversations that continue in a session. */
   async conversationsIn({ backend, sessionId }: Pick<Session, 'backend' | 'sessionId'>): Promise<string[]> {
     const rows = await this.db
       .selectFrom('sessions')
@@ -55,7 +55,7 @@ export class Sessions {
     return rows.map(({ conversation_id: id }) => id)
   }
 
-  /** Lets go of this one session, and of no other that took its place meanwhile. Keeps when it was reset. */
+  /** Removes this session, but not one that has replaced it meanwhile. Keeps the time of the last reset. */
   async delete(conversationId: string, sessionId: string): Promise<void> {
     await this.db
       .updateTable('sessions')
@@ -65,7 +65,7 @@ export class Sessions {
       .execute()
   }
 
-  /** Keeps the time, for turns that began before. Whether there was a session. */
+  /** Records the time, so that turns that began before do not bring the session back. False if there was no session. */
   async reset(conversationId: string, now: number): Promise<boolean> {
     const hadSession = (await this.get(conversationId)) !== undefined
     const values = { session_id: null, reset_at: now }
@@ -77,7 +77,7 @@ export class Sessions {
     return hadSession
   }
 
-  /** Last used first. */
+  /** Most recently used first. */
   async list(limit: number): Promise<(SessionRecord & { channel: string; address: string })[]> {
     const rows = await this.db
       .selectFrom('sessions')

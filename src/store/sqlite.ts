@@ -1,8 +1,8 @@
-// SQLite inside the process: one connection, used by one transaction at a time. What may take long is read by another one, on
-// a thread of its own.
+// SQLite inside the process: one connection, used by one transaction at a time. Queries that may take long use another
+// connection, in a worker thread.
 //
-// Whoever has committed is told so when it is on the disk. Others may use the connection before that, and see what was
-// committed: what they commit gets to the disk with it or after it.
+// A commit is reported when it is on disk. Others may use the connection before that and see what was committed: their own
+// commits get to disk with it or after it.
 
 import { closeSync, openSync, readSync, realpathSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -28,10 +28,10 @@ type SqliteDatabase = import('libsql').Database
 
 const BUSY_TIMEOUT_MS = 5_000
 const KEPT_STATEMENTS = 200
-/** Of the thread that reads what takes long: each question passes over much of the file. */
+/** For the reading thread, whose queries pass over much of the file. */
 const READ_CACHE_KIB = 32_000
 
-/** A file of this size is looked at in some hundredths of a second. */
+/** A file of this size is checked in a few hundredths of a second. */
 const SMALL_BYTES = 16_000_000
 
 /** With `isReadOnly`, other processes may write meanwhile; we never do. */
@@ -39,21 +39,21 @@ export async function openSqlite(file: string, isReadOnly = false, openLogAt = o
   const { default: Database } = await import('libsql')
   let database: SqliteDatabase
   let log: LogFlush | undefined
-  // SQLite puts it beside the file itself, not beside a link to it.
+  // It is beside the file itself, not beside a link to it.
   let logFile = `${file}-wal`
   try {
     makePrivateDirectory(dirname(file))
-    // What people wrote is nobody else's business; the files beside it get the same mode.
+    // Nobody else may read what people wrote; the files beside it get the same mode.
     if (file !== ':memory:') closeSync(openSync(file, 'a', 0o600))
     if (file !== ':memory:') logFile = `${realpathSync(file)}-wal`
     if (sizeOf(file) > 0 && !isLogWhole(logFile)) throw logError(logFile)
-    // Otherwise what is missing in the file may stand beside it.
+    // Otherwise what is missing in the file may be in the log.
     const endedInOrder = sizeOf(logFile) === 0
     if (endedInOrder) requireWhole(file)
     database = new Database(file)
     database.pragma(`busy_timeout = ${BUSY_TIMEOUT_MS}`)
     const hasLog = await useWal(database)
-    // With NORMAL a commit may be lost with the power; `LogFlush` sees to it before anybody is told of one.
+    // With NORMAL a power failure may lose a commit; `LogFlush` flushes it before it is reported.
     database.pragma(`synchronous = ${hasLog ? 'NORMAL' : 'FULL'}`)
     if (hasLog && !isReadOnly) log = new LogFlush(() => openLogAt(logFile))
     database.pragma('foreign_keys = ON')
@@ -67,11 +67,11 @@ export async function openSqlite(file: string, isReadOnly = false, openLogAt = o
   return {
     name: 'sqlite',
     dialect: dialectOf(() => new EmbeddedDriver(database, file, logFile, isReadOnly, log)),
-    // Without a log whoever reads keeps others from writing.
+    // Without a log a reader blocks writers.
     ...(log && { reads: dialectOf(readLong) }),
     check: async () => requireSound(database, file),
     locksRows: false,
-    hearCommit: (connection, onCommitted) => {
+    onCommit: (connection, onCommitted) => {
       ;(connection as EmbeddedConnection).onCommitted = onCommitted
     },
     announce: async () => {},
@@ -88,8 +88,8 @@ function dialectOf(createDriver: () => Driver): Dialect {
   }
 }
 
-/** Whether it could be: not in memory, nor in every file system. Of two who make the file at once, SQLite refuses one here
- *  at once, whatever the time limit. */
+/** False where it is not possible: in memory, and in some file systems. If two processes create the file at the same time,
+ *  SQLite refuses one of them immediately, whatever the time limit. */
 async function useWal(database: SqliteDatabase): Promise<boolean> {
   const deadline = Date.now() + BUSY_TIMEOUT_MS
   for (;;) {
@@ -104,9 +104,9 @@ async function useWal(database: SqliteDatabase): Promise<boolean> {
 }
 
 /**
- * Holds the directory for one gateway. The kernel lets go of the lock when the process ends, however it ends.
+ * Locks the directory for one gateway. The kernel releases the lock when the process ends, however it ends.
  *
- * Contract: throws `gateway_running` when another process holds it.
+ * Contract: throws `gateway_running` if another process has locked it.
  */
 export async function lockDirectory(file: string): Promise<() => void> {
   const { default: Database } = await import('libsql')
@@ -141,7 +141,7 @@ class EmbeddedQueryCompiler extends SqliteQueryCompiler {
   }
 }
 
-/** One transaction at a time, in the order in which they come. */
+/** Runs one transaction at a time, in order. */
 class EmbeddedDriver implements Driver {
   readonly #statements: Statements
   #isFree: Promise<void> = Promise.resolve()
@@ -180,9 +180,9 @@ class EmbeddedDriver implements Driver {
     return release
   }
 
-  /** Leaves one whole file, for whoever copies it. Another process that still reads keeps the rest where it is. */
+  /** Moves the log into the file, so that the file can be copied alone; not while another process still reads. */
   async destroy(): Promise<void> {
-    // After what is under way: libsql ends the whole process when a closed database is used.
+    // After running transactions: libsql ends the whole process if a closed database is used.
     const release = await this.#take()
     this.#isClosed = true
     try {
@@ -190,7 +190,7 @@ class EmbeddedDriver implements Driver {
     } finally {
       if (!this.isReadOnly) this.#checkpoint()
       this.database.close()
-      // The last to close it empties the log.
+      // The last process to close the database empties the log.
       if (sizeOf(this.logFile) === 0) clearMark(this.logFile)
       release()
     }
@@ -201,11 +201,11 @@ class EmbeddedDriver implements Driver {
       clearMark(this.logFile)
       this.database.pragma('wal_checkpoint(TRUNCATE)')
     } catch {
-      // On a full disk, say. Nothing is lost: the next who opens it finds the rest beside it.
+      // On a full disk, for example. Nothing is lost: whoever opens it next reads the log.
     }
   }
 
-  /** Immediate: a transaction that becomes a writer half-way fails at once when another process has written. */
+  /** Immediate: a transaction that begins to write half-way fails at once if another process has written. */
   async beginTransaction(connection: EmbeddedConnection): Promise<void> {
     await connection.executeQuery(BEGIN)
   }
@@ -214,13 +214,14 @@ class EmbeddedDriver implements Driver {
     await connection.executeQuery(COMMIT)
   }
 
-  /** A full disk has rolled back already; a second attempt would hide why. What is open after a commit is somebody else's. */
+  /** On a full disk SQLite has rolled back already, and a second rollback would hide the reason. A transaction that is open
+   *  after our commit is someone else's. */
   async rollbackTransaction(connection: EmbeddedConnection): Promise<void> {
     if (connection.isInTransaction && this.database.inTransaction) await connection.executeQuery(ROLLBACK)
   }
 }
 
-/** The connection in the hands of one, until it is released. */
+/** The connection while one user has it, until it is released. */
 class EmbeddedConnection implements DatabaseConnection {
   isInTransaction = false
   onCommitted = (): void => {}
@@ -240,7 +241,7 @@ class EmbeddedConnection implements DatabaseConnection {
   }
 
   async executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
-    if (this.#isReleased) throw new Error('The connection is in other hands')
+    if (this.#isReleased) throw new Error('The connection was released')
     if (!this.isInTransaction && !isSelect(query)) this.log?.requireSound()
     const result = this.#run<Row>(query)
     if (query === BEGIN) this.isInTransaction = true
@@ -272,7 +273,7 @@ const BEGIN = CompiledQuery.raw('begin immediate')
 const COMMIT = CompiledQuery.raw('commit')
 const ROLLBACK = CompiledQuery.raw('rollback')
 
-/** Also when that cannot be told. */
+/** True even if that cannot be determined. */
 function mayHaveWritten(compiled: CompiledQuery, { rows, numAffectedRows }: QueryResult<unknown>): boolean {
   const { query } = compiled
   if (isSelect(compiled)) return false
@@ -287,7 +288,7 @@ function isSelect({ query }: CompiledQuery): boolean {
 
 type Statement = import('libsql').Statement
 
-/** Most queries come again and again; preparing them takes longer than running them. */
+/** Most queries are repeated, and preparing them takes longer than running them. */
 class Statements {
   readonly #prepared = new Map<string, { statement: Statement; isReader: boolean }>()
 
@@ -296,7 +297,7 @@ class Statements {
   get(text: string): { statement: Statement; isReader: boolean } {
     const known = this.#prepared.get(text)
     if (known) return known
-    // Those that differ in their number of values, such as lists of events, must not pile up.
+    // Queries that differ in the number of their values, such as lists of events, must not pile up.
     if (this.#prepared.size >= KEPT_STATEMENTS) this.#prepared.clear()
     const statement = this.database.prepare(text)
     const prepared = { statement, isReader: statement.reader }
@@ -305,7 +306,7 @@ class Statements {
   }
 }
 
-/** A file that was cut off opens well and fails only at what is missing, when more has been written to it. */
+/** A truncated file opens without an error and fails only later, where data is missing. */
 function requireWhole(file: string): void {
   const size = sizeOf(file)
   if (size < HEADER_BYTES) return
@@ -319,7 +320,7 @@ function requireWhole(file: string): void {
   if (header.toString('latin1', 0, 15) !== 'SQLite format 3') return
   const pageSize = header.readUInt16BE(16)
   const pages = header.readUInt32BE(28)
-  // 1 stands for the largest size, which does not fit.
+  // 1 stands for the largest size, which does not fit into two bytes.
   if (size < pages * (pageSize === 1 ? 65_536 : pageSize)) throw corruptError(file, new Error('It was cut off'))
 }
 
@@ -329,7 +330,7 @@ function sizeOf(file: string): number {
   return statSync(file, { throwIfNoEntry: false })?.size ?? 0
 }
 
-/** Looks at the whole file, which takes its time: only of a small one, and after a gateway that did not end in order. */
+/** Checks the whole file, which takes time: done only for a small one, and after a gateway that did not end in order. */
 function requireSound(database: SqliteDatabase, file: string): void {
   const rows = database.prepare('pragma quick_check(1)').all() as Array<{ quick_check: string }>
   if (rows[0]?.quick_check !== 'ok') throw corruptError(file, new Error(rows[0]?.quick_check))
@@ -346,7 +347,7 @@ function corruptError(file: string, cause: unknown): GatewayError {
   return new GatewayError('store_corrupt', `${file} is not a database, or it is damaged. ${advice}`, { cause })
 }
 
-/** From what SQLite says to what an operator can do. */
+/** Turns an error of SQLite into advice for the operator. */
 function explainSqlite(error: unknown, file: string): unknown {
   const code = (error as { code?: string }).code ?? ''
   const cause = { cause: error }

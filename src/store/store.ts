@@ -8,25 +8,18 @@ import { ArchiveQueries } from './archive-queries.js'
 import { Audit } from './audit.js'
 import { ChannelValues } from './channel-values.js'
 import { ConversationViews } from './conversation-views.js'
-import { inOneHand } from './compiled.js'
+import { onOneConnection } from './compiled.js'
 import { Conversations } from './conversations.js'
 import { Credentials } from './credentials.js'
 import { CronJobs } from './cron-jobs.js'
 import type { Engine } from './engine.js'
+import { Events } from './events.js'
 import { Figures } from './figures.js'
 import { Heartbeats } from './heartbeats.js'
 import { Inbox } from './inbox.js'
+import { Jobs } from './jobs.js'
 import { Ledger } from './ledger.js'
-import { core } from './migrations/0001-core.js'
-import { channels } from './migrations/0002-channels.js'
-import { service } from './migrations/0003-service.js'
-import { commands } from './migrations/0004-commands.js'
-import { schedule } from './migrations/0005-schedule.js'
-import { pods } from './migrations/0006-pods.js'
-import { queueModes } from './migrations/0007-queue-modes.js'
-import { approvals } from './migrations/0008-approvals.js'
-import { views } from './migrations/0009-views.js'
-import { logins } from './migrations/0010-logins.js'
+import { initialTables } from './migrations/0001-tables.js'
 import { Outbox } from './outbox.js'
 import { Projects } from './projects.js'
 import { Runs } from './runs.js'
@@ -34,65 +27,64 @@ import type { Schema } from './schema.js'
 import { Sessions } from './sessions.js'
 import { Tokens } from './tokens.js'
 
-const MIGRATIONS = {
-  '0001-core': core,
-  '0002-channels': channels,
-  '0003-service': service,
-  '0004-commands': commands,
-  '0005-schedule': schedule,
-  '0006-pods': pods,
-  '0007-queue-modes': queueModes,
-  '0008-approvals': approvals,
-  '0009-views': views,
-  '0010-logins': logins,
-}
+const MIGRATIONS = { '0001-tables': initialTables }
+/** The first one of the versions before 0.1.0. */
+const UNRELEASED_MIGRATION = '0001-core'
 
 /** The tables, alone or within one transaction. */
 export interface Tables {
   projects: Projects
   conversations: Conversations
+  /** Conversations as people see them from outside. */
   conversationViews: ConversationViews
+  /** Messages as they were received. */
   inbox: Inbox
+  /** What still has to be done about messages. */
+  jobs: Jobs
   runs: Runs
+  events: Events
+  /** What runs took and used. */
+  figures: Figures
+  /** Replies, and whether they were delivered. */
   outbox: Outbox
   sessions: Sessions
-  ledger: Ledger
-  audit: Audit
+  approvals: Approvals
+  approvalRules: ApprovalRules
   archive: ArchiveQueries
+  cronJobs: CronJobs
+  heartbeats: Heartbeats
   channelValues: ChannelValues
   credentials: Credentials
   tokens: Tokens
-  cronJobs: CronJobs
-  heartbeats: Heartbeats
-  figures: Figures
-  approvals: Approvals
-  approvalRules: ApprovalRules
+  audit: Audit
+  /** The gateways on this database, and the processes they have started. */
+  ledger: Ledger
 }
 
 export interface Store extends Tables {
   engine: Engine['name']
   /**
-   * `onCommitted` hears of it when others can see what was changed, which on SQLite is some time before it is on the disk:
-   * whoever goes on then tells nobody of it until this settles.
+   * `onCommitted` is called when others can see the changes, which on SQLite is some time before they are on disk: whoever
+   * continues then must not report them until this settles.
    *
-   * Contract: `work` uses the tables it is given and no others, one statement at a time; SQLite has one connection, which it
+   * Contract: `work` uses only the tables it is given, one statement at a time: SQLite has one connection, which `work`
    * holds.
    */
   transaction<T>(work: (tables: Tables) => Promise<T>, onCommitted?: (result: T) => void): Promise<T>
-  /** As `transaction`, for what may be done in part and then again: PostgreSQL is not asked twice more for each. */
+  /** As `transaction`, for work that may be done in part and repeated: saves two round trips on PostgreSQL. */
   write<T>(work: (tables: Tables) => Promise<T>, onCommitted: (result: T) => void): Promise<T>
-  /** Calls back when a gateway on the same database has left work, or asks for an end. */
+  /** Calls back when a gateway on the same database has added work or cancelled a message. */
   listen: Engine['listen']
-  /** Looks for damage, which takes as long as to read all there is. Contract: rejects with `store_corrupt`. */
+  /** Checks for damage, which takes as long as reading the whole database. Contract: rejects with `store_corrupt`. */
   check(): Promise<void>
   close(): Promise<void>
 }
 
-/** Hears of each statement that was answered: what kind of node it is, and how long it took. */
+/** Called for each completed statement, with the kind of its root node. */
 export type OnQuery = (kind: string, durationMs: number) => void
 
 export interface StoreLocation {
-  /** Where SQLite keeps its file, unless there is a `databaseUrl`. */
+  /** The file of SQLite; not used with a `databaseUrl`. */
   file: string
   databaseUrl?: string | undefined
 }
@@ -110,15 +102,17 @@ export async function openStore({ file, databaseUrl }: StoreLocation, log: Log, 
   return store
 }
 
-/** For commands that only look. */
+/** For commands that only read. */
 export async function openStoreReadOnly({ file, databaseUrl }: StoreLocation, log: Log): Promise<Store> {
   if (databaseUrl !== undefined) return openStore({ file, databaseUrl }, log)
-  // No gateway has run yet: there is nothing to see, which is not an error.
+  // No gateway has run yet: there is nothing to read, which is not an error.
   if (!existsSync(file)) return openStore({ file: ':memory:' }, log)
   const { openSqlite } = await import('./sqlite.js')
   const store = storeOn(await openSqlite(file, true))
-  if (await isUpToDate(store.db)) return store
+  const { isUpToDate, isUnreleased } = await versionOf(store.db)
+  if (isUpToDate) return store
   await store.close()
+  if (isUnreleased) throw unreleasedError()
   const advice = 'Start the gateway once, which brings it up to date: aetheel start'
   throw new GatewayError('store_unavailable', `The database is of an earlier version of Aetheel. ${advice}`)
 }
@@ -134,13 +128,13 @@ export function storeOn(engine: Engine, onQuery?: OnQuery): Store & { db: Kysely
   const tables = tablesOn(db, engine, reads)
   const transaction: Store['transaction'] = async (work, onCommitted) => {
     const result = await db.transaction().execute((tx) =>
-      inOneHand(tx, async (connection) => {
+      onOneConnection(tx, async (connection) => {
         const worked = await work(tablesOn(tx, engine, tx))
-        if (onCommitted) engine.hearCommit?.(connection, () => onCommitted(worked))
+        if (onCommitted) engine.onCommit?.(connection, () => onCommitted(worked))
         return worked
       }),
     )
-    if (!engine.hearCommit) onCommitted?.(result)
+    if (!engine.onCommit) onCommitted?.(result)
     return result
   }
   return {
@@ -149,14 +143,14 @@ export function storeOn(engine: Engine, onQuery?: OnQuery): Store & { db: Kysely
     ...tables,
     transaction,
     async write(work, onCommitted) {
-      if (engine.hearCommit) return transaction(work, onCommitted)
+      if (engine.onCommit) return transaction(work, onCommitted)
       const result = await work(tables)
       onCommitted(result)
       return result
     },
     listen: engine.listen,
     check: async () => engine.check?.(),
-    // Who still reads would keep the log from being taken into the file.
+    // An open reader would keep the log from being moved into the file.
     close: async () => {
       if (reads !== db) await reads.destroy()
       await db.destroy()
@@ -164,39 +158,47 @@ export function storeOn(engine: Engine, onQuery?: OnQuery): Store & { db: Kysely
   }
 }
 
-/** `reads` answers what may take long. */
+/** `reads` is for queries that may take long. */
 function tablesOn(db: Kysely<Schema>, engine: Engine, reads: Kysely<Schema>): Tables {
+  const figures = new Figures(db, reads)
   return {
     projects: new Projects(db, engine),
     conversations: new Conversations(db),
     conversationViews: new ConversationViews(db, reads),
-    inbox: new Inbox(db, engine, reads),
-    runs: new Runs(db, engine, reads),
+    inbox: new Inbox(db, reads),
+    jobs: new Jobs(db, engine),
+    runs: new Runs(db, reads, figures),
+    events: new Events(db, engine),
+    figures,
     outbox: new Outbox(db, engine),
     sessions: new Sessions(db),
-    ledger: new Ledger(db),
-    audit: new Audit(db),
+    approvals: new Approvals(db),
+    approvalRules: new ApprovalRules(db),
     archive: new ArchiveQueries(db, reads),
+    cronJobs: new CronJobs(db, engine),
+    heartbeats: new Heartbeats(db),
     channelValues: new ChannelValues(db),
     credentials: new Credentials(db, engine),
     tokens: new Tokens(db),
-    cronJobs: new CronJobs(db, engine),
-    heartbeats: new Heartbeats(db),
-    figures: new Figures(reads),
-    approvals: new Approvals(db),
-    approvalRules: new ApprovalRules(db),
+    audit: new Audit(db),
+    ledger: new Ledger(db),
   }
 }
 
 async function openEngine({ file, databaseUrl }: StoreLocation, log: Log): Promise<Engine> {
-  // Loaded when needed: a gateway on SQLite has no use for pg, nor the other way round.
+  // Loaded on demand: a gateway on SQLite does not need pg, nor the other way round.
   if (databaseUrl !== undefined) return (await import('./postgres.js')).openPostgres(databaseUrl, log)
   return (await import('./sqlite.js')).openSqlite(file)
 }
 
-async function isUpToDate(db: Kysely<Schema>): Promise<boolean> {
-  const migrator = new Migrator({ db, provider: { getMigrations: async () => MIGRATIONS } })
-  return (await migrator.getMigrations()).every(({ executedAt }) => executedAt !== undefined)
+async function versionOf(db: Kysely<Schema>): Promise<{ isUpToDate: boolean; isUnreleased: boolean }> {
+  const migrations = { ...MIGRATIONS, [UNRELEASED_MIGRATION]: initialTables }
+  const known = await new Migrator({ db, provider: { getMigrations: async () => migrations } }).getMigrations()
+  const executed = new Set(known.filter(({ executedAt }) => executedAt).map(({ name }) => name))
+  return {
+    isUpToDate: Object.keys(MIGRATIONS).every((name) => executed.has(name)),
+    isUnreleased: executed.has(UNRELEASED_MIGRATION),
+  }
 }
 
 export async function migrate(db: Kysely<Schema>): Promise<void> {
@@ -204,7 +206,15 @@ export async function migrate(db: Kysely<Schema>): Promise<void> {
   const { error } = await migrator.migrateToLatest()
   if (error === undefined) return
   if (error instanceof GatewayError) throw error
+  if ((await versionOf(db)).isUnreleased) throw unreleasedError()
   const advice = 'Was it made by a newer Aetheel? Then use that version, or another database.'
   const message = `The database's tables could not be brought up to date: ${messageOf(error)}. ${advice}`
   throw new GatewayError('store_unavailable', message, { cause: error })
+}
+
+function unreleasedError(): GatewayError {
+  const problem = 'The database was made by a version of Aetheel before 0.1.0, which this one cannot use.'
+  const advice =
+    'Begin with an empty one: move aetheel.db and aetheel.db-* away, or set DATABASE_URL to another database.'
+  return new GatewayError('store_unavailable', `${problem} Nothing was changed. ${advice}`)
 }

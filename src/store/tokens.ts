@@ -1,12 +1,12 @@
 import type { Kysely } from 'kysely'
 import type { Schema } from './schema.js'
 
-/** What a token allows; each allows what stands before it, too. */
+/** What a token allows; each scope includes those before it. */
 export const SCOPES = ['read', 'run', 'admin'] as const
 
 export type Scope = (typeof SCOPES)[number]
 
-/** A token as it is kept. What it is made of is known to its holder alone. */
+/** A token, without its secret, which only its holder knows. */
 export interface TokenRecord {
   id: string
   name: string
@@ -20,13 +20,13 @@ export interface TokenRecord {
 
 /** A browser that has logged in with a token. */
 export interface Login {
-  /** The SHA-256 of what the browser has, in hex. */
+  /** SHA-256 of the browser's cookie value, in hex. */
   hash: string
   tokenHash: string
   expiresAt: number
 }
 
-/** Of one token: nobody has more browsers. */
+/** Of one token. More than anyone has browsers. */
 const MOST_LOGINS = 50
 
 export class Tokens {
@@ -48,13 +48,13 @@ export class Tokens {
       .execute()
   }
 
-  /** The newest first. */
+  /** Newest first. */
   async list(): Promise<TokenRecord[]> {
     const rows = await this.db.selectFrom('tokens').selectAll().orderBy('created_at', 'desc').orderBy('id').execute()
     return rows.map(toToken)
   }
 
-  /** By the hash of the token itself or of a login with it; `expiresAt` is the earlier end of both. */
+  /** By the hash of the token itself or of a login with it; `expiresAt` is the earlier of both. */
   async find(hash: string): Promise<(TokenRecord & { hash: string }) | undefined> {
     const row = await this.db.selectFrom('tokens').selectAll().where('hash', '=', hash).executeTakeFirst()
     return row ? { ...toToken(row), hash: row.hash } : this.#findByLogin(hash)
@@ -73,7 +73,7 @@ export class Tokens {
     return { ...toToken(row), hash: row.login_hash, expiresAt }
   }
 
-  /** The oldest logins of a token make room for it. */
+  /** Removes the oldest logins of the token if there are too many. */
   async addLogin({ hash, tokenHash, expiresAt }: Login, now: number): Promise<void> {
     await this.db.deleteFrom('logins').where('expires_at', '<=', now).execute()
     await this.db.insertInto('logins').values({ hash, token_hash: tokenHash, expires_at: expiresAt }).execute()
@@ -93,7 +93,7 @@ export class Tokens {
     await this.db.deleteFrom('logins').where('hash', '=', hash).execute()
   }
 
-  /** Whether there is one that has not expired. */
+  /** Whether there is a token that has not expired. */
   async hasAny(now: number): Promise<boolean> {
     const row = await this.db
       .selectFrom('tokens')
@@ -104,7 +104,7 @@ export class Tokens {
     return row !== undefined
   }
 
-  /** Gives a token another secret; the one before is worth nothing from then on. Whether it was there. */
+  /** Gives a token a new secret, which invalidates the old one. False if there is no such token. */
   async replace(id: string, hash: string): Promise<boolean> {
     const { numUpdatedRows } = await this.db
       .updateTable('tokens')
@@ -114,7 +114,7 @@ export class Tokens {
     return numUpdatedRows === 1n
   }
 
-  /** Of all tokens and of all logins with them, each with that of its token. */
+  /** The hashes of all tokens and logins, each with the hash of its token. */
   async hashes(): Promise<Map<string, string>> {
     const tokens = await this.db.selectFrom('tokens').select('hash').execute()
     const logins = await this.db
@@ -132,7 +132,7 @@ export class Tokens {
     await this.db.updateTable('tokens').set({ used_at: now }).where('id', '=', id).execute()
   }
 
-  /** Takes a project from those that may use it; a token that has no other left is removed. */
+  /** Removes a project from all tokens; a token without any other project is removed itself. */
   async forgetProject(projectId: string): Promise<void> {
     for (const { id, projects } of await this.list()) {
       if (!projects?.includes(projectId)) continue
@@ -145,7 +145,7 @@ export class Tokens {
     }
   }
 
-  /** Whether it was there. */
+  /** False if there was no such token. */
   async remove(id: string): Promise<boolean> {
     const { numDeletedRows } = await this.db.deleteFrom('tokens').where('id', '=', id).executeTakeFirstOrThrow()
     return numDeletedRows === 1n

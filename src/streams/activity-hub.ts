@@ -176,7 +176,7 @@ export class ActivityHub {
       // Whatever time it carries, that it is idle must be told.
       ...[...(before?.conversations.values() ?? [])].filter(({ state }) => state !== 'idle').map(({ id }) => id),
     ])
-    const found = await conversationViews.list({ sight: { seesPrivate: true }, ids: [...ids] }, ids.size)
+    const found = await conversationViews.list({ visibility: { seesPrivate: true }, ids: [...ids] }, ids.size)
     const conversations = new Map(found.map((view) => [view.id, sameOr(before?.conversations.get(view.id), view)]))
     const going = found.flatMap(({ id: conversationId, run, head }): BegunRun[] =>
       run && head ? [{ id: run.id, messageId: head.messageId, conversationId }] : [],

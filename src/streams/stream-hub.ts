@@ -7,7 +7,7 @@
 //   at its own pace: who does not take what comes costs nothing but its number.
 // - Nobody who follows makes the agent wait: `push` and `settled` never fail and return at once.
 
-import type { RecordedEvent } from '../store/runs.js'
+import type { RecordedEvent } from '../store/events.js'
 import { LiveStream } from './live-stream.js'
 import type { NumberedEvent } from './numbered-event.js'
 import { type EventStore, StreamReader } from './stream-reader.js'

@@ -10,14 +10,16 @@
 
 import type { AgentEvent } from '../backends/types.js'
 import { GatewayError } from '../errors.js'
+import type { EventPage, Events, RecordedEvent } from '../store/events.js'
 import type { Inbox, Message } from '../store/inbox.js'
-import type { EventPage, RecordedEvent, RunRecord, Runs } from '../store/runs.js'
+import type { RunRecord, Runs } from '../store/runs.js'
 import { DROPPED, type FinalEvent, type NumberedEvent } from './numbered-event.js'
 
 /** The part of a store that streams are read from. */
 export interface EventStore {
   inbox: Pick<Inbox, 'get'>
-  runs: Pick<Runs, 'ofMessage' | 'latest' | 'page'>
+  runs: Pick<Runs, 'ofMessage' | 'latest'>
+  events: Pick<Events, 'page'>
 }
 
 /** Events of one run that have just been written. */
@@ -42,7 +44,7 @@ export class StreamReader {
     const last = Math.max(run?.firstSeq ?? 0, retriedAfter)
     if (after <= last || index < runs.length - 1) return after
     if (!run) return last
-    const { events } = await this.store.runs.page(run.id, after - run.firstSeq - 1, { events: 1, bytes: 1 })
+    const { events } = await this.store.events.page(run.id, after - run.firstSeq - 1, { events: 1, bytes: 1 })
     return events.length > 0 ? after : last
   }
 
@@ -58,7 +60,7 @@ export class StreamReader {
     const runs = await this.store.runs.ofMessage(messageId)
     const index = indexOfRun(runs, after)
     const run = runs[index]
-    const page = run ? await this.store.runs.page(run.id, after - run.firstSeq, PAGE) : NOTHING
+    const page = run ? await this.store.events.page(run.id, after - run.firstSeq, PAGE) : NOTHING
     const events = page.events.map(({ event }, place) => ({ number: after + place + 1, event }))
     const end = after + events.length
     const next = runs[index + 1]

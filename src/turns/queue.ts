@@ -6,12 +6,14 @@
 import type { Acceptance, Place, QueueMode, Reply } from '../channels/types.js'
 import { GatewayError } from '../errors.js'
 import type { Note } from '../store/audit.js'
+import type { ClaimLimits } from '../store/claims.js'
 import type { Conversation } from '../store/conversations.js'
-import type { ClaimLimits } from '../store/engine.js'
-import type { Claim, Message, NewMessage } from '../store/inbox.js'
+import type { RecordedEvent } from '../store/events.js'
+import type { Message, NewMessage } from '../store/inbox.js'
+import type { Claim } from '../store/jobs.js'
 import type { Delivery, NewDelivery } from '../store/outbox.js'
 import type { ProjectRecord } from '../store/projects.js'
-import type { CutOffRun, RecordedEvent } from '../store/runs.js'
+import type { CutOffRun } from '../store/runs.js'
 import type { Session } from '../store/sessions.js'
 import type { Store, Tables } from '../store/store.js'
 import { areOfOneKind, joinable } from './joining.js'
@@ -100,8 +102,8 @@ export class Queue {
       const at = now()
       const { seq, ...entered } = await tables.conversations.enter(incoming, newId(), at)
       const conversationId = entered.id
-      const ahead = await tables.inbox.countOpen(conversationId)
-      const first = ahead > 0 ? await tables.inbox.first(conversationId) : undefined
+      const ahead = await tables.jobs.countOpen(conversationId)
+      const first = ahead > 0 ? await tables.jobs.first(conversationId) : undefined
       const runningId = first?.state === 'active' ? first.messageId : undefined
       const waiting = runningId === undefined ? ahead : ahead - 1
       const problem = invalid ?? (waiting >= maxQueueDepth ? fullProblem(waiting) : undefined)
@@ -123,16 +125,16 @@ export class Queue {
       if (problem === undefined) {
         const taken = { status: 'accepted' as const, messageId, conversationId, position: ahead, notes: [] }
         if (planRun && ahead === 0) {
-          const claim = await tables.inbox.enqueueClaimed(message, gatewayId, at, leaseMs)
+          const claim = await tables.jobs.enqueueClaimed(message, gatewayId, at, leaseMs)
           const open: Message = { ...message, state: 'open', receivedAt: at }
           // Whoever admits it may have changed what is chosen for it.
           const conversation = (admit && (await tables.conversations.get(conversationId))) ?? entered
           return { acceptance: taken, work: await this.#takeUp(tables, claim, open, conversation, at, planRun) }
         }
-        await tables.inbox.enqueue(message, ahead, at)
+        await tables.jobs.enqueue(message, ahead, at)
         if (runningId === undefined || !(await this.#interrupts(tables, message, runningId)))
           return { acceptance: taken }
-        await tables.inbox.requestCancel(runningId)
+        await tables.jobs.requestCancel(runningId)
         return { acceptance: { ...taken, notes: [INTERRUPTS_NOTE], interrupts: runningId } }
       }
       const reply = { text: problem, notes: [], isError: true }
@@ -183,7 +185,7 @@ export class Queue {
     const { gatewayId, leaseMs, now } = this.options
     return this.store.transaction(async (tables) => {
       const at = now()
-      const claim = await tables.inbox.claim(gatewayId, channels, at, leaseMs, limits)
+      const claim = await tables.jobs.claim(gatewayId, channels, at, leaseMs, limits)
       if (!claim) return undefined
       const isFirst = claim.fence === 1
       const cutOff = isFirst ? [] : await tables.runs.interrupt(claim.messageId, at)
@@ -232,18 +234,18 @@ export class Queue {
 
   /** What is answered with a message that was just claimed: as before, and what has come since where the mode says so. The
    *  conversation's row stays free: others lock it before they look at the job that is ours now. */
-  async #collect({ inbox }: Tables, claim: Claim, message: Message, mode: QueueMode): Promise<Message[]> {
-    const before = claim.fence > 1 ? await inbox.mergedInto(message.id) : []
+  async #collect({ inbox, jobs }: Tables, claim: Claim, message: Message, mode: QueueMode): Promise<Message[]> {
+    const before = claim.fence > 1 ? await jobs.mergedInto(message.id) : []
     // One that was stopped ends without a turn, and must not take with it what came after.
     if ((mode !== 'collect' && mode !== 'interrupt') || claim.isCancelled) return before
     const waiting = await inbox.behindFirst(message.conversationId, this.options.maxQueueDepth)
     const joining = joinable(message, waiting, roomBeside(message, before))
-    await inbox.merge(
+    await jobs.merge(
       joining.map(({ id }) => id),
       message.id,
     )
     // Not what was seen before: its author may have changed or deleted it meanwhile.
-    return joining.length === 0 ? before : inbox.mergedInto(message.id)
+    return joining.length === 0 ? before : jobs.mergedInto(message.id)
   }
 
   /**
@@ -261,10 +263,10 @@ export class Queue {
     work.mayHaveMerged = true
     return this.store.transaction(async (tables) => {
       await tables.conversations.nextSeq(conversationId, now())
-      if ((await tables.inbox.renew(claim, now(), leaseMs)) !== 'held') return undefined
+      if ((await tables.jobs.renew(claim, now(), leaseMs)) !== 'held') return undefined
       const waiting = await tables.inbox.behindFirst(conversationId, 1)
       const [next] = joinable(message, waiting, roomBeside(message, merged))
-      if (next) await tables.inbox.merge([next.id], message.id)
+      if (next) await tables.jobs.merge([next.id], message.id)
       return next
     })
   }
@@ -274,8 +276,8 @@ export class Queue {
     const { leaseMs, now } = this.options
     await this.store.transaction(async (tables) => {
       await tables.conversations.nextSeq(claim.conversationId, now())
-      if ((await tables.inbox.renew(claim, now(), leaseMs)) === 'lost') return
-      await tables.inbox.unmerge(message, now())
+      if ((await tables.jobs.renew(claim, now(), leaseMs)) === 'lost') return
+      await tables.jobs.unmerge(message, now())
     })
   }
 
@@ -283,13 +285,13 @@ export class Queue {
   async keepSession({ claim, claimedAt }: Work, session: Session): Promise<void> {
     const { leaseMs, now } = this.options
     await this.store.transaction(async (tables) => {
-      const state = await tables.inbox.renew(claim, now(), leaseMs)
+      const state = await tables.jobs.renew(claim, now(), leaseMs)
       if (state !== 'lost') await tables.sessions.set(session, now(), claimedAt)
     })
   }
 
   async renew({ claim }: Work): Promise<'held' | 'cancelled' | 'lost'> {
-    return this.store.inbox.renew(claim, this.options.now(), this.options.leaseMs)
+    return this.store.jobs.renew(claim, this.options.now(), this.options.leaseMs)
   }
 
   /** With the last events of its run, and what `claimReply` does. Contract: all of it or, when the claim is `lost`, nothing. */
@@ -320,7 +322,7 @@ export class Queue {
       const found = await tables.inbox.findByPlatformId(channel, platformId)
       if (!found) return 'unknown'
       const { message } = await this.#lockMessage(tables, found.id, this.options.now())
-      const job = await tables.inbox.job(message.mergedInto ?? message.id)
+      const job = await tables.jobs.get(message.mergedInto ?? message.id)
       if (!job || job.state === 'active') return 'late'
       if (problemOf(text) === undefined) await tables.inbox.changeText(found.id, text)
       return 'changed'
@@ -351,20 +353,20 @@ export class Queue {
     }
     const { message } = await this.#lockMessage(tables, messageId, at)
     if (message.state === 'failed') {
-      await tables.inbox.discard(messageId, at)
+      await tables.jobs.discard(messageId, at)
       return ['dropped']
     }
     const { mergedInto } = message
-    const job = message.state === 'open' ? await tables.inbox.job(mergedInto ?? messageId) : undefined
+    const job = message.state === 'open' ? await tables.jobs.get(mergedInto ?? messageId) : undefined
     if (!job) return ['finished']
     if (job.state === 'active') return ['active']
     if (mergedInto !== undefined) {
-      await tables.inbox.dropMerged(messageId, at)
+      await tables.jobs.dropMerged(messageId, at)
       return ['dropped', message]
     }
-    for (const merged of await tables.inbox.mergedInto(messageId)) await tables.inbox.unmerge(merged, at)
+    for (const merged of await tables.jobs.mergedInto(messageId)) await tables.jobs.unmerge(merged, at)
     const claim = { messageId, conversationId: message.conversationId, fence: job.fence }
-    if (!(await tables.inbox.finish(claim, 'dropped', null, at, false))) return ['active']
+    if (!(await tables.jobs.finish(claim, 'dropped', null, at, false))) return ['active']
     return ['dropped', message]
   }
 
@@ -389,9 +391,9 @@ export class Queue {
       if (message.state !== 'failed') throw notWaiting(id, `it is ${message.state}`)
       await requireRepeatable(tables, message)
       const end = 1 + (await tables.runs.lastNumber(carrierId))
-      await tables.inbox.reopen(message, seq, end, at)
-      for (const merged of await tables.inbox.mergedInto(carrierId, 'failed')) {
-        await tables.inbox.reopenMerged(merged.id, await tables.conversations.nextSeq(message.conversationId, at))
+      await tables.jobs.reopen(message, seq, end, at)
+      for (const merged of await tables.jobs.mergedInto(carrierId, 'failed')) {
+        await tables.jobs.reopenMerged(merged.id, await tables.conversations.nextSeq(message.conversationId, at))
       }
       return 'message'
     })

@@ -3,7 +3,7 @@ import { joinText } from '../backends/engine/join-text.js'
 import type { AgentEvent } from '../backends/types.js'
 import { messageOf } from '../errors.js'
 import type { Log } from '../log.js'
-import type { RecordedEvent } from '../store/runs.js'
+import type { RecordedEvent } from '../store/events.js'
 
 /** Times the last write, within limits: each write has a price of its own. Where more comes in every pause, the shortest
  *  one doubles. */

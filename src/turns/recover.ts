@@ -50,7 +50,7 @@ export async function recoverOrphans(self: GatewayRecord, dependencies: Recovery
       await store.ledger.remove(settled.filter(({ pod }) => pod === undefined).map(({ runId }) => runId))
       if (settled.length < entries.length) continue
       removeRunDirectories(gateway.id, (path, error) => log.warn('run.files-left', { path, error: messageOf(error) }))
-      const messages = await store.inbox.expireLeases(gateway.id, now())
+      const messages = await store.jobs.expireLeases(gateway.id, now())
       await store.outbox.expireLeases(gateway.id, now())
       // Once, and not for as long as something of it may be left in a pod.
       if (messages > 0 || inPods.length === 0) log.info('gateway.taken-over', { gatewayId: gateway.id, messages })

@@ -8,9 +8,9 @@ import { readHeartbeatAnswer } from '../prompt/heartbeat.js'
 import type { TurnOutcome } from '../runtime/agent-runtime.js'
 import { explainFailure } from '../runtime/explain-failure.js'
 import { planRetry } from '../runtime/retry.js'
-import type { Claim } from '../store/inbox.js'
+import type { Claim } from '../store/jobs.js'
 import type { NewDelivery } from '../store/outbox.js'
-import type { RecordedEvent } from '../store/runs.js'
+import type { RecordedEvent } from '../store/events.js'
 import type { RunState } from '../store/schema.js'
 import type { Tables } from '../store/store.js'
 import type { Settlement, TurnPlan, Work } from './types.js'
@@ -81,13 +81,13 @@ export async function writeSettlement(
   // Locks the conversation, so that nobody adds to it while the next message is looked for.
   const seq = await tables.conversations.nextSeq(conversationId, at)
   // What the agent was not told waits for its own turn, also when that could not be written before.
-  for (const message of mayHaveMerged ? await tables.inbox.mergedInto(messageId) : []) {
-    if (!merged.some(({ id }) => id === message.id)) await tables.inbox.unmerge(message, at)
+  for (const message of mayHaveMerged ? await tables.jobs.mergedInto(messageId) : []) {
+    if (!merged.some(({ id }) => id === message.id)) await tables.jobs.unmerge(message, at)
   }
   if (!(await settleClaim(tables, claim, mayHaveMerged, settlement, at))) throw new ClaimLost()
   await withdrawApprovals(tables, messageId, at)
   const runId = settlement.kind === 'handed-back' ? settlement.runId : settlement.run?.id
-  if (runId !== undefined) await tables.runs.record(runId, events)
+  if (runId !== undefined) await tables.events.record(runId, events)
   if (settlement.kind === 'handed-back') {
     if (runId !== undefined) await tables.runs.end(runId, 'interrupted', undefined, at)
     return
@@ -123,11 +123,11 @@ async function settleClaim(
   const { kind } = settlement
   if (kind === 'retry') {
     // One that was stopped meanwhile is not waited for by what comes next.
-    const isStopped = (await tables.inbox.renew(claim, at, 0)) === 'cancelled'
-    return tables.inbox.release(claim, isStopped ? at : settlement.at, settlement.isAttempt)
+    const isStopped = (await tables.jobs.renew(claim, at, 0)) === 'cancelled'
+    return tables.jobs.release(claim, isStopped ? at : settlement.at, settlement.isAttempt)
   }
-  if (kind === 'handed-back') return tables.inbox.release(claim, at, false)
-  return tables.inbox.finish(claim, kind, kind === 'failed' ? settlement.problem : null, at, mayHaveMerged)
+  if (kind === 'handed-back') return tables.jobs.release(claim, at, false)
+  return tables.jobs.finish(claim, kind, kind === 'failed' ? settlement.problem : null, at, mayHaveMerged)
 }
 
 /** The run that asked for them is over. */

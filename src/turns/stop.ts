@@ -5,7 +5,7 @@ import type { Queue } from './queue.js'
 import type { StoppedTurn, Worker } from './work.js'
 
 export interface StopDependencies {
-  store: Pick<Store, 'inbox'>
+  store: Pick<Store, 'inbox' | 'jobs'>
   queue: Pick<Queue, 'drop'>
   worker: Pick<Worker, 'cancel' | 'endMessage'>
 }
@@ -30,7 +30,7 @@ export async function stopMessage(messageId: string, dependencies: StopDependenc
 
 /** Ends whatever runs in a conversation, or takes out the message that comes first. */
 export async function stopConversation(conversationId: string, dependencies: StopDependencies): Promise<StopOutcome> {
-  const first = await dependencies.store.inbox.first(conversationId)
+  const first = await dependencies.store.jobs.first(conversationId)
   const turn = await dependencies.worker.cancel(conversationId)
   if (turn) return { kind: 'stopped', turn }
   return first ? takeOut(first.messageId, dependencies) : { kind: 'finished' }
@@ -42,7 +42,7 @@ async function takeOut(messageId: string, { store, queue, worker }: StopDependen
   if ((await store.inbox.get(messageId))?.state !== 'open') return { kind: 'finished' }
   const kind = await queue.drop(messageId)
   if (kind !== 'active') return { kind }
-  await store.inbox.requestCancel(messageId)
+  await store.jobs.requestCancel(messageId)
   // It may have been claimed here in this very moment.
   worker.endMessage(messageId)
   return { kind: 'asked' }

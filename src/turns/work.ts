@@ -15,7 +15,7 @@ import type { Log } from '../log.js'
 import type { TurnListener, TurnOutcome } from '../runtime/agent-runtime.js'
 import type { Message } from '../store/inbox.js'
 import type { Delivery } from '../store/outbox.js'
-import type { RecordedEvent } from '../store/runs.js'
+import type { RecordedEvent } from '../store/events.js'
 import type { Store, Tables } from '../store/store.js'
 import { keepLease } from './lease.js'
 import { Planner, type Prepared } from './plan.js'
@@ -32,7 +32,7 @@ export interface WorkerOptions {
   maxConcurrentQueries: number
   leaseMs: number
   queue: Queue
-  store: Pick<Store, 'inbox' | 'write'>
+  store: Pick<Store, 'jobs' | 'write'>
   /** Takes a reply with the end of the turn, and sends it. */
   replies: {
     claim(tables: Pick<Tables, 'outbox'>): Promise<Delivery | undefined>
@@ -358,7 +358,7 @@ export class Worker {
         if (!isOurs) this.#end(turn, 'lost')
         onCommitted()
       }
-      if (!turn.isVoid) return store.write(({ runs }) => runs.record(runId, events), heard)
+      if (!turn.isVoid) return store.write((tables) => tables.events.record(runId, events), heard)
       heard(false)
       return false
     }
@@ -393,7 +393,7 @@ export class Worker {
     const { work } = turn
     while (turn.mayBeMore && turn.steer && !turn.ending) {
       turn.mayBeMore = false
-      if ((await store.inbox.countOpen(work.claim.conversationId)) < 2) continue
+      if ((await store.jobs.countOpen(work.claim.conversationId)) < 2) continue
       const message = await queue.join(work)
       if (!message) continue
       turn.mayBeMore = true

@@ -102,7 +102,7 @@ async function setup(variables: NodeJS.ProcessEnv, project?: { agentPermissions:
     answered: async () => {
       await until(async () => (await store.inbox.get(messageId))?.state === 'answered', 'the answer')
       const [run] = await store.runs.ofMessage(messageId)
-      const events = (await store.runs.events(run?.id ?? '')).map(({ event }) => event)
+      const events = (await store.events.list(run?.id ?? '')).map(({ event }) => event)
       const reply = (await store.outbox.history(conversationId, 9)).at(-1)?.reply
       return {
         reply: [reply?.text, ...(reply?.notes ?? [])],

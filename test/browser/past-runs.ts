@@ -71,15 +71,15 @@ async function storeRun(tables: Tables, run: PastRun): Promise<void> {
   const message = { id, conversationId, seq, channel: CHANNEL, platformId: id, kind: 'message', author: 'ada' } as const
   const text = `Look at what the tests of ${projectId} say.`
   await tables.inbox.add({ ...message, text }, 'open', null, at)
-  await tables.inbox.enqueue(message, 0, at)
-  const claim = await tables.inbox.claim('past', [CHANNEL], at, LEASE_MS)
+  await tables.jobs.enqueue(message, 0, at)
+  const claim = await tables.jobs.claim('past', [CHANNEL], at, LEASE_MS)
   await tables.runs.begin({ id, messageId: id, conversationId, gatewayId: 'past', backend }, at)
-  await tables.runs.record(id, [
+  await tables.events.record(id, [
     { seq: 1, event: { type: 'output', content: 'All is well.', stream: 'stdout', timestamp: at + textAfterMs } },
   ])
   await tables.runs.end(id, failure ? 'failed' : 'answered', resultOf(run), at + tookMs)
   await tables.conversations.nextSeq(conversationId, at)
-  if (claim) await tables.inbox.finish(claim, 'answered', null, at + tookMs)
+  if (claim) await tables.jobs.finish(claim, 'answered', null, at + tookMs)
 }
 
 function resultOf({ failure, inputTokens, outputTokens, costUsd }: PastRun): AgentResult {

@@ -119,7 +119,7 @@ async function setup({ isFailing = false, tools = [] as string[] } = {}) {
       await work()
       await expect.poll(() => store.runs.running(messageId)).toBeDefined()
       const runId = (await store.runs.running(messageId))?.id ?? ''
-      await expect.poll(async () => (await store.runs.latestTools(runId)).length).toEqual(tools.length)
+      await expect.poll(async () => (await store.events.latestTools(runId)).length).toEqual(tools.length)
     },
     /** Until the message has failed for good. */
     fail: async (messageId: string) => {

@@ -180,7 +180,7 @@ describe('a full disk', () => {
     await limit(gateway, false)
     await expect.poll(() => channel.replies.length, SOON).toEqual(1)
     const [run, ...others] = await gateway.store.runs.list(10)
-    const events = run ? await gateway.store.runs.events(run.id) : []
+    const events = run ? await gateway.store.events.list(run.id) : []
     expect([meanwhile, channel.texts()[0] === LONG, run?.state, others, events.at(-1)?.event.type]).toEqual([
       0,
       true,

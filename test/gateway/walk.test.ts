@@ -9,9 +9,9 @@ import { putDatabase } from '../put-database.js'
 import { ECHO_AGENT, Stage, TestChannel } from './stage.js'
 
 const REPLY_SENT = 'outbox.settle'
-const NOTHING_FOUND = 'commit: inbox.claim'
+const NOTHING_FOUND = 'commit: jobs.claim'
 /** How often they are written depends on how fast they come. */
-const EVENTS = 'commit: runs.record'
+const EVENTS = 'commit: events.record'
 
 test('the steps and commits of one message', async ({ onTestFinished }) => {
   const stage = new Stage(onTestFinished)
@@ -33,12 +33,12 @@ test('the steps and commits of one message', async ({ onTestFinished }) => {
   await channel.say('north', 'Hello')
   await expect.poll(() => walk).toContain(REPLY_SENT)
   expect(walk.filter((entry) => entry !== NOTHING_FOUND && entry !== EVENTS)).toEqual([
-    'commit: conversations.enter, inbox.countOpen, inbox.add, inbox.enqueueClaimed, runs.begin',
+    'commit: conversations.enter, jobs.countOpen, inbox.add, jobs.enqueueClaimed, runs.begin',
     'accepted',
     'claimed',
     'streaming',
     'finished',
-    'commit: conversations.nextSeq, inbox.finish, approvals.withdraw, outbox.takeBack, runs.record, runs.end, sessions.set, outbox.add, outbox.claim',
+    'commit: conversations.nextSeq, jobs.finish, approvals.withdraw, outbox.takeBack, events.record, runs.end, sessions.set, outbox.add, outbox.claim',
     'committed',
     'sent',
     REPLY_SENT,

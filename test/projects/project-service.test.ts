@@ -423,7 +423,7 @@ describeEngines('a switch of agents', ({ createStore }) => {
     )
     const message = { id: 'm', conversationId, channel: 'http', platformId: 'p', seq, author: 'ada', text: 'Hello' }
     await store.inbox.add({ ...message, kind: 'message' }, 'open', null, NOW)
-    await store.inbox.enqueue(message, 0, NOW)
+    await store.jobs.enqueue(message, 0, NOW)
     expect([await problemOf(projects.remove('web', { deletesFiles: true })), (await projects.list()).length]).toEqual([
       'conflict: The project web is in use: 1 message of it waits or is worked on. Cancel them, or wait until they are done.',
       1,

@@ -1,12 +1,7 @@
 import { expect, it } from 'vitest'
-import {
-  type ConversationFilter,
-  type ConversationView,
-  EVERYTHING,
-  sees,
-  type Sight,
-} from '../../src/store/conversation-views.js'
+import type { ConversationFilter, ConversationView } from '../../src/store/conversation-views.js'
 import type { Store } from '../../src/store/store.js'
+import { canSee, EVERYTHING, type Visibility } from '../../src/store/visibility.js'
 import { describeEngines } from '../engines.js'
 import { createStage, newMessage } from './stage.js'
 
@@ -26,8 +21,8 @@ describeEngines('what is seen of conversations', (engine) => {
     await store.conversations.configure('discord room', { projectId: 'shop' })
     await enter(store, 'discord', 'direct', { projectId: 'shop', isPrivate: true })
     await enter(store, 'discord', 'other', { projectId: 'site' })
-    const all = await store.conversationViews.list({ sight: EVERYTHING }, 99)
-    const sights: Sight[] = [
+    const all = await store.conversationViews.list({ visibility: EVERYTHING }, 99)
+    const visibilities: Visibility[] = [
       EVERYTHING,
       { seesPrivate: false },
       { projects: [SHOP], seesPrivate: false },
@@ -36,9 +31,9 @@ describeEngines('what is seen of conversations', (engine) => {
       { projects: [], seesPrivate: true },
     ]
     const seen = await Promise.all(
-      sights.map(async (sight) => [
-        idsOf(await store.conversationViews.list({ sight }, 99)),
-        idsOf(all.filter((view) => sees(sight, view))),
+      visibilities.map(async (visibility) => [
+        idsOf(await store.conversationViews.list({ visibility }, 99)),
+        idsOf(all.filter((view) => canSee(visibility, view))),
       ]),
     )
     const shop = ['discord room', 'discord thread', 'http i-1/a', 'web i-1/c']
@@ -58,7 +53,7 @@ describeEngines('what is seen of conversations', (engine) => {
   it('is the state, what is worked on and what was said last', async () => {
     const { store, add, claim } = await createStage(engine)
     await add('idle', 'm0', 1)
-    await store.inbox.finish({ ...(await claim(2)), conversationId: 'idle' }, 'answered', null, 2)
+    await store.jobs.finish({ ...(await claim(2)), conversationId: 'idle' }, 'answered', null, 2)
     await add('a', 'm1', 3)
     await add('a', 'm2', 4)
     await claim(5)
@@ -67,8 +62,8 @@ describeEngines('what is seen of conversations', (engine) => {
     const asking = { toolName: 'Bash', toolInput: {}, summary: 'Bash: ls', askedAt: 6, deadline: 9 }
     const about = { messageId: 'm1', runId: 'r1', conversationId: 'a', backend: 'pi' }
     await store.approvals.add({ id: 'q1', ...about, ...asking }, true)
-    const list = (filter: Omit<ConversationFilter, 'sight'>) =>
-      store.conversationViews.list({ sight: EVERYTHING, ...filter }, 9)
+    const list = (filter: Omit<ConversationFilter, 'visibility'>) =>
+      store.conversationViews.list({ visibility: EVERYTHING, ...filter }, 9)
     const views = await list({})
     expect([
       views.map(({ id, state, open, asked, question, head, run }) => [
@@ -86,7 +81,7 @@ describeEngines('what is seen of conversations', (engine) => {
       idsOf(await list({ ids: ['b', 'none'] })),
       (await store.conversationViews.activeIds(8, 9)).toSorted(),
       (await store.conversationViews.activeIds(2, 9)).toSorted(),
-      idsOf(await store.conversationViews.list({ sight: EVERYTHING }, 9, { id: 'b', updatedAt: 7 })),
+      idsOf(await store.conversationViews.list({ visibility: EVERYTHING }, 9, { id: 'b', updatedAt: 7 })),
     ]).toEqual([
       [
         ['b', 'waiting', 1, 0, 'Hello', 'm3', undefined],
@@ -119,7 +114,7 @@ describeEngines('what is seen of conversations', (engine) => {
       await store.runs.begin({ ...run, directory: '/site' }, 3)
       const sessionId = id === 'ours' ? 'own' : 'shared'
       await store.runs.end(run.id, 'failed', { isError: true, durationMs: 1, sessionId }, 4)
-      await store.inbox.finish(taken, 'failed', 'No', 5)
+      await store.jobs.finish(taken, 'failed', 'No', 5)
       const about = { messageId: taken.messageId, runId: run.id, conversationId: id, projectId: 'shop', backend: 'pi' }
       await store.approvals.add({ id: `asked ${id}`, ...about, ...asking }, true)
       await reply(id, `reply ${id}`, 5, 6)
@@ -128,15 +123,15 @@ describeEngines('what is seen of conversations', (engine) => {
     }
     // One that was elsewhere when it ran.
     await store.conversations.configure('other', { projectId: 'shop' })
-    const seen = async (sight: Sight) => [
-      idsOf(await store.inbox.listOpen(9, sight)),
-      idsOf(await store.inbox.listFailed(9, sight)),
-      idsOf(await store.outbox.list('undelivered', 9, sight)),
-      idsOf(await store.approvals.list({ sight }, 9)),
-      idsOf(await store.archive.candidates({ fragments: ['hello'], sight })),
-      (await store.figures.of('project', { sight, from: 0, to: 9 })).map(({ key, runs }) => [key, runs]),
+    const seen = async (visibility: Visibility) => [
+      idsOf(await store.inbox.listOpen(9, visibility)),
+      idsOf(await store.inbox.listFailed(9, visibility)),
+      idsOf(await store.outbox.list('undelivered', 9, visibility)),
+      idsOf(await store.approvals.list({ visibility }, 9)),
+      idsOf(await store.archive.candidates({ fragments: ['hello'], visibility })),
+      (await store.figures.of('project', { visibility, from: 0, to: 9 })).map(({ key, runs }) => [key, runs]),
       // One in which something was said that must not be seen cannot be gone on in.
-      (await store.runs.sessions({ conversationId: 'ours', directory: '/site', since: 0, sight }, 9))
+      (await store.runs.sessions({ conversationId: 'ours', directory: '/site', since: 0, visibility }, 9))
         .map(({ sessionId }) => sessionId)
         .toSorted(),
     ]

@@ -1,20 +1,12 @@
-import { sql } from 'kysely'
-import { expect, it, onTestFinished } from 'vitest'
+import { expect, it } from 'vitest'
 import type { AgentResult } from '../../src/backends/types.js'
-import { createLog } from '../../src/log.js'
-import { views } from '../../src/store/migrations/0009-views.js'
-import { openPostgres } from '../../src/store/postgres.js'
 import type { RunState } from '../../src/store/schema.js'
-import { openSqlite } from '../../src/store/sqlite.js'
-import { migrate, storeOn } from '../../src/store/store.js'
 import { describeEngines } from '../engines.js'
 import { createStage, newMessage } from './stage.js'
 
-const log = createLog({ level: 'silent' })
-
 const DAY_MS = 86_400_000
 const DAY = Date.UTC(2026, 10, 16)
-const SIGHT = { seesPrivate: true }
+const VISIBILITY = { seesPrivate: true }
 const USAGE = {
   inputTokens: 10,
   outputTokens: 2,
@@ -46,7 +38,7 @@ describeEngines('figures', (engine) => {
       if (textAfterMs !== undefined) {
         const timestamp = at + textAfterMs
         const content = 'Hello \u0000'
-        await store.runs.record(id, [
+        await store.events.record(id, [
           { seq: 1, event: { type: 'notice', content, timestamp: at } },
           { seq: 2, event: { type: 'output', content, stream: 'stdout', timestamp } },
           { seq: 3, event: { type: 'output', content, stream: 'stdout', timestamp: timestamp + 9 } },
@@ -61,7 +53,7 @@ describeEngines('figures', (engine) => {
     const { store, run } = await setUp()
     const usage = { ...USAGE, inputTokens: 12.5, outputTokens: 1e21 }
     await run({ at: DAY, tookMs: 1, result: { usage } })
-    expect(await store.figures.of('day', { sight: SIGHT, from: DAY, to: DAY + DAY_MS })).toMatchObject([
+    expect(await store.figures.of('day', { visibility: VISIBILITY, from: DAY, to: DAY + DAY_MS })).toMatchObject([
       { runs: 1, inputTokens: 12.5, outputTokens: 1e21, cacheReadTokens: 3 },
     ])
   })
@@ -79,7 +71,7 @@ describeEngines('figures', (engine) => {
     })
     await run({ at: DAY + DAY_MS + 1, tookMs: 0, state: 'running' })
     await run({ at: DAY + 2 * DAY_MS, tookMs: 0 })
-    const found = await store.figures.of('day', { sight: SIGHT, from: DAY, to: DAY + 2 * DAY_MS })
+    const found = await store.figures.of('day', { visibility: VISIBILITY, from: DAY, to: DAY + 2 * DAY_MS })
     const none = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0, costUsd: 0, pricedRuns: 0 }
     const states = { answered: 0, failed: 0, cancelled: 0, interrupted: 0 }
     expect(found).toEqual([
@@ -136,7 +128,7 @@ describeEngines('figures', (engine) => {
       state: 'cancelled',
       result: failure('cancelled'),
     })
-    const range = { from: DAY, to: DAY + 1, sight: SIGHT }
+    const range = { from: DAY, to: DAY + 1, visibility: VISIBILITY }
     const of = async (...asked: Parameters<typeof store.figures.of>) =>
       (await store.figures.of(...asked)).map(({ key, runs, errors }) => [key, runs, errors])
     const byProject = await of('project', range)
@@ -146,9 +138,9 @@ describeEngines('figures', (engine) => {
       byProject.toSorted(([, a], [, b]) => Number(a) - Number(b)),
       await of('agent', { ...range, projectId: 'shop' }),
       await of('project', { ...range, backend: 'codex' }),
-      await of('agent', { ...range, sight: { projects: [{ id: 'shop', instance: 'i' }], seesPrivate: false } }),
+      await of('agent', { ...range, visibility: { projects: [{ id: 'shop', instance: 'i' }], seesPrivate: false } }),
       await of(undefined, range),
-      await of(undefined, { ...range, sight: { projects: [], seesPrivate: true } }),
+      await of(undefined, { ...range, visibility: { projects: [], seesPrivate: true } }),
     ]).toEqual([
       [
         ['codex', 2, { auth: 2 }],
@@ -172,39 +164,20 @@ describeEngines('figures', (engine) => {
     ])
   })
 
-  it('are those of runs of earlier versions, too', async () => {
-    const { file, databaseUrl } = await engine.createLocation()
-    const opened = databaseUrl === undefined ? await openSqlite(file) : await openPostgres(databaseUrl, log)
-    const store = storeOn(opened)
-    onTestFinished(() => store.close())
-    await migrate(store.db)
+  it('count for the project that a message names, or else for that of its conversation', async () => {
+    const { store } = await setUp()
     await store.conversations.enter({ channel: 'chat', address: 'a', projectId: 'shop' }, 'a', 1)
     for (const id of ['r1', 'r2', 'r3']) {
       const options = id === 'r2' ? { options: { projectId: 'site' } } : {}
       await store.inbox.add({ ...newMessage({ id, conversationId: 'a', seq: 1 }), ...options }, 'open', null, 1)
       await store.runs.begin({ id, messageId: id, conversationId: 'a', gatewayId: 'g', backend: 'pi' }, DAY)
     }
-    await store.runs.record('r1', [
-      { seq: 1, event: { type: 'output', content: '', stream: 'stdout', timestamp: DAY + 3 } },
-    ])
-    await store.runs.end('r1', 'answered', { usage: USAGE, costUsd: 0.5 } as AgentResult, DAY + 9)
+    await store.runs.end('r1', 'answered', undefined, DAY + 9)
     await store.runs.interrupt('r2', DAY + 5)
-    const asked = ['project', { sight: SIGHT, from: DAY, to: DAY + 1 }] as const
-    const before = await store.figures.of(...asked)
-    for (const statement of [
-      'drop table run_figures',
-      'drop index conversations_by_time',
-      'drop index outbox_of_message',
-    ]) {
-      await sql.raw(statement).execute(store.db)
-    }
-    await views.up(store.db)
-    expect([before.map(({ key, runs }) => [key, runs]), await store.figures.of(...asked)]).toEqual([
-      [
-        ['shop', 1],
-        ['site', 1],
-      ],
-      before,
+    const figures = await store.figures.of('project', { visibility: VISIBILITY, from: DAY, to: DAY + 1 })
+    expect(figures.map(({ key, runs }) => [key, runs])).toEqual([
+      ['shop', 1],
+      ['site', 1],
     ])
   })
 })

@@ -68,9 +68,9 @@ export function describeInboxContract(engine: TestEngine): void {
 
     it('that nobody knows are undefined', async () => {
       const { store } = await createStage(engine)
-      const { inbox } = store
-      const missing = [await inbox.get('x'), await inbox.findByPlatformId(CHANNEL, 'x'), await inbox.job('x')]
-      expect([...missing, await inbox.first('x')]).toEqual([undefined, undefined, undefined, undefined])
+      const { inbox, jobs } = store
+      const missing = [await inbox.get('x'), await inbox.findByPlatformId(CHANNEL, 'x'), await jobs.get('x')]
+      expect([...missing, await jobs.first('x')]).toEqual([undefined, undefined, undefined, undefined])
     })
   })
 
@@ -79,7 +79,7 @@ export function describeInboxContract(engine: TestEngine): void {
       const { store, add, claim } = await createStage(engine)
       await add('a', 'one', 3)
       const taken = await claim(10)
-      expect([taken, await store.inbox.first('a'), await store.inbox.job('one')]).toEqual([
+      expect([taken, await store.jobs.first('a'), await store.jobs.get('one')]).toEqual([
         { messageId: 'one', conversationId: 'a', fence: 1, failures: 0, interruptions: 0, isCancelled: false },
         { messageId: 'one', state: 'active', dueAt: 10 + LEASE_MS },
         { state: 'active', fence: 1 },
@@ -122,11 +122,8 @@ export function describeInboxContract(engine: TestEngine): void {
     it('takes only messages of channels that are served', async () => {
       const { store, add } = await createStage(engine)
       await add('a', 'one')
-      const claims = [
-        await store.inbox.claim('g', ['mail'], 1, LEASE_MS),
-        await store.inbox.claim('g', [], 1, LEASE_MS),
-      ]
-      const served = await store.inbox.claim('g', ['mail', CHANNEL], 1, LEASE_MS)
+      const claims = [await store.jobs.claim('g', ['mail'], 1, LEASE_MS), await store.jobs.claim('g', [], 1, LEASE_MS)]
+      const served = await store.jobs.claim('g', ['mail', CHANNEL], 1, LEASE_MS)
       expect([...claims, served?.messageId]).toEqual([undefined, undefined, 'one'])
     })
 
@@ -144,7 +141,7 @@ export function describeInboxContract(engine: TestEngine): void {
     it('is kept by renewing', async () => {
       const { store, add, claim, claimId } = await createStage(engine)
       await add('a', 'one')
-      const state = await store.inbox.renew(await claim(0), 600, LEASE_MS)
+      const state = await store.jobs.renew(await claim(0), 600, LEASE_MS)
       expect([state, await claimId(600 + LEASE_MS - 1), await claimId(600 + LEASE_MS)]).toEqual([
         'held',
         undefined,
@@ -155,7 +152,7 @@ export function describeInboxContract(engine: TestEngine): void {
     it('can be renewed after its lease, as long as nobody else has taken the message', async () => {
       const { store, add, claim, claimId } = await createStage(engine)
       await add('a', 'one')
-      const state = await store.inbox.renew(await claim(0), 5 * LEASE_MS, LEASE_MS)
+      const state = await store.jobs.renew(await claim(0), 5 * LEASE_MS, LEASE_MS)
       expect([state, await claimId(5 * LEASE_MS)]).toEqual(['held', undefined])
     })
 
@@ -163,8 +160,8 @@ export function describeInboxContract(engine: TestEngine): void {
       const { store, add, claim } = await createStage(engine)
       await add('a', 'one')
       const taken = await claim(0)
-      await store.inbox.requestCancel('one')
-      expect(await store.inbox.renew(taken, 1, LEASE_MS)).toBe('cancelled')
+      await store.jobs.requestCancel('one')
+      expect(await store.jobs.renew(taken, 1, LEASE_MS)).toBe('cancelled')
     })
 
     it('that somebody else has now changes nothing', async () => {
@@ -174,12 +171,12 @@ export function describeInboxContract(engine: TestEngine): void {
       const stale = await claim(0)
       await claim(LEASE_MS, 'two')
       const attempts = [
-        await store.inbox.renew(stale, LEASE_MS + 1, LEASE_MS),
-        await store.inbox.release(stale, 0, true),
+        await store.jobs.renew(stale, LEASE_MS + 1, LEASE_MS),
+        await store.jobs.release(stale, 0, true),
         await finish(stale, LEASE_MS + 1),
       ]
-      const { inbox } = store
-      expect([attempts, await inbox.first('a'), await inbox.job('one'), (await inbox.get('one'))?.state]).toEqual([
+      const { inbox, jobs } = store
+      expect([attempts, await jobs.first('a'), await jobs.get('one'), (await inbox.get('one'))?.state]).toEqual([
         ['lost', false, false],
         { messageId: 'one', state: 'active', dueAt: 2 * LEASE_MS },
         { state: 'active', fence: 2 },
@@ -191,13 +188,13 @@ export function describeInboxContract(engine: TestEngine): void {
       const { store, add, claim, finish } = await createStage(engine)
       await add('a', 'one')
       const stale = await claim(0)
-      await store.inbox.release(stale, 5, false)
+      await store.jobs.release(stale, 5, false)
       const attempts = [
-        await store.inbox.renew(stale, 6, LEASE_MS),
-        await store.inbox.release(stale, 0, true),
+        await store.jobs.renew(stale, 6, LEASE_MS),
+        await store.jobs.release(stale, 0, true),
         await finish(stale, 6),
       ]
-      expect([attempts, await store.inbox.first('a')]).toEqual([
+      expect([attempts, await store.jobs.first('a')]).toEqual([
         ['lost', false, false],
         { messageId: 'one', state: 'ready', dueAt: 5 },
       ])
@@ -209,8 +206,8 @@ export function describeInboxContract(engine: TestEngine): void {
       const stale = await claim(0)
       await finish(stale, 5)
       const attempts = [
-        await store.inbox.renew(stale, 6, LEASE_MS),
-        await store.inbox.release(stale, 0, true),
+        await store.jobs.renew(stale, 6, LEASE_MS),
+        await store.jobs.release(stale, 0, true),
         await finish(stale, 6),
       ]
       expect([attempts, (await store.inbox.get('one'))?.finishedAt]).toEqual([['lost', false, false], 5])
@@ -222,7 +219,7 @@ export function describeInboxContract(engine: TestEngine): void {
       const { store, add, claim, claimId } = await createStage(engine)
       await add('a', 'one')
       await add('a', 'two')
-      const isOurs = await store.inbox.release(await claim(0), 50, false)
+      const isOurs = await store.jobs.release(await claim(0), 50, false)
       expect([isOurs, await claimId(49), await claimId(50), await claimId(50)]).toEqual([
         true,
         undefined,
@@ -238,7 +235,7 @@ export function describeInboxContract(engine: TestEngine): void {
       for (const hasFailed of [true, false, true]) {
         const taken = await claim(0)
         failures.push([taken.failures, taken.interruptions])
-        await store.inbox.release(taken, 0, hasFailed)
+        await store.jobs.release(taken, 0, hasFailed)
       }
       const { failures: last, interruptions } = await claim(0)
       expect([...failures, [last, interruptions]]).toEqual([
@@ -256,9 +253,9 @@ export function describeInboxContract(engine: TestEngine): void {
       await add('a', 'one')
       await add('a', 'two')
       await add('a', 'three')
-      const isOurs = await store.inbox.finish(await claim(10), 'failed', 'It broke', 20)
-      const { inbox } = store
-      expect([isOurs, await inbox.get('one'), await inbox.job('one'), await inbox.first('a')]).toEqual([
+      const isOurs = await store.jobs.finish(await claim(10), 'failed', 'It broke', 20)
+      const { inbox, jobs } = store
+      expect([isOurs, await inbox.get('one'), await jobs.get('one'), await jobs.first('a')]).toEqual([
         true,
         {
           ...newMessage({ id: 'one', conversationId: 'a', seq: 1 }),
@@ -275,8 +272,8 @@ export function describeInboxContract(engine: TestEngine): void {
     it('brings only the next into the queue, though it was taken out of the middle', async () => {
       const { store, add } = await createStage(engine)
       for (const id of ['one', 'two', 'three']) await add('a', id)
-      await store.inbox.finish({ messageId: 'two', conversationId: 'a', fence: 0 }, 'dropped', null, 1)
-      const states = await Promise.all(['one', 'two', 'three'].map((id) => store.inbox.job(id)))
+      await store.jobs.finish({ messageId: 'two', conversationId: 'a', fence: 0 }, 'dropped', null, 1)
+      const states = await Promise.all(['one', 'two', 'three'].map((id) => store.jobs.get(id)))
       expect(states).toEqual([{ state: 'ready', fence: 0 }, undefined, { state: 'queued', fence: 0 }])
     })
 
@@ -285,8 +282,8 @@ export function describeInboxContract(engine: TestEngine): void {
       await add('a', 'one', 0)
       await add('b', 'other', 1)
       await add('b', 'next', 1)
-      await store.inbox.finish(await claim(5), 'answered', null, 6)
-      expect([await store.inbox.first('a'), await store.inbox.first('b'), await store.inbox.countOpen('b')]).toEqual([
+      await store.jobs.finish(await claim(5), 'answered', null, 6)
+      expect([await store.jobs.first('a'), await store.jobs.first('b'), await store.jobs.countOpen('b')]).toEqual([
         undefined,
         { messageId: 'other', state: 'ready', dueAt: 1 },
         2,
@@ -299,9 +296,9 @@ export function describeInboxContract(engine: TestEngine): void {
     for (const [index, id] of ['one', 'two', 'three', 'four'].entries()) await add(id, id, index)
     await claim(5, 'dead')
     await claim(5, 'alive')
-    await store.inbox.release(await claim(5, 'dead'), 500, false)
+    await store.jobs.release(await claim(5, 'dead'), 500, false)
     await claim(5, 'dead')
-    const count = await store.inbox.expireLeases('dead', 6)
+    const count = await store.jobs.expireLeases('dead', 6)
     const taken = [await claimId(6), await claimId(6)]
     expect([count, new Set(taken), await claimId(6)]).toEqual([2, new Set(['one', 'four']), undefined])
   })
@@ -310,10 +307,10 @@ export function describeInboxContract(engine: TestEngine): void {
     const { store, add, claim } = await createStage(engine)
     await add('a', 'one')
     await add('a', 'two')
-    await store.inbox.finish(await claim(1), 'failed', 'It broke', 2)
+    await store.jobs.finish(await claim(1), 'failed', 'It broke', 2)
     await store.transaction(async (tables) => {
       const message = await tables.inbox.get('one')
-      if (message) await tables.inbox.reopen(message, await tables.conversations.nextSeq('a', 3), 7, 3)
+      if (message) await tables.jobs.reopen(message, await tables.conversations.nextSeq('a', 3), 7, 3)
     })
     const open = await store.inbox.listOpen(10)
     expect([open.map(({ id, position, state }) => ({ id, position, state })), await store.inbox.get('one')]).toEqual([
@@ -328,8 +325,8 @@ export function describeInboxContract(engine: TestEngine): void {
   it('lists dead letters, newest first, until they are let go', async () => {
     const { store, add, claim } = await createStage(engine)
     for (const id of ['one', 'two', 'three']) await add(id, id)
-    for (const now of [1, 2, 3]) await store.inbox.finish(await claim(now), 'failed', `At ${now}`, now)
-    await store.inbox.discard((await store.inbox.listFailed(1))[0]?.id ?? '', 9)
+    for (const now of [1, 2, 3]) await store.jobs.finish(await claim(now), 'failed', `At ${now}`, now)
+    await store.jobs.discard((await store.inbox.listFailed(1))[0]?.id ?? '', 9)
     const problems = (await store.inbox.listFailed(10)).map(({ problem }) => problem)
     expect([problems, (await store.inbox.listFailed(1)).length]).toEqual([['At 2', 'At 1'], 1])
   })
@@ -337,7 +334,7 @@ export function describeInboxContract(engine: TestEngine): void {
   it('lets go of dead letters alone', async () => {
     const { store, add } = await createStage(engine)
     await add('a', 'one')
-    await store.inbox.discard('one', 5)
+    await store.jobs.discard('one', 5)
     expect((await store.inbox.get('one'))?.state).toBe('open')
   })
 
@@ -346,7 +343,7 @@ export function describeInboxContract(engine: TestEngine): void {
     await add('a', 'one', 1)
     await add('b', 'other', 2)
     await add('a', 'two', 3)
-    await store.inbox.release(await claim(1), 70, true)
+    await store.jobs.release(await claim(1), 70, true)
     const shown = { channel: CHANNEL, author: 'ann', text: 'Hello' }
     const a = { ...shown, conversationId: 'a', address: 'a' }
     const b = { ...shown, conversationId: 'b', address: 'b' }

@@ -67,8 +67,8 @@ describe('a commit', () => {
   it('does not ask for the disk when it has changed nothing', async () => {
     const { store, disk } = await setup()
     const timesBefore = disk.times
-    await store.transaction(async ({ inbox, conversations }) => {
-      await inbox.claim('g1', ['test'], 1, 1_000)
+    await store.transaction(async ({ jobs, conversations }) => {
+      await jobs.claim('g1', ['test'], 1, 1_000)
       await conversations.get('a')
     })
     await store.conversations.configure('nobody', { model: 'large' })

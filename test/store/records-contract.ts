@@ -3,7 +3,8 @@ import { describe, expect, it } from 'vitest'
 import type { AgentResult } from '../../src/backends/types.js'
 import type { Place } from '../../src/channels/types.js'
 import type { Conversation } from '../../src/store/conversations.js'
-import type { NewRun, RecordedEvent } from '../../src/store/runs.js'
+import type { RecordedEvent } from '../../src/store/events.js'
+import type { NewRun } from '../../src/store/runs.js'
 import type { Store } from '../../src/store/store.js'
 import type { TestEngine } from '../engines.js'
 import { CHANNEL, createStage, LEASE_MS, newMessage } from './stage.js'
@@ -322,11 +323,11 @@ export function describeRecordsContract(engine: TestEngine): void {
       const { store, run } = await createRuns(engine)
       await store.runs.begin(run('one'), NOW)
       await store.runs.begin(run('two'), NOW)
-      await store.runs.record('one', events(1, 1))
-      await store.runs.record('one', [])
-      await store.runs.record('one', events(2, 1_700))
-      await store.runs.record('two', events(1, 2))
-      expect([await store.runs.events('one'), await store.runs.events('one', 1_698)]).toEqual([
+      await store.events.record('one', events(1, 1))
+      await store.events.record('one', [])
+      await store.events.record('one', events(2, 1_700))
+      await store.events.record('two', events(1, 2))
+      expect([await store.events.list('one'), await store.events.list('one', 1_698)]).toEqual([
         events(1, 1_700),
         events(1_699, 1_700),
       ])
@@ -338,14 +339,14 @@ export function describeRecordsContract(engine: TestEngine): void {
       await store.runs.begin(run('two'), NOW)
       const long = { type: 'output' as const, content: 'é'.repeat(1_000), stream: 'stdout' as const, timestamp: NOW }
       const recorded = [1, 2, 3, 4, 5].map((seq) => ({ seq, event: seq > 3 ? long : { ...long, content: 'short' } }))
-      await store.runs.record('one', recorded)
-      await store.runs.record('two', recorded)
+      await store.events.record('one', recorded)
+      await store.events.record('two', recorded)
       const page = async (after: number, limit: number, bytes: number): Promise<[number[], boolean]> => {
-        const read = await store.runs.page('one', after, { events: limit, bytes })
+        const read = await store.events.page('one', after, { events: limit, bytes })
         return [read.events.map(({ seq }) => seq), read.isLast]
       }
       expect([
-        await store.runs.page('one', 3, { events: 10, bytes: 10_000 }),
+        await store.events.page('one', 3, { events: 10, bytes: 10_000 }),
         await page(0, 2, 10_000),
         await page(0, 10, 1_500),
         await page(4, 10, 1_500),
@@ -365,9 +366,9 @@ export function describeRecordsContract(engine: TestEngine): void {
       const { store, run } = await createRuns(engine)
       await store.runs.begin(run('one'), NOW)
       await store.runs.begin(run('two'), NOW)
-      for (const event of [...events(1, 3), toolUse(2, 't', 'ls')]) await store.runs.record('one', [event])
-      await store.runs.record('two', events(1, 1))
-      expect([await store.runs.events('one'), await store.runs.latestTools('one')]).toEqual([
+      for (const event of [...events(1, 3), toolUse(2, 't', 'ls')]) await store.events.record('one', [event])
+      await store.events.record('two', events(1, 1))
+      expect([await store.events.list('one'), await store.events.latestTools('one')]).toEqual([
         [...events(1, 1), toolUse(2, 't', 'ls'), ...events(3, 3)],
         [{ name: 'Bash', input: { command: 'ls' }, isRunning: true }],
       ])
@@ -377,7 +378,7 @@ export function describeRecordsContract(engine: TestEngine): void {
       const { store, run } = await createRuns(engine)
       const latest = [await store.runs.latest('m')]
       await store.runs.begin(run('one'), NOW)
-      await store.runs.record('one', events(1, 3))
+      await store.events.record('one', events(1, 3))
       latest.push(await store.runs.latest('m'))
       await store.runs.interrupt('m', NOW)
       await store.runs.begin(run('two'), NOW)
@@ -393,21 +394,21 @@ export function describeRecordsContract(engine: TestEngine): void {
     it('may be told events again, when it is not known whether they were written', async () => {
       const { store, run } = await createRuns(engine)
       await store.runs.begin(run('one'), NOW)
-      await store.runs.record('one', events(1, 600))
+      await store.events.record('one', events(1, 600))
       const [last] = events(601, 601)
       if (last?.event.type === 'output') last.event.content = 'Longer by what came since'
       const again = [...events(1, 600), ...(last ? [last] : [])]
-      await store.runs.record('one', again)
-      expect(await store.runs.events('one')).toEqual(again)
+      await store.events.record('one', again)
+      expect(await store.events.list('one')).toEqual(again)
     })
 
     it('keep no event that comes after their message was claimed anew', async () => {
       const { store, run } = await createRuns(engine)
       await store.runs.begin(run('one'), NOW)
-      const before = await store.runs.record('one', events(1, 2))
+      const before = await store.events.record('one', events(1, 2))
       await store.runs.interrupt('m', NOW + 1)
-      const after = await store.runs.record('one', events(2, 3))
-      expect([before, after, await store.runs.events('one')]).toEqual([true, false, events(1, 2)])
+      const after = await store.events.record('one', events(2, 3))
+      expect([before, after, await store.events.list('one')]).toEqual([true, false, events(1, 2)])
     })
 
     it('keep no event that comes while their message is claimed anew', async () => {
@@ -416,11 +417,11 @@ export function describeRecordsContract(engine: TestEngine): void {
       let late: Promise<boolean> | undefined
       await store.transaction(async (tables) => {
         await tables.runs.interrupt('m', NOW + 1)
-        late = store.runs.record('one', events(1, 2))
+        late = store.events.record('one', events(1, 2))
         // Long enough to be written, if it did not wait for the claim.
         await Promise.race([late, sleep(200)])
       })
-      expect([await late, await store.runs.events('one')]).toEqual([false, []])
+      expect([await late, await store.events.list('one')]).toEqual([false, []])
     })
 
     it('keep an event of any content', async () => {
@@ -433,8 +434,8 @@ export function describeRecordsContract(engine: TestEngine): void {
         timestamp: NOW,
       } as const
       await store.runs.begin(run('one'), NOW)
-      await store.runs.record('one', [{ seq: 1, event }])
-      expect(JSON.stringify(await store.runs.events('one')) === JSON.stringify([{ seq: 1, event }])).toBe(true)
+      await store.events.record('one', [{ seq: 1, event }])
+      expect(JSON.stringify(await store.events.list('one')) === JSON.stringify([{ seq: 1, event }])).toBe(true)
     })
   })
 
@@ -445,13 +446,13 @@ export function describeRecordsContract(engine: TestEngine): void {
       await store.runs.end('one', 'failed', undefined, NOW + 1)
       const before = await store.runs.running('m')
       await store.runs.begin(run('two'), NOW + 2)
-      await store.runs.record('two', [
+      await store.events.record('two', [
         ...[toolUse(1, 't1', 'ls'), toolUse(2, 't2', 'make'), toolResult(3, 't1')],
         ...events(4, 4),
         toolUse(5, 't3', 'npm test'),
       ])
-      const tools = await store.runs.latestTools('two')
-      expect([before, (await store.runs.running('m'))?.id, tools, await store.runs.latestTools('one')]).toEqual([
+      const tools = await store.events.latestTools('two')
+      expect([before, (await store.runs.running('m'))?.id, tools, await store.events.latestTools('one')]).toEqual([
         undefined,
         'two',
         [
@@ -537,13 +538,13 @@ export function describeRecordsContract(engine: TestEngine): void {
       await turn('thread', { costUsd: 16 }, { parent: 'room' })
       const tokens = { inputTokens: 1, outputTokens: 2, cacheReadTokens: 3, cacheWriteTokens: 4 }
       expect([
-        await store.runs.usage({ conversationId: 'a' }, 0),
-        await store.runs.usage({ conversationId: 'a' }, 2),
-        await store.runs.usage({ conversationId: 'b' }, 0),
-        (await store.runs.usage({ projectId: undefined }, 0)).turns,
-        await store.runs.usage({ projectId: 'site' }, 0),
-        await store.runs.usage({ projectId: 'app' }, 0),
-        await store.runs.usage({ projectId: 'none' }, 0),
+        await store.figures.usage({ conversationId: 'a' }, 0),
+        await store.figures.usage({ conversationId: 'a' }, 2),
+        await store.figures.usage({ conversationId: 'b' }, 0),
+        (await store.figures.usage({ projectId: undefined }, 0)).turns,
+        await store.figures.usage({ projectId: 'site' }, 0),
+        await store.figures.usage({ projectId: 'app' }, 0),
+        await store.figures.usage({ projectId: 'none' }, 0),
       ]).toEqual([
         {
           turns: 3,
@@ -567,7 +568,7 @@ export function describeRecordsContract(engine: TestEngine): void {
       await store.runs.begin(run('cut off'), NOW)
       await store.runs.end('cut off', 'interrupted', undefined, NOW + 10_000)
       await store.runs.begin(run('running'), NOW)
-      expect(await store.runs.usage({ conversationId: 'a' }, NOW)).toEqual({
+      expect(await store.figures.usage({ conversationId: 'a' }, NOW)).toEqual({
         turns: 1,
         workedMs: 0,
         pricedTurns: 0,
@@ -653,7 +654,7 @@ export function describeRecordsContract(engine: TestEngine): void {
   it('leaves out what a database has no place for, and keeps the rest of the text', async () => {
     const { store, add, claim } = await createStage(engine)
     await add('a', 'one')
-    await store.inbox.finish(await claim(0), 'failed', 'a\0b\0', 1)
+    await store.jobs.finish(await claim(0), 'failed', 'a\0b\0', 1)
     await store.audit.add({ at: NOW, actor: 'ann', action: 'drop\0', subject: '\0one' })
     expect([(await store.inbox.get('one'))?.problem, await store.audit.list(1)]).toEqual([
       'ab',

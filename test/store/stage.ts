@@ -1,4 +1,5 @@
-import type { Claim, NewMessage } from '../../src/store/inbox.js'
+import type { NewMessage } from '../../src/store/inbox.js'
+import type { Claim } from '../../src/store/jobs.js'
 import type { NewDelivery } from '../../src/store/outbox.js'
 import type { Store, Tables } from '../../src/store/store.js'
 import type { TestEngine } from '../engines.js'
@@ -20,7 +21,7 @@ export interface Stage {
 
 export async function createStage(engine: TestEngine): Promise<Stage> {
   const store = await engine.createStore()
-  const claim = (now: number, gatewayId = 'one') => store.inbox.claim(gatewayId, [CHANNEL], now, LEASE_MS)
+  const claim = (now: number, gatewayId = 'one') => store.jobs.claim(gatewayId, [CHANNEL], now, LEASE_MS)
   return {
     store,
     add: (conversationId, id, now = 0) =>
@@ -53,7 +54,7 @@ export async function createStage(engine: TestEngine): Promise<Stage> {
     finish: (taken, now) =>
       store.transaction(async (tables) => {
         await tables.conversations.nextSeq(taken.conversationId, now)
-        return tables.inbox.finish(taken, 'answered', null, now)
+        return tables.jobs.finish(taken, 'answered', null, now)
       }),
   }
 }
@@ -63,9 +64,9 @@ export function newMessage(message: Pick<NewMessage, 'id' | 'conversationId' | '
 }
 
 async function addMessage(tables: Tables, message: NewMessage, now: number): Promise<void> {
-  const ahead = await tables.inbox.countOpen(message.conversationId)
+  const ahead = await tables.jobs.countOpen(message.conversationId)
   await tables.inbox.add(message, 'open', null, now)
-  await tables.inbox.enqueue(message, ahead, now)
+  await tables.jobs.enqueue(message, ahead, now)
 }
 
 /** What careless storage changes: quotes, wildcards, escapes, line ends, spaces at the edges, all sizes of characters. */

@@ -4,10 +4,9 @@ import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Kysely, Migrator, sql } from 'kysely'
+import { type Kysely, type Migration, Migrator, sql } from 'kysely'
 import { describe, expect, inject, it, onTestFinished, vi } from 'vitest'
 import { createLog } from '../../src/log.js'
-import { core } from '../../src/store/migrations/0001-core.js'
 import { openPostgres } from '../../src/store/postgres.js'
 import type { Schema } from '../../src/store/schema.js'
 import { openSqlite } from '../../src/store/sqlite.js'
@@ -42,7 +41,7 @@ export function describeStoreContract(engine: TestEngine): void {
           )
           const message = newMessage({ id: 'one', conversationId, seq })
           await tables.inbox.add(message, 'open', null, 1)
-          await tables.inbox.enqueue(message, 0, 1)
+          await tables.jobs.enqueue(message, 0, 1)
           await tables.sessions.set({ conversationId, backend: 'pi', sessionId: 's', directory: '/srv' }, 1)
           await tables.audit.add({ at: 1, actor: 'ann', action: 'a', subject: 's' })
           throw failure
@@ -64,17 +63,17 @@ export function describeStoreContract(engine: TestEngine): void {
       await add('a', 'one', 1)
       await store.runs.begin({ id: 'r', messageId: 'one', conversationId: 'a', gatewayId: 'g', backend: 'pi' }, 1)
       await store.runs.end('r', 'answered', { isError: false, durationMs: 1, sessionId: 's' }, 2)
-      const sight = { seesPrivate: false }
+      const visibility = { seesPrivate: false }
       const answers = await store.transaction(async (tables) => {
         await tables.conversations.enter({ channel: CHANNEL, address: 'open' }, 'open', 3)
         return [
-          await store.conversationViews.list({ sight }, 9),
+          await store.conversationViews.list({ visibility }, 9),
           (await store.conversationViews.transcript('a', { entries: 9, bytes: 9 })).entries,
-          await store.archive.candidates({ fragments: ['hello'], sight }),
-          await store.figures.of('agent', { sight, from: 0, to: 9 }),
+          await store.archive.candidates({ fragments: ['hello'], visibility }),
+          await store.figures.of('agent', { visibility, from: 0, to: 9 }),
           await store.inbox.listUnder(CHANNEL, '', 9),
-          await store.runs.sessions({ conversationId: 'a', directory: '/srv', since: 0, sight }, 9),
-          [(await store.runs.usage({ conversationId: 'a' }, 0)).turns],
+          await store.runs.sessions({ conversationId: 'a', directory: '/srv', since: 0, visibility }, 9),
+          [(await store.figures.usage({ conversationId: 'a' }, 0)).turns],
           await store.runs.models('pi', 0, 9),
         ]
       })
@@ -191,7 +190,7 @@ export function describeStoreContract(engine: TestEngine): void {
         await tables.conversations.enter({ channel: CHANNEL, address: 'a' }, 'a', 1)
         const message = newMessage({ id: 'one', conversationId: 'a', seq: 1 })
         await tables.inbox.add(message, 'open', null, 1)
-        await tables.inbox.enqueue(message, 0, 1)
+        await tables.jobs.enqueue(message, 0, 1)
         // A round trip, by which a notification sent too early would have come.
         await other.conversations.get('a')
         return onWork.mock.calls.length
@@ -269,79 +268,17 @@ export function describeStoreContract(engine: TestEngine): void {
       ])
     })
 
-    it('of the version before are brought up to date, and keep what is in them', async () => {
+    it('of a version before 0.1.0 are refused with what to do, and stay as they are', async () => {
       const location = await engine.createLocation()
-      const old = storeOn(await openEngine(location))
-      await fillFirstVersion(old.db)
-      await old.close()
-      const store = await openTestStore(location)
-      const conversation = { id: 'c', channel: CHANNEL, address: 'general' }
-      const before = {
-        conversation: await store.conversations.get('c'),
-        projects: await store.projects.list(),
-        messages: (await store.inbox.history('c', 9)).map(({ id, text, state }) => [id, text, state]),
-        claimed: (await store.inbox.claim('one', [CHANNEL], 10, 1_000))?.messageId,
-        run: await store.runs.get('r'),
-        events: (await store.runs.events('r')).length,
-        sessionsOfNowhere: await store.runs.sessions({ conversationId: 'a', directory: '/srv', since: 0 }, 9),
-        session: (await store.sessions.get('c'))?.sessionId,
-        reply: (await store.outbox.get('o'))?.reply,
-        archived: await store.archive.conversation('c'),
-      }
-      await store.conversations.enter(
-        { channel: CHANNEL, address: 'thread', parent: 'general', projectId: 'app' },
-        't',
-        11,
-      )
-      await store.runs.begin({ ...RUN, id: 'r2', directory: '/srv' }, 12)
-      await store.channelValues.set(CHANNEL, 'cursor', '5')
-      expect([before, await store.conversations.get('t'), await store.runs.get('r2')]).toEqual([
-        {
-          conversation: { ...conversation, projectId: 'site', backend: 'codex', model: 'large' },
-          projects: [
-            {
-              id: 'site',
-              directory: '/srv/site',
-              backend: 'codex',
-              source: 'file',
-              instance: 'site',
-              createdAt: 0,
-              updatedAt: 0,
-            },
-          ],
-          messages: [
-            ['m', 'Hello', 'answered'],
-            ['m2', 'Still there?', 'open'],
-          ],
-          claimed: 'm2',
-          run: {
-            ...RUN,
-            id: 'r',
-            sessionId: 's',
-            firstSeq: 0,
-            state: 'answered',
-            startedAt: 2,
-            endedAt: 3,
-            result: RESULT,
-          },
-          events: 1,
-          sessionsOfNowhere: [],
-          session: 's',
-          reply: { text: 'Hi', notes: [], isError: false },
-          archived: { ...conversation, updatedAt: 4 },
-        },
-        { id: 't', channel: CHANNEL, address: 'thread', projectId: 'site', backend: 'codex', model: 'large' },
-        { ...RUN, id: 'r2', directory: '/srv', firstSeq: 1, state: 'running', startedAt: 12 },
+      const raw = storeOn(await openEngine(location))
+      onTestFinished(() => raw.close())
+      await makeUnreleased(raw.db)
+      const before = await raw.db.introspection.getTables()
+      const error = await openStore(location, log).catch((error: unknown) => error)
+      expect([error, await raw.db.introspection.getTables()]).toEqual([
+        expect.objectContaining({ code: 'store_unavailable', message: expect.stringMatching(UNRELEASED) }),
+        before,
       ])
-    })
-
-    it('of the version before are brought up to date once when two gateways start at once, and the work goes on', async () => {
-      const location = await engine.createLocation()
-      const old = storeOn(await openEngine(location))
-      await fillFirstVersion(old.db)
-      await old.close()
-      const turns = (await runGateways(location, { addresses: ['a'], messagesEach: 0 })).flat()
-      expect(turns.map(({ platformId }) => platformId)).toEqual(['p2'])
     })
 
     it('are made whole or not at all', async () => {
@@ -357,67 +294,14 @@ export function describeStoreContract(engine: TestEngine): void {
   })
 }
 
-const RUN = { messageId: 'm', conversationId: 'c', gatewayId: 'g', backend: 'codex' }
-const RESULT = { isError: false, durationMs: 1, finalOutput: 'Hi', sessionId: 's' }
+const UNRELEASED = /before 0\.1\.0.*move aetheel\.db .*away, or set DATABASE_URL to another database/
 
-/** The tables as the first version made them, and a little of everything as it wrote it. */
-export async function fillFirstVersion(db: Kysely<Schema>): Promise<void> {
+/** As a version before 0.1.0 began its database. */
+export async function makeUnreleased(db: Kysely<Schema>): Promise<void> {
+  const core: Migration = { up: (tx) => tx.schema.createTable('projects').addColumn('id', 'text').execute() }
   const migrator = new Migrator({ db, provider: { getMigrations: async () => ({ '0001-core': core }) } })
   const { error } = await migrator.migrateToLatest()
-  if (error !== undefined) throw new Error('The tables of the first version cannot be made', { cause: error })
-  // As the tables were then, which the types of today do not know.
-  const tables = db as unknown as Kysely<Record<string, Record<string, string | number | null>>>
-  const message = { conversation_id: 'c', channel: CHANNEL, kind: 'message', author: 'ann', fence: 1 } as const
-  await tables.insertInto('projects').values({ id: 'site', directory: '/srv/site', backend: 'codex' }).execute()
-  const chosen = { project_id: 'site', backend: 'codex', model: 'large' }
-  await tables
-    .insertInto('conversations')
-    .values({ id: 'c', channel: CHANNEL, address: 'general', ...chosen, last_seq: 3, created_at: 1, updated_at: 4 })
-    .execute()
-  await tables
-    .insertInto('messages')
-    .values([
-      {
-        ...message,
-        id: 'm',
-        platform_id: 'p',
-        seq: 1,
-        text: 'Hello',
-        state: 'answered',
-        received_at: 1,
-        finished_at: 3,
-      },
-      { ...message, id: 'm2', platform_id: 'p2', seq: 3, text: 'Still there?', state: 'open', received_at: 4 },
-    ])
-    .execute()
-  const job = { message_id: 'm2', conversation_id: 'c', channel: CHANNEL, seq: 3, state: 'ready', due_at: 4 } as const
-  const counts = { fence: 0, failures: 0, interruptions: 0, is_cancelled: 0 }
-  await tables
-    .insertInto('jobs')
-    .values({ ...job, ...counts })
-    .execute()
-  const run = { message_id: 'm', conversation_id: 'c', gateway_id: 'g', backend: 'codex', session_id: 's' }
-  const ended = { state: 'answered', started_at: 2, ended_at: 3, result: JSON.stringify(RESULT) } as const
-  await tables
-    .insertInto('runs')
-    .values({ id: 'r', ...run, ...ended })
-    .execute()
-  await tables
-    .insertInto('events')
-    .values({ run_id: 'r', seq: 1, type: 'started', body: '{"type":"started"}' })
-    .execute()
-  const session = { conversation_id: 'c', backend: 'codex', session_id: 's', directory: '/srv' }
-  await tables
-    .insertInto('sessions')
-    .values({ ...session, used_at: 3, reset_at: 0 })
-    .execute()
-  const reply = { id: 'o', conversation_id: 'c', channel: CHANNEL, address: 'general', seq: 2, message_id: 'm' }
-  const body = JSON.stringify({ text: 'Hi', notes: [], isError: false })
-  const delivered = { state: 'delivered', attempts: 1, fence: 1, due_at: 3, created_at: 3, expires_at: 9 } as const
-  await tables
-    .insertInto('outbox')
-    .values({ ...reply, body, ...delivered, settled_at: 3 })
-    .execute()
+  if (error !== undefined) throw new Error('The tables cannot be made', { cause: error })
 }
 
 async function openEngine({ file, databaseUrl }: StoreLocation) {

@@ -194,8 +194,14 @@ function failing(store: Store, state: { isAway: boolean }): Store {
           state.isAway ? Promise.reject(new Error('away')) : Reflect.apply(value, target, given)
       },
     })
-  const { runs, inbox, conversationViews } = store
-  return { ...store, runs: check(runs), inbox: check(inbox), conversationViews: check(conversationViews) }
+  const { runs, events, inbox, conversationViews } = store
+  return {
+    ...store,
+    runs: check(runs),
+    events: check(events),
+    inbox: check(inbox),
+    conversationViews: check(conversationViews),
+  }
 }
 
 function output(seq: number): { seq: number; event: AgentEvent } {

@@ -3,7 +3,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { AgentEvent, AgentResult } from '../../src/backends/types.js'
-import type { RecordedEvent } from '../../src/store/runs.js'
+import type { RecordedEvent } from '../../src/store/events.js'
 import type { NumberedEvent } from '../../src/streams/numbered-event.js'
 import { StreamHub } from '../../src/streams/stream-hub.js'
 import type { EventStore } from '../../src/streams/stream-reader.js'

@@ -1,8 +1,9 @@
 // A store of one message, in memory, as slow and as little atomic as PostgreSQL: every step may let others go first.
 
 import type { AgentEvent, AgentResult } from '../../src/backends/types.js'
+import type { RecordedEvent } from '../../src/store/events.js'
 import type { Message } from '../../src/store/inbox.js'
-import type { RecordedEvent, RunRecord } from '../../src/store/runs.js'
+import type { RunRecord } from '../../src/store/runs.js'
 import type { EventStore } from '../../src/streams/stream-reader.js'
 import type { Ending, Writer } from './interleaving.js'
 
@@ -47,6 +48,8 @@ export function createMemoryWriter(pause: () => Promise<void>): Writer {
         await pause()
         return copy
       },
+    },
+    events: {
       page: async (runId, afterSeq, limits) => {
         await pause()
         const rest: RecordedEvent[] = recordedOf(runId)

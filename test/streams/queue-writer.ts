@@ -34,7 +34,7 @@ export async function createQueueWriter(store: Store): Promise<Writer> {
       const run = { id, messageId, conversationId, gatewayId: 'one', backend: 'claude', directory: '/' }
       await store.runs.begin(run, now)
     },
-    record: (runId, events) => store.runs.record(runId, events),
+    record: (runId, events) => store.events.record(runId, events),
     settle: async (id, kind, result) => {
       mustBe(await queue.settle(held(), settlementOf(id, kind, result, now)), 'settled')
     },

@@ -93,9 +93,9 @@ describe('following a message', () => {
   it('does not miss what is pushed between its reading and its waiting', async () => {
     const { writer } = await setup()
     let afterRead = async (): Promise<void> => {}
-    const { inbox, runs } = writer.store
-    const page: EventStore['runs']['page'] = async (...range) => {
-      const read = await runs.page(...range)
+    const { inbox, runs, events } = writer.store
+    const page: EventStore['events']['page'] = async (...range) => {
+      const read = await events.page(...range)
       const then = afterRead
       afterRead = async () => {}
       await then()
@@ -103,7 +103,7 @@ describe('following a message', () => {
     }
     const ofMessage: EventStore['runs']['ofMessage'] = (id) => runs.ofMessage(id)
     const latest: EventStore['runs']['latest'] = (id) => runs.latest(id)
-    const stage = new Stage(writer, NEVER_MS, { inbox, runs: { ofMessage, latest, page } })
+    const stage = new Stage(writer, NEVER_MS, { inbox, runs: { ofMessage, latest }, events: { page } })
     await stage.begin()
     afterRead = () => stage.record(outputs(1))
     const { value } = await stage.follow().next()
@@ -125,16 +125,16 @@ describe('following a message', () => {
 
   it('reads each event from the store once for all who come side by side, however large', async () => {
     const { writer } = await setup()
-    const { inbox, runs } = writer.store
+    const { inbox, runs, events } = writer.store
     const read: number[] = []
-    const page: EventStore['runs']['page'] = async (runId, after, limits) => {
-      const found = await runs.page(runId, after, limits)
+    const page: EventStore['events']['page'] = async (runId, after, limits) => {
+      const found = await events.page(runId, after, limits)
       if (limits.events > 1) read.push(...found.events.map(({ seq }) => seq))
       return found
     }
     const ofMessage: EventStore['runs']['ofMessage'] = (id) => runs.ofMessage(id)
     const latest: EventStore['runs']['latest'] = (id) => runs.latest(id)
-    const stage = new Stage(writer, NEVER_MS, { inbox, runs: { ofMessage, latest, page } })
+    const stage = new Stage(writer, NEVER_MS, { inbox, runs: { ofMessage, latest }, events: { page } })
     await stage.begin()
     await stage.record(outputs(12, 'x'.repeat(300_000)))
     await stage.settle('answered')
@@ -186,7 +186,7 @@ describe('following a message', () => {
   it('goes on when the store answers again', async () => {
     const { writer } = await setup()
     let isAway = false
-    const { inbox, runs } = writer.store
+    const { inbox, runs, events } = writer.store
     const answered = async <T>(read: () => Promise<T>): Promise<T> => {
       if (isAway) throw new Error('The store is away')
       return read()
@@ -196,8 +196,8 @@ describe('following a message', () => {
       runs: {
         ofMessage: (id) => answered(() => runs.ofMessage(id)),
         latest: (id) => answered(() => runs.latest(id)),
-        page: (...range) => answered(() => runs.page(...range)),
       },
+      events: { page: (...range) => answered(() => events.page(...range)) },
     })
     await stage.begin()
     const followed = stage.all()

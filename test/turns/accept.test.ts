@@ -319,7 +319,7 @@ describe('a message that is taken back', () => {
     const { messageId } = await host.onMessage(message('1'))
     await queue.claim(['chat'])
     await host.onDelete('1')
-    expect([(await store.inbox.get(messageId))?.state, await store.inbox.job(messageId)]).toEqual([
+    expect([(await store.inbox.get(messageId))?.state, await store.jobs.get(messageId)]).toEqual([
       'open',
       expect.objectContaining({ state: 'active' }),
     ])

@@ -286,7 +286,7 @@ describeEngines('messages that share a turn', (engine) => {
       await say('two')
       clock.now += LEASE_MS
       const held = await take('other')
-      await store.inbox.requestCancel(id)
+      await store.jobs.requestCancel(id)
       expect([await queue.join(lost), await queue.join(held)]).toEqual([undefined, undefined])
     })
   })

@@ -240,7 +240,7 @@ export class QueueModel {
   async crash(worker: number, isNoticed: boolean): Promise<void> {
     this.#holds[worker] = []
     if (!isNoticed) return
-    await this.store.inbox.expireLeases(this.#gatewayId(worker), this.#now)
+    await this.store.jobs.expireLeases(this.#gatewayId(worker), this.#now)
     for (const [first] of this.#lines.values()) if (first?.holder?.worker === worker) first.dueAt = this.#now
   }
 
@@ -291,7 +291,7 @@ export class QueueModel {
   async requestCancel(address: string): Promise<void> {
     const [first] = this.#line(address)
     if (!first) return
-    await this.store.inbox.requestCancel(first.id)
+    await this.store.jobs.requestCancel(first.id)
     first.isCancelled = true
   }
 

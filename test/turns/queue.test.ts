@@ -302,7 +302,7 @@ describeEngines('the queue', (engine) => {
     it('does not begin for a message that is to be cancelled', async () => {
       const { say, queue, store } = await setup(engine)
       const { messageId } = await say('one')
-      await store.inbox.requestCancel(messageId)
+      await store.jobs.requestCancel(messageId)
       const work = await queue.claim([CHANNEL], {}, () => ({ id: 'run-1', backend: 'pi' }))
       expect([work?.claim.isCancelled, await store.runs.get('run-1')]).toEqual([true, undefined])
     })
@@ -358,7 +358,7 @@ describeEngines('the queue', (engine) => {
       clock.now += LEASE_MS
       await take(other)
       const lost = await queue.settle(stale, answered('run-2'), events)
-      expect([settled, await store.runs.events('run-1'), lost, await store.runs.events('run-2')]).toEqual([
+      expect([settled, await store.events.list('run-1'), lost, await store.events.list('run-2')]).toEqual([
         'settled',
         events,
         'lost',
@@ -378,7 +378,7 @@ describeEngines('the queue', (engine) => {
       expect([
         outcome,
         await statesOf(store, [messageId, next.messageId]),
-        await store.inbox.first(conversationId),
+        await store.jobs.first(conversationId),
         more,
       ]).toEqual(['settled', ['answered', 'open'], { messageId: next.messageId, state: 'ready', dueAt: 2_000 }, []])
       expect([told, await store.runs.get('run-1'), await store.sessions.get(conversationId)]).toEqual([
@@ -574,7 +574,7 @@ describeEngines('the queue', (engine) => {
       const states = [await queue.renew(work)]
       clock.now += LEASE_MS - 1
       const meanwhile = await other.claim([CHANNEL])
-      await store.inbox.requestCancel(messageId)
+      await store.jobs.requestCancel(messageId)
       states.push(await queue.renew(work))
       clock.now += LEASE_MS
       await take(other)
@@ -650,7 +650,7 @@ describeEngines('the queue', (engine) => {
       await queue.retry(messageId)
       const outcomes = [await queue.settle(lost, answered()), await other.settle(failed, answered())]
       await take()
-      await store.inbox.expireLeases('one', clock.now)
+      await store.jobs.expireLeases('one', clock.now)
       await take()
       const before = await snapshot(store, conversationId)
       outcomes.push(await queue.settle(lost, answered()), await other.settle(failed, answered()))
@@ -908,7 +908,7 @@ async function snapshot(store: Store, conversationId: string): Promise<unknown> 
   return {
     messages: await store.inbox.history(conversationId, 99),
     open: await store.inbox.listOpen(99),
-    first: await store.inbox.first(conversationId),
+    first: await store.jobs.first(conversationId),
     replies: await store.outbox.history(conversationId, 99),
     session: await store.sessions.get(conversationId),
     runs: await store.runs.list(99),

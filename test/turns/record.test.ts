@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { AgentEvent, AgentEventBody } from '../../src/backends/types.js'
 import { EventRecorder, type WriteEvents } from '../../src/turns/record.js'
-import type { RecordedEvent } from '../../src/store/runs.js'
+import type { RecordedEvent } from '../../src/store/events.js'
 import type { Store } from '../../src/store/store.js'
 import { describeEngines, openTestStore } from '../engines.js'
 
@@ -347,7 +347,7 @@ describeEngines('Events', ({ createLocation }) => {
     const runId = await beginRun(store)
     let failures = 1
     const write: WriteEvents = async (events) => {
-      const isOurs = await store.runs.record(runId, events)
+      const isOurs = await store.events.record(runId, events)
       if (failures > 0) throw new Error(`The connection was lost, ${(failures -= 1)} more times`)
       return isOurs
     }
@@ -359,7 +359,7 @@ describeEngines('Events', ({ createLocation }) => {
     recorder.push(output('b'))
     recorder.close()
     await recorder.flush()
-    expect(await store.runs.events(runId)).toEqual([
+    expect(await store.events.list(runId)).toEqual([
       { seq: 1, event: notice('one') },
       { seq: 2, event: output('a') },
       { seq: 3, event: output('b') },

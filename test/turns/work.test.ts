@@ -507,7 +507,7 @@ describe('a turn', () => {
     finish(succeeded('hi'))
     await idle()
     const recorded = events.map((event, index) => ({ seq: index + 1, event }))
-    expect([await store.runs.events(runId), passedOn]).toEqual([
+    expect([await store.events.list(runId), passedOn]).toEqual([
       recorded,
       [
         ['hello', runId, recorded],
@@ -650,7 +650,7 @@ describe('a turn that must not begin', () => {
   it('is over when its message was cancelled before, and the next one comes', async () => {
     let cancel = async (_messageId: string): Promise<void> => {}
     const wrapStore = (store: Store): Store => {
-      cancel = (messageId) => store.inbox.requestCancel(messageId)
+      cancel = (messageId) => store.jobs.requestCancel(messageId)
       return store
     }
     const { queue, worker, turns, turn, idle, stateOf, say } = await setup({ wrapStore })
@@ -1116,7 +1116,7 @@ describe('cancelling', () => {
     const { store, say, turn, idle, replies, stateOf } = await setup({ leaseMs: 60 })
     const messageId = await say('a', 'hello')
     await turn(1)
-    await store.inbox.requestCancel(messageId)
+    await store.jobs.requestCancel(messageId)
     await idle()
     expect([await stateOf(messageId), await replies()]).toEqual(['cancelled', []])
   })

@@ -49,7 +49,7 @@ export async function heartbeatRun(home: string, isForced: boolean): Promise<str
 
 /** What `aetheel heartbeat status` prints. */
 export async function heartbeatReport(
-  store: Pick<Store, 'heartbeats' | 'runs' | 'ledger'>,
+  store: Pick<Store, 'heartbeats' | 'figures' | 'ledger'>,
   config: Pick<GatewayConfig, 'heartbeat'>,
   { isJson, now }: StatusOptions,
 ): Promise<string> {

@@ -10,7 +10,7 @@ import { age, type ListOptions, section, shortId, terminalWidth, workingGateways
 import { oneLine } from '../../core/one-line.js'
 import { table } from '../table.js'
 
-type Tables = Pick<Store, 'runs' | 'conversations' | 'inbox' | 'ledger'>
+type Tables = Pick<Store, 'runs' | 'events' | 'conversations' | 'inbox' | 'ledger'>
 
 export function registerRuns(program: Command, context: CommandContext): void {
   const runs = program.command('runs').description('What the agents did, turn by turn.')
@@ -57,7 +57,7 @@ export async function runsShow(
 ): Promise<string> {
   const found = await findRun(store, id)
   const run = { ...found, state: describeState(found, (await workingGateways(store))(found.gatewayId)) }
-  const events = await store.runs.events(run.id)
+  const events = await store.events.list(run.id)
   if (isJson) return JSON.stringify({ ...run, events }, null, 2)
   const message = await store.inbox.get(run.messageId)
   const facts = [

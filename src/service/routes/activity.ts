@@ -5,7 +5,7 @@
 
 import type { Scrubber } from '../../credentials/scrubber.js'
 import { GatewayError, messageOf } from '../../errors.js'
-import { sees } from '../../store/conversation-views.js'
+import { canSee } from '../../store/visibility.js'
 import { type Activity, MOST_FOLLOWED } from '../../streams/activity-hub.js'
 import type { NumberedEvent } from '../../streams/numbered-event.js'
 import { type ActivityEvent, activityHeaders } from '../api/events.js'
@@ -16,7 +16,7 @@ import { formatFrame, sendFrames } from '../sse.js'
 import { isoTime } from '../wire.js'
 import { callerOf } from './changes.js'
 import { conversationView } from './conversation-view.js'
-import { sightOf } from './sight.js'
+import { visibilityOf } from './visibility.js'
 
 const DESCRIPTION = `Server-sent events. \`snapshot\`, first and once: the conversations that run or wait. \
 \`conversation\`: one in which something has changed, also that it is idle now. \`event\`: an event of a run, each once, in \
@@ -40,10 +40,10 @@ export function registerActivityRoutes(app: App, { gateway, metrics, log }: Serv
     },
     handler: async (request, reply) => {
       const positions = readPositions(request.headers['last-event-id'])
-      const sight = await sightOf(callerOf(request), store)
+      const visibility = await visibilityOf(callerOf(request), store)
       reply.hijack()
       const closed = metrics.streamOpened()
-      const options = { positions, canSee: sees.bind(undefined, sight) }
+      const options = { positions, canSee: canSee.bind(undefined, visibility) }
       try {
         await sendFrames(reply.raw, (signal) => framesOf(activity.watch(options, signal), scrubber))
       } catch (error) {

@@ -8,7 +8,7 @@ import type { App, Caller, ServiceDependencies } from '../dependencies.js'
 import { runnerName } from '../../backends/engine/provider-names.js'
 import { given, isoTime, toWire } from '../wire.js'
 import { callerOf, mayUse, noteOf } from './changes.js'
-import { sightOf, visibleOf } from './sight.js'
+import { visibilityOf, visibleOf } from './visibility.js'
 
 export function registerApprovalRoutes(app: App, { gateway, now }: ServiceDependencies): void {
   const { store } = gateway
@@ -27,8 +27,8 @@ export function registerApprovalRoutes(app: App, { gateway, now }: ServiceDepend
       const { state, project, limit, before } = request.query
       const caller = callerOf(request)
       const last = before === undefined ? undefined : await find(before, caller)
-      const sight = await sightOf(caller, store)
-      const filter = given({ sight, states: state && [state], projectIds: projectsFor(caller, project) })
+      const visibility = await visibilityOf(caller, store)
+      const filter = given({ visibility, states: state && [state], projectIds: projectsFor(caller, project) })
       const found = await store.approvals.list(filter, limit + 1, last)
       const page = found.slice(0, limit)
       return { approvals: page.map(approvalView), next: found.length > limit ? (page.at(-1)?.id ?? null) : null }

@@ -16,7 +16,7 @@ import { given, toWire } from '../wire.js'
 import { actorOf, callerOf, mayUse, noteOf } from './changes.js'
 import { addressIn } from './command-records.js'
 import { conversationDetails } from './conversation-view.js'
-import { findChangeable, findConversation } from './sight.js'
+import { findChangeable, findConversation } from './visibility.js'
 import { requireProject } from './submit-command.js'
 
 export function registerConversationActionRoutes(app: App, dependencies: ServiceDependencies): void {

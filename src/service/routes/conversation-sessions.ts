@@ -10,7 +10,7 @@ import { runnerName } from '../../backends/engine/provider-names.js'
 import { given, toWire } from '../wire.js'
 import { beginningOf } from './beginning-of.js'
 import { actorOf, callerOf } from './changes.js'
-import { findChangeable, findConversation, sightOf } from './sight.js'
+import { findChangeable, findConversation, visibilityOf } from './visibility.js'
 
 export function registerConversationSessionRoutes(app: App, dependencies: ServiceDependencies): void {
   const { config, gateway, now } = dependencies
@@ -74,7 +74,7 @@ export function registerConversationSessionRoutes(app: App, dependencies: Servic
   })
 
   async function sessionsFor(conversation: ConversationView, caller: Caller, prefix?: string): Promise<UsedSession[]> {
-    const sight = await sightOf(caller, store)
-    return recentSessions({ config, agents, store, now }, conversation, given({ sight, prefix }))
+    const visibility = await visibilityOf(caller, store)
+    return recentSessions({ config, agents, store, now }, conversation, given({ visibility, prefix }))
   }
 }

@@ -38,7 +38,7 @@ export async function conversationDetails(
   const { id } = conversation
   const { backend, model, workplace } = await choiceOf({ config, agents, store, now }, conversation)
   const session = await store.sessions.get(id)
-  const { tokens, ...usage } = await store.runs.usage({ conversationId: id }, 0)
+  const { tokens, ...usage } = await store.figures.usage({ conversationId: id }, 0)
   return toWire(api.conversationDetailsSchema, {
     ...sourceOf(conversation, scrubber),
     agentProvider: providerOf(backend),

@@ -12,7 +12,7 @@ import { given, isoTime, toWire } from '../wire.js'
 import { callerOf } from './changes.js'
 import { runView } from './command-view.js'
 import { conversationDetails, conversationView, transcriptView } from './conversation-view.js'
-import { findConversation, sightOf, visibleOf } from './sight.js'
+import { findConversation, visibilityOf, visibleOf } from './visibility.js'
 
 const EXCERPT_CHARACTERS = 200
 /** Of a transcript or of events, in one answer. */
@@ -42,8 +42,8 @@ export function registerConversationRoutes(app: App, dependencies: ServiceDepend
     },
     handler: async (request) => {
       const { limit, before, state, channel, project, q } = request.query
-      const sight = await sightOf(callerOf(request), store)
-      const filter = given({ sight, state, channel, projectId: project })
+      const visibility = await visibilityOf(callerOf(request), store)
+      const filter = given({ visibility, state, channel, projectId: project })
       const [time, id = ''] = before?.split('_') ?? []
       const last = time === undefined ? undefined : { id, updatedAt: Number(time) }
       const found =
@@ -111,7 +111,7 @@ export function registerConversationRoutes(app: App, dependencies: ServiceDepend
       if (!run) throw new GatewayError('not_found', `There is no run ${request.params.id} that this token may see.`)
       const { firstSeq, messageId, conversationId } = run
       const limits = { events: limit, bytes: PAGE_BYTES }
-      const page = await store.runs.page(run.id, Math.max(0, after - firstSeq), limits)
+      const page = await store.events.page(run.id, Math.max(0, after - firstSeq), limits)
       const events = page.events.map(({ seq, event }) => ({
         id: firstSeq + seq,
         at: isoTime(event.timestamp),
@@ -136,7 +136,7 @@ async function search(
   last: Pick<ConversationView, 'id' | 'updatedAt'> | undefined,
   store: Store,
 ): Promise<Found[]> {
-  const { channel, sight } = filter
+  const { channel, visibility } = filter
   const found: Found[] = []
   const seen = new Set<string>()
   let batch: SearchedText[] = []
@@ -149,7 +149,7 @@ async function search(
     }
     batch = []
   }
-  for await (const hit of searchArchive(store, words, given({ sight, limit: MOST_CANDIDATES, channel }))) {
+  for await (const hit of searchArchive(store, words, given({ visibility, limit: MOST_CANDIDATES, channel }))) {
     if (seen.has(hit.conversationId)) continue
     seen.add(hit.conversationId)
     if (last && (hit.at > last.updatedAt || (hit.at === last.updatedAt && hit.conversationId <= last.id))) continue

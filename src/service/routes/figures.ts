@@ -6,7 +6,7 @@ import { backendOf } from '../../backends/engine/backend-names.js'
 import { runnerName } from '../../backends/engine/provider-names.js'
 import { given, toWire } from '../wire.js'
 import { callerOf } from './changes.js'
-import { sightOf } from './sight.js'
+import { visibilityOf } from './visibility.js'
 
 const DAY_MS = 86_400_000
 const DEFAULT_DAYS = 30
@@ -29,7 +29,7 @@ export function registerFigureRoutes(app: App, { gateway, now }: ServiceDependen
       const { group, agent, project } = request.query
       const { first, last } = rangeOf(request.query, now())
       const filter = given({
-        sight: await sightOf(callerOf(request), store),
+        visibility: await visibilityOf(callerOf(request), store),
         from: first,
         to: last + DAY_MS,
         backend: agent && backendOf(agent),

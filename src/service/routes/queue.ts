@@ -8,7 +8,7 @@ import type { App, Caller, ServiceDependencies } from '../dependencies.js'
 import { toWire } from '../wire.js'
 import { beginningOf } from './beginning-of.js'
 import { callerOf, noteOf } from './changes.js'
-import { sightOf, visibleOf } from './sight.js'
+import { visibilityOf, visibleOf } from './visibility.js'
 
 export function registerQueueRoutes(app: App, dependencies: ServiceDependencies): void {
   const { gateway, now } = dependencies
@@ -26,10 +26,10 @@ export function registerQueueRoutes(app: App, dependencies: ServiceDependencies)
     },
     handler: async (request) => {
       const { limit } = request.query
-      const sight = await sightOf(callerOf(request), store)
-      const open = await store.inbox.listOpen(limit, sight)
-      const failed = await store.inbox.listFailed(limit, sight)
-      const undelivered = await store.outbox.list('undelivered', limit, sight)
+      const visibility = await visibilityOf(callerOf(request), store)
+      const open = await store.inbox.listOpen(limit, visibility)
+      const failed = await store.inbox.listFailed(limit, visibility)
+      const undelivered = await store.outbox.list('undelivered', limit, visibility)
       return {
         open: open.map((message) => waitingView(message, scrubber)),
         failed: failed.map((message) => messageView(message, null, scrubber)),
@@ -94,7 +94,7 @@ export function registerQueueRoutes(app: App, dependencies: ServiceDependencies)
 
   async function show(id: string, caller: Caller): Promise<api.QueueEntry> {
     const [message] = await visibleOf(await store.inbox.getAll([id]), caller, store)
-    if (message) return messageView(message, (await store.inbox.job(id))?.state ?? null, scrubber)
+    if (message) return messageView(message, (await store.jobs.get(id))?.state ?? null, scrubber)
     const [reply] = await visibleOf(await store.outbox.getAll([id], []), caller, store)
     if (reply) return replyView(reply)
     throw new GatewayError('not_found', `There is no message or reply ${id}. GET /queue shows those there are.`)

@@ -22,7 +22,7 @@ import { LocalControl } from '../../../src/cli/control/local-control.js'
 import { operations } from '../../../src/cli/control/operations.js'
 import { createLog } from '../../../src/log.js'
 import { Queue } from '../../../src/turns/queue.js'
-import type { RecordedEvent } from '../../../src/store/runs.js'
+import type { RecordedEvent } from '../../../src/store/events.js'
 import { openStore } from '../../../src/store/store.js'
 
 const START_AT = Date.UTC(2026, 0, 2, 3, 4, 5)
@@ -425,7 +425,7 @@ async function setup(newId: (count: number) => string = () => randomUUID()) {
   const answer = async (events: RecordedEvent[] = []): Promise<string> => {
     const work = await claim()
     const run = work.run(RESULT)
-    await store.runs.record(run.id, events)
+    await store.events.record(run.id, events)
     const session = { conversationId: work.conversation.id, backend: 'claude', sessionId: 's-1', directory: '/work' }
     await queue.settle(work, { kind: 'answered', run, reply: { text: 'Four.', notes: [], isError: false }, session })
     return run.id

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { openSqlite } from '../../../src/store/sqlite.js'
 import { storeOn } from '../../../src/store/store.js'
-import { fillFirstVersion } from '../../store/store-contract.js'
+import { makeUnreleased } from '../../store/store-contract.js'
 import { DEMO_AGENT, Terminal } from './terminal.js'
 
 const DEMO = { BACKEND_CLI_PATH: DEMO_AGENT, USER: 'ada' }
@@ -65,13 +65,10 @@ describe.concurrent('commands that look and change', () => {
     expect(await terminal.run([name, 'list'])).toEqual({ exitCode: 0, stdout: nothing, stderr: '' })
   })
 
-  it('say what to do about a database of the version before, and work once a gateway has brought it up to date', async (test) => {
+  it('say what to do about a database without tables, and work once a gateway has made them', async (test) => {
     const terminal = new Terminal(test)
-    await makeFirstVersion(terminal)
-    const refused = []
-    for (const command of [['runs'], ['runs', 'show', 'r'], ['queue', 'list'], ['sessions'], ['search', 'Hello']]) {
-      refused.push(await terminal.run(command))
-    }
+    await (await openDatabase(terminal)).close()
+    const refused = await look(terminal)
     const gateway = await terminal.startGateway(DEMO)
     gateway.kill('SIGTERM')
     await gateway.exited
@@ -92,18 +89,24 @@ describe.concurrent('commands that look and change', () => {
     expect([refused, looked]).toEqual([
       refused.map(() => refusal),
       [
-        [0, [expect.objectContaining({ id: 'r', conversation: 'chat/general', state: 'answered' })], ''],
-        [
-          0,
-          {
-            waiting: [expect.objectContaining({ id: 'm2', address: 'general', text: 'Still there?' })],
-            failed: [expect.objectContaining({ id: 'm3', address: 'general', problem: 'exit: It broke' })],
-            undelivered: [],
-          },
-          '',
-        ],
+        [0, [], ''],
+        [0, { waiting: [], failed: [], undelivered: [] }, ''],
       ],
     ])
+  })
+
+  it('say what to do about a database of a version before 0.1.0, and so does a gateway', async (test) => {
+    const terminal = new Terminal(test)
+    const old = await openDatabase(terminal)
+    await makeUnreleased(old.db)
+    await old.close()
+    const refused = [...(await look(terminal)), await terminal.run(['start'])]
+    const refusal = {
+      exitCode: 1,
+      stdout: '',
+      stderr: expect.stringMatching(/before 0\.1\.0, which this one cannot use\..*move aetheel\.db /) as string,
+    }
+    expect(refused).toEqual(refused.map(() => refusal))
   })
 
   it('check and show the configuration', async (test) => {
@@ -120,15 +123,14 @@ describe.concurrent('commands that look and change', () => {
   })
 })
 
-/** As the version before left it, with a dead letter. */
-async function makeFirstVersion({ home }: Terminal): Promise<void> {
-  const old = storeOn(await openSqlite(join(home, '.aetheel', 'aetheel.db')))
-  await fillFirstVersion(old.db)
-  const message = { conversation_id: 'c', channel: 'chat', platform_id: 'p3', kind: 'message', author: 'ann' } as const
-  const failed = { state: 'failed', problem: 'exit: It broke', fence: 1, received_at: 5, finished_at: 6 } as const
-  await old.db
-    .insertInto('messages')
-    .values({ ...message, id: 'm3', seq: 4, text: 'Break', ...failed })
-    .execute()
-  await old.close()
+async function openDatabase({ home }: Terminal) {
+  return storeOn(await openSqlite(join(home, '.aetheel', 'aetheel.db')))
+}
+
+async function look(terminal: Terminal) {
+  const looked = []
+  for (const command of [['runs'], ['runs', 'show', 'r'], ['queue', 'list'], ['sessions'], ['search', 'Hello']]) {
+    looked.push(await terminal.run(command))
+  }
+  return looked
 }

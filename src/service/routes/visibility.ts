@@ -1,12 +1,13 @@
 import { GatewayError } from '../../errors.js'
-import type { ConversationView, Sight } from '../../store/conversation-views.js'
+import type { ConversationView } from '../../store/conversation-views.js'
 import type { Store } from '../../store/store.js'
+import type { Visibility } from '../../store/visibility.js'
 import type { Caller } from '../dependencies.js'
 import { HTTP_CHANNEL, WEB_CHANNEL } from '../http-channel.js'
 import { mayUse } from './changes.js'
 
 /** What a token lets one see: what is said to one person is for whoever may see everything. */
-export async function sightOf(caller: Caller, { projects }: Pick<Store, 'projects'>): Promise<Sight> {
+export async function visibilityOf(caller: Caller, { projects }: Pick<Store, 'projects'>): Promise<Visibility> {
   if (caller.projects === undefined) return { seesPrivate: caller.scope === 'admin' }
   const known = await projects.list()
   return { projects: known.filter(({ id }) => mayUse(caller, id)), seesPrivate: false }
@@ -14,7 +15,7 @@ export async function sightOf(caller: Caller, { projects }: Pick<Store, 'project
 
 /** Contract: throws `not_found` also for one that the token must not see. */
 export async function findConversation(id: string, caller: Caller, store: Store): Promise<ConversationView> {
-  const found = await store.conversationViews.get(id, await sightOf(caller, store))
+  const found = await store.conversationViews.get(id, await visibilityOf(caller, store))
   if (found) return found
   const advice = 'GET /conversations shows those there are.'
   throw new GatewayError('not_found', `There is no conversation ${id} that this token may see. ${advice}`)
@@ -38,7 +39,7 @@ export async function visibleOf<T extends { conversationId: string }>(
   store: Store,
 ): Promise<T[]> {
   const ids = [...new Set(items.map(({ conversationId }) => conversationId))]
-  const sight = await sightOf(caller, store)
-  const visible = new Set((await store.conversationViews.list({ sight, ids }, ids.length)).map(({ id }) => id))
+  const visibility = await visibilityOf(caller, store)
+  const visible = new Set((await store.conversationViews.list({ visibility, ids }, ids.length)).map(({ id }) => id))
   return items.filter(({ conversationId }) => visible.has(conversationId))
 }

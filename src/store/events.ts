@@ -1,0 +1,151 @@
+// What an agent did in its runs.
+
+import { type Kysely, sql } from 'kysely'
+import type { AgentEvent } from '../backends/types.js'
+import { compiled } from './compiled.js'
+import type { Engine } from './engine.js'
+import type { Schema } from './schema.js'
+
+/** `seq` counts from 1 without gaps within its run. */
+export interface RecordedEvent {
+  seq: number
+  event: AgentEvent
+}
+
+export interface PageLimits {
+  events: number
+  bytes: number
+}
+
+export interface EventPage {
+  events: RecordedEvent[]
+  /** Whether nothing comes after it for now. */
+  isLast: boolean
+}
+
+export interface UsedTool {
+  name: string
+  input: Record<string, unknown>
+  isRunning: boolean
+}
+
+/** Either engine takes at least this many rows of four values in a statement. */
+const ROWS_AT_ONCE = 500
+/** More than an agent uses tools at once. */
+const LATEST_TOOL_EVENTS = 20
+
+export class Events {
+  constructor(
+    private readonly db: Kysely<Schema>,
+    private readonly engine: Pick<Engine, 'locksRows'>,
+  ) {}
+
+  /**
+   * False, with nothing written, if the run has ended, as it does when someone else claims its message.
+   *
+   * Contract: may be repeated if it is not known whether the events were written.
+   */
+  async record(runId: string, events: RecordedEvent[]): Promise<boolean> {
+    for (let start = 0; start < events.length; start += ROWS_AT_ONCE) {
+      const some = events.slice(start, start + ROWS_AT_ONCE)
+      const seqs = some.map(({ seq }) => seq)
+      const types = some.map(({ event }) => event.type)
+      const bodies = some.map(({ event }) => JSON.stringify(event))
+      const { locksRows } = this.engine
+      const { numAffectedRows } = await record(this.db, { runId, seqs, types, bodies, locksRows })
+      if (numAffectedRows === 0n) return false
+    }
+    return true
+  }
+
+  async list(runId: string, afterSeq = 0): Promise<RecordedEvent[]> {
+    const rows = await this.db
+      .selectFrom('events')
+      .select(['seq', 'body'])
+      .where('run_id', '=', runId)
+      .where('seq', '>', afterSeq)
+      .orderBy('seq')
+      .execute()
+    return rows.map(toRecorded)
+  }
+
+  /**
+   * The next events of a run, as many as one reader should hold at once; the last one may exceed the limit of bytes.
+   *
+   * Neither engine reads a text to get its length in bytes, so events that are not on the page cost nothing.
+   */
+  async page(runId: string, afterSeq: number, limits: PageLimits): Promise<EventPage> {
+    const size = sql<number>`octet_length(body)`
+    const sized = this.db
+      .selectFrom('events')
+      .select(['seq', size.as('size')])
+      .where('run_id', '=', runId)
+      .where('seq', '>', afterSeq)
+      .orderBy('seq')
+      .limit(limits.events)
+    const rows = await this.db
+      .with('sized', () => sized)
+      .with('summed', (db) =>
+        db.selectFrom('sized').select(['seq', 'size', sql<number | string>`sum(size) over (order by seq)`.as('total')]),
+      )
+      .selectFrom('summed')
+      .innerJoin('events', 'events.seq', 'summed.seq')
+      .select(['events.seq', 'events.body', 'summed.total'])
+      .where('events.run_id', '=', runId)
+      .where(sql<number>`total - size`, '<', limits.bytes)
+      .orderBy('events.seq')
+      .execute()
+    const last = rows.at(-1)
+    // PostgreSQL's driver returns a sum as text.
+    const isLast = rows.length < limits.events && Number(last?.total ?? 0) < limits.bytes
+    return { events: rows.map(toRecorded), isLast }
+  }
+
+  /** The tools that a run has used, latest first. */
+  async latestTools(runId: string): Promise<UsedTool[]> {
+    const rows = await this.db
+      .selectFrom('events')
+      .select('body')
+      .where('run_id', '=', runId)
+      .where('type', 'in', ['tool_use', 'tool_result'])
+      .orderBy('seq', 'desc')
+      .limit(LATEST_TOOL_EVENTS)
+      .execute()
+    // A result comes after its use, so the result of any tool found here is found too.
+    const ended = new Set<string>()
+    return rows.flatMap(({ body }) => {
+      const event = JSON.parse(body) as AgentEvent
+      if (event.type === 'tool_result') ended.add(event.toolId)
+      if (event.type !== 'tool_use') return []
+      return [{ name: event.toolName, input: event.toolInput, isRunning: !ended.has(event.toolId) }]
+    })
+  }
+}
+
+type RecordedValues = { runId: string; seqs: number[]; types: string[]; bodies: string[]; locksRows: boolean }
+
+const record = compiled((db, { runId, seqs, types, bodies, locksRows }: RecordedValues) => {
+  let running = db.selectFrom('runs').select('id').where('id', '=', runId).where('state', '=', 'running')
+  // Otherwise the message could be claimed between this look and the events.
+  if (locksRows) running = running.forShare()
+  const rows = sql.join(seqs.map((seq, index) => sql`(${sql.join([seq, types[index], bodies[index]])})`))
+  const values = sql<{ column1: number; column2: string; column3: string }>`(values ${rows})`
+  return db
+    .insertInto('events')
+    .columns(['run_id', 'seq', 'type', 'body'])
+    .expression(({ selectFrom }) =>
+      selectFrom([running.as('run'), values.as('event')])
+        .select(({ cast }) => ['run.id', cast('event.column1', 'integer').as('seq'), 'event.column2', 'event.column3'])
+        // Without a condition SQLite would take `on conflict` for that of a join.
+        .where('run.id', '=', runId),
+    )
+    .onConflict((conflict) =>
+      conflict
+        .columns(['run_id', 'seq'])
+        .doUpdateSet(({ ref }) => ({ type: ref('excluded.type'), body: ref('excluded.body') })),
+    )
+})
+
+function toRecorded({ seq, body }: { seq: number; body: string }): RecordedEvent {
+  return { seq, event: JSON.parse(body) as AgentEvent }
+}
