@@ -128,7 +128,7 @@ async function openStage(onTestFinished: TestContext['onTestFinished']): Promise
   discord.limits.postMessage.limit = 100
   const gateways = new GatewayStarter(directory, stage.config(), onTestFinished)
   const start = ({ fatalStep, aheadMs = 0 }: StartOptions = {}): KillableGateway =>
-    gateways.start('discord', [String(aheadMs), ...(fatalStep ? [fatalStep] : [])])
+    gateways.start('channels/discord', [String(aheadMs), ...(fatalStep ? [fatalStep] : [])])
   return { stage, discord, channel: discord.addChannel(discord.addGuild()), start }
 }
 

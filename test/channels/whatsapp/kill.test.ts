@@ -103,7 +103,7 @@ async function open(onTestFinished: TestContext['onTestFinished']): Promise<{
   const gateways = new GatewayStarter(directory, stage.config({}, { httpPort }), onTestFinished)
   const start = async ({ fatalStep }: { fatalStep?: Step } = {}): Promise<KillableGateway> => {
     const seen = gateways.log().length
-    const gateway = gateways.start('whatsapp', fatalStep ? [fatalStep] : [])
+    const gateway = gateways.start('channels/whatsapp', fatalStep ? [fatalStep] : [])
     await until(() => gateways.log().slice(seen).includes('http.started'), 'the gateway')
     return gateway
   }
