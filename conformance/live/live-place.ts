@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { LiveBackend } from '../../src/backends/engine/warm/warm-backend.js'
-import { type LiveLimits, LivePool } from '../../src/backends/engine/warm/warm-pool.js'
+import { WarmBackend } from '../../src/backends/engine/warm/warm-backend.js'
+import { type WarmLimits, WarmPool } from '../../src/backends/engine/warm/warm-pool.js'
 import { createBackend } from '../../src/backends/registry.js'
 import type { BackendName } from '../../src/backends/types.js'
 import type { Log } from '../../src/log.js'
@@ -11,7 +11,7 @@ import { adapterConfig, gatewayEnvironment, idleServer, type OpenPlace } from '.
 import { createSandbox, type Sandbox, type SandboxProcess } from '../sandbox.js'
 
 interface LiveOptions {
-  limits?: Partial<LiveLimits>
+  limits?: Partial<WarmLimits>
   /** How often it is looked how much memory they take. */
   lookMs?: number
   /** One that has rested for longer is asked whether it still answers. */
@@ -25,7 +25,7 @@ interface LiveOptions {
   onStarted?(pid: number): void
 }
 
-const usualLimits: LiveLimits = { idleMs: 600_000, mostProcesses: 8, mostMemoryMb: 4096, hasSpare: false }
+const usualLimits: WarmLimits = { idleMs: 600_000, mostProcesses: 8, mostMemoryMb: 4096, hasSpare: false }
 
 export function openLive(options: LiveOptions = {}): OpenPlace {
   const { limits, lookMs, freshMs, program, isBare, mayFallBack, onStarted } = options
@@ -41,7 +41,7 @@ export function openLive(options: LiveOptions = {}): OpenPlace {
     }
     const config = adapterConfig(agent, installation, sandbox.workspace)
     const oneShot = createBackend(agent.name, config, { environment: sandbox.environment, log })
-    const driver = oneShot.live()
+    const driver = oneShot.warmDriver()
     assert.ok(driver, `${agent.name} can be kept alive`)
     let fallen = 0
     const runAlone = oneShot.run.bind(oneShot)
@@ -49,7 +49,7 @@ export function openLive(options: LiveOptions = {}): OpenPlace {
       fallen += 1
       return runAlone(...turn)
     }
-    const pool = new LivePool({
+    const pool = new WarmPool({
       log,
       limits: () => ({ ...usualLimits, ...limits }),
       ...(lookMs !== undefined && { lookMs }),
@@ -58,7 +58,7 @@ export function openLive(options: LiveOptions = {}): OpenPlace {
     const dependencies = { log, now: Date.now, elapsed: Date.now }
     return {
       sandbox,
-      backend: new LiveBackend(oneShot, driver, pool, { mode: 'live', config, dependencies }),
+      backend: new WarmBackend(oneShot, driver, pool, { mode: 'live', config, dependencies }),
       gatewayEnvironment: { ...gatewayEnvironment(agent, installation, sandbox), AGENT_MODE: 'live' },
       stays: (process) => isLiveAgent(agent.name, process) || isIdleServer(process),
       // Codex looks what the shell of the operator is like.

@@ -4,8 +4,8 @@ import { ExternalServer } from '../backends/opencode/server/external-server.js'
 import { ManagedServers } from '../backends/opencode/server/managed-servers.js'
 import { OpenCodeServerBackend } from '../backends/opencode/server/opencode-server-backend.js'
 import type { OpenCodeServers } from '../backends/opencode/server/servers.js'
-import { LiveBackend } from '../backends/engine/warm/warm-backend.js'
-import { LivePool } from '../backends/engine/warm/warm-pool.js'
+import { WarmBackend } from '../backends/engine/warm/warm-backend.js'
+import { WarmPool } from '../backends/engine/warm/warm-pool.js'
 import { createBackend } from '../backends/registry.js'
 import { type AgentBackend, BACKEND_NAMES, type BackendAdapterConfig, type BackendName } from '../backends/types.js'
 import { backendConfig, type GatewayConfig } from '../config.js'
@@ -15,7 +15,7 @@ export class ConfiguredAgents {
   /** Where OpenCode is a server that is started here. */
   readonly managedServers: OpenCodeServers | undefined
   readonly #servers: OpenCodeServers
-  readonly #pool: LivePool
+  readonly #pool: WarmPool
   /** One for good: it knows which sessions are at work. */
   #serverBackend: OpenCodeServerBackend | undefined
   readonly #dependencies: BackendDependencies
@@ -32,7 +32,7 @@ export class ConfiguredAgents {
     this.#servers = isExternal ? this.#connect() : this.#manage()
     const isServed = config.opencodeEnabled || config.agentMode !== 'oneshot'
     if (isServed && !isExternal) this.managedServers = this.#servers
-    this.#pool = new LivePool({
+    this.#pool = new WarmPool({
       log: this.#dependencies.log,
       now: this.#dependencies.now,
       limits: () => ({
@@ -70,10 +70,10 @@ export class ConfiguredAgents {
 
   #openStaying(name: BackendName, config: BackendAdapterConfig): AgentBackend {
     const backend = createBackend(name, config, this.#dependencies)
-    const driver = backend.live()
+    const driver = backend.warmDriver()
     if (!driver) return backend
     const options = { mode: this.config.agentMode, config, dependencies: this.#dependencies }
-    return new LiveBackend(backend, driver, this.#pool, options)
+    return new WarmBackend(backend, driver, this.#pool, options)
   }
 
   #openOneShot(): OpenCodeBackend {

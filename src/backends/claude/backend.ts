@@ -8,8 +8,8 @@ import { CliBackend, type CliTraits, type Invocation } from '../engine/cli-backe
 import { namesOption, valueOf, withoutOptions } from '../engine/command-args.js'
 import { reasonOfStatus } from '../engine/failures.js'
 import type { JsonObject } from '../engine/jsonl.js'
-import { ClaudeLive } from './warm-driver.js'
-import type { LiveDriver } from '../engine/warm/types.js'
+import { ClaudeWarmDriver } from './warm-driver.js'
+import type { WarmDriver } from '../engine/warm/types.js'
 import type { Place } from '../engine/place.js'
 import { combineUsage, tokenUsage, Translation } from '../engine/translation.js'
 import type { Turn } from '../engine/turn.js'
@@ -85,7 +85,7 @@ const FIRST_WITH_SNAPSHOT = '2.1.257'
 const UNTRUSTED_ARGS = ['--setting-sources', 'user', '--strict-mcp-config']
 
 /** What would have it begin to speak between the turns, with nobody asking. */
-const LIVE_ENVIRONMENT = { CLAUDE_CODE_DISABLE_BACKGROUND_TASKS: '1', CLAUDE_CODE_DISABLE_CRON: '1' }
+const WARM_ENVIRONMENT = { CLAUDE_CODE_DISABLE_BACKGROUND_TASKS: '1', CLAUDE_CODE_DISABLE_CRON: '1' }
 
 const ROOT_ADVICE = 'Run the gateway as another user, or set IS_SANDBOX=1 where root is confined, as in a container.'
 
@@ -142,12 +142,12 @@ export class ClaudeCodeBackend extends CliBackend {
     return this.#launch(formatArgs(turn.command?.format), turn, place, signal)
   }
 
-  override live(): LiveDriver {
-    const launch: LiveDriver['launch'] = async (turn, place, signal) => {
+  override warmDriver(): WarmDriver {
+    const launch: WarmDriver['launch'] = async (turn, place, signal) => {
       const invocation = await this.#launch([...formatArgs(), '--input-format', 'stream-json'], turn, place, signal)
-      return { ...invocation, environment: { ...invocation.environment, ...LIVE_ENVIRONMENT } }
+      return { ...invocation, environment: { ...invocation.environment, ...WARM_ENVIRONMENT } }
     }
-    return new ClaudeLive(launch, (emit) => this.translation(emit))
+    return new ClaudeWarmDriver(launch, (emit) => this.translation(emit))
   }
 
   async #launch(format: string[], turn: Turn, place: Place, signal: AbortSignal): Promise<Invocation> {

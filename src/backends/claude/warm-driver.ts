@@ -1,4 +1,4 @@
-// Claude Code kept alive. Wire types captured from `claude -p --input-format stream-json`, CLI 2.1.197; see
+// Claude Code as a warm process. Wire types captured from `claude -p --input-format stream-json`, CLI 2.1.197; see
 // test/fixtures/claude/live-*.jsonl and docs/backends/claude.md.
 //
 // Traps that a careless edit would fall into:
@@ -12,7 +12,7 @@ import type { JsonObject } from '../engine/jsonl.js'
 import type { Translation } from '../engine/translation.js'
 import type { Turn } from '../engine/turn.js'
 import type { AgentEventBody, ApprovalAnswer, Approve } from '../types.js'
-import type { LiveConnection, LiveDriver, LiveTurn } from '../engine/warm/types.js'
+import type { WarmConnection, WarmDriver, WarmTurn } from '../engine/warm/types.js'
 
 type Send = (message: JsonObject) => void
 type Translate = (emit: (event: AgentEventBody) => void, turn: Turn) => Translation
@@ -42,13 +42,13 @@ type ModelUsage = Record<(typeof COUNTED)[number], number>
 
 const COUNTED = ['inputTokens', 'outputTokens', 'cacheReadInputTokens', 'cacheCreationInputTokens'] as const
 
-export class ClaudeLive implements LiveDriver {
+export class ClaudeWarmDriver implements WarmDriver {
   readonly isShared = false
   readonly canAsk = true
   readonly oldestKnown = '2.1.197'
 
   constructor(
-    readonly launch: LiveDriver['launch'],
+    readonly launch: WarmDriver['launch'],
     private readonly translation: Translate,
   ) {}
 
@@ -57,12 +57,12 @@ export class ClaudeLive implements LiveDriver {
     return JSON.stringify(fixed)
   }
 
-  connect(send: Send): LiveConnection {
+  connect(send: Send): WarmConnection {
     return new ClaudeConnection(send, this.translation)
   }
 }
 
-class ClaudeConnection implements LiveConnection {
+class ClaudeConnection implements WarmConnection {
   readonly ready: Promise<void>
   /** By the id of the request. */
   #answers = new Map<string, (error: string | undefined) => void>()
@@ -87,7 +87,7 @@ class ClaudeConnection implements LiveConnection {
     await this.#request('mcp_status')
   }
 
-  begin(turn: Turn, emit: (event: AgentEventBody) => void, approve?: Approve): LiveTurn {
+  begin(turn: Turn, emit: (event: AgentEventBody) => void, approve?: Approve): WarmTurn {
     const ask = approve && withinList(turn.allowedTools, approve)
     this.#turn = new ClaudeTurn(this.translation(emit, turn), () => this.#request('interrupt'), ask)
     this.send({ type: 'user', message: { role: 'user', content: turn.prompt } })
@@ -189,7 +189,7 @@ function isAbout(entry: string, toolName: string): boolean {
   return name === toolName || (name.startsWith('mcp__') && toolName.startsWith(`${name}__`))
 }
 
-class ClaudeTurn implements LiveTurn {
+class ClaudeTurn implements WarmTurn {
   readonly done: Promise<void>
   #interrupted: Promise<unknown> = Promise.resolve()
   #settle = (): void => {}

@@ -6,8 +6,8 @@ import { DELIVERED, instructionsHook, trustedArgs, untrustedArgs } from './setti
 import { namesOption } from '../engine/command-args.js'
 import { reasonOfStatus } from '../engine/failures.js'
 import type { JsonObject } from '../engine/jsonl.js'
-import { CodexLive } from './warm-driver.js'
-import type { LiveDriver } from '../engine/warm/types.js'
+import { CodexWarmDriver } from './warm-driver.js'
+import type { WarmDriver } from '../engine/warm/types.js'
 import type { Place } from '../engine/place.js'
 import { combineUsage, tokenUsage, Translation } from '../engine/translation.js'
 import type { Turn } from '../engine/turn.js'
@@ -102,8 +102,8 @@ export class CodexBackend extends CliBackend {
     }
   }
 
-  override live(): LiveDriver {
-    return new CodexLive(
+  override warmDriver(): WarmDriver {
+    return new CodexWarmDriver(
       () => ({ args: ['app-server', ...COMMON_ARGS] }),
       (emit, turn) => this.translation(emit, turn),
     )

@@ -1,4 +1,4 @@
-// Codex kept alive. Wire types captured from `codex app-server`, CLI 0.166.0; see test/fixtures/codex/live-*.jsonl and
+// Codex as a warm process. Wire types captured from `codex app-server`, CLI 0.166.0; see test/fixtures/codex/live-*.jsonl and
 // docs/backends/codex.md. What it tells is given to the translation of one-shot in the words of `codex exec --json`.
 //
 // Traps that a careless edit would fall into:
@@ -21,7 +21,7 @@ import { requestOf } from './approvals.js'
 import { type Item, lineOf, type Notification } from './warm-lines.js'
 import { Rpc } from '../engine/warm/rpc.js'
 import { SessionLines, SharedTurn } from '../engine/warm/shared-turn.js'
-import type { LiveConnection, LiveDriver, LiveTurn } from '../engine/warm/types.js'
+import type { WarmConnection, WarmDriver, WarmTurn } from '../engine/warm/types.js'
 
 type Send = (message: JsonObject) => void
 type Translate = (emit: (event: AgentEventBody) => void, turn: Turn) => Translation
@@ -48,14 +48,14 @@ interface Thread {
   instructed: string | undefined
 }
 
-export class CodexLive implements LiveDriver {
+export class CodexWarmDriver implements WarmDriver {
   readonly isShared = true
   readonly canAsk = true
   readonly locksSessions = true
   readonly oldestKnown = '0.166.0'
 
   constructor(
-    readonly launch: LiveDriver['launch'],
+    readonly launch: WarmDriver['launch'],
     private readonly translation: Translate,
   ) {}
 
@@ -64,12 +64,12 @@ export class CodexLive implements LiveDriver {
     return JSON.stringify({ isUntrusted, isAsking })
   }
 
-  connect(send: Send): LiveConnection {
+  connect(send: Send): WarmConnection {
     return new CodexConnection(send, this.translation)
   }
 }
 
-class CodexConnection implements LiveConnection {
+class CodexConnection implements WarmConnection {
   readonly ready: Promise<void>
   readonly #rpc: Rpc
   #lines = new SessionLines()
@@ -101,11 +101,11 @@ class CodexConnection implements LiveConnection {
     this.#rpc.receive(message)
   }
 
-  begin(turn: Turn, emit: (event: AgentEventBody) => void, approve?: Approve): LiveTurn {
-    const live = new CodexTurn(turn, this.translation(emit, turn), this.#rpc, approve)
+  begin(turn: Turn, emit: (event: AgentEventBody) => void, approve?: Approve): WarmTurn {
+    const warm = new CodexTurn(turn, this.translation(emit, turn), this.#rpc, approve)
     const open = (): Promise<Thread> => this.#open(turn, 'thread/start')
-    void this.#lines.play(live, open, (id) => this.#talk(id, live))
-    return live
+    void this.#lines.play(warm, open, (id) => this.#talk(id, warm))
+    return warm
   }
 
   async #initialize(): Promise<void> {
@@ -117,18 +117,18 @@ class CodexConnection implements LiveConnection {
     this.#rpc.notify('initialized')
   }
 
-  async #talk(id: string, live: CodexTurn): Promise<void> {
-    if (live.isInterrupted) return
-    const thread = this.#threads.get(id) ?? (await this.#open(live.turn, 'thread/resume', id))
-    const { turn, translation } = live
+  async #talk(id: string, warm: CodexTurn): Promise<void> {
+    if (warm.isInterrupted) return
+    const thread = this.#threads.get(id) ?? (await this.#open(warm.turn, 'thread/resume', id))
+    const { turn, translation } = warm
     translation.accept({ type: 'thread.started', thread_id: thread.id })
     if (translation.mustStop) return
-    for (const message of this.#warnings.get(thread.id) ?? []) live.warn(message)
+    for (const message of this.#warnings.get(thread.id) ?? []) warm.warn(message)
     this.#warnings.delete(thread.id)
     await this.#instruct(thread, turn.systemPrompt)
     const model = turn.model ?? (thread.isModelChosen ? await this.#defaultModel(turn) : thread.model)
-    if (!live.mayAsk()) return
-    this.#turns.set(thread.id, live)
+    if (!warm.mayAsk()) return
+    this.#turns.set(thread.id, warm)
     try {
       await this.#rpc.request('turn/start', {
         threadId: thread.id,
@@ -138,8 +138,8 @@ class CodexConnection implements LiveConnection {
         ...(model !== thread.model && { model }),
       })
       Object.assign(thread, { workingDir: turn.workingDir, model, isModelChosen: turn.model !== undefined })
-      await live.completed
-      if (live.hasOpenCommands) await this.#endCommands(thread.id, live)
+      await warm.completed
+      if (warm.hasOpenCommands) await this.#endCommands(thread.id, warm)
     } catch (error) {
       // The next turn loads it anew.
       this.#threads.delete(thread.id)
@@ -150,11 +150,11 @@ class CodexConnection implements LiveConnection {
   }
 
   /** What a turn left running would go on for ever. */
-  async #endCommands(threadId: string, live: CodexTurn): Promise<void> {
+  async #endCommands(threadId: string, warm: CodexTurn): Promise<void> {
     try {
       await this.#rpc.request('thread/backgroundTerminals/clean', { threadId })
     } catch (error) {
-      live.warn(`A command that is still running could not be ended: ${messageOf(error)}`)
+      warm.warn(`A command that is still running could not be ended: ${messageOf(error)}`)
     }
   }
 
@@ -213,12 +213,12 @@ class CodexConnection implements LiveConnection {
 
   /** Sub-agents have threads of their own, which nobody knows here: what they ask for is declined. */
   async #asked(method: string, params: JsonObject): Promise<JsonObject | undefined> {
-    const live = this.#turns.get(String(params['threadId']))
-    const answer = await live?.ask(method, params)
+    const warm = this.#turns.get(String(params['threadId']))
+    const answer = await warm?.ask(method, params)
     switch (method) {
       case 'item/commandExecution/requestApproval':
       case 'item/fileChange/requestApproval':
-        return { decision: answer?.isAllowed ? 'accept' : live?.isInterrupted ? 'cancel' : 'decline' }
+        return { decision: answer?.isAllowed ? 'accept' : warm?.isInterrupted ? 'cancel' : 'decline' }
       case 'mcpServer/elicitation/request':
         return { action: answer?.isAllowed ? 'accept' : 'decline', content: null, _meta: null }
       default:
@@ -228,13 +228,13 @@ class CodexConnection implements LiveConnection {
 
   #notified(method: string, params: Notification): void {
     const { threadId = '', tokenUsage, item, message } = params
-    const live = this.#turns.get(threadId)
+    const warm = this.#turns.get(threadId)
     if (method === 'warning' && message !== undefined) {
-      if (live) live.warn(message)
+      if (warm) warm.warn(message)
       else this.#warnings.set(threadId, [...(this.#warnings.get(threadId) ?? []), message])
       return
     }
-    live?.heard(method, params, this.#totals.get(threadId))
+    warm?.heard(method, params, this.#totals.get(threadId))
     if (tokenUsage) this.#totals.set(threadId, tokenUsage.total)
     const thread = this.#threads.get(threadId)
     // A summary took the place of all that was said, but for what the thread was given at its load.

@@ -16,9 +16,9 @@ import { type CliOption, namesOption, withoutOptions } from './command-args.js'
 import type { EventQueue } from './event-queue.js'
 import { executeTurn } from './execute-turn.js'
 import type { FailureSign } from './failures.js'
-import { type LiveProcess, type LiveProcessPlan, startLiveProcess } from './warm/warm-process.js'
-import { type LiveRun, startLiveRun } from './warm/warm-run.js'
-import type { LiveDriver } from './warm/types.js'
+import { type WarmProcess, type WarmProcessPlan, startWarmProcess } from './warm/warm-process.js'
+import { type WarmRun, startWarmRun } from './warm/warm-run.js'
+import type { WarmDriver } from './warm/types.js'
 import { problemOfNode } from './node-requirement.js'
 import { localPlace, type Place, podPlace, type RunFiles } from './place.js'
 import { PlainTranslation } from './plain-translation.js'
@@ -132,7 +132,7 @@ export abstract class CliBackend implements AgentBackend {
   protected abstract invocation(turn: Turn, place: Place, signal: AbortSignal): Invocation | Promise<Invocation>
 
   /** The prompt with the one space or escape that keeps this CLI from running or replacing parts of it. */
-  protected neutralise(prompt: string, _isLive: boolean): string {
+  protected neutralise(prompt: string, _isWarm: boolean): string {
     return prompt
   }
 
@@ -252,7 +252,7 @@ export abstract class CliBackend implements AgentBackend {
   }
 
   /** Differs whenever the executable does; undefined where there is none. */
-  executableMark(): string | undefined {
+  executableFingerprint(): string | undefined {
     const path = this.#findExecutable()
     if (path === undefined) return undefined
     const { ino, mtimeMs, size } = statSync(path)
@@ -268,7 +268,7 @@ export abstract class CliBackend implements AgentBackend {
   }
 
   /** Why it would not ask before it uses a tool. */
-  async obstacleToAsking({ canAsk, oldestKnown }: LiveDriver, signal: AbortSignal): Promise<Failed | undefined> {
+  async obstacleToAsking({ canAsk, oldestKnown }: WarmDriver, signal: AbortSignal): Promise<Failed | undefined> {
     const { label } = this.traits
     if (!canAsk) return refusedAsking(label)
     return (await this.isInstalledSince(oldestKnown, VERSION_TIMEOUT_MS, signal))
@@ -282,7 +282,7 @@ export abstract class CliBackend implements AgentBackend {
   }
 
   /** How the CLI is kept alive, where it can be. */
-  live(): LiveDriver | undefined {
+  warmDriver(): WarmDriver | undefined {
     return undefined
   }
 
@@ -291,14 +291,14 @@ export abstract class CliBackend implements AgentBackend {
    *
    * Contract: rejects when it cannot be prepared; that it could not be started is how it `ended`.
    */
-  async openLive(driver: LiveDriver, request: AgentRequest, signal: AbortSignal): Promise<LiveProcess> {
+  async openWarm(driver: WarmDriver, request: AgentRequest, signal: AbortSignal): Promise<WarmProcess> {
     const { limits, scrubber } = this.dependencies
     const turn = this.toTurn(request)
     this.#warnAboutIgnoredOptions(request, turn)
     const place = this.#localPlace(turn)
     try {
       const invocation = await driver.launch(turn, place, signal)
-      const live = startLiveProcess({
+      const live = startWarmProcess({
         process: this.#process(turn, invocation, runVariables(request, place.files)),
         connect: (send) => driver.connect(send, place),
         ...(driver.shorten && { shorten: driver.shorten }),
@@ -313,11 +313,11 @@ export abstract class CliBackend implements AgentBackend {
     }
   }
 
-  /** One turn in a process that `openLive` started. */
-  startLive(process: LiveProcess, request: AgentRequest, turn = this.toTurn(request, true), spentMs = 0): LiveRun {
+  /** One turn in a process that `openWarm` started. */
+  startWarm(process: WarmProcess, request: AgentRequest, turn = this.toTurn(request, true), spentMs = 0): WarmRun {
     const { label, failureSigns } = this.traits
     const { now, elapsed, limits } = this.dependencies
-    return startLiveRun(process, {
+    return startWarmRun(process, {
       label,
       failureSigns,
       turn,
@@ -432,14 +432,14 @@ export abstract class CliBackend implements AgentBackend {
   }
 
   /** Contract: throws `request_invalid`. */
-  toTurn(request: AgentRequest, isLive = false): Turn {
+  toTurn(request: AgentRequest, isWarm = false): Turn {
     const command = request.command && this.#command(request.command, request.model)
     // Then the configured one is not meant.
     const isModelNamed = namesOption(command?.args ?? [], this.traits.modelOption.names)
     const asked = isModelNamed ? { ...request, model: request.model ?? '' } : request
     return {
       ...turnOf(asked, this.config, this.#directories),
-      prompt: this.neutralise(request.prompt, isLive),
+      prompt: this.neutralise(request.prompt, isWarm),
       ...(command && { command }),
     }
   }
@@ -527,7 +527,7 @@ export abstract class CliBackend implements AgentBackend {
     })
   }
 
-  #process(turn: Turn, invocation: Invocation, variables: Record<string, string>): LiveProcessPlan['process'] {
+  #process(turn: Turn, invocation: Invocation, variables: Record<string, string>): WarmProcessPlan['process'] {
     const { owner } = this.dependencies
     return {
       executable: this.#executableIn(turn, false),

@@ -7,8 +7,8 @@ import { namesOption } from '../engine/command-args.js'
 import { reasonOfStatus } from '../engine/failures.js'
 import { createGeminiHome, unheardHooks } from './home.js'
 import type { JsonObject } from '../engine/jsonl.js'
-import { GeminiLive } from './warm-driver.js'
-import type { LiveDriver } from '../engine/warm/types.js'
+import { GeminiWarmDriver } from './warm-driver.js'
+import type { WarmDriver } from '../engine/warm/types.js'
 import type { Place, RunFiles } from '../engine/place.js'
 import { tokenUsage, Translation } from '../engine/translation.js'
 import type { Turn } from '../engine/turn.js'
@@ -111,8 +111,8 @@ export class GeminiBackend extends CliBackend {
     }
   }
 
-  override live(): LiveDriver {
-    return new GeminiLive(
+  override warmDriver(): WarmDriver {
+    return new GeminiWarmDriver(
       async (turn, place, signal) => {
         const hooks = await unheardHooks(place, signal, turn)
         if (hooks.length > 0) throw new Error(`kept alive, Gemini does not run these hooks: ${hooks.join(', ')}`)
@@ -127,9 +127,9 @@ export class GeminiBackend extends CliBackend {
   }
 
   /** A leading slash would run a command of the CLI; `@path` would put that file before the model. */
-  protected override neutralise(prompt: string, isLive: boolean): string {
+  protected override neutralise(prompt: string, isWarm: boolean): string {
     // There a space does not help, a dollar is a slash, and no file is looked for.
-    if (isLive) return prompt.replace(/^(?=\s*[/$])/, '\\')
+    if (isWarm) return prompt.replace(/^(?=\s*[/$])/, '\\')
     const escaped = prompt.replaceAll(/(?<!\\)@/g, '\\@')
     return escaped.startsWith('/') ? ` ${escaped}` : escaped
   }

@@ -1,4 +1,4 @@
-// Gemini CLI kept alive. Wire types captured from `gemini --acp`, CLI 0.61.0; see test/fixtures/gemini/live-*.jsonl and
+// Gemini CLI as a warm process. Wire types captured from `gemini --acp`, CLI 0.61.0; see test/fixtures/gemini/live-*.jsonl and
 // docs/backends/gemini.md. What it tells is given to the translation of one-shot in the words of `-o stream-json`.
 //
 // Traps that a careless edit would fall into:
@@ -20,7 +20,7 @@ import type { AgentEventBody, Approve } from '../types.js'
 import { approvalRequestOf, GeminiLines, type PromptResult, type Update } from './warm-lines.js'
 import { Rpc, RpcError } from '../engine/warm/rpc.js'
 import { SessionLines, SharedTurn } from '../engine/warm/shared-turn.js'
-import type { LiveConnection, LiveDriver, LiveTurn } from '../engine/warm/types.js'
+import type { WarmConnection, WarmDriver, WarmTurn } from '../engine/warm/types.js'
 
 type Send = (message: JsonObject) => void
 type Translate = (emit: (event: AgentEventBody) => void, turn: Turn) => Translation
@@ -38,13 +38,13 @@ interface Session {
   instructions: string
 }
 
-export class GeminiLive implements LiveDriver {
+export class GeminiWarmDriver implements WarmDriver {
   readonly isShared = true
   readonly canAsk = true
   readonly oldestKnown = '0.61.0'
 
   constructor(
-    readonly launch: LiveDriver['launch'],
+    readonly launch: WarmDriver['launch'],
     private readonly translation: Translate,
   ) {}
 
@@ -53,7 +53,7 @@ export class GeminiLive implements LiveDriver {
     return JSON.stringify({ workingDir, isUntrusted, isAsking, allowedTools })
   }
 
-  connect(send: Send, place: Place): LiveConnection {
+  connect(send: Send, place: Place): WarmConnection {
     return new GeminiConnection(send, place, this.translation)
   }
 }
@@ -64,7 +64,7 @@ const LOOK_AGAIN_MS = 1_000
 /** What is looked at lies on this machine. */
 const NEVER = new AbortController().signal
 
-class GeminiConnection implements LiveConnection {
+class GeminiConnection implements WarmConnection {
   readonly ready: Promise<void>
   readonly #rpc: Rpc
   #lines = new SessionLines()
@@ -99,11 +99,11 @@ class GeminiConnection implements LiveConnection {
     this.#rpc.receive(message)
   }
 
-  begin(turn: Turn, emit: (event: AgentEventBody) => void, approve?: Approve): LiveTurn {
-    const live = new GeminiTurn(turn, this.translation(emit, turn), this.#rpc, approve)
+  begin(turn: Turn, emit: (event: AgentEventBody) => void, approve?: Approve): WarmTurn {
+    const warm = new GeminiTurn(turn, this.translation(emit, turn), this.#rpc, approve)
     const open = (): Promise<Session> => this.#open(turn)
-    void this.#lines.play(live, open, (id) => this.#talk(id, live))
-    return live
+    void this.#lines.play(warm, open, (id) => this.#talk(id, warm))
+    return warm
   }
 
   async #initialize(): Promise<void> {
@@ -113,29 +113,29 @@ class GeminiConnection implements LiveConnection {
     })
   }
 
-  async #talk(id: string, live: GeminiTurn): Promise<void> {
-    if (live.isInterrupted) return
-    const { turn } = live
+  async #talk(id: string, warm: GeminiTurn): Promise<void> {
+    if (warm.isInterrupted) return
+    const { turn } = warm
     while (!this.#sessions.has(id) && (await isFreshSession(this.place, NEVER, id, new Date()))) {
       // A process of its own would not ask.
-      if (!turn.isAsking) return live.decline()
+      if (!turn.isAsking) return warm.decline()
       await wait(LOOK_AGAIN_MS)
-      if (live.isInterrupted) return
+      if (warm.isInterrupted) return
     }
     const session = this.#sessions.get(id) ?? (await this.#open(turn, id))
     const model = turn.model ?? session.defaultModel
-    live.translation.accept({ type: 'init', session_id: id, model })
+    warm.translation.accept({ type: 'init', session_id: id, model })
     if (session.instructions !== turn.systemPrompt) await this.#refresh(session, turn.systemPrompt)
     if (session.model !== model) await this.#rpc.request('session/set_model', { sessionId: id, modelId: model })
     session.model = model
-    live.sessionId = id
-    if (!live.mayAsk()) return
-    this.#turns.set(id, live)
+    warm.sessionId = id
+    if (!warm.mayAsk()) return
+    this.#turns.set(id, warm)
     try {
-      live.end(await this.#prompt(id, turn.prompt))
+      warm.end(await this.#prompt(id, turn.prompt))
     } finally {
       this.#turns.delete(id)
-      if (live.hasBrokenOff) this.#sessions.delete(id)
+      if (warm.hasBrokenOff) this.#sessions.delete(id)
     }
   }
 
@@ -191,10 +191,10 @@ class GeminiConnection implements LiveConnection {
   async #asked(method: string, { sessionId, options, toolCall }: JsonObject): Promise<JsonObject | undefined> {
     if (method !== 'session/request_permission') return undefined
     const offered = options as Array<{ optionId: string; kind: string }>
-    const live = this.#turns.get(String(sessionId))
-    const isAllowed = await live?.mayUse(toolCall as Update)
+    const warm = this.#turns.get(String(sessionId))
+    const isAllowed = await warm?.mayUse(toolCall as Update)
     const chosen = offered.find(({ kind }) => kind === (isAllowed ? 'allow_once' : 'reject_once'))
-    if (!chosen || live?.isInterrupted !== false) return { outcome: { outcome: 'cancelled' } }
+    if (!chosen || warm?.isInterrupted !== false) return { outcome: { outcome: 'cancelled' } }
     return { outcome: { outcome: 'selected', optionId: chosen.optionId } }
   }
 }

@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { CliBackend, type CliTraits, type Invocation } from '../engine/cli-backend.js'
 import { withoutOptions } from '../engine/command-args.js'
 import type { JsonObject } from '../engine/jsonl.js'
-import { PiLive } from './warm-driver.js'
-import type { LiveDriver } from '../engine/warm/types.js'
+import { PiWarmDriver } from './warm-driver.js'
+import type { WarmDriver } from '../engine/warm/types.js'
 import type { Place } from '../engine/place.js'
 import { PROVIDER_VARIABLES } from '../engine/provider-variables.js'
 import { combineUsage, tokenUsage, Translation } from '../engine/translation.js'
@@ -97,9 +97,9 @@ export class PiBackend extends CliBackend {
     return this.#launch(['-p', '--mode', turn.command?.format ?? 'json'], turn, place, signal)
   }
 
-  override live(): LiveDriver {
-    const launch: LiveDriver['launch'] = (turn, place, signal) => this.#launch(['--mode', 'rpc'], turn, place, signal)
-    return new PiLive(launch, (emit, turn) => this.translation(emit, turn))
+  override warmDriver(): WarmDriver {
+    const launch: WarmDriver['launch'] = (turn, place, signal) => this.#launch(['--mode', 'rpc'], turn, place, signal)
+    return new PiWarmDriver(launch, (emit, turn) => this.translation(emit, turn))
   }
 
   async #launch(mode: string[], turn: Turn, place: Place, signal: AbortSignal): Promise<Invocation> {

@@ -1,4 +1,4 @@
-// Pi kept alive. Wire types captured from `pi --mode rpc`, CLI 0.73.1; see test/fixtures/pi/live-*.jsonl and
+// Pi as a warm process. Wire types captured from `pi --mode rpc`, CLI 0.73.1; see test/fixtures/pi/live-*.jsonl and
 // docs/backends/pi.md.
 //
 // Traps that a careless edit would fall into:
@@ -13,7 +13,7 @@ import type { JsonObject } from '../engine/jsonl.js'
 import type { Translation } from '../engine/translation.js'
 import type { Turn } from '../engine/turn.js'
 import type { AgentEventBody, Steer } from '../types.js'
-import type { LiveConnection, LiveDriver, LiveTurn } from '../engine/warm/types.js'
+import type { WarmConnection, WarmDriver, WarmTurn } from '../engine/warm/types.js'
 
 type Send = (message: JsonObject) => void
 type Translate = (emit: (event: AgentEventBody) => void, turn: Turn) => Translation
@@ -31,12 +31,12 @@ interface PiState {
   isCompacting: boolean
 }
 
-export class PiLive implements LiveDriver {
+export class PiWarmDriver implements WarmDriver {
   readonly isShared = false
   readonly oldestKnown = '0.73.1'
 
   constructor(
-    readonly launch: LiveDriver['launch'],
+    readonly launch: WarmDriver['launch'],
     private readonly translation: Translate,
   ) {}
 
@@ -58,7 +58,7 @@ export class PiLive implements LiveDriver {
     return used === -1 ? undefined : `${beginning.toString('utf8', 0, used)}}}`
   }
 
-  connect(send: Send): LiveConnection {
+  connect(send: Send): WarmConnection {
     return new PiConnection(send, this.translation)
   }
 }
@@ -70,7 +70,7 @@ const CLOSED = Buffer.from('}}')
 /** What an extension asks the person, and waits for. */
 const QUESTIONS = ['select', 'confirm', 'input', 'editor']
 
-class PiConnection implements LiveConnection {
+class PiConnection implements WarmConnection {
   readonly ready: Promise<void>
   #sessionId = ''
   #setReady = (): void => {}
@@ -97,7 +97,7 @@ class PiConnection implements LiveConnection {
     })
   }
 
-  begin(turn: Turn, emit: (event: AgentEventBody) => void): LiveTurn {
+  begin(turn: Turn, emit: (event: AgentEventBody) => void): WarmTurn {
     const translation = this.translation(emit, turn)
     // As the first line of one-shot.
     translation.accept({ type: 'session', id: this.#sessionId })
@@ -165,7 +165,7 @@ interface Offer {
   resolve(isTaken: boolean): void
 }
 
-class PiTurn implements LiveTurn {
+class PiTurn implements WarmTurn {
   readonly done: Promise<void>
   /** Pi is at rest, or was not asked. */
   isOver = false

@@ -81,7 +81,7 @@ it.each([
   const hooks = { BeforeTool: [{ hooks: [{ type: 'command', command: 'guard' }] }], BeforeAgent: [] }
   mkdirSync(join(stage.home, '..', owner, '.gemini'), { recursive: true })
   stage.write(join(owner, '.gemini/settings.json'), JSON.stringify({ hooks }))
-  const opening = backend.openLive(driver, { prompt: '', isUntrusted }, new AbortController().signal)
+  const opening = backend.openWarm(driver, { prompt: '', isUntrusted }, new AbortController().signal)
   const opened = opening.then(
     async (process) => {
       process.stop()

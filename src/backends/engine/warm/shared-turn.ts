@@ -3,10 +3,10 @@
 import { Lanes } from '../../../core/async.js'
 import type { Translation } from '../translation.js'
 import type { Turn } from '../turn.js'
-import type { LiveTurn } from './types.js'
+import type { WarmTurn } from './types.js'
 
 /** A turn that may have to wait, or to be prepared, before the agent is asked. */
-export abstract class SharedTurn implements LiveTurn {
+export abstract class SharedTurn implements WarmTurn {
   readonly done: Promise<void>
   isInterrupted = false
   #settle = (): void => {}
@@ -54,16 +54,16 @@ export class SessionLines {
 
   /** Takes a turn to its end, in a session that is opened where it names none. Contract: never rejects. */
   async play(
-    live: SharedTurn,
+    warm: SharedTurn,
     open: () => Promise<{ id: string }>,
     talk: (sessionId: string) => Promise<void>,
   ): Promise<void> {
     try {
-      const id = live.turn.sessionId?.toLowerCase() ?? (await open()).id
+      const id = warm.turn.sessionId?.toLowerCase() ?? (await open()).id
       await this.#lanes.run(id, () => talk(id))
     } catch (error) {
-      live.fail(error)
+      warm.fail(error)
     }
-    live.finish()
+    warm.finish()
   }
 }

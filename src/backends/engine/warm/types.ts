@@ -9,7 +9,7 @@ import type { Turn } from '../turn.js'
 import type { AgentEventBody, Approve, Steer } from '../../types.js'
 
 /** How one CLI is kept alive, and what is said to it. */
-export interface LiveDriver {
+export interface WarmDriver {
   /** Whether one process takes the turns of several sessions, also at the same time. */
   readonly isShared: boolean
   /** Whether no other process can go on with a session while this one has it. */
@@ -26,11 +26,11 @@ export interface LiveDriver {
   /** Leaves out what nobody reads of a line, where that is most of it. */
   readonly shorten?: ShortenLine
   /** Begins to talk to a process that was just started in that place. */
-  connect(send: (message: JsonObject) => void, place: Place): LiveConnection
+  connect(send: (message: JsonObject) => void, place: Place): WarmConnection
 }
 
 /** The talk with one process. */
-export interface LiveConnection {
+export interface WarmConnection {
   /** Settles when turns can begin. Contract: rejects with a sentence when the CLI does not answer as it should. */
   readonly ready: Promise<void>
   /** Settles when the process has answered a question that is about nothing. Contract: called while no turn is under way;
@@ -40,11 +40,11 @@ export interface LiveConnection {
   receive(message: JsonObject): void
   /** Begins a turn; every message of it is given to its translation. `approve` comes with a turn that is to ask. Contract:
    *  one at a time for a session. */
-  begin(turn: Turn, emit: (event: AgentEventBody) => void, approve?: Approve): LiveTurn
+  begin(turn: Turn, emit: (event: AgentEventBody) => void, approve?: Approve): WarmTurn
 }
 
 /** One turn of a process that stays. */
-export interface LiveTurn {
+export interface WarmTurn {
   /** Has the verdict when `done` has settled. */
   readonly translation: Translation
   /** Settles when the agent has spoken its final word of this turn, also after an interrupt. Contract: never rejects. */

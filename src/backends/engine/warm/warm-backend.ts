@@ -27,11 +27,11 @@ import type {
   Steer,
   StreamCallback,
 } from '../../types.js'
-import type { LiveLease, LivePool } from './warm-pool.js'
-import type { LiveProcess } from './warm-process.js'
-import type { LiveRun } from './warm-run.js'
+import type { WarmLease, WarmPool } from './warm-pool.js'
+import type { WarmProcess } from './warm-process.js'
+import type { WarmRun } from './warm-run.js'
 import { OneStream } from './one-stream.js'
-import type { LiveDriver } from './types.js'
+import type { WarmDriver } from './types.js'
 
 const LOST = 'The process of the agent ended in the middle of the turn. It goes on in another one.'
 const DECLINED = 'This turn cannot be had in the process of the agent that stays. It is done in another one.'
@@ -40,7 +40,7 @@ const NOT_READY = 'The process of the agent did not begin to listen. The turn is
 const TROUBLED =
   'Each turn has a process of its own for now: one that should have stayed did not begin to listen. It is tried again.'
 
-interface LiveOptions {
+interface WarmOptions {
   /** For requests that name none. */
   mode: AgentMode
   config: BackendAdapterConfig
@@ -63,15 +63,15 @@ interface Task {
   inTime: AbortSignal
 }
 
-export class LiveBackend implements AgentBackend {
+export class WarmBackend implements AgentBackend {
   /** What `auto` came to when the installed version was last looked at. */
   #probedMode: AgentProbe['mode']
 
   constructor(
     private readonly oneShot: CliBackend,
-    private readonly driver: LiveDriver,
-    private readonly pool: LivePool,
-    private readonly options: LiveOptions,
+    private readonly driver: WarmDriver,
+    private readonly pool: WarmPool,
+    private readonly options: WarmOptions,
   ) {}
 
   name() {
@@ -95,7 +95,7 @@ export class LiveBackend implements AgentBackend {
     const probe = await this.oneShot.probe()
     if (!probe.isFound) return probe
     const use = modeInUse(this.options.mode, probe.version, this.driver.oldestKnown)
-    const isTroubled = use.mode === 'live' && this.pool.isTroubled(this.oneShot.executableMark() ?? '')
+    const isTroubled = use.mode === 'live' && this.pool.isTroubled(this.oneShot.executableFingerprint() ?? '')
     const used = isTroubled ? { mode: 'oneshot' as const, whyNotLive: TROUBLED } : use
     this.#probedMode = used.mode
     return { ...probe, ...used }
@@ -154,7 +154,7 @@ export class LiveBackend implements AgentBackend {
   async *#take(task: Task): AsyncGenerator<AgentEvent, void, undefined> {
     const { request, session, signal, inTime } = task
     inTime.throwIfAborted()
-    const mark = this.oneShot.executableMark() ?? ''
+    const mark = this.oneShot.executableFingerprint() ?? ''
     const lease = await this.#lease(task, mark)
     if (lease && 'reason' in lease) {
       yield* refusedRun(lease, this.options.dependencies.now)
@@ -172,10 +172,10 @@ export class LiveBackend implements AgentBackend {
     else this.#noteLoss(run)
   }
 
-  async *#live(task: Task, lease: LiveLease, stream: OneStream): AsyncGenerator<AgentEvent, LiveRun, undefined> {
+  async *#live(task: Task, lease: WarmLease, stream: OneStream): AsyncGenerator<AgentEvent, WarmRun, undefined> {
     const { request, turn, signal, steered } = task
     const onSteerable = (steer: Steer): void => request.onSteerable?.(noting(steer, steered))
-    const run = this.oneShot.startLive(lease.process, { ...request, onSteerable }, turn, this.#spentMs(task))
+    const run = this.oneShot.startWarm(lease.process, { ...request, onSteerable }, turn, this.#spentMs(task))
     const cancel = (): void => run.stop(CANCELLED)
     signal.addEventListener('abort', cancel)
     if (signal.aborted) cancel()
@@ -207,7 +207,7 @@ export class LiveBackend implements AgentBackend {
   }
 
   /** The turn in a process of its own, where the lost one had come to. */
-  async *#fallBack(task: Task, run: LiveRun, stream: OneStream): AsyncGenerator<AgentEvent, void, undefined> {
+  async *#fallBack(task: Task, run: WarmRun, stream: OneStream): AsyncGenerator<AgentEvent, void, undefined> {
     const { request, signal, steered } = task
     const { now } = this.options.dependencies
     const { wasAsked, isDeclined } = run
@@ -232,12 +232,12 @@ export class LiveBackend implements AgentBackend {
   }
 
   /** Whether the process was never ready. */
-  #noteLoss({ wasAsked, isDeclined }: LiveRun): boolean {
+  #noteLoss({ wasAsked, isDeclined }: WarmRun): boolean {
     const isUnready = !wasAsked && !isDeclined
     if (!isDeclined) {
       this.options.dependencies.log.warn(isUnready ? 'live.not-ready' : 'live.lost', { backend: this.name() })
     }
-    if (isUnready) this.pool.noteTrouble(this.oneShot.executableMark() ?? '')
+    if (isUnready) this.pool.noteTrouble(this.oneShot.executableFingerprint() ?? '')
     return isUnready
   }
 
@@ -245,7 +245,7 @@ export class LiveBackend implements AgentBackend {
    * Undefined where the turn is to have a process of its own, in which nothing is asked: one that is to ask is refused
    * there, or fails here. Contract: throws at the signal alone.
    */
-  async #lease(task: Task, mark: string): Promise<LiveLease | Failed | undefined> {
+  async #lease(task: Task, mark: string): Promise<WarmLease | Failed | undefined> {
     const { request, session, inTime: signal } = task
     if (!(await this.#canStay(task, mark))) return undefined
     const isAsking = request.approve !== undefined
@@ -254,7 +254,7 @@ export class LiveBackend implements AgentBackend {
     if (obstacle) return obstacle
     // Others may use it too, whatever becomes of this turn.
     const open = () =>
-      withDeadline(VERSION_TIMEOUT_MS, undefined, (look) => this.oneShot.openLive(this.driver, request, look))
+      withDeadline(VERSION_TIMEOUT_MS, undefined, (look) => this.oneShot.openWarm(this.driver, request, look))
     try {
       const lease = this.#modeOf(request) === 'oneshot' ? undefined : await this.#place(task, mark, open)
       if (lease || !isAsking) return lease
@@ -269,7 +269,7 @@ export class LiveBackend implements AgentBackend {
   }
 
   /** Undefined when all places are taken. */
-  #place({ request, turn, session, inTime }: Task, mark: string, open: () => Promise<LiveProcess>) {
+  #place({ request, turn, session, inTime }: Task, mark: string, open: () => Promise<WarmProcess>) {
     const key = this.#keyOf(request, turn, mark)
     const { isShared, locksSessions = false } = this.driver
     const { isUntrusted } = turn
@@ -313,7 +313,7 @@ export class LiveBackend implements AgentBackend {
 }
 
 /** Where all places are taken, or none shall stay: it ends with the turn. */
-function leaseForTurn(process: LiveProcess): LiveLease {
+function leaseForTurn(process: WarmProcess): WarmLease {
   return {
     process,
     async release() {

@@ -9,9 +9,9 @@ import type { Log } from '../../../log.js'
 import { memoryOfTrees } from '../../../processes/process-memory.js'
 import { isRunning } from '../../../processes/process-table.js'
 import { NO_PID } from '../../../processes/process-tree.js'
-import type { LiveProcess } from './warm-process.js'
+import type { WarmProcess } from './warm-process.js'
 
-export interface LiveLimits {
+export interface WarmLimits {
   /** A process that nobody has used for so long is ended. */
   idleMs: number
   mostProcesses: number
@@ -21,7 +21,7 @@ export interface LiveLimits {
   hasSpare: boolean
 }
 
-export interface LiveNeeds {
+export interface WarmNeeds {
   /** Two turns can be in one process when these are the same. */
   key: string
   /** Unlike any of another agent. Undefined for a new one. */
@@ -31,12 +31,12 @@ export interface LiveNeeds {
   locksSessions: boolean
   /** Whether none is started ahead: where it starts must be looked at right before. */
   isUntrusted: boolean
-  /** Contract: as `CliBackend.openLive`; for no session but that of these needs. */
-  open(): Promise<LiveProcess>
+  /** Contract: as `CliBackend.openWarm`; for no session but that of these needs. */
+  open(): Promise<WarmProcess>
 }
 
-export interface LiveLease {
-  readonly process: LiveProcess
+export interface WarmLease {
+  readonly process: WarmProcess
   /**
    * Contract: called once, when the turn is over. `session` is where it was, undefined when nothing can go on there.
    * Settles when nothing is alive that nobody will use.
@@ -45,13 +45,13 @@ export interface LiveLease {
 }
 
 /** From its start until nothing of it is alive. */
-interface Entry extends Pick<LiveNeeds, 'key' | 'locksSessions'> {
+interface Entry extends Pick<WarmNeeds, 'key' | 'locksSessions'> {
   /** Nobody has used it yet. */
   isSpare: boolean
   sessions: Set<string>
-  opening: Promise<LiveProcess>
+  opening: Promise<WarmProcess>
   /** Once it is open. */
-  process?: LiveProcess
+  process?: WarmProcess
   uses: number
   /** How many wait for its end, to go on with a session of it elsewhere. */
   leavers: number
@@ -69,7 +69,7 @@ interface Entry extends Pick<LiveNeeds, 'key' | 'locksSessions'> {
 interface PoolOptions {
   log: Log
   /** As they are now. */
-  limits: () => LiveLimits
+  limits: () => WarmLimits
   /** As `memoryOfTrees`. */
   memory?: (pids: number[]) => number[] | undefined
   now?: () => number
@@ -97,7 +97,7 @@ const FRESH_MS = 10_000
 const ANSWER_MS = 5_000
 const BACKOFF = { firstMs: 1_000, longestMs: 600_000 }
 
-export class LivePool {
+export class WarmPool {
   /** One turn at a time in each session, whichever way it is taken. */
   readonly queue = new Lanes()
   /** The one that was used last at the end. */
@@ -115,7 +115,7 @@ export class LivePool {
   }
 
   /** Undefined when all places are taken. Contract: rejects when the process cannot be prepared, or at the signal. */
-  async acquire(needs: LiveNeeds, signal: AbortSignal): Promise<LiveLease | undefined> {
+  async acquire(needs: WarmNeeds, signal: AbortSignal): Promise<WarmLease | undefined> {
     const { session } = needs
     const home = this.#homeOf(session)
     const isUsable = home?.key === needs.key && (isOpen(home) || isStillBusy(home))
@@ -194,19 +194,19 @@ export class LivePool {
   }
 
   /** One that takes other sessions than those it has. */
-  #fit({ isShared, session, key }: LiveNeeds): Entry | undefined {
+  #fit({ isShared, session, key }: WarmNeeds): Entry | undefined {
     return [...this.#entries].find(
       (entry) => entry.key === key && isOpen(entry) && (isShared || (entry.isSpare && session === undefined)),
     )
   }
 
-  #makeRoom(needs: LiveNeeds): Entry | undefined {
+  #makeRoom(needs: WarmNeeds): Entry | undefined {
     const { mostProcesses } = this.options.limits()
     if (this.#isStopped || !this.#evict((count, excess) => count < mostProcesses && excess < 0)) return undefined
     return this.#begin(needs)
   }
 
-  #begin(needs: LiveNeeds): Entry {
+  #begin(needs: WarmNeeds): Entry {
     const { key, locksSessions } = needs
     const entry: Entry = {
       key,
@@ -228,7 +228,7 @@ export class LivePool {
     return entry
   }
 
-  async #open(needs: LiveNeeds): Promise<LiveProcess> {
+  async #open(needs: WarmNeeds): Promise<WarmProcess> {
     // Whose place it takes must have left it.
     await Promise.all(
       [...this.#entries].filter(({ isRetired, uses }) => isRetired && uses === 0).map(({ gone }) => gone),
@@ -259,7 +259,7 @@ export class LivePool {
   }
 
   /** `last` is the session it was in. */
-  async #release(entry: Entry, needs: LiveNeeds, last: string | undefined): Promise<void> {
+  async #release(entry: Entry, needs: WarmNeeds, last: string | undefined): Promise<void> {
     entry.uses -= 1
     if (needs.session !== undefined) entry.sessions.delete(needs.session)
     if (last !== undefined) entry.sessions.add(last)
@@ -277,7 +277,7 @@ export class LivePool {
   }
 
   /** No process that has a session makes place for it. */
-  #startAhead(needs: LiveNeeds): void {
+  #startAhead(needs: WarmNeeds): void {
     const { hasSpare, mostProcesses } = this.options.limits()
     const spares = [...this.#entries].filter(({ isSpare, isRetired }) => isSpare && !isRetired)
     if (!hasSpare || this.#isStopped || spares.some((spare) => spare.key === needs.key)) return
@@ -290,7 +290,7 @@ export class LivePool {
   }
 
   /** Contract: never rejects. */
-  async #answers({ connection, ended }: LiveProcess): Promise<boolean> {
+  async #answers({ connection, ended }: WarmProcess): Promise<boolean> {
     const no = (): boolean => false
     const answer = connection.ready.then(() => connection.ping()).then(() => true, no)
     const isThere = await within(this.options.answerMs ?? ANSWER_MS, Promise.race([answer, ended.then(no)]))

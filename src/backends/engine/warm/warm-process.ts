@@ -11,11 +11,11 @@ import { type ProcessExit, type ProcessOptions, startProcess } from '../../../pr
 import type { ProcessEntry } from '../../../processes/process-table.js'
 import { endTools } from '../../../processes/process-tree.js'
 import { type JsonObject, JsonReader, stripAnsi } from '../jsonl.js'
-import type { LiveConnection } from './types.js'
+import type { WarmConnection } from './types.js'
 
-export interface LiveProcessPlan {
+export interface WarmProcessPlan {
   process: Omit<ProcessOptions, 'stdin' | 'keepsInput' | 'onStdout' | 'onStderr'>
-  connect: (send: (message: JsonObject) => void) => LiveConnection
+  connect: (send: (message: JsonObject) => void) => WarmConnection
   shorten?: ShortenLine
   /** `totalBytes` is of one turn. Between turns it may print as much as on one line. */
   limits: OutputLimits
@@ -34,10 +34,10 @@ export interface ProcessListener {
   gone(exit: ProcessExit): void
 }
 
-export interface LiveProcess {
+export interface WarmProcess {
   /** Absent where it could not be started. */
   readonly pid: number | undefined
-  readonly connection: LiveConnection
+  readonly connection: WarmConnection
   /** Contract: never rejects; settles when nothing of it is alive. */
   readonly ended: Promise<ProcessExit>
   /** Whether it has ended or is being stopped: no turn can begin. */
@@ -56,7 +56,7 @@ export interface LiveProcess {
   stop(): void
 }
 
-export function startLiveProcess(plan: LiveProcessPlan): LiveProcess {
+export function startWarmProcess(plan: WarmProcessPlan): WarmProcess {
   const { scrubber, limits } = plan
   const listeners = new Set<ProcessListener>()
   let isOver = false

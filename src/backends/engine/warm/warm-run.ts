@@ -25,13 +25,13 @@ import type { Turn } from '../turn.js'
 import { approveInTurn } from '../turn-approvals.js'
 import { type TimeLimits, watchTurn } from '../turn-watch.js'
 import type { AgentEventBody, AgentFailure, Approve, Steer } from '../../types.js'
-import type { LiveProcess } from './warm-process.js'
-import type { LiveTurn } from './types.js'
+import type { WarmProcess } from './warm-process.js'
+import type { WarmTurn } from './types.js'
 
 /** An agent that has not stopped by then is ended. */
 const INTERRUPT_MS = 1_000
 
-export interface LiveRunPlan extends TimeLimits {
+export interface WarmRunPlan extends TimeLimits {
   label: string
   failureSigns: readonly FailureSign[]
   turn: Turn
@@ -44,7 +44,7 @@ export interface LiveRunPlan extends TimeLimits {
   elapsed: () => number
 }
 
-export interface LiveRun extends Run {
+export interface WarmRun extends Run {
   /** Known when `complete` is among the events: the process failed the turn, and why is not known, or would not take it.
    *  The same turn may well succeed in another one. */
   readonly isProcessLost: boolean
@@ -57,9 +57,9 @@ export interface LiveRun extends Run {
 /** How the turn came to its end. */
 type Ending = { type: 'done' | 'stopped' } | { type: 'unready'; message: string } | { type: 'gone'; exit: ProcessExit }
 
-export function startLiveRun(process: LiveProcess, plan: LiveRunPlan): LiveRun {
+export function startWarmRun(process: WarmProcess, plan: WarmRunPlan): WarmRun {
   const queue = new EventQueue(plan.now)
-  let live: LiveTurn | undefined
+  let warm: WarmTurn | undefined
   let stopped: Failed | undefined
   let isEnded = false
   let isProcessLost = false
@@ -88,16 +88,16 @@ export function startLiveRun(process: LiveProcess, plan: LiveRunPlan): LiveRun {
   const approve = plan.approve && over && approveInTurn(plan.approve, watch, over.signal)
   const leave = process.listen({
     heard(count) {
-      if (!live || live.translation.acceptedCount === acceptedCount) return
-      ;({ acceptedCount } = live.translation)
+      if (!warm || warm.translation.acceptedCount === acceptedCount) return
+      ;({ acceptedCount } = warm.translation)
       watch.alive()
       bytes += count
       if (bytes > plan.limits.totalBytes) {
         stopForOutput(`more than ${Math.floor(plan.limits.totalBytes / (1024 * 1024))} MiB in one turn`)
       }
-      if (live.translation.mustStop) stop(live.translation.mustStop)
+      if (warm.translation.mustStop) stop(warm.translation.mustStop)
     },
-    text: (line) => live?.translation.acceptText(line),
+    text: (line) => warm?.translation.acceptText(line),
     overflowed: stopForOutput,
     gone: tellGone,
   })
@@ -118,16 +118,16 @@ export function startLiveRun(process: LiveProcess, plan: LiveRunPlan): LiveRun {
     if (beginning.type === 'unready' || (beginning.type === 'stopped' && stopped?.reason === 'timeout')) process.stop()
     if (beginning.type !== 'done') return beginning
 
-    live = process.connection.begin(plan.turn, emit, approve)
-    if (live.translation.mustStop) stop(live.translation.mustStop)
-    const done = live.done.then((): Ending => ({ type: 'done' }))
-    if (live.steer) plan.onSteerable?.(steerUntil(Promise.race([done, gone, stopAsked]), live.steer))
+    warm = process.connection.begin(plan.turn, emit, approve)
+    if (warm.translation.mustStop) stop(warm.translation.mustStop)
+    const done = warm.done.then((): Ending => ({ type: 'done' }))
+    if (warm.steer) plan.onSteerable?.(steerUntil(Promise.race([done, gone, stopAsked]), warm.steer))
     const ending = await Promise.race([done, gone, stopAsked])
     // It may have been given up before the agent was asked.
-    if (live.translation.mustStop) stop(live.translation.mustStop)
+    if (warm.translation.mustStop) stop(warm.translation.mustStop)
     if (ending.type !== 'stopped') return ending
 
-    live.interrupt()
+    warm.interrupt()
     over?.abort()
     const obeyed = await within(INTERRUPT_MS, Promise.race([done, gone]))
     if (obeyed) return obeyed
@@ -143,15 +143,15 @@ export function startLiveRun(process: LiveProcess, plan: LiveRunPlan): LiveRun {
     leave()
     if (ending.type === 'done' && (hasUsedTools || stopped)) await process.endStrays(stopped !== undefined)
     // One that does not get to a turn in all its time would not get to the next either.
-    const isStuck = stopped?.reason === 'timeout' && live?.isPending === true
-    if (live?.isSpent || isStuck) process.stop()
+    const isStuck = stopped?.reason === 'timeout' && warm?.isPending === true
+    if (warm?.isSpent || isStuck) process.stop()
     const stderr = process.stderr()
-    const failure = judge(plan, ending, stopped, live, stderr)
+    const failure = judge(plan, ending, stopped, warm, stderr)
     if (failure && stderr !== '') failure.stderr = stderr
     const isLost = (ending.type === 'gone' || ending.type === 'unready') && failure?.reason === 'exit'
-    isProcessLost = !stopped && (isLost || live?.isDeclined === true)
+    isProcessLost = !stopped && (isLost || warm?.isDeclined === true)
     queue.complete(
-      resultOf(live?.translation ?? {}, failure, {
+      resultOf(warm?.translation ?? {}, failure, {
         durationMs: Math.round(plan.elapsed() - watch.startedAt),
         ...(ending.type === 'gone' && 'exitCode' in ending.exit && { exitCode: ending.exit.exitCode }),
       }),
@@ -166,10 +166,10 @@ export function startLiveRun(process: LiveProcess, plan: LiveRunPlan): LiveRun {
       return isProcessLost
     },
     get wasAsked() {
-      return live !== undefined && live.isDeclined !== true
+      return warm !== undefined && warm.isDeclined !== true
     },
     get isDeclined() {
-      return live?.isDeclined === true
+      return warm?.isDeclined === true
     },
   }
 }
@@ -186,14 +186,14 @@ function steerUntil(end: Promise<unknown>, steer: Steer): Steer {
 
 /** Why the turn failed, or undefined when it did not. */
 function judge(
-  { label, failureSigns, now }: LiveRunPlan,
+  { label, failureSigns, now }: WarmRunPlan,
   ending: Ending,
   stopped: Failed | undefined,
-  live: LiveTurn | undefined,
+  warm: WarmTurn | undefined,
   stderr: string,
 ): AgentFailure | undefined {
   if (stopped) return failureOfStop(stopped)
-  const { verdict, complaint = '' } = live?.translation ?? {}
+  const { verdict, complaint = '' } = warm?.translation ?? {}
   if (ending.type === 'done') {
     if (verdict?.isError) return reportedFailure(verdict, failureSigns, now())
     return verdict ? undefined : unansweredFailure(label, readableMessage(complaint), failureSigns)

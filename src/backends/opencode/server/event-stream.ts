@@ -5,7 +5,7 @@ import { backoffMs, wait } from '../../../core/async.js'
 import { type ServerSentEvent, ServerSentEventsReader } from '../../../core/server-sent-events.js'
 import { isObject, type JsonObject } from '../../engine/jsonl.js'
 import { type OpenCodeClient, OpenCodeServerError } from './client.js'
-import { persist } from './persist.js'
+import { retryUntilAnswered } from './retry-until-answered.js'
 
 /** The server shows every ten seconds that it lives. */
 const LONGEST_SILENCE_MS = 35_000
@@ -174,8 +174,8 @@ export class EventStream {
       } catch (error) {
         const lost = error as OpenCodeServerError
         const patienceMs = PATIENCE_MS[lost.kind] ?? 0
-        const isVain = this.#listeners.size === 0 || this.#isClosed
-        if (isVain || Date.now() - brokenAt >= patienceMs) {
+        const isAbandoned = this.#listeners.size === 0 || this.#isClosed
+        if (isAbandoned || Date.now() - brokenAt >= patienceMs) {
           for (const listener of this.#listeners) listener.onLost(lost)
           throw lost
         }
@@ -212,8 +212,8 @@ export class EventStream {
 
   /** Somebody waits for an answer, and it may be one of ours. Contract: never rejects. */
   async #tellOwner(sessionId: string, event: ServerEvent): Promise<void> {
-    const isVain = (): boolean => this.#listeners.size === 0 || this.#isClosed
-    await persist(async () => (await this.#lookUp(sessionId))?.onEvent(event), isVain)
+    const isAbandoned = (): boolean => this.#listeners.size === 0 || this.#isClosed
+    await retryUntilAnswered(async () => (await this.#lookUp(sessionId))?.onEvent(event), isAbandoned)
   }
 
   /** Who follows the session, or one that it works for. */

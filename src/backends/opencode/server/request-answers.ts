@@ -5,7 +5,7 @@ import { wait } from '../../../core/async.js'
 import { isObject, type JsonObject } from '../../engine/jsonl.js'
 import type { OpenCodeClient, PermissionRequest, PermissionRule } from './client.js'
 import type { ServerEvent } from './event-stream.js'
-import { persist } from './persist.js'
+import { retryUntilAnswered } from './retry-until-answered.js'
 import type { ApprovalAnswer, ApprovalRequest, Approve } from '../../types.js'
 import { isDenied } from './tool-rules.js'
 
@@ -32,7 +32,7 @@ export class RequestAnswers {
     /** Tells why there may be no answer. */
     private readonly tell: (content: string) => void,
     /** Whether nobody waits for an answer any more. */
-    private readonly isVain: () => boolean,
+    private readonly isAbandoned: () => boolean,
     private readonly asking: Asking,
   ) {}
 
@@ -98,7 +98,7 @@ export class RequestAnswers {
   /** The event that tells of the tool comes a moment later. */
   async #toolOf(tool: Clear['tool']): Promise<ApprovalRequest | undefined> {
     if (!tool) return undefined
-    for (let looks = 0; looks < MOST_LOOKS && !this.isVain(); looks += 1) {
+    for (let looks = 0; looks < MOST_LOOKS && !this.isAbandoned(); looks += 1) {
       const known = this.asking.toolOf(tool.callID)
       if (known) return known
       await wait(LOOK_MS)
@@ -124,7 +124,7 @@ export class RequestAnswers {
   async #answer(id: string, send: () => Promise<void>): Promise<void> {
     if (this.#answered.has(id)) return
     this.#answered.add(id)
-    await persist(send, this.isVain)
+    await retryUntilAnswered(send, this.isAbandoned)
   }
 }
 

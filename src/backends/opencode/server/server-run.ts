@@ -34,7 +34,7 @@ import { type TimeLimits, type TurnWatch, watchTurn } from '../../engine/turn-wa
 import type { AgentEventBody, AgentFailure, Approve, Steer } from '../../types.js'
 import { type OpenCodeClient, OpenCodeServerError, type Prompt, PROMPT_MS, type SessionMessage } from './client.js'
 import type { EventLink, EventListener, EventStream, ServerEvent } from './event-stream.js'
-import { persist } from './persist.js'
+import { retryUntilAnswered } from './retry-until-answered.js'
 import { RequestAnswers } from './request-answers.js'
 import { ServerTranslation } from './server-translation.js'
 import { endsWithRules, type ToolControl, toolControl } from './tool-rules.js'
@@ -389,17 +389,20 @@ export class ServerRun implements Run, EventListener {
   async #catchUp(): Promise<void> {
     const link = this.#link
     if (this.#sessionId === undefined || !link) return
-    const isVain = (): boolean => this.#isOver || this.#stopped !== undefined
+    const isAbandoned = (): boolean => this.#isOver || this.#stopped !== undefined
     const answer = (): Promise<void> => this.#answers.catchUp(this.#directory, (id) => link.isFollowed(id))
     const lookAgain = async (): Promise<void> => {
-      await Promise.all([persist(() => this.#readAgain(), isVain), persist(answer, isVain)])
+      await Promise.all([
+        retryUntilAnswered(() => this.#readAgain(), isAbandoned),
+        retryUntilAnswered(answer, isAbandoned),
+      ])
       this.#look()
     }
     // At once: the events that follow are told after what is read.
     await lookAgain()
     for (const delayMs of LATER_LOOKS_MS) {
       await wait(delayMs, { ref: false })
-      if (isVain()) return
+      if (isAbandoned()) return
       await lookAgain()
     }
   }

@@ -4,8 +4,8 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, it, onTestFinished } from 'vitest'
-import { LiveBackend } from '../../../../src/backends/engine/warm/warm-backend.js'
-import { LivePool } from '../../../../src/backends/engine/warm/warm-pool.js'
+import { WarmBackend } from '../../../../src/backends/engine/warm/warm-backend.js'
+import { WarmPool } from '../../../../src/backends/engine/warm/warm-pool.js'
 import type {
   AgentEvent,
   AgentMode,
@@ -51,13 +51,13 @@ function setup({ name = 'claude', agent = 'staying-agent.sh', mode = 'live', mos
   const dependencies = { log, now: Date.now, elapsed: Date.now }
   const environment = { FAKE_STAGE: stage.home }
   const oneShot = createFakeBackend(name, cliPath, stage, { dependencies, environment })
-  const driver = oneShot.live()
+  const driver = oneShot.warmDriver()
   if (!driver) throw new Error(`${name} is not kept alive`)
-  const pool = new LivePool({ log, limits: () => ({ ...LIMITS, mostProcesses }) })
+  const pool = new WarmPool({ log, limits: () => ({ ...LIMITS, mostProcesses }) })
   onTestFinished(() => pool.stop())
   const { workingDir } = stage
   const config = { cliPath, workingDir, queryTimeoutMs: 30_000, allowedTools: [], maxTurns: 25 }
-  const backend = new LiveBackend(oneShot, driver, pool, { mode, config, dependencies })
+  const backend = new WarmBackend(oneShot, driver, pool, { mode, config, dependencies })
   const turn = async (prompt: string, request: Partial<AgentRequest> = { approve: ALLOW }): Promise<AgentResult> => {
     const events: AgentEvent[] = []
     const signal = new AbortController().signal
@@ -96,7 +96,7 @@ it('where none shall stay any more, the one of the session ends first', async ()
 
 it('a turn has one also where one has just failed to begin', async () => {
   const { turn, pool, oneShot } = setup()
-  pool.noteTrouble(oneShot.executableMark() ?? '')
+  pool.noteTrouble(oneShot.executableFingerprint() ?? '')
   expect((await turn(ASK)).finalOutput).toBe('allow')
 })
 

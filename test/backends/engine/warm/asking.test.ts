@@ -12,7 +12,7 @@ async function open(name: BackendName, what: string): Promise<AskingAgent> {
   const { backend, process } = await openStage(name, captured(name, what), options)
   return {
     begin(prompt, approve, sessionId) {
-      const run = backend.startLive(process, { prompt, approve, ...(sessionId !== undefined && { sessionId }) })
+      const run = backend.startWarm(process, { prompt, approve, ...(sessionId !== undefined && { sessionId }) })
       const events: AgentEvent[] = []
       const reading = (async () => {
         for await (const event of run.events) events.push(event)

@@ -1,7 +1,7 @@
 import { vi } from 'vitest'
 import { completeDependencies } from '../../../../src/backends/engine/backend-dependencies.js'
-import { LiveBackend } from '../../../../src/backends/engine/warm/warm-backend.js'
-import { LivePool } from '../../../../src/backends/engine/warm/warm-pool.js'
+import { WarmBackend } from '../../../../src/backends/engine/warm/warm-backend.js'
+import { WarmPool } from '../../../../src/backends/engine/warm/warm-pool.js'
 import { createBackend } from '../../../../src/backends/registry.js'
 import type { BackendName } from '../../../../src/backends/types.js'
 import { ARE_ALL_COMBINATIONS, type BackendSetup, describeBackendContract } from '../../../contract/backend-contract.js'
@@ -53,10 +53,10 @@ for (const name of NAMES) {
     const config = { ...given, cliPath }
     const { log, now, elapsed } = completeDependencies(dependencies)
     const oneShot = createBackend(name, config, dependencies)
-    const driver = oneShot.live()
+    const driver = oneShot.warmDriver()
     if (!driver) throw new Error(`${name} is not kept alive`)
-    const pool = new LivePool({ log, limits: () => LIMITS, readyMs: cliPath === STAYING ? READY_MS : UNREADY_MS })
-    return new LiveBackend(oneShot, driver, pool, { mode: 'live', config, dependencies: { log, now, elapsed } })
+    const pool = new WarmPool({ log, limits: () => LIMITS, readyMs: cliPath === STAYING ? READY_MS : UNREADY_MS })
+    return new WarmBackend(oneShot, driver, pool, { mode: 'live', config, dependencies: { log, now, elapsed } })
   }
   describeBackendContract(name, { ...SETUPS[name], ...DIFFERENCES[name], create }, `${name} that stays`)
 }

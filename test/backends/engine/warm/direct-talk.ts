@@ -2,7 +2,7 @@
 
 import { setImmediate } from 'node:timers/promises'
 import type { JsonObject } from '../../../../src/backends/engine/jsonl.js'
-import type { LiveTurn } from '../../../../src/backends/engine/warm/types.js'
+import type { WarmTurn } from '../../../../src/backends/engine/warm/types.js'
 import type { AgentEventBody, AgentRequest, BackendName } from '../../../../src/backends/types.js'
 import { createFakeBackend, createStage } from '../../fake-cli.js'
 import { createPlace } from './warm-stage.js'
@@ -20,7 +20,7 @@ export interface Talk {
 
 export interface Begun {
   events: AgentEventBody[]
-  live: LiveTurn
+  live: WarmTurn
   isDone(): Promise<boolean>
 }
 
@@ -30,7 +30,7 @@ export function openTalk(name: BackendName): Talk {
   const backend = createFakeBackend(name, 'unused', stage)
   const place = createPlace(stage.home)
   let said: JsonObject[] = []
-  const connection = backend.live()?.connect((message) => said.push(message), place)
+  const connection = backend.warmDriver()?.connect((message) => said.push(message), place)
   if (!connection) throw new Error(`${name} is not kept alive`)
   return {
     home: stage.home,

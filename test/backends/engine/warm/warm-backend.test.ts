@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, it, onTestFinished } from 'vitest'
-import { LiveBackend } from '../../../../src/backends/engine/warm/warm-backend.js'
-import { type LiveLimits, LivePool } from '../../../../src/backends/engine/warm/warm-pool.js'
+import { WarmBackend } from '../../../../src/backends/engine/warm/warm-backend.js'
+import { type WarmLimits, WarmPool } from '../../../../src/backends/engine/warm/warm-pool.js'
 import type { AgentEvent, AgentMode, AgentRequest, AgentResult } from '../../../../src/backends/types.js'
 import type { ProcessOwner } from '../../../../src/processes/process-owner.js'
 import { findProcess } from '../../../../src/processes/process-table.js'
@@ -27,7 +27,7 @@ interface Heard {
 
 interface Options {
   mode?: AgentMode
-  limits?: Partial<LiveLimits>
+  limits?: Partial<WarmLimits>
   memory?: (pids: number[]) => number[]
   readyMs?: number
   lookMs?: number
@@ -56,14 +56,14 @@ function setup({
     dependencies,
     environment: { FAKE_STAGE: stage.home },
   })
-  const pool = new LivePool({
+  const pool = new WarmPool({
     log,
     limits: () => ({ idleMs: 600_000, mostProcesses: 8, mostMemoryMb: 4096, hasSpare: false, ...limits }),
     memory,
     ...looks,
   })
   onTestFinished(() => pool.stop())
-  const driver = oneShot.live()
+  const driver = oneShot.warmDriver()
   if (!driver) throw new Error('Claude is not kept alive')
   const config = {
     cliPath: AGENT,
@@ -72,7 +72,7 @@ function setup({
     allowedTools: [],
     maxTurns: 25,
   }
-  const backend = new LiveBackend(oneShot, driver, pool, { mode, config, dependencies })
+  const backend = new WarmBackend(oneShot, driver, pool, { mode, config, dependencies })
   const turn = async (
     prompt: string,
     request: Partial<AgentRequest> = {},

@@ -1,11 +1,11 @@
 import { setImmediate } from 'node:timers/promises'
 import { expect, it } from 'vitest'
-import type { LiveProcess } from '../../../../src/backends/engine/warm/warm-process.js'
+import type { WarmProcess } from '../../../../src/backends/engine/warm/warm-process.js'
 import {
-  type LiveLease,
-  type LiveLimits,
-  type LiveNeeds,
-  LivePool,
+  type WarmLease,
+  type WarmLimits,
+  type WarmNeeds,
+  WarmPool,
 } from '../../../../src/backends/engine/warm/warm-pool.js'
 import type { ProcessExit } from '../../../../src/processes/local-process.js'
 
@@ -13,16 +13,16 @@ const NEVER = new AbortController().signal
 const GIGABYTE = 1024 ** 3
 
 /** A pool whose processes are shared and made up; they end as soon as they are told to. */
-function setup(limits: Partial<LiveLimits> = {}, memory: (pids: number[]) => number[] = (pids) => pids.map(() => 0)) {
+function setup(limits: Partial<WarmLimits> = {}, memory: (pids: number[]) => number[] = (pids) => pids.map(() => 0)) {
   const log = { debug() {}, info() {}, warn() {}, error() {} }
   let time = 0
-  const pool = new LivePool({
+  const pool = new WarmPool({
     log,
     limits: () => ({ idleMs: 600_000, mostProcesses: 8, mostMemoryMb: 4096, hasSpare: false, ...limits }),
     memory,
     now: () => time,
   })
-  const acquire = (session: string | undefined, needs: Partial<LiveNeeds> = {}): Promise<LiveLease | undefined> =>
+  const acquire = (session: string | undefined, needs: Partial<WarmNeeds> = {}): Promise<WarmLease | undefined> =>
     pool.acquire(
       {
         ...{ key: 'key', session, isShared: true, locksSessions: false, isUntrusted: false },
@@ -34,7 +34,7 @@ function setup(limits: Partial<LiveLimits> = {}, memory: (pids: number[]) => num
   return { pool, acquire, pass: (ms: number) => (time += ms) }
 }
 
-function madeUpProcess(): LiveProcess {
+function madeUpProcess(): WarmProcess {
   let isOver = false
   let end = (_exit: ProcessExit): void => {}
   const ended = new Promise<ProcessExit>((resolve) => {
@@ -116,8 +116,8 @@ it('one that ends after its turn has its place until then', async () => {
 
 it('who cancels while a shared process starts does not take it from others', async () => {
   const { pool, acquire } = setup()
-  let open = (_process: LiveProcess): void => {}
-  const opening = new Promise<LiveProcess>((resolve) => {
+  let open = (_process: WarmProcess): void => {}
+  const opening = new Promise<WarmProcess>((resolve) => {
     open = resolve
   })
   const cancelling = new AbortController()
@@ -137,7 +137,7 @@ it.each([
 ])('starts one ahead or not: %s', async (_, isUntrusted, count) => {
   const { acquire } = setup({ hasSpare: true })
   let opened = 0
-  const open = async (): Promise<LiveProcess> => {
+  const open = async (): Promise<WarmProcess> => {
     opened += 1
     return madeUpProcess()
   }

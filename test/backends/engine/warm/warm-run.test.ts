@@ -4,7 +4,7 @@ import { chmodSync, existsSync, readdirSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import type { LiveRun } from '../../../../src/backends/engine/warm/warm-run.js'
+import type { WarmRun } from '../../../../src/backends/engine/warm/warm-run.js'
 import { CANCELLED } from '../../../../src/backends/engine/refusals.js'
 import type { AgentEvent } from '../../../../src/backends/types.js'
 import { createScrubber } from '../../../../src/credentials/scrubber.js'
@@ -66,7 +66,7 @@ it('an agent that does not obey is ended with all that it started', async () => 
     { run: 'setsid sleep 1000 & echo $! > orphan' },
     { run: 'touch started' },
   ])
-  const stopWhenStarted = async (run: LiveRun) => {
+  const stopWhenStarted = async (run: WarmRun) => {
     await until(() => existsSync(join(stage.workingDir, 'started')), 'the orphan')
     run.stop(CANCELLED)
   }
@@ -173,7 +173,7 @@ it('an agent that speaks now and then is not silent', async () => {
     ],
     { dependencies: { now: () => now } },
   )
-  const act = async (_run: LiveRun, events: AgentEvent[]) => {
+  const act = async (_run: WarmRun, events: AgentEvent[]) => {
     await until(() => events.length > 0, 'the beginning')
     now = 15
     stage.write('work/speak', '')
@@ -206,7 +206,7 @@ it.each(['codex', 'gemini'] as const)(
 
 it('a turn that is stopped before the process listens is never begun, and the process stays', async () => {
   const { turn, process } = await openStage('claude', [...READY, ASKED, answer('second')])
-  const act = async (run: LiveRun) => run.stop(CANCELLED)
+  const act = async (run: WarmRun) => run.stop(CANCELLED)
   expect((await turn('first', { act })).result.failure?.reason).toBe('cancelled')
   expect((await turn('second')).result.finalOutput).toBe('second')
   expect(process.isOver).toBe(false)
@@ -215,7 +215,7 @@ it('a turn that is stopped before the process listens is never begun, and the pr
 it('a turn that nobody reads holds up nothing', async () => {
   const exchange: Step[] = [...READY, ASKED, BEGUN, answer('first'), ASKED, answer('second')]
   const { turn, backend, process } = await openStage('claude', exchange)
-  await backend.startLive(process, { prompt: 'first' }).ended
+  await backend.startWarm(process, { prompt: 'first' }).ended
   expect((await turn('second')).result.finalOutput).toBe('second')
 })
 

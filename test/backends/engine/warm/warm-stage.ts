@@ -6,9 +6,9 @@ import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
 import type { CliBackend } from '../../../../src/backends/engine/cli-backend.js'
 import type { JsonObject } from '../../../../src/backends/engine/jsonl.js'
-import type { LiveProcess } from '../../../../src/backends/engine/warm/warm-process.js'
-import type { LiveRun } from '../../../../src/backends/engine/warm/warm-run.js'
-import type { LiveDriver } from '../../../../src/backends/engine/warm/types.js'
+import type { WarmProcess } from '../../../../src/backends/engine/warm/warm-process.js'
+import type { WarmRun } from '../../../../src/backends/engine/warm/warm-run.js'
+import type { WarmDriver } from '../../../../src/backends/engine/warm/types.js'
 import { localPlace, type Place } from '../../../../src/backends/engine/place.js'
 import { CANCELLED } from '../../../../src/backends/engine/refusals.js'
 import type { AgentEvent, AgentRequest, AgentResult, BackendName } from '../../../../src/backends/types.js'
@@ -49,11 +49,11 @@ export function createPlace(home?: string): Place {
   return place
 }
 
-export interface LiveStage {
+export interface WarmStage {
   stage: Stage
   backend: CliBackend
-  driver: LiveDriver
-  process: LiveProcess
+  driver: WarmDriver
+  process: WarmProcess
   /** Begins a turn and reads it to its end. */
   turn(prompt: string, options?: TurnOptions): Promise<Heard>
 }
@@ -63,7 +63,7 @@ export interface TurnOptions {
   /** Cancelled when such an event has come; at `begun`, when the turn was begun and nothing has come. */
   stopOn?: AgentEvent['type'] | 'begun'
   /** Called when the turn has begun. */
-  act?: (run: LiveRun, events: AgentEvent[]) => Promise<void>
+  act?: (run: WarmRun, events: AgentEvent[]) => Promise<void>
 }
 
 export interface Heard {
@@ -78,33 +78,33 @@ export async function openStage(
   name: BackendName,
   exchange: Step[],
   options: Options & { request?: Partial<AgentRequest>; cliPath?: string } = {},
-): Promise<LiveStage> {
+): Promise<WarmStage> {
   const stage = createStage()
   const steps = exchange.map((step) => JSON.stringify(step)).join('\n')
   const backend = createFakeBackend(name, options.cliPath ?? LIVE_AGENT, stage, {
     ...options,
     environment: { FAKE_EXCHANGE: stage.write('exchange', steps), ...options.environment },
   })
-  const driver = backend.live()
+  const driver = backend.warmDriver()
   if (!driver) throw new Error(`${name} is not kept alive`)
   const request = { prompt: '', ...options.request }
-  const process = await backend.openLive(driver, request, new AbortController().signal)
+  const process = await backend.openWarm(driver, request, new AbortController().signal)
   onTestFinished(async () => {
     process.stop()
     await process.ended
   })
-  return { stage, backend, driver, process, turn: (prompt, turn) => runLive(backend, process, prompt, turn) }
+  return { stage, backend, driver, process, turn: (prompt, turn) => runWarm(backend, process, prompt, turn) }
 }
 
-async function runLive(
+async function runWarm(
   backend: CliBackend,
-  process: LiveProcess,
+  process: WarmProcess,
   prompt: string,
   { request = {}, stopOn, act }: TurnOptions = {},
 ): Promise<Heard> {
   const events: AgentEvent[] = []
   if (stopOn === 'begun') await process.connection.ready
-  const run = backend.startLive(process, { prompt, ...request })
+  const run = backend.startWarm(process, { prompt, ...request })
   const reading = (async () => {
     for await (const event of run.events) events.push(event)
   })()
