@@ -11,7 +11,8 @@ import { findExecutable } from '../../processes/find-executable.js'
 import { OWNER_MARKER } from '../../processes/process-owner.js'
 import { agentEnvironment } from '../../core/agent-environment.js'
 import { type BackendDependencies, completeDependencies } from './backend-dependencies.js'
-import { type Run, startRun } from './cli-run.js'
+import { startOneShot } from './one-shot-run.js'
+import type { Run } from './turn-run.js'
 import { type CliOption, namesOption, withoutOptions } from './command-args.js'
 import type { EventQueue } from './event-queue.js'
 import { executeTurn } from './execute-turn.js'
@@ -316,10 +317,11 @@ export abstract class CliBackend implements AgentBackend {
   /** One turn in a process that `openWarm` started. */
   startWarm(process: WarmProcess, request: AgentRequest, turn = this.toTurn(request, true), spentMs = 0): WarmRun {
     const { label, failureSigns } = this.traits
-    const { now, elapsed, limits } = this.dependencies
+    const { now, elapsed, limits, scrubber } = this.dependencies
     return startWarmRun(process, {
       label,
       failureSigns,
+      scrubber,
       turn,
       ...(request.approve && { approve: request.approve }),
       limits,
@@ -499,7 +501,7 @@ export abstract class CliBackend implements AgentBackend {
     const { label, failureSigns, stopSignal } = this.traits
     const { now, elapsed, limits, owner, scrubber } = this.dependencies
     const { args, defaults = {}, environment, expects } = invocation
-    return startRun({
+    return startOneShot({
       label,
       failureSigns,
       start: (listeners) =>

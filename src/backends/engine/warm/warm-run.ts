@@ -1,47 +1,32 @@
-// One turn of a process that stays, from its beginning to its `complete`.
+// A turn in a warm process, which takes other turns too.
 //
 // Traps that a careless edit would fall into:
 // - A turn that is stopped goes on until the agent has said so: what it still says must not reach the next turn.
-// - What we did ourselves (time-out, cancel) decides over anything the agent still managed to say.
-// - The process may serve other turns too: it is stopped only when it does not obey.
+// - The process may serve other turns at the same time: it is stopped only when it does not obey.
 
 import { within } from '../../../core/async.js'
 import { messageOf } from '../../../errors.js'
 import type { OutputLimits } from '../../../processes/line-splitter.js'
 import type { ProcessExit } from '../../../processes/local-process.js'
-import { mainLine, type Run } from '../cli-run.js'
-import { EventQueue } from '../event-queue.js'
-import { classifyFailure, type FailureSign, readableMessage } from '../failures.js'
 import type { Failed } from '../translation.js'
-import {
-  failureOfStop,
-  printedTooMuch,
-  reportedFailure,
-  resultOf,
-  unansweredFailure,
-  withRetryAt,
-} from '../turn-result.js'
 import type { Turn } from '../turn.js'
 import { approveInTurn } from '../turn-approvals.js'
-import { type TimeLimits, watchTurn } from '../turn-watch.js'
-import type { AgentEventBody, AgentFailure, Approve, Steer } from '../../types.js'
+import { type Ending, printedTooMuch } from '../turn-result.js'
+import { type Drive, type Printed, type Run, type RunControl, type RunPlan, startRun } from '../turn-run.js'
+import type { AgentEventBody, AgentResult, Approve, Steer } from '../../types.js'
 import type { WarmProcess } from './warm-process.js'
 import type { WarmTurn } from './types.js'
 
 /** An agent that has not stopped by then is ended. */
 const INTERRUPT_MS = 1_000
 
-export interface WarmRunPlan extends TimeLimits {
-  label: string
-  failureSigns: readonly FailureSign[]
+export interface WarmRunPlan extends RunPlan {
   turn: Turn
   /** As of the request. */
   approve?: Approve
   limits: OutputLimits
   /** Gets a way to talk to the agent, where it has one. */
   onSteerable?(steer: Steer): void
-  now: () => number
-  elapsed: () => number
 }
 
 export interface WarmRun extends Run {
@@ -54,124 +39,163 @@ export interface WarmRun extends Run {
   readonly isDeclined: boolean
 }
 
-/** How the turn came to its end. */
-type Ending = { type: 'done' | 'stopped' } | { type: 'unready'; message: string } | { type: 'gone'; exit: ProcessExit }
-
 export function startWarmRun(process: WarmProcess, plan: WarmRunPlan): WarmRun {
-  const queue = new EventQueue(plan.now)
-  let warm: WarmTurn | undefined
-  let stopped: Failed | undefined
-  let isEnded = false
-  let isProcessLost = false
-  let hasUsedTools = false
-  let acceptedCount = 0
-  let bytes = 0
-
-  let tellStop = (): void => {}
-  const stopAsked = new Promise<Ending>((resolve) => {
-    tellStop = () => resolve({ type: 'stopped' })
-  })
-  let tellGone = (_exit: ProcessExit): void => {}
-  const gone = new Promise<Ending>((resolve) => {
-    tellGone = (exit) => resolve({ type: 'gone', exit })
-  })
-  const stop = (failed: Failed): void => {
-    if (isEnded) return
-    stopped ??= failed
-    tellStop()
-  }
-  const stopForOutput = (problem: string): void => stop(printedTooMuch(problem))
-
-  const watch = watchTurn({ ...plan, onTimeout: stop })
-  // Only for those who listen: to abort takes longer than all else at the end of a turn.
-  const over = plan.approve && new AbortController()
-  const approve = plan.approve && over && approveInTurn(plan.approve, watch, over.signal)
-  const leave = process.listen({
-    heard(count) {
-      if (!warm || warm.translation.acceptedCount === acceptedCount) return
-      ;({ acceptedCount } = warm.translation)
-      watch.alive()
-      bytes += count
-      if (bytes > plan.limits.totalBytes) {
-        stopForOutput(`more than ${Math.floor(plan.limits.totalBytes / (1024 * 1024))} MiB in one turn`)
-      }
-      if (warm.translation.mustStop) stop(warm.translation.mustStop)
+  let drive: WarmDrive | undefined
+  const run = startRun(plan, (control) => (drive = new WarmDrive(process, plan, control)))
+  return {
+    ...run,
+    get result() {
+      return run.result
     },
-    text: (line) => warm?.translation.acceptText(line),
-    overflowed: stopForOutput,
-    gone: tellGone,
-  })
-  const emit = (event: AgentEventBody): void => {
-    hasUsedTools ||= event.type === 'tool_use'
-    if (!stopped && !isEnded) queue.push(event)
+    get isProcessLost() {
+      return drive?.isLost(run.result) === true
+    },
+    get wasAsked() {
+      return drive?.warm !== undefined && !drive.isDeclined
+    },
+    get isDeclined() {
+      return drive?.isDeclined === true
+    },
+  }
+}
+
+class WarmDrive implements Drive {
+  readonly ended: Promise<Ending>
+  warm: WarmTurn | undefined
+  #ending: Ending | undefined
+  #hasUsedTools = false
+  #acceptedCount = 0
+  #bytes = 0
+  #tellStop = (): void => {}
+  readonly #stopAsked: Promise<'stopped'>
+  #tellGone = (_exit: ProcessExit): void => {}
+  readonly #gone: Promise<Ending>
+  /** Aborted when no answer to what the agent asks is wanted any more. Only for those who listen: to abort takes longer than
+   *  all else at the end of a turn. */
+  readonly #asking: AbortController | undefined
+  readonly #stopListening: () => void
+
+  constructor(
+    private readonly process: WarmProcess,
+    private readonly plan: WarmRunPlan,
+    private readonly run: RunControl,
+  ) {
+    this.#asking = plan.approve && new AbortController()
+    this.#stopAsked = new Promise((resolve) => {
+      this.#tellStop = () => resolve('stopped')
+    })
+    this.#gone = new Promise((resolve) => {
+      this.#tellGone = (exit) => resolve(endingOf(exit))
+    })
+    this.#stopListening = process.listen({
+      heard: (bytes) => this.#heard(bytes),
+      text: (line) => this.warm?.translation.acceptText(line),
+      overflowed: (problem) => run.stop(printedTooMuch(problem)),
+      gone: (exit) => this.#tellGone(exit),
+    })
+    this.ended = this.#converse()
   }
 
-  const converse = async (): Promise<Ending> => {
-    const ready = process.connection.ready.then(
-      async (): Promise<Ending> => {
-        await process.forgetEarlier()
-        return { type: 'done' }
-      },
-      (error: unknown): Ending => ({ type: 'unready', message: messageOf(error) }),
-    )
-    const beginning = await Promise.race([ready, gone, stopAsked])
-    if (beginning.type === 'unready' || (beginning.type === 'stopped' && stopped?.reason === 'timeout')) process.stop()
-    if (beginning.type !== 'done') return beginning
-
-    warm = process.connection.begin(plan.turn, emit, approve)
-    if (warm.translation.mustStop) stop(warm.translation.mustStop)
-    const done = warm.done.then((): Ending => ({ type: 'done' }))
-    if (warm.steer) plan.onSteerable?.(steerUntil(Promise.race([done, gone, stopAsked]), warm.steer))
-    const ending = await Promise.race([done, gone, stopAsked])
-    // It may have been given up before the agent was asked.
-    if (warm.translation.mustStop) stop(warm.translation.mustStop)
-    if (ending.type !== 'stopped') return ending
-
-    warm.interrupt()
-    over?.abort()
-    const obeyed = await within(INTERRUPT_MS, Promise.race([done, gone]))
-    if (obeyed) return obeyed
-    process.stop()
-    return gone
+  get translation() {
+    return this.warm?.translation ?? {}
   }
 
-  const finish = async (): Promise<void> => {
-    const ending = await converse()
-    isEnded = true
-    over?.abort()
-    watch.end()
-    leave()
-    if (ending.type === 'done' && (hasUsedTools || stopped)) await process.endStrays(stopped !== undefined)
+  get isDeclined(): boolean {
+    return this.warm?.isDeclined === true
+  }
+
+  /** Whether another process should take the turn that came to this. */
+  isLost(result: AgentResult | undefined): boolean {
+    if (this.run.stopped) return false
+    const isGone = this.#ending?.type === 'died' || this.#ending?.type === 'not-ready'
+    return this.isDeclined || (isGone && result?.failure?.reason === 'exit')
+  }
+
+  stop(): boolean {
+    this.#tellStop()
+    return true
+  }
+
+  async settle(ending: Ending): Promise<Printed> {
+    const { process, warm } = this
+    const { stopped } = this.run
+    this.#ending = ending
+    this.#asking?.abort()
+    this.#stopListening()
+    const isAlive = ending.type === 'done' && warm !== undefined
+    if (isAlive && (this.#hasUsedTools || stopped)) await process.endStrays(stopped !== undefined)
     // One that does not get to a turn in all its time would not get to the next either.
     const isStuck = stopped?.reason === 'timeout' && warm?.isPending === true
     if (warm?.isSpent || isStuck) process.stop()
-    const stderr = process.stderr()
-    const failure = judge(plan, ending, stopped, warm, stderr)
-    if (failure && stderr !== '') failure.stderr = stderr
-    const isLost = (ending.type === 'gone' || ending.type === 'unready') && failure?.reason === 'exit'
-    isProcessLost = !stopped && (isLost || warm?.isDeclined === true)
-    queue.complete(
-      resultOf(warm?.translation ?? {}, failure, {
-        durationMs: Math.round(plan.elapsed() - watch.startedAt),
-        ...(ending.type === 'gone' && 'exitCode' in ending.exit && { exitCode: ending.exit.exitCode }),
-      }),
-    )
+    return { stderr: process.stderr(), plainStdout: '' }
   }
 
-  return {
-    events: queue,
-    stop,
-    ended: finish(),
-    get isProcessLost() {
-      return isProcessLost
-    },
-    get wasAsked() {
-      return warm !== undefined && warm.isDeclined !== true
-    },
-    get isDeclined() {
-      return warm?.isDeclined === true
-    },
+  async #converse(): Promise<Ending> {
+    const { process, plan, run } = this
+    const beginning = await Promise.race([this.#ready(), this.#gone, this.#stopAsked])
+    if (beginning === 'stopped') {
+      if (run.stopped?.reason === 'timeout') process.stop()
+      return { type: 'done' }
+    }
+    if (beginning.type === 'not-ready') process.stop()
+    if (beginning.type !== 'done') return beginning
+
+    const approve = this.#asking && plan.approve && approveInTurn(plan.approve, run.watch, this.#asking.signal)
+    const warm = process.connection.begin(plan.turn, (event) => this.#emit(event), approve)
+    this.warm = warm
+    this.#heed(warm.translation.mustStop)
+    const done = warm.done.then((): Ending => ({ type: 'done' }))
+    if (warm.steer) plan.onSteerable?.(steerUntil(Promise.race([done, this.#gone, this.#stopAsked]), warm.steer))
+    const ending = await Promise.race([done, this.#gone, this.#stopAsked])
+    // It may have been given up before the agent was asked.
+    this.#heed(warm.translation.mustStop)
+    if (ending !== 'stopped') return ending
+
+    warm.interrupt()
+    this.#asking?.abort()
+    const obeyed = await within(INTERRUPT_MS, Promise.race([done, this.#gone]))
+    if (obeyed) return obeyed
+    process.stop()
+    return this.#gone
   }
+
+  /** Settles when the turn can begin. Contract: never rejects. */
+  async #ready(): Promise<Ending> {
+    try {
+      await this.process.connection.ready
+    } catch (error) {
+      return { type: 'not-ready', message: messageOf(error) }
+    }
+    await this.process.forgetEarlier()
+    return { type: 'done' }
+  }
+
+  #heard(count: number): void {
+    const { warm } = this
+    if (!warm || warm.translation.acceptedCount === this.#acceptedCount) return
+    this.#acceptedCount = warm.translation.acceptedCount
+    this.run.watch.alive()
+    this.#bytes += count
+    const { totalBytes } = this.plan.limits
+    if (this.#bytes > totalBytes) {
+      this.run.stop(printedTooMuch(`more than ${Math.floor(totalBytes / (1024 * 1024))} MiB in one turn`))
+    }
+    this.#heed(warm.translation.mustStop)
+  }
+
+  #heed(mustStop: Failed | undefined): void {
+    if (mustStop) this.run.stop(mustStop)
+  }
+
+  #emit(event: AgentEventBody): void {
+    this.#hasUsedTools ||= event.type === 'tool_use'
+    this.run.emit(event)
+  }
+}
+
+function endingOf(exit: ProcessExit): Ending {
+  if ('spawnError' in exit) return { type: 'not-started', message: exit.spawnError.message }
+  return { type: 'died', exitCode: exit.exitCode }
 }
 
 /** What is said after the end, or was not taken by then, is for another turn. */
@@ -182,33 +206,4 @@ function steerUntil(end: Promise<unknown>, steer: Steer): Steer {
     return false
   })
   return async (text) => !isOver && Promise.race([steer(text), refused])
-}
-
-/** Why the turn failed, or undefined when it did not. */
-function judge(
-  { label, failureSigns, now }: WarmRunPlan,
-  ending: Ending,
-  stopped: Failed | undefined,
-  warm: WarmTurn | undefined,
-  stderr: string,
-): AgentFailure | undefined {
-  if (stopped) return failureOfStop(stopped)
-  const { verdict, complaint = '' } = warm?.translation ?? {}
-  if (ending.type === 'done') {
-    if (verdict?.isError) return reportedFailure(verdict, failureSigns, now())
-    return verdict ? undefined : unansweredFailure(label, readableMessage(complaint), failureSigns)
-  }
-  if (ending.type === 'gone' && 'spawnError' in ending.exit) {
-    const message = `${label} CLI could not be started: ${ending.exit.spawnError.message}`
-    return { reason: 'spawn', message, report: message }
-  }
-  const said = ending.type === 'unready' ? ending.message : complaint || mainLine(stderr, failureSigns)
-  const message = readableMessage(said) || `${label} ended in the middle of a turn.`
-  const reason = wasKilled(ending) ? 'exit' : classifyFailure(message, failureSigns)
-  return withRetryAt({ reason, message, report: message }, undefined, now())
-}
-
-/** What it said before is not why it ended then: others may have been meant, or it was over that. */
-function wasKilled(ending: Ending): boolean {
-  return ending.type === 'gone' && 'exitCode' in ending.exit && ending.exit.exitCode > 128
 }

@@ -20,6 +20,7 @@ import {
 import { SessionDirectories } from '../../engine/session-directories.js'
 import type { Failed } from '../../engine/translation.js'
 import { type Turn, turnOf } from '../../engine/turn.js'
+import { type Run, startRun } from '../../engine/turn-run.js'
 import { startTimer, timeLimits, tookTooLong } from '../../engine/turn-watch.js'
 import type {
   AgentBackend,
@@ -36,7 +37,7 @@ import type {
 import { OpenCodeClient } from './client.js'
 import { EventStream } from './event-stream.js'
 import { FreeSessions } from './free-sessions.js'
-import { ServerRun } from './server-run.js'
+import { ServerDrive } from './server-drive.js'
 import { NeedsRefused, type OpenCodeEndpoint, type OpenCodeServers, type ServerLease } from './servers.js'
 
 /** The command line of the same agent. */
@@ -105,7 +106,8 @@ export class OpenCodeServerBackend implements AgentBackend {
     const startedAt = elapsed()
     const preparing = new AbortController()
     let stopped: Failed | undefined
-    let run: ServerRun | undefined
+    let run: Run | undefined
+    let drive: ServerDrive | undefined
     let leave: (() => void) | undefined
     let lease: ServerLease | undefined
     let ranTools = false
@@ -132,16 +134,19 @@ export class OpenCodeServerBackend implements AgentBackend {
       limits.spentMs = elapsed() - startedAt
       const isFree = turn.allowedTools.length === 0 && !turn.isAsking
       if (!isFree) this.#freeSessions.delete(turn.sessionId)
-      run = new ServerRun({
+      const plan = {
         turn,
         hasItsRules: isFree && this.#freeSessions.has(turn.sessionId),
         ...this.#connect(lease.endpoint),
-        ...limits,
         ...(request.approve && { approve: request.approve }),
         ...(request.onSteerable && { onSteerable: request.onSteerable }),
         limits: this.#dependencies.limits,
-        now,
-        elapsed,
+      }
+      const { label, failureSigns } = OPENCODE
+      const { scrubber } = this.#dependencies
+      run = startRun({ label, failureSigns, scrubber, now, elapsed, ...limits }, (control) => {
+        drive = new ServerDrive(plan, control)
+        return drive
       })
       if (stopped) run.stop(stopped)
       for await (const event of run.events) {
@@ -161,13 +166,13 @@ export class OpenCodeServerBackend implements AgentBackend {
       // Reached early when the consumer leaves the loop: the agent must not work on for nobody.
       cancel()
       await run?.ended
-      const left = run?.hasLostServer ? 'broken' : mayHaveLeft ? 'untidy' : 'nothing'
+      const left = drive?.hasLostServer ? 'broken' : mayHaveLeft ? 'untidy' : 'nothing'
       const vacate = async (): Promise<void> => {
         await lease?.release(left)
         leave?.()
       }
       // Nobody waits for what is still on its way, but it must not get among that of the next turn.
-      if (run?.late) void run.late.then(vacate)
+      if (drive?.late) void drive.late.then(vacate)
       else await vacate()
     }
   }

@@ -2,9 +2,10 @@
 
 import { chmodSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { type Run, startRun } from '../../../src/backends/engine/cli-run.js'
 import type { JsonObject } from '../../../src/backends/engine/jsonl.js'
+import { startOneShot } from '../../../src/backends/engine/one-shot-run.js'
 import { Translation } from '../../../src/backends/engine/translation.js'
+import type { Run } from '../../../src/backends/engine/turn-run.js'
 import type { AgentEvent } from '../../../src/backends/types.js'
 import { createScrubber } from '../../../src/credentials/scrubber.js'
 import type { PodExit } from '../../../src/kubernetes/types.js'
@@ -138,7 +139,7 @@ describe('an agent that has answered and does not exit', () => {
   function startStuck() {
     let print = (_line: Buffer): void => {}
     const stop = vi.fn<() => void>()
-    const run = startRun({
+    const run = startOneShot({
       ...{ label: 'Claude', failureSigns: [], limits: OUTPUT_LIMITS, scrubber: createScrubber() },
       ...{ now: Date.now, elapsed: Date.now, timeoutMs: 1_800_000, idleTimeoutMs: 600_000 },
       translation: (emit) => new WordTranslation(emit),

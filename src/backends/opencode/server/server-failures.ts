@@ -1,0 +1,41 @@
+// What is wrong with a server, in the words of a failed turn.
+
+import { messageOf } from '../../../errors.js'
+import { findSign } from '../../engine/failures.js'
+import type { Failed } from '../../engine/translation.js'
+import { OPENCODE } from '../format.js'
+import { type OpenCodeClient, OpenCodeServerError } from './client.js'
+
+export function saysBrokenDown(error: unknown): error is OpenCodeServerError {
+  return error instanceof OpenCodeServerError && (error.status ?? 0) >= 500
+}
+
+export function isOutOfReach(error: unknown): boolean {
+  return error instanceof OpenCodeServerError && ['silent', 'refused', 'unreachable'].includes(error.kind)
+}
+
+/** Why a turn could not begin. What is wrong with the server is no word of the agent, nor about its own login. */
+export function failedCall(error: unknown, isSent: boolean): Failed {
+  const message = messageOf(error)
+  if (!(error instanceof OpenCodeServerError)) return { reason: 'exit', message }
+  const { kind, status } = error
+  // It may have begun all the same.
+  if (kind === 'silent' && isSent) return { reason: 'exit', message }
+  if (isOutOfReach(error)) return { reason: 'spawn', message }
+  if (status === 401 || status === 403) return { reason: 'spawn', message, isLasting: true }
+  return { reason: findSign(message, OPENCODE.failureSigns)?.[1] ?? 'exit', message }
+}
+
+export function lostTurn(client: OpenCodeClient, hasBegun: boolean): Failed {
+  if (!hasBegun) {
+    return { reason: 'exit', message: client.fault('silent', 'took the prompt and did not begin with it').message }
+  }
+  const what = 'lost the turn: it was started again, or the turn was ended there.'
+  return { reason: 'exit', message: `The OpenCode server at ${client.url} ${what}` }
+}
+
+export function lostServer(client: OpenCodeClient, error: OpenCodeServerError): Failed {
+  if (!isOutOfReach(error)) return { reason: 'exit', message: error.message }
+  const what = error.kind === 'silent' ? 'does not answer any more' : 'went away during the turn'
+  return { reason: 'exit', message: client.fault(error.kind, what).message }
+}
