@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { WarmBackend } from '../../src/backends/engine/warm/warm-backend.js'
 import { type WarmLimits, WarmPool } from '../../src/backends/engine/warm/warm-pool.js'
 import { createBackend } from '../../src/backends/registry.js'
 import type { BackendName } from '../../src/backends/types.js'
@@ -40,25 +39,25 @@ export function openLive(options: LiveOptions = {}): OpenPlace {
       },
     }
     const config = adapterConfig(agent, installation, sandbox.workspace)
-    const oneShot = createBackend(agent.name, config, { environment: sandbox.environment, log })
-    const driver = oneShot.warmDriver()
-    assert.ok(driver, `${agent.name} can be kept alive`)
-    let fallen = 0
-    const runAlone = oneShot.run.bind(oneShot)
-    oneShot.run = (...turn) => {
-      fallen += 1
-      return runAlone(...turn)
-    }
     const pool = new WarmPool({
       log,
       limits: () => ({ ...usualLimits, ...limits }),
       ...(lookMs !== undefined && { lookMs }),
       ...(freshMs !== undefined && { freshMs }),
     })
-    const dependencies = { log, now: Date.now, elapsed: Date.now }
+    const warm = { mode: 'live' as const, pool }
+    const backend = createBackend(agent.name, config, { environment: sandbox.environment, log, warm })
+    const { definition } = backend.cli
+    assert.ok(definition.driver, `${agent.name} has a warm driver`)
+    let fallen = 0
+    const launchAlone = definition.invocation
+    definition.invocation = (...launch) => {
+      fallen += 1
+      return launchAlone(...launch)
+    }
     return {
       sandbox,
-      backend: new WarmBackend(oneShot, driver, pool, { mode: 'live', config, dependencies }),
+      backend,
       gatewayEnvironment: { ...gatewayEnvironment(agent, installation, sandbox), AGENT_MODE: 'live' },
       stays: (process) => isLiveAgent(agent.name, process) || isIdleServer(process),
       // Codex looks what the shell of the operator is like.

@@ -4,10 +4,9 @@ import { ExternalServer } from '../backends/opencode/server/external-server.js'
 import { ManagedServers } from '../backends/opencode/server/managed-servers.js'
 import { OpenCodeServerBackend } from '../backends/opencode/server/opencode-server-backend.js'
 import type { OpenCodeServers } from '../backends/opencode/server/servers.js'
-import { WarmBackend } from '../backends/engine/warm/warm-backend.js'
 import { WarmPool } from '../backends/engine/warm/warm-pool.js'
 import { createBackend } from '../backends/registry.js'
-import { type AgentBackend, BACKEND_NAMES, type BackendAdapterConfig, type BackendName } from '../backends/types.js'
+import { type AgentBackend, BACKEND_NAMES, type BackendName } from '../backends/types.js'
 import { backendConfig, type GatewayConfig } from '../config.js'
 
 /** The agents that a configuration describes. The gateway and every command have theirs from here. */
@@ -48,7 +47,8 @@ export class ConfiguredAgents {
   open(name: BackendName): AgentBackend {
     const { agentMode, opencodeEnabled } = this.config
     const config = backendConfig(this.config, name)
-    if (name !== 'opencode') return this.#openStaying(name, config)
+    const warm = { mode: agentMode, pool: this.#pool }
+    if (name !== 'opencode') return createBackend(name, config, { ...this.#dependencies, warm })
     this.#openCode = this.#openOneShot()
     const mode = opencodeEnabled ? undefined : agentMode
     this.#serverBackend ??= new OpenCodeServerBackend(config, this.#dependencies, this.#servers, this.#openCode, mode)
@@ -66,14 +66,6 @@ export class ConfiguredAgents {
   async stop(): Promise<void> {
     await this.#pool.stop()
     await (this.#serverBackend ?? this.#servers).stop()
-  }
-
-  #openStaying(name: BackendName, config: BackendAdapterConfig): AgentBackend {
-    const backend = createBackend(name, config, this.#dependencies)
-    const driver = backend.warmDriver()
-    if (!driver) return backend
-    const options = { mode: this.config.agentMode, config, dependencies: this.#dependencies }
-    return new WarmBackend(backend, driver, this.#pool, options)
   }
 
   #openOneShot(): OpenCodeBackend {

@@ -4,6 +4,8 @@ import type { Pods } from '../../kubernetes/types.js'
 import { createLog, type Log } from '../../log.js'
 import { OUTPUT_LIMITS, type OutputLimits } from '../../processes/line-splitter.js'
 import type { ProcessOwner } from '../../processes/process-owner.js'
+import type { WarmPool } from './warm/warm-pool.js'
+import type { AgentMode } from '../types.js'
 
 export interface BackendDependencies {
   /** The operator's environment; filtered before an agent sees it. */
@@ -19,8 +21,17 @@ export interface BackendDependencies {
   owner?: ProcessOwner
   /** Without it, nothing runs in pods. */
   pods?: Pods
+  /** Without it, every turn has a process of its own. */
+  warm?: WarmOptions
   /** Knows secrets. What is not told whole is scrubbed here: of half a secret nobody above could know. */
   scrubber: Scrubber
+}
+
+export interface WarmOptions {
+  /** For requests that name none. */
+  mode: AgentMode
+  /** Of all agents. */
+  pool: WarmPool
 }
 
 export function completeDependencies(given: Partial<BackendDependencies>): BackendDependencies {
@@ -33,6 +44,7 @@ export function completeDependencies(given: Partial<BackendDependencies>): Backe
     limits: given.limits ?? OUTPUT_LIMITS,
     ...(given.owner && { owner: given.owner }),
     ...(given.pods && { pods: given.pods }),
+    ...(given.warm && { warm: given.warm }),
     scrubber: given.scrubber ?? createScrubber(),
   }
 }

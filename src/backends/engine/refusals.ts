@@ -1,11 +1,13 @@
 // What is told without starting anything, whichever way an agent is driven.
 
 import { canBeSetForRun } from '../../core/environment.js'
-import { GatewayError } from '../../errors.js'
+import { GatewayError, messageOf } from '../../errors.js'
 import { isDirectory } from '../../core/is-directory.js'
 import { isShellsOwn } from '../../kubernetes/supervisor.js'
+import { PodError } from '../../kubernetes/types.js'
 import { parseTool, problemOfTool } from './allowed-tool.js'
 import { EventQueue } from './event-queue.js'
+import { failureOfPod } from './pod-failure.js'
 import type { BackendDependencies } from './backend-dependencies.js'
 import type { Failed } from './translation.js'
 import { failureOfStop } from './turn-result.js'
@@ -99,6 +101,12 @@ export function refusedVariable({ environment = {}, secretFiles = [], pod }: Age
 
 export function shellsVariable(name: string): string {
   return `The variable ${name} is the shell's own in a pod, and cannot be set there. Give the credential another name.`
+}
+
+/** Why it could not be started. */
+export function unprepared(label: string, error: unknown): Failed {
+  if (error instanceof PodError) return failureOfPod(error)
+  return { reason: 'spawn', message: `${label} CLI could not be prepared: ${messageOf(error)}` }
 }
 
 /** All that is seen of a run that never began. */

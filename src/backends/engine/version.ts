@@ -1,6 +1,5 @@
 import { startProcess } from '../../processes/local-process.js'
 import { compareVersions, parseVersion } from '../../core/versions.js'
-import type { AgentMode, AgentProbe } from '../types.js'
 
 export interface VersionKnowledge {
   /** The oldest version that the conformance suite has passed with. */
@@ -35,18 +34,6 @@ export async function readVersion(
   await child.ended
   signal.removeEventListener('abort', child.stop)
   return parseVersion(output)
-}
-
-/** What comes of a mode with this version. */
-export function modeInUse(
-  mode: AgentMode,
-  version: string | undefined,
-  oldestKnown: string,
-): Pick<AgentProbe, 'mode' | 'whyNotLive'> {
-  if (mode !== 'auto') return { mode }
-  if (version !== undefined && compareVersions(version, oldestKnown) >= 0) return { mode: 'live' }
-  const what = version === undefined ? 'its version is not known' : `version ${version} is older than ${oldestKnown}`
-  return { mode: 'oneshot', whyNotLive: `Each turn has a process of its own: ${what}.` }
 }
 
 export function problemsOfVersion(version: string | undefined, knowledge: VersionKnowledge): string[] {

@@ -108,9 +108,9 @@ export class OpenCodeBackend extends CliBackend {
     const own = { OPENCODE_CONFIG_CONTENT: settings, ...(isUntrusted && UNTRUSTED_ENVIRONMENT) }
     const invocation = { environment: own, defaults: DEFAULTS }
     return {
-      executable: this.requireExecutable(),
+      executable: this.cli.require(),
       cwd: NEUTRAL_DIRECTORY,
-      environment: this.processEnvironment(invocation, { isUntrusted, workingDir: NEUTRAL_DIRECTORY }, environment),
+      environment: this.cli.environmentOf(invocation, { isUntrusted, workingDir: NEUTRAL_DIRECTORY }, environment),
     }
   }
 

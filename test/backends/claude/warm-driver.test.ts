@@ -43,7 +43,7 @@ it('is not done before an interrupt that came too late is answered: it would mee
   const { driver, backend } = await openStage('claude', READY)
   const said: JsonObject[] = []
   const connection = driver.connect((message) => said.push(message), createPlace())
-  const live = connection.begin(backend.toTurn({ prompt: 'one' }), () => {})
+  const live = connection.begin(backend.cli.turnOf({ prompt: 'one' }), () => {})
   let isDone = false
   void live.done.then(() => {
     isDone = true
@@ -147,7 +147,7 @@ it.each([
 it('is started as for one turn, but to be told more', async () => {
   const { driver, backend } = await openStage('claude', READY)
   const place = createPlace()
-  const turn = backend.toTurn({ prompt: 'hi', systemPrompt: 'Be brief.', model: 'opus', maxTurns: 7 })
+  const turn = backend.cli.turnOf({ prompt: 'hi', systemPrompt: 'Be brief.', model: 'opus', maxTurns: 7 })
   const { args, environment } = await driver.launch(turn, place, new AbortController().signal)
   expect(args).toEqual([
     ...['--output-format', 'stream-json', '--verbose', '--include-partial-messages'],
@@ -163,7 +163,7 @@ it('is started as for one turn, but to be told more', async () => {
 
 it('takes a turn of another message, but of no other model, tools, limit, prompt or directory', async () => {
   const { driver, backend } = await openStage('claude', READY)
-  const keyOf = (change: object) => driver.keyOf(backend.toTurn({ prompt: 'hi', ...change }))
+  const keyOf = (change: object) => driver.keyOf(backend.cli.turnOf({ prompt: 'hi', ...change }))
   expect(keyOf({ prompt: 'other', sessionId: SESSION })).toBe(keyOf({}))
   const others = [{ model: 'opus' }, { allowedTools: ['Read'] }, { maxTurns: 1 }, { systemPrompt: 'x' }]
   const keys = [{}, ...others, { workingDir: '/' }, { isUntrusted: true }].map(keyOf)

@@ -215,7 +215,7 @@ it('goes back to its own model with a turn that names none, and counts what the 
 it('starts a thread of an untrusted project with settings of its own', async () => {
   const { turn, backend, driver } = await openStage('codex', captured('codex', 'untrusted'), MODEL)
   expect((await turn('one', { request: { isUntrusted: true } })).result.finalOutput).toBe('Hello 0')
-  const keyOf = (change: object) => driver.keyOf(backend.toTurn({ prompt: 'hi', ...change }))
+  const keyOf = (change: object) => driver.keyOf(backend.cli.turnOf({ prompt: 'hi', ...change }))
   expect(keyOf({ isUntrusted: true })).not.toBe(keyOf({}))
   expect(keyOf({ model: 'x', systemPrompt: 'y', workingDir: '/', sessionId: A, maxTurns: 3 })).toBe(keyOf({}))
 })
@@ -348,7 +348,11 @@ it('answers what nobody can answer, so that Codex does not wait for it', async (
 
 it('is started for many threads', async () => {
   const { driver, backend } = await openStage('codex', [])
-  const { args } = await driver.launch(backend.toTurn({ prompt: 'hi' }), createPlace(), new AbortController().signal)
+  const { args } = await driver.launch(
+    backend.cli.turnOf({ prompt: 'hi' }),
+    createPlace(),
+    new AbortController().signal,
+  )
   expect(args).toEqual([
     ...['app-server', '-c', 'check_for_update_on_startup=false'],
     ...['--disable', 'unbounded_connection_retries'],

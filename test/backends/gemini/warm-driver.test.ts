@@ -1,6 +1,7 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { openWarmProcess } from '../../../src/backends/engine/warm/warm-lifetime.js'
 import type { JsonObject } from '../../../src/backends/engine/jsonl.js'
 import { until } from '../../waiting.js'
 import { openTalk, type Talk } from '../engine/warm/direct-talk.js'
@@ -81,7 +82,7 @@ it.each([
   const hooks = { BeforeTool: [{ hooks: [{ type: 'command', command: 'guard' }] }], BeforeAgent: [] }
   mkdirSync(join(stage.home, '..', owner, '.gemini'), { recursive: true })
   stage.write(join(owner, '.gemini/settings.json'), JSON.stringify({ hooks }))
-  const opening = backend.openWarm(driver, { prompt: '', isUntrusted }, new AbortController().signal)
+  const opening = openWarmProcess(backend.cli, driver, { prompt: '', isUntrusted }, new AbortController().signal)
   const opened = opening.then(
     async (process) => {
       process.stop()
@@ -293,13 +294,13 @@ it('is started for the sessions of one directory, and counts no turns itself', a
   const { driver, backend, stage } = await openStage('gemini', [])
   const place = createPlace(stage.home)
   const { path } = place.files
-  const turn = backend.toTurn({ prompt: 'hi', allowedTools: ['read_file'] })
+  const turn = backend.cli.turnOf({ prompt: 'hi', allowedTools: ['read_file'] })
   const { args } = await driver.launch(turn, place, new AbortController().signal)
   expect(args).toEqual(['--acp', '--approval-mode', 'yolo', '--admin-policy', join(path, 'policy.toml')])
   const settings = JSON.parse(readFileSync(join(path, '.gemini/settings.json'), 'utf8')) as JsonObject
   expect(settings['model']).toEqual({ maxSessionTurns: -1 })
 
-  const keyOf = (change: object) => driver.keyOf(backend.toTurn({ prompt: 'hi', ...change }))
+  const keyOf = (change: object) => driver.keyOf(backend.cli.turnOf({ prompt: 'hi', ...change }))
   expect(keyOf({ model: 'x', systemPrompt: 'y', sessionId: A, maxTurns: 3 })).toBe(keyOf({}))
   const keys = [{}, { workingDir: '/' }, { isUntrusted: true }, { allowedTools: ['read_file'] }].map(keyOf)
   expect(new Set(keys).size).toBe(keys.length)

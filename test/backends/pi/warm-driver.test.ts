@@ -93,7 +93,7 @@ describe('after an answer', () => {
     const said: unknown[] = []
     const connection = driver.connect(({ id, type, message }) => said.push(message ?? id ?? type), createPlace())
     const hear = (steps: Step[]) => steps.forEach((step) => 'printed' in step && connection.receive(step.printed))
-    const begin = (prompt: string) => connection.begin(backend.toTurn({ prompt }), () => {})
+    const begin = (prompt: string) => connection.begin(backend.cli.turnOf({ prompt }), () => {})
     hear(READY)
     const { done, translation } = begin('one')
     hear(FIRST_TURN.slice(0, -2))
@@ -199,7 +199,7 @@ it('an extension that asks something is told that nobody answers', async () => {
 it('is started as for one turn, but to be told more', async () => {
   const { driver, backend } = await openStage('pi', READY)
   const place = createPlace()
-  const turn = backend.toTurn({ prompt: 'hi', systemPrompt: 'Be brief.', model: 'opus', sessionId: SESSION })
+  const turn = backend.cli.turnOf({ prompt: 'hi', systemPrompt: 'Be brief.', model: 'opus', sessionId: SESSION })
   const { args } = await driver.launch(turn, place, new AbortController().signal)
   expect(args).toEqual([
     ...['--mode', 'rpc', '--model', 'opus', '--session', SESSION],
@@ -209,7 +209,7 @@ it('is started as for one turn, but to be told more', async () => {
 
 it('takes a turn of another message or limit, but of no other model, tools, prompt or directory', async () => {
   const { driver, backend } = await openStage('pi', READY)
-  const keyOf = (change: object) => driver.keyOf(backend.toTurn({ prompt: 'hi', ...change }))
+  const keyOf = (change: object) => driver.keyOf(backend.cli.turnOf({ prompt: 'hi', ...change }))
   expect(keyOf({ prompt: 'other', sessionId: SESSION, maxTurns: 1 })).toBe(keyOf({}))
   const others = [{ model: 'opus' }, { allowedTools: ['read'] }, { systemPrompt: 'x' }]
   const keys = [{}, ...others, { workingDir: '/' }, { isUntrusted: true }].map(keyOf)

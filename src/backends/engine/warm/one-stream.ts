@@ -7,8 +7,6 @@ import type { AgentEvent } from '../../types.js'
  * Contract: of an attempt that is not the last, neither `error` nor `complete` is passed.
  */
 export class OneStream {
-  /** As the agent named it. */
-  sessionId?: string
   #hasBegun = false
   #hasOutput = false
   /** Told as soon as something may stand before it. */
@@ -21,7 +19,6 @@ export class OneStream {
 
   pass(event: AgentEvent): AgentEvent[] {
     if (event.type === 'started') {
-      if (event.sessionId !== undefined) this.sessionId = event.sessionId
       const isFirst = !this.#hasBegun
       this.#hasBegun = true
       return [...(isFirst ? [event] : []), ...this.#told(event.timestamp)]

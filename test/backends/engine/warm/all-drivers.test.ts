@@ -5,7 +5,6 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { WarmBackend } from '../../../../src/backends/engine/warm/warm-backend.js'
 import { WarmPool } from '../../../../src/backends/engine/warm/warm-pool.js'
 import type { AgentEvent, AgentRequest, BackendName } from '../../../../src/backends/types.js'
 import { brokenInvariants } from '../../../contract/invariants.js'
@@ -22,20 +21,13 @@ function setup(name: BackendName) {
   const warnings: string[] = []
   const log = { debug() {}, info() {}, warn: (message: string) => void warnings.push(message), error() {} }
   const dependencies = { log, now: Date.now, elapsed: Date.now }
-  const oneShot = createFakeBackend(name, AGENT, stage, { dependencies })
-  const driver = oneShot.warmDriver()
-  if (!driver) throw new Error(`${name} is not kept alive`)
   const limits = { idleMs: 600_000, mostProcesses: 8, mostMemoryMb: 4096, hasSpare: false }
   const pool = new WarmPool({ log, limits: () => limits, memory: (pids) => pids.map(() => 0), readyMs: 60_000 })
   onTestFinished(() => pool.stop())
-  const config = {
-    cliPath: AGENT,
-    workingDir: stage.workingDir,
-    queryTimeoutMs: 100_000,
-    allowedTools: [],
-    maxTurns: 25,
-  }
-  const backend = new WarmBackend(oneShot, driver, pool, { mode: 'live', config, dependencies })
+  const backend = createFakeBackend(name, AGENT, stage, {
+    config: { queryTimeoutMs: 100_000 },
+    dependencies: { ...dependencies, warm: { mode: 'live', pool } },
+  })
   const turn = async (
     lines: string[],
     request: Partial<AgentRequest> = {},

@@ -4,7 +4,6 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, it, onTestFinished } from 'vitest'
-import { WarmBackend } from '../../../../src/backends/engine/warm/warm-backend.js'
 import { WarmPool } from '../../../../src/backends/engine/warm/warm-pool.js'
 import type {
   AgentEvent,
@@ -50,14 +49,13 @@ function setup({ name = 'claude', agent = 'staying-agent.sh', mode = 'live', mos
   const log = { debug() {}, info() {}, warn() {}, error() {} }
   const dependencies = { log, now: Date.now, elapsed: Date.now }
   const environment = { FAKE_STAGE: stage.home }
-  const oneShot = createFakeBackend(name, cliPath, stage, { dependencies, environment })
-  const driver = oneShot.warmDriver()
-  if (!driver) throw new Error(`${name} is not kept alive`)
   const pool = new WarmPool({ log, limits: () => ({ ...LIMITS, mostProcesses }) })
   onTestFinished(() => pool.stop())
   const { workingDir } = stage
-  const config = { cliPath, workingDir, queryTimeoutMs: 30_000, allowedTools: [], maxTurns: 25 }
-  const backend = new WarmBackend(oneShot, driver, pool, { mode, config, dependencies })
+  const backend = createFakeBackend(name, cliPath, stage, {
+    dependencies: { ...dependencies, warm: { mode, pool } },
+    environment,
+  })
   const turn = async (prompt: string, request: Partial<AgentRequest> = { approve: ALLOW }): Promise<AgentResult> => {
     const events: AgentEvent[] = []
     const signal = new AbortController().signal
@@ -68,7 +66,7 @@ function setup({ name = 'claude', agent = 'staying-agent.sh', mode = 'live', mos
     return last.result
   }
   const wasAlone = (): boolean => existsSync(join(workingDir, 'alone'))
-  return { turn, wasAlone, pool, oneShot, workingDir }
+  return { turn, wasAlone, pool, backend, workingDir }
 }
 
 it.each(['oneshot', 'auto', 'live'] as const)('a turn has a process that asks with AGENT_MODE=%s', async (mode) => {
@@ -95,8 +93,8 @@ it('where none shall stay any more, the one of the session ends first', async ()
 })
 
 it('a turn has one also where one has just failed to begin', async () => {
-  const { turn, pool, oneShot } = setup()
-  pool.noteTrouble(oneShot.executableFingerprint() ?? '')
+  const { turn, pool, backend } = setup()
+  pool.noteTrouble(backend.cli.fingerprint())
   expect((await turn(ASK)).finalOutput).toBe('allow')
 })
 

@@ -25,7 +25,7 @@ function noting(): { asked: ApprovalRequest[]; approve: Approve } {
 
 async function launchArgs(name: 'claude' | 'gemini', allowedTools: string[], isUntrusted = false) {
   const backend = createFakeBackend(name, 'unused', createStage())
-  const turn = backend.toTurn({ prompt: 'hi', approve: ALLOW, allowedTools, isUntrusted })
+  const turn = backend.cli.turnOf({ prompt: 'hi', approve: ALLOW, allowedTools, isUntrusted })
   return (await backend.warmDriver()?.launch(turn, createPlace(), NONE))?.args ?? []
 }
 
@@ -227,13 +227,17 @@ it('gemini is told to ask', async () => {
 
 it.each(['claude', 'codex', 'gemini'] as const)('a process of %s that asks takes no other turns', (name) => {
   const backend = createFakeBackend(name, 'unused', createStage())
-  const keyOf = (request: object) => backend.warmDriver()?.keyOf(backend.toTurn({ prompt: 'hi', ...request }))
+  const keyOf = (request: object) => backend.warmDriver()?.keyOf(backend.cli.turnOf({ prompt: 'hi', ...request }))
   expect(keyOf({ approve: ALLOW })).not.toBe(keyOf({}))
 })
 
 it('gemini asks about the tools of its list that do more than read, and has no others', async () => {
   const backend = createFakeBackend('gemini', 'unused', createStage())
-  const turn = backend.toTurn({ prompt: 'hi', approve: ALLOW, allowedTools: ['read_file', 'run_shell_command(git)'] })
+  const turn = backend.cli.turnOf({
+    prompt: 'hi',
+    approve: ALLOW,
+    allowedTools: ['read_file', 'run_shell_command(git)'],
+  })
   const { args = [] } = (await backend.warmDriver()?.launch(turn, createPlace(), NONE)) ?? {}
   const rules = readFileSync(args.at(-1) ?? '', 'utf8').matchAll(/toolName = "(.*)"\ndecision = "(.*)"/g)
   expect([...rules].map(([, tool, decision]) => [tool, decision])).toEqual([

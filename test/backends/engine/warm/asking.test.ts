@@ -1,4 +1,5 @@
 import { CANCELLED } from '../../../../src/backends/engine/refusals.js'
+import { startWarmTurn } from '../../../../src/backends/engine/warm/warm-lifetime.js'
 import type { AgentEvent, BackendName } from '../../../../src/backends/types.js'
 import { type AskingAgent, describeApprovals } from '../../../contract/approvals.js'
 import { captured, openStage } from './warm-stage.js'
@@ -12,7 +13,11 @@ async function open(name: BackendName, what: string): Promise<AskingAgent> {
   const { backend, process } = await openStage(name, captured(name, what), options)
   return {
     begin(prompt, approve, sessionId) {
-      const run = backend.startWarm(process, { prompt, approve, ...(sessionId !== undefined && { sessionId }) })
+      const run = startWarmTurn(backend.cli, process, {
+        prompt,
+        approve,
+        ...(sessionId !== undefined && { sessionId }),
+      })
       const events: AgentEvent[] = []
       const reading = (async () => {
         for await (const event of run.events) events.push(event)

@@ -1,6 +1,5 @@
 import { vi } from 'vitest'
 import { completeDependencies } from '../../../../src/backends/engine/backend-dependencies.js'
-import { WarmBackend } from '../../../../src/backends/engine/warm/warm-backend.js'
 import { WarmPool } from '../../../../src/backends/engine/warm/warm-pool.js'
 import { createBackend } from '../../../../src/backends/registry.js'
 import type { BackendName } from '../../../../src/backends/types.js'
@@ -50,13 +49,9 @@ const NAMES = ARE_ALL_COMBINATIONS ? (['claude', 'codex', 'gemini', 'pi'] as con
 for (const name of NAMES) {
   const create: CreateBackend = (given, dependencies) => {
     const cliPath = given.cliPath === agentPath('fake-agent.sh') ? STAYING : given.cliPath
-    const config = { ...given, cliPath }
-    const { log, now, elapsed } = completeDependencies(dependencies)
-    const oneShot = createBackend(name, config, dependencies)
-    const driver = oneShot.warmDriver()
-    if (!driver) throw new Error(`${name} is not kept alive`)
+    const { log } = completeDependencies(dependencies)
     const pool = new WarmPool({ log, limits: () => LIMITS, readyMs: cliPath === STAYING ? READY_MS : UNREADY_MS })
-    return new WarmBackend(oneShot, driver, pool, { mode: 'live', config, dependencies: { log, now, elapsed } })
+    return createBackend(name, { ...given, cliPath }, { ...dependencies, warm: { mode: 'live', pool } })
   }
   describeBackendContract(name, { ...SETUPS[name], ...DIFFERENCES[name], create }, `${name} that stays`)
 }

@@ -47,7 +47,7 @@ export function openTalk(name: BackendName): Talk {
     },
     begin(prompt, request = {}) {
       const events: AgentEventBody[] = []
-      const turn = backend.toTurn({ prompt, ...request }, true)
+      const turn = backend.cli.turnOf({ prompt, ...request }, true)
       const live = connection.begin(turn, (event) => events.push(event), request.approve)
       let isDone = false
       void live.done.then(() => {

@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, it, onTestFinished } from 'vitest'
-import { WarmBackend } from '../../../../src/backends/engine/warm/warm-backend.js'
 import { type WarmLimits, WarmPool } from '../../../../src/backends/engine/warm/warm-pool.js'
 import type { AgentEvent, AgentMode, AgentRequest, AgentResult } from '../../../../src/backends/types.js'
 import type { ProcessOwner } from '../../../../src/processes/process-owner.js'
@@ -52,10 +51,6 @@ function setup({
   const note = (list: string[]) => (message: string) => void list.push(message)
   const log = { debug: note(details), info() {}, warn: note(warnings), error() {} }
   const dependencies = { log, now: Date.now, elapsed: Date.now, ...(owner && { owner }) }
-  const oneShot = createFakeBackend('claude', cliPath ?? AGENT, stage, {
-    dependencies,
-    environment: { FAKE_STAGE: stage.home },
-  })
   const pool = new WarmPool({
     log,
     limits: () => ({ idleMs: 600_000, mostProcesses: 8, mostMemoryMb: 4096, hasSpare: false, ...limits }),
@@ -63,16 +58,10 @@ function setup({
     ...looks,
   })
   onTestFinished(() => pool.stop())
-  const driver = oneShot.warmDriver()
-  if (!driver) throw new Error('Claude is not kept alive')
-  const config = {
-    cliPath: AGENT,
-    workingDir: stage.workingDir,
-    queryTimeoutMs: 30_000,
-    allowedTools: [],
-    maxTurns: 25,
-  }
-  const backend = new WarmBackend(oneShot, driver, pool, { mode, config, dependencies })
+  const backend = createFakeBackend('claude', cliPath ?? AGENT, stage, {
+    dependencies: { ...dependencies, warm: { mode, pool } },
+    environment: { FAKE_STAGE: stage.home },
+  })
   const turn = async (
     prompt: string,
     request: Partial<AgentRequest> = {},

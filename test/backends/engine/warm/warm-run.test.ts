@@ -4,6 +4,7 @@ import { chmodSync, existsSync, readdirSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { startWarmTurn } from '../../../../src/backends/engine/warm/warm-lifetime.js'
 import type { WarmRun } from '../../../../src/backends/engine/warm/warm-run.js'
 import { CANCELLED } from '../../../../src/backends/engine/refusals.js'
 import type { AgentEvent } from '../../../../src/backends/types.js'
@@ -215,7 +216,7 @@ it('a turn that is stopped before the process listens is never begun, and the pr
 it('a turn that nobody reads holds up nothing', async () => {
   const exchange: Step[] = [...READY, ASKED, BEGUN, answer('first'), ASKED, answer('second')]
   const { turn, backend, process } = await openStage('claude', exchange)
-  await backend.startWarm(process, { prompt: 'first' }).ended
+  await startWarmTurn(backend.cli, process, { prompt: 'first' }).ended
   expect((await turn('second')).result.finalOutput).toBe('second')
 })
 

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
 import type { CliBackend } from '../../../../src/backends/engine/cli-backend.js'
 import type { JsonObject } from '../../../../src/backends/engine/jsonl.js'
+import { openWarmProcess, startWarmTurn } from '../../../../src/backends/engine/warm/warm-lifetime.js'
 import type { WarmProcess } from '../../../../src/backends/engine/warm/warm-process.js'
 import type { WarmRun } from '../../../../src/backends/engine/warm/warm-run.js'
 import type { WarmDriver } from '../../../../src/backends/engine/warm/types.js'
@@ -88,7 +89,7 @@ export async function openStage(
   const driver = backend.warmDriver()
   if (!driver) throw new Error(`${name} is not kept alive`)
   const request = { prompt: '', ...options.request }
-  const process = await backend.openWarm(driver, request, new AbortController().signal)
+  const process = await openWarmProcess(backend.cli, driver, request, new AbortController().signal)
   onTestFinished(async () => {
     process.stop()
     await process.ended
@@ -104,7 +105,7 @@ async function runWarm(
 ): Promise<Heard> {
   const events: AgentEvent[] = []
   if (stopOn === 'begun') await process.connection.ready
-  const run = backend.startWarm(process, { prompt, ...request })
+  const run = startWarmTurn(backend.cli, process, { prompt, ...request })
   const reading = (async () => {
     for await (const event of run.events) events.push(event)
   })()

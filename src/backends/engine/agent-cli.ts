@@ -1,0 +1,279 @@
+// One agent as it is installed and configured here: what every lifetime of its process looks at before a turn.
+
+import { existsSync, statSync } from 'node:fs'
+import { agentEnvironment } from '../../core/agent-environment.js'
+import { withDeadline } from '../../core/async.js'
+import { compareVersions } from '../../core/versions.js'
+import { GatewayError, messageOf } from '../../errors.js'
+import type { PodAddress } from '../../kubernetes/types.js'
+import { findExecutable } from '../../processes/find-executable.js'
+import { OWNER_MARKER } from '../../processes/process-owner.js'
+import type { BackendDependencies, WarmOptions } from './backend-dependencies.js'
+import type { CliTraits, Invocation } from './cli-backend.js'
+import { namesOption, withoutOptions } from './command-args.js'
+import { problemOfNode } from './node-requirement.js'
+import { localPlace, type Place, podPlace } from './place.js'
+import { refusedDirectory, refusedInput, refusedPod, refusedVariable } from './refusals.js'
+import { SessionDirectories } from './session-directories.js'
+import type { Failed, Translation } from './translation.js'
+import { type Turn, turnOf } from './turn.js'
+import { gitObstacle, UNTRUSTED_GIT } from './untrusted-git.js'
+import { problemsOfVersion, readVersion } from './version.js'
+import type { WarmDriver } from './warm/types.js'
+import type {
+  AgentCommand,
+  AgentEventBody,
+  AgentProbe,
+  AgentRequest,
+  BackendAdapterConfig,
+  BackendName,
+} from '../types.js'
+
+/** To ask a CLI its version. Without it a turn may get arguments that are wrong for it, so even a slow answer is waited for. */
+export const VERSION_TIMEOUT_MS = 10_000
+/** To look at an untrusted project; what is not seen by then keeps the agent from it. */
+export const UNTRUSTED_LOOK_MS = 30_000
+
+/** Which executable is meant; left out, the configured one. */
+export type ExecutableChoice = Pick<AgentCommand, 'executable'>
+
+/** What a backend says of its CLI; each as `CliBackend` has it. */
+export interface CliDefinition {
+  name: BackendName
+  traits: CliTraits
+  invocation(turn: Turn, place: Place, signal: AbortSignal): Invocation | Promise<Invocation>
+  translation(emit: (event: AgentEventBody) => void, turn: Turn): Translation
+  neutralise(prompt: string, isWarm: boolean): string
+  problems(): string[]
+  untrustedObstacle(turn: Turn): string | undefined
+  driver: WarmDriver | undefined
+}
+
+/** How its processes stay. */
+export interface WarmAgent extends WarmOptions {
+  driver: WarmDriver
+}
+
+export class AgentCli {
+  /** Absent where every turn has a process of its own. */
+  readonly warm: WarmAgent | undefined
+  readonly #warned = new Set<string>()
+  readonly #directories = new SessionDirectories()
+  /** What was read of executables, by path. */
+  readonly #versions = new Map<string, { mtimeMs: number; text: string | undefined }>()
+
+  constructor(
+    readonly definition: CliDefinition,
+    readonly config: BackendAdapterConfig,
+    readonly dependencies: BackendDependencies,
+  ) {
+    const { driver } = definition
+    this.warm = dependencies.warm && driver && { ...dependencies.warm, driver }
+  }
+
+  get #traits(): CliTraits {
+    return this.definition.traits
+  }
+
+  find({ executable = this.config.cliPath }: ExecutableChoice = {}): string | undefined {
+    return findExecutable(executable, this.dependencies.environment['PATH'] ?? '')
+  }
+
+  /** Contract: throws with what to do where it is not there. */
+  require(): string {
+    const path = this.find()
+    if (path === undefined) throw new GatewayError('backend_missing', this.#notFound())
+    return path
+  }
+
+  /** In a pod by its own name: where it is on this machine says nothing there. */
+  executableIn({ isPod }: Place, { command }: Turn): string {
+    if (isPod) return command?.executable ?? this.definition.name
+    return this.find(command) ?? this.config.cliPath
+  }
+
+  /** Differs whenever the executable does; empty where there is none. */
+  fingerprint(): string {
+    const path = this.find()
+    if (path === undefined) return ''
+    const { ino, mtimeMs, size } = statSync(path)
+    return JSON.stringify([path, ino, mtimeMs, size])
+  }
+
+  /** Asked of the CLI once, and again when its file has changed: it may be updated under us. */
+  async version(signal: AbortSignal, command?: ExecutableChoice): Promise<string | undefined> {
+    const path = this.find(command)
+    if (path === undefined) return undefined
+    const { mtimeMs } = statSync(path)
+    const known = this.#versions.get(path)
+    if (known?.mtimeMs === mtimeMs) return known.text
+    const { owner } = this.dependencies
+    const environment = { ...this.#environment(), ...(owner && { [OWNER_MARKER]: owner.id }) }
+    const text = await readVersion(path, environment, signal)
+    if (!signal.aborted) this.#versions.set(path, { mtimeMs, text })
+    return text
+  }
+
+  async probe(command?: ExecutableChoice): Promise<AgentProbe> {
+    const path = this.find(command)
+    if (path === undefined) return { isFound: false, problems: [this.#notFound(command)] }
+    return withDeadline(VERSION_TIMEOUT_MS, undefined, async (signal) => {
+      const { label, versions } = this.#traits
+      const version = await this.version(signal, command)
+      const nodeProblem = await problemOfNode(label, path, this.#environment(), signal)
+      // Where it cannot run, it is no wonder that it does not tell its version.
+      const versionProblems = version === undefined && nodeProblem ? [] : problemsOfVersion(version, versions)
+      const problems = [...(nodeProblem ? [nodeProblem] : []), ...versionProblems, ...this.definition.problems()]
+      return { isFound: true, path, ...(version && { version }), problems }
+    })
+  }
+
+  /** `isWarm` where a process takes it that takes others too. Contract: throws `request_invalid`. */
+  turnOf(request: AgentRequest, isWarm = false): Turn {
+    const command = request.command && this.#command(request.command, request.model)
+    // Then the configured one is not meant.
+    const isModelNamed = namesOption(command?.args ?? [], this.#traits.modelOption.names)
+    const asked = isModelNamed ? { ...request, model: request.model ?? '' } : request
+    return {
+      ...turnOf(asked, this.config, this.#directories),
+      prompt: this.definition.neutralise(request.prompt, isWarm),
+      ...(command && { command }),
+    }
+  }
+
+  /** A turn of the session ran in this directory. */
+  remember(sessionId: string | undefined, directory: string): void {
+    this.#directories.remember(sessionId, directory)
+  }
+
+  /** Why this is refused without starting anything. */
+  refusalOf(request: AgentRequest, turn: Turn): Failed | undefined {
+    return refusedInput(turn, this.#traits) ?? this.#refusedPlace(turn, request.pod) ?? refusedVariable(request)
+  }
+
+  /**
+   * Why nothing is started in an untrusted directory: a sentence with what to do.
+   *
+   * How a project is held back is known of the versions that were tried, and of no older one. What is not seen before
+   * the signal keeps the agent from it.
+   */
+  async obstacleIn(turn: Turn, signal: AbortSignal): Promise<string | undefined> {
+    const { label, versions } = this.#traits
+    const version = await this.version(signal, turn.command)
+    if (version === undefined) {
+      const executable = turn.command?.executable ?? this.config.cliPath
+      return `The version of ${label} could not be read, so it is not started in an untrusted project. Check that \`${executable} --version\` answers.`
+    }
+    if (compareVersions(version, versions.oldestKnown) < 0) {
+      return `${label} ${version} is not started in an untrusted project. Update it to ${versions.oldestKnown} or newer.`
+    }
+    const own = this.definition.untrustedObstacle(turn)
+    return own ?? (await gitObstacle(turn.workingDir, this.#environment(), signal))
+  }
+
+  async place(turn: Turn, pod: PodAddress | undefined, runId: string, signal: AbortSignal): Promise<Place> {
+    const { pods } = this.dependencies
+    if (!pod || !pods) return this.localPlace(turn)
+    return podPlace(await pods.open(pod, signal), runId, turn.command?.executable ?? this.definition.name)
+  }
+
+  localPlace(turn: Turn): Place {
+    const { environment, owner } = this.dependencies
+    return localPlace({
+      operator: environment,
+      environment: this.#environment(),
+      ownerId: owner?.id,
+      version: (signal) => this.version(signal, turn.command),
+    })
+  }
+
+  leave(place: Place): void {
+    try {
+      place.leave()
+    } catch (error) {
+      this.dependencies.log.warn('run.files-left', { path: place.files.path, error: messageOf(error) })
+    }
+  }
+
+  /** Of a process on this machine. `variables` are those of the run. */
+  environmentOf(
+    { defaults, environment }: Pick<Invocation, 'defaults' | 'environment'>,
+    turn: Pick<Turn, 'isUntrusted' | 'workingDir'>,
+    variables: Record<string, string>,
+  ): Record<string, string> {
+    return { ...defaults, ...this.#environment(), ...setByRun(environment, turn, variables) }
+  }
+
+  warnAboutIgnoredOptions(request: AgentRequest, { maxTurns, allowedTools }: Turn): void {
+    const { supportsMaxTurns, supportsToolControl } = this.#traits
+    const isLimited = maxTurns > 0 && (request.maxTurns !== undefined || this.config.isMaxTurnsChosen !== false)
+    if (!supportsMaxTurns && isLimited) this.#warnOnce('maxTurns', maxTurns)
+    if (!supportsToolControl && allowedTools.length > 0) this.#warnOnce('allowedTools', allowedTools)
+  }
+
+  #warnOnce(option: string, value: unknown): void {
+    if (this.#warned.has(option)) return
+    this.#warned.add(option)
+    this.dependencies.log.warn('backend.option-ignored', { backend: this.definition.name, option, value })
+  }
+
+  #refusedPlace(turn: Turn, pod: PodAddress | undefined): Failed | undefined {
+    if (pod) return refusedPod(turn, this.dependencies)
+    const withoutDirectory = refusedDirectory(turn.workingDir)
+    if (withoutDirectory) return withoutDirectory
+    if (this.find(turn.command) !== undefined) return undefined
+    return { reason: 'spawn', message: this.#notFound(turn.command), isLasting: true }
+  }
+
+  /** Without what would stand on the command line twice: the person's choice of a model comes before the template's. */
+  #command(command: AgentCommand, model: string | undefined): AgentCommand {
+    const { subcommand, ownOptions, modelOption } = this.#traits
+    const { args, template = args } = command
+    const from = template[0] !== undefined && template[0] === subcommand ? 1 : 0
+    const options = model ? [...ownOptions, modelOption] : ownOptions
+    // Nothing that was put in makes or unmakes an option: the same is left of both.
+    const strip = (elements: string[]): string[] => withoutOptions(elements.slice(from), options)
+    return { ...command, args: strip(args), template: strip(template) }
+  }
+
+  #environment(): Record<string, string> {
+    const { environment, passVariables } = this.dependencies
+    return agentEnvironment(environment, [...this.#traits.variables, ...passVariables])
+  }
+
+  #notFound({ executable }: ExecutableChoice = {}): string {
+    const { label, packageName } = this.#traits
+    const cliPath = executable ?? this.config.cliPath
+    const problem = existsSync(cliPath) ? 'is not an executable file' : 'was not found'
+    const install = `Install it (npm install -g ${packageName}) so that it is on the PATH`
+    const orPath =
+      executable === undefined
+        ? 'or, for the agent that AGENT_BACKEND names, set BACKEND_CLI_PATH to where it is'
+        : 'or begin inbound.reply.command with the path of it'
+    return `${label} CLI "${cliPath}" ${problem}. ${install}, ${orPath}.`
+  }
+}
+
+/** The variables of a run, and the paths of its secret files, which this writes. */
+export function runVariables(
+  { environment, secretFiles = [] }: AgentRequest,
+  { files }: Place,
+): Record<string, string> {
+  const paths = secretFiles.map(({ variable, content }) => [variable, files.write(`secret-${variable}`, content)])
+  return { ...environment, ...Object.fromEntries(paths) }
+}
+
+/** What a run sets, whatever its place says. */
+export function setByRun(
+  environment: Invocation['environment'],
+  { isUntrusted, workingDir }: Pick<Turn, 'isUntrusted' | 'workingDir'>,
+  variables: Record<string, string>,
+): Record<string, string> {
+  return {
+    ...variables,
+    ...(isUntrusted && UNTRUSTED_GIT),
+    // OpenCode trusts it more than its real working directory.
+    PWD: workingDir,
+    ...environment,
+  }
+}

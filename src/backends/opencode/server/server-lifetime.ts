@@ -1,0 +1,182 @@
+// A server that takes the turns of all sessions; see docs/opencode-server.md.
+
+import { type Lanes, withDeadline } from '../../../core/async.js'
+import { compareVersions } from '../../../core/versions.js'
+import { messageOf } from '../../../errors.js'
+import { type AgentCli, UNTRUSTED_LOOK_MS } from '../../engine/agent-cli.js'
+import type { BackendDependencies } from '../../engine/backend-dependencies.js'
+import { isWarmTurn } from '../../engine/mode.js'
+import { OneShot } from '../../engine/one-shot.js'
+import { refusedDirectory, refusedInput, refusedVariable, refusedVersionToAsk } from '../../engine/refusals.js'
+import type { SessionDirectories } from '../../engine/session-directories.js'
+import type { Lease, Lifetime } from '../../engine/take-turn.js'
+import type { Failed } from '../../engine/translation.js'
+import { type Turn, turnOf } from '../../engine/turn.js'
+import { type Run, startRun } from '../../engine/turn-run.js'
+import type { TimeLimits } from '../../engine/turn-watch.js'
+import { OPENCODE } from '../format.js'
+import type { AgentEvent, AgentMode, AgentRequest, BackendAdapterConfig } from '../../types.js'
+import type { OpenCodeClient } from './client.js'
+import type { EventStream } from './event-stream.js'
+import type { FreeSessions } from './free-sessions.js'
+import { ServerDrive } from './server-drive.js'
+import { NeedsRefused, type OpenCodeEndpoint, type OpenCodeServers, type ServerLease } from './servers.js'
+
+export interface Connection {
+  client: OpenCodeClient
+  stream: EventStream
+}
+
+interface ServerOptions {
+  config: BackendAdapterConfig
+  dependencies: BackendDependencies
+  servers: OpenCodeServers
+  /** What is known of the sessions of the agent. */
+  sessions: { directories: SessionDirectories; queue: Lanes; free: FreeSessions }
+  connect(endpoint: OpenCodeEndpoint): Connection
+  /** Takes the turns that are to have a process of their own. */
+  cli: AgentCli
+  /** For requests that name none. Undefined where every turn is one of a server, whatever the request says. */
+  mode: AgentMode | undefined
+}
+
+const VERSION_LOOK_MS = 2_000
+
+export class ServerLifetime implements Lifetime {
+  #leaveSession: (() => void) | undefined
+  #drive: ServerDrive | undefined
+  #ranTools = false
+  #mayHaveLeft = true
+
+  constructor(
+    private readonly request: AgentRequest,
+    /** Of the request. */
+    private readonly signal: AbortSignal,
+    private readonly options: ServerOptions,
+  ) {}
+
+  async acquire(signal: AbortSignal): Promise<Lease | Failed> {
+    const { config, sessions, cli } = this.options
+    if (!(await this.#isServed(signal))) return new OneShot(cli, this.request).acquire(signal)
+    const turn = turnOf(this.request, config, sessions.directories)
+    signal.throwIfAborted()
+    const refusal = refusedInput(turn, OPENCODE) ?? refusedVariable(this.request)
+    if (refusal) return refusal
+    if (turn.sessionId !== undefined) await this.#enter(turn.sessionId, signal)
+    try {
+      signal.throwIfAborted()
+      const lease = await this.#lease(turn, signal)
+      if ('endpoint' in lease) return this.#leased(turn, lease)
+      signal.throwIfAborted()
+      this.#leaveSession?.()
+      return lease
+    } catch (error) {
+      this.#leaveSession?.()
+      throw error
+    }
+  }
+
+  #isServed(signal: AbortSignal): Promise<boolean> {
+    const { mode, cli } = this.options
+    return isWarmTurn({
+      mode: mode ? (this.request.mode ?? mode) : 'live',
+      isAsking: this.request.approve !== undefined,
+      needsCommandLine: false,
+      oldestKnown: OPENCODE.versions.oldestKnown,
+      version: () => withDeadline(VERSION_LOOK_MS, signal, (look) => cli.version(look)),
+    })
+  }
+
+  #leased(turn: Turn, lease: ServerLease): Lease {
+    const { free } = this.options.sessions
+    const isFree = turn.allowedTools.length === 0 && !turn.isAsking
+    if (!isFree) free.delete(turn.sessionId)
+    return {
+      start: (limits) => this.#start(turn, isFree && free.has(turn.sessionId), lease, limits),
+      heard: (event) => this.#heard(event, turn, isFree),
+      release: async () => {
+        const left = this.#drive?.hasLostServer ? 'broken' : this.#mayHaveLeft ? 'untidy' : 'nothing'
+        const vacate = async (): Promise<void> => {
+          await lease.release(left)
+          this.#leaveSession?.()
+        }
+        // Nobody waits for what is still on its way, but it must not get among that of the next turn.
+        if (this.#drive?.late) void this.#drive.late.then(vacate)
+        else await vacate()
+      },
+    }
+  }
+
+  #start(turn: Turn, hasItsRules: boolean, { endpoint }: ServerLease, timeLimits: TimeLimits): Run {
+    const { now, elapsed, scrubber, limits } = this.options.dependencies
+    const { approve, onSteerable } = this.request
+    const plan = {
+      ...{ turn, hasItsRules, limits, ...this.options.connect(endpoint) },
+      ...(approve && { approve }),
+      ...(onSteerable && { onSteerable }),
+    }
+    const { label, failureSigns } = OPENCODE
+    return startRun({ label, failureSigns, scrubber, now, elapsed, ...timeLimits }, (control) => {
+      this.#drive = new ServerDrive(plan, control)
+      return this.#drive
+    })
+  }
+
+  #heard(event: AgentEvent, { workingDir }: Turn, isFree: boolean): Promise<void> | undefined {
+    if (event.type === 'tool_use') this.#ranTools = true
+    if (event.type === 'complete') {
+      const { directories, free } = this.options.sessions
+      const { isError, sessionId } = event.result
+      this.#mayHaveLeft = this.#ranTools || isError
+      directories.remember(sessionId, workingDir)
+      if (isFree && !isError) free.add(sessionId)
+    }
+    // Whoever is told of a new session may send the next prompt to it at once.
+    return event.type === 'started' && event.sessionId ? this.#enter(event.sessionId, this.signal) : undefined
+  }
+
+  /** One turn at a time in each session. */
+  async #enter(sessionId: string, signal: AbortSignal): Promise<void> {
+    this.#leaveSession ??= await this.options.sessions.queue.enter(sessionId, signal)
+  }
+
+  /** A server for the turn, or why there is none. Contract: never rejects. */
+  async #lease(turn: Turn, signal: AbortSignal): Promise<ServerLease | Failed> {
+    const { environment = {}, secretFiles = [] } = this.request
+    let lease: ServerLease | undefined
+    try {
+      const needs = { environment, secretFiles, isUntrusted: turn.isUntrusted }
+      lease = await this.options.servers.acquire(needs, signal)
+      const obstacle = await this.#obstacle(turn, lease.endpoint, signal)
+      signal.throwIfAborted()
+      if (!obstacle) return lease
+      await lease.release('nothing')
+      return obstacle
+    } catch (error) {
+      await lease?.release('nothing')
+      return { reason: error instanceof NeedsRefused ? 'refused' : 'spawn', message: messageOf(error) }
+    }
+  }
+
+  async #obstacle(turn: Turn, endpoint: OpenCodeEndpoint, signal: AbortSignal): Promise<Failed | undefined> {
+    // On another machine it cannot be looked for.
+    const missing = isOnThisMachine(endpoint) ? refusedDirectory(turn.workingDir) : undefined
+    const mute = missing ?? (turn.isAsking ? await this.#obstacleToAsking(endpoint) : undefined)
+    if (mute || !turn.isUntrusted) return mute
+    const { cli } = this.options
+    const message = await withDeadline(UNTRUSTED_LOOK_MS, signal, (look) => cli.obstacleIn(turn, look))
+    return message === undefined ? undefined : { reason: 'refused', message }
+  }
+
+  /** Contract: rejects when the server does not answer. */
+  async #obstacleToAsking(endpoint: OpenCodeEndpoint): Promise<Failed | undefined> {
+    const { version } = await this.options.connect(endpoint).client.health()
+    const { oldestKnown } = OPENCODE.versions
+    if (version !== undefined && compareVersions(version, oldestKnown) >= 0) return undefined
+    return refusedVersionToAsk(OPENCODE.label, oldestKnown)
+  }
+}
+
+function isOnThisMachine({ url }: OpenCodeEndpoint): boolean {
+  return ['127.0.0.1', 'localhost', '[::1]'].includes(new URL(url).hostname)
+}
