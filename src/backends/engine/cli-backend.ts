@@ -178,7 +178,7 @@ export abstract class CliBackend implements AgentBackend {
     const { warm } = this.cli
     if (!probe.isFound || !warm || command) return probe
     const { mode, pool, driver } = warm
-    const isBackingOff = pool.isTroubled(this.cli.fingerprint())
+    const isBackingOff = pool.backoffs.leftMs(this.cli.fingerprint()) > 0
     const use = modeInUse({ mode, oldestKnown: driver.oldestKnown, isBackingOff }, probe.version)
     this.#probedMode = use.mode
     return { ...probe, ...use }

@@ -1,7 +1,7 @@
 // A process that takes the next turn of its session too; see docs/live-agents.md. What it cannot take is left to a process
 // for the turn alone.
 
-import { createHash, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import { withDeadline } from '../../../core/async.js'
 import { compareVersions } from '../../../core/versions.js'
 import { messageOf } from '../../../errors.js'
@@ -9,6 +9,7 @@ import { type AgentCli, runVariables, UNTRUSTED_LOOK_MS, VERSION_TIMEOUT_MS, typ
 import { noting } from '../joined-prompt.js'
 import { isWarmTurn } from '../mode.js'
 import { OneShot } from '../one-shot.js'
+import { poolKey } from '../pool.js'
 import { refusedAsking, refusedVersionToAsk, unprepared } from '../refusals.js'
 import type { Lease, Lifetime } from '../take-turn.js'
 import type { Failed } from '../translation.js'
@@ -81,11 +82,11 @@ export class WarmLifetime implements Lifetime {
   noteOutcome(): void {
     const { pool } = this.options
     if (!this.run) return
-    if (!this.run.isProcessLost) return pool.noteSuccess(this.#fingerprint)
+    if (!this.run.isProcessLost) return pool.backoffs.succeeded(this.#fingerprint)
     if (this.run.isDeclined) return
     const { definition, dependencies } = this.agent
     dependencies.log.warn(this.isUnready ? 'live.not-ready' : 'live.lost', { backend: definition.name })
-    if (this.isUnready) pool.noteTrouble(this.#fingerprint)
+    if (this.isUnready) pool.backoffs.failed(this.#fingerprint)
   }
 
   #leased(turn: Turn, lease: WarmLease): Lease {
@@ -143,7 +144,7 @@ export class WarmLifetime implements Lifetime {
       mode: this.#mode,
       isAsking: request.approve !== undefined,
       needsCommandLine: request.command !== undefined,
-      isBackingOff: options.pool.isTroubled(this.#fingerprint),
+      isBackingOff: options.pool.backoffs.leftMs(this.#fingerprint) > 0,
       oldestKnown: options.driver.oldestKnown,
       version: () => this.#version(signal),
     })
@@ -189,13 +190,10 @@ export class WarmLifetime implements Lifetime {
     return withDeadline(VERSION_TIMEOUT_MS, undefined, (look) => openWarmProcess(agent, options.driver, request, look))
   }
 
-  /** Secrets are part of it: hashed, so that it can be kept and compared. */
   #keyOf(turn: Turn): string {
     const { environment = {}, secretFiles = [] } = this.request
-    const files = secretFiles.map(({ variable, content }) => [variable, content])
     const fixed = [this.agent.definition.name, this.#fingerprint, this.options.driver.keyOf(turn)]
-    const parts = [...fixed, Object.entries(environment).toSorted(byName), files.toSorted(byName)]
-    return createHash('sha256').update(JSON.stringify(parts)).digest('hex')
+    return poolKey(fixed, environment, secretFiles)
   }
 
   #keyOfSession(sessionId: string): string {
@@ -269,8 +267,4 @@ function leaseForTurn(process: WarmProcess): WarmLease {
       await process.ended
     },
   }
-}
-
-function byName([one = '']: string[], [other = '']: string[]): number {
-  return one < other ? -1 : 1
 }

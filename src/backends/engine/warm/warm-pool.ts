@@ -1,14 +1,15 @@
-// The processes that stay, of all agents: which one takes a turn, how many there may be, and when they end.
+// The warm processes of all agents: which one takes a turn, how many there may be, and when they end.
 //
 // Traps that a careless edit would fall into:
 // - A session is in one process at most: another one would not know what was said there, and some agents lock it.
 // - Nobody waits for a place. Where there is none, the turn has a process of its own.
 
-import { abortable, backoffMs, Lanes, within } from '../../../core/async.js'
+import { abortable, Lanes, within } from '../../../core/async.js'
 import type { Log } from '../../../log.js'
 import { memoryOfTrees } from '../../../processes/process-memory.js'
 import { isRunning } from '../../../processes/process-table.js'
 import { NO_PID } from '../../../processes/process-tree.js'
+import { Backoffs, Pool, type PoolEntry } from '../pool.js'
 import type { WarmProcess } from './warm-process.js'
 
 export interface WarmLimits {
@@ -31,7 +32,7 @@ export interface WarmNeeds {
   locksSessions: boolean
   /** Whether none is started ahead: where it starts must be looked at right before. */
   isUntrusted: boolean
-  /** Contract: as `CliBackend.openWarm`; for no session but that of these needs. */
+  /** Contract: as `openWarmProcess`; for no session but that of these needs. */
   open(): Promise<WarmProcess>
 }
 
@@ -44,29 +45,21 @@ export interface WarmLease {
   release(session: string | undefined): Promise<void>
 }
 
-/** From its start until nothing of it is alive. */
-interface Entry extends Pick<WarmNeeds, 'key' | 'locksSessions'> {
+interface Noted extends Pick<WarmNeeds, 'locksSessions'> {
   /** Nobody has used it yet. */
   isSpare: boolean
   sessions: Set<string>
-  opening: Promise<WarmProcess>
-  /** Once it is open. */
-  process?: WarmProcess
-  uses: number
   /** How many wait for its end, to go on with a session of it elsewhere. */
   leavers: number
   /** When the last turn in it was over. */
   restsSince: number
-  /** Set while nobody uses it. */
-  idleTimer?: NodeJS.Timeout
   /** As last seen, with what hangs below it. */
   bytes: number
-  /** It takes no more turns, and ends after those under way. */
-  isRetired: boolean
-  gone: Promise<void>
 }
 
-interface PoolOptions {
+type Entry = PoolEntry<WarmProcess, Noted>
+
+interface WarmPoolOptions {
   log: Log
   /** As they are now. */
   limits: () => WarmLimits
@@ -83,12 +76,6 @@ interface PoolOptions {
   answerMs?: number
 }
 
-/** Of processes that did not get ready. */
-interface Trouble {
-  failures: number
-  until: number
-}
-
 const READY_MS = 20_000
 const LOOK_MS = 15_000
 /** To look means to go through all processes of the machine: not with every turn. */
@@ -100,18 +87,28 @@ const BACKOFF = { firstMs: 1_000, longestMs: 600_000 }
 export class WarmPool {
   /** One turn at a time in each session, whichever way it is taken. */
   readonly queue = new Lanes()
-  /** The one that was used last at the end. */
-  readonly #entries = new Set<Entry>()
-  readonly #troubles = new Map<string, Trouble>()
+  readonly #pool: Pool<WarmProcess, Noted>
+  /** By executable, of those whose processes did not get ready. */
+  readonly backoffs: Backoffs
   readonly #now: () => number
   readonly #memory: (pids: number[]) => number[] | undefined
   #looking: NodeJS.Timeout | undefined
   #lookedAt = -Infinity
   #isStopped = false
 
-  constructor(private readonly options: PoolOptions) {
+  constructor(private readonly options: WarmPoolOptions) {
     this.#now = options.now ?? Date.now
     this.#memory = options.memory ?? memoryOfTrees
+    this.backoffs = new Backoffs({ ...BACKOFF, now: this.#now })
+    const { log } = options
+    this.#pool = new Pool({
+      idleMs: () => options.limits().idleMs,
+      onOpened: ({ pid }) => log.debug('live.started', { pid }),
+      onEnded({ isRetired, uses }, { pid }) {
+        if (isRetired || uses > 0) log.debug('live.ended', { pid })
+        else log.warn('live.died', { pid })
+      },
+    })
   }
 
   /** Undefined when all places are taken. Contract: rejects when the process cannot be prepared, or at the signal. */
@@ -123,15 +120,12 @@ export class WarmPool {
     const entry = isUsable ? home : (this.#fit(needs) ?? this.#makeRoom(needs))
     if (!entry) return undefined
     const mustAnswer = entry.uses === 0 && this.#now() - entry.restsSince > (this.options.freshMs ?? FRESH_MS)
-    entry.uses += 1
+    this.#pool.use(entry)
     entry.isSpare = false
-    clearTimeout(entry.idleTimer)
-    this.#entries.delete(entry)
-    this.#entries.add(entry)
     if (session !== undefined) entry.sessions.add(session)
     const release = (last: string | undefined): Promise<void> => this.#release(entry, needs, last)
     try {
-      const process = entry.process ?? (await abortable(signal, () => entry.opening))
+      const process = entry.item ?? (await abortable(signal, () => entry.opening))
       if (!mustAnswer || (await abortable(signal, () => this.#answers(process)))) return { process, release }
       this.options.log.warn('live.silent', { pid: process.pid })
       process.stop()
@@ -147,7 +141,7 @@ export class WarmPool {
   async leave(session: string, signal: AbortSignal): Promise<void> {
     const home = this.#homeOf(session)
     if (!home) return
-    this.#retire(home)
+    this.#pool.retire(home)
     if (home.uses > 0 && !home.locksSessions) {
       // It takes no more turns, so it does not matter what it remembers.
       home.sessions.delete(session)
@@ -161,41 +155,25 @@ export class WarmPool {
     }
   }
 
-  /** What does not get ready is left alone for a while, the longer the more often. */
-  isTroubled(what: string): boolean {
-    return (this.#troubles.get(what)?.until ?? 0) > this.#now()
-  }
-
-  /** What went wrong at the same time counts once. */
-  noteTrouble(what: string): void {
-    if (this.isTroubled(what)) return
-    const failures = 1 + (this.#troubles.get(what)?.failures ?? 0)
-    this.#troubles.set(what, { failures, until: this.#now() + backoffMs(failures, BACKOFF) })
-  }
-
-  noteSuccess(what: string): void {
-    this.#troubles.delete(what)
-  }
-
   /** No turn goes on in a process that is there now; those under way end first. */
   drain(): void {
-    for (const entry of this.#entries) this.#retire(entry)
+    for (const entry of this.#pool.entries) this.#pool.retire(entry)
   }
 
   /** Ends all. Contract: no turn is under way; nothing is started afterwards. */
   async stop(): Promise<void> {
     this.#isStopped = true
     clearInterval(this.#looking)
-    await Promise.all([...this.#entries].map((entry) => this.#end(entry)))
+    await this.#pool.endAll()
   }
 
   #homeOf(session: string | undefined): Entry | undefined {
-    return session === undefined ? undefined : [...this.#entries].find(({ sessions }) => sessions.has(session))
+    return session === undefined ? undefined : [...this.#pool.entries].find(({ sessions }) => sessions.has(session))
   }
 
   /** One that takes other sessions than those it has. */
   #fit({ isShared, session, key }: WarmNeeds): Entry | undefined {
-    return [...this.#entries].find(
+    return [...this.#pool.entries].find(
       (entry) => entry.key === key && isOpen(entry) && (isShared || (entry.isSpare && session === undefined)),
     )
   }
@@ -207,22 +185,14 @@ export class WarmPool {
   }
 
   #begin(needs: WarmNeeds): Entry {
-    const { key, locksSessions } = needs
-    const entry: Entry = {
-      key,
-      locksSessions,
+    const entry = this.#pool.begin(needs.key, this.#open(needs), {
+      locksSessions: needs.locksSessions,
       isSpare: false,
-      sessions: new Set(),
-      opening: this.#open(needs),
-      uses: 0,
+      sessions: new Set<string>(),
       leavers: 0,
       restsSince: this.#now(),
       bytes: 0,
-      isRetired: false,
-      gone: Promise.resolve(),
-    }
-    entry.gone = this.#follow(entry)
-    this.#entries.add(entry)
+    })
     const look = (): boolean => this.#evict((_, excess) => excess <= 0)
     this.#looking ??= setInterval(look, this.options.lookMs ?? LOOK_MS).unref()
     return entry
@@ -231,7 +201,7 @@ export class WarmPool {
   async #open(needs: WarmNeeds): Promise<WarmProcess> {
     // Whose place it takes must have left it.
     await Promise.all(
-      [...this.#entries].filter(({ isRetired, uses }) => isRetired && uses === 0).map(({ gone }) => gone),
+      [...this.#pool.entries].filter(({ isRetired, uses }) => isRetired && uses === 0).map(({ gone }) => gone),
     )
     const process = await needs.open()
     const late = setTimeout(() => process.stop(), this.options.readyMs ?? READY_MS)
@@ -239,23 +209,6 @@ export class WarmPool {
     void process.connection.ready.then(settle, settle)
     void process.ended.then(settle)
     return process
-  }
-
-  /** Settles when nothing of it is alive. */
-  async #follow(entry: Entry): Promise<void> {
-    const { log } = this.options
-    try {
-      entry.process = await entry.opening
-      const { pid, ended } = entry.process
-      log.debug('live.started', { pid })
-      await ended
-      if (entry.isRetired || entry.uses > 0) log.debug('live.ended', { pid })
-      else log.warn('live.died', { pid })
-    } catch {
-      // Whoever wanted it hears why.
-    }
-    clearTimeout(entry.idleTimer)
-    this.#entries.delete(entry)
   }
 
   /** `last` is the session it was in. */
@@ -266,22 +219,22 @@ export class WarmPool {
     // Nobody would find it again.
     else if (!needs.isShared) entry.isRetired = true
     if (entry.uses > 0) return
-    if (entry.isRetired || entry.process?.isOver === true) return this.#end(entry)
+    if (entry.isRetired || entry.item?.isOver === true) return this.#pool.end(entry)
     this.#rest(entry)
     if (needs.session === undefined && !needs.isShared && !needs.isUntrusted) this.#startAhead(needs)
   }
 
   #rest(entry: Entry): void {
     entry.restsSince = this.#now()
-    entry.idleTimer = setTimeout(() => void this.#end(entry), this.options.limits().idleMs).unref()
+    this.#pool.rest(entry)
   }
 
   /** No process that has a session makes place for it. */
   #startAhead(needs: WarmNeeds): void {
     const { hasSpare, mostProcesses } = this.options.limits()
-    const spares = [...this.#entries].filter(({ isSpare, isRetired }) => isSpare && !isRetired)
+    const spares = [...this.#pool.entries].filter(({ isSpare, isRetired }) => isSpare && !isRetired)
     if (!hasSpare || this.#isStopped || spares.some((spare) => spare.key === needs.key)) return
-    for (const spare of spares) this.#retire(spare)
+    for (const spare of spares) this.#pool.retire(spare)
     const { count, excess } = this.#weigh(this.#taken())
     if (count >= mostProcesses || excess >= 0) return
     const entry = this.#begin(needs)
@@ -297,22 +250,6 @@ export class WarmPool {
     return isThere === true
   }
 
-  #retire(entry: Entry): void {
-    entry.isRetired = true
-    if (entry.uses === 0) void this.#end(entry)
-  }
-
-  async #end(entry: Entry): Promise<void> {
-    entry.isRetired = true
-    clearTimeout(entry.idleTimer)
-    // One that could not be opened needs no end.
-    await entry.opening.then(
-      (process) => process.stop(),
-      () => {},
-    )
-    await entry.gone
-  }
-
   /** Ends those that were used longest ago, one after the other, until it is enough. Whether it is. */
   #evict(isEnough: (count: number, excessBytes: number) => boolean): boolean {
     const taken = this.#taken()
@@ -320,7 +257,7 @@ export class WarmPool {
     const idle = taken.filter(({ uses }) => uses === 0)
     for (const entry of [...idle.filter(({ isSpare }) => isSpare), ...idle.filter(({ isSpare }) => !isSpare)]) {
       if (isEnough(count, excess)) return true
-      this.#retire(entry)
+      this.#pool.retire(entry)
       count -= 1
       excess -= entry.bytes
     }
@@ -329,7 +266,7 @@ export class WarmPool {
 
   /** Those that will be there, or will be for some time. */
   #taken(): Entry[] {
-    return [...this.#entries].filter(({ isRetired, uses }) => !isRetired || uses > 0)
+    return [...this.#pool.entries].filter(({ isRetired, uses }) => !isRetired || uses > 0)
   }
 
   #weigh(entries: Entry[]): { count: number; excess: number } {
@@ -340,11 +277,11 @@ export class WarmPool {
 
   #look(): void {
     const now = this.#now()
-    if (this.#entries.size === 0 || now - this.#lookedAt < Math.min(LOOK_AGAIN_MS, this.options.lookMs ?? LOOK_MS))
+    if (this.#pool.entries.size === 0 || now - this.#lookedAt < Math.min(LOOK_AGAIN_MS, this.options.lookMs ?? LOOK_MS))
       return
     this.#lookedAt = now
-    const entries = [...this.#entries]
-    const seen = this.#memory(entries.map(({ process }) => process?.pid ?? NO_PID)) ?? []
+    const entries = [...this.#pool.entries]
+    const seen = this.#memory(entries.map(({ item }) => item?.pid ?? NO_PID)) ?? []
     for (const [index, entry] of entries.entries()) entry.bytes = seen[index] ?? 0
   }
 }
@@ -359,6 +296,6 @@ function isStillBusy(entry: Entry): boolean {
   return entry.uses > 0 && entry.leavers === 0 && isAlive(entry)
 }
 
-function isAlive({ process }: Entry): boolean {
-  return !process || (!process.isOver && process.pid !== undefined && isRunning(process.pid))
+function isAlive({ item }: Entry): boolean {
+  return !item || (!item.isOver && item.pid !== undefined && isRunning(item.pid))
 }

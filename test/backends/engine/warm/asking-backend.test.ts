@@ -94,7 +94,7 @@ it('where none shall stay any more, the one of the session ends first', async ()
 
 it('a turn has one also where one has just failed to begin', async () => {
   const { turn, pool, backend } = setup()
-  pool.noteTrouble(backend.cli.fingerprint())
+  pool.backoffs.failed(backend.cli.fingerprint())
   expect((await turn(ASK)).finalOutput).toBe('allow')
 })
 
