@@ -1,31 +1,18 @@
 import { within } from '../core/async.js'
 import { GatewayError } from '../errors.js'
+import { AGENTS } from './agents.js'
 import { findBackendName } from './engine/backend-names.js'
-import { ClaudeCodeBackend } from './claude/backend.js'
 import type { BackendDependencies } from './engine/backend-dependencies.js'
 import type { CliBackend } from './engine/cli-backend.js'
-import { CodexBackend } from './codex/backend.js'
-import { GeminiBackend } from './gemini/backend.js'
-import { OpenCodeBackend } from './opencode/backend.js'
-import { PiBackend } from './pi/backend.js'
 import { type AgentBackend, BACKEND_NAMES, type BackendAdapterConfig, type BackendName } from './types.js'
-
-type Factory = (config: BackendAdapterConfig, dependencies?: Partial<BackendDependencies>) => CliBackend
-
-const factories: Record<BackendName, Factory> = {
-  claude: (config, dependencies) => new ClaudeCodeBackend(config, dependencies),
-  codex: (config, dependencies) => new CodexBackend(config, dependencies),
-  gemini: (config, dependencies) => new GeminiBackend(config, dependencies),
-  opencode: (config, dependencies) => new OpenCodeBackend(config, dependencies),
-  pi: (config, dependencies) => new PiBackend(config, dependencies),
-}
 
 export function createBackend(
   name: BackendName,
   config: BackendAdapterConfig,
   dependencies?: Partial<BackendDependencies>,
 ): CliBackend {
-  return factories[resolveBackendName(name)](config, dependencies)
+  const { backend: Backend } = AGENTS[resolveBackendName(name)]
+  return new Backend(config, dependencies)
 }
 
 export function resolveBackendName(raw: string | undefined): BackendName {

@@ -1,4 +1,5 @@
 import type { PodAddress, PodProblem } from '../kubernetes/types.js'
+import { AGENTS } from './agents.js'
 
 /**
  * The contract between the gateway and a coding agent.
@@ -6,9 +7,9 @@ import type { PodAddress, PodProblem } from '../kubernetes/types.js'
  * `BackendAdapter` is what other code calls; `AgentBackend` adds the one method everything is built on, `run`.
  */
 
-export const BACKEND_NAMES = ['claude', 'codex', 'gemini', 'opencode', 'pi'] as const
+export type BackendName = keyof typeof AGENTS
 
-export type BackendName = (typeof BACKEND_NAMES)[number]
+export const BACKEND_NAMES = Object.keys(AGENTS) as readonly BackendName[]
 
 /** Whether the process of an agent ends with its turn (`oneshot`) or stays for the next; `auto` is `live` where the
  *  installed version is known to work so. */

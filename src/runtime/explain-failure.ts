@@ -1,8 +1,8 @@
-import type { AgentFailure, BackendName, FailureReason } from '../backends/types.js'
+import type { AgentFailure, FailureReason } from '../backends/types.js'
 import type { PodProblem } from '../kubernetes/types.js'
 import { duration, timeOfDay } from './time-words.js'
 
-const LOG_IN: Record<BackendName, string> = {
+const LOG_IN: Partial<Record<string, string>> = {
   claude: 'run "claude" there and enter /login, or set ANTHROPIC_API_KEY for the gateway',
   codex: 'run "codex login" there, or set CODEX_API_KEY for the gateway',
   gemini: 'run "gemini" there and choose how to log in, or set GEMINI_API_KEY for the gateway',
@@ -18,7 +18,7 @@ type Explanation = (failure: AgentFailure, agent: string, now: number) => string
 /** What happened, and what to do about it. */
 const EXPLANATIONS: Record<FailureReason, Explanation> = {
   auth: (_, agent) => {
-    const logIn = Object.hasOwn(LOG_IN, agent) ? LOG_IN[agent as BackendName] : 'log in as its documentation says'
+    const logIn = (Object.hasOwn(LOG_IN, agent) && LOG_IN[agent]) || 'log in as its documentation says'
     const problem = `${agent} is not logged in where the gateway runs, or its key was refused.`
     return `${problem} Who runs the gateway can put that right: ${logIn}. Then ${TRY_AGAIN}.`
   },

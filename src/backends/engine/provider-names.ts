@@ -1,22 +1,19 @@
-// The agents as HTTP, health and metrics name them: spec 3 says `claudecode` for what we call `claude`.
+// The agents as HTTP, health and metrics name them.
 
+import { AGENTS } from '../agents.js'
 import { BACKEND_NAMES, type BackendName } from '../types.js'
 
-const PROVIDERS = {
-  claude: 'claudecode',
-  codex: 'codex',
-  gemini: 'gemini',
-  opencode: 'opencode',
-  pi: 'pi',
-} as const satisfies Record<BackendName, string>
+type Agents = typeof AGENTS
+type ProviderOf<Name extends BackendName> = Agents[Name] extends { provider: infer Provider } ? Provider : Name
 
-export type ProviderName = (typeof PROVIDERS)[BackendName]
-
-export const PROVIDER_NAMES: ProviderName[] = Object.values(PROVIDERS)
+export type ProviderName = { [Name in BackendName]: ProviderOf<Name> }[BackendName]
 
 export function providerOf(backend: BackendName): ProviderName {
-  return PROVIDERS[backend]
+  const agent = AGENTS[backend]
+  return ('provider' in agent ? agent.provider : backend) as ProviderName
 }
+
+export const PROVIDER_NAMES: ProviderName[] = BACKEND_NAMES.map(providerOf)
 
 /** Of a run, which may also be of `shell` or `git`. */
 export function runnerName(backend: string): string {
