@@ -11,7 +11,7 @@ export type BackendName = keyof typeof AGENTS
 
 export const BACKEND_NAMES = Object.keys(AGENTS) as readonly BackendName[]
 
-/** Whether the process of an agent ends with its turn (`oneshot`) or stays for the next; `auto` is `live` where the
+/** Whether the process of an agent ends with its turn (`oneshot`) or stays warm for the next; `auto` is `live` where the
  *  installed version is known to work so. */
 export const AGENT_MODES = ['oneshot', 'live', 'auto'] as const
 
@@ -66,7 +66,7 @@ export interface AgentBackend extends BackendAdapter {
    * Contract: yields `started` at most once, before any other event, and `complete` exactly once, last: also after
    * a kill, a time-out, a crash or garbage on stdout. Every `tool_use` is closed by a `tool_result`. Failures of the
    * agent are a `complete` with `isError`; it throws only when called wrongly. When the iterator ends, whether by
-   * itself or because the consumer left early, no process of the run is alive, but an agent that stays.
+   * itself or because the consumer left early, no process of the run is alive, except a warm agent.
    */
   run(request: AgentRequest, signal: AbortSignal): AsyncIterable<AgentEvent>
 

@@ -49,7 +49,7 @@ export interface CliDefinition {
   driver: WarmDriver | undefined
 }
 
-/** How its processes stay. */
+/** How its processes are kept warm. */
 export interface WarmAgent extends WarmOptions {
   driver: WarmDriver
 }

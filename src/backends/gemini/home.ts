@@ -59,7 +59,7 @@ export async function isFreshSession(
   )
 }
 
-/** The hooks of the operator and of the project that a process which stays would not run. */
+/** The hooks of the operator and of the project that a warm process would not run. */
 export async function unheardHooks(
   place: Place,
   signal: AbortSignal,

@@ -1,4 +1,4 @@
-/** The contract of an agent whose process stays and takes turn after turn. */
+/** The contract of an agent whose warm process takes turn after turn. */
 
 import type { ShortenLine } from '../../../processes/line-splitter.js'
 import type { Invocation } from '../cli-backend.js'
@@ -8,7 +8,7 @@ import type { Translation } from '../translation.js'
 import type { Turn } from '../turn.js'
 import type { AgentEventBody, Approve, Steer } from '../../types.js'
 
-/** How one CLI is kept alive, and what is said to it. */
+/** How one CLI is started as a warm process, and what is said to it. */
 export interface WarmDriver {
   /** Whether one process takes the turns of several sessions, also at the same time. */
   readonly isShared: boolean
@@ -43,13 +43,13 @@ export interface WarmConnection {
   begin(turn: Turn, emit: (event: AgentEventBody) => void, approve?: Approve): WarmTurn
 }
 
-/** One turn of a process that stays. */
+/** One turn of a warm process. */
 export interface WarmTurn {
   /** Has the verdict when `done` has settled. */
   readonly translation: Translation
   /** Settles when the agent has spoken its final word of this turn, also after an interrupt. Contract: never rejects. */
   readonly done: Promise<void>
-  /** Known when `done` has settled: the agent was not asked, as the turn cannot be had in a process that stays. */
+  /** Known when `done` has settled: the agent was not asked, as the turn cannot be had in a warm process. */
   readonly isDeclined?: boolean
   /** Whether it is still being prepared, and the agent knows nothing of it. */
   readonly isPending?: boolean

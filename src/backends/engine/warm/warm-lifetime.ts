@@ -1,5 +1,5 @@
-// A process that takes the next turn of its session too; see docs/live-agents.md. What it cannot take is left to a process
-// for the turn alone.
+// A process that takes the next turn of its session too; see docs/live-agents.md. A turn that it cannot take gets a process
+// of its own.
 
 import { randomUUID } from 'node:crypto'
 import { withDeadline } from '../../../core/async.js'
@@ -258,7 +258,7 @@ export function startWarmTurn(
   })
 }
 
-/** Where all places are taken, or none shall stay: it ends with the turn. */
+/** For a turn that needs a warm process where the pool has no place, or `oneshot` is asked for: it ends with the turn. */
 function leaseForTurn(process: WarmProcess): WarmLease {
   return {
     process,

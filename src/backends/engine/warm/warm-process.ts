@@ -1,4 +1,4 @@
-// One process of an agent that stays: what it prints goes to its connection, and what is said to it goes in as lines.
+// One warm process: what it prints goes to its connection, and what is said to it goes in as lines.
 
 import { StringDecoder } from 'node:string_decoder'
 import { setImmediate as nextRound } from 'node:timers/promises'

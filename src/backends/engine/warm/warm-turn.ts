@@ -1,4 +1,4 @@
-// A turn of an agent whose process stays: where that process is lost, another one goes on with it.
+// A turn in a warm process: if that is lost, a process of its own goes on with the turn.
 
 import type { AgentCli, WarmAgent } from '../agent-cli.js'
 import { interruptedPrompt } from '../interrupted.js'
