@@ -142,7 +142,7 @@ export class ClaudeCodeBackend extends CliBackend {
     return this.#launch(formatArgs(turn.command?.format), turn, place, signal)
   }
 
-  override warmDriver(): WarmDriver {
+  protected override warmDriver(): WarmDriver {
     const launch: WarmDriver['launch'] = async (turn, place, signal) => {
       const invocation = await this.#launch([...formatArgs(), '--input-format', 'stream-json'], turn, place, signal)
       return { ...invocation, environment: { ...invocation.environment, ...WARM_ENVIRONMENT } }

@@ -102,7 +102,7 @@ export class CodexBackend extends CliBackend {
     }
   }
 
-  override warmDriver(): WarmDriver {
+  protected override warmDriver(): WarmDriver {
     return new CodexWarmDriver(
       () => ({ args: ['app-server', ...COMMON_ARGS] }),
       (emit, turn) => this.translation(emit, turn),

@@ -115,7 +115,7 @@ export abstract class CliBackend implements AgentBackend {
   }
 
   /** How the CLI takes turn after turn in one process, where it can. */
-  warmDriver(): WarmDriver | undefined {
+  protected warmDriver(): WarmDriver | undefined {
     return undefined
   }
 

@@ -111,7 +111,7 @@ export class GeminiBackend extends CliBackend {
     }
   }
 
-  override warmDriver(): WarmDriver {
+  protected override warmDriver(): WarmDriver {
     return new GeminiWarmDriver(
       async (turn, place, signal) => {
         const hooks = await unheardHooks(place, signal, turn)

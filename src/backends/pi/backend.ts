@@ -97,7 +97,7 @@ export class PiBackend extends CliBackend {
     return this.#launch(['-p', '--mode', turn.command?.format ?? 'json'], turn, place, signal)
   }
 
-  override warmDriver(): WarmDriver {
+  protected override warmDriver(): WarmDriver {
     const launch: WarmDriver['launch'] = (turn, place, signal) => this.#launch(['--mode', 'rpc'], turn, place, signal)
     return new PiWarmDriver(launch, (emit, turn) => this.translation(emit, turn))
   }

@@ -30,7 +30,7 @@ export function openTalk(name: BackendName): Talk {
   const backend = createFakeBackend(name, 'unused', stage)
   const place = createPlace(stage.home)
   let said: JsonObject[] = []
-  const connection = backend.warmDriver()?.connect((message) => said.push(message), place)
+  const connection = backend.cli.definition.driver?.connect((message) => said.push(message), place)
   if (!connection) throw new Error(`${name} is not kept alive`)
   return {
     home: stage.home,

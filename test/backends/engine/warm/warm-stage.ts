@@ -86,7 +86,7 @@ export async function openStage(
     ...options,
     environment: { FAKE_EXCHANGE: stage.write('exchange', steps), ...options.environment },
   })
-  const driver = backend.warmDriver()
+  const driver = backend.cli.definition.driver
   if (!driver) throw new Error(`${name} is not kept alive`)
   const request = { prompt: '', ...options.request }
   const process = await openWarmProcess(backend.cli, driver, request, new AbortController().signal)
