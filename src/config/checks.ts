@@ -7,7 +7,7 @@ import { DEFAULT_OPENCODE_URL, DEFAULT_OPENCODE_USERNAME, type Settings } from '
 import { parseTarget } from './target.js'
 import { messageOf } from '../errors.js'
 import {
-  names,
+  hasPlaceholder,
   problemsOfArguments,
   problemsOfCommand,
   problemsOfSessionArguments,
@@ -64,8 +64,8 @@ export function warningsAcross(settings: Settings, now: number): Finding[] {
             `starts ${another}, but agent.kind is ${agent?.kind}: name an executable of that agent`,
           ),
         ]),
-    ...(names([agent?.identityPrefix ?? '']) ? [found([...reply, 'agent', 'identityPrefix'], isLiteral)] : []),
-    ...(names([responsePrefix ?? '']) ? [found([...reply, 'responsePrefix'], isLiteral)] : []),
+    ...(hasPlaceholder([agent?.identityPrefix ?? '']) ? [found([...reply, 'agent', 'identityPrefix'], isLiteral)] : []),
+    ...(hasPlaceholder([responsePrefix ?? '']) ? [found([...reply, 'responsePrefix'], isLiteral)] : []),
     ...(mediaMaxMb > LARGEST_MEDIA_MB
       ? [found([...reply, 'mediaMaxMb'], `WhatsApp takes no file of more than ${LARGEST_MEDIA_MB} MB`)]
       : []),

@@ -10,7 +10,7 @@ import {
   recentSessions,
 } from './conversation-choice.js'
 import { MODE_WORDS, sessionLine } from './conversation-words.js'
-import { describePlace } from '../runtime/agent-choice.js'
+import { describeWorkplace } from '../runtime/agent-choice.js'
 
 export interface SuggestionDependencies extends ChoiceDependencies {
   isInstalled(backend: BackendName): Promise<boolean>
@@ -51,7 +51,7 @@ const OFFERS: Partial<Record<CommandName, Offer>> = {
   project: async ({ store }) => {
     const projects = await store.projects.list()
     return [
-      ...projects.map((project) => ({ label: `${project.id}: ${describePlace(project)}`, value: project.id })),
+      ...projects.map((project) => ({ label: `${project.id}: ${describeWorkplace(project)}`, value: project.id })),
       DEFAULT,
     ]
   },

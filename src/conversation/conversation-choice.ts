@@ -1,7 +1,7 @@
 import type { GatewayConfig } from '../config.js'
 import type { BackendRegistry } from '../backends/registry.js'
 import type { BackendName } from '../backends/types.js'
-import { chooseWorkplace, homeOf, resolveAgent, type Workplace } from '../runtime/agent-choice.js'
+import { chooseWorkplace, workplaceKey, resolveAgent, type Workplace } from '../runtime/agent-choice.js'
 import type { Conversation } from '../store/conversations.js'
 import type { SessionFilter, UsedSession } from '../store/runs.js'
 import type { Store } from '../store/store.js'
@@ -55,7 +55,7 @@ export async function recentSessions(
   filter: Pick<SessionFilter, 'prefix' | 'visibility'> = {},
 ): Promise<UsedSession[]> {
   const { store, now } = dependencies
-  const directory = homeOf((await choiceOf(dependencies, conversation)).workplace)
+  const directory = workplaceKey((await choiceOf(dependencies, conversation)).workplace)
   const { id: conversationId } = conversation
   return store.runs.sessions({ conversationId, directory, since: now() - RECENT_MS, ...filter }, LISTED_SESSIONS)
 }

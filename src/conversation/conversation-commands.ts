@@ -14,7 +14,7 @@ import { GatewayError } from '../errors.js'
 import type { Queue } from '../turns/queue.js'
 import { stopConversation, stopMessage } from '../turns/stop.js'
 import type { StoppedTurn, Worker } from '../turns/work.js'
-import { describePlace, replyConfigOf } from '../runtime/agent-choice.js'
+import { describeWorkplace, replyConfigOf } from '../runtime/agent-choice.js'
 import { describeTool } from '../runtime/describe-tool.js'
 import type { SessionManager } from '../runtime/session-manager.js'
 import { duration, timeOfDay } from '../runtime/time-words.js'
@@ -248,7 +248,7 @@ export class ConversationCommands {
         missing === undefined ? `agent: ${backend}` : `agent: ${backend}, since ${missing} is not registered here`,
         `model: ${model ?? OWN_MODEL}`,
         ...(projectId === undefined ? [] : [`project: ${projectId}`]),
-        `directory: ${describePlace(workplace)}`,
+        `directory: ${describeWorkplace(workplace)}`,
         session?.backend === backend
           ? `session: ${session.sessionId}, used ${duration(now() - session.usedAt)} ago`
           : 'session: none yet',
@@ -367,8 +367,8 @@ export class ConversationCommands {
     const projects = await store.projects.list()
     if (argument === '') {
       const { backend, workplace } = await choiceOf(this.dependencies, conversation)
-      const shown = `${projectText(conversation.projectId)}: ${backend} works in ${describePlace(workplace)}.`
-      const known = projects.map((project) => `${project.id}: ${describePlace(project)}`)
+      const shown = `${projectText(conversation.projectId)}: ${backend} works in ${describeWorkplace(workplace)}.`
+      const known = projects.map((project) => `${project.id}: ${describeWorkplace(project)}`)
       return told(known.length === 0 ? shown : [shown, 'There are:', ...known].join('\n'))
     }
     const chosen = argument === 'default' ? null : findProject(projects, argument).id
@@ -381,7 +381,7 @@ export class ConversationCommands {
     })
     if (after.projectId === conversation.projectId) return changed(`${projectText(after.projectId)}, as before.`)
     const { backend, workplace } = await choiceOf(this.dependencies, after)
-    const next = `the next message goes to ${backend} in ${describePlace(workplace)}, in a fresh session.`
+    const next = `the next message goes to ${backend} in ${describeWorkplace(workplace)}, in a fresh session.`
     return changed(`${projectText(after.projectId)}: ${next}${await runningText(this.dependencies, id)}`)
   }
 

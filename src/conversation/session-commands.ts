@@ -4,7 +4,7 @@ import { resolveBackendName } from '../backends/registry.js'
 import type { BackendName } from '../backends/types.js'
 import { oneLine } from '../core/one-line.js'
 import { GatewayError } from '../errors.js'
-import { homeOf, type Workplace } from '../runtime/agent-choice.js'
+import { workplaceKey, type Workplace } from '../runtime/agent-choice.js'
 import type { Conversation } from '../store/conversations.js'
 import type { UsedSession } from '../store/runs.js'
 import type { Session } from '../store/sessions.js'
@@ -39,7 +39,7 @@ export async function resumeSession(
   const backend = resolveBackendName(found.backend)
   const choice = await choiceOf(dependencies, conversation)
   await requireInstalled(dependencies, backend, choice.workplace)
-  const directory = homeOf(choice.workplace)
+  const directory = workplaceKey(choice.workplace)
   const others = await store.transaction(async (tables) => {
     const holders = (await tables.sessions.conversationsIn(found)).filter((holder) => holder !== id)
     for (const holder of holders) {

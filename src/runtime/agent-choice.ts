@@ -6,10 +6,10 @@ import { describePod, type PodAddress, podDirectory } from '../kubernetes/types.
 import type { Conversation } from '../store/conversations.js'
 import type { Project } from '../store/projects.js'
 
-/** The channel that the block `inbound.reply` is about. */
+/** The channel that `inbound.reply` configures. */
 const RELAYED_CHANNEL = 'whatsapp'
 
-/** How messages of a channel are answered, where the operator says that for it alone. */
+/** The reply settings of a channel that has its own. */
 export function replyConfigOf(
   channel: string | undefined,
   { inbound }: Pick<GatewayConfig, 'inbound'>,
@@ -17,21 +17,21 @@ export function replyConfigOf(
   return channel === RELAYED_CHANNEL ? inbound?.reply : undefined
 }
 
-/** Which agent a conversation talks to, and its model where one was chosen: the nearest choice counts. */
+/** The agent a conversation talks to, and the model if one was chosen. The most specific choice wins. */
 export function chooseAgent(
   conversation: Pick<Conversation, 'backend' | 'model'> & Partial<Pick<Conversation, 'channel'>>,
   project: Pick<Project, 'backend' | 'model'> | undefined,
   config: Pick<GatewayConfig, 'agentBackend' | 'inbound'>,
 ): { backend: string; model?: string } {
-  const ofChannel = replyConfigOf(conversation.channel, config)?.agent?.kind ?? config.agentBackend
-  const ofProject = project?.backend ?? ofChannel
-  const backend = conversation.backend ?? ofProject
+  const channelDefault = replyConfigOf(conversation.channel, config)?.agent?.kind ?? config.agentBackend
+  const projectDefault = project?.backend ?? channelDefault
+  const backend = conversation.backend ?? projectDefault
   // A model of one agent is unknown to another.
-  const model = conversation.model ?? (backend === ofProject ? project?.model : undefined)
+  const model = conversation.model ?? (backend === projectDefault ? project?.model : undefined)
   return { backend, ...(model !== undefined && { model }) }
 }
 
-/** Who answers in a conversation: the agent chosen there or, where this gateway has no such agent, the default. */
+/** The agent that answers in a conversation: the chosen one or, if this gateway does not have it, the default. */
 export function resolveAgent(
   conversation: Parameters<typeof chooseAgent>[0],
   project: Parameters<typeof chooseAgent>[1],
@@ -46,12 +46,12 @@ export function resolveAgent(
 }
 
 export interface Workplace {
-  /** Of the pod, where there is one. */
+  /** Within the pod, if there is one. */
   directory: string
   pod?: PodAddress
 }
 
-/** Where a conversation's agent works. */
+/** The directory a conversation's agent works in. */
 export function chooseWorkplace(
   channel: string | undefined,
   project: Workplace | undefined,
@@ -62,12 +62,11 @@ export function chooseWorkplace(
   return { directory, ...(pod && { pod }) }
 }
 
-/** One text for one place: sessions are at home there. */
-export function homeOf({ directory, pod }: Workplace): string {
+/** A unique text for a workplace. Sessions belong to it. */
+export function workplaceKey({ directory, pod }: Workplace): string {
   return pod ? podDirectory(pod, directory) : directory
 }
 
-/** For people. */
-export function describePlace({ directory, pod }: Workplace): string {
+export function describeWorkplace({ directory, pod }: Workplace): string {
   return pod ? `${directory} in ${describePod(pod)}` : directory
 }

@@ -24,19 +24,19 @@ import type { HookManager } from './hook-manager.js'
 import { liftAdapter, type TurnBackend } from './lift-adapter.js'
 import type { SessionManager } from './session-manager.js'
 
-/** One message for an agent. What is left out comes from the configuration. */
+/** One message for an agent. Omitted values come from the configuration. */
 export interface GatewayEvent {
-  /** The conversation it belongs to, and where the answer goes. */
+  /** The conversation, to which the answer goes. */
   channelId: string
   prompt: string
   kind?: PromptContext['kind']
   runId?: string
-  /** Whether an earlier attempt was cut off, perhaps after the agent had begun. */
+  /** Whether an earlier attempt was cut off, possibly after the agent had begun. */
   wasInterrupted?: boolean
-  /** Whether files can go with the answer. */
+  /** Whether files can be sent with the answer. */
   canSendFiles?: boolean
   workingDir?: string
-  /** The pod that has the working directory. */
+  /** The pod with the working directory. */
   pod?: PodAddress
   mode?: AgentMode
   model?: string
@@ -47,14 +47,16 @@ export interface GatewayEvent {
   environment?: Record<string, string>
   secretFiles?: SecretFile[]
   metadata?: Record<string, string>
-  /** Asked before each tool for which the agent wants to be allowed; left out, it need not ask. */
+  /** Called before each tool use that needs approval; if omitted, the agent need not ask. */
   approve?: Approve
-  /** `own`: one for this turn alone; `idle`: the conversation's, without counting as a use of it. */
+  /** `own`: a session for this turn only; `idle`: the conversation's, without counting as a use of it. */
   session?: 'own' | 'idle'
-  /** A conversation that was silent for so long begins a new session; left out, as the session manager has it. */
+  /** A conversation idle for this long begins a new session; defaults to the session manager's value. */
   sessionIdleMs?: number
-  /** Says what is really asked, once it is known whether there is a session; left out, `prompt` as it is. Contract: throws
-   *  `request_invalid` with a sentence for the person when it cannot be asked. */
+  /**
+   * Builds the actual request once the session is known; defaults to `prompt` unchanged. Contract: throws
+   * `request_invalid`, with a sentence for the person, if that is impossible.
+   */
   compose?(sessionId: string | undefined): Pick<AgentRequest, 'prompt' | 'command'>
 }
 
@@ -65,36 +67,36 @@ export interface EventResult {
   error?: string
 }
 
-/** Who follows a turn while it runs. */
+/** Follows a turn while it runs. */
 export interface TurnListener {
-  /** Contract: gets the events in the order of the contract of `run`, also over a second attempt. */
+  /** Contract: events come in the order that `run` guarantees, even across a second attempt. */
   onEvent(event: AgentEvent): void
-  /** Gets a new session as soon as it has an id: should we be killed in mid-turn, the next attempt goes on in it. */
+  /** Called as soon as a new session has an id: if we are killed mid-turn, the next attempt resumes it. */
   keepSession(session: Session): Promise<void>
-  /** As of `AgentRequest`. */
+  /** See `AgentRequest`. */
   onSteerable?(steer: Steer): void
-  /** Settles when the agent may be asked, and others may hear of the turn; left out, at once. Rejects where they may not. */
+  /** Settles when the agent may start and events may be shown; at once if omitted. Rejects if they may not. */
   mayBegin?: Promise<void>
 }
 
-/** What a turn came to. */
+/** The outcome of a turn. */
 export interface TurnOutcome {
   result: AgentResult
-  /** To tell the person beside the answer, a sentence each. */
+  /** Told to the person along with the answer, one sentence each. */
   notes: string[]
-  /** Where the conversation goes on. Absent when the agent named none, or the turn had one of its own. */
+  /** The session to continue in. Absent if the agent reported none or the turn had its own. */
   session?: Session
-  /** A failure is not tried again by itself: nobody knows what was done before it. */
+  /** A failure is not retried: nobody knows what was done before it. */
   isFinal?: boolean
 }
 
 interface PreparedTurn {
   event: GatewayEvent
   workingDir: string
-  /** Where a session of this turn is at home. */
-  home: string
+  /** The workplace that this turn's session belongs to. */
+  workplaceKey: string
   systemPrompt: string
-  /** What the agent was told while it worked: another attempt is told again. */
+  /** Steering messages the agent got; a second attempt gets them again. */
   steered: string[]
   signal: AbortSignal
 }
@@ -104,7 +106,7 @@ type RuntimeConfig = Pick<GatewayConfig, 'idleTimeoutMs' | 'workingDir'>
 const FRESH_SESSION_NOTE = 'The earlier session was lost; this answer begins a fresh one and knows nothing from before.'
 const MOVED_NOTE = 'The working directory has changed; this answer begins a fresh session there.'
 
-/** Takes an event through one turn of an agent: session, system prompt, hooks, run, session again. */
+/** Runs one turn of an agent for an event: session, system prompt, hooks, run, session again. */
 export class AgentRuntime {
   readonly #backend: TurnBackend
 
@@ -115,14 +117,14 @@ export class AgentRuntime {
     private readonly markdownConfigLoader: { load(): Promise<MarkdownConfig> },
     private readonly systemPromptAssembler: { assemble(markdown: MarkdownConfig, context: PromptContext): string },
     private readonly hookManager: Pick<HookManager, 'fire'>,
-    /** Knows the secrets that no event may hold. */
+    /** Hides secrets in events. */
     private readonly scrubber: Scrubber = createScrubber(),
     private readonly now: () => number = Date.now,
   ) {
     this.#backend = liftAdapter(backend)
   }
 
-  /** One turn whole. Contract: failures of the agent are an `EventResult` with `error`. */
+  /** Runs one turn and stores its session. Contract: the agent's failures become an `EventResult` with `error`. */
   async process(event: GatewayEvent, signal: AbortSignal): Promise<EventResult> {
     const keepSession = (session: Session): Promise<void> => this.sessionManager.set(session)
     const { result, session } = await this.runTurn(event, signal, { onEvent: () => {}, keepSession })
@@ -130,18 +132,18 @@ export class AgentRuntime {
     return toEventResult(toBackendResult(result), event.channelId)
   }
 
-  /** As `process`, for a caller that keeps the session itself, together with what else it has to keep. */
+  /** Like `process`, for a caller that stores the session itself, together with its own data. */
   async runTurn(event: GatewayEvent, signal: AbortSignal, listener: TurnListener): Promise<TurnOutcome> {
     const backend = this.#backend.name()
     const { channelId: conversationId, runId, metadata } = event
     const about = { conversationId, backend, ...(runId !== undefined && { runId }), ...(metadata && { metadata }) }
-    // Beside what is waited for.
+    // Concurrently with `mayBegin`.
     const preparing = Promise.all([this.#knownSession(event), this.markdownConfigLoader.load()])
     await Promise.all([listener.mayBegin, preparing])
     this.hookManager.fire('run-started', about)
     const outcome = await this.#runWithSession(event, ...(await preparing), signal, listener)
     const { failure, durationMs } = outcome.result
-    // Who stops a turn wants no alarm.
+    // A cancelled turn is not an error.
     if (failure && failure.reason !== 'cancelled') {
       this.hookManager.fire('error', { ...about, reason: failure.reason, message: failure.message })
     } else this.hookManager.fire('run-finished', { ...about, durationMs, isCancelled: failure !== undefined })
@@ -156,15 +158,15 @@ export class AgentRuntime {
     listener: TurnListener,
   ): Promise<TurnOutcome> {
     const workingDir = resolve(event.workingDir ?? this.config.workingDir)
-    const home = event.pod ? podDirectory(event.pod, workingDir) : workingDir
+    const workplaceKey = event.pod ? podDirectory(event.pod, workingDir) : workingDir
     const systemPrompt = this.systemPromptAssembler.assemble(markdown, {
       kind: event.kind ?? 'message',
       canSendFiles: event.canSendFiles ?? false,
     })
-    const turn: PreparedTurn = { event, workingDir, home, systemPrompt, steered: [], signal }
-    // Most agents find a session only where it began, and some hang when it is not there.
-    const isHere = known?.directory === home
-    // Who is no user of the session does not take its place either.
+    const turn: PreparedTurn = { event, workingDir, workplaceKey, systemPrompt, steered: [], signal }
+    // Most agents find a session only in the directory where it began, and some hang if it is not there.
+    const isHere = known?.directory === workplaceKey
+    // Turns that do not use the session do not replace it either.
     const notes = known && !isHere && event.session === undefined ? [MOVED_NOTE] : []
     const session = isHere ? known : undefined
 
@@ -185,13 +187,13 @@ export class AgentRuntime {
   }
 
   async #attempt(
-    { event, workingDir, home, systemPrompt, steered, signal }: PreparedTurn,
+    { event, workingDir, workplaceKey, systemPrompt, steered, signal }: PreparedTurn,
     session: SessionRecord | undefined,
     listener: TurnListener,
   ): Promise<Omit<TurnOutcome, 'notes'>> {
     const { channelId, wasInterrupted, runId, model, allowedTools, timeoutMs, maxTurns } = event
     const { isUntrusted, environment, secretFiles, metadata, pod, approve } = event
-    // No process need stay for a session that nobody goes on with.
+    // No warm process for a session that nobody will continue.
     const mode = event.session === 'own' ? 'oneshot' : event.mode
     const isResumedWork = wasInterrupted === true && session !== undefined
     let asked: Pick<AgentRequest, 'prompt' | 'command'>
@@ -227,7 +229,7 @@ export class AgentRuntime {
       conversationId: channelId,
       backend: this.#backend.name(),
       sessionId,
-      directory: home,
+      directory: workplaceKey,
     })
 
     let result: AgentResult | undefined
@@ -243,7 +245,7 @@ export class AgentRuntime {
     }
     if (result === undefined) throw new Error('A run ended without its complete event')
     const { sessionId, sessionUsage } = result
-    // What nobody asked for must not become where the conversation goes on, nor keep that alive.
+    // A turn nobody asked for must not become the conversation's session, nor keep it alive.
     if (sessionId === undefined || (event.session && !session)) return { result }
     const usedAt = event.session && session?.usedAt
     return {
@@ -256,7 +258,7 @@ export class AgentRuntime {
     }
   }
 
-  /** A turn that cannot be asked ends as any other, without having begun. */
+  /** Ends a turn that could not be composed, with the usual events. */
   #refuse(message: string, listener: TurnListener): AgentResult {
     const reason = 'refused' as const
     const result = { isError: true, durationMs: 0, failure: { reason, message, report: message } }
@@ -277,7 +279,7 @@ export function toEventResult(result: BackendEventResult, targetChannelId: strin
   }
 }
 
-/** What people are shown of a failure is the agent's own message. */
+/** People see the agent's own message for a failure. */
 function toBackendResult({ isError, finalOutput, failure, sessionId }: AgentResult): BackendEventResult {
   const responseText = failure?.message ?? finalOutput
   return {
@@ -287,7 +289,7 @@ function toBackendResult({ isError, finalOutput, failure, sessionId }: AgentResu
   }
 }
 
-/** Makes one stream of two attempts: of a first one that finds its session lost, nobody should see the end. */
+/** Joins two attempts into one stream: if the first finds its session lost, its end is not shown. */
 class TwoAttempts {
   #hasStarted = false
   #held: AgentEvent[] = []
@@ -306,7 +308,7 @@ class TwoAttempts {
       return
     }
     this.#held.push(event)
-    // An error may be that end; and nothing must stand before `started`, which may yet come from the second attempt.
+    // An error may be part of that end; and nothing may precede `started`, which may yet come from the second attempt.
     if (event.type === 'error' || (event.type === 'notice' && !this.#hasStarted)) return
     if (event.type === 'started') this.#hasStarted = true
     this.#release(onEvent)

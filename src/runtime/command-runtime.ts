@@ -1,7 +1,7 @@
-// Commands that an operator runs where an agent works, through the same queue and with the same events.
+// Runs an operator's commands in an agent's directory, through the same queue and with the same events.
 //
-// A command may do its work only once: who deploys twice has a problem. What it ends with by itself is an answer, whatever
-// its exit code. When it was stopped or could not be started, that is a failure, which the queue does not try again.
+// A command may run only once: deploying twice is a problem. If it exits by itself, that is an answer, whatever the
+// exit code. If it was stopped or could not be started, that is a failure, which the queue does not retry.
 
 import { resolve, sep } from 'node:path'
 import { StringDecoder } from 'node:string_decoder'
@@ -23,31 +23,31 @@ import { findExecutable } from '../processes/find-executable.js'
 import type { ProcessOwner } from '../processes/process-owner.js'
 
 export interface CommandRequest {
-  /** The executable and its arguments; no shell sees them. With a slash, it is a path from the directory. */
+  /** The executable and its arguments, without a shell. An executable with a slash is relative to the directory. */
   argv: string[]
   directory: string
-  /** The pod that has the directory; left out, it is here. */
+  /** The pod with the directory; this machine if omitted. */
   pod?: PodAddress
   runId: string
   timeoutMs: number
-  /** Variables for this run alone. */
+  /** Variables for this run only. */
   environment?: Record<string, string>
-  /** Files for this run alone, each named by a variable. */
+  /** Files for this run only, each named by a variable. */
   secretFiles?: Array<{ variable: string; content: string }>
-  /** Nothing in the directory may run by itself. */
+  /** Nothing in the directory may run on its own. */
   isUntrusted?: boolean
 }
 
 export interface CommandDependencies {
   /** The operator's environment; filtered before a command sees it. */
   environment: NodeJS.ProcessEnv
-  /** Further variables to pass on, as names or `PREFIX_*`. */
+  /** Additional variables to pass, as names or `PREFIX_*`. */
   passVariables: readonly string[]
   now: () => number
   owner?: ProcessOwner
-  /** Without it, nothing runs in pods. */
+  /** Required to run commands in pods. */
   pods?: Pods
-  /** Knows the secrets that no event may hold. */
+  /** Hides secrets in events. */
   scrubber: Scrubber
 }
 
@@ -55,12 +55,12 @@ const EXIT_TIMED_OUT = 124
 const EXIT_NOT_STARTED = 126
 const EXIT_NOT_FOUND = 127
 
-/** Of one command; the rest is told, not kept: one that never stops to print must not fill the disk. */
-const MOST_OUTPUT_CHARACTERS = 8 * 1024 * 1024
-/** To look whether an untrusted directory names programs, or into a pod. */
-const LOOK_MS = 30_000
+/** Limit of stored output: a command that never stops printing must not fill the disk. */
+const MAX_OUTPUT_CHARACTERS = 8 * 1024 * 1024
+/** Limit for opening a pod, or for checking whether an untrusted directory configures programs. */
+const INSPECT_MS = 30_000
 
-/** As what the run of a command is on record. */
+/** The name under which a command's run is recorded. */
 export function commandRunner([executable]: string[]): 'git' | 'shell' {
   return executable === 'git' ? 'git' : 'shell'
 }
@@ -68,7 +68,7 @@ export function commandRunner([executable]: string[]): 'git' | 'shell' {
 export class CommandRuntime {
   constructor(private readonly dependencies: CommandDependencies) {}
 
-  /** Contract: never rejects. The events are in the order of the contract of an agent's `run`. */
+  /** Contract: never rejects. Events come in the order that an agent's `run` guarantees. */
   async run(request: CommandRequest, signal: AbortSignal, onEvent: (event: AgentEvent) => void): Promise<AgentResult> {
     const { now, scrubber } = this.dependencies
     const startedAt = now()
@@ -117,7 +117,7 @@ export class CommandRuntime {
     }
     if (!pods)
       throw new PodError('unreachable', 'Commands in pods need a gateway that knows kubectl; this one does not.')
-    return podPlace(await withDeadline(Math.min(timeoutMs, LOOK_MS), signal, (look) => pods.open(pod, look)), runId)
+    return podPlace(await withDeadline(Math.min(timeoutMs, INSPECT_MS), signal, (look) => pods.open(pod, look)), runId)
   }
 
   async #runProcess(
@@ -152,7 +152,7 @@ export class CommandRuntime {
       environment: {
         ...environment,
         ...(isUntrusted && UNTRUSTED_GIT),
-        // Nobody sits at a terminal to type a password.
+        // Nobody is at a terminal to type a password.
         GIT_TERMINAL_PROMPT: '0',
       },
       stdin: '',
@@ -193,7 +193,7 @@ export class CommandRuntime {
   #obstacle({ directory, timeoutMs }: CommandRequest, signal: AbortSignal): Promise<string | undefined> {
     const { environment, passVariables } = this.dependencies
     const own = agentEnvironment(environment, passVariables)
-    return withDeadline(Math.min(timeoutMs, LOOK_MS), signal, (look) => gitObstacle(directory, own, look))
+    return withDeadline(Math.min(timeoutMs, INSPECT_MS), signal, (look) => gitObstacle(directory, own, look))
   }
 }
 
@@ -201,13 +201,13 @@ type Problem = Pick<AgentFailure, 'message' | 'isLasting' | 'podProblem'> & {
   reason: FailureReason
 }
 
-/** Without a code when no process ran. */
+/** Without a code if no process ran. */
 interface Ending {
   exitCode?: number
   problem?: Problem
 }
 
-/** With the code that a shell has for it, where nothing had begun. */
+/** With a shell's exit code if nothing was started. */
 function endingOfPod(loss: PodLoss): Ending {
   const problem = failureOfPod(loss)
   if (problem.reason !== 'spawn') return { problem }
@@ -216,7 +216,7 @@ function endingOfPod(loss: PodLoss): Ending {
 
 const CANCELLED: Problem = { reason: 'cancelled', message: 'The command was cancelled.' }
 
-/** What a command prints, as events. */
+/** Turns a command's output into events. */
 class CommandOutput {
   readonly #stdout = new StringDecoder('utf8')
   readonly #stderr = new StringDecoder('utf8')
@@ -241,7 +241,7 @@ class CommandOutput {
   }
 }
 
-/** What is told of a command. Secrets are hidden before anything is cut: half of one is not found any more. */
+/** Collects a command's events. Secrets are hidden before text is cut, since half a secret is not recognised. */
 class CommandRecord {
   readonly #events: EventScrubber
   readonly #printed = new BoundedText()
@@ -256,30 +256,30 @@ class CommandRecord {
   }
 
   add(event: AgentEventBody): void {
-    for (const scrubbed of this.#scrub(event)) this.#tell(scrubbed)
+    for (const scrubbed of this.#scrub(event)) this.#emit(scrubbed)
   }
 
   complete(result: AgentResult): AgentResult {
-    let told = result
+    let scrubbedResult = result
     for (const event of this.#scrub({ type: 'complete', result })) {
-      if (event.type === 'complete') told = { ...event.result, finalOutput: this.#printed.toString() }
-      this.#tell(event.type === 'complete' ? { ...event, result: told } : event)
+      if (event.type === 'complete') scrubbedResult = { ...event.result, finalOutput: this.#printed.toString() }
+      this.#emit(event.type === 'complete' ? { ...event, result: scrubbedResult } : event)
     }
-    return told
+    return scrubbedResult
   }
 
   #scrub(event: AgentEventBody): AgentEvent[] {
     return this.#events.scrub({ ...event, timestamp: this.now() })
   }
 
-  #tell(event: AgentEvent): void {
+  #emit(event: AgentEvent): void {
     if (event.type !== 'output') {
       this.onEvent(event)
       return
     }
     const { content, timestamp } = event
     this.#printed.append(content)
-    const room = MOST_OUTPUT_CHARACTERS - this.#characters
+    const room = MAX_OUTPUT_CHARACTERS - this.#characters
     if (room <= 0) return
     this.#characters += content.length
     this.onEvent({ ...event, content: content.slice(0, room) })
@@ -288,5 +288,5 @@ class CommandRecord {
   }
 }
 
-/** An event of an agent knows no other stream than stdout. */
+/** Agent events only know the stream `stdout`. */
 const STDERR = { metadata: { stream: 'stderr' } }

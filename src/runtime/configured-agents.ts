@@ -9,16 +9,16 @@ import { createBackend } from '../backends/registry.js'
 import { type AgentBackend, BACKEND_NAMES, type BackendName } from '../backends/types.js'
 import { backendConfig, type GatewayConfig } from '../config.js'
 
-/** The agents that a configuration describes. The gateway and every command have theirs from here. */
+/** The agents that a configuration describes, for the gateway and every command. */
 export class ConfiguredAgents {
-  /** Where OpenCode is a server that is started here. */
+  /** Present if OpenCode is a server started here. */
   readonly managedServers: OpenCodeServers | undefined
   readonly #servers: OpenCodeServers
   readonly #pool: WarmPool
   /** One for good: it knows which sessions are at work. */
   #serverBackend: OpenCodeServerBackend | undefined
   readonly #dependencies: BackendDependencies
-  /** The command line that a server is started by, and that takes what no server can. */
+  /** The command line that starts a server, and runs what no server can. */
   #openCode: OpenCodeBackend
 
   constructor(
@@ -43,7 +43,7 @@ export class ConfiguredAgents {
     })
   }
 
-  /** As the configuration is now: some of it may change while the gateway runs. */
+  /** With the current configuration, parts of which may change at run time. */
   open(name: BackendName): AgentBackend {
     const { agentMode, opencodeEnabled } = this.config
     const config = backendConfig(this.config, name)
@@ -56,13 +56,13 @@ export class ConfiguredAgents {
     return this.#serverBackend
   }
 
-  /** In place of those that were opened before: what is kept for them ends. */
+  /** Replaces those opened before: their warm processes end. */
   all(): AgentBackend[] {
     this.#pool.drain()
     return BACKEND_NAMES.map((name) => this.open(name))
   }
 
-  /** Ends what stays, leaves the servers, and ends those that were started for them. Contract: no run is at work. */
+  /** Ends warm processes, disconnects from servers and ends those started here. Contract: no run is active. */
   async stop(): Promise<void> {
     await this.#pool.stop()
     await (this.#serverBackend ?? this.#servers).stop()
@@ -83,7 +83,7 @@ export class ConfiguredAgents {
   }
 }
 
-/** Why an agent cannot be used, if it cannot. `executable` is the one of a command of the operator. */
+/** Why an agent cannot be used, if so. `executable` is that of an operator's command. */
 export async function agentProblem(
   name: BackendName,
   executable: string | undefined,
@@ -94,7 +94,7 @@ export async function agentProblem(
     const agent = new ConfiguredAgents(config, dependencies).open(name)
     return (await agent.validate()) ? undefined : ((await agent.probe()).problems[0] ?? '')
   }
-  // A command line is started as it is, also where the agent is a server.
+  // A command line is started as is, even if the agent is a server.
   const agent = createBackend(name, backendConfig(config, name), dependencies)
   return (await agent.validate({ executable })) ? undefined : ((await agent.probe({ executable })).problems[0] ?? '')
 }

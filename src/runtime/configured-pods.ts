@@ -5,7 +5,7 @@ import type { Pods } from '../kubernetes/types.js'
 import { secretsOf } from '../log.js'
 import type { ProcessOwner } from '../processes/process-owner.js'
 
-/** The pods that a configuration reaches. The gateway and every command have theirs from here. */
+/** The pods that a configuration can reach, for the gateway and every command. */
 export function configuredPods(
   { kubectlPath, agentEnvPass: passVariables }: Pick<GatewayConfig, 'kubectlPath' | 'agentEnvPass'>,
   environment: NodeJS.ProcessEnv,
@@ -16,7 +16,7 @@ export function configuredPods(
     passVariables,
     kubectlPath,
     ...(owner && { owner }),
-    // The keys of the agents there.
+    // API keys of the agents in the container.
     onEnvironment: (container) => scrubber?.add(secretsOf(container)),
   })
 }

@@ -2,10 +2,10 @@ import { cut, showable } from '../core/one-line.js'
 
 const TOOL_CHARACTERS = 100
 
-/** What a tool works on, by the names that the agents have for it. */
+/** Input fields that say what a tool works on, in the agents' various names. */
 const SUBJECTS = ['command', 'file_path', 'filePath', 'path', 'pattern', 'url', 'query']
 
-/** A tool and what it works on, in one line. */
+/** A tool and its subject, on one line. */
 export function describeTool({ name, input }: { name: string; input: Record<string, unknown> }): string {
   const field = subjectField(input)
   return cut(showable(field === undefined ? name : `${name}: ${String(input[field])}`), TOOL_CHARACTERS)

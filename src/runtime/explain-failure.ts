@@ -15,7 +15,6 @@ const WORK_STAYS = 'What it had done by then stays done.'
 
 type Explanation = (failure: AgentFailure, agent: string, now: number) => string
 
-/** What happened, and what to do about it. */
 const EXPLANATIONS: Record<FailureReason, Explanation> = {
   auth: (_, agent) => {
     const logIn = (Object.hasOwn(LOG_IN, agent) && LOG_IN[agent]) || 'log in as its documentation says'
@@ -52,7 +51,7 @@ const EXPLANATIONS: Record<FailureReason, Explanation> = {
   },
 }
 
-/** What is wrong with the pod that the agent works in. What to do about it is in the failure's own words. */
+/** What is wrong with the agent's pod. The failure's own message says what to do. */
 const POD_PROBLEMS: Record<PodProblem, (agent: string) => string> = {
   pod_not_found: () => 'The pod of this project is not there.',
   pod_not_running: () => 'The pod of this project is not ready for work.',
@@ -66,8 +65,10 @@ const POD_PROBLEMS: Record<PodProblem, (agent: string) => string> = {
   stream_lost: (agent) => `The connection to the pod of this project was lost while ${agent} worked. ${WORK_STAYS}`,
 }
 
-/** What a person reads when a message has failed: what happened, what to do about it, and the agent's own words. What we
- *  refuse ourselves, before any agent `hasRun`, says that already. */
+/**
+ * What a person reads when a message has failed: what happened, what to do, and the agent's own words. Refusals before
+ * any agent `hasRun` are our own and complete.
+ */
 export function explainFailure(failure: AgentFailure, agent: string, now: number, hasRun = true): string {
   if (failure.reason === 'refused' && !hasRun) return failure.message
   const { reason, podProblem } = failure
@@ -81,7 +82,7 @@ function explainLimit({ retryAt = 0 }: AgentFailure, agent: string, now: number)
   return `The limit of ${agent} is reached${until}. Try it again ${after}, or choose another agent with /backend.`
 }
 
-/** Which of the two limits it was is told by the words of `turn-watch.ts` alone. */
+/** Only the wording of `turn-watch.ts` tells which of the two limits it was. */
 function explainTimeout({ message }: AgentFailure, agent: string): string {
   const [, total] = /finish within ([\d.]+) s/.exec(message) ?? []
   if (total !== undefined) {
@@ -94,20 +95,20 @@ function explainTimeout({ message }: AgentFailure, agent: string): string {
   return `${agent} gave no sign of life for ${limit} and was stopped. ${WORK_STAYS} To try once more, ${TRY_AGAIN}; if its work needs such pauses, have IDLE_TIMEOUT_MS raised.`
 }
 
-const MOST_CHARACTERS = 500
+const MAX_CHARACTERS = 500
 
-/** As one block: without empty lines, and no longer than a person reads. */
+/** As one block: without empty lines, and of readable length. */
 function ownWords({ reason, message, podProblem }: AgentFailure): string {
-  // These are our own words, and said already.
+  // These are our own words and already said.
   if (!podProblem && (reason === 'timeout' || reason === 'cancelled')) return ''
   const text = message
-    .slice(0, MOST_CHARACTERS * 4)
+    .slice(0, MAX_CHARACTERS * 4)
     .split(/[\r\n]+/)
     .map((line) => line.replaceAll(/[\s\p{Cc}]+/gu, ' ').trim())
     .filter((line) => line !== '')
     .join('\n')
   if (text === '') return ''
-  // Not in the middle of a character that takes two.
-  const cut = `${text.slice(0, MOST_CHARACTERS - 1).replace(/[\uD800-\uDBFF]$/, '')}…`
-  return `${podProblem || reason === 'spawn' ? 'The reason' : 'It said'}: ${text.length <= MOST_CHARACTERS ? text : cut}`
+  // Do not cut a surrogate pair.
+  const cut = `${text.slice(0, MAX_CHARACTERS - 1).replace(/[\uD800-\uDBFF]$/, '')}…`
+  return `${podProblem || reason === 'spawn' ? 'The reason' : 'It said'}: ${text.length <= MAX_CHARACTERS ? text : cut}`
 }

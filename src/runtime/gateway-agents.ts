@@ -14,7 +14,7 @@ import { ConfiguredAgents } from './configured-agents.js'
 import type { HookManager } from './hook-manager.js'
 import { SessionManager } from './session-manager.js'
 
-/** The agents of a gateway, by name, each with the runtime that takes its turns. */
+/** The agents of a gateway by name, each with its runtime. */
 export class GatewayAgents {
   readonly registry: BackendRegistry
   readonly runtimes = new Map<BackendName, AgentRuntime>()
@@ -27,11 +27,11 @@ export class GatewayAgents {
   ) {
     this.registry = new BackendRegistry(now)
     this.reopen()
-    // Channels have theirs from the configuration.
+    // Channels get their default from the configuration.
     this.registry.setDefault(config.codeAgentDefault)
   }
 
-  /** As the configuration is now; turns under way go on as they began. */
+  /** Applies the current configuration; running turns are not affected. */
   reopen(): void {
     for (const backend of this.configured.all()) {
       this.registry.register(backend)
@@ -44,13 +44,13 @@ export class GatewayAgents {
 
   readonly modelsOf = (name: BackendName): string[] => this.registry.get(name)?.capabilities().supportedModels ?? []
 
-  /** Contract: no run is at work. */
+  /** Contract: no run is active. */
   stop(): Promise<void> {
     return this.configured.stop()
   }
 }
 
-/** With what else a turn needs. */
+/** Opens the agents and everything else a turn needs. */
 export function openAgents(
   config: GatewayConfig,
   { environment, log }: { environment: NodeJS.ProcessEnv; log: Log },

@@ -1,6 +1,6 @@
-// Tells the operator's own commands and URLs what happens in the gateway.
+// Notifies the operator's commands and URLs of events in the gateway.
 //
-// A hook must never slow, stop or fail a run: `fire` only puts a call in line, and whatever goes wrong ends in the log.
+// A hook must never slow, stop or fail a run: `fire` only queues a call, and every problem ends in the log.
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { agentEnvironment } from '../core/agent-environment.js'
@@ -14,63 +14,64 @@ export interface HookDependencies {
   log: Log
   /** The operator's environment; filtered before a command sees it. */
   environment: NodeJS.ProcessEnv
-  /** Further variables to pass on, as names or `PREFIX_*`. */
+  /** Additional variables to pass, as names or `PREFIX_*`. */
   passVariables: readonly string[]
-  /** Where commands run now. */
+  /** The current directory for commands. */
   workingDir: () => string
   now: () => number
   owner?: ProcessOwner
 }
 
-/** For each definition, beside the one call that is under way. */
-export const MOST_WAITING_CALLS = 100
+/** Per definition, in addition to the call in progress. */
+export const MAX_WAITING_CALLS = 100
 
 export class HookManager {
-  #lines: HookLine[]
-  /** Of definitions that are no more: what waited is still called. */
-  #former: HookLine[] = []
+  #queues: HookQueue[]
+  /** Queues of removed definitions, which still make their waiting calls. */
+  #retired: HookQueue[] = []
 
   constructor(
     hooks: HookConfig[],
     private readonly dependencies: HookDependencies,
   ) {
-    this.#lines = hooks.map((definition) => new HookLine(definition, dependencies))
+    this.#queues = hooks.map((definition) => new HookQueue(definition, dependencies))
   }
 
-  /** Calls these from now on. */
   replace(hooks: HookConfig[]): void {
-    const former = this.#lines
-    this.#former.push(...former)
-    this.#lines = hooks.map((definition) => new HookLine(definition, this.dependencies))
-    void Promise.all(former.map((line) => line.drained())).then(() => {
-      this.#former = this.#former.filter((line) => !former.includes(line))
+    const retired = this.#queues
+    this.#retired.push(...retired)
+    this.#queues = hooks.map((definition) => new HookQueue(definition, this.dependencies))
+    void Promise.all(retired.map((queue) => queue.drained())).then(() => {
+      this.#retired = this.#retired.filter((queue) => !retired.includes(queue))
     })
   }
 
   /** Contract: returns at once and never throws. */
   fire(hook: HookName, payload: Record<string, unknown>): void {
-    const lines = this.#lines.filter(({ definition }) => definition.on.includes(hook))
-    if (lines.length === 0) return
+    const queues = this.#queues.filter(({ definition }) => definition.on.includes(hook))
+    if (queues.length === 0) return
     const { log, now } = this.dependencies
     let body: string
     try {
-      // Now, and not when its turn comes: the caller may go on to change what it gave.
+      // Serialised now, since the caller may change its objects later.
       body = JSON.stringify({ hook, at: new Date(now()).toISOString(), ...payload })
     } catch (error) {
       log.warn('hook.failed', { hook, reason: `The payload is no JSON: ${messageOf(error)}` })
       return
     }
-    for (const line of lines) line.add({ hook, body })
+    for (const queue of queues) queue.add({ hook, body })
   }
 
-  /** Settles when nothing waits and nothing is under way. With slow hooks that can take long: see `stop`. */
+  /** Settles when no call waits or runs. With slow hooks that can take long: see `stop`. */
   async drained(): Promise<void> {
-    await Promise.all([...this.#lines, ...this.#former].map((line) => line.drained()))
+    await Promise.all([...this.#queues, ...this.#retired].map((queue) => queue.drained()))
   }
 
-  /** Drops what waits and ends what is under way; settles when nothing of it is alive. Later calls are dropped too. */
+  /**
+   * Drops waiting calls and ends the one in progress; settles when nothing of it is alive. Later calls are dropped too.
+   */
   async stop(): Promise<void> {
-    await Promise.all([...this.#lines, ...this.#former].map((line) => line.stop()))
+    await Promise.all([...this.#queues, ...this.#retired].map((queue) => queue.stop()))
   }
 }
 
@@ -79,8 +80,8 @@ interface HookCall {
   body: string
 }
 
-/** The calls of one definition, one at a time and in order. */
-class HookLine {
+/** The calls of one definition, one at a time, in order. */
+class HookQueue {
   #waiting: HookCall[] = []
   #work: Promise<void> | undefined
   #current: AbortController | undefined
@@ -97,14 +98,14 @@ class HookLine {
 
   add(call: HookCall): void {
     if (this.#isStopped) return
-    if (this.#waiting.length >= MOST_WAITING_CALLS) {
-      // Told once until the line is empty again: a hook that cannot keep up would fill the log too.
-      if (!this.#isDropping) this.#warnOfDropped(call.hook, `${MOST_WAITING_CALLS} calls of it wait already`)
+    if (this.#waiting.length >= MAX_WAITING_CALLS) {
+      // Logged once until the queue is empty again: a slow hook must not fill the log.
+      if (!this.#isDropping) this.#warnOfDropped(call.hook, `${MAX_WAITING_CALLS} calls of it wait already`)
       this.#isDropping = true
       return
     }
     this.#waiting.push(call)
-    this.#work ??= this.#workOff()
+    this.#work ??= this.#drain()
   }
 
   async drained(): Promise<void> {
@@ -120,13 +121,13 @@ class HookLine {
     await this.#work
   }
 
-  async #workOff(): Promise<void> {
-    // Starting a process takes milliseconds, which are not the caller's.
+  async #drain(): Promise<void> {
+    // Starting a process takes milliseconds that the caller should not spend.
     await nextTurn()
     for (let call = this.#waiting.shift(); call; call = this.#waiting.shift()) {
       this.#current = new AbortController()
       const outcome = await this.#make(call, this.#current).catch(
-        // Not by the contract of what is below; but a rejection that nobody takes would end the gateway.
+        // Cannot happen by contract, but an unhandled rejection would end the gateway.
         (error: unknown): CommandOutcome => ({ ok: false, problem: `failed: ${messageOf(error)}` }),
       )
       if (outcome.ok) continue
@@ -158,7 +159,7 @@ class HookLine {
   }
 }
 
-/** What stands in the log: arguments, paths and queries may hold secrets. */
+/** The target as logged: arguments, paths and queries may contain secrets. */
 function targetOf({ command, url }: HookConfig): string {
   return url === undefined ? (command?.[0] ?? 'nothing') : new URL(url).host
 }
@@ -175,11 +176,11 @@ async function post(url: string, body: string, timeoutMs: number, stopping: Abor
       method: 'POST',
       headers: { 'content-type': 'application/json', ...headers },
       body,
-      // What the gateway tells is meant for this address and no other.
+      // The payload is meant for this address only.
       redirect: 'error',
       signal: stopping.signal,
     })
-    // The answer is not read: there may be no end to it.
+    // The response is not read: it may never end.
     await response.body?.cancel()
     return response.ok ? { ok: true } : { ok: false, problem: `answered with status ${response.status}` }
   } catch (error) {
@@ -191,7 +192,7 @@ async function post(url: string, body: string, timeoutMs: number, stopping: Abor
   }
 }
 
-/** `fetch` refuses an address with a password in it, and prints it whole. */
+/** `fetch` refuses a URL with a password in it, and its error prints the whole URL. */
 function splitCredentials(url: string): { address: URL; headers: Record<string, string> } {
   const address = new URL(url)
   const { username, password } = address
@@ -202,7 +203,7 @@ function splitCredentials(url: string): { address: URL; headers: Record<string, 
   return { address, headers: { authorization: `Basic ${credentials}` } }
 }
 
-/** `fetch` itself only says that it failed; of several addresses tried, not even the cause has words. */
+/** `fetch` itself only says that it failed; after trying several addresses, even the cause has no message. */
 function networkProblem(error: unknown): string {
   const cause: NodeJS.ErrnoException | undefined =
     error instanceof Error && error.cause instanceof Error ? error.cause : undefined

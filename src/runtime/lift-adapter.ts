@@ -2,13 +2,13 @@ import { EventQueue } from '../backends/engine/event-queue.js'
 import type { AgentBackend, AgentResult, BackendAdapter, BackendEventResult, FailureReason } from '../backends/types.js'
 import { messageOf } from '../errors.js'
 
-/** What the runtime asks of a backend. */
+/** The part of a backend that the runtime needs. */
 export interface TurnBackend {
   name(): string
   run: AgentBackend['run']
 }
 
-/** Such an adapter tells the reason in its text alone. */
+/** Adapters report the reason only in their text. */
 const SESSION_COMPLAINT =
   /\b(?:session|conversation)\b[^.\n]*\b(?:corrupt\w*|invalid|not found|unknown|expired|does not exist|could not be (?:read|loaded))\b|\bno (?:session|conversation) found\b/i
 
@@ -17,9 +17,9 @@ const CANNOT_ASK =
 const CANNOT_HOLD_BACK = 'This agent cannot be kept from what an untrusted project holds, so it was not started.'
 
 /**
- * Gives an adapter that has only `execute` the method that everything is built on.
+ * Adds `run` to an adapter that only has `execute`.
  *
- * Such an adapter cannot be stopped: after a cancel its turn is over for us, and what it still says is not heard.
+ * Such an adapter cannot be stopped: a cancel ends its turn for us, and its later output is ignored.
  */
 export function liftAdapter(adapter: BackendAdapter | TurnBackend, now: () => number = Date.now): TurnBackend {
   if ('run' in adapter) return adapter

@@ -16,15 +16,17 @@ interface ReconfiguredParts {
   now: () => number
 }
 
-/** Goes on with another configuration, as far as that can be done. Contract: changes `config`, or throws and changes
- *  nothing. */
+/**
+ * Applies a new configuration as far as possible at run time. Contract: changes `config`, or throws and changes
+ * nothing.
+ */
 export async function reconfigure(
   config: GatewayConfig,
   next: GatewayConfig,
   { store, scrubber, hooks, agents, now }: ReconfiguredParts,
 ): Promise<ConfigChange> {
   scrubber.add(secretsOfConfig(next))
-  // First: this alone can fail.
+  // First, since only this can fail.
   if (!isDeepStrictEqual(config.projects, next.projects)) await keepConfiguredProjects(next, store, now())
   const { changed, waiting } = applyConfig(config, next)
   if (changed.includes('hooks')) hooks.replace(config.hooks)

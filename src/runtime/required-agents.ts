@@ -7,7 +7,7 @@ import type { Log } from '../log.js'
 import { agentProblem } from './configured-agents.js'
 
 /**
- * Looks whether the chosen agents are there and have a directory to work in, before anything else.
+ * Checks, before anything else, that the chosen agents are installed and have a directory to work in.
  *
  * Contract: throws `backend_missing` with the agent's name and path, or `config_invalid`.
  */
@@ -27,8 +27,8 @@ export async function requireBackend(config: GatewayConfig, environment: NodeJS.
   for (const { name, executable } of neededAgents(config)) {
     const problem = await agentProblem(name, executable, config, { environment, log })
     if (problem === undefined) continue
-    // It may come later, and what comes until then says so.
-    if (isElsewhere(name, executable, config)) {
+    // The server may start later; until then messages fail with this problem.
+    if (isExternalServer(name, executable, config)) {
       log.warn('opencode-server.unavailable', { url: config.opencodeUrl, problem })
       continue
     }
@@ -37,12 +37,12 @@ export async function requireBackend(config: GatewayConfig, environment: NodeJS.
   }
 }
 
-/** Whether it is a server that somebody else starts. */
-function isElsewhere(name: BackendName, executable: string | undefined, config: GatewayConfig): boolean {
+/** Whether it is a server that somebody else runs. */
+function isExternalServer(name: BackendName, executable: string | undefined, config: GatewayConfig): boolean {
   return name === 'opencode' && executable === undefined && config.opencodeEnabled && !config.opencodeManaged
 }
 
-/** How messages from WhatsApp are answered, where it is served. */
+/** The reply settings for WhatsApp, if it is enabled. */
 function replyOf({ twilioAccountSid, inbound }: GatewayConfig): ReplyConfig | undefined {
   return twilioAccountSid === undefined ? undefined : inbound?.reply
 }

@@ -1,19 +1,19 @@
 import type { Session, SessionRecord, Sessions } from '../store/sessions.js'
 
 interface SessionOptions {
-  /** A session that nobody used for so long is not continued; 0 keeps it for ever. */
+  /** A session idle for this long is not resumed; 0 keeps it forever. */
   idleMs: number
   now: () => number
 }
 
-/** Which session of its agent each conversation goes on in. A session of one agent means nothing to another. */
+/** Tracks which agent session each conversation continues in. A session of one agent means nothing to another. */
 export class SessionManager {
   constructor(
     private readonly sessions: Pick<Sessions, 'get' | 'set' | 'delete' | 'reset'>,
     private readonly options: SessionOptions,
   ) {}
 
-  /** Lets go of one that cannot be continued. */
+  /** Deletes a session that cannot be resumed. */
   async get(conversationId: string, backend: string, idleMs?: number): Promise<SessionRecord | undefined> {
     const session = await this.sessions.get(conversationId)
     if (!session || this.#isFresh(session, backend, idleMs)) return session
@@ -21,7 +21,7 @@ export class SessionManager {
     return undefined
   }
 
-  /** As `get`, for who is no user of it: somebody else may continue it yet. */
+  /** Like `get`, but leaves the session alone: somebody else may still resume it. */
   async peek(conversationId: string, backend: string, idleMs?: number): Promise<SessionRecord | undefined> {
     const session = await this.sessions.get(conversationId)
     return session && this.#isFresh(session, backend, idleMs) ? session : undefined
@@ -36,12 +36,12 @@ export class SessionManager {
     await this.sessions.set(session, this.options.now())
   }
 
-  /** The agent has lost it. */
+  /** Called when the agent has lost the session. */
   async forget({ conversationId, sessionId }: Session): Promise<void> {
     await this.sessions.delete(conversationId, sessionId)
   }
 
-  /** The next turn begins a fresh session, also after one that runs now. Whether there was one. */
+  /** The next turn begins a fresh session, even if one is running now. Returns whether there was a session. */
   async reset(conversationId: string): Promise<boolean> {
     return this.sessions.reset(conversationId, this.options.now())
   }

@@ -1,4 +1,4 @@
-/** A length of time in the largest unit that tells enough: `85 s`, `34 min`, `5 h`, `3 d`. */
+/** A duration in the largest useful unit: `85 s`, `34 min`, `5 h`, `3 d`. */
 export function duration(milliseconds: number): string {
   const seconds = Math.max(0, Math.round(milliseconds / 1000))
   if (seconds < 120) return `${seconds} s`
@@ -7,7 +7,7 @@ export function duration(milliseconds: number): string {
   return `${Math.floor(seconds / 86_400)} d`
 }
 
-/** `13:50 UTC`, with its date when that is not today's. */
+/** `13:50 UTC`, with the date if it is not today. */
 export function timeOfDay(at: number, now: number): string {
   const [date = '', time = ''] = new Date(at).toISOString().split('T')
   const isToday = new Date(now).toISOString().startsWith(date)

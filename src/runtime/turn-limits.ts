@@ -1,5 +1,5 @@
-// What a turn may use. A request narrows what its project allows or, where that says nothing, the configuration: whoever
-// may run something in a project must not lift its limits.
+// The limits of a turn. A request can only narrow those of its project or, if that has none, of the configuration:
+// whoever may run something in a project must not lift its limits.
 
 import { requireHoldable } from '../backends/engine/agent-limits.js'
 import { parseTool } from '../backends/engine/allowed-tool.js'
@@ -10,17 +10,17 @@ import { GatewayError } from '../errors.js'
 import type { Project } from '../store/projects.js'
 
 interface TurnLimits {
-  /** Left out, those of the configuration. */
+  /** Defaults to the configuration's. */
   allowedTools?: string[]
   timeoutMs: number
 }
 
-type Asked = Pick<MessageOptions, 'allowedTools' | 'timeoutMs'>
+type RequestedLimits = Pick<MessageOptions, 'allowedTools' | 'timeoutMs'>
 type Config = Pick<GatewayConfig, 'allowedTools' | 'queryTimeoutMs'>
 
-/** Contract: throws `request_invalid` for tools that may not be used, and for limits that the agent cannot hold. */
+/** Contract: throws `request_invalid` for tools that are not allowed, and for limits that the agent cannot enforce. */
 export function limitTurn(
-  asked: Asked,
+  asked: RequestedLimits,
   project: Project | undefined,
   config: Config,
   agent: AgentCapabilities,
@@ -37,14 +37,14 @@ export function limitTurn(
 }
 
 export function limitTime(
-  { timeoutMs = Infinity }: Asked,
+  { timeoutMs = Infinity }: RequestedLimits,
   project: Pick<Project, 'queryTimeoutMs'> | undefined,
   config: Pick<Config, 'queryTimeoutMs'>,
 ): number {
   return Math.min(timeoutMs, project?.queryTimeoutMs ?? config.queryTimeoutMs)
 }
 
-/** The tool itself, or some of its calls, as in `Bash(git log:*)`. */
+/** The tool itself, or a subset of its calls, as in `Bash(git log:*)`. */
 function isWithin(tool: string, allowed: string[]): boolean {
   return allowed.includes(tool) || allowed.includes(parseTool(tool).name)
 }

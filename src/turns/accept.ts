@@ -1,4 +1,4 @@
-// What the gateway does for a channel: the same for each of them.
+// The gateway's side of the channel contract, the same for every channel.
 
 import { randomUUID } from 'node:crypto'
 import type { Acceptance, ChannelHost, ChannelMessage, MessageOptions, Place } from '../channels/types.js'
@@ -29,16 +29,16 @@ interface HostDependencies {
   sender: Pick<Sender, 'wake'>
   audience: Pick<Audience, 'accepted' | 'undelivered'>
   onStep(step: Step): void
-  /** There may be work or a reply. */
+  /** Called when there may be work or a reply to send. */
   wake(): void
   now: () => number
 }
 
-/** The longest that the files of one message may take to come. */
+/** Limit for fetching all files of one message. */
 const FETCH_TIMEOUT_MS = 60_000
-const MOST_NAME_CHARACTERS = 100
+const MAX_NAME_CHARACTERS = 100
 
-/** What the gateway's own parts may ask. */
+/** The host as the gateway's own parts see it. */
 export interface GatewayHost extends ChannelHost {
   onMessage(message: ChannelMessage, admit?: Admit): Promise<Acceptance>
 }
@@ -46,14 +46,14 @@ export interface GatewayHost extends ChannelHost {
 export function channelHost(channel: string, dependencies: HostDependencies): GatewayHost {
   const { config, store, queue, worker, sender, commands, hooks, audience, onStep, wake, now } = dependencies
 
-  /** Saves the files of a message where its agent works, and names them in its text. */
+  /** Saves a message's files in its agent's directory and lists them in its text. */
   const withFiles = async (message: ChannelMessage): Promise<Omit<SavedFiles, 'lines'> & { text: string }> => {
     const { files = [], platformId } = message
     const text = askedText(message.text)
     if (files.length === 0) return { text, notes: [] }
     const { directory, pod } = await workplaceOf(message)
     if (pod) {
-      const names = files.map(({ name }) => JSON.stringify(oneLine(name, MOST_NAME_CHARACTERS))).join(', ')
+      const names = files.map(({ name }) => JSON.stringify(oneLine(name, MAX_NAME_CHARACTERS))).join(', ')
       const rule = `the agent works in ${describePod(pod)}, where files cannot be put yet`
       return { text, notes: [`Not passed on, since ${rule}: ${names}. Put them there yourself, and name their paths.`] }
     }
@@ -84,12 +84,12 @@ export function channelHost(channel: string, dependencies: HostDependencies): Ga
   return {
     onMessage: async (message, admit) => {
       const { files: _, options, ...rest } = message
-      // What came before need not be fetched again.
+      // A redelivered message needs no second download.
       const isKnown = message.files && (await store.inbox.findByPlatformId(channel, message.platformId)) !== undefined
       const { text, notes, first } = isKnown
         ? { text: message.text, notes: [], first: undefined }
         : await withFiles(message)
-      // Of a message that was only a file there is nothing left.
+      // Without text or usable files nothing is left to ask the agent.
       const objection = text === '' && notes.length > 0 ? notes.join('\n') : undefined
       const acceptance = await worker.accept(
         { ...rest, ...(options && { options: withMedia(options, first) }), text, channel },
@@ -114,7 +114,7 @@ export function channelHost(channel: string, dependencies: HostDependencies): Ga
 
     onDelete: async (platformId) => {
       const message = await store.inbox.findByPlatformId(channel, platformId)
-      // A dead letter is the operator's, whatever becomes of the message it was.
+      // Dead letters belong to the operator, even if the original message is deleted.
       if (message?.state !== 'open') return
       await queue.drop(message.id)
       wake()
@@ -159,7 +159,7 @@ export function channelHost(channel: string, dependencies: HostDependencies): Ga
   }
 }
 
-/** For command templates, which only some channels have. */
+/** For command templates, which only some channels support. */
 function withMedia(options: MessageOptions, file: SavedFiles['first']): MessageOptions {
   const { variables } = options
   if (!variables || !file) return options

@@ -1,4 +1,4 @@
-// Who hears of a turn while it goes on and when it is over.
+// Everyone who is notified while a turn runs and when it ends.
 
 import type { ApprovalService } from '../approvals/approval-service.js'
 import type { Archive } from '../archive/archive.js'
@@ -34,9 +34,9 @@ export class Audience {
     if (acceptance.status === 'refused') archive.update({ id: acceptance.conversationId })
   }
 
-  /** Events that may be shown, and are not written yet. */
+  /** Events to show at once, before they are stored. */
   shown({ conversation, message }: Work, runId: string, events: RecordedEvent[]): void {
-    // Whether a heartbeat has anything to tell is known at its end.
+    // Whether a heartbeat has anything to say is known only when it ends.
     if (message.kind === 'heartbeat') return
     const { id: messageId, platformId } = message
     const channel = this.#channel(conversation.channel)
@@ -59,12 +59,12 @@ export class Audience {
     archive.update(conversation)
   }
 
-  /** It was stopped by hand, and gets no answer. */
+  /** Stopped by a person; there will be no answer. */
   cancelled({ conversation, message }: Work): void {
     this.#channel(conversation.channel)?.forget?.(conversation.address, message.id)
   }
 
-  /** A message that waited was taken out. */
+  /** A waiting message was removed from the queue. */
   dropped(message: Message): void {
     const { streams, activity, store, log } = this.dependencies
     streams.settled(message.id)
@@ -80,7 +80,7 @@ export class Audience {
   sent({ id: replyId, conversationId, channel, messageId, reply }: Delivery): void {
     const { hooks, approvals } = this.dependencies
     hooks.fire('reply-sent', { replyId, conversationId, channel, messageId })
-    // It may have been answered while it was on its way.
+    // The question may have been answered while it was being sent.
     if (reply.question) approvals.closeQuestions()
   }
 

@@ -1,5 +1,5 @@
-// Brings replies from the outbox to their channels. A reply may be sent twice, when we end between sending it and
-// noting that; it goes under the same key, by which the channel shows it once.
+// Sends replies from the outbox to their channels. A reply may be sent twice if the gateway dies between sending it and
+// recording that; both carry the same idempotency key, so the channel shows it once.
 
 import { setMaxListeners } from 'node:events'
 import { abortable, backoffMs, startDeadline, wait } from '../core/async.js'
@@ -14,30 +14,30 @@ import type { Step } from './types.js'
 export interface SenderOptions {
   gatewayId: string
   channels: Channel[]
-  /** Serves this conversation alone. */
+  /** Serve only this conversation. */
   address?: string
   store: Pick<Store, 'outbox' | 'inbox'>
   onSent(delivery: Delivery): void
-  /** Nobody will read it now: tell the operator. */
+  /** Given up: the operator should know. */
   onUndelivered(delivery: Delivery): void
   onStep(step: Step): void
-  /** Hides known secrets: what a channel throws may hold some. */
+  /** Hides known secrets, which a channel's errors may contain. */
   scrub(text: string): string
   log: Log
   now: () => number
-  /** How long a channel may take for one reply. */
+  /** Limit for sending one reply. */
   sendTimeoutMs?: number
-  /** How often it looks without being told. */
+  /** Polling interval, for changes it was not notified of. */
   pollMs?: number
 }
 
 const POLL_MS = 1_000
 const SEND_TIMEOUT_MS = 30_000
-/** Longer than a send may take, so that no two gateways send the same at once. */
+/** Longer than any send, so two gateways never send the same reply at once. */
 const LEASE_MS = SEND_TIMEOUT_MS + 15_000
 const BACKOFF = { firstMs: 1_000, longestMs: 60_000 }
-/** Of each channel. */
-const AT_ONCE = 10
+/** Per channel. */
+const MAX_CONCURRENT_SENDS = 10
 const EXPIRE_EVERY_MS = 10_000
 
 export class Sender {
@@ -45,9 +45,9 @@ export class Sender {
   readonly #sending = new Map<Delivery, Promise<void>>()
   readonly #deadline = new AbortController()
   #expiredAt = 0
-  /** How often nothing was found to send: what is there may have had to wait for what was under way. */
+  /** How many claims found nothing. Waiting replies may have been blocked by one in flight. */
   #misses = 0
-  /** Of what was taken, how often before. */
+  /** The value of `#misses` when a delivery was claimed. */
   readonly #missesBefore = new WeakMap<Delivery, number>()
   #isClaiming = false
   #mayBeMore = false
@@ -55,25 +55,26 @@ export class Sender {
   #hasFailed = false
 
   constructor(private readonly options: SenderOptions) {
-    // One listener for each reply that is being sent.
+    // One listener per reply in flight.
     setMaxListeners(0, this.#deadline.signal)
     this.#poll = setInterval(() => this.wake(), options.pollMs ?? POLL_MS)
   }
 
-  /** Looks for replies now. */
   wake(): void {
     this.#mayBeMore = true
     if (!this.#isClaiming) void this.#claimAll()
   }
 
-  /** Takes a reply, in a transaction of somebody else. Contract: `send` is called when that is written, and only then. */
+  /**
+   * Claims a reply inside the caller's transaction. Contract: the caller calls `send` after the commit, and only then.
+   */
   async claim({ outbox }: Pick<Tables, 'outbox'>): Promise<Delivery | undefined> {
     const { gatewayId, channels, address, now } = this.options
     const sending = [...this.#sending.keys()]
-    // One that hangs must not keep the others waiting.
+    // A channel that hangs must not block the others.
     const names = channels
       .map(({ name }) => name)
-      .filter((name) => sending.filter(({ channel }) => channel === name).length < AT_ONCE)
+      .filter((name) => sending.filter(({ channel }) => channel === name).length < MAX_CONCURRENT_SENDS)
     const except = sending.map(({ conversationId }) => conversationId)
     const limits = { except, ...(address !== undefined && { address }) }
     const misses = this.#misses
@@ -83,21 +84,21 @@ export class Sender {
     return delivery
   }
 
-  /** `answered` is the message that it answers, where it is at hand. */
+  /** `answered` is the message it replies to, if the caller has it. */
   send(delivery: Delivery, answered?: Message): void {
     const { log } = this.options
     const sending = this.#send(delivery, answered)
-      // Not noted: the same reply is sent again under its key when the lease ends.
+      // Not recorded: when the lease expires the reply is sent again under the same key.
       .catch((error: unknown) => log.error('outbox.not-written', { id: delivery.id, error: messageOf(error) }))
       .finally(() => {
         this.#sending.delete(delivery)
-        // A look that is under way may have come too early.
+        // A claim in progress may have looked too early.
         if (this.#isClaiming || this.#misses !== this.#missesBefore.get(delivery)) this.wake()
       })
     this.#sending.set(delivery, sending)
   }
 
-  /** Sends what can be sent now, until the deadline; settles when nothing is under way. */
+  /** Sends what it can until the deadline; settles when nothing is in flight. */
   async stop(deadlineMs: number): Promise<void> {
     clearInterval(this.#poll)
     const deadline = setTimeout(() => {

@@ -11,7 +11,9 @@ interface LeaseOptions {
   now: () => number
 }
 
-/** Renews the claim on a message until what it returns is called. `onEnd` hears why its turn must end. */
+/**
+ * Renews the claim on a message until the returned function is called. `onEnd` gets the reason why the turn must end.
+ */
 export function keepLease(
   work: Work,
   { queue, leaseMs, log, now }: LeaseOptions,
@@ -21,7 +23,7 @@ export function keepLease(
   let isRenewing = false
   const renew = async (): Promise<void> => {
     const askedAt = now()
-    // The database does not answer.
+    // The database is not answering.
     if (isRenewing && askedAt >= heldUntil) onEnd('unsure')
     if (isRenewing) return
     isRenewing = true
@@ -31,7 +33,7 @@ export function keepLease(
       else onEnd(state)
     } catch (error) {
       log.warn('lease.not-renewed', { messageId: work.message.id, error: messageOf(error) })
-      // On a full disk nobody else can claim it either, and the agent may go on.
+      // On a full disk nobody else can claim it either, so the agent may continue.
       const isFull = error instanceof GatewayError && error.code === 'store_full'
       if (now() >= heldUntil && !isFull) onEnd('unsure')
     } finally {

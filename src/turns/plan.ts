@@ -1,4 +1,4 @@
-// What runs for a message, and in which order: a turn of an agent, a command, or a fixed text.
+// Decides what runs for a message: an agent turn, a command or a fixed text.
 
 import { randomUUID } from 'node:crypto'
 import { unheldLimits } from '../backends/engine/agent-limits.js'
@@ -9,7 +9,7 @@ import type { Channel, Reply } from '../channels/types.js'
 import type { ReplyConfig } from '../config/inbound.js'
 import type { GatewayConfig } from '../config.js'
 import { GatewayError, messageOf } from '../errors.js'
-import { chooseWorkplace, homeOf, replyConfigOf, resolveAgent } from '../runtime/agent-choice.js'
+import { chooseWorkplace, workplaceKey, replyConfigOf, resolveAgent } from '../runtime/agent-choice.js'
 import type { AgentRuntime, GatewayEvent } from '../runtime/agent-runtime.js'
 import { commandRunner, type CommandRuntime } from '../runtime/command-runtime.js'
 import { limitTime, limitTurn } from '../runtime/turn-limits.js'
@@ -20,9 +20,9 @@ import { finishReply } from './inbound-reply/finish-reply.js'
 import { readMessage } from './inbound-reply/reply-prompt.js'
 import type { PlanRun } from './queue.js'
 import {
-  admitted,
+  awaitAdmission,
   afterEarlierAttempts,
-  askingAndTelling,
+  withApprovalsAndNotices,
   type BarePlan,
   insideRoots,
   measured,
@@ -32,9 +32,11 @@ import {
 } from './stages.js'
 import type { PlannedRun, TurnPlan, Work } from './types.js'
 
-/** The order of a turn, from the outside in. Inside them all, `AgentRuntime` finds the session, runs the agent in it and
- *  hides known secrets in what it says. */
-const TURN: readonly Stage[] = [measured, afterEarlierAttempts, insideRoots, askingAndTelling, withSecrets]
+/**
+ * The stages of a turn, outermost first. Innermost, `AgentRuntime` finds the session, runs the agent and hides known
+ * secrets.
+ */
+const TURN: readonly Stage[] = [measured, afterEarlierAttempts, insideRoots, withApprovalsAndNotices, withSecrets]
 
 export interface PlanDependencies extends StageDependencies {
   config: GatewayConfig
@@ -44,27 +46,27 @@ export interface PlanDependencies extends StageDependencies {
   channels: Channel[]
 }
 
-/** Contract: throws for what the person or the operator must put right. */
+/** Contract: throws for problems that the person or the operator must fix. */
 export function planTurn(work: Work, dependencies: PlanDependencies): TurnPlan {
   const plan = barePlan(work, dependencies)
   const run = TURN.reduceRight((inner, stage) => stage(inner, work, plan, dependencies), plan.run)
   return { ...plan, run }
 }
 
-/** What a claimed message is to have: a turn, or none because of a problem. */
+/** The plan for a claimed message, or the problem that prevents one. */
 export type Prepared = { plan: TurnPlan; run: PlannedRun } | { problem: string }
 
 const MAX_INTERRUPTIONS = 10
 
-/** Plans the run of a message while that is claimed, and keeps the plan until its turn begins. */
+/** Plans a message's run while it is being claimed, and keeps the plan until the turn begins. */
 export class Planner {
   readonly #prepared = new WeakMap<Work, Prepared>()
 
   constructor(
-    /** Contract: throws only for what the person or the operator must put right; the message says what. */
+    /** Contract: throws only for problems that the person or the operator must fix; the error message says how. */
     private readonly plan: (work: Work) => TurnPlan,
     private readonly newId: () => string,
-    /** Hides known secrets: what is thrown may hold some. */
+    /** Hides known secrets, which errors may contain. */
     private readonly scrub: (text: string) => string,
   ) {}
 
@@ -122,7 +124,7 @@ function planAgent(work: Work, reply: ReplyConfig | undefined, dependencies: Pla
   const { agentMode: mode } = config.projects.find(({ id }) => id === conversation.projectId) ?? {}
   const { directory, pod } = workplace
   const takesFiles = channels.some((channel) => channel.name === conversation.channel && channel.takesFiles)
-  // What is in a pod cannot be opened here.
+  // Files in a pod cannot be opened from here.
   const canSendFiles = takesFiles && !pod
   const event: GatewayEvent = {
     ...(project?.isUntrusted && { isUntrusted: true }),
@@ -144,13 +146,13 @@ function planAgent(work: Work, reply: ReplyConfig | undefined, dependencies: Pla
   return {
     backend,
     ...(model !== undefined && { model }),
-    directory: homeOf(workplace),
+    directory: workplaceKey(workplace),
     canSendFiles,
     notices: [
       ...(missing === undefined ? [] : [fallbackNotice(missing, backend)]),
       ...(limits.allowedTools ? [] : unheldLimits(config, capabilities)),
     ],
-    isAsking: (project?.agentPermissions ?? config.agentPermissions) === 'ask',
+    needsApproval: (project?.agentPermissions ?? config.agentPermissions) === 'ask',
     takesSecrets: true,
     run: (request, signal, listener) => runtime.runTurn({ ...event, ...request }, signal, listener),
     ...(reply && { finish: (answer: Reply) => finishReply(answer, reply) }),
@@ -161,7 +163,7 @@ function textsOf(messages: Message[]): string[] {
   return messages.map(({ text }) => text)
 }
 
-/** What `inbound.reply` says about a turn. */
+/** The part of a turn that `inbound.reply` determines. */
 function relayed(
   { message: { text, kind, options }, merged }: Work,
   reply: ReplyConfig,
@@ -171,7 +173,7 @@ function relayed(
   const minutes = kind === 'heartbeat' ? heartbeatIdleMinutes : idleMinutes
   const first = readMessage(text, options?.variables)
   const message = { ...first, body: joinedPrompt(first.body, textsOf(merged)) }
-  // Nobody would know the id of a session to continue.
+  // Plain text output does not report a session id to resume.
   const isPlain = turn.backend === reply.agent?.kind && reply.agent.format === 'text'
   return {
     ...(isPlain && { session: 'own' }),
@@ -180,17 +182,17 @@ function relayed(
   }
 }
 
-/** A fixed answer, for which no agent is asked. */
+/** A fixed answer without an agent. */
 function planText({ message, claimedAt }: Work, reply: ReplyConfig, { workingDir }: GatewayConfig): BarePlan {
   const { body, variables } = readMessage(message.text, message.options?.variables)
   const text = expandText(reply.text ?? '', { ...variables, Body: body, BodyStripped: body, IsNewSession: 'true' })
   return {
     backend: 'text',
     directory: workingDir,
-    // The text may repeat what the person wrote: nobody gets a file by that.
+    // The text may echo the person's message, which must not be able to request files.
     canSendFiles: false,
     run: async (_request, signal, listener) => {
-      await admitted(signal, listener)
+      await awaitAdmission(signal, listener)
       const result: AgentResult = { isError: false, finalOutput: text, durationMs: 0 }
       const events: AgentEvent[] = [
         { type: 'output', content: text, stream: 'stdout', timestamp: claimedAt },
@@ -203,19 +205,18 @@ function planText({ message, claimedAt }: Work, reply: ReplyConfig, { workingDir
   }
 }
 
-/** Who answers where an agent is asked for that this gateway has not. */
 function fallbackNotice(missing: string, backend: BackendName): string {
   return `The agent ${JSON.stringify(missing)} is not registered in this gateway, so ${backend} answers.`
 }
 
-/** Contract: throws when an earlier attempt was cut off, since nobody knows how far that one came. */
+/** Contract: throws if an earlier attempt was cut off, since nobody knows how far it got. */
 function planCommand(
   { conversation, message, project, wasInterrupted }: Work,
   argv: string[],
   { config, commandRuntime }: PlanDependencies,
 ): BarePlan {
   const { projectId } = conversation
-  // What the operator has scheduled may belong to no project.
+  // Commands scheduled by the operator need no project.
   if (!project && (message.kind !== 'cron' || projectId !== undefined)) {
     throw new GatewayError('not_found', `The project ${projectId} of this command is not known.`)
   }
@@ -229,11 +230,11 @@ function planCommand(
   const timeoutMs = limitTime(message.options ?? {}, project, config)
   return {
     backend: commandRunner(argv),
-    directory: homeOf(workplace),
+    directory: workplaceKey(workplace),
     canSendFiles: false,
     takesSecrets: true,
     run: async (request, signal, listener) => {
-      await admitted(signal, listener)
+      await awaitAdmission(signal, listener)
       const untrusted = project?.isUntrusted ? { isUntrusted: true } : {}
       const command = { argv, ...workplace, timeoutMs, ...untrusted, ...request }
       return { result: await commandRuntime.run(command, signal, listener.onEvent), notes: [], isFinal: true }

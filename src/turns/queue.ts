@@ -1,7 +1,7 @@
 // The rules of the queue: inbox → run → outbox. docs/queue-states.md draws the states.
 //
-// Every step is one transaction, and no transaction is open while an agent works. A step that cannot be made, because
-// the claim has gone to somebody else, changes nothing.
+// Every step is one transaction, and no transaction is open while an agent works. A step whose claim has been lost
+// changes nothing.
 
 import type { Acceptance, Place, QueueMode, Reply } from '../channels/types.js'
 import { GatewayError } from '../errors.js'
@@ -16,7 +16,7 @@ import type { ProjectRecord } from '../store/projects.js'
 import type { CutOffRun } from '../store/runs.js'
 import type { Session } from '../store/sessions.js'
 import type { Store, Tables } from '../store/store.js'
-import { areOfOneKind, joinable } from './joining.js'
+import { canShareTurn, mergeableWith } from './merging.js'
 import { ClaimLost, withdrawApprovals, writeSettlement } from './settle.js'
 import type { IncomingMessage, PlannedRun, Settlement, Work } from './types.js'
 
@@ -29,42 +29,44 @@ export interface QueueOptions {
   maxQueueDepth: number
   leaseMs: number
   replyExpiryMs: number
-  /** Of conversations where none was chosen; left out, `followup`. */
+  /** For conversations without a mode of their own; `followup` if omitted. */
   defaultMode?(): QueueMode
   now: () => number
   newId: () => string
-  /** A message was taken out that would have been answered. */
+  /** A message that would have been answered was dropped. */
   onDropped?(message: Message): void
 }
 
-/** No agent takes more in one message, and a chat has no longer ones. */
+/** No agent accepts more in one message, and no chat allows longer ones. */
 export const MAX_MESSAGE_CHARACTERS = 1_000_000
-/** An index of PostgreSQL takes no longer ones. */
+/** The longest value that fits a PostgreSQL index. */
 const MAX_NAME_CHARACTERS = 500
-/** Of a refused message, enough to recognise it. */
-const KEPT_OF_REFUSED = 1_000
+/** How much of a refused message is kept: enough to recognise it. */
+const REFUSED_TEXT_CHARACTERS = 1_000
 const INTERRUPTS_NOTE = 'What the agent was doing is stopped, and this comes next.'
 
 /**
- * What else must hold, or happens, when a new message is taken, or refused for a problem.
+ * An extra check or write when a new message is accepted, or refused because of a problem.
  *
- * Contract: uses the tables it is given, those of the same transaction; when it throws, nothing of it is kept.
+ * Contract: uses only the given tables, which belong to the same transaction; if it throws, nothing is stored.
  */
 export type Admit = (tables: Tables, message: NewMessage, problem: string | undefined) => Promise<void>
 
 export interface AcceptOptions {
-  /** Why it is not taken, known before. */
+  /** Reason to refuse it, already known to the caller. */
   objection?: string | undefined
   admit?: Admit | undefined
 }
 
-/** Plans the run of a message that was just claimed, if there is to be one. Contract: only chooses, and starts nothing: the
- *  transaction of the claim is open. */
+/**
+ * Plans the run of a message just claimed, or returns undefined for none. Contract: starts nothing, since the claiming
+ * transaction is still open.
+ */
 export type PlanRun = (work: Work) => PlannedRun | undefined
 
 export interface Taken {
   acceptance: Acceptance
-  /** When it was claimed. */
+  /** Present if the message was claimed at once. */
   work?: Work
 }
 
@@ -75,15 +77,17 @@ export class Queue {
   ) {}
 
   /**
-   * Contract: when this settles, the message is on disk, or the person is going to be told why not: `objection`, or what
-   * is wrong with it.
+   * Contract: when this settles, the message is on disk, or a reply is queued that says why it was refused:
+   * `objection`, or a problem found here.
    */
   async accept(incoming: IncomingMessage, options: AcceptOptions = {}): Promise<Acceptance> {
     return (await this.take(incoming, options)).acceptance
   }
 
-  /** As `accept`. With `planRun`, a message that nothing comes before is claimed in the same step; `onTaken` hears of it as
-   *  that of a transaction. */
+  /**
+   * Like `accept`. With `planRun`, a message with nothing ahead of it is claimed in the same transaction; `onTaken` is
+   * that transaction's commit callback.
+   */
   async take(
     incoming: IncomingMessage,
     { objection, admit }: AcceptOptions,
@@ -115,7 +119,7 @@ export class Queue {
         seq,
         kind: incoming.kind ?? 'message',
         author,
-        text: problem === undefined ? text : text.slice(0, KEPT_OF_REFUSED),
+        text: problem === undefined ? text : text.slice(0, REFUSED_TEXT_CHARACTERS),
         ...(incoming.options && { options: incoming.options }),
       }
       const isNew = await tables.inbox.add(message, problem === undefined ? 'open' : 'refused', problem ?? null, at)
@@ -127,7 +131,7 @@ export class Queue {
         if (planRun && ahead === 0) {
           const claim = await tables.jobs.enqueueClaimed(message, gatewayId, at, leaseMs)
           const open: Message = { ...message, state: 'open', receivedAt: at }
-          // Whoever admits it may have changed what is chosen for it.
+          // `admit` may have changed the conversation's choices.
           const conversation = (admit && (await tables.conversations.get(conversationId))) ?? entered
           return { acceptance: taken, work: await this.#takeUp(tables, claim, open, conversation, at, planRun) }
         }
@@ -147,14 +151,16 @@ export class Queue {
   async #interrupts({ conversations, inbox }: Tables, message: NewMessage, runningId: string): Promise<boolean> {
     const conversation = await conversations.get(message.conversationId)
     const running = await inbox.get(runningId)
-    return this.#modeOf(conversation) === 'interrupt' && running !== undefined && areOfOneKind(running, message)
+    return this.#modeOf(conversation) === 'interrupt' && running !== undefined && canShareTurn(running, message)
   }
 
   #modeOf(conversation: Conversation | undefined): QueueMode {
     return conversation?.queueMode ?? this.options.defaultMode?.() ?? 'followup'
   }
 
-  /** Puts a reply on its way that answers no message. Returns its id; nothing when the channel had claimed the key. */
+  /**
+   * Queues a reply that answers no message. Returns its id, or undefined if the channel had already claimed the key.
+   */
   async say(place: IncomingPlace, text: string, author?: string, key?: string): Promise<string | undefined> {
     const { newId, now } = this.options
     return this.store.transaction(async (tables) => {
@@ -167,15 +173,17 @@ export class Queue {
     })
   }
 
-  /** The platform could not deliver a reply that it had taken. Nothing when it was not thought to be delivered. */
+  /**
+   * The platform failed to deliver a reply it had accepted. Returns undefined if the reply was not marked delivered.
+   */
   async failDelivery(id: string, problem: string): Promise<Delivery | undefined> {
     return this.store.outbox.fail(id, problem, this.options.now())
   }
 
   /**
-   * Takes the message that has waited longest, of those that may run now, and puts its run on record, if there is to be one.
+   * Claims the message that has waited longest among those that may run, and records its run if one is planned.
    *
-   * Contract: `planRun` is not asked for a message that is to be cancelled.
+   * Contract: `planRun` is not called for a message that is to be cancelled.
    */
   async claim(
     channels: string[],
@@ -209,7 +217,7 @@ export class Queue {
     const { gatewayId } = this.options
     const isFirst = claim.fence === 1
     const { projectId, beginsSession, metadata } = message.options ?? {}
-    // Only once: what was cut off goes on in the session that it began.
+    // Only on the first attempt: a retry continues in the session that attempt began.
     if (beginsSession && isFirst) await tables.sessions.reset(claim.conversationId, at)
     const merged = await this.#collect(tables, claim, message, this.#modeOf(found))
     const conversation = projectId === undefined ? found : { ...found, projectId }
@@ -232,47 +240,49 @@ export class Queue {
     return work
   }
 
-  /** What is answered with a message that was just claimed: as before, and what has come since where the mode says so. The
-   *  conversation's row stays free: others lock it before they look at the job that is ours now. */
+  /**
+   * The messages answered together with one just claimed: those merged earlier, plus those that came since if the mode
+   * merges them. Does not lock the conversation row: others lock it before they read the job, which we hold.
+   */
   async #collect({ inbox, jobs }: Tables, claim: Claim, message: Message, mode: QueueMode): Promise<Message[]> {
     const before = claim.fence > 1 ? await jobs.mergedInto(message.id) : []
-    // One that was stopped ends without a turn, and must not take with it what came after.
+    // A cancelled message ends without a turn and must not take later ones with it.
     if ((mode !== 'collect' && mode !== 'interrupt') || claim.isCancelled) return before
     const waiting = await inbox.behindFirst(message.conversationId, this.options.maxQueueDepth)
-    const joining = joinable(message, waiting, roomBeside(message, before))
+    const mergeable = mergeableWith(message, waiting, remainingRoom(message, before))
     await jobs.merge(
-      joining.map(({ id }) => id),
+      mergeable.map(({ id }) => id),
       message.id,
     )
-    // Not what was seen before: its author may have changed or deleted it meanwhile.
-    return joining.length === 0 ? before : jobs.mergedInto(message.id)
+    // Read again: the author may have edited or deleted one meanwhile.
+    return mergeable.length === 0 ? before : jobs.mergedInto(message.id)
   }
 
   /**
-   * Takes the next message that waits into the turn under way, for its agent to be told, where the mode says so.
+   * Merges the next waiting message into the running turn, for its agent to be steered with, if the mode says so.
    *
-   * Contract: the caller offers it, and then adds it to `work.merged` or calls `part`. Should neither come, whoever takes
-   * the turn up again has it.
+   * Contract: the caller offers it to the agent and then adds it to `work.merged` or calls `unmerge`. If it does
+   * neither, the next attempt at the turn includes it.
    */
-  async join(work: Work): Promise<Message | undefined> {
+  async mergeIntoRunning(work: Work): Promise<Message | undefined> {
     const { leaseMs, now } = this.options
     const { claim, message, merged } = work
     const { conversationId } = claim
-    // Asked every second of each turn that could be steered: in other modes without a lock.
+    // Called every second for each steerable turn: no lock in other modes.
     if (this.#modeOf(await this.store.conversations.get(conversationId)) !== 'steer') return undefined
     work.mayHaveMerged = true
     return this.store.transaction(async (tables) => {
       await tables.conversations.nextSeq(conversationId, now())
       if ((await tables.jobs.renew(claim, now(), leaseMs)) !== 'held') return undefined
       const waiting = await tables.inbox.behindFirst(conversationId, 1)
-      const [next] = joinable(message, waiting, roomBeside(message, merged))
+      const [next] = mergeableWith(message, waiting, remainingRoom(message, merged))
       if (next) await tables.jobs.merge([next.id], message.id)
       return next
     })
   }
 
-  /** Lets a message wait after all which the agent did not take. Nothing happens without the claim. */
-  async part({ claim }: Work, message: Message): Promise<void> {
+  /** Puts a message that the agent did not take back into the queue. Does nothing without the claim. */
+  async unmerge({ claim }: Work, message: Message): Promise<void> {
     const { leaseMs, now } = this.options
     await this.store.transaction(async (tables) => {
       await tables.conversations.nextSeq(claim.conversationId, now())
@@ -281,7 +291,7 @@ export class Queue {
     })
   }
 
-  /** Keeps the session of a turn that goes on, for the case that it is cut off. Nothing happens without the claim. */
+  /** Stores the session of a running turn in case it is cut off. Does nothing without the claim. */
   async keepSession({ claim, claimedAt }: Work, session: Session): Promise<void> {
     const { leaseMs, now } = this.options
     await this.store.transaction(async (tables) => {
@@ -294,7 +304,10 @@ export class Queue {
     return this.store.jobs.renew(claim, this.options.now(), this.options.leaseMs)
   }
 
-  /** With the last events of its run, and what `claimReply` does. Contract: all of it or, when the claim is `lost`, nothing. */
+  /**
+   * Also writes the run's last events and whatever `claimReply` does. Contract: writes everything or, if the claim is
+   * `lost`, nothing.
+   */
   async settle(
     work: Work,
     settlement: Settlement,
@@ -315,7 +328,9 @@ export class Queue {
     }
   }
 
-  /** Changes the text of a message that waits. Contract: one that would be refused as a new message stays as it is. */
+  /**
+   * Changes the text of a waiting message. Contract: if the new text would be refused as a message, the old one stays.
+   */
   async edit(channel: string, platformId: string, newText: string): Promise<'changed' | 'late' | 'unknown'> {
     const text = storableText(newText)
     return this.store.transaction(async (tables) => {
@@ -329,21 +344,23 @@ export class Queue {
     })
   }
 
-  /** Takes a message out that nobody works on, or lets go of an undelivered reply; `active` when somebody works on it. */
-  async drop(messageId: string, note?: Note): Promise<'dropped' | 'active' | 'finished'> {
+  /**
+   * Drops a message that nobody is working on, or discards an undelivered reply; `active` if somebody is working on it.
+   */
+  async drop(messageId: string, audit?: Note): Promise<'dropped' | 'active' | 'finished'> {
     const { onDropped } = this.options
     let dropped: Message | undefined
     const outcome = await this.store.transaction(async (tables) => {
       const [result, message] = await this.#drop(tables, messageId)
       dropped = message
-      if (result === 'dropped') await note?.(tables, { action: 'queue.drop', subject: messageId })
+      if (result === 'dropped') await audit?.(tables, { action: 'queue.drop', subject: messageId })
       return result
     })
     if (dropped) onDropped?.(dropped)
     return outcome
   }
 
-  /** With the message that nobody will take up any more, if there is one. */
+  /** Also returns the message that will now never be answered, if any. */
   async #drop(tables: Tables, messageId: string): Promise<['dropped' | 'active' | 'finished', Message?]> {
     const at = this.options.now()
     const delivery = await tables.outbox.get(messageId)
@@ -371,35 +388,35 @@ export class Queue {
   }
 
   /**
-   * Takes up a dead letter with all that failed with it, or sends a reply again that could not be delivered.
+   * Retries a dead letter together with the messages merged into it, or resends an undelivered reply.
    *
-   * Contract: throws `conflict` for a command that may have been done in part, and for one of a removed project.
+   * Contract: throws `conflict` for a command that may have partly run, and for a message whose project was removed.
    */
-  async retry(id: string, note?: Note): Promise<'message' | 'reply'> {
+  async retry(id: string, audit?: Note): Promise<'message' | 'reply'> {
     const { now, replyExpiryMs } = this.options
     return this.store.transaction(async (tables) => {
       const at = now()
-      await note?.(tables, { action: 'queue.retry', subject: id })
+      await audit?.(tables, { action: 'queue.retry', subject: id })
       const delivery = await tables.outbox.get(id)
       if (delivery) {
-        if (delivery.state !== 'undelivered') throw notWaiting(id, `its reply is ${delivery.state}`)
+        if (delivery.state !== 'undelivered') throw notRetryable(id, `its reply is ${delivery.state}`)
         await tables.outbox.reopen(id, at, at + replyExpiryMs)
         return 'reply'
       }
-      const carrierId = (await tables.inbox.get(id))?.mergedInto ?? id
-      const { message, seq } = await this.#lockMessage(tables, carrierId, at)
-      if (message.state !== 'failed') throw notWaiting(id, `it is ${message.state}`)
+      const leadId = (await tables.inbox.get(id))?.mergedInto ?? id
+      const { message, seq } = await this.#lockMessage(tables, leadId, at)
+      if (message.state !== 'failed') throw notRetryable(id, `it is ${message.state}`)
       await requireRepeatable(tables, message)
-      const end = 1 + (await tables.runs.lastNumber(carrierId))
+      const end = 1 + (await tables.runs.lastNumber(leadId))
       await tables.jobs.reopen(message, seq, end, at)
-      for (const merged of await tables.jobs.mergedInto(carrierId, 'failed')) {
+      for (const merged of await tables.jobs.mergedInto(leadId, 'failed')) {
         await tables.jobs.reopenMerged(merged.id, await tables.conversations.nextSeq(message.conversationId, at))
       }
       return 'message'
     })
   }
 
-  /** Reads a message while nobody else changes its conversation. */
+  /** Reads a message while holding the lock on its conversation. */
   async #lockMessage(tables: Tables, id: string, at: number): Promise<{ message: Message; seq: number }> {
     const found = await tables.inbox.get(id)
     const seq = found && (await tables.conversations.nextSeq(found.conversationId, at))
@@ -452,8 +469,8 @@ async function requireRepeatable(tables: Tables, message: Message): Promise<void
   throw new GatewayError('conflict', `The project of ${id} was removed. Drop it, or send it to another project.`)
 }
 
-/** No agent takes more in one prompt. */
-function roomBeside(message: Message, merged: Message[]): number {
+/** Characters left in one prompt. */
+function remainingRoom(message: Message, merged: Message[]): number {
   return [message, ...merged].reduce((room, { text }) => room - text.length, MAX_MESSAGE_CHARACTERS)
 }
 
@@ -468,14 +485,14 @@ function fullProblem(waiting: number): string {
   return `${waiting === 1 ? '1 message waits' : `${waiting} messages wait`} in this conversation already, so this one was not taken. Send it again later.`
 }
 
-function notWaiting(id: string, state: string): GatewayError {
+function notRetryable(id: string, state: string): GatewayError {
   return new GatewayError(
     'conflict',
     `${id} cannot be tried again: ${state}, not failed. Wait for its end, or send it as a new one.`,
   )
 }
 
-/** A text as the store gives it back: it has no place for NUL, nor for half a character. */
+/** The text as the store can hold it: without NUL and without lone surrogates. */
 export function storableText(text: string): string {
   return text.replaceAll('\0', '').replaceAll(/\p{Surrogate}/gu, '\uFFFD')
 }

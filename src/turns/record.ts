@@ -5,58 +5,60 @@ import { messageOf } from '../errors.js'
 import type { Log } from '../log.js'
 import type { RecordedEvent } from '../store/events.js'
 
-/** Times the last write, within limits: each write has a price of its own. Where more comes in every pause, the shortest
- *  one doubles. */
+/**
+ * Each write has a fixed cost, so the pause is a multiple of the last write, within limits. While events keep arriving
+ * during the pause, the minimum doubles.
+ */
 const PAUSE_PER_WRITE = 3
-const SHORTEST_PAUSE_MS = 15
-const LONGEST_PAUSE_MS = 50
-const AFTER_FAILURE_MS = 1_000
-/** That it has begun is not worth a write of its own: what the agent says follows soon. */
-const LONGEST_START_MS = 200
+const MIN_PAUSE_MS = 15
+const MAX_PAUSE_MS = 50
+const RETRY_AFTER_FAILURE_MS = 1_000
+/** `started` alone is not worth a write: the agent's first words follow soon. */
+const MAX_START_DELAY_MS = 200
 
-/** Of one write, at most: SQLite writes within the process, where nothing else happens meanwhile. */
-const MOST_EVENTS = 1_000
-const MOST_CHARACTERS = 1_000_000
+/** Limits of one write: SQLite writes in this process and blocks it meanwhile. */
+const MAX_EVENTS = 1_000
+const MAX_CHARACTERS = 1_000_000
 
 /**
- * Whether the run is still ours.
+ * Returns whether the run is still ours.
  *
- * Contract: may be repeated with the same events, and more, when it has failed before it called `onCommitted`. After that call
- * more may be written, which is not safe before these are; where it is not called, after the end.
+ * Contract: may be repeated with the same events, and more, if it failed before it called `onCommitted`. After that
+ * call further writes may begin, which become durable only after these; without it, they begin when this settles.
  */
 export type WriteEvents = (events: RecordedEvent[], onCommitted: () => void) => Promise<boolean>
 
 export interface EventListener {
-  /** Contract: gets each event once, before it is written. */
+  /** Contract: called once per event, before it is written. */
   onShown(events: RecordedEvent[]): void
-  /** They are safe. Of a run that has gone to somebody else, only the end. */
+  /** The events are durable. For a run that was lost to another gateway, only the final event. */
   onRecorded(events: RecordedEvent[]): void
 }
 
 /**
- * Numbers the events of one run without gaps, shows them and writes them down.
+ * Numbers the events of one run without gaps, shows them and writes them.
  *
- * An event goes at once, but for the first one; what comes while it is written and in the pause after that goes together, and text that
- * belongs together becomes one event. Where that is much, it goes piece by piece, and others have their turn in between. The
- * agent is never made to wait.
+ * An event is written at once, except the first. Events that arrive during a write and the pause after it are written
+ * together, and consecutive text becomes one event. Large batches are written in pieces that yield to other work. The
+ * agent never waits.
  */
 export class EventRecorder {
   #waiting: AgentEvent[] = []
-  /** Numbered and shown. */
+  /** Numbered and shown, not yet written. */
   #unwritten: RecordedEvent[] = []
   #seq = 0
   #timer: NodeJS.Timeout | undefined
-  /** Whether the timer waits for company, and not for the pause to end. */
-  #isPatient = false
-  /** Settles when the next may be written. */
+  /** Whether the timer waits for more events rather than for the pause to end. */
+  #isBatching = false
+  /** Settles when the next write may begin. */
   #writing: Promise<void>
-  /** Settles when all that was written so far is safe, or known not to be. */
+  /** Settles when everything written so far is durable or has failed. */
   #safe: Promise<void> = Promise.resolve()
   #isWriting = false
   #isClosed = false
   #hasFailed = false
   #notBefore = 0
-  #shortestPauseMs = SHORTEST_PAUSE_MS
+  #minPauseMs = MIN_PAUSE_MS
 
   constructor(
     private readonly runId: string,
@@ -72,36 +74,39 @@ export class EventRecorder {
   push(event: AgentEvent): void {
     const last = this.#waiting.at(-1)
     if (!last || !joinText(last, event)) this.#waiting.push({ ...event })
-    this.#writeSoon(event.type === 'started' ? LONGEST_START_MS : 0)
+    this.#writeSoon(event.type === 'started' ? MAX_START_DELAY_MS : 0)
   }
 
-  /** Contract: when it settles, everything pushed before is written, the last of it by `write`; a rejection has lost nothing. */
+  /**
+   * Contract: when it settles, everything pushed before is written, the last piece by `write`; if it rejects, nothing
+   * is lost.
+   */
   flush(write: WriteEvents = this.write): Promise<void> {
     const before = this.#writing
-    let letNext = (): void => {}
+    let releaseNext = (): void => {}
     this.#writing = new Promise((resolve) => {
-      letNext = resolve
+      releaseNext = resolve
     })
     const earlier = this.#safe
-    const written = before.then(() => this.#writePieces(write, letNext, earlier)).finally(letNext)
+    const written = before.then(() => this.#writePieces(write, releaseNext, earlier)).finally(releaseNext)
     this.#safe = Promise.allSettled([earlier, written]).then(() => {})
     return written
   }
 
-  /** Nothing is pushed after it. */
+  /** Contract: nothing is pushed afterwards. */
   close(): void {
     this.#isClosed = true
     clearTimeout(this.#timer)
   }
 
-  #writeSoon(patienceMs = 0): void {
-    if ((this.#timer && !this.#isPatient) || this.#isWriting || this.#isClosed) return
+  #writeSoon(batchMs = 0): void {
+    if ((this.#timer && !this.#isBatching) || this.#isWriting || this.#isClosed) return
     clearTimeout(this.#timer)
     this.#timer = undefined
-    this.#isPatient = patienceMs > 0
+    this.#isBatching = batchMs > 0
     const restMs = this.#notBefore - performance.now()
-    this.#shortestPauseMs = restMs > 0 ? Math.min(LONGEST_PAUSE_MS, 2 * this.#shortestPauseMs) : SHORTEST_PAUSE_MS
-    const pauseMs = Math.max(patienceMs, restMs)
+    this.#minPauseMs = restMs > 0 ? Math.min(MAX_PAUSE_MS, 2 * this.#minPauseMs) : MIN_PAUSE_MS
+    const pauseMs = Math.max(batchMs, restMs)
     if (pauseMs <= 0) void this.#writeAll()
     else this.#timer = setTimeout(() => void this.#writeAll(), pauseMs)
   }
@@ -112,37 +117,37 @@ export class EventRecorder {
     try {
       await this.flush()
     } catch (error) {
-      this.#tellOnce(error)
+      this.#warnOnce(error)
     }
     this.#isWriting = false
     if (this.#waiting.length + this.#unwritten.length > 0) this.#writeSoon()
   }
 
-  async #writePieces(write: WriteEvents, letNext: () => void, earlier: Promise<void>): Promise<void> {
+  async #writePieces(write: WriteEvents, releaseNext: () => void, earlier: Promise<void>): Promise<void> {
     for (let piece = this.#nextPiece(); piece < this.#waiting.length; piece = this.#nextPiece()) {
       await this.#write(piece, this.write, () => {}, earlier)
       await nextTurn()
     }
-    await this.#write(this.#waiting.length, write, letNext, earlier)
+    await this.#write(this.#waiting.length, write, releaseNext, earlier)
   }
 
-  /** How many of what waits one write takes. */
+  /** How many waiting events fit into one write. */
   #nextPiece(): number {
     let characters = 0
-    const most = Math.max(0, MOST_EVENTS - this.#unwritten.length)
+    const most = Math.max(0, MAX_EVENTS - this.#unwritten.length)
     const end = this.#waiting.findIndex((event, index) => {
       characters += sizeOf(event)
-      return index >= most || characters > MOST_CHARACTERS
+      return index >= most || characters > MAX_CHARACTERS
     })
     return end === -1 ? this.#waiting.length : Math.max(1, end)
   }
 
-  async #write(piece: number, write: WriteEvents, letNext: () => void, earlier: Promise<void>): Promise<void> {
+  async #write(piece: number, write: WriteEvents, releaseNext: () => void, earlier: Promise<void>): Promise<void> {
     const { onShown, onRecorded } = this.listener
     const fresh = this.#waiting.splice(0, piece).map((event) => ({ seq: (this.#seq += 1), event }))
     const events = [...this.#unwritten, ...fresh]
     this.#unwritten = events
-    // Before the write, for which somebody who looks on need not wait.
+    // Viewers need not wait for the write.
     if (fresh.length > 0) onShown(fresh)
     let isOurs: boolean
     const startedAt = performance.now()
@@ -151,31 +156,31 @@ export class EventRecorder {
       if (isCommitted) return
       isCommitted = true
       this.#unwritten = []
-      letNext()
+      releaseNext()
     }
     try {
       isOurs = await write(events, onCommitted)
     } catch (error) {
-      this.#notBefore = performance.now() + AFTER_FAILURE_MS
+      this.#notBefore = performance.now() + RETRY_AFTER_FAILURE_MS
       throw error
     }
     onCommitted()
     await earlier
     const endedAt = performance.now()
-    const pauseMs = Math.max(this.#shortestPauseMs, PAUSE_PER_WRITE * (endedAt - startedAt))
-    // The first words are waited for: they do not wait because it was told just before that it has begun.
+    const pauseMs = Math.max(this.#minPauseMs, PAUSE_PER_WRITE * (endedAt - startedAt))
+    // No pause after `started` alone: people are waiting for the first words.
     const hasOnlyBegun = events.every(({ event }) => event.type === 'started')
-    this.#notBefore = hasOnlyBegun ? 0 : endedAt + Math.min(LONGEST_PAUSE_MS, pauseMs)
+    this.#notBefore = hasOnlyBegun ? 0 : endedAt + Math.min(MAX_PAUSE_MS, pauseMs)
     if (events.length > 0) onRecorded(isOurs ? events : events.filter(({ event }) => event.type === 'complete'))
   }
 
-  #tellOnce(error: unknown): void {
+  #warnOnce(error: unknown): void {
     if (!this.#hasFailed) this.log.warn('events.not-written', { runId: this.runId, error: messageOf(error) })
     this.#hasFailed = true
   }
 }
 
-/** About how long it is as text. */
+/** Approximate length as text. */
 function sizeOf(event: AgentEvent): number {
   if ('content' in event) return event.content.length
   return event.type === 'tool_use' ? JSON.stringify(event.toolInput).length : 0

@@ -1,10 +1,10 @@
-// What each gateway does, at its start and every minute, for gateways on its database that have died.
+// What each gateway does, at start and every minute, about dead gateways on its database.
 //
-// What must stay true:
-// - The same message is not worked on twice at once. What a dead gateway left on this machine is ended before its messages
-//   are let go of. What it left in a pod is ended before its message is begun anew (`afterEarlierAttempts`), and not here: a
-//   cluster that does not answer must not hold up all the others.
-// - A run in a pod stays on record until it is known to have ended there, or for a day after its end.
+// Invariants:
+// - No message is worked on twice at once. What a dead gateway left running on this machine is ended before its
+//   messages are released. What it left in a pod is ended before its message is retried (`afterEarlierAttempts`), not
+//   here: a cluster that does not answer must not delay the rest.
+// - A run in a pod stays on record until it is known to have ended, or for a day after its end.
 
 import { within } from '../core/async.js'
 import { messageOf } from '../errors.js'
@@ -24,19 +24,19 @@ export interface RecoveryDependencies {
 }
 
 const EVERY_MS = 60_000
-/** Who is alive would have been heard of. */
+/** A live gateway would have announced itself within this time. */
 const SILENCE_MS = 2 * EVERY_MS
-/** A gateway that said nothing for so long does not come back under its id. */
+/** A gateway silent for this long does not come back under its id. */
 const FORGET_GATEWAY_MS = 24 * 3_600_000
-/** A pod that could not be reached for so long is gone, or its supervisor has ended the run long ago. */
+/** A pod unreachable for this long is gone, or its supervisor has ended the run. */
 const GIVE_UP_RUN_MS = 24 * 3_600_000
-/** No platform delivers anything again after so long. */
+/** No platform redelivers a message after this long. */
 const FORGET_CLAIMS_MS = 7 * 24 * 3_600_000
 const END_IN_POD_MS = 30_000
-/** Each is up to three processes of kubectl. */
-const MOST_AT_ONCE = 4
+/** Each takes up to three kubectl processes. */
+const MAX_CONCURRENT = 4
 
-/** Ends what dead gateways of this machine have left here, and releases their messages and replies. */
+/** Ends processes that dead gateways left on this machine, and releases their messages and replies. */
 export async function recoverOrphans(self: GatewayRecord, dependencies: RecoveryDependencies): Promise<void> {
   const { store, log, now } = dependencies
   await store.ledger.announceGateway({ ...self, seenAt: now() })
@@ -52,7 +52,7 @@ export async function recoverOrphans(self: GatewayRecord, dependencies: Recovery
       removeRunDirectories(gateway.id, (path, error) => log.warn('run.files-left', { path, error: messageOf(error) }))
       const messages = await store.jobs.expireLeases(gateway.id, now())
       await store.outbox.expireLeases(gateway.id, now())
-      // Once, and not for as long as something of it may be left in a pod.
+      // Logged once, not every round while something may be left in a pod.
       if (messages > 0 || inPods.length === 0) log.info('gateway.taken-over', { gatewayId: gateway.id, messages })
     }
     if (isForgotten && inPods.length > 0) log.warn('pod.runs-left', { runIds: inPods.map(({ runId }) => runId) })
@@ -60,8 +60,10 @@ export async function recoverOrphans(self: GatewayRecord, dependencies: Recovery
   }
 }
 
-/** Ends what has been left in pods, which are within reach of every machine: by dead gateways, and by turns that ended
- *  while their cluster did not answer. */
+/**
+ * Ends runs left in pods, which any machine can reach: those of dead gateways, and those of turns that ended while
+ * their cluster did not answer.
+ */
 export async function endRunsInPods(self: GatewayRecord, dependencies: RecoveryDependencies): Promise<void> {
   const { store, log, now } = dependencies
   const lost = await lostGateways(self, dependencies)
@@ -79,14 +81,14 @@ export async function endRunsInPods(self: GatewayRecord, dependencies: RecoveryD
   }
 }
 
-/** At the end of a gateway. What it could not end in pods stays on record, for others to end. */
+/** Called when a gateway stops. Runs it could not end in pods stay on record for other gateways. */
 export async function deregister(id: string, { ledger }: Pick<Store, 'ledger'>): Promise<void> {
   const entries = await ledger.processesOf(id)
   await ledger.remove(entries.filter(({ pod }) => pod === undefined).map(({ runId }) => runId))
   if (entries.every(({ pod }) => pod === undefined)) await ledger.removeGateway(id)
 }
 
-/** Contract: never rejects, and settles in bounded time, also when no cluster answers: of a few runs in half a minute. */
+/** Contract: never rejects, and settles in bounded time even if no cluster answers: half a minute for a few runs. */
 export async function endInPods(
   entries: LedgerEntry[],
   { pods }: Pick<RecoveryDependencies, 'pods'>,
@@ -102,11 +104,11 @@ export async function endInPods(
       if (await within(END_IN_POD_MS, pods.endRun(address, runId))) ended.push(runId)
     }
   }
-  await Promise.all(Array.from({ length: MOST_AT_ONCE }, endNext))
+  await Promise.all(Array.from({ length: MAX_CONCURRENT }, endNext))
   return { ended, left: runs.filter(({ runId }) => !ended.includes(runId)) }
 }
 
-/** Those that are known to be dead, and those of other machines that have not been heard of for long. */
+/** Gateways known to be dead, and silent ones on other machines. */
 async function lostGateways(
   self: GatewayRecord,
   { store, now }: RecoveryDependencies,
@@ -114,13 +116,13 @@ async function lostGateways(
   return (await store.ledger.gateways()).flatMap((gateway) => {
     const state = gateway.id === self.id ? 'alive' : isProcessAlive(gateway)
     if (state === 'alive') return []
-    // Of another boot of this machine, or of another machine of the same name: that one would have been heard of.
+    // It may belong to another machine of the same name; a live one would have announced itself.
     const isElsewhere = state === 'elsewhere' || gateway.bootId !== self.bootId
     return isElsewhere && now() - gateway.seenAt < SILENCE_MS ? [] : [{ gateway, state }]
   })
 }
 
-/** Puts each process on the ledger before it gets its input, and takes it off when nothing of it is alive. */
+/** Records each process in the ledger before it gets its input, and removes it when nothing of it is alive. */
 export function ledgerOwner(self: GatewayRecord, { ledger }: Pick<Store, 'ledger'>, log: Log): ProcessOwner {
   return {
     id: self.id,
@@ -140,7 +142,7 @@ export class Recovery {
   constructor(
     private readonly self: GatewayRecord,
     private readonly dependencies: RecoveryDependencies,
-    /** After each round: there may be work. */
+    /** Called after each round, when there may be work. */
     private readonly onRound: () => void,
   ) {}
 
@@ -161,7 +163,7 @@ export class Recovery {
     clearInterval(this.#timer)
   }
 
-  /** One at a time: a cluster that does not answer may take longer than the time between two rounds. */
+  /** One at a time: an unresponsive cluster may take longer than the interval. */
   #endInPods(): Promise<void> {
     this.#inPods ??= endRunsInPods(this.self, this.dependencies).finally(() => {
       this.#inPods = undefined

@@ -1,4 +1,4 @@
-// What a turn comes to: an answer, a retry, a failure that is told and kept, or nothing, with all of it written at once.
+// Decides the outcome of a turn (answer, retry, reported failure or nothing) and writes it in one transaction.
 
 import type { AgentFailure, AgentResult } from '../backends/types.js'
 import type { Reply } from '../channels/types.js'
@@ -15,7 +15,7 @@ import type { RunState } from '../store/schema.js'
 import type { Tables } from '../store/store.js'
 import type { Settlement, TurnPlan, Work } from './types.js'
 
-/** Why a turn ends before its time; `unsure` if nobody can tell whether the claim is still ours. */
+/** Why a turn ends early; `unsure` if the claim may have been lost. */
 export type TurnEnding = 'cancelled' | 'lost' | 'unsure' | 'handed-back'
 
 export function settlementOf(
@@ -38,11 +38,11 @@ export function settlementOf(
   if (ending !== undefined && ending !== 'cancelled') return { kind: 'handed-back', runId }
   if (ending === 'cancelled') return { kind: 'cancelled', run, ...keep }
   const { kind, options } = work.message
-  // The next heartbeat is the second attempt; meanwhile nobody's messages wait behind this one.
+  // The next heartbeat is the retry; until then nobody's messages wait behind this one.
   const retry = isFinal || kind === 'heartbeat' ? undefined : planRetry(failure, work.claim.failures, now)
   if (!retry) {
     const problem = `${failure.reason}: ${failure.message}`
-    const text = ofJob(work, explained(work, failure, backend, now, result.exitCode !== undefined))
+    const text = withJobName(work, explained(work, failure, backend, now, result.exitCode !== undefined))
     const reply: Reply = { text, notes, isError: true, canRetry: true }
     return { kind: 'failed', problem, ...(!options?.isKnownToFail && { reply }), run, ...keep }
   }
@@ -52,7 +52,7 @@ export function settlementOf(
 
 /** A message for which no turn could be planned. */
 export function unplanned({ message }: Work, problem: string): Settlement {
-  const reply: Reply = { text: ofJob({ message }, problem), notes: [], isError: true, canRetry: true }
+  const reply: Reply = { text: withJobName({ message }, problem), notes: [], isError: true, canRetry: true }
   return { kind: 'failed', problem, ...(!message.options?.isKnownToFail && { reply }) }
 }
 
@@ -67,7 +67,7 @@ export function logSettlement(log: Log, { message }: Work, backend: string, sett
 
 export class ClaimLost extends Error {}
 
-/** Contract: all of it is written in one transaction, or nothing, if the claim is lost: then it throws `ClaimLost`. */
+/** Contract: writes everything in one transaction or, if the claim is lost, throws `ClaimLost` and writes nothing. */
 export async function writeSettlement(
   tables: Tables,
   { claim, claimedAt, conversation, merged, mayHaveMerged }: Work,
@@ -78,9 +78,9 @@ export async function writeSettlement(
 ): Promise<void> {
   const { messageId, conversationId } = claim
   const { channel, address } = conversation
-  // Locks the conversation, so that nobody adds to it while the next message is looked for.
+  // Locks the conversation: nobody adds to it while the next message is looked up.
   const seq = await tables.conversations.nextSeq(conversationId, at)
-  // What the agent was not told waits for its own turn, also when that could not be written before.
+  // Messages the agent did not take wait for their own turn, even if unmerging them failed earlier.
   for (const message of mayHaveMerged ? await tables.jobs.mergedInto(messageId) : []) {
     if (!merged.some(({ id }) => id === message.id)) await tables.jobs.unmerge(message, at)
   }
@@ -122,7 +122,7 @@ async function settleClaim(
 ): Promise<boolean> {
   const { kind } = settlement
   if (kind === 'retry') {
-    // One that was stopped meanwhile is not waited for by what comes next.
+    // If it was stopped meanwhile, the next message need not wait for the retry.
     const isStopped = (await tables.jobs.renew(claim, at, 0)) === 'cancelled'
     return tables.jobs.release(claim, isStopped ? at : settlement.at, settlement.isAttempt)
   }
@@ -130,12 +130,12 @@ async function settleClaim(
   return tables.jobs.finish(claim, kind, kind === 'failed' ? settlement.problem : null, at, mayHaveMerged)
 }
 
-/** The run that asked for them is over. */
+/** Called when the run that asked for them is over. */
 export async function withdrawApprovals({ approvals, outbox }: Tables, messageId: string, at: number): Promise<void> {
   await outbox.takeBack(await approvals.withdraw(messageId, at))
 }
 
-/** What the person is told of a turn that went well, if anything. */
+/** The reply to a successful turn, if any. */
 function replyTo({ message }: Work, result: AgentResult, notes: string[], plan: TurnPlan): Reply | undefined {
   const { finish = (reply: Reply) => reply } = plan
   const reply = { ...answer(result.finalOutput ?? '', plan), notes, isError: false }
@@ -148,7 +148,7 @@ function replyTo({ message }: Work, result: AgentResult, notes: string[], plan: 
     const isQuiet = reply.text.trim() === ''
     if (exitCode === 0) return isQuiet ? undefined : finish(reply)
     const [executable = ''] = message.options.command
-    const problem = ofJob({ message }, `${executable} ended with exit code ${exitCode}.`)
+    const problem = withJobName({ message }, `${executable} ended with exit code ${exitCode}.`)
     return finish({ ...reply, text: isQuiet ? problem : `${problem}\n\n${reply.text}`, isError: true })
   }
   return finish(reply)
@@ -159,24 +159,23 @@ function mergedNotes({ merged: { length: count } }: Work): string[] {
   return [count === 1 ? 'This answers the message after it, too.' : `This answers the ${count} messages after it, too.`]
 }
 
-/** What went wrong, and what to do. */
 function explained(
   { message }: Pick<Work, 'message'>,
   failure: AgentFailure,
   ...about: [string, number, boolean]
 ): string {
-  // Of a command these are our own words, which say both.
+  // For a command the message is our own and already complete.
   const isOwn = message.kind === 'cron' && message.options?.command !== undefined
   return isOwn ? failure.message : explainFailure(failure, ...about)
 }
 
-/** Who gets it has not asked for it, and may have several jobs. */
-function ofJob({ message }: Pick<Work, 'message'>, problem: string): string {
+/** The reader did not ask for it and may have several jobs. */
+function withJobName({ message }: Pick<Work, 'message'>, problem: string): string {
   const { job } = message.options ?? {}
   return job === undefined ? problem : `The job ${job} has failed. ${problem}`
 }
 
-/** The text for the person, and the files that it names. */
+/** The text for the person and the files it names. */
 function answer(output: string, { directory, canSendFiles }: TurnPlan): Pick<Reply, 'text' | 'files'> {
   if (!canSendFiles) return { text: output }
   const { text, media } = readMediaTokens(output)

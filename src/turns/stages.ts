@@ -1,4 +1,4 @@
-// What happens around every turn, one function for each. `plan.ts` has their order.
+// The stages around every turn. `plan.ts` orders them.
 
 import type { ApprovalService } from '../approvals/approval-service.js'
 import type { AgentEventBody, AgentFailure, AgentResult } from '../backends/types.js'
@@ -29,29 +29,29 @@ export interface StageDependencies {
   now: () => number
 }
 
-/** A plan that no stage has been put around yet. */
+/** A plan before any stage wraps it. */
 export interface BarePlan extends TurnPlan {
-  /** What the reader of its events is told besides. */
+  /** Notices to add to its events. */
   notices?: string[]
-  /** Whether it asks before it uses a tool. */
-  isAsking?: boolean
-  /** Whether it gets the credentials of its project. */
+  /** Whether the agent asks before it uses a tool. */
+  needsApproval?: boolean
+  /** Whether it gets its project's credentials. */
   takesSecrets?: boolean
 }
 
-/** The same run, with something done around it. */
+/** Wraps a run. */
 export type Stage = (run: RunTurn, work: Work, plan: BarePlan, dependencies: StageDependencies) => RunTurn
 
 export const measured: Stage = (run, work, { backend }, { metrics }) => metrics.measured(work, backend, run)
 
 /**
- * Nothing of earlier attempts is left when it begins.
+ * Ends whatever is left of earlier attempts before the turn begins.
  *
- * In a pod, they may go on after the gateway that answered for them has died. Nothing of an earlier message may be left
- * there either, as it may be in the same session. Where nobody can tell, the attempt fails, to be made again later.
+ * In a pod, an attempt may outlive its gateway. Earlier messages of the conversation count too, since they may share
+ * the session. If nobody can tell whether they ended, this attempt fails and is retried later.
  *
- * On this machine, a gateway that was frozen for longer than its claims hold is not dead, and its agents work on. Which of
- * its warm agents has the session cannot be told, so all are ended; turns of others go on in another process.
+ * On this machine, a gateway that was frozen for longer than its leases is not dead, and its agents keep working. Which
+ * of its warm agents has the session is unknown, so all are ended; other turns continue in another process.
  */
 export const afterEarlierAttempts: Stage = (run, work, _plan, { gatewayId, ledger, pods, log, now }) => {
   const { claim, message, conversation, project, cutOff } = work
@@ -71,26 +71,30 @@ export const afterEarlierAttempts: Stage = (run, work, _plan, { gatewayId, ledge
   }
 
   return async (request, signal, listener) => {
-    // What is ended may be somebody else's, should they have the message by now.
-    await admitted(signal, listener)
+    // Only then is the message surely ours, and nobody else's process is ended.
+    await awaitAdmission(signal, listener)
     let left: Awaited<ReturnType<typeof endEarlier>>
     try {
       left = await abortable(signal, endEarlier)
     } catch (error) {
       if (!signal.aborted) throw error
-      return notBegun({ reason: 'cancelled', message: 'Cancelled' }, listener, now)
+      return endedBeforeStart({ reason: 'cancelled', message: 'Cancelled' }, listener, now)
     }
     const [unknown] = left
     if (!unknown) return run(request, signal, listener)
     const problem = `An earlier run of this conversation was made in ${describePod(unknown.address)}, and whether it has ended cannot be seen, so no other is begun.`
     const advice = 'Check that the cluster answers ("aetheel doctor" tells more), then try it again.'
-    return notBegun({ reason: 'spawn', message: `${problem} ${advice}`, podProblem: 'unreachable' }, listener, now)
+    return endedBeforeStart(
+      { reason: 'spawn', message: `${problem} ${advice}`, podProblem: 'unreachable' },
+      listener,
+      now,
+    )
   }
 }
 
 /**
- * The directory is checked again when it is used: since the project was made, it may have been replaced by a link, or its
- * root taken back. Directories of the configuration file may be anywhere.
+ * Checks the directory again on use: since the project was created it may have been replaced by a link, or its root
+ * revoked. Directories from the configuration file may be anywhere.
  */
 export const insideRoots: Stage = (run, { project }, _plan, { config, now }) => {
   if (project?.source !== 'api' || project.pod) return run
@@ -99,27 +103,27 @@ export const insideRoots: Stage = (run, { project }, _plan, { config, now }) => 
       await checkStillInRoots(project.directory, config)
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error
-      return notBegun({ reason: 'refused', message: error.message }, listener, now)
+      return endedBeforeStart({ reason: 'refused', message: error.message }, listener, now)
     }
     return run(request, signal, listener)
   }
 }
 
-/** What the agent wants to do is asked for, where the operator says so, and what the gateway has to say is told. */
-export const askingAndTelling: Stage = (run, { message, conversation }, plan, { approvals }) => {
-  const { backend, notices = [], isAsking } = plan
-  if (!isAsking && notices.length === 0) return run
+/** Asks for approval where the operator requires it, and adds the gateway's notices to the events. */
+export const withApprovalsAndNotices: Stage = (run, { message, conversation }, plan, { approvals }) => {
+  const { backend, notices = [], needsApproval } = plan
+  if (!needsApproval && notices.length === 0) return run
   return async (request, signal, listener) => {
-    const { onEvent, tell } = withNotices(listener.onEvent, notices)
+    const { onEvent, notify } = withNotices(listener.onEvent, notices)
     const about = { id: request.runId, backend, message, conversation }
-    const asking = isAsking ? approvals.asking(about, tell) : undefined
+    const asking = needsApproval ? approvals.asking(about, notify) : undefined
     const asked = asking ? { ...request, approve: asking.approve } : request
     const outcome = await run(asked, signal, { ...listener, onEvent })
     return asking ? { ...outcome, notes: [...outcome.notes, ...asking.notes] } : outcome
   }
 }
 
-/** What the run gets of the credential store, for itself alone. */
+/** Gives the run its credentials, and only this run. */
 export const withSecrets: Stage = (run, { project }, { takesSecrets }, { credentials }) => {
   if (!takesSecrets) return run
   return async (request, signal, listener) => {
@@ -132,14 +136,14 @@ export const withSecrets: Stage = (run, { project }, { takesSecrets }, { credent
   }
 }
 
-/** Contract: rejects where the turn may not begin, or was stopped before it could. */
-export async function admitted(signal: AbortSignal, { mayBegin }: Pick<TurnListener, 'mayBegin'>): Promise<void> {
+/** Contract: rejects if the turn may not begin or was stopped before it could. */
+export async function awaitAdmission(signal: AbortSignal, { mayBegin }: Pick<TurnListener, 'mayBegin'>): Promise<void> {
   await mayBegin
   if (signal.aborted) throw new Error('It was stopped before it began.')
 }
 
-/** A turn that ends without having begun ends as any other. */
-function notBegun(
+/** Ends a turn that never began, with the usual events. */
+function endedBeforeStart(
   problem: Omit<AgentFailure, 'report'>,
   { onEvent }: Pick<TurnListener, 'onEvent'>,
   now: () => number,

@@ -1,4 +1,4 @@
-// The one way to stop a message, whoever asks for it.
+// The only way to stop a message, whoever asks.
 
 import type { Store } from '../store/store.js'
 import type { Queue } from './queue.js'
@@ -11,39 +11,39 @@ export interface StopDependencies {
 }
 
 export type StopOutcome =
-  /** Its turn ran here, and nothing of it is alive. */
+  /** Its turn ran here; nothing of it is alive. */
   | { kind: 'stopped'; turn: StoppedTurn }
-  /** It waited, and does not any more. */
+  /** It was waiting and was removed. */
   | { kind: 'dropped' }
-  /** Another gateway works on it, and ends it soon. */
+  /** Another gateway is working on it and will end it soon. */
   | { kind: 'asked' }
-  /** It was over before. */
+  /** It had already ended. */
   | { kind: 'finished' }
 
-/** Ends the work on a message, or takes it out of the queue. */
+/** Ends a message's turn, or removes it from the queue. */
 export async function stopMessage(messageId: string, dependencies: StopDependencies): Promise<StopOutcome> {
   const message = await dependencies.store.inbox.get(messageId)
   if (message?.state !== 'open') return { kind: 'finished' }
   const turn = await dependencies.worker.cancel(message.conversationId, messageId)
-  return turn ? { kind: 'stopped', turn } : takeOut(messageId, dependencies)
+  return turn ? { kind: 'stopped', turn } : removeWaiting(messageId, dependencies)
 }
 
-/** Ends whatever runs in a conversation, or takes out the message that comes first. */
+/** Ends the turn running in a conversation, or removes its first message. */
 export async function stopConversation(conversationId: string, dependencies: StopDependencies): Promise<StopOutcome> {
   const first = await dependencies.store.jobs.first(conversationId)
   const turn = await dependencies.worker.cancel(conversationId)
   if (turn) return { kind: 'stopped', turn }
-  return first ? takeOut(first.messageId, dependencies) : { kind: 'finished' }
+  return first ? removeWaiting(first.messageId, dependencies) : { kind: 'finished' }
 }
 
-/** A message whose turn does not run here. */
-async function takeOut(messageId: string, { store, queue, worker }: StopDependencies): Promise<StopOutcome> {
-  // Its turn may have ended by itself; a dead letter is kept.
+/** For a message whose turn does not run here. */
+async function removeWaiting(messageId: string, { store, queue, worker }: StopDependencies): Promise<StopOutcome> {
+  // Its turn may have ended on its own; a dead letter is kept.
   if ((await store.inbox.get(messageId))?.state !== 'open') return { kind: 'finished' }
   const kind = await queue.drop(messageId)
   if (kind !== 'active') return { kind }
   await store.jobs.requestCancel(messageId)
-  // It may have been claimed here in this very moment.
+  // It may just have been claimed here.
   worker.endMessage(messageId)
   return { kind: 'asked' }
 }

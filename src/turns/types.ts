@@ -1,4 +1,4 @@
-// What the parts of a turn hand to each other.
+// Types shared by the parts of a turn.
 
 import type { AgentResult, Approve, SecretFile } from '../backends/types.js'
 import type { ChannelMessage, Reply } from '../channels/types.js'
@@ -10,31 +10,31 @@ import type { ProjectRecord } from '../store/projects.js'
 import type { CutOffRun, NewRun } from '../store/runs.js'
 import type { Session } from '../store/sessions.js'
 
-/** The steps of a message's walk, in order. */
+/** The steps of a message, in order. */
 export type Step = 'accepted' | 'claimed' | 'streaming' | 'finished' | 'committed' | 'sent'
 
 export interface IncomingMessage extends ChannelMessage {
   channel: string
 }
 
-/** A claimed message with all that its turn needs. */
+/** A claimed message with everything its turn needs. */
 export interface Work {
   claim: Claim
   claimedAt: number
   message: Message
-  /** Messages answered with it, in order. Contract: a turn that takes in another adds it here. */
+  /** Messages answered together with it, in order. Contract: a turn that merges another adds it here. */
   merged: Message[]
-  /** Whether such messages may be on record, told to the agent or not. */
+  /** Whether merged messages may be on record, whether or not the agent was told. */
   mayHaveMerged: boolean
   conversation: Conversation
   project?: ProjectRecord
   /** Whether the last attempt was cut off. */
   wasInterrupted: boolean
-  /** Its runs that were under way when the claim of their gateway lapsed. */
+  /** Runs in progress when their gateway's claim expired. */
   cutOff: CutOffRun[]
 }
 
-/** What is known of a run before it begins. */
+/** What is known about a run before it begins. */
 export type PlannedRun = Pick<NewRun, 'id' | 'backend' | 'model' | 'directory'>
 
 export interface EndedRun {
@@ -42,7 +42,7 @@ export interface EndedRun {
   result: AgentResult
 }
 
-/** What a turn is run with, beside what its plan says. */
+/** Input for a turn in addition to its plan. */
 export interface TurnRequest {
   runId: string
   approve?: Approve
@@ -50,32 +50,30 @@ export interface TurnRequest {
   secretFiles?: SecretFile[]
 }
 
-/**
- * Contract: prepares at once, but asks no agent and starts nothing before `listener.mayBegin`, and rejects where that does.
- */
+/** Contract: prepares at once but starts nothing before `listener.mayBegin`, and rejects if that rejects. */
 export type RunTurn = (request: TurnRequest, signal: AbortSignal, listener: TurnListener) => Promise<TurnOutcome>
 
 /** Where and with what a turn runs. */
 export interface TurnPlan {
   backend: string
   model?: string
-  /** Where the agent works. In a pod it is no path of this machine. */
+  /** The agent's directory. In a pod it is not a path on this machine. */
   directory: string
-  /** Whether files of the directory can go with the answer. */
+  /** Whether files from the directory can be sent with the answer. */
   canSendFiles: boolean
   run: RunTurn
-  /** What the channel makes of an answer; undefined if there is nothing to say. */
+  /** Adapts an answer to the channel; undefined if there is nothing to say. */
   finish?(reply: Reply): Reply | undefined
 }
 
-/** What became of a turn. */
+/** The outcome of a turn. */
 export type Settlement =
-  /** Without a reply if there is nothing to tell, as after a quiet heartbeat. */
+  /** Without a reply if there is nothing to say, as after a quiet heartbeat. */
   | { kind: 'answered'; run: EndedRun; reply?: Reply; session?: Session }
   | { kind: 'failed'; problem: string; reply?: Reply; run?: EndedRun; session?: Session }
-  /** `note` tells the person why they wait. */
+  /** `note` tells the person why they are waiting. */
   | { kind: 'retry'; at: number; isAttempt: boolean; run: EndedRun; note?: Reply; session?: Session }
-  /** Without a run if it was cancelled before that began. */
+  /** Without a run if cancelled before one began. */
   | { kind: 'cancelled'; run?: EndedRun; session?: Session }
   /** Released unfinished, for another gateway or the next start. */
   | { kind: 'handed-back'; runId?: string }

@@ -1,9 +1,9 @@
-// Takes messages from the queue through their turns, several conversations at once.
+// Claims messages and runs their turns, several conversations at once.
 //
-// What must stay true:
-// - A turn whose lease cannot be kept is stopped: by its end somebody else may have begun the same message.
-// - A result is written until it is written. The agent has done its work; a full disk must not undo it.
-// - What the agent is told while it works is on record as part of its turn before, so that a crash carries it along.
+// Invariants:
+// - A turn whose lease cannot be renewed is stopped: somebody else may begin the same message.
+// - Writing a result is retried until it succeeds. The agent has done its work; a full disk must not undo it.
+// - A message is recorded as part of the turn before the agent is steered with it, so a crash does not lose it.
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Steer } from '../backends/types.js'
@@ -25,36 +25,35 @@ import { logSettlement, settlementOf, type TurnEnding, unplanned } from './settl
 import type { IncomingMessage, Settlement, Step, TurnPlan, Work } from './types.js'
 
 export interface WorkerOptions {
-  /** Those this gateway serves; others are left to gateways that do. */
+  /** The channels this gateway serves; other gateways serve the rest. */
   channels: string[]
-  /** Serves this conversation alone. */
+  /** Serve only this conversation. */
   address?: string
   maxConcurrentQueries: number
   leaseMs: number
   queue: Queue
   store: Pick<Store, 'jobs' | 'write'>
-  /** Takes a reply with the end of the turn, and sends it. */
+  /** Claims a reply in the transaction that ends the turn, then sends it. */
   replies: {
     claim(tables: Pick<Tables, 'outbox'>): Promise<Delivery | undefined>
     send(delivery: Delivery, answered?: Message): void
     wake(): void
   }
-  /** Contract: throws only for what the person or the operator must put right; the message says what. */
+  /** Contract: throws only for problems that the person or the operator must fix; the error message says how. */
   plan(work: Work): TurnPlan
   onSettled(work: Work): void
-  /** It was stopped by hand, and gets no answer. */
+  /** Stopped by a person; there will be no answer. */
   onCancelled(work: Work): void
-  /** They may be shown, and are not written yet. */
+  /** To show at once, before they are stored. */
   onEvents(work: Work, runId: string, events: RecordedEvent[]): void
-  /** They are written. */
   onRecorded(work: Work, runId: string, events: RecordedEvent[]): void
   onStep(step: Step): void
-  /** Hides known secrets: what is thrown may hold some. */
+  /** Hides known secrets, which errors may contain. */
   scrub(text: string): string
   log: Log
   now: () => number
   newId: () => string
-  /** How often it looks without being told. */
+  /** Polling interval, for changes it was not notified of. */
   pollMs?: number
 }
 
@@ -70,28 +69,30 @@ interface Turn {
   startedAt: number
   ending?: TurnEnding
   abort: AbortController
-  /** How to talk to the agent, while it can be talked to. */
+  /** Steers the agent, while that is possible. */
   steer?: Steer
-  /** What waits is being offered to the agent. */
+  /** Set while waiting messages are offered to the agent. */
   offering?: Promise<void>
   mayBeMore: boolean
-  onJoined(message: Message): void
-  /** Settles when whoever brought the message has heard that it is taken. Nothing is begun and told before, nor when it
-   *  rejects. */
+  onMerged(message: Message): void
+  /**
+   * Settles when the sender has been told that the message is accepted. Nothing begins or is shown before that, nor if
+   * it rejects.
+   */
   mayBegin: Promise<void>
-  /** Whether its message is on the disk. */
-  isTaken: boolean
-  /** It may not begin. */
+  /** Whether its message is on disk. */
+  isStored: boolean
+  /** It must not begin. */
   isVoid: boolean
-  /** It has ended without an answer, as somebody wanted. */
+  /** It ended without an answer because somebody stopped it. */
   wasStopped: boolean
   done: Promise<void>
 }
 
 const POLL_MS = 1_000
-const WRITE_AGAIN_MS = 1_000
-/** Of a message, enough to recognise it. */
-const TOLD_CHARACTERS = 100
+const REWRITE_MS = 1_000
+/** How much of a message a notice quotes: enough to recognise it. */
+const NOTICE_CHARACTERS = 100
 const INTERRUPTED_NOTE = 'The gateway ended while this was worked on. It is taken up again; what follows is new.'
 
 export class Worker {
@@ -100,12 +101,12 @@ export class Worker {
   readonly #poll: NodeJS.Timeout
   #isClaiming = false
   #mayBeMore = false
-  /** How many messages are just being accepted, to be begun at once. */
+  /** Messages being accepted that will begin at once. */
   #beginning = 0
-  /** Settles when those that were accepted so far have begun. */
+  /** Settles when all messages accepted so far have begun. */
   #begun: Promise<unknown> = Promise.resolve()
   #isStopped = false
-  /** The deadline of the stop is past, also for what was just being claimed. */
+  /** The stop's deadline has passed; this also ends turns that are just being claimed. */
   #isOver = false
   #hasFailed = false
 
@@ -114,23 +115,23 @@ export class Worker {
     this.#poll = setInterval(() => this.wake(), options.pollMs ?? POLL_MS)
   }
 
-  /** Looks for work now. */
+  /** Claims waiting messages and offers them to running turns. */
   wake(): void {
-    this.#look()
+    this.#claimSoon()
     for (const turn of this.#turns.values()) this.#offer(turn)
   }
 
-  #look(): void {
+  #claimSoon(): void {
     this.#mayBeMore = true
     if (!this.#isClaiming) void this.#claimAll()
   }
 
-  /** Takes a message in, and begins with it at once where nothing comes before it. Contract: that of `Queue.accept`. */
+  /** Accepts a message, and begins it at once if nothing is ahead of it. Contract: see `Queue.accept`. */
   async accept(incoming: IncomingMessage, options: AcceptOptions = {}): Promise<Acceptance> {
     const { queue } = this.options
     if (!this.#mayBegin(incoming)) {
       const acceptance = await queue.accept(incoming, options)
-      this.#lookIn(acceptance.conversationId)
+      this.#claimAndOffer(acceptance.conversationId)
       return acceptance
     }
     this.#beginning += 1
@@ -139,13 +140,13 @@ export class Worker {
       tell = resolve
     })
     const taking = queue.take(incoming, options, this.#planner.planRun, tell)
-    this.#begun = Promise.all([this.#begun, this.#goOn(committed, taking)])
+    this.#begun = Promise.all([this.#begun, this.#beginWhenCommitted(committed, taking)])
     return (await taking).acceptance
   }
 
   #mayBegin({ channel, address }: IncomingMessage): boolean {
     const { channels, address: only = address } = this.options
-    // What is looked for has waited longer.
+    // Messages a pending claim would find have waited longer.
     const isBusy = this.#isStopped || this.#isClaiming || this.#mayBeMore || !this.#hasRoom()
     return !isBusy && channels.includes(channel) && address === only
   }
@@ -154,26 +155,27 @@ export class Worker {
     return this.#turns.size + this.#beginning < this.options.maxConcurrentQueries
   }
 
-  /** What the turn needs is looked for while the message gets to the disk. Contract: never rejects. */
-  async #goOn(committed: Promise<Taken>, taking: Promise<Taken>): Promise<void> {
-    // Of a failure hears whoever brought it.
+  /** The turn is prepared while the message is being flushed to disk. Contract: never rejects. */
+  async #beginWhenCommitted(committed: Promise<Taken>, taking: Promise<Taken>): Promise<void> {
+    // The sender gets the error.
     const { acceptance, work } = await Promise.race([committed, taking]).catch((): Partial<Taken> => ({}))
-    // The turn before it has ended, and may be just being put away.
+    // The previous turn has ended but may still be cleaning up.
     if (work) await this.#turns.get(work.claim.conversationId)?.done
     this.#beginning -= 1
     if (work) this.#begin(work, taking)
-    else this.#lookIn(acceptance?.conversationId)
+    else this.#claimAndOffer(acceptance?.conversationId)
   }
 
-  /** Looks for work, and whether the turn of this conversation can take something in. */
-  #lookIn(conversationId: string | undefined): void {
-    this.#look()
+  #claimAndOffer(conversationId: string | undefined): void {
+    this.#claimSoon()
     const turn = conversationId === undefined ? undefined : this.#turns.get(conversationId)
     if (turn) this.#offer(turn)
   }
 
-  /** Ends the turn of a conversation, or only that of the one message; settles when nothing of it is alive. Nothing where its
-   *  answer came first, or somebody else has it now. */
+  /**
+   * Ends a conversation's turn, or only that of the given message; settles when nothing of it is alive. Returns
+   * undefined if it was answered first or the claim was lost.
+   */
   async cancel(conversationId: string, messageId?: string): Promise<StoppedTurn | undefined> {
     if (!this.#turns.has(conversationId)) await this.#begun
     const turn = this.#turns.get(conversationId)
@@ -185,7 +187,7 @@ export class Worker {
     return { messageId: work.message.id, backend: backendOf(turn), durationMs: this.options.now() - startedAt }
   }
 
-  /** Ends the turn of a message, if it is ours. Somebody else has put on record that it shall end. */
+  /** Ends a message's turn if it runs here. The caller has already recorded the request to cancel. */
   endMessage(messageId: string): void {
     if (!this.#endTurnOf(messageId)) void this.#begun.then(() => this.#endTurnOf(messageId))
   }
@@ -196,12 +198,12 @@ export class Worker {
     return turn !== undefined
   }
 
-  /** What is worked on, by conversation. */
+  /** The conversations being worked on. */
   active(): string[] {
     return [...this.#turns.keys()]
   }
 
-  /** Takes nothing more, waits for the turns, and at the deadline stops them and gives their messages back. */
+  /** Claims nothing more, waits for running turns, and at the deadline stops them and releases their messages. */
   async stop(deadlineMs: number): Promise<void> {
     this.#isStopped = true
     clearInterval(this.#poll)
@@ -230,7 +232,7 @@ export class Worker {
         if (!work) continue
         this.#mayBeMore = true
         this.#begin(work)
-        // What has just begun goes on first: it need not wait until the next is looked for.
+        // Let the new turn start before the next is claimed.
         await nextTurn()
       }
     } catch (error) {
@@ -249,9 +251,9 @@ export class Worker {
       startedAt: this.options.now(),
       abort: new AbortController(),
       mayBeMore: false,
-      onJoined: () => {},
+      onMerged: () => {},
       mayBegin: Promise.resolve(),
-      isTaken: false,
+      isStored: false,
       isVoid: false,
       wasStopped: false,
       done: Promise.resolve(),
@@ -270,14 +272,14 @@ export class Worker {
       .finally(() => {
         this.#turns.delete(conversationId)
         this.options.onSettled(work)
-        this.#look()
+        this.#claimSoon()
       })
   }
 
-  /** Contract: rejects where the turn must not begin. */
+  /** Contract: rejects if the turn must not begin. */
   async #admit(turn: Turn, taking: Promise<unknown>): Promise<void> {
     await taking
-    turn.isTaken = true
+    turn.isStored = true
     await new Promise<void>((resolve) => process.nextTick(resolve))
     this.options.onStep('claimed')
     if (this.#isLate(turn.work)) throw new Error('The gateway was frozen, and somebody else may have begun.')
@@ -299,34 +301,34 @@ export class Worker {
       const outcome = await this.#run(turn)
       await turn.mayBegin.catch(() => {})
       if (!turn.isVoid) await this.#settle(turn, ...outcome)
-      // Otherwise it is taken up when its lease ends.
-      else if (turn.isTaken) await this.#settle(turn, handedBack(turn))
+      // If it is not stored, its lease expires and it is claimed again.
+      else if (turn.isStored) await this.#settle(turn, released(turn))
     } finally {
       stopRenewing()
     }
   }
 
-  /** One attempt. Returns what it came to, and by whom its last events are written with that. */
+  /** Runs one attempt. Returns its outcome, and the recorder that writes the last events with it. */
   async #run(turn: Turn): Promise<[Settlement, EventRecorder?]> {
     const { queue, onStep, scrub, log, now } = this.options
     const { work, prepared } = turn
     if (!prepared) return [{ kind: 'cancelled' }]
     if ('problem' in prepared) return [unplanned(work, prepared.problem)]
-    // Not even what a turn needs is looked for: some of that is tidied up on the way.
-    if (this.#isLate(work)) return [handedBack(turn)]
+    // Not even preparation may run: parts of it clean up.
+    if (this.#isLate(work)) return [released(turn)]
     const { plan, run } = prepared
     const runId = run.id
     let isStreaming = false
     const recorder = this.#recorder(turn, runId)
     const note = (content: string): void => recorder.push({ type: 'notice', content, timestamp: now() })
     if (work.wasInterrupted) note(INTERRUPTED_NOTE)
-    turn.onJoined = ({ text }) => note(`The agent was told meanwhile: ${oneLine(scrub(text), TOLD_CHARACTERS)}`)
+    turn.onMerged = ({ text }) => note(`The agent was told meanwhile: ${oneLine(scrub(text), NOTICE_CHARACTERS)}`)
     try {
       const outcome = await this.#runPlan(plan, runId, turn.abort.signal, {
         onEvent: (event) => {
           recorder.push(event)
-          // Nothing comes after the end.
-          if (event.type === 'complete') turn.onJoined = () => {}
+          // Nothing may follow `complete`.
+          if (event.type === 'complete') turn.onMerged = () => {}
           if (isStreaming || event.type !== 'output') return
           isStreaming = true
           onStep('streaming')
@@ -354,16 +356,16 @@ export class Worker {
     const { store, onEvents, onRecorded, log } = this.options
     const { work } = turn
     const write: WriteEvents = async (events, onCommitted) => {
-      const heard = (isOurs: boolean): void => {
+      const onWritten = (isOurs: boolean): void => {
         if (!isOurs) this.#end(turn, 'lost')
         onCommitted()
       }
-      if (!turn.isVoid) return store.write((tables) => tables.events.record(runId, events), heard)
-      heard(false)
+      if (!turn.isVoid) return store.write((tables) => tables.events.record(runId, events), onWritten)
+      onWritten(false)
       return false
     }
     const listener = {
-      // What is shown of a turn that is somebody else's now comes to an end, and goes on there.
+      // The display of a turn lost to another gateway ends here and continues there.
       onShown: (events: RecordedEvent[]) => {
         if (!turn.isVoid) onEvents(work, runId, turn.ending === 'lost' ? events.filter(isEnd) : events)
       },
@@ -375,13 +377,13 @@ export class Worker {
     return new EventRecorder(runId, write, listener, log, mayShow)
   }
 
-  /** Tells the agent what waits behind the message it works on, where the conversation wants that. */
+  /** Steers the agent with waiting messages, if the conversation's mode says so. */
   #offer(turn: Turn): void {
     if (!turn.steer) return
     turn.mayBeMore = true
     turn.offering ??= this.#offerAll(turn)
       .catch((error: unknown) => {
-        // What waits comes after this turn then, whatever is on record.
+        // Waiting messages then get their own turn, whatever is recorded.
         delete turn.steer
         this.options.log.warn('turn.not-steered', { messageId: turn.work.message.id, error: messageOf(error) })
       })
@@ -394,20 +396,20 @@ export class Worker {
     while (turn.mayBeMore && turn.steer && !turn.ending) {
       turn.mayBeMore = false
       if ((await store.jobs.countOpen(work.claim.conversationId)) < 2) continue
-      const message = await queue.join(work)
+      const message = await queue.mergeIntoRunning(work)
       if (!message) continue
       turn.mayBeMore = true
       if (await turn.steer?.(message.text)) {
         work.merged.push(message)
-        turn.onJoined(message)
+        turn.onMerged(message)
       } else {
         delete turn.steer
-        await queue.part(work, message)
+        await queue.unmerge(work, message)
       }
     }
   }
 
-  /** Contract: never rejects. What should not happen counts as a failed attempt, so that it does not happen for ever. */
+  /** Contract: never rejects. Unexpected errors count as failed attempts, so they do not repeat forever. */
   async #runPlan(plan: TurnPlan, runId: string, signal: AbortSignal, listener: TurnListener): Promise<TurnOutcome> {
     const { now, scrub } = this.options
     const startedAt = now()
@@ -450,7 +452,7 @@ export class Worker {
     if (!isSettled) {
       const { id: messageId } = turn.work.message
       log.warn('turn.lost', { messageId })
-      // Else the channel shows for ever that it is worked on here.
+      // Otherwise the channel would forever show it as in progress here.
       await recorder
         ?.flush()
         .catch((error: unknown) => log.warn('events.not-written', { messageId, error: messageOf(error) }))
@@ -460,13 +462,13 @@ export class Worker {
     onStep('committed')
     const { message } = turn.work
     if (delivery) replies.send(delivery, delivery.messageId === message.id ? message : undefined)
-    // If there is an answer, it waits behind others.
+    // The answer, if any, waits behind others.
     if (!isAnswer) replies.wake()
     logSettlement(log, turn.work, backendOf(turn), settlement)
     if (settlement.kind === 'cancelled') this.options.onCancelled(turn.work)
   }
 
-  /** Tries until it is written, or known to be somebody else's. At a stop the message is left to its lease. */
+  /** Retries until it is written or the claim is lost. On stop, the message is left to its lease. */
   async #untilWritten(turn: Turn, write: () => Promise<void>): Promise<void> {
     for (let hasFailed = false; turn.ending !== 'lost';) {
       try {
@@ -476,7 +478,7 @@ export class Worker {
         if (!hasFailed) this.options.log.error('turn.not-written', { messageId, error: messageOf(error) })
         hasFailed = true
         if (this.#isStopped) break
-        await wait(WRITE_AGAIN_MS)
+        await wait(REWRITE_MS)
       }
     }
   }
@@ -486,11 +488,11 @@ function isEnd({ event }: RecordedEvent): boolean {
   return event.type === 'complete'
 }
 
-function handedBack({ prepared }: Turn): Settlement {
+function released({ prepared }: Turn): Settlement {
   return { kind: 'handed-back', ...(prepared && 'run' in prepared && { runId: prepared.run.id }) }
 }
 
-/** Empty when it has none. */
+/** Empty if no turn was planned. */
 function backendOf({ prepared }: Turn): string {
   return prepared && 'plan' in prepared ? prepared.plan.backend : ''
 }

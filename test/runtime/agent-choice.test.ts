@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { inboundSchema } from '../../src/config/inbound.js'
-import { chooseAgent, chooseWorkplace, describePlace, homeOf } from '../../src/runtime/agent-choice.js'
+import { chooseAgent, chooseWorkplace, describeWorkplace, workplaceKey } from '../../src/runtime/agent-choice.js'
 
 const config = { agentBackend: 'claude' } as const
 
@@ -34,14 +34,18 @@ it.each([
   ['discord', undefined, '/work'],
 ])('an agent of %s in the project %j works in %s', (channel, project, directory) => {
   const workplace = chooseWorkplace(channel, project, { workingDir: '/work', inbound })
-  expect([workplace, homeOf(workplace), describePlace(workplace)]).toEqual([{ directory }, directory, directory])
+  expect([workplace, workplaceKey(workplace), describeWorkplace(workplace)]).toEqual([
+    { directory },
+    directory,
+    directory,
+  ])
 })
 
 it('an agent of a project in a pod works there, and nowhere on this machine', () => {
   const pod = { namespace: 'agents', selector: 'app=web', container: 'agent' }
   const project = { id: 'web', directory: '/workspace', pod }
   const workplace = chooseWorkplace('whatsapp', project, { workingDir: '/work', inbound })
-  expect([workplace, homeOf(workplace), describePlace(workplace)]).toEqual([
+  expect([workplace, workplaceKey(workplace), describeWorkplace(workplace)]).toEqual([
     { directory: '/workspace', pod },
     'pod::agents:app=web:agent:/workspace',
     '/workspace in the pod with app=web (container agent, namespace agents)',

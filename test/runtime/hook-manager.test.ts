@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { HookConfig } from '../../src/config/schema.js'
-import { HookManager, MOST_WAITING_CALLS } from '../../src/runtime/hook-manager.js'
+import { HookManager, MAX_WAITING_CALLS } from '../../src/runtime/hook-manager.js'
 import { endLivingProcesses, livingProcesses } from '../processes/living-processes.js'
 
 const AT = '2026-01-02T03:04:05.000Z'
@@ -108,12 +108,12 @@ describe('a hook that is a command', () => {
     const { create, read } = setup()
     const { hooks, warnings } = create([shell('echo x >> calls')])
     for (let round = 0; round < 2; round += 1) {
-      for (let index = 0; index < MOST_WAITING_CALLS + 5; index += 1) hooks.fire('run-finished', {})
+      for (let index = 0; index < MAX_WAITING_CALLS + 5; index += 1) hooks.fire('run-finished', {})
       await hooks.drained()
     }
     const dropped = ['hook.dropped', { hook: 'run-finished', target: 'sh', reason: '100 calls of it wait already' }]
     expect({ calls: read('calls').length / 2, warnings }).toEqual({
-      calls: 2 * MOST_WAITING_CALLS,
+      calls: 2 * MAX_WAITING_CALLS,
       warnings: [dropped, dropped],
     })
   })

@@ -228,10 +228,10 @@ describeEngines('messages that share a turn', (engine) => {
       await say('one')
       const work = await take()
       const ids = [await say('two'), await say('three')]
-      const joined = await queue.join(work)
-      if (joined) work.merged.push(joined)
+      const merged = await queue.mergeIntoRunning(work)
+      if (merged) work.merged.push(merged)
       await queue.settle(work, ANSWERED)
-      expect([joined?.text, await stateOf(...ids), textsOf(await take())]).toEqual([
+      expect([merged?.text, await stateOf(...ids), textsOf(await take())]).toEqual([
         'two',
         ['answered', 'open'],
         ['three'],
@@ -243,9 +243,9 @@ describeEngines('messages that share a turn', (engine) => {
       await say('one')
       const work = await take()
       await say('two')
-      const joined = await queue.join(work)
+      const merged = await queue.mergeIntoRunning(work)
       await say('three')
-      if (joined) await queue.part(work, joined)
+      if (merged) await queue.unmerge(work, merged)
       expect(await waitingIn(work)).toEqual(['one active', 'two queued', 'three queued'])
     })
 
@@ -254,7 +254,7 @@ describeEngines('messages that share a turn', (engine) => {
       await say('one')
       const work = await take()
       const id = await say('two')
-      await queue.join(work)
+      await queue.mergeIntoRunning(work)
       await queue.settle(work, ANSWERED)
       expect([await stateOf(id), textsOf(await take())]).toEqual([['open'], ['two']])
     })
@@ -264,10 +264,10 @@ describeEngines('messages that share a turn', (engine) => {
       await say('one')
       const work = await take()
       await say('two')
-      const joined = await queue.join(work)
+      const merged = await queue.mergeIntoRunning(work)
       clock.now += LEASE_MS
       const again = await take('other')
-      if (joined) await queue.part(work, joined)
+      if (merged) await queue.unmerge(work, merged)
       expect([textsOf(again), await queue.settle(work, ANSWERED)]).toEqual([['one', 'two'], 'lost'])
     })
 
@@ -276,7 +276,7 @@ describeEngines('messages that share a turn', (engine) => {
       await say('one')
       const work = await take()
       await say('two')
-      expect(await queue.join(work)).toBeUndefined()
+      expect(await queue.mergeIntoRunning(work)).toBeUndefined()
     })
 
     it('does nothing for a claim that is lost or cancelled', async () => {
@@ -287,7 +287,7 @@ describeEngines('messages that share a turn', (engine) => {
       clock.now += LEASE_MS
       const held = await take('other')
       await store.jobs.requestCancel(id)
-      expect([await queue.join(lost), await queue.join(held)]).toEqual([undefined, undefined])
+      expect([await queue.mergeIntoRunning(lost), await queue.mergeIntoRunning(held)]).toEqual([undefined, undefined])
     })
   })
 

@@ -198,13 +198,13 @@ export class QueueModel {
     const isSteering = this.#modes.get(message.address) === 'steer'
     const isOurs = isSteering && this.#renewed(hold) === 'held'
     const next = isOurs ? this.#nextToJoin(message) : undefined
-    const joined = await this.#queue(worker).join(work)
+    const joined = await this.#queue(worker).mergeIntoRunning(work)
     mustBe(joined?.id, next?.id)
     if (!next || !joined) return
     this.#merge(next, message)
     if (isTaken === true) work.merged.push(joined)
     if (isTaken !== false) return
-    await this.#queue(worker).part(work, joined)
+    await this.#queue(worker).unmerge(work, joined)
     this.#unmerge(message, [next])
   }
 

@@ -12,7 +12,7 @@ import { explainFailure } from '../../src/runtime/explain-failure.js'
 import { SessionManager } from '../../src/runtime/session-manager.js'
 import type { Delivery, Outbox } from '../../src/store/outbox.js'
 import type { Store } from '../../src/store/store.js'
-import { admitted } from '../../src/turns/stages.js'
+import { awaitAdmission } from '../../src/turns/stages.js'
 import { openTestStore } from '../engines.js'
 import { failed, succeeded } from '../scripted-backend.js'
 
@@ -74,7 +74,7 @@ async function setup(setupOptions: SetupOptions = {}) {
         directory: '/srv/site',
         canSendFiles,
         run: async ({ runId }, signal, listener) => {
-          if (!preparesEarly) await admitted(signal, listener)
+          if (!preparesEarly) await awaitAdmission(signal, listener)
           return new Promise((resolve) => {
             const finish: OpenTurn['finish'] = (result, more) => resolve({ result, notes: [], ...more })
             if (!isDeaf) signal.addEventListener('abort', () => finish(failed('cancelled', 'It was stopped.')))

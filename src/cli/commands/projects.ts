@@ -6,7 +6,7 @@ import { showable } from '../../core/one-line.js'
 import { GatewayError } from '../../errors.js'
 import { describePod, type PodAddress } from '../../kubernetes/types.js'
 import type { NewProject } from '../../projects/project-service.js'
-import { describePlace } from '../../runtime/agent-choice.js'
+import { describeWorkplace } from '../../runtime/agent-choice.js'
 import type { ProjectRecord } from '../../store/projects.js'
 import type { Store } from '../../store/store.js'
 import { backendArgument } from '../arguments.js'
@@ -111,7 +111,7 @@ export async function projectsList(
     name ?? id,
     backend ?? '',
     source === 'api' ? '' : source,
-    describePlace(place),
+    describeWorkplace(place),
   ])
   const advice = 'There are no projects. "aetheel projects create" makes one.'
   return section('', ['ID', 'NAME', 'AGENT', 'DEFINED IN', 'DIRECTORY'], rows, width) || advice
@@ -138,7 +138,7 @@ export async function projectsCreate(
   signal?: AbortSignal,
 ): Promise<string> {
   const project = await projects.create(fromFlags(flags, cwd), signal, note)
-  return `Made the project ${project.id} in ${describePlace(project)}`
+  return `Made the project ${project.id} in ${describeWorkplace(project)}`
 }
 
 export async function projectsRemove(
@@ -150,7 +150,7 @@ export async function projectsRemove(
   await projects.remove(id, { deletesFiles }, note)
   return deletesFiles
     ? `Removed the project ${id} and deleted ${project.directory}`
-    : `Removed the project ${id}. Its files are still in ${describePlace(project)}`
+    : `Removed the project ${id}. Its files are still in ${describeWorkplace(project)}`
 }
 
 function fromFlags(flags: ProjectFlags, cwd: string): NewProject {

@@ -1,7 +1,7 @@
 import { providerOf, runnerName } from '../../backends/engine/provider-names.js'
 import { choiceOf } from '../../conversation/conversation-choice.js'
 import type { Scrubber } from '../../credentials/scrubber.js'
-import { describePlace } from '../../runtime/agent-choice.js'
+import { describeWorkplace } from '../../runtime/agent-choice.js'
 import type { ConversationView, TranscriptPlace } from '../../store/conversation-views.js'
 import type { Message } from '../../store/inbox.js'
 import type { Delivery } from '../../store/outbox.js'
@@ -48,7 +48,7 @@ export async function conversationDetails(
       agentProvider: conversation.backend === undefined ? undefined : runnerName(conversation.backend),
     }),
     queueMode: conversation.queueMode ?? config.queueMode,
-    directory: describePlace(workplace),
+    directory: describeWorkplace(workplace),
     session:
       session &&
       toWire(api.currentSessionSchema, { ...session, id: session.sessionId, provider: runnerName(session.backend) }),

@@ -5,7 +5,7 @@ import type { MessageOptions } from '../../channels/types.js'
 import { askedText } from '../../conversation/conversation-commands.js'
 import { GatewayError } from '../../errors.js'
 import { storableText } from '../../turns/queue.js'
-import { chooseAgent, homeOf } from '../../runtime/agent-choice.js'
+import { chooseAgent, workplaceKey } from '../../runtime/agent-choice.js'
 import { limitTurn } from '../../runtime/turn-limits.js'
 import type { Conversation } from '../../store/conversations.js'
 import type { ProjectRecord } from '../../store/projects.js'
@@ -62,7 +62,7 @@ export async function submitCommand(command: NewCommand, dependencies: Dependenc
     // Kept as refused it would stay so under its key.
     if (problem !== undefined) throw new GatewayError('too_many', problem)
     if (options.sessionId !== undefined && seq === 1) {
-      const session = { conversationId, backend, sessionId: options.sessionId, directory: homeOf(project) }
+      const session = { conversationId, backend, sessionId: options.sessionId, directory: workplaceKey(project) }
       await tables.sessions.choose(session, now())
     }
     // A switch of the project's agent while it waits changes nothing: it was answered with this one. As it was chosen, so

@@ -1,8 +1,8 @@
-// Templates of the operator: `{{Name}}` stands for something of a message.
+// The operator's templates: `{{Name}}` stands for a value from the message.
 //
-// What must stay true:
-// - A value is put in once and never read as a template, and no shell ever sees it.
-// - What people write becomes no option: an element begins with a dash only where the operator wrote that dash.
+// Invariants:
+// - A value is inserted once and never read as a template, and no shell ever sees it.
+// - A message cannot inject an option: an argument begins with a dash only if the operator wrote that dash.
 
 import { GatewayError } from '../../errors.js'
 
@@ -13,36 +13,35 @@ export const TEMPLATE_NAMES = [
 
 export type TemplateName = (typeof TEMPLATE_NAMES)[number]
 
-/** What is left out stands for nothing. */
+/** Omitted values expand to nothing. */
 export type TemplateValues = { readonly [Name in TemplateName]?: string }
 
 export interface CommandTemplate {
   executable: string
-  /** Without the elements that mark the prompt, which goes by stdin. */
+  /** Without the elements that mark the prompt, which is passed on stdin. */
   args: readonly string[]
-  /** What the agent is asked. */
   prompt: 'Body' | 'BodyStripped'
 }
 
-const PLACE = /\{\{\s*(\w+)\s*\}\}/g
-const BROKEN_PLACE = /\{\{[^{}]*\}{0,2}/g
-const OPTION_WITH_PLACE = /^-[^=]*\{\{/
+const PLACEHOLDER = /\{\{\s*(\w+)\s*\}\}/g
+const BROKEN_PLACEHOLDER = /\{\{[^{}]*\}{0,2}/g
+const OPTION_WITH_PLACEHOLDER = /^-[^=]*\{\{/
 const PROMPT_MARK = /^\{\{\s*(Body|BodyStripped)\s*\}\}$/
-/** Linux takes no longer one. */
-const LONGEST_ARGUMENT_BYTES = 131_071
+/** Linux limit for one argument. */
+const MAX_ARGUMENT_BYTES = 131_071
 
-/** What is wrong with a template, a sentence each. */
+/** Problems of a template, one sentence each. */
 export function problemsOfTemplate(template: string): string[] {
-  const broken = template.replaceAll(PLACE, '').match(BROKEN_PLACE) ?? []
+  const broken = template.replaceAll(PLACEHOLDER, '').match(BROKEN_PLACEHOLDER) ?? []
   return [
     ...unknownNames(template).map(unknownProblem),
     ...broken.map((place) => `${JSON.stringify(place)} stands for nothing. ${known()}`),
   ]
 }
 
-/** What is wrong with templates that become arguments, a sentence each and once. */
+/** Problems of argument templates, one sentence each, without duplicates. */
 export function problemsOfArguments(elements: readonly string[]): string[] {
-  const chosen = elements.filter((element) => OPTION_WITH_PLACE.test(element))
+  const chosen = elements.filter((element) => OPTION_WITH_PLACEHOLDER.test(element))
   return [
     ...new Set([
       ...elements.flatMap(problemsOfTemplate),
@@ -53,12 +52,11 @@ export function problemsOfArguments(elements: readonly string[]): string[] {
   ]
 }
 
-/** The names in a template that stand for nothing. */
 function unknownNames(template: string): string[] {
-  return [...template.matchAll(PLACE)].map(([, name = '']) => name).filter((name) => !isTemplateName(name))
+  return [...template.matchAll(PLACEHOLDER)].map(([, name = '']) => name).filter((name) => !isTemplateName(name))
 }
 
-/** What is wrong with a command, a sentence each. */
+/** Problems of a command, one sentence each. */
 export function problemsOfCommand(command: readonly string[]): string[] {
   const [executable = ''] = command
   const { args } = parseCommand(command)
@@ -71,12 +69,12 @@ export function problemsOfCommand(command: readonly string[]): string[] {
   ]
 }
 
-/** As `problemsOfCommand`, of arguments by which a session is begun or continued. */
+/** Like `problemsOfCommand`, for the arguments that begin or resume a session. */
 export function problemsOfSessionArguments(elements: readonly string[]): string[] {
   return [...problemsOfArguments(elements), ...problemsOfEnd(elements)]
 }
 
-/** Also leaves out a `--` that stands before the prompt to protect it. */
+/** Also drops a `--` that only protects the prompt. */
 export function parseCommand([executable = '', ...elements]: readonly string[]): CommandTemplate {
   const marks = elements.map((element) => PROMPT_MARK.exec(element)?.[1])
   const isBeforeMark = (index: number): boolean => marks[index + 1] !== undefined
@@ -85,7 +83,7 @@ export function parseCommand([executable = '', ...elements]: readonly string[]):
   return { executable, args, prompt: isStripped ? 'BodyStripped' : 'Body' }
 }
 
-/** Contract: throws `request_invalid` for a name that stands for nothing. */
+/** Contract: throws `request_invalid` for an unknown name. */
 export function expandText(template: string, values: TemplateValues): string {
   const [unknown] = unknownNames(template)
   if (unknown !== undefined) throw new GatewayError('request_invalid', unknownProblem(unknown))
@@ -93,10 +91,10 @@ export function expandText(template: string, values: TemplateValues): string {
 }
 
 /**
- * One argument for each element.
+ * One argument per element.
  *
- * Contract: throws `request_invalid`, with a sentence for the person, when an argument would become an option by what
- * was put in, or cannot stand on a command line.
+ * Contract: throws `request_invalid`, with a sentence for the person, if an inserted value would turn an argument into
+ * an option or cannot be passed on a command line.
  */
 export function expandArguments(elements: readonly string[], values: TemplateValues): string[] {
   return elements.map((element) => {
@@ -108,10 +106,10 @@ export function expandArguments(elements: readonly string[], values: TemplateVal
   })
 }
 
-/** Whether something is put into one of the templates; with `name`, that. */
-export function names(elements: readonly string[], name?: TemplateName): boolean {
+/** Whether any element has a placeholder, or that of `name`. */
+export function hasPlaceholder(elements: readonly string[], name?: TemplateName): boolean {
   return elements.some((element) =>
-    [...element.matchAll(PLACE)].some(([, found]) => name === undefined || found === name),
+    [...element.matchAll(PLACEHOLDER)].some(([, found]) => name === undefined || found === name),
   )
 }
 
@@ -125,12 +123,12 @@ function problemOf(element: string, argument: string): string | undefined {
     return 'it would begin with "-" and be taken for an option. Begin it with another character.'
   }
   if (argument.includes('\0')) return 'it would have a NUL in it. Leave that out.'
-  if (Buffer.byteLength(argument) <= LONGEST_ARGUMENT_BYTES) return undefined
-  return `it would be longer than ${LONGEST_ARGUMENT_BYTES} bytes. Send it in parts, or in a file.`
+  if (Buffer.byteLength(argument) <= MAX_ARGUMENT_BYTES) return undefined
+  return `it would be longer than ${MAX_ARGUMENT_BYTES} bytes. Send it in parts, or in a file.`
 }
 
 function expansionOf(template: string, values: TemplateValues): string {
-  return template.replace(PLACE, (_, name: string) => (isTemplateName(name) ? values[name] : undefined) ?? '')
+  return template.replace(PLACEHOLDER, (_, name: string) => (isTemplateName(name) ? values[name] : undefined) ?? '')
 }
 
 function isTemplateName(name: string): name is TemplateName {

@@ -1,21 +1,21 @@
 import type { AgentCommand, AgentRequest, BackendName } from '../../backends/types.js'
 import type { ReplyConfig } from '../../config/inbound.js'
-import { expandArguments, names, parseCommand, type TemplateValues } from './command-template.js'
+import { expandArguments, hasPlaceholder, parseCommand, type TemplateValues } from './command-template.js'
 import { buildPrompt, type RelayedMessage } from './reply-prompt.js'
 
 export interface RelayedTurn {
-  /** Which agent is asked: the person may have chosen another than the configured one. */
+  /** The agent to use: the person may have chosen another than the configured one. */
   backend: BackendName
   canSendFiles: boolean
-  /** The session that is continued, if one is. */
+  /** The session to resume, if any. */
   sessionId: string | undefined
   newId: () => string
 }
 
 /**
- * What an agent is asked, and how it is started, as `inbound.reply` says.
+ * Builds the prompt and the command for an agent as `inbound.reply` says.
  *
- * Contract: throws `request_invalid`, with a sentence for the person, when it cannot be asked.
+ * Contract: throws `request_invalid`, with a sentence for the person, if that is impossible.
  */
 export function composeReply(
   reply: ReplyConfig,
@@ -24,7 +24,7 @@ export function composeReply(
 ): Pick<AgentRequest, 'prompt' | 'command'> {
   const isFirstTurn = sessionId === undefined
   const isConfigured = backend === reply.agent?.kind
-  // A template is written for the command line of one agent.
+  // A template fits the command line of one agent only.
   const template = isConfigured && reply.command ? parseCommand(reply.command) : undefined
   const { sessionArgNew, sessionArgResume } = (isConfigured && reply.session) || {}
   const sessionTemplate = isFirstTurn ? sessionArgNew : sessionArgResume
@@ -33,11 +33,11 @@ export function composeReply(
     ...message.variables,
     Body: message.body,
     BodyStripped: message.body,
-    SessionId: sessionId ?? (names(sessionTemplate ?? [], 'SessionId') ? newId() : ''),
+    SessionId: sessionId ?? (hasPlaceholder(sessionTemplate ?? [], 'SessionId') ? newId() : ''),
     IsNewSession: String(isFirstTurn),
   }
-  const whole = buildPrompt(reply, message, { isFirstTurn, canSendFiles, values: known })
-  const values: TemplateValues = { ...known, Body: whole }
+  const fullPrompt = buildPrompt(reply, message, { isFirstTurn, canSendFiles, values: known })
+  const values: TemplateValues = { ...known, Body: fullPrompt }
   const command: AgentCommand = {
     ...(template && { executable: template.executable }),
     args: expandArguments(template?.args ?? [], values),

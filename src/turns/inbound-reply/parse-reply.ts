@@ -1,18 +1,18 @@
 import type { CliBackend, ReadOutput } from '../../backends/engine/cli-backend.js'
 import { readMediaTokens } from '../../media/media-tokens.js'
 
-/** What an agent told beside its answer. */
+/** What an agent reported besides its answer. */
 export type AgentMeta = Omit<ReadOutput, 'text'>
 
 export interface ParsedReply {
-  /** Absent when the agent did not say how it ended. */
+  /** Absent if the agent did not report how it ended. */
   text?: string
-  /** Files and addresses that the answer names to be sent with it; nothing about them has been checked. */
+  /** Files and URLs that the answer asks to send along; unchecked. */
   mediaUrls?: string[]
   meta?: AgentMeta
 }
 
-/** Contract: pure. Reads what the command line of an agent has printed as a run of it would. */
+/** Reads an agent's printed output as a run would. Contract: pure. */
 export function parseReply(
   backend: Pick<CliBackend, 'readOutput'>,
   stdout: string,

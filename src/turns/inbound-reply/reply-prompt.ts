@@ -1,4 +1,4 @@
-// What the agent is asked for a message of a channel that `inbound.reply` is about.
+// Builds the prompt for messages from a channel with `inbound.reply`.
 
 import type { MessageVariables } from '../../channels/types.js'
 import type { ReplyConfig } from '../../config/inbound.js'
@@ -7,28 +7,28 @@ import { expandText, type TemplateValues } from './command-template.js'
 export interface RelayedMessage {
   /** What the person wrote. */
   body: string
-  /** One for each file that came with it. */
+  /** One line per attached file. */
   fileLines: string[]
   variables: MessageVariables
 }
 
 export interface PromptOptions {
-  /** Whether the agent is asked for the first time in its session. */
+  /** Whether this is the first turn of the session. */
   isFirstTurn: boolean
-  /** Whether files can go with the answer. */
+  /** Whether files can be sent with the answer. */
   canSendFiles: boolean
-  /** For what is templated in the prompt itself. */
+  /** Values for templates within the prompt. */
   values: TemplateValues
 }
 
 type PromptConfig = Pick<ReplyConfig, 'agent' | 'bodyPrefix' | 'session'>
 
-/** As `saveIncomingFiles` names a file. */
+/** As written by `saveIncomingFiles`. */
 const FILE_LINE = /^Attached file: /
 
 const SENDING_BACK = 'To send a file back, write a line of its own into your answer: MEDIA: <path or https URL>'
 
-/** Tells the person's words from the lines for their files, which stand after them. */
+/** Splits the person's words from the file lines that follow them. */
 export function readMessage(text: string, variables: MessageVariables = {}): RelayedMessage {
   if (variables.MediaPath === undefined) return { body: text, fileLines: [], variables }
   const lines = text.split('\n')
@@ -36,7 +36,7 @@ export function readMessage(text: string, variables: MessageVariables = {}): Rel
   return { body: lines.slice(0, first).join('\n'), fileLines: lines.slice(first), variables }
 }
 
-/** Contract: throws `request_invalid` when a template names what is not there. */
+/** Contract: throws `request_invalid` if a template uses an unknown name. */
 export function buildPrompt(
   { agent, bodyPrefix = '', session }: PromptConfig,
   { body, fileLines, variables: { Transcript: transcript = '' } }: RelayedMessage,
@@ -49,7 +49,7 @@ export function buildPrompt(
     isFirstTurn && session?.sessionIntro !== undefined ? expandText(session.sessionIntro, values) : '',
     isIntroduced ? (agent?.identityPrefix ?? '') : '',
     (isIntroduced ? expandText(bodyPrefix, values) : '') + body,
-    // Of a voice message it is the body already.
+    // For a voice message the transcript already is the body.
     transcript.trim() === body.trim() || transcript.trim() === '' ? '' : `Transcript:\n${transcript}`,
   ]
   return parts.filter((part) => part !== '').join('\n\n')
