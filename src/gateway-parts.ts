@@ -1,4 +1,4 @@
-// What a gateway needs, and what it is made of, for whoever starts or serves it.
+// What a gateway needs and what it is made of.
 
 import type { ApprovalService } from './approvals/approval-service.js'
 import type { BackendRegistry } from './backends/registry.js'
@@ -24,20 +24,20 @@ export interface GatewayDependencies {
   environment: NodeJS.ProcessEnv
   log: Log
   channels: Channel[]
-  /** Knows every secret that must not be told. */
+  /** Hides every known secret. */
   scrubber?: Scrubber
   metrics?: Metrics
-  /** Left out, those that kubectl reaches. */
+  /** Defaults to those that kubectl reaches. */
   pods?: Pods
-  /** Serves this conversation alone, and leaves the others to a gateway that runs on. */
+  /** Serve only this conversation, and leave the others to another gateway. */
   address?: string
-  /** Hears of each step of each message. */
+  /** Called at each step of each message. */
   onStep?(step: Step): void
-  /** The last thing before it takes messages. Contract: when it rejects, the gateway does not start. */
+  /** Called last before it takes messages. Contract: if it rejects, the gateway does not start. */
   beforeWork?(gateway: GatewayParts): Promise<void>
 }
 
-/** What a gateway is made of, for whoever serves it. */
+/** The parts of a gateway, for those who serve it. */
 export interface GatewayParts {
   id: string
   store: Store
@@ -46,30 +46,31 @@ export interface GatewayParts {
   credentials: CredentialStore
   scrubber: Scrubber
   metrics: Metrics
-  /** What agents ask to be allowed. */
   approvals: ApprovalService
-  /** The events of messages, from the first one and as they come. */
+  /** The events of messages, stored and new. */
   streams: StreamHub
-  /** What goes on in all conversations. */
+  /** Activity in all conversations. */
   activity: ActivityHub
-  /** Ends the work on a message, or takes it out of the queue. */
+  /** Ends a message's turn, or removes it from the queue. */
   cancel(messageId: string): Promise<StopOutcome['kind']>
-  /** Looks for work and replies now; for whoever changed the queue from outside. */
+  /** Looks for work and replies; for callers that changed the queue from outside. */
   wake(): void
-  /** The names of its channels. */
+  /** Channel names. */
   channels: string[]
-  /** What people can tell the gateway about a conversation. */
+  /** The slash commands. */
   commands: Pick<ConversationCommands, 'act' | 'stopMessage'>
-  /** As a channel would: for a channel's messages that come another way. */
+  /** The host of a channel, for messages that reach it another way. */
   hostOf(channel: string): GatewayHost
 }
 
 export interface Gateway extends GatewayParts {
   /** Heartbeats and cron jobs. */
   scheduler: Scheduler
-  /** Goes on with another configuration, as far as that can be done; turns that run go on as they began. Contract: the
-   *  object it was started with is changed. */
+  /**
+   * Applies a new configuration as far as possible at run time; running turns are not affected. Contract: changes the
+   * object the gateway was started with.
+   */
   reconfigure(next: GatewayConfig): Promise<ConfigChange>
-  /** Drains, gives back what is not finished, ends everything it started. */
+  /** Drains, releases unfinished messages and ends everything it started. */
   stop(): Promise<void>
 }

@@ -1,4 +1,4 @@
-// The composition root of a running gateway: what it is made of, and in which order that starts and stops.
+// The composition root: the parts of a running gateway, and the order in which they start and stop.
 
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
@@ -40,14 +40,14 @@ export type { Gateway, GatewayDependencies, GatewayParts } from './gateway-parts
 type OnClose = (closer: () => unknown) => void
 
 export async function startGateway(config: GatewayConfig, dependencies: GatewayDependencies): Promise<Gateway> {
-  // What is opened is closed in the reverse order, even if the start fails half-way.
+  // Everything is closed in reverse order, even if the start fails half-way.
   const closers: Array<() => unknown> = []
   const stop = async (): Promise<void> => {
     for (const closer of closers.splice(0).toReversed()) {
       try {
         await closer()
       } catch (error) {
-        // What cannot be closed, as when the database is away, must not keep the rest open.
+        // One part that cannot be closed, for example without its database, must not keep the rest open.
         dependencies.log.warn('stop.incomplete', { error: messageOf(error) })
       }
     }
@@ -106,8 +106,8 @@ async function compose(
     queue,
     replies: sender,
     plan: (work) => planTurn(work, { ...planning, ledger: store.ledger, approvals, metrics }),
-    onEvents: (...told) => audience.shown(...told),
-    onRecorded: (...told) => audience.recorded(...told),
+    onEvents: (...args) => audience.shown(...args),
+    onRecorded: (...args) => audience.recorded(...args),
     onSettled: (work) => audience.settled(work),
     onCancelled: (work) => audience.cancelled(work),
   })
@@ -161,7 +161,7 @@ async function compose(
   return { ...parts, scheduler, reconfigure: (next) => reconfigure(config, next, { ...base, agents }) }
 }
 
-/** What everything else stands on. */
+/** The parts that everything else depends on. */
 async function openBase(config: GatewayConfig, dependencies: GatewayDependencies, onClose: OnClose) {
   const { environment, log, scrubber = createScrubber(), metrics = createMetrics({ now: Date.now }) } = dependencies
   const now = Date.now
@@ -190,7 +190,7 @@ async function openBase(config: GatewayConfig, dependencies: GatewayDependencies
   return { self, store, owner, pods, credentials, hooks, scrubber, scrub, metrics, drainMs, now }
 }
 
-/** What is left of the time to stop in, from the first who asks. */
+/** The time left to stop in, counted from the first call. */
 function drainClock(config: Pick<GatewayConfig, 'drainTimeoutMs'>, now: () => number): () => number {
   let stoppingSince: number | undefined
   return () => {

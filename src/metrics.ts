@@ -1,8 +1,8 @@
-// What Prometheus reads at /metrics. The first three are spec 3's, with its names and labels.
+// The metrics that Prometheus reads at /metrics.
 //
-// What must stay true:
-// - Labels are bounded: a label never holds what a client may make up freely.
-// - A scrape is answered also when the database is not: what it would have told is left out.
+// Invariants:
+// - Labels are bounded: a label never holds a value that a client can choose freely.
+// - A scrape is answered even if the database is not available; metrics that need it are left out.
 
 import { within } from './core/async.js'
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
@@ -14,11 +14,11 @@ export interface MetricsOptions {
   now: () => number
 }
 
-/** What is asked at each scrape, since another gateway may have changed it. */
+/** Read at each scrape, since another gateway may have changed it. */
 export interface MetricsSources {
-  /** How many messages there are, by their state. */
+  /** Messages by state. */
   queueDepth(): Promise<Record<string, number>>
-  /** How many processes of this gateway's agents and commands are there. */
+  /** Processes of this gateway's agents and commands. */
   processes(): Promise<number>
 }
 
@@ -28,19 +28,19 @@ export type StoreOperation = (typeof STORE_OPERATIONS)[number]
 
 export interface Metrics {
   registry: Registry
-  /** From now on scrapes ask these. */
+  /** Sets the sources of later scrapes. */
   watch(sources: MetricsSources): void
-  /** The same run, with its wait, its end and its events counted. */
+  /** Wraps a run to count its wait, its end and its events. */
   measured(work: Work, backend: string, run: RunTurn): RunTurn
-  /** A statement was answered, or failed. */
+  /** Called when a statement was answered or failed. */
   storeAnswered(operation: StoreOperation, durationMs: number): void
-  /** A client follows a stream. Call what it returns when the client has left; again does no harm. */
+  /** Called when a client opens a stream. The returned function is for when it leaves; calling it again is harmless. */
   streamOpened(): () => void
 }
 
-const MOST_PROJECTS = 200
+const MAX_PROJECTS = 200
 const OTHER_PROJECTS = 'other'
-/** Less than the ten seconds in which Prometheus gives up. */
+/** Less than Prometheus' ten-second timeout. */
 const SOURCE_TIMEOUT_MS = 2_000
 
 const TURN_SECONDS = [0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1_800, 3_600]
@@ -51,7 +51,7 @@ export function createMetrics({ now }: MetricsOptions): Metrics {
   const registry = new Registry()
   const registers = [registry]
   let sources: MetricsSources | undefined
-  const projectLabel = boundedLabel(MOST_PROJECTS, OTHER_PROJECTS)
+  const projectLabel = boundedLabel(MAX_PROJECTS, OTHER_PROJECTS)
 
   const requests = new Counter({
     name: 'code_agent_requests_total',
@@ -129,7 +129,7 @@ export function createMetrics({ now }: MetricsOptions): Metrics {
       let startedAt = 0
       const begin = (): boolean => {
         startedAt = now()
-        // Later runs wait on purpose: for a limit to pass, or before they try again.
+        // Later runs wait on purpose: for a limit to end, or before a retry.
         const { failures, interruptions } = work.claim
         if (failures + interruptions === 0) waits.observe(seconds(startedAt - work.message.receivedAt))
         inFlight.inc({ provider })
@@ -167,18 +167,18 @@ export function createMetrics({ now }: MetricsOptions): Metrics {
   }
 }
 
-let ofProcess: Registry | undefined
+let processMetrics: Registry | undefined
 
-/** What is measured of the process itself, by a timer and an observer that cannot be stopped: once, whoever asks. */
+/** Process metrics, collected by a timer and an observer that cannot be stopped: created once and shared. */
 function processRegistry(): Registry {
-  if (!ofProcess) {
-    ofProcess = new Registry()
-    collectDefaultMetrics({ register: ofProcess })
+  if (!processMetrics) {
+    processMetrics = new Registry()
+    collectDefaultMetrics({ register: processMetrics })
   }
-  return ofProcess
+  return processMetrics
 }
 
-/** Clocks are set back now and then. */
+/** Clocks may be set back. */
 function seconds(durationMs: number): number {
   return Math.max(0, durationMs) / 1000
 }
@@ -188,7 +188,7 @@ function statusOf({ isError, failure }: AgentResult): 'success' | 'error' | 'tim
   return isError ? 'error' : 'success'
 }
 
-/** The first values as they are, and one name for all others. */
+/** Keeps the first values and maps all others to one name. */
 function boundedLabel(most: number, other: string): (value: string) => string {
   const known = new Set<string>()
   return (value) => {
@@ -197,12 +197,12 @@ function boundedLabel(most: number, other: string): (value: string) => string {
   }
 }
 
-/** Undefined also when it fails: a scrape is answered in any case. */
+/** Undefined if it fails or takes too long: a scrape is always answered. */
 async function sourceWithin<T>(look: (() => Promise<T>) | undefined): Promise<T | undefined> {
   return look && within(SOURCE_TIMEOUT_MS, look()).catch(() => undefined)
 }
 
-/** By the name that the query builder has for a statement: `SelectQueryNode`. */
+/** From the query builder's name for a statement: `SelectQueryNode`. */
 export function storeOperation(kind: string): StoreOperation {
   const word = /^(Select|Insert|Update|Delete)/.exec(kind)?.[1]?.toLowerCase()
   return STORE_OPERATIONS.find((operation) => operation === word) ?? 'other'

@@ -4,22 +4,21 @@ import type { Note } from '../store/audit.js'
 import type { Store, Tables } from '../store/store.js'
 import { outcomeText } from './approval-words.js'
 
-/** What is remembered for the next time: exactly this, or all that the tool does. */
+/** What to remember: exactly this call, or everything the tool does. */
 export const REMEMBERED = ['this', 'tool'] as const
 
 export interface ApprovalDecision {
   decision: 'allow' | 'deny'
   remember?: (typeof REMEMBERED)[number]
-  /** What the agent is told of a refusal. */
+  /** Told to the agent on refusal. */
   message?: string
-  /** Who decides. */
   by: string
 }
 
 /**
- * Answers what an agent asks, on any gateway: the one that waits for it sees it in the store.
+ * Answers an agent's question, from any gateway: the one that is waiting reads the answer from the store.
  *
- * Contract: throws `not_found`, `conflict` with who answered before, and `request_invalid` for what cannot be remembered;
+ * Contract: throws `not_found`, `conflict` with the earlier answer, or `request_invalid` for what cannot be remembered;
  * then nothing has changed.
  */
 export async function answerApproval(
@@ -27,7 +26,7 @@ export async function answerApproval(
   id: string,
   { decision, remember, message, by }: ApprovalDecision,
   at: number,
-  note?: Note,
+  audit?: Note,
 ): Promise<Approval> {
   return store.transaction(async (tables) => {
     const approval = await find(tables, id)
@@ -50,7 +49,7 @@ export async function answerApproval(
     }
     const detail =
       remember === undefined ? {} : { detail: `remembered for ${remember === 'this' ? 'this' : 'the tool'}` }
-    await note?.(tables, { action: `approval.${decision}`, subject: id, ...detail })
+    await audit?.(tables, { action: `approval.${decision}`, subject: id, ...detail })
     return find(tables, id)
   })
 }

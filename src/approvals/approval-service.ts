@@ -1,9 +1,9 @@
-// Has a person say what an agent may do.
+// Asks people for approval on behalf of agents.
 //
-// What must stay true:
-// - The row in the store is what holds. Whoever changes it first has answered, on whichever gateway; who waits looks
-//   again and again, and is woken only to be quicker.
-// - Nothing is locked while somebody thinks, and no error allows anything.
+// Invariants:
+// - The row in the store is authoritative. Whoever changes it first has answered, on any gateway. The waiting gateway
+//   polls; waking it only saves time.
+// - Nothing is locked while somebody decides, and no error ever allows anything.
 
 import type { ApprovalAnswer, ApprovalRequest, Approve } from '../backends/types.js'
 import type { Channel } from '../channels/types.js'
@@ -25,7 +25,7 @@ export interface ApprovalOptions {
   store: Store
   channels: Channel[]
   scrubber: Scrubber
-  /** There is something to send. */
+  /** Called when there is a question to send. */
   onAsked(): void
   log: Log
   now: () => number
@@ -33,38 +33,38 @@ export interface ApprovalOptions {
   pollMs?: number
 }
 
-/** The run in which an agent asks. */
-export interface AskingRun {
+/** The run whose agent asks. */
+export interface RequestingRun {
   id: string
   backend: string
   message: Pick<Message, 'id' | 'kind' | 'author'>
   conversation: Pick<Conversation, 'id' | 'channel' | 'address' | 'projectId'>
 }
 
-export interface Asking {
+export interface RunApproval {
   approve: Approve
-  /** What the person has to know with the answer, a sentence each. */
+  /** Told to the person along with the answer, one sentence each. */
   notes: string[]
 }
 
-type Asked = Pick<NewApproval, 'projectId' | 'backend' | 'toolName' | 'toolInput' | 'subject'>
+type RequestedTool = Pick<NewApproval, 'projectId' | 'backend' | 'toolName' | 'toolInput' | 'subject'>
 
-type Tell = (notice: string, at: number) => void
+type Notify = (notice: string, at: number) => void
 
-/** A run, with what is to be told of it. */
-interface AskingTurn {
-  run: AskingRun
-  tell: Tell
+/** A run with its notices and notes. */
+interface RequestingTurn {
+  run: RequestingRun
+  notify: Notify
   notes: string[]
-  /** How many of its questions wait for an answer. */
+  /** How many of its questions are unanswered. */
   waiting: number
 }
 
 const POLL_MS = 1_000
-/** Of one run: more than a person can look through would be allowed unread. */
-export const MOST_AT_ONCE = 10
-const TOO_MANY = `This was refused: ${MOST_AT_ONCE} questions wait for an answer already. Ask again when they have one.`
-/** Of questions that have ended and are still shown. */
+/** Per run: more questions than a person can review would be allowed unread. */
+export const MAX_OPEN_QUESTIONS = 10
+const TOO_MANY = `This was refused: ${MAX_OPEN_QUESTIONS} questions wait for an answer already. Ask again when they have one.`
+/** Batch size for closing ended questions. */
 const CLOSED_AT_ONCE = 50
 
 export class ApprovalService {
@@ -74,9 +74,9 @@ export class ApprovalService {
 
   constructor(private readonly options: ApprovalOptions) {}
 
-  /** How the agent of one run asks. `tell` puts a notice among its events. */
-  asking(run: AskingRun, tell: Tell): Asking {
-    const turn: AskingTurn = { run, tell, notes: [], waiting: 0 }
+  /** The approval callback for one run's agent. `notify` adds a notice to its events. */
+  approverFor(run: RequestingRun, notify: Notify): RunApproval {
+    const turn: RequestingTurn = { run, notify, notes: [], waiting: 0 }
     const approve: Approve = async (request, signal) => {
       try {
         return await this.#ask(turn, request, signal)
@@ -88,22 +88,22 @@ export class ApprovalService {
     return { approve, notes: turn.notes }
   }
 
-  /** Contract: throws as `answerApproval` does. */
-  async answer(id: string, decision: ApprovalDecision, note?: Note): Promise<Approval> {
+  /** Contract: throws like `answerApproval`. */
+  async answer(id: string, decision: ApprovalDecision, audit?: Note): Promise<Approval> {
     const { store, now } = this.options
-    const answered = await answerApproval(store, id, decision, now(), note)
+    const answered = await answerApproval(store, id, decision, now(), audit)
     this.#waiting.get(id)?.()
     this.closeQuestions()
     return answered
   }
 
-  /** Looks for questions that have ended and are still shown as such. */
+  /** Updates ended questions that channels still show as open. */
   closeQuestions(): void {
     this.#mayBeMore = true
     if (!this.#isClosing) void this.#closeAll()
   }
 
-  async #ask(turn: AskingTurn, request: ApprovalRequest, signal: AbortSignal): Promise<ApprovalAnswer> {
+  async #ask(turn: RequestingTurn, request: ApprovalRequest, signal: AbortSignal): Promise<ApprovalAnswer> {
     const { store, scrubber } = this.options
     const { backend, conversation } = turn.run
     const subject = subjectOf(request, scrubber)
@@ -111,7 +111,7 @@ export class ApprovalService {
     const kind = { backend, toolName: request.toolName, ...(projectId !== undefined && { projectId }) }
     const about = { ...kind, ...(subject !== undefined && { subject }) }
     if (await store.approvalRules.allows(about)) return { isAllowed: true }
-    if (turn.waiting >= MOST_AT_ONCE) return { isAllowed: false, message: TOO_MANY }
+    if (turn.waiting >= MAX_OPEN_QUESTIONS) return { isAllowed: false, message: TOO_MANY }
     turn.waiting += 1
     try {
       return await this.#askPerson(turn, { ...about, ...request }, signal)
@@ -120,19 +120,25 @@ export class ApprovalService {
     }
   }
 
-  async #askPerson({ run, tell, notes }: AskingTurn, about: Asked, signal: AbortSignal): Promise<ApprovalAnswer> {
+  async #askPerson(
+    { run, notify, notes }: RequestingTurn,
+    about: RequestedTool,
+    signal: AbortSignal,
+  ): Promise<ApprovalAnswer> {
     const { onAsked, now } = this.options
     const approval = await this.#put(about, run)
     onAsked()
-    tell(askedNotice(approval), now())
+    notify(askedNotice(approval), now())
     const ended = await this.#untilEnded(approval, signal)
-    tell(endedNotice(ended), now())
+    notify(endedNotice(ended), now())
     if (ended.state === 'expired') notes.push(`${endedNotice(ended)}.`)
     return ended.state === 'allowed' ? { isAllowed: true } : { isAllowed: false, message: refusal(ended) }
   }
 
-  /** Puts it on record, and the question on its way. Contract: rejects when the run is over, or somebody else's. */
-  async #put(about: Asked, { id: runId, message, conversation }: AskingRun): Promise<NewApproval> {
+  /**
+   * Stores the approval and queues the question. Contract: rejects if the run is over or was lost to another gateway.
+   */
+  async #put(about: RequestedTool, { id: runId, message, conversation }: RequestingRun): Promise<NewApproval> {
     const { config, store, channels, scrubber, now, newId } = this.options
     const askedAt = now()
     const toolInput = shownInput(about.toolInput, scrubber)
@@ -149,13 +155,13 @@ export class ApprovalService {
     }
     const { id, deadline } = approval
     const question = { id, canRemember: approval.subject !== undefined }
-    // What nobody has written is told to whoever the channel tells such things.
+    // Questions of heartbeats and jobs have no author; the channel decides who gets them.
     const author = message.kind === 'message' ? { author: message.author } : {}
     const reply = { text: questionText(approval, askedAt), notes: [], isError: false, question, ...author }
     const { id: conversationId, channel, address } = conversation
     const canEnd = channels.some((one) => one.name === channel && one.endQuestion !== undefined)
     await store.transaction(async (tables) => {
-      // Locks the conversation: a run does not end between this look and what is written.
+      // Locks the conversation: the run cannot end between this check and the writes.
       const seq = await tables.conversations.nextSeq(conversationId, askedAt)
       if ((await tables.runs.get(runId))?.state !== 'running') throw new Error(`The run ${runId} is over`)
       await tables.approvals.add(approval, canEnd)
@@ -164,7 +170,7 @@ export class ApprovalService {
     return approval
   }
 
-  /** Contract: never rejects, and settles soon after the signal and the deadline. */
+  /** Contract: never rejects, and settles soon after the signal or the deadline. */
   async #untilEnded(approval: NewApproval, signal: AbortSignal): Promise<Approval> {
     const { store, log, now, pollMs = POLL_MS } = this.options
     const { id, deadline } = approval
@@ -190,7 +196,7 @@ export class ApprovalService {
     this.closeQuestions()
   }
 
-  /** Until it is answered here, or for so long. */
+  /** Waits until it is answered here, or for the given time. */
   #pause(id: string, signal: AbortSignal, durationMs: number): Promise<void> {
     return new Promise((resolve) => {
       const wake = (): void => {
@@ -220,7 +226,7 @@ export class ApprovalService {
         }
       }
     } catch (error) {
-      // It is tried again with the next one, and every minute.
+      // Retried with the next question, and every minute.
       log.warn('approval.still-shown', { error: messageOf(error) })
     } finally {
       this.#isClosing = false

@@ -1,4 +1,4 @@
-// How approvals are spoken of. What an agent wrote stands in a block of code, which it cannot end.
+// Wording of approvals. Text from an agent goes into a code block that it cannot close.
 
 import { oneLine } from '../core/one-line.js'
 import { duration, timeOfDay } from '../runtime/time-words.js'
@@ -9,7 +9,7 @@ import { pathOf, shownFields } from './asked-input.js'
 const NAME_CHARACTERS = 80
 const SHORT_ID_CHARACTERS = 8
 
-/** The question as a message of the conversation. */
+/** The question as a message in the conversation. */
 export function questionText(approval: NewApproval, now: number): string {
   const { deadline, subject } = approval
   const id = shortApprovalId(approval)
@@ -19,25 +19,24 @@ export function questionText(approval: NewApproval, now: number): string {
   return `${whatIsAsked(approval)}\n${answers} Without an answer until ${timeOfDay(deadline, now)} it is refused.`
 }
 
-/** What stands in its place when it has ended. */
+/** Replaces the question once it has ended. */
 export function endedText(approval: Approval): string {
   return `${whatIsAsked(approval)}\n${outcomeText(approval)}.`
 }
 
-/** What has become of it. */
 export function outcomeText(approval: Pick<Approval, 'state' | 'answeredBy' | 'askedAt' | 'deadline'>): string {
   const who = plainName(approval.answeredBy ?? 'somebody')
   const outcomes: Record<ApprovalState, string> = {
     asked: 'It waits for an answer',
     allowed: `Allowed by ${who}`,
     denied: `Refused by ${who}`,
-    expired: `Nobody answered within ${patience(approval)}, so it was refused`,
+    expired: `Nobody answered within ${timeAllowed(approval)}, so it was refused`,
     withdrawn: 'It is not asked any more: the run has ended, or the agent goes on without it',
   }
   return outcomes[approval.state]
 }
 
-/** In the events of the run. */
+/** For the run's events. */
 export function askedNotice(approval: NewApproval): string {
   return `Waits for an answer (${shortApprovalId(approval)}): ${approval.summary}`
 }
@@ -46,15 +45,15 @@ export function endedNotice(approval: Approval): string {
   return `${outcomeText(approval)}: ${approval.summary}`
 }
 
-/** What the agent is told of a refusal. */
+/** Told to the agent on refusal. */
 export function refusal({ state, message, askedAt, deadline }: Approval): string {
   if (state === 'denied') return message ?? 'The person who was asked has refused this.'
   if (state !== 'expired') return 'This was not allowed: nobody is asked any more.'
   const advice = 'Go on without it, or end with what you would do and why.'
-  return `Nobody answered within ${patience({ askedAt, deadline })}, so this was refused. ${advice}`
+  return `Nobody answered within ${timeAllowed({ askedAt, deadline })}, so this was refused. ${advice}`
 }
 
-/** As people type it. */
+/** Short enough to type. */
 export function shortApprovalId({ id }: Pick<Approval, 'id'>): string {
   return id.slice(0, SHORT_ID_CHARACTERS)
 }
@@ -66,7 +65,7 @@ function whatIsAsked(approval: NewApproval): string {
 
 function codeOf(approval: NewApproval): string {
   const code = shownFields(approval).trim() || 'without any input'
-  // Nothing may end the block, nor turn the direction of writing round.
+  // Nothing may close the block or change the text direction.
   return code
     .replaceAll('`', "'")
     .replaceAll(/[\p{Cc}\p{Cs}\u061C\u200E\u200F\u2028-\u202E\u2066-\u2069]/gu, (character) =>
@@ -74,11 +73,11 @@ function codeOf(approval: NewApproval): string {
     )
 }
 
-/** A name that changes nothing about how the line looks. */
+/** A name without markup. */
 function plainName(name: string): string {
   return oneLine(name, NAME_CHARACTERS).replaceAll(/[\\`*_~|<>[\]#@]/g, '-')
 }
 
-function patience({ askedAt, deadline }: Pick<Approval, 'askedAt' | 'deadline'>): string {
+function timeAllowed({ askedAt, deadline }: Pick<Approval, 'askedAt' | 'deadline'>): string {
   return duration(deadline - askedAt)
 }

@@ -1,12 +1,12 @@
-/** What a person is told of a command, and whether it changed anything. */
+/** The answer to a command, and whether it changed anything. */
 export interface Answer {
   text: string
   isChange: boolean
-  /** What was changed; left out, the conversation. */
+  /** What was changed; the conversation if omitted. */
   subject?: string
 }
 
-export function told(text: string): Answer {
+export function info(text: string): Answer {
   return { text, isChange: false }
 }
 

@@ -1,7 +1,7 @@
 import { BACKEND_NAMES } from '../backends/types.js'
 import { type CommandDescription, QUEUE_MODES } from '../channels/types.js'
 
-/** In the order of `/help`. */
+/** In `/help` order. */
 export const COMMANDS = [
   {
     name: 'ask',

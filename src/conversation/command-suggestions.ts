@@ -14,34 +14,36 @@ import { describeWorkplace } from '../runtime/agent-choice.js'
 
 export interface SuggestionDependencies extends ChoiceDependencies {
   isInstalled(backend: BackendName): Promise<boolean>
-  /** Those an agent is known to have. */
+  /** The models an agent is known to have. */
   modelsOf(backend: BackendName): string[]
 }
 
-type Offer = (dependencies: SuggestionDependencies, conversation: ConversationChoice) => Promise<Suggestion[]>
+type Suggester = (dependencies: SuggestionDependencies, conversation: ConversationChoice) => Promise<Suggestion[]>
 
-const MOST_SUGGESTIONS = 25
-/** No platform's list has room for more. */
-const MOST_CHARACTERS = 100
+const MAX_SUGGESTIONS = 25
+/** The longest entry that every platform's list accepts. */
+const MAX_CHARACTERS = 100
 
 const DEFAULT: Suggestion = { label: 'default', value: 'default' }
 
-const OFFERS: Partial<Record<CommandName, Offer>> = {
+const SUGGESTERS: Partial<Record<CommandName, Suggester>> = {
   backend: async (dependencies, conversation) => {
-    // What a pod has is seen when it is used.
+    // What a pod has installed shows only when it is used.
     const { pod } = (await choiceOf(dependencies, conversation)).workplace
-    const isThere = async (name: BackendName): Promise<boolean> =>
+    const isAvailable = async (name: BackendName): Promise<boolean> =>
       pod !== undefined || (await dependencies.isInstalled(name))
-    const agents = await Promise.all(BACKEND_NAMES.map(async (name) => ({ name, isThere: await isThere(name) })))
-    const there = agents.filter(({ isThere }) => isThere).map(({ name }) => ({ label: name, value: name }))
-    const missing = agents.filter(({ isThere }) => !isThere)
-    return [...there, ...missing.map(({ name }) => ({ label: `${name} (not installed)`, value: name })), DEFAULT]
+    const agents = await Promise.all(
+      BACKEND_NAMES.map(async (name) => ({ name, isAvailable: await isAvailable(name) })),
+    )
+    const available = agents.filter(({ isAvailable }) => isAvailable).map(({ name }) => ({ label: name, value: name }))
+    const missing = agents.filter(({ isAvailable }) => !isAvailable)
+    return [...available, ...missing.map(({ name }) => ({ label: `${name} (not installed)`, value: name })), DEFAULT]
   },
 
   model: async (dependencies, conversation) => {
     const { store, modelsOf, now } = dependencies
     const { backend } = await choiceOf(dependencies, conversation)
-    const used = await store.runs.models(backend, now() - RECENT_MS, MOST_SUGGESTIONS)
+    const used = await store.runs.models(backend, now() - RECENT_MS, MAX_SUGGESTIONS)
     const models = new Set([...used, ...modelsOf(backend)])
     return [...[...models].map((model) => ({ label: model, value: model })), DEFAULT]
   },
@@ -65,7 +67,7 @@ const OFFERS: Partial<Record<CommandName, Offer>> = {
   },
 }
 
-/** What could stand after a command, of which the person has typed some part. Contract: changes nothing. */
+/** Completions for a partly typed argument. Contract: changes nothing. */
 export async function suggestArguments(
   dependencies: SuggestionDependencies,
   channel: string,
@@ -73,18 +75,18 @@ export async function suggestArguments(
   command: string,
   typed: string,
 ): Promise<Suggestion[]> {
-  const offer = Object.hasOwn(OFFERS, command) ? OFFERS[command as CommandName] : undefined
-  if (!offer) return []
-  const offered = await offer(dependencies, await choiceAt(dependencies, channel, place))
+  const suggester = Object.hasOwn(SUGGESTERS, command) ? SUGGESTERS[command as CommandName] : undefined
+  if (!suggester) return []
+  const suggestions = await suggester(dependencies, await choiceAt(dependencies, channel, place))
   const part = typed.trim().toLowerCase()
-  return offered
-    .filter(({ value }) => value.length <= MOST_CHARACTERS)
+  return suggestions
+    .filter(({ value }) => value.length <= MAX_CHARACTERS)
     .filter(({ label, value }) => `${label}\n${value}`.toLowerCase().includes(part))
-    .slice(0, MOST_SUGGESTIONS)
-    .map(({ label, value }) => ({ label: oneLine(label, MOST_CHARACTERS), value }))
+    .slice(0, MAX_SUGGESTIONS)
+    .map(({ label, value }) => ({ label: oneLine(label, MAX_CHARACTERS), value }))
 }
 
-/** What was chosen there, or would hold if somebody began to write there. */
+/** The choices of a conversation, or those it would start with. */
 async function choiceAt(
   { store }: SuggestionDependencies,
   channel: string,
@@ -92,7 +94,7 @@ async function choiceAt(
 ): Promise<ConversationChoice> {
   const known = await store.conversations.find(channel, address)
   if (known) return known
-  const above = parent === undefined ? undefined : await store.conversations.find(channel, parent)
-  const { id: _, ...inherited } = above ?? {}
+  const parentConversation = parent === undefined ? undefined : await store.conversations.find(channel, parent)
+  const { id: _, ...inherited } = parentConversation ?? {}
   return { channel, ...(projectId !== undefined && { projectId }), ...inherited }
 }

@@ -17,21 +17,21 @@ export interface ChoiceDependencies {
 export type ConversationChoice = Pick<Conversation, 'projectId' | 'backend' | 'model'> &
   Partial<Pick<Conversation, 'id' | 'channel'>>
 
-/** Most agents clear their sessions away after so long, and nobody remembers more. */
+/** Most agents delete sessions after this long, and nobody remembers older ones. */
 export const RECENT_MS = 30 * 86_400_000
 const LISTED_SESSIONS = 10
 
 interface Choice {
-  /** Who answers. */
+  /** The agent that answers. */
   backend: BackendName
-  /** Who was chosen, where this gateway has no such agent. */
+  /** The chosen agent, if this gateway does not have it. */
   missing?: string
-  /** Left out, the agent's own. */
+  /** The agent's default if omitted. */
   model?: string
   workplace: Workplace
 }
 
-/** What a conversation works with. */
+/** The agent, model and workplace in effect for a conversation. */
 export async function choiceOf(
   { config, agents, store }: ChoiceDependencies,
   conversation: ConversationChoice,
@@ -48,7 +48,7 @@ export async function choiceOf(
   }
 }
 
-/** The sessions that a conversation could go on in, last used first. */
+/** The sessions a conversation could resume, most recently used first. */
 export async function recentSessions(
   dependencies: ChoiceDependencies,
   conversation: ConversationChoice,

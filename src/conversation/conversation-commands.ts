@@ -1,12 +1,12 @@
 import type { ApprovalDecision } from '../approvals/answer-approval.js'
-import { type ApprovalService, MOST_AT_ONCE } from '../approvals/approval-service.js'
+import { type ApprovalService, MAX_OPEN_QUESTIONS } from '../approvals/approval-service.js'
 import { shortApprovalId } from '../approvals/approval-words.js'
 import { resolveBackendName } from '../backends/registry.js'
 import { type ButtonAction, type Place, QUEUE_MODES, type QueueMode, type Suggestion } from '../channels/types.js'
 import { type CommandName, COMMANDS, HELP_TEXT } from './command-descriptions.js'
 import { suggestArguments, type SuggestionDependencies } from './command-suggestions.js'
 import { oneLine } from '../core/one-line.js'
-import { type Answer, changed, told } from './answer.js'
+import { type Answer, changed, info } from './answer.js'
 import { choiceOf, RECENT_MS } from './conversation-choice.js'
 import { listSessions, requireInstalled, resumeSession, runningText } from './session-commands.js'
 import { describeUsage, MODE_WORDS, queueLine } from './conversation-words.js'
@@ -31,15 +31,15 @@ interface CommandDependencies extends SuggestionDependencies {
   newId: () => string
 }
 
-/** Whether a line is meant for the gateway and not for the agent: `/stop`, but not `/etc/hosts is empty`. */
+/** Whether a line is for the gateway rather than the agent: `/stop`, but not `/etc/hosts is empty`. */
 export function isCommand(line: string): boolean {
   return /^\/[a-z]+(?:\s|$)/i.test(line) && !ASK.test(line)
 }
 
 const ASK = /^\/ask(?:\s+|$)/i
 
-/** A message as it is meant: `/ask` before it says nothing. */
-export function askedText(line: string): string {
+/** The message without a leading `/ask`. */
+export function withoutAskPrefix(line: string): string {
   return line.replace(ASK, '')
 }
 
@@ -49,33 +49,33 @@ const FINISHED = 'That is finished already.'
 const OWN_MODEL = "the agent's own"
 const DAY_MS = 86_400_000
 const LISTED_MESSAGES = 10
-/** Where somebody looks for their own message. */
-const LOOKED_AT_MESSAGES = 100
+/** How far `/status` looks for the author's own message. */
+const SEARCHED_MESSAGES = 100
 const NAMED_TOOLS = 3
 
-/** What can be told to a conversation. */
+/** Commands that act on a conversation. */
 export type ActionName = Exclude<CommandName, 'ask' | 'help'>
 
-interface Given {
+interface CommandInput {
   conversation: Conversation
   author: string
   argument: string
 }
 
-/** What people can tell the gateway from any channel. Each command answers in words for the person. */
+/** The slash commands of every channel. Each answers in words for the person. */
 export class ConversationCommands {
-  readonly #handlers: Record<ActionName, (given: Given) => Promise<Answer>> = {
+  readonly #handlers: Record<ActionName, (input: CommandInput) => Promise<Answer>> = {
     new: ({ conversation }) => this.#new(conversation),
-    stop: (given) => this.#stopFirst(given),
-    approve: (given) => this.#approve(given),
-    deny: (given) => this.#deny(given),
-    status: (given) => this.#status(given),
-    queue: (given) => this.#queue(given),
-    model: (given) => this.#model(given),
-    backend: (given) => this.#backend(given),
+    stop: (input) => this.#stopFirst(input),
+    approve: (input) => this.#approve(input),
+    deny: (input) => this.#deny(input),
+    status: (input) => this.#status(input),
+    queue: (input) => this.#queue(input),
+    model: (input) => this.#model(input),
+    backend: (input) => this.#backend(input),
     sessions: ({ conversation }) => listSessions(this.dependencies, conversation),
     resume: ({ conversation, argument }) => resumeSession(this.dependencies, conversation, argument),
-    project: (given) => this.#project(given),
+    project: (input) => this.#project(input),
     usage: ({ conversation }) => this.#usage(conversation),
   }
 
@@ -87,30 +87,30 @@ export class ConversationCommands {
     if (name === undefined) return `There is no command /${word}. /help lists those there are.`
     if (name === 'help') return HELP_TEXT
     if (name === 'ask') return 'Send it as a message, without /ask.'
-    return inWords(async () => this.act(await this.#enter(channel, place), author, name, argument.trim()))
+    return answerText(async () => this.act(await this.#enter(channel, place), author, name, argument.trim()))
   }
 
-  /** As `run`, in a conversation that is there. Contract: throws what `run` puts into words. */
+  /** Like `run`, in an existing conversation. Contract: throws what `run` answers in words. */
   async act(conversation: Conversation, author: string, name: ActionName, argument = ''): Promise<Answer> {
     const answer = await this.#handlers[name]({ conversation, author, argument })
-    if (answer.isChange) await this.#note(author, name, answer.subject ?? conversation.id, argument)
+    if (answer.isChange) await this.#audit(author, name, answer.subject ?? conversation.id, argument)
     return answer
   }
 
-  /** As `act` with `stop`, but a message of the conversation alone: when it is finished, the next one goes on. */
+  /** Like `act` with `stop`, but only for the given message: if it has ended, the next one is left alone. */
   async stopMessage(conversation: Conversation, author: string, messageId: string): Promise<Answer> {
     const answer = await this.#stop(conversation.id, messageId, FINISHED)
     if (!answer.isChange) return answer
     await this.#tellAuthor(conversation, author, messageId)
-    await this.#note(author, 'stop', messageId)
+    await this.#audit(author, 'stop', messageId)
     return answer
   }
 
-  /** A button under something that was said about one message, or under a question. */
+  /** A button below a message about one message, or below a question. */
   async button(action: ButtonAction, id: string, author: string): Promise<string> {
-    return inWords(async () => {
+    return answerText(async () => {
       const answer = await this.#press(action, id, author)
-      if (answer.isChange) await this.#note(author, action, id)
+      if (answer.isChange) await this.#audit(author, action, id)
       return answer
     })
   }
@@ -125,12 +125,12 @@ export class ConversationCommands {
     })
   }
 
-  /** What could stand after a command, of which the person has typed some part. Contract: changes nothing. */
+  /** Completions for a partly typed argument. Contract: changes nothing. */
   async suggest(channel: string, place: Place, command: string, typed: string): Promise<Suggestion[]> {
     return suggestArguments(this.dependencies, channel, place, command, typed)
   }
 
-  async #note(actor: string, action: string, subject: string, detail = ''): Promise<void> {
+  async #audit(actor: string, action: string, subject: string, detail = ''): Promise<void> {
     const { store, now } = this.dependencies
     await store.audit.add({ at: now(), actor, action, subject, ...(detail !== '' && { detail }) })
   }
@@ -142,14 +142,16 @@ export class ConversationCommands {
     )
   }
 
-  async #stopFirst({ conversation, author }: Given): Promise<Answer> {
+  async #stopFirst({ conversation, author }: CommandInput): Promise<Answer> {
     const first = await this.dependencies.store.jobs.first(conversation.id)
     const answer = await this.#stop(conversation.id, undefined, 'Nothing is running here.')
     if (answer.isChange && first) await this.#tellAuthor(conversation, author, first.messageId)
     return answer
   }
 
-  /** Where everybody gets their own answers alone, who waits for one would not see that it was stopped. */
+  /**
+   * In a conversation where each person sees only their own answers, the author would not see that theirs was stopped.
+   */
   async #tellAuthor({ channel, address }: Conversation, by: string, messageId: string): Promise<void> {
     const { store, queue, config } = this.dependencies
     if (replyConfigOf(channel, config)?.session?.scope !== 'global') return
@@ -160,16 +162,16 @@ export class ConversationCommands {
     }
   }
 
-  /** With `messageId`, that message alone. */
+  /** With `messageId`, only that message. */
   async #stop(conversationId: string, messageId: string | undefined, nothing: string): Promise<Answer> {
     const target = messageId ?? (await this.dependencies.store.jobs.first(conversationId))?.messageId
-    if (target === undefined) return told(nothing)
-    // Looked up before: when it has ended, all of them have.
+    if (target === undefined) return info(nothing)
+    // Looked up first: once the turn has ended, so have its tools.
     const tools = await this.#tools(target)
     const outcome = await (messageId === undefined
       ? stopConversation(conversationId, this.dependencies)
       : stopMessage(messageId, this.dependencies))
-    if (outcome.kind === 'finished') return told(nothing)
+    if (outcome.kind === 'finished') return info(nothing)
     if (outcome.kind === 'asked') return changed('Another gateway works on it and was asked to stop.')
     const waiting = await this.#waitingText(conversationId)
     if (outcome.kind === 'dropped') return changed(`Dropped the message that waited.${waiting}`)
@@ -180,27 +182,27 @@ export class ConversationCommands {
 
   async #stopPressed(messageId: string): Promise<Answer> {
     const message = await this.dependencies.store.inbox.get(messageId)
-    return message ? this.#stop(message.conversationId, messageId, FINISHED) : told(FINISHED)
+    return message ? this.#stop(message.conversationId, messageId, FINISHED) : info(FINISHED)
   }
 
   async #retry(messageId: string): Promise<Answer> {
     const { store, queue } = this.dependencies
     const message = await store.inbox.get(messageId)
-    if (message && message.state !== 'failed') return told(NOT_FAILED[message.state])
+    if (message && message.state !== 'failed') return info(NOT_FAILED[message.state])
     await queue.retry(messageId)
     return changed('Taken up again.')
   }
 
-  async #approve({ conversation, author, argument }: Given): Promise<Answer> {
+  async #approve({ conversation, author, argument }: CommandInput): Promise<Answer> {
     const words = argument.split(/\s+/).filter((word) => word !== '')
     const isAlways = (word: string): boolean => word.toLowerCase() === 'always'
     const [wanted, ...others] = words.filter((word) => !isAlways(word))
-    if (others.length > 0) return told('Write /approve, /approve always, or either with the id of the question.')
+    if (others.length > 0) return info('Write /approve, /approve always, or either with the id of the question.')
     const { id } = await this.#findApproval(conversation, wanted)
     return this.#decide(id, { decision: 'allow', ...(words.some(isAlways) && { remember: 'this' }), by: author })
   }
 
-  async #deny({ conversation, author, argument }: Given): Promise<Answer> {
+  async #deny({ conversation, author, argument }: CommandInput): Promise<Answer> {
     const { id } = await this.#findApproval(conversation, argument === '' ? undefined : argument)
     return this.#decide(id, { decision: 'deny', by: author })
   }
@@ -212,11 +214,13 @@ export class ConversationCommands {
     return { ...changed(text), subject: id }
   }
 
-  /** What is asked here; `wanted` is the beginning of its id. Contract: throws `not_found` or `request_invalid` with what
-   *  to do. */
+  /**
+   * The open question; `wanted` is the beginning of its id. Contract: throws `not_found` or `request_invalid`, saying
+   * what to do.
+   */
   async #findApproval({ id: conversationId }: Conversation, wanted: string | undefined): Promise<Approval> {
     const { approvals } = this.dependencies.store
-    const waiting = await approvals.list({ states: ['asked'], conversationId }, MOST_AT_ONCE)
+    const waiting = await approvals.list({ states: ['asked'], conversationId }, MAX_OPEN_QUESTIONS)
     const fitting = waiting.filter(({ id }) => id.startsWith(wanted?.toLowerCase() ?? ''))
     const [first, another] = fitting
     if (first && !another) return first
@@ -237,13 +241,13 @@ export class ConversationCommands {
     return run ? events.latestTools(run.id) : []
   }
 
-  async #status({ conversation, author }: Given): Promise<Answer> {
+  async #status({ conversation, author }: CommandInput): Promise<Answer> {
     const { store, now } = this.dependencies
     const { id, projectId } = conversation
     const { backend, missing, model, workplace } = await choiceOf(this.dependencies, conversation)
     const session = await store.sessions.get(id)
     const usage = await store.figures.usage({ conversationId: id }, startOfDay(now()))
-    return told(
+    return info(
       [
         missing === undefined ? `agent: ${backend}` : `agent: ${backend}, since ${missing} is not registered here`,
         `model: ${model ?? OWN_MODEL}`,
@@ -266,7 +270,7 @@ export class ConversationCommands {
     const run = first?.state === 'active' ? await store.runs.running(first.messageId) : undefined
     if (!run) return []
     const [tool] = await store.events.latestTools(run.id)
-    const waiting = await store.approvals.list({ states: ['asked'], conversationId }, MOST_AT_ONCE)
+    const waiting = await store.approvals.list({ states: ['asked'], conversationId }, MAX_OPEN_QUESTIONS)
     const asked = waiting.map((approval) => `asks (${shortApprovalId(approval)}): ${approval.summary}`)
     const at = now()
     const since = `${run.backend} for ${duration(at - run.startedAt)}, since ${timeOfDay(run.startedAt, at)}`
@@ -276,7 +280,7 @@ export class ConversationCommands {
   async #queueText(conversationId: string, author: string): Promise<string> {
     const { store, now } = this.dependencies
     const open = await store.jobs.countOpen(conversationId)
-    const messages = await store.inbox.waiting(conversationId, LOOKED_AT_MESSAGES)
+    const messages = await store.inbox.waiting(conversationId, SEARCHED_MESSAGES)
     const [first] = messages
     const waitMs = first ? first.dueAt - now() : 0
     const own = messages.findIndex((message) => message.author === author && message.state !== 'active')
@@ -290,18 +294,18 @@ export class ConversationCommands {
     return queueMode ?? this.dependencies.config.queueMode
   }
 
-  async #queue({ conversation, argument }: Given): Promise<Answer> {
+  async #queue({ conversation, argument }: CommandInput): Promise<Answer> {
     if (argument !== '') return this.#chooseMode(conversation, argument)
     const { store, now } = this.dependencies
     const { id } = conversation
     const open = await store.jobs.countOpen(id)
     const messages = await store.inbox.waiting(id, LISTED_MESSAGES)
     const mode = `Mode ${modeText(this.#modeOf(conversation))}.`
-    if (messages.length === 0) return told(`Nothing is worked on here, and nothing waits.\n${mode}`)
+    if (messages.length === 0) return info(`Nothing is worked on here, and nothing waits.\n${mode}`)
     const lines = messages.map((message, index) => queueLine(index + 1, message, now()))
     const more = open - messages.length
     const doesWait = messages.some(({ state }) => state !== 'active')
-    return told(
+    return info(
       [
         ...lines,
         ...(more > 0 ? [`… and ${more} more`] : []),
@@ -324,15 +328,15 @@ export class ConversationCommands {
     return changed(`The mode is ${modeText(chosen)}.`)
   }
 
-  async #model({ conversation, argument }: Given): Promise<Answer> {
+  async #model({ conversation, argument }: CommandInput): Promise<Answer> {
     const choice = await choiceOf(this.dependencies, conversation)
-    if (argument === '') return told(`The model is ${choice.model ?? OWN_MODEL}.`)
+    if (argument === '') return info(`The model is ${choice.model ?? OWN_MODEL}.`)
     if (!/^[^\s\p{Cc}-][^\s\p{Cc}]*$/u.test(argument)) {
-      return told(`${JSON.stringify(argument)} is not the name of a model.`)
+      return info(`${JSON.stringify(argument)} is not the name of a model.`)
     }
     const { conversations } = this.dependencies.store
     const { id } = conversation
-    // With its agent: a model of one is unknown to another.
+    // Stored with its agent: a model of one agent is unknown to another.
     const { backend } = choice
     if (argument !== 'default') {
       await conversations.configure(id, { backend, model: argument })
@@ -340,19 +344,19 @@ export class ConversationCommands {
     }
     await conversations.configure(id, { backend: null, model: null })
     const next = await choiceOf(this.dependencies, (await conversations.get(id)) ?? conversation)
-    // The agent was a choice of its own, and stays.
+    // The agent was chosen separately and stays.
     if (next.backend !== backend) await conversations.configure(id, { backend, model: null })
     return changed('The model is the configured one again.')
   }
 
-  async #backend({ conversation, argument }: Given): Promise<Answer> {
-    if (argument === '') return told(`The agent is ${(await choiceOf(this.dependencies, conversation)).backend}.`)
+  async #backend({ conversation, argument }: CommandInput): Promise<Answer> {
+    if (argument === '') return info(`The agent is ${(await choiceOf(this.dependencies, conversation)).backend}.`)
     const { store, now } = this.dependencies
     const backend = argument === 'default' ? null : resolveBackendName(argument)
     const { id } = conversation
     const { backend: before, workplace } = await choiceOf(this.dependencies, conversation)
     if (backend !== null) await requireInstalled(this.dependencies, backend, workplace)
-    if (backend === before) return told(`The agent is ${backend} already.`)
+    if (backend === before) return info(`The agent is ${backend} already.`)
     await store.conversations.configure(id, { backend, model: null })
     const next = (await choiceOf(this.dependencies, (await store.conversations.get(id)) ?? conversation)).backend
     if (next === before) return changed(`The agent is the configured one again, ${next}.`)
@@ -361,7 +365,7 @@ export class ConversationCommands {
     return changed(`The next message goes to ${next}, in a fresh session.`)
   }
 
-  async #project({ conversation, argument }: Given): Promise<Answer> {
+  async #project({ conversation, argument }: CommandInput): Promise<Answer> {
     const { store, now } = this.dependencies
     const { id } = conversation
     const projects = await store.projects.list()
@@ -369,7 +373,7 @@ export class ConversationCommands {
       const { backend, workplace } = await choiceOf(this.dependencies, conversation)
       const shown = `${projectText(conversation.projectId)}: ${backend} works in ${describeWorkplace(workplace)}.`
       const known = projects.map((project) => `${project.id}: ${describeWorkplace(project)}`)
-      return told(known.length === 0 ? shown : [shown, 'There are:', ...known].join('\n'))
+      return info(known.length === 0 ? shown : [shown, 'There are:', ...known].join('\n'))
     }
     const chosen = argument === 'default' ? null : findProject(projects, argument).id
     const after = await store.transaction(async (tables) => {
@@ -389,7 +393,7 @@ export class ConversationCommands {
     const { store, now } = this.dependencies
     const since = now() - RECENT_MS
     const whole = projectId === undefined ? 'all without a project' : `project ${projectId}`
-    return told(
+    return info(
       [
         `here today (UTC): ${describeUsage(await store.figures.usage({ conversationId: id }, startOfDay(now())))}`,
         `here in 30 days: ${describeUsage(await store.figures.usage({ conversationId: id }, since))}`,
@@ -398,7 +402,7 @@ export class ConversationCommands {
     )
   }
 
-  /** Also one that is known: what it is part of, and the project of its place, may have changed. */
+  /** Updates known conversations too: the parent, or the project of the address, may have changed. */
   async #enter(channel: string, place: Place): Promise<Conversation> {
     const { store, now, newId } = this.dependencies
     const { seq: _, ...conversation } = await store.conversations.enter({ channel, ...place }, newId(), now())
@@ -406,8 +410,8 @@ export class ConversationCommands {
   }
 }
 
-/** A mistake of the person is an answer, too. */
-async function inWords(work: () => Promise<Answer>): Promise<string> {
+/** A user error is an answer too. */
+async function answerText(work: () => Promise<Answer>): Promise<string> {
   try {
     return (await work()).text
   } catch (error) {
@@ -416,7 +420,7 @@ async function inWords(work: () => Promise<Answer>): Promise<string> {
   }
 }
 
-/** Why a message is not taken up again. */
+/** Why a message cannot be retried. */
 const NOT_FAILED: Record<Exclude<MessageState, 'failed'>, string> = {
   open: 'It is taken up already.',
   answered: 'It has been answered already.',
@@ -439,7 +443,7 @@ function projectText(id: string | undefined): string {
   return id === undefined ? 'No project' : `The project is ${id}`
 }
 
-/** Contract: throws `not_found` with those there are. */
+/** Contract: throws `not_found` with the known projects. */
 function findProject(projects: Project[], wanted: string): Project {
   const found =
     projects.find(({ id }) => id === wanted) ?? projects.find(({ id }) => id.toLowerCase() === wanted.toLowerCase())

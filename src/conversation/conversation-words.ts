@@ -1,4 +1,4 @@
-// How the answers of commands say things. Plain text, for any channel.
+// Wording of command answers. Plain text, for any channel.
 
 import type { QueueMode } from '../channels/types.js'
 import { oneLine } from '../core/one-line.js'
@@ -7,14 +7,14 @@ import type { Usage } from '../store/figures.js'
 import type { WaitingMessage } from '../store/inbox.js'
 import type { UsedSession } from '../store/runs.js'
 
-/** With what stands around it, a line of a list of choices. */
+/** Leaves room for the rest of a line in a list of choices. */
 export const QUESTION_CHARACTERS = 55
 
 const AUTHOR_CHARACTERS = 32
 const SHORT_ID_CHARACTERS = 12
 const HOUR_MS = 3_600_000
 
-/** What becomes of a message that comes while the agent works. */
+/** What happens to a message that arrives while the agent works. */
 export const MODE_WORDS: Record<QueueMode, string> = {
   followup: 'each message waits for its own turn',
   collect: 'those that wait share the next turn',
@@ -38,7 +38,7 @@ export function describeUsage({ turns, workedMs, tokens, costUsd, pricedTurns }:
 }
 
 export function queueLine(
-  place: number,
+  position: number,
   { author, text, receivedAt, state, dueAt }: WaitingMessage,
   now: number,
 ): string {
@@ -46,7 +46,7 @@ export function queueLine(
   const waitMs = state === 'ready' ? dueAt - now : 0
   const again = waitMs < HOUR_MS ? `in ${duration(waitMs)}` : `at ${timeOfDay(dueAt, now)}`
   const work = state === 'active' ? ', worked on' : waitMs > 0 ? `, tried again ${again}` : ''
-  return `${place}. ${from}${work}: ${oneLine(text, QUESTION_CHARACTERS)}`
+  return `${position}. ${from}${work}: ${oneLine(text, QUESTION_CHARACTERS)}`
 }
 
 export function sessionLine(number: number, session: UsedSession, isCurrent: boolean, now: number): string {

@@ -8,7 +8,7 @@ import { workplaceKey, type Workplace } from '../runtime/agent-choice.js'
 import type { Conversation } from '../store/conversations.js'
 import type { UsedSession } from '../store/runs.js'
 import type { Session } from '../store/sessions.js'
-import { type Answer, changed, told } from './answer.js'
+import { type Answer, changed, info } from './answer.js'
 import { type ChoiceDependencies, choiceOf, recentSessions } from './conversation-choice.js'
 import { QUESTION_CHARACTERS, sessionLine } from './conversation-words.js'
 
@@ -19,10 +19,10 @@ interface SessionDependencies extends ChoiceDependencies {
 export async function listSessions(dependencies: SessionDependencies, conversation: Conversation): Promise<Answer> {
   const { store, now } = dependencies
   const sessions = await recentSessions(dependencies, conversation)
-  if (sessions.length === 0) return told('There are no sessions yet.')
+  if (sessions.length === 0) return info('There are no sessions yet.')
   const current = await store.sessions.get(conversation.id)
   const lines = sessions.map((session, index) => sessionLine(index + 1, session, isSame(session, current), now()))
-  return told([...lines, '/resume with the number goes on in one of them.'].join('\n'))
+  return info([...lines, '/resume with the number goes on in one of them.'].join('\n'))
 }
 
 export async function resumeSession(
@@ -35,7 +35,7 @@ export async function resumeSession(
   const { id } = conversation
   const found = await findSession(dependencies, conversation, wanted)
   const { sessionId, usage, question } = found
-  if (isSame(found, await store.sessions.get(id))) return told('This conversation goes on in that session already.')
+  if (isSame(found, await store.sessions.get(id))) return info('This conversation goes on in that session already.')
   const backend = resolveBackendName(found.backend)
   const choice = await choiceOf(dependencies, conversation)
   await requireInstalled(dependencies, backend, choice.workplace)
@@ -43,7 +43,7 @@ export async function resumeSession(
   const others = await store.transaction(async (tables) => {
     const holders = (await tables.sessions.conversationsIn(found)).filter((holder) => holder !== id)
     for (const holder of holders) {
-      // Two turns in one session at once: most agents forget one of them, and some never end.
+      // With two concurrent turns in one session, most agents lose one and some never end.
       if ((await tables.jobs.first(holder))?.state === 'active') throw sessionBusy()
       await tables.sessions.reset(holder, now())
     }
@@ -59,7 +59,7 @@ export async function resumeSession(
   )
 }
 
-/** Contract: throws `not_found` or `request_invalid` with what to do. */
+/** Contract: throws `not_found` or `request_invalid`, saying what to do. */
 async function findSession(
   dependencies: SessionDependencies,
   conversation: Conversation,
@@ -80,7 +80,7 @@ async function findSession(
   throw new GatewayError('not_found', `There is no session ${oneLine(wanted, 40)} here. ${advice}`)
 }
 
-/** Contract: throws `backend_missing` with what to do. What a pod has is seen when it is used. */
+/** Contract: throws `backend_missing`, saying what to do. What a pod has installed shows only when it is used. */
 export async function requireInstalled(
   { isInstalled }: Pick<SessionDependencies, 'isInstalled'>,
   backend: BackendName,
@@ -91,7 +91,7 @@ export async function requireInstalled(
   throw new GatewayError('backend_missing', `${backend} is not installed where the gateway runs. ${advice}`)
 }
 
-/** What is added where a choice counts from the next message on. */
+/** Added to answers about a choice that takes effect with the next message. */
 export async function runningText(
   { store }: Pick<ChoiceDependencies, 'store'>,
   conversationId: string,

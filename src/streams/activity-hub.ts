@@ -1,11 +1,11 @@
-// What goes on in all conversations, for whoever watches the whole gateway.
+// Activity in all conversations, for those who watch the whole gateway.
 //
-// What must stay true:
-// - The store is the truth here, too. It is looked at soon after something happened in this gateway, and every now and
-//   then for what happens in others; and only while somebody watches.
-// - All watchers share one look. Each keeps what it has told, a number for every message that it follows, and one batch
-//   of each of these at most, which it shares with all who follow that message.
-// - A run that was over before it was seen is followed as well: its events are all there.
+// Invariants:
+// - The store is authoritative. It is read soon after something happens in this gateway, and polled for other gateways;
+//   and only while somebody watches.
+// - All watchers share each read. A watcher holds what it has reported, a cursor per followed message, and at most one
+//   batch of each, which it shares with the message's other followers.
+// - A run that ended before it was seen is followed too: all its events are stored.
 
 import { wait } from '../core/async.js'
 import { GatewayError } from '../errors.js'
@@ -15,48 +15,48 @@ import { Funnel } from './funnel.js'
 import type { NumberedEvent } from './numbered-event.js'
 import type { StreamHub } from './stream-hub.js'
 
-/** The part of a store that is looked at. */
+/** The part of a store that activity is read from. */
 export interface ActivityStore {
   conversationViews: Pick<ConversationViews, 'list' | 'activeIds'>
   runs: Pick<Runs, 'begunSince' | 'lastNumber'>
 }
 
 export type Activity =
-  /** Everything that runs or waits. `positions` are the numbers, by message, after which its events come here. */
+  /** Everything that runs or waits. `positions` are the cursors, by message, after which its events follow. */
   | { type: 'snapshot'; conversations: ConversationView[]; positions: ReadonlyMap<string, number> }
-  /** Something has changed in it, as that it is idle now. */
+  /** Something in it has changed, for example that it is idle now. */
   | { type: 'conversation'; conversation: ConversationView }
   | { type: 'events'; conversationId: string; messageId: string; events: NumberedEvent[] }
 
 export interface WatchOptions {
   canSee(conversation: ConversationView): boolean
-  /** The numbers, by message, after which its events are told: for who has watched before. */
+  /** Cursors, by message, of a client that has watched before. */
   positions: ReadonlyMap<string, number>
 }
 
-interface Scene {
-  /** Those that run, wait or have just changed. One that is the same as before is the same object. */
+interface Overview {
+  /** Conversations that run, wait or have just changed. An unchanged one is the same object as before. */
   conversations: Map<string, ConversationView>
-  /** The runs that go on or began lately. */
+  /** Runs in progress or recently begun. */
   runs: Map<string, BegunRun>
 }
 
 const POLL_MS = 500
-/** Not oftener than this, however much happens. */
+/** Minimum time between reads. */
 const PAUSE_MS = 50
-/** A transaction may be seen later than the time it carries, and the clocks of two gateways differ. */
+/** A transaction may become visible after its timestamp, and gateways' clocks differ. */
 const OVERLAP_MS = 30_000
-/** Who is away for longer may have missed what is not told any more. */
-const LONGEST_PAUSE_MS = 20_000
-const FOLLOW_AGAIN_MS = 250
-const MOST_CONVERSATIONS = 1_000
-/** Of one watcher. More are told of without their events. */
-export const MOST_FOLLOWED = 50
+/** A slower watcher may have missed changes that are no longer reported. */
+const MAX_STALL_MS = 20_000
+const REFOLLOW_MS = 250
+const MAX_CONVERSATIONS = 1_000
+/** Per watcher. Further conversations are reported without their events. */
+export const MAX_FOLLOWED = 50
 
 export class ActivityHub {
-  #scene: Scene | undefined
-  #lookedAt: number | undefined
-  #looking: Promise<void> | undefined
+  #overview: Overview | undefined
+  #refreshedAt: number | undefined
+  #refreshing: Promise<void> | undefined
   #isStale = false
   #version = 0
   #watchers = 0
@@ -71,63 +71,62 @@ export class ActivityHub {
     private readonly pollMs = POLL_MS,
   ) {}
 
-  /** Something may have changed. Contract: returns at once and never throws. */
+  /** Called when something may have changed. Contract: returns at once and never throws. */
   changed(): void {
     if (this.#watchers === 0) return
     this.#pause ??= setTimeout(() => {
       this.#pause = undefined
-      void this.#lookAgain()
+      void this.#refreshAgain()
     }, PAUSE_MS).unref()
   }
 
-  /** A run has written something. Contract: as `changed`. */
+  /** Called when a run has written something. Contract: see `changed`. */
   wrote(runId: string): void {
-    if (this.#scene && !this.#scene.runs.has(runId)) this.changed()
+    if (this.#overview && !this.#overview.runs.has(runId)) this.changed()
   }
 
   /**
-   * A snapshot first, then what changes and the events of all runs, until the signal.
+   * Yields a snapshot, then changes and the events of all runs, until the signal.
    *
-   * Contract: the events of a message come each once, in order and without gaps; from the first again when it is taken up
-   * again after its end. While the store is away there is silence.
-   * Ends early for who takes too long, or when a conversation that was told of must not be seen any more; who comes back
-   * gets a new snapshot.
+   * Contract: a message's events come once each, in order and without gaps; from the first again if it is retried after
+   * its end. While the store is unavailable nothing comes. Ends early for a slow consumer, or when a reported
+   * conversation is no longer visible to it; a consumer that comes back gets a new snapshot.
    */
   async *watch(options: WatchOptions, signal: AbortSignal): AsyncGenerator<Activity, void> {
-    this.#join()
+    this.#addWatcher()
     try {
-      await this.#lookAgain()
+      await this.#refreshAgain()
       const watcher = new Watcher(this.store, this.streams, options, signal)
-      for await (const next of watcher.activities(this.#scenes(signal))) {
+      for await (const next of watcher.activities(this.#overviews(signal))) {
         const givenAt = this.now()
         yield next
-        if (this.now() - givenAt > LONGEST_PAUSE_MS) return
+        if (this.now() - givenAt > MAX_STALL_MS) return
       }
     } finally {
-      this.#leave()
+      this.#removeWatcher()
     }
   }
 
-  #join(): void {
+  #addWatcher(): void {
     this.#watchers += 1
-    this.#poll ??= setInterval(() => void this.#lookAgain(), this.pollMs).unref()
+    this.#poll ??= setInterval(() => void this.#refreshAgain(), this.pollMs).unref()
   }
 
-  #leave(): void {
+  #removeWatcher(): void {
     this.#watchers -= 1
     if (this.#watchers > 0) return
     clearInterval(this.#poll)
     clearTimeout(this.#pause)
     this.#poll = undefined
     this.#pause = undefined
-    this.#scene = undefined
-    this.#lookedAt = undefined
+    this.#overview = undefined
+    this.#refreshedAt = undefined
   }
 
-  async *#scenes(signal: AbortSignal): AsyncGenerator<Scene, void> {
+  async *#overviews(signal: AbortSignal): AsyncGenerator<Overview, void> {
     while (!signal.aborted) {
       const version = this.#version
-      if (this.#scene) yield this.#scene
+      if (this.#overview) yield this.#overview
       if (version === this.#version) await this.#change(signal)
     }
   }
@@ -145,35 +144,35 @@ export class ActivityHub {
     })
   }
 
-  /** Settles after a look that began later than now, or failed. */
-  async #lookAgain(): Promise<void> {
+  /** Settles after a read that began after this call, or failed. */
+  async #refreshAgain(): Promise<void> {
     this.#isStale = true
     while (this.#isStale && this.#watchers > 0) {
-      // Of several who ask, one looks.
-      if (this.#looking) await this.#looking
+      // Concurrent callers share one read.
+      if (this.#refreshing) await this.#refreshing
       else {
         this.#isStale = false
-        this.#looking = this.#look()
-          // The store does not answer now. The next look covers the time since the last one.
+        this.#refreshing = this.#refresh()
+          // The store is unavailable. The next read covers the time since the last one.
           .catch(() => {})
           .finally(() => {
-            this.#looking = undefined
+            this.#refreshing = undefined
           })
       }
     }
-    await this.#looking
+    await this.#refreshing
   }
 
-  async #look(): Promise<void> {
+  async #refresh(): Promise<void> {
     const { conversationViews, runs } = this.store
     const at = this.now()
-    const since = (this.#lookedAt ?? at) - OVERLAP_MS
-    const before = this.#scene
-    const begun = await runs.begunSince(since, MOST_CONVERSATIONS)
+    const since = (this.#refreshedAt ?? at) - OVERLAP_MS
+    const before = this.#overview
+    const begun = await runs.begunSince(since, MAX_CONVERSATIONS)
     const ids = new Set([
-      ...(await conversationViews.activeIds(since, MOST_CONVERSATIONS)),
+      ...(await conversationViews.activeIds(since, MAX_CONVERSATIONS)),
       ...begun.map(({ conversationId }) => conversationId),
-      // Whatever time it carries, that it is idle must be told.
+      // A change to idle must be reported, whatever its timestamp.
       ...[...(before?.conversations.values() ?? [])].filter(({ state }) => state !== 'idle').map(({ id }) => id),
     ])
     const found = await conversationViews.list({ visibility: { seesPrivate: true }, ids: [...ids] }, ids.size)
@@ -181,21 +180,21 @@ export class ActivityHub {
     const going = found.flatMap(({ id: conversationId, run, head }): BegunRun[] =>
       run && head ? [{ id: run.id, messageId: head.messageId, conversationId }] : [],
     )
-    const scene = { conversations, runs: new Map([...begun, ...going].map((run) => [run.id, run])) }
+    const overview = { conversations, runs: new Map([...begun, ...going].map((run) => [run.id, run])) }
     if (this.#watchers === 0) return
-    this.#lookedAt = at
-    if (before && isSame(before, scene)) return
-    this.#scene = scene
+    this.#refreshedAt = at
+    if (before && isSame(before, overview)) return
+    this.#overview = overview
     this.#version += 1
     for (const wake of this.#waiting) wake()
   }
 }
 
-/** What one who watches has been told. */
+/** What one watcher has been sent. */
 class Watcher {
-  readonly #funnel = new Funnel<Activity | Scene>()
-  readonly #told = new Map<string, ConversationView>()
-  /** By message, the last number that was told. */
+  readonly #funnel = new Funnel<Activity | Overview>()
+  readonly #sent = new Map<string, ConversationView>()
+  /** The last number sent, by message. */
   readonly #positions = new Map<string, number>()
   readonly #following = new Set<string>()
   #seenRuns = new Set<string>()
@@ -207,8 +206,8 @@ class Watcher {
     private readonly signal: AbortSignal,
   ) {}
 
-  async *activities(scenes: AsyncIterable<Scene>): AsyncGenerator<Activity, void> {
-    void this.#funnel.add(scenes)
+  async *activities(overviews: AsyncIterable<Overview>): AsyncGenerator<Activity, void> {
+    void this.#funnel.add(overviews)
     let isFirst = true
     for await (const next of this.#funnel.values(this.signal)) {
       if ('type' in next) {
@@ -223,50 +222,50 @@ class Watcher {
     }
   }
 
-  async #begin(scene: Scene): Promise<Activity> {
-    for (const conversation of this.#visible(scene)) this.#told.set(conversation.id, conversation)
-    for (const { head, run } of this.#told.values()) {
-      if (!head || this.#positions.size >= MOST_FOLLOWED) continue
+  async #begin(overview: Overview): Promise<Activity> {
+    for (const conversation of this.#visible(overview)) this.#sent.set(conversation.id, conversation)
+    for (const { head, run } of this.#sent.values()) {
+      if (!head || this.#positions.size >= MAX_FOLLOWED) continue
       const { messageId } = head
       const position = this.options.positions.get(messageId) ?? (run && (await this.store.runs.lastNumber(messageId)))
       if (position !== undefined) this.#positions.set(messageId, position)
     }
-    for (const { id, messageId, conversationId } of scene.runs.values()) {
-      if (!this.#told.has(conversationId)) continue
+    for (const { id, messageId, conversationId } of overview.runs.values()) {
+      if (!this.#sent.has(conversationId)) continue
       const position = this.options.positions.get(messageId)
       if (position !== undefined) this.#positions.set(messageId, position)
-      // What was over before is in the transcript, unless its end is all that is missing.
+      // Runs that ended before are in the transcript, unless only their end is missing.
       else if (!this.#positions.has(messageId)) this.#seenRuns.add(id)
     }
-    const conversations = [...this.#told.values()].filter(({ state }) => state !== 'idle')
+    const conversations = [...this.#sent.values()].filter(({ state }) => state !== 'idle')
     return { type: 'snapshot', conversations, positions: new Map(this.#positions) }
   }
 
-  *#changes(scene: Scene): Generator<Activity, void> {
-    for (const conversation of this.#visible(scene)) {
-      if (this.#told.get(conversation.id) === conversation) continue
-      this.#told.set(conversation.id, conversation)
+  *#changes(overview: Overview): Generator<Activity, void> {
+    for (const conversation of this.#visible(overview)) {
+      if (this.#sent.get(conversation.id) === conversation) continue
+      this.#sent.set(conversation.id, conversation)
       yield { type: 'conversation', conversation }
     }
-    for (const id of this.#told.keys()) if (!scene.conversations.has(id)) this.#told.delete(id)
+    for (const id of this.#sent.keys()) if (!overview.conversations.has(id)) this.#sent.delete(id)
   }
 
-  #hasLost({ conversations }: Scene): boolean {
-    const told = [...this.#told.keys()].flatMap((id) => conversations.get(id) ?? [])
-    return !told.every((conversation) => this.options.canSee(conversation))
+  #hasLost({ conversations }: Overview): boolean {
+    const sent = [...this.#sent.keys()].flatMap((id) => conversations.get(id) ?? [])
+    return !sent.every((conversation) => this.options.canSee(conversation))
   }
 
-  #visible({ conversations }: Scene): ConversationView[] {
+  #visible({ conversations }: Overview): ConversationView[] {
     return [...conversations.values()].filter((conversation) => this.options.canSee(conversation))
   }
 
-  #followNew({ runs }: Scene): void {
+  #followNew({ runs }: Overview): void {
     this.#seenRuns = new Set([...this.#seenRuns].filter((id) => runs.has(id)))
     for (const run of runs.values()) {
       const { id, messageId, conversationId } = run
-      if (this.#seenRuns.has(id) || !this.#told.has(conversationId)) continue
+      if (this.#seenRuns.has(id) || !this.#sent.has(conversationId)) continue
       if (this.#following.has(messageId)) this.#seenRuns.add(id)
-      else if (this.#following.size < MOST_FOLLOWED) {
+      else if (this.#following.size < MAX_FOLLOWED) {
         this.#seenRuns.add(id)
         this.#following.add(messageId)
         void this.#funnel.add(this.#follow(run))
@@ -274,7 +273,7 @@ class Watcher {
     }
   }
 
-  /** Contract: never throws. What breaks is followed again from where it was. */
+  /** Contract: never throws. After an error it continues from its cursor. */
   async *#follow({ messageId, conversationId }: BegunRun): AsyncGenerator<Activity, void> {
     try {
       while (!this.signal.aborted) {
@@ -290,9 +289,9 @@ class Watcher {
           }
         } catch (error) {
           if (error instanceof GatewayError && error.code === 'not_found') return
-          // Else the store does not answer now.
+          // Otherwise the store is unavailable.
         }
-        await wait(FOLLOW_AGAIN_MS, { signal: this.signal }).catch(() => {})
+        await wait(REFOLLOW_MS, { signal: this.signal }).catch(() => {})
       }
     } finally {
       this.#following.delete(messageId)
@@ -304,7 +303,7 @@ function sameOr(before: ConversationView | undefined, view: ConversationView): C
   return before && JSON.stringify(before) === JSON.stringify(view) ? before : view
 }
 
-function isSame(before: Scene, { conversations, runs }: Scene): boolean {
+function isSame(before: Overview, { conversations, runs }: Overview): boolean {
   return (
     before.conversations.size === conversations.size &&
     before.runs.size === runs.size &&

@@ -5,15 +5,15 @@ const MAX_CHARACTERS = 1_000_000
 const BATCH_EVENTS = 200
 const BATCH_CHARACTERS = 65_536
 
-/** The newest events of one stream, without gaps; older ones make room. */
+/** The newest events of one stream, without gaps; older ones are evicted. */
 export class EventRing {
   readonly #events: NumberedEvent[] = []
   readonly #sizes: number[] = []
   #characters = 0
-  /** Most readers are at the same place: what they get is the same array, so that work on it can be shared, too. */
+  /** Most readers are at the same position and get the same array, so work on it can be shared too. */
   #latest: { after: number; head: number; batch: NumberedEvent[] } | undefined
 
-  /** `head` is the number of the last event that went through. */
+  /** `head` is the number of the last event appended. */
   constructor(public head: number) {}
 
   append(events: NumberedEvent[]): void {
@@ -30,7 +30,7 @@ export class EventRing {
     }
   }
 
-  /** The next ones after a number; none when it is the newest; undefined when they have made room already. */
+  /** The next events after a number; empty if it is the newest, undefined if they have been evicted. */
   after(number: number): NumberedEvent[] | undefined {
     const start = this.#events.length - (this.head - number)
     if (start < 0) return undefined

@@ -1,15 +1,15 @@
 /**
- * Several sources as one, in whatever order they have something.
+ * Merges several sources into one, in order of arrival.
  *
- * Contract: of each source at most one value waits to be taken; a source goes on when that was. When the loop is left,
- * every source is ended.
+ * Contract: each source has at most one value waiting and continues when it is taken. Leaving the loop ends every
+ * source.
  */
 export class Funnel<T> {
   readonly #ready: Array<{ value: T; taken: () => void }> = []
   #wake = (): void => {}
   #isClosed = false
 
-  /** Settles when the source has ended, or nobody takes any more. Rejects with what the source throws. */
+  /** Settles when the source has ended or the funnel is closed. Rejects with the source's error. */
   async add(source: AsyncIterable<T>): Promise<void> {
     for await (const value of source) {
       if (this.#isClosed) return

@@ -1,12 +1,12 @@
-// The events of a message as one stream, read from the store.
+// Reads the events of a message from the store, as one stream.
 //
-// What must stay true, whoever reads and however often:
-// - An event has the number `firstSeq` of its run + its own `seq`. Nobody writes events of a run after its message was
-//   claimed anew, so all that is read was counted by the run that follows.
-// - Whether the message has ended is asked before its events are read: then they are all there are.
-// - A run's `complete` is held back while the message is open: another run may follow, which makes it a notice.
-// - The end of a message keeps its number when the message is taken up again, and is a notice from then on: who has seen
-//   it goes on after it, and who comes now sees one end.
+// Invariants, whoever reads and however often:
+// - An event's number is its run's `firstSeq` plus its own `seq`. Nobody writes events of a run after its message was
+//   claimed again, so the next run has counted everything that can be read.
+// - Whether the message has ended is checked before its events are read: then they are complete.
+// - A run's `complete` is held back while the message is open: if another run follows, it becomes a notice.
+// - A message's end keeps its number when the message is retried, and becomes a notice: a client that has seen it
+//   continues after it, and a new client sees one end.
 
 import type { AgentEvent } from '../backends/types.js'
 import { GatewayError } from '../errors.js'
@@ -28,14 +28,14 @@ export interface PushedEvents {
   events: RecordedEvent[]
 }
 
-/** What one reader holds at once, one event more apart. */
+/** Limits of one page, which may exceed them by one event. */
 const PAGE = { events: 100, bytes: 65_536 }
 const NOTHING: EventPage = { events: [], isLast: true }
 
 export class StreamReader {
   constructor(private readonly store: EventStore) {}
 
-  /** Where to read on from: `after`, or a number before it when there is no such event. */
+  /** The position to continue from: `after`, or an earlier number if there is no such event. */
   async position(messageId: string, after: number): Promise<number> {
     const { retriedAfter = 0 } = await this.#message(messageId)
     const runs = await this.store.runs.ofMessage(messageId)
@@ -48,32 +48,32 @@ export class StreamReader {
     return events.length > 0 ? after : last
   }
 
-  /** Whether the message has ended, and nothing comes after this number. */
+  /** Whether the message has ended and nothing follows this number. */
   async isOver(messageId: string, after: number): Promise<boolean> {
     const { state } = await this.#message(messageId)
     return state !== 'open' && (await this.position(messageId, after)) < after
   }
 
-  /** The next events; none when there are no more for now. Contract: `after` is a `position`, or was read before. */
+  /** The next events; empty if there are no more for now. Contract: `after` is a `position`, or was read before. */
   async read(messageId: string, after: number): Promise<NumberedEvent[]> {
     const message = await this.#message(messageId)
     const runs = await this.store.runs.ofMessage(messageId)
     const index = indexOfRun(runs, after)
     const run = runs[index]
     const page = run ? await this.store.events.page(run.id, after - run.firstSeq, PAGE) : NOTHING
-    const events = page.events.map(({ event }, place) => ({ number: after + place + 1, event }))
+    const events = page.events.map(({ event }, index) => ({ number: after + index + 1, event }))
     const end = after + events.length
     const next = runs[index + 1]
-    const goesOnAfter = next?.firstSeq ?? message.retriedAfter ?? 0
-    if (next || end < goesOnAfter) {
-      const ends = page.isLast ? earlierEnds(end, goesOnAfter, run?.endedAt ?? message.receivedAt) : []
+    const continuesAfter = next?.firstSeq ?? message.retriedAfter ?? 0
+    if (next || end < continuesAfter) {
+      const ends = page.isLast ? earlierEnds(end, continuesAfter, run?.endedAt ?? message.receivedAt) : []
       return [...events.map(asEarlier), ...ends]
     }
-    if (message.state === 'open') return events.filter(isShownLive)
+    if (message.state === 'open') return events.filter(isShownWhileOpen)
     return [...events, ...(page.isLast ? [finalOf(message, message.state, run, end + 1)] : [])]
   }
 
-  /** As `read`, of events that are at hand; undefined when they are not what comes next. */
+  /** Like `read`, for pushed events; undefined if they are not the next ones. */
   async number(messageId: string, after: number, pushed: PushedEvents): Promise<NumberedEvent[] | undefined> {
     const run = await this.store.runs.latest(messageId)
     if (run?.id !== pushed.runId || run.state !== 'running') return undefined
@@ -81,7 +81,7 @@ export class StreamReader {
       .map(({ seq, event }) => ({ number: run.firstSeq + seq, event }))
       .filter(({ number }) => number > after)
     if (events[0] && events[0].number !== after + 1) return undefined
-    return events.filter(isShownLive)
+    return events.filter(isShownWhileOpen)
   }
 
   async #message(messageId: string): Promise<Message> {
@@ -91,12 +91,12 @@ export class StreamReader {
   }
 }
 
-/** Of several runs that begin there only the last can have events that count. */
+/** If several runs begin at the same number, only the last can have events that count. */
 function indexOfRun(runs: RunRecord[], after: number): number {
   return runs.findLastIndex(({ firstSeq }) => firstSeq <= after)
 }
 
-function isShownLive({ event }: { event: AgentEvent }): boolean {
+function isShownWhileOpen({ event }: { event: AgentEvent }): boolean {
   return event.type !== 'complete'
 }
 
@@ -107,7 +107,7 @@ function asEarlier({ number, event }: { number: number; event: AgentEvent }): Nu
   return { number, event: { type: 'notice', content, timestamp: event.timestamp } }
 }
 
-/** More than one when it failed again before there was a run. */
+/** More than one if a retry failed before it had a run. */
 function earlierEnds(after: number, last: number, timestamp: number): NumberedEvent[] {
   const content = 'This ended as failed, and was taken up again.'
   return Array.from({ length: last - after }, (_, index) => ({

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import type { Acceptance, ChannelHost, ChannelMessage, MessageOptions, Place } from '../channels/types.js'
 import { COMMANDS } from '../conversation/command-descriptions.js'
 import type { GatewayConfig } from '../config.js'
-import { askedText, type ConversationCommands, isCommand } from '../conversation/conversation-commands.js'
+import { withoutAskPrefix, type ConversationCommands, isCommand } from '../conversation/conversation-commands.js'
 import { type SavedFiles, saveIncomingFiles } from '../media/inbox-files.js'
 import { locateOutgoingFile, openOutgoing, type SendingRules } from '../media/outgoing-files.js'
 import { startDeadline } from '../core/async.js'
@@ -49,7 +49,7 @@ export function channelHost(channel: string, dependencies: HostDependencies): Ga
   /** Saves a message's files in its agent's directory and lists them in its text. */
   const withFiles = async (message: ChannelMessage): Promise<Omit<SavedFiles, 'lines'> & { text: string }> => {
     const { files = [], platformId } = message
-    const text = askedText(message.text)
+    const text = withoutAskPrefix(message.text)
     if (files.length === 0) return { text, notes: [] }
     const { directory, pod } = await workplaceOf(message)
     if (pod) {

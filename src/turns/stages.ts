@@ -23,7 +23,7 @@ export interface StageDependencies {
   ledger: Pick<Ledger, 'atWorkFor' | 'inPods' | 'remove'>
   pods: Pick<Pods, 'endRun'>
   credentials: Pick<CredentialStore, 'valuesFor'>
-  approvals: Pick<ApprovalService, 'asking'>
+  approvals: Pick<ApprovalService, 'approverFor'>
   metrics: Pick<Metrics, 'measured'>
   log: Log
   now: () => number
@@ -116,10 +116,10 @@ export const withApprovalsAndNotices: Stage = (run, { message, conversation }, p
   return async (request, signal, listener) => {
     const { onEvent, notify } = withNotices(listener.onEvent, notices)
     const about = { id: request.runId, backend, message, conversation }
-    const asking = needsApproval ? approvals.asking(about, notify) : undefined
-    const asked = asking ? { ...request, approve: asking.approve } : request
+    const approver = needsApproval ? approvals.approverFor(about, notify) : undefined
+    const asked = approver ? { ...request, approve: approver.approve } : request
     const outcome = await run(asked, signal, { ...listener, onEvent })
-    return asking ? { ...outcome, notes: [...outcome.notes, ...asking.notes] } : outcome
+    return approver ? { ...outcome, notes: [...outcome.notes, ...approver.notes] } : outcome
   }
 }
 

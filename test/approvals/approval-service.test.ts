@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { MOST_AT_ONCE } from '../../src/approvals/approval-service.js'
+import { MAX_OPEN_QUESTIONS } from '../../src/approvals/approval-service.js'
 import { describeEngines, openTestStore } from '../engines.js'
 import { until } from '../waiting.js'
 import { BASH, createStage, SECRET, START, TIMEOUT_MS } from './stage.js'
@@ -128,7 +128,7 @@ describeEngines('what an agent asks', (engine) => {
     const state = (await store.approvals.get(approval.id))?.state
     const second = await ask(
       BASH,
-      service.asking({ ...run, id: 'second' }, () => {}),
+      service.approverFor({ ...run, id: 'second' }, () => {}),
     )
     expect([again?.wasInterrupted, state, second.approval]).toMatchObject([
       true,
@@ -145,7 +145,7 @@ describeEngines('what an agent asks', (engine) => {
     const other = await begin('b')
     const second = await ask(
       BASH,
-      service.asking(other.run, () => {}),
+      service.approverFor(other.run, () => {}),
     )
     await service.answer(second.approval.id, { decision: 'allow', by: 'ann' })
     expect(await second.answer).toEqual({ isAllowed: true })
@@ -192,9 +192,9 @@ describeEngines('what an agent asks', (engine) => {
 
   it('is refused at once where too many wait, and asked when one has its answer', async () => {
     const { ask, service, run } = await createStage(await engine.createStore())
-    const asking = service.asking(run, () => {})
+    const asking = service.approverFor(run, () => {})
     const asked = []
-    for (let count = 0; count < MOST_AT_ONCE; count += 1) asked.push(await ask(BASH, asking))
+    for (let count = 0; count < MAX_OPEN_QUESTIONS; count += 1) asked.push(await ask(BASH, asking))
     const refused = await asking.approve(BASH, new AbortController().signal)
     const { approval, answer } = asked[0] ?? (await ask())
     await service.answer(approval.id, { decision: 'deny', by: 'ben' })
@@ -209,7 +209,7 @@ describeEngines('what an agent asks', (engine) => {
   it('is not asked any more when its run has ended, and refused', async () => {
     const { work, run, queue, store, service } = await createStage(await engine.createStore())
     await queue.settle(work, { kind: 'handed-back', runId: run.id })
-    const { approve } = service.asking(run, () => {})
+    const { approve } = service.approverFor(run, () => {})
     const answer = await approve(BASH, new AbortController().signal)
     expect([answer.isAllowed, await store.approvals.list({}, 9)]).toEqual([false, []])
   })
@@ -219,7 +219,7 @@ describeEngines('what an agent asks', (engine) => {
     const { run, openService } = await createStage(store)
     const broken = { ...store, approvalRules: { allows: () => Promise.reject(new Error('away')) } }
     const service = openService({ store: broken as unknown as typeof store })
-    const { approve } = service.asking(run, () => {})
+    const { approve } = service.approverFor(run, () => {})
     expect(await approve(BASH, new AbortController().signal)).toEqual({
       isAllowed: false,
       message: 'This was refused, since nobody could be asked.',
@@ -235,7 +235,7 @@ describeEngines('what is remembered', (engine) => {
     await answer
     const { signal } = new AbortController()
     const same = { toolName: 'Bash', toolInput: { command: 'npm install', description: 'Once more', timeout: 5 } }
-    const again = await service.asking(run, () => {}).approve(same, signal)
+    const again = await service.approverFor(run, () => {}).approve(same, signal)
     const longer = await ask({ toolName: 'Bash', toolInput: { command: 'npm install evil' } })
     const inBackground = await ask({ toolName: 'Bash', toolInput: { command: 'npm install', run_in_background: true } })
     for (const other of [longer, inBackground]) {
@@ -263,7 +263,7 @@ describeEngines('what is remembered', (engine) => {
     const { approval } = await ask()
     await service.answer(approval.id, { decision: 'allow', remember: 'tool', by: 'ben' })
     const { signal } = new AbortController()
-    const { approve } = service.asking(run, () => {})
+    const { approve } = service.approverFor(run, () => {})
     expect(await approve({ toolName: 'Bash', toolInput: { command: 'rm -rf build' } }, signal)).toEqual({
       isAllowed: true,
     })

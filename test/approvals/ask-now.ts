@@ -20,7 +20,7 @@ export async function askNow({ store, approvals }: Gateway, request: ApprovalReq
   const conversation = await store.conversations.get(message.conversationId)
   if (!conversation) throw new Error('There is no conversation')
   const abort = new AbortController()
-  const { approve } = approvals.asking({ id: run.id, backend: run.backend, message, conversation }, () => {})
+  const { approve } = approvals.approverFor({ id: run.id, backend: run.backend, message, conversation }, () => {})
   const answer = approve(request, abort.signal)
   const [approval] = await until(async () => {
     const waiting = await store.approvals.list({ states: ['asked'] }, 1)

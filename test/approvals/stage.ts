@@ -1,7 +1,7 @@
 // One or two gateways' worth of the service, on one database, and a run in which an agent asks.
 
 import { randomUUID } from 'node:crypto'
-import { type ApprovalOptions, ApprovalService, type Asking } from '../../src/approvals/approval-service.js'
+import { type ApprovalOptions, ApprovalService, type RunApproval } from '../../src/approvals/approval-service.js'
 import type { ApprovalAnswer, ApprovalRequest } from '../../src/backends/types.js'
 import type { Channel, EndedQuestion } from '../../src/channels/types.js'
 import { createScrubber } from '../../src/credentials/scrubber.js'
@@ -49,7 +49,7 @@ export async function createStage(store: Store, { projectId }: { projectId?: str
   const service = openService()
   const { work, run } = await begin()
   const told: string[] = []
-  const asking = service.asking(run, (notice) => told.push(notice))
+  const asking = service.approverFor(run, (notice) => told.push(notice))
   const abort = new AbortController()
   return {
     store,
@@ -65,13 +65,13 @@ export async function createStage(store: Store, { projectId }: { projectId?: str
     notes: asking.notes,
     abort,
     /** Until it is on record. */
-    ask: (request = BASH, by: Asking = asking) => ask(store, by, request, abort.signal),
+    ask: (request = BASH, by: RunApproval = asking) => ask(store, by, request, abort.signal),
   }
 }
 
 async function ask(
   store: Store,
-  { approve }: Asking,
+  { approve }: RunApproval,
   request: ApprovalRequest,
   signal: AbortSignal,
 ): Promise<{ approval: Approval; answer: Promise<ApprovalAnswer> }> {

@@ -4,7 +4,7 @@ import { createScrubber } from '../../src/credentials/scrubber.js'
 import { BackendRegistry, createBackend } from '../../src/backends/registry.js'
 import type { AgentResult } from '../../src/backends/types.js'
 import type { Place } from '../../src/channels/types.js'
-import { askedText, ConversationCommands, isCommand } from '../../src/conversation/conversation-commands.js'
+import { withoutAskPrefix, ConversationCommands, isCommand } from '../../src/conversation/conversation-commands.js'
 import { Queue } from '../../src/turns/queue.js'
 import { Worker } from '../../src/turns/work.js'
 import { SessionManager } from '../../src/runtime/session-manager.js'
@@ -177,7 +177,7 @@ describe('a line', () => {
     ['/asking for it', '/asking for it'],
     ['do /ask this', 'do /ask this'],
   ])('%j asks for %j', (line, text) => {
-    expect(askedText(line)).toEqual(text)
+    expect(withoutAskPrefix(line)).toEqual(text)
   })
 })
 
@@ -240,7 +240,7 @@ describe('/approve and /deny', () => {
     const message = await store.inbox.get(messageId)
     const conversation = await store.conversations.get(conversationId)
     if (!run || !message || !conversation) throw new Error('Nothing runs')
-    const { approve } = approvals.asking({ id: run.id, backend: 'claude', message, conversation }, () => {})
+    const { approve } = approvals.approverFor({ id: run.id, backend: 'claude', message, conversation }, () => {})
     const { signal } = new AbortController()
     const answers = commands.map((line) => approve({ toolName: 'Bash', toolInput: { command: line } }, signal))
     const listed = () => store.approvals.list({ states: ['asked'], conversationId }, 9)

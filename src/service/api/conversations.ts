@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { typedWords } from '../../archive/search.js'
 import { QUEUE_MODES } from '../../channels/types.js'
-import { askedText, isCommand } from '../../conversation/conversation-commands.js'
+import { withoutAskPrefix, isCommand } from '../../conversation/conversation-commands.js'
 import { CONVERSATION_STATES } from '../../store/conversation-views.js'
 import { MAX_MESSAGE_CHARACTERS } from '../../turns/queue.js'
 import { COMMAND_STATES, runSchema } from './commands.js'
@@ -203,7 +203,7 @@ export const newMessageSchema = z.strictObject({
   text: z
     .string(TEXT_REQUIRED)
     .max(MAX_MESSAGE_CHARACTERS)
-    .refine((text) => askedText(text).trim() !== '', TEXT_REQUIRED)
+    .refine((text) => withoutAskPrefix(text).trim() !== '', TEXT_REQUIRED)
     .refine((text) => !isCommand(text), 'this is a command, which has a route of its own'),
 })
 

@@ -6,7 +6,7 @@
 import type { Scrubber } from '../../credentials/scrubber.js'
 import { GatewayError, messageOf } from '../../errors.js'
 import { canSee } from '../../store/visibility.js'
-import { type Activity, MOST_FOLLOWED } from '../../streams/activity-hub.js'
+import { type Activity, MAX_FOLLOWED } from '../../streams/activity-hub.js'
 import type { NumberedEvent } from '../../streams/numbered-event.js'
 import { type ActivityEvent, activityHeaders } from '../api/events.js'
 import { streamQuery, streamResponse } from '../api/values.js'
@@ -108,7 +108,7 @@ function mark(positions: ReadonlyMap<string, number>): Buffer {
 /** Contract: throws `request_invalid` for what no frame has had as its id. */
 function readPositions(header: string | undefined = ''): Map<string, number> {
   const pairs = header === '' ? [] : header.split(',')
-  if (pairs.length <= MOST_FOLLOWED * 2 && pairs.every((pair) => /^[\w-]{1,64}:\d{1,15}$/.test(pair))) {
+  if (pairs.length <= MAX_FOLLOWED * 2 && pairs.every((pair) => /^[\w-]{1,64}:\d{1,15}$/.test(pair))) {
     return new Map(pairs.map((pair) => pair.split(':')).map(([id = '', number]) => [id, Number(number)]))
   }
   const message = 'Last-Event-ID must be the id of a frame of this stream. Leave it out to begin anew.'

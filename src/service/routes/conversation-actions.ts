@@ -2,7 +2,7 @@
 // `/new`, `/project`, `/backend`, `/model` and `/queue` do.
 
 import { backendOf } from '../../backends/engine/backend-names.js'
-import { askedText } from '../../conversation/conversation-commands.js'
+import { withoutAskPrefix } from '../../conversation/conversation-commands.js'
 import { GatewayError } from '../../errors.js'
 import type { ConversationView } from '../../store/conversation-views.js'
 import type { Message } from '../../store/inbox.js'
@@ -257,7 +257,7 @@ function requireOwnProject(caller: Caller, projectId: string | undefined): void 
 }
 
 function requireSame(earlier: Message | undefined, text: string): void {
-  if (earlier?.text === askedText(text)) return
+  if (earlier?.text === withoutAskPrefix(text)) return
   const advice = 'Use a new key for a new message.'
   throw new GatewayError('conflict', `This Idempotency-Key was used with another text before. ${advice}`)
 }

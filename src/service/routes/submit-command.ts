@@ -2,7 +2,7 @@
 
 import { isDeepStrictEqual } from 'node:util'
 import type { MessageOptions } from '../../channels/types.js'
-import { askedText } from '../../conversation/conversation-commands.js'
+import { withoutAskPrefix } from '../../conversation/conversation-commands.js'
 import { GatewayError } from '../../errors.js'
 import { storableText } from '../../turns/queue.js'
 import { chooseAgent, workplaceKey } from '../../runtime/agent-choice.js'
@@ -40,7 +40,7 @@ export async function submitCommand(command: NewCommand, dependencies: Dependenc
   const { project, author, idempotencyKey: key } = command
   const options = { ...command.options, projectInstance: project.instance }
   const platformId = key === undefined ? `${project.instance}:${newId()}` : `${project.instance}:key:${key}`
-  const text = askedText(storableText(command.text))
+  const text = withoutAskPrefix(storableText(command.text))
   if (key !== undefined) {
     const earlier = await earlierCommand(platformId, { text, options }, dependencies)
     if (earlier) return earlier

@@ -2,20 +2,20 @@ import { EventRing } from './event-ring.js'
 import type { NumberedEvent } from './numbered-event.js'
 import type { PushedEvents, StreamReader } from './stream-reader.js'
 
-/** A run that this gateway works on tells by itself; after so long a silence it may have gone to another one. */
+/** A run in this gateway pushes its events; after this long without any, another gateway may have taken over. */
 const SILENCE_MS = 2_000
-/** More than may wait are left to the store. */
+/** Beyond this, events are read from the store. */
 const MAX_PUSHED = 1_000
 
-/** The stream of one message, for all who follow it. */
-export class LiveStream {
+/** One message's stream, shared by its followers. */
+export class FollowedStream {
   followers = 0
-  /** Begins where the first follower has found nothing more in the store. */
+  /** Starts where the first follower found nothing more in the store. */
   #ring: EventRing | undefined
-  /** From the store, by the number after which they begin: who follows side by side is served by one of them. */
+  /** Reads in progress by cursor, shared by followers at the same position. */
   readonly #reads = new Map<number, Promise<NumberedEvent[]>>()
   #pushed: PushedEvents | undefined
-  #heardAt = -Infinity
+  #pushedAt = -Infinity
   #isReading = false
   #isStale = false
   #isOver = false
@@ -26,26 +26,26 @@ export class LiveStream {
     readonly messageId: string,
     private readonly reader: StreamReader,
     private readonly now: () => number,
-    private readonly onOver: (stream: LiveStream) => void,
+    private readonly onOver: (stream: FollowedStream) => void,
   ) {}
 
   push(pushed: PushedEvents): void {
-    this.#heardAt = this.now()
+    this.#pushedAt = this.now()
     if (!this.#ring) return
     const earlier = this.#pushed?.runId === pushed.runId ? this.#pushed.events : []
     const events = [...earlier, ...pushed.events]
     this.#pushed = events.length > MAX_PUSHED ? undefined : { runId: pushed.runId, events }
-    void this.#look()
+    void this.#refresh()
   }
 
   settled(): void {
-    this.#heardAt = -Infinity
-    void this.#look()
+    this.#pushedAt = -Infinity
+    void this.#refresh()
   }
 
-  /** For what happens in other gateways. */
+  /** For events written by other gateways. */
   poll(): void {
-    if (this.now() - this.#heardAt >= SILENCE_MS) void this.#look()
+    if (this.now() - this.#pushedAt >= SILENCE_MS) void this.#refresh()
   }
 
   async *follow(after: number, signal: AbortSignal): AsyncGenerator<NumberedEvent[], void> {
@@ -55,7 +55,7 @@ export class LiveStream {
       const batch = this.#ring?.after(cursor) ?? (await this.#readStored(cursor))
       const last = batch.at(-1)
       if (!last) {
-        // Only somebody who took up an ended message can have left nothing here. Who comes back finds the new stream.
+        // Only a retry of the ended message can leave nothing here. A client that reconnects finds the new stream.
         if (this.#isOver) return
         await this.#changeAfter(version, signal)
         continue
@@ -71,7 +71,7 @@ export class LiveStream {
   async #readStored(cursor: number): Promise<NumberedEvent[]> {
     const sameRead = this.#reads.get(cursor)
     const shared = sameRead && (await sameRead)
-    // Something may have come since that read began.
+    // Events may have arrived since that read began.
     if (shared && shared.length > 0) return shared
     const read = this.reader.read(this.messageId, cursor)
     this.#reads.set(cursor, read)
@@ -80,30 +80,30 @@ export class LiveStream {
     })
     if (batch.length === 0 && !this.#ring) {
       this.#ring = new EventRing(cursor)
-      // Something may have been pushed while nobody kept it.
-      void this.#look()
+      // Events may have been pushed before there was a ring.
+      void this.#refresh()
     }
     return batch
   }
 
-  async #look(): Promise<void> {
+  async #refresh(): Promise<void> {
     this.#isStale = true
     if (this.#isReading || this.#isOver || !this.#ring) return
     this.#isReading = true
     try {
       while (this.#isStale && !this.#isOver) {
         this.#isStale = false
-        await this.#readOn(this.#ring)
+        await this.#readNext(this.#ring)
       }
     } catch {
-      // The store does not answer now. Nothing is lost: the next poll goes on from the same number.
-      this.#heardAt = -Infinity
+      // The store is unavailable. Nothing is lost: the next poll continues from the same number.
+      this.#pushedAt = -Infinity
     } finally {
       this.#isReading = false
     }
   }
 
-  async #readOn(ring: EventRing): Promise<void> {
+  async #readNext(ring: EventRing): Promise<void> {
     const pushed = this.#pushed
     this.#pushed = undefined
     const known = pushed && (await this.reader.number(this.messageId, ring.head, pushed))
