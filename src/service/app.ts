@@ -1,4 +1,4 @@
-// The HTTP API as a value: guards, one shape of errors, the description, and the routes. `server.ts` lets it listen.
+// The HTTP API: guards, error format, description and routes. `server.ts` makes it listen.
 
 import helmet from '@fastify/helmet'
 import rateLimit from '@fastify/rate-limit'
@@ -17,25 +17,25 @@ import { registerPlatformRoutes } from './platform-routes.js'
 import { registerRoutes } from './routes/index.js'
 import { registerTicketRoute, Tickets } from './tickets.js'
 
-/** In which a client must have sent its request. */
+/** Limit for receiving a request. */
 const REQUEST_TIMEOUT_MS = 30_000
 const HEADERS_TIMEOUT_MS = 10_000
-/** How often the two are looked at: so much longer may each take. */
+/** How often the two are checked, and so how much longer each may take. */
 const CONNECTION_CHECK_MS = 2_000
-/** In which it is answered, event streams apart. A clone of a repository may take ten minutes. */
+/** Limit for answering, except event streams. Cloning a repository may take ten minutes. */
 const ANSWER_TIMEOUT_MS = 660_000
-const LONGEST_PARAMETER = 300
+const MAX_PARAMETER_CHARACTERS = 300
 
 export async function createApp(dependencies: ServiceDependencies, limits: Limits = DEFAULT_LIMITS): Promise<App> {
   const { config, gateway, log, now, newId } = dependencies
   const app: App = fastify({
-    // Our own log; that of the framework would hold URLs, and in them tickets.
+    // We log ourselves; the framework would log URLs, which may contain tickets.
     logger: false,
     bodyLimit: BODY_LIMIT_BYTES,
     requestTimeout: REQUEST_TIMEOUT_MS,
     handlerTimeout: ANSWER_TIMEOUT_MS,
     http: { headersTimeout: HEADERS_TIMEOUT_MS, connectionsCheckingInterval: CONNECTION_CHECK_MS },
-    routerOptions: { maxParamLength: LONGEST_PARAMETER },
+    routerOptions: { maxParamLength: MAX_PARAMETER_CHARACTERS },
     exposeHeadRoutes: false,
     genReqId: () => newId(),
     frameworkErrors: (error, request, reply) => {
@@ -52,7 +52,8 @@ export async function createApp(dependencies: ServiceDependencies, limits: Limit
     },
   }).withTypeProvider<ZodTypeProvider>()
   app.setValidatorCompiler(validatorCompiler)
-  // All JSON but errors, which `sendError` writes: prompts and arguments come back to others than who sent them.
+  // Covers all JSON except errors, which `sendError` writes: prompts and arguments are also read by clients other than
+  // their sender.
   app.setSerializerCompiler((route: Parameters<typeof serializerCompiler>[0]) => {
     const serialize = serializerCompiler(route)
     return (answer) => gateway.scrubber.scrubJson(serialize(answer))
@@ -60,7 +61,7 @@ export async function createApp(dependencies: ServiceDependencies, limits: Limit
 
   const parseJson = app.getDefaultJsonParser('error', 'error')
   app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, text, done) => {
-    // Many libraries send the header always, also where there is nothing to send.
+    // Many libraries always send the header, even without a body.
     if (text === '') return done(null)
     return parseJson(request, text.toString(), (error, body) => {
       const advice = 'Check quotes, commas and line ends.'
@@ -73,7 +74,7 @@ export async function createApp(dependencies: ServiceDependencies, limits: Limit
 
   app.setErrorHandler((error, request, reply) => sendError(error, request, reply, { log, scrubber: gateway.scrubber }))
   app.addHook('onRequest', async (request, reply) => {
-    // On the raw answer: event streams are written there.
+    // On the raw response, where event streams are written.
     reply.raw.setHeader('x-request-id', request.id)
     reply.raw.setHeader('cache-control', 'no-store')
   })
@@ -115,7 +116,7 @@ export async function createApp(dependencies: ServiceDependencies, limits: Limit
 
 const NOTHING = { defaultSrc: ["'none'"], frameAncestors: ["'none'"] }
 
-/** What the check says, unless it has nothing to say. */
+/** The error of the check, or `otherwise`. */
 function firstOf(check: () => void, otherwise: unknown): unknown {
   try {
     check()

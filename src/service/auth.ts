@@ -1,10 +1,10 @@
-// Who asks, and what they may do.
+// Authentication and authorisation.
 //
-// - A token is 32 random bytes; only its hash is kept. It is looked up for every request, so that one that was revoked
-//   or replaced is worth nothing from then on.
-// - A token is never taken from a URL: those stand in logs and histories. Event streams take a ticket instead.
-// - A header counts more than a ticket, and that more than the cookie, which browsers send without being asked.
-// - A login is looked up as a token is, by the hash of what the browser has, and is worth what its token is worth then.
+// - A token is 32 random bytes; only its hash is stored. It is looked up on every request, so a revoked or replaced one
+//   stops working at once.
+// - Tokens are never read from URLs, which end up in logs and histories. Event streams take a ticket instead.
+// - A header takes precedence over a ticket, and a ticket over the cookie, which browsers send unasked.
+// - A login is looked up like a token, by the hash of what the browser has, and has the current rights of its token.
 
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
@@ -18,10 +18,10 @@ import { cookieLogin, joinedLogin, requireOwnPage } from './cookie.js'
 import type { Caller } from './dependencies.js'
 import type { Tickets } from './tickets.js'
 
-/** Nobody asks more exactly when a token was last used; a write for each request would be too many. */
+/** Precision of "last used"; a write per request would be too many. */
 const USED_EVERY_MS = 60_000
 const READ_HASHES_EVERY_MS = 2_000
-/** For those who ask whether the database is there. */
+/** Timeout where the caller wants to know soon whether the database answers. */
 const STORE_TIMEOUT_MS = 2_000
 const LOGIN_MS = 30 * 86_400_000
 
@@ -42,7 +42,7 @@ export function describeRights({ name, scope, projects }: TokenRecord): string {
   return `${name}: ${scope}, ${projects === undefined ? 'all projects' : projects.join(', ')}`
 }
 
-/** Makes a token. Contract: `token` is in nobody's hands but the caller's. */
+/** Creates a token. Contract: only the caller ever has `token`. */
 export async function issueToken(
   tokens: Tokens,
   rights: Pick<TokenRecord, 'name' | 'scope' | 'projects' | 'expiresAt'>,
@@ -54,7 +54,7 @@ export async function issueToken(
   return { token, record }
 }
 
-/** The hash of the token or the login of a request, valid or not. */
+/** The hash of a request's token or login, valid or not. */
 export function presentedHash({ headers }: Pick<FastifyRequest, 'headers'>): string | undefined {
   const presented = headers.authorization === undefined ? cookieLogin({ headers }) : bearerToken({ headers })
   return presented === undefined ? undefined : hashOf(presented)
@@ -64,7 +64,7 @@ function bearerToken({ headers }: Pick<FastifyRequest, 'headers'>): string | und
   return /^Bearer +(\S+) *$/i.exec(headers.authorization ?? '')?.[1]
 }
 
-/** What a browser and its page keep from then on, each its own. */
+/** What the browser and its page store, each its own part. */
 export interface NewLogin {
   caller: Caller
   secret: string
@@ -75,25 +75,26 @@ export interface NewLogin {
 interface AuthenticatorDependencies {
   tokens: Tokens
   tickets: Tickets
-  /** Hears of the tokens that are in use: an agent may find one. */
+  /** Gets all tokens in use: an agent may find one. */
   scrubber: Pick<Scrubber, 'add'>
   log: Log
   now: () => number
 }
 
 export class Authenticator {
-  /** Of all tokens and logins, each with that of its token, as they were last read. */
+  /** The hashes of all tokens and logins, each mapped to its token's hash, as last read. */
   #hashes = new Map<string, string>()
   #hashesReadAt = 0
-  /** Whose tokens were good when they were last seen, by their hashes. */
+  /** Callers whose tokens were valid when last seen, by hash. */
   readonly #known = new Map<string, Caller>()
 
   constructor(private readonly dependencies: AuthenticatorDependencies) {}
 
   /**
-   * The hash of the token that a request comes with, or that its login or ticket stands for, if there is such a token.
+   * The hash of the existing token that a request, its login or its ticket stands for.
    *
-   * For limits, which come before the real look: it costs a query every few seconds, however many strangers there are.
+   * For rate limits, which come before the real lookup: costs a query every few seconds, however many strangers there
+   * are.
    */
   async knownHash(request: FastifyRequest): Promise<string | undefined> {
     const ticket = ticketOf(request)
@@ -101,7 +102,7 @@ export class Authenticator {
     return hash === undefined ? undefined : this.#tokenHashOf(hash)
   }
 
-  /** The same for a token by itself. */
+  /** Like `knownHash`, for a bare token. */
   async knownToken(token: string): Promise<string | undefined> {
     return this.#tokenHashOf(hashOf(token))
   }
@@ -111,14 +112,14 @@ export class Authenticator {
     const { tokens, now } = this.dependencies
     if (now() - this.#hashesReadAt >= READ_HASHES_EVERY_MS) {
       this.#hashesReadAt = now()
-      // While the database is away nobody new comes in.
+      // While the database is unavailable, no new token is recognised.
       const hashes = await within(STORE_TIMEOUT_MS, tokens.hashes()).catch(() => undefined)
       if (hashes) this.#hashes = hashes
     }
     return this.#hashes.get(hash)
   }
 
-  /** Contract: throws `unauthorized` without a good token or ticket, `forbidden` when it may not do this. */
+  /** Contract: throws `unauthorized` without a valid token or ticket, `forbidden` if it does not allow this. */
   async admit(request: FastifyRequest): Promise<Caller> {
     const hash = this.#hashFor(request)
     const { answersWithoutStore = false } = request.routeOptions.config
@@ -130,7 +131,7 @@ export class Authenticator {
     return caller
   }
 
-  /** Contract: throws `unauthorized` when the token is nobody's. */
+  /** Contract: throws `unauthorized` for an unknown token. */
   async login(token: string): Promise<NewLogin> {
     const { tokens, scrubber, now } = this.dependencies
     const tokenHash = hashOf(token)
@@ -143,13 +144,13 @@ export class Authenticator {
     return { caller, secret, pageKey, lastsMs: LOGIN_MS }
   }
 
-  /** Ends the login that a request comes with, if it does. */
+  /** Ends the request's login, if any. */
   async logout({ headers }: Pick<FastifyRequest, 'headers'>): Promise<void> {
     const login = cookieLogin({ headers })
     if (login !== undefined) await this.dependencies.tokens.removeLogin(hashOf(login))
   }
 
-  /** Whether somebody who was admitted may still do the same; while the database is away, they may. */
+  /** Whether an admitted caller still has the same rights; assumed while the database is unavailable. */
   async isStillGood(caller: Caller): Promise<boolean> {
     try {
       return isDeepStrictEqual(await this.#identify(caller.tokenHash, true), caller)
@@ -180,17 +181,17 @@ export class Authenticator {
     return hash
   }
 
-  /** Contract: throws `store_unavailable` when the database fails; one that hangs is given up soon where that is told. */
+  /** Contract: throws `store_unavailable` if the database fails or, when `isHurried`, does not answer soon. */
   async #find(hash: string, isHurried: boolean): Promise<(TokenRecord & { hash: string }) | undefined> {
-    const looked = this.dependencies.tokens.find(hash).then((record) => ({ record }))
-    const answer = await (isHurried ? within(STORE_TIMEOUT_MS, looked) : looked).catch((error: unknown) => {
+    const lookup = this.dependencies.tokens.find(hash).then((record) => ({ record }))
+    const answer = await (isHurried ? within(STORE_TIMEOUT_MS, lookup) : lookup).catch((error: unknown) => {
       throw error instanceof GatewayError ? error : unavailable(error)
     })
     if (!answer) throw unavailable()
     return answer.record
   }
 
-  /** `trustsMemory`: who was known before is let in while the database is away. */
+  /** `trustsMemory`: accept a previously valid token while the database is unavailable. */
   async #identify(hash: string, trustsMemory: boolean): Promise<Caller> {
     const { tokens, log, now } = this.dependencies
     const remembered = trustsMemory ? this.#known.get(hash) : undefined
@@ -201,7 +202,7 @@ export class Authenticator {
       if (remembered) return remembered
       throw error
     }
-    // The database compares as it likes; this does not tell by its time how much of a hash was right.
+    // The database's comparison may leak timing; this one does not.
     if (!record || !timingSafeEqual(Buffer.from(record.hash), Buffer.from(hash))) {
       this.#known.delete(hash)
       throw unauthorized('This token is not known; it may have been revoked or replaced.')
@@ -227,7 +228,7 @@ function unavailable(cause?: unknown): GatewayError {
   return new GatewayError('store_unavailable', message, { cause })
 }
 
-/** The path as it was asked for, without what follows the question mark. */
+/** The requested path without the query. */
 export function pathOf({ url }: Pick<FastifyRequest, 'url'>): string {
   return url.split('?', 1)[0] ?? url
 }
@@ -238,7 +239,7 @@ function ticketOf({ routeOptions, query }: FastifyRequest): string | undefined {
   return typeof ticket === 'string' ? ticket : undefined
 }
 
-/** Contract: a route without a scope lets nobody in. */
+/** Contract: without a scope it requires `admin`. */
 function requireScope(caller: Caller, needed: Scope | 'public' = 'admin'): void {
   if (needed === 'public' || SCOPES.indexOf(caller.scope) >= SCOPES.indexOf(needed)) return
   throw new GatewayError('forbidden', `This needs a token with the scope ${needed}; this one has ${caller.scope}.`)

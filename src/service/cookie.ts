@@ -1,9 +1,9 @@
-// What a browser has after a login: a secret in a cookie, which no script reads, and a key that its page sends along.
+// A browser's login: a secret in a cookie that scripts cannot read, and a key that the page sends along.
 //
-// - Neither is worth anything alone, nor is either the token. A browser sends the cookie also to other programs on other
-//   ports of this host; they do not have the key, which the page keeps where only pages of its origin look.
-// - A browser sends the cookie whoever asks. So what comes by cookie must come from a page of ours, and say so where it
-//   changes something.
+// - Neither is worth anything alone, and neither is the token. Browsers send the cookie to other programs on other
+//   ports of this host too; those do not have the key, which the page keeps in storage of its origin.
+// - Browsers send the cookie whichever page makes the request. So a request with a cookie must come from our own page,
+//   and must prove it with an Origin if it changes anything.
 
 import type { FastifyRequest } from 'fastify'
 import { GatewayError } from '../errors.js'
@@ -11,10 +11,10 @@ import { GatewayError } from '../errors.js'
 export const COOKIE = 'aetheel_login'
 export const PAGE_KEY_HEADER = 'x-aetheel-page-key'
 const SAFE_METHODS = ['GET', 'HEAD']
-/** What browsers call a request of the same origin, or of the person at the address bar. */
+/** `Sec-Fetch-Site` of same-origin requests and of typed addresses. */
 const OWN_SITES = ['same-origin', 'none']
 
-/** What the browser and its page have kept, as one. */
+/** The combined login of the browser and its page. */
 export function cookieLogin({ headers }: Pick<FastifyRequest, 'headers'>): string | undefined {
   const secret = new RegExp(`(?:^|;) *${cookieName(headers.host)}=([\\w-]+) *(?:;|$)`).exec(headers.cookie ?? '')?.[1]
   const key = headers[PAGE_KEY_HEADER]
@@ -25,7 +25,10 @@ export function joinedLogin(secret: string, pageKey: string): string {
   return `${secret}.${pageKey}`
 }
 
-/** Contract: throws `forbidden` for what another page may have caused. An Origin that is there has been checked. */
+/**
+ * Contract: throws `forbidden` for requests that another page may have caused. A present Origin has already been
+ * checked.
+ */
 export function requireOwnPage({ method, headers }: Pick<FastifyRequest, 'method' | 'headers'>): void {
   const site = headers['sec-fetch-site']
   const isOwn = site === undefined || OWN_SITES.includes(site)
@@ -34,19 +37,19 @@ export function requireOwnPage({ method, headers }: Pick<FastifyRequest, 'method
   throw new GatewayError('forbidden', `With a cookie, only pages of this gateway may ask for this. ${advice}`)
 }
 
-/** As a header that sets it or, without a secret, takes it back. */
+/** The header that sets the cookie or, without a secret, clears it. */
 export function setCookie(
   { headers }: Pick<FastifyRequest, 'headers'>,
   login?: { secret: string; lastsMs: number },
 ): string {
-  // Whether a proxy in front speaks TLS is told by the page that asks.
+  // The page's Origin tells whether a proxy in front uses TLS.
   const isSecure = headers.origin?.toLowerCase().startsWith('https:') ?? false
   const maxAge = Math.floor((login?.lastsMs ?? 0) / 1000)
   const attributes = ['Path=/', 'HttpOnly', 'SameSite=Strict', `Max-Age=${maxAge}`, ...(isSecure ? ['Secure'] : [])]
   return [`${cookieName(headers.host)}=${login?.secret ?? ''}`, ...attributes].join('; ')
 }
 
-/** With the port, or two gateways of one host would log each other out. */
+/** Includes the port, or two gateways on one host would log each other out. */
 function cookieName(host = ''): string {
   const port = /:(\d+)$/.exec(host)?.[1]
   return port === undefined ? COOKIE : `${COOKIE}_${port}`

@@ -1,4 +1,4 @@
-// The dashboard: files that the build has made, sent as they are. It knows nothing but the API.
+// Serves the dashboard's built files. The dashboard uses only the API.
 
 import { readFile } from 'node:fs/promises'
 import { extname, join } from 'node:path'
@@ -8,10 +8,10 @@ import { z } from 'zod'
 import { GatewayError } from '../errors.js'
 import type { App } from './dependencies.js'
 
-/** In a checkout as in the package. */
+/** The same path in a checkout and in the package. */
 const BUILT = fileURLToPath(new URL('../../dist/web', import.meta.url))
 
-/** Agents may write whatever they like: the page runs and loads nothing but its own files. */
+/** Agents' text is untrusted: the page runs and loads only its own files. */
 const PAGE_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -30,10 +30,10 @@ const TYPES: Partial<Record<string, string>> = {
   '.svg': 'image/svg+xml',
 }
 
-/** Their names hold a hash of what is in them. */
-const FOR_EVER = 'public, max-age=31536000, immutable'
+/** Asset names contain a hash of their content. */
+const IMMUTABLE = 'public, max-age=31536000, immutable'
 
-// No part of a name can lead elsewhere.
+// No name can escape the directory.
 const assetParams = z.object({ name: z.string().regex(/^[\w-]+(\.[\w-]+)+$/, 'this is no name of a file') })
 
 export function registerDashboardRoutes(app: App, directory: string = BUILT): void {
@@ -56,7 +56,7 @@ export function registerDashboardRoutes(app: App, directory: string = BUILT): vo
     schema: { hide: true, params: assetParams },
     handler: async (request, reply) => {
       const asset = await readBuilt(join(directory, 'assets', request.params.name), request)
-      if (asset) return sendBuilt(reply, asset, FOR_EVER)
+      if (asset) return sendBuilt(reply, asset, IMMUTABLE)
       throw new GatewayError('not_found', 'The dashboard has no such file. Reload the page: there may be a newer one.')
     },
   })

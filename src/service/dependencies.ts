@@ -1,4 +1,4 @@
-/** What the HTTP side is made of, and how its requests and routes look. Types alone. */
+/** Types of the HTTP service: its dependencies, requests and routes. */
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { FastifyBaseLogger, FastifyInstance, RawServerDefault } from 'fastify'
@@ -18,9 +18,9 @@ export interface ServiceDependencies {
   projects: ProjectService
   credentials: CredentialStore
   metrics: Metrics
-  /** What platforms call. */
+  /** Webhooks that platforms call. */
   endpoints?: PlatformEndpoint[]
-  /** Where the files of the dashboard are; left out, where the build puts them. */
+  /** Directory of the dashboard's files; defaults to the build output. */
   dashboardDirectory?: string
   log: Log
   now: () => number
@@ -30,42 +30,44 @@ export interface ServiceDependencies {
 /** A server whose routes are typed by their zod schemas. */
 export type App = FastifyInstance<RawServerDefault, IncomingMessage, ServerResponse, FastifyBaseLogger, ZodTypeProvider>
 
-/** Who asks: the token that came with the request. */
+/** The token that a request came with. */
 export interface Caller {
   tokenId: string
   tokenHash: string
   /** For the audit log. */
   name: string
   scope: Scope
-  /** The ids of the projects it may use; left out, all. */
+  /** The projects it may use; all if omitted. */
   projects?: string[] | undefined
 }
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** What the token must be allowed; `public` needs none. A route without it is refused when it is registered. */
+    /** The scope the token needs; `public` needs no token. Registering a route without one throws. */
     scope?: Scope | 'public'
-    /** Called by a platform, under the name of the public URL, too. */
+    /** Called by a platform, also under the public URL's host name. */
     isPlatform?: boolean
-    /** An event stream: may be opened by a ticket, and is ended when the server stops. */
+    /** An event stream: can be opened with a ticket, and ends when the server stops. */
     isStream?: boolean
     /** A file of the dashboard. */
     isDashboard?: boolean
-    /** Brings its token in the body, by which its rate is then counted. */
+    /** Has its token in the body, which its rate limit then counts for. */
     isLogin?: boolean
-    /** Requests to it are not counted: a balancer must not be shut out by strangers of its address. */
+    /** Not rate-limited: others at its address must not lock out a load balancer. */
     isUnlimited?: boolean
-    /** It tells how the gateway is, also while no token can be looked up. */
+    /** Reports the gateway's state, even while tokens cannot be looked up. */
     answersWithoutStore?: boolean
-    /** Tokens of single projects reach what is under `/projects/:id` of theirs, and routes with this: those that tell
-     *  nothing of other projects, or look at `caller.projects` themselves. */
+    /**
+     * Project tokens can use routes under their own `/projects/:id`, and routes with this flag: those that reveal
+     * nothing about other projects, or check `caller.projects` themselves.
+     */
     allowsProjectTokens?: boolean
   }
 
   interface FastifyRequest {
-    /** None on public routes. */
+    /** Absent on public routes. */
     caller?: Caller
-    /** Of a token that there is; whether it may do this is not said. */
+    /** The hash of an existing token, whether or not it may do this. */
     tokenHash?: string
   }
 }

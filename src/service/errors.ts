@@ -1,4 +1,4 @@
-// One shape for everything that goes wrong: { error: { code, message, problems? } }.
+// One format for all errors: { error: { code, message, problems? } }.
 
 import type { Socket } from 'node:net'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
@@ -12,7 +12,7 @@ import { describeBytes } from '../media/byte-size.js'
 export const BODY_LIMIT_BYTES = 1024 * 1024
 const QUEUE_RETRY_S = 5
 
-/** What the framework itself refuses, by our names. */
+/** Our codes for the framework's own errors. */
 const FRAMEWORK_CODES: Partial<Record<number, ErrorCode>> = {
   404: 'not_found',
   413: 'too_large',
@@ -28,7 +28,7 @@ function tooLarge(limit: number): string {
   return `The body is larger than ${describeBytes(limit)}. Send less${advice}.`
 }
 
-/** `bodyLimit`: in bytes, for the route that was asked. */
+/** `bodyLimit`: of the route, in bytes. */
 function errorBodyOf(error: unknown, requestId: string, bodyLimit: number): ErrorBody {
   if (error instanceof GatewayError) return body(error.code, error.message)
   if (hasZodFastifySchemaValidationErrors(error)) return invalidBody(error)
@@ -46,7 +46,7 @@ function errorBodyOf(error: unknown, requestId: string, bodyLimit: number): Erro
   )
 }
 
-/** Contract: what a user wrote is not logged; what a mistake of ours says is. */
+/** Contract: logs our own errors, but nothing a user wrote. */
 export function sendError(
   error: unknown,
   request: FastifyRequest,
@@ -62,16 +62,16 @@ export function sendError(
     const cause = error instanceof Error && error.cause !== undefined ? messageOf(error.cause) : undefined
     log.error('http.failed', { requestId: request.id, method, route, code, error: messageOf(error), cause })
   }
-  // A limit of rate has said when; what waits in a queue is done sooner or later.
+  // Rate limits set the header themselves; a full queue empties sooner or later.
   if (code === 'too_many' && !reply.raw.hasHeader('retry-after')) void reply.header('retry-after', QUEUE_RETRY_S)
   if (code === 'unauthorized') void reply.header('www-authenticate', 'Bearer')
-  // Otherwise the connection stays open until all of a body has come that nobody reads.
+  // Otherwise the connection stays open until the whole unread body has arrived.
   if (hasLongBody(request, bodyLimit)) void reply.header('connection', 'close')
-  // Written here: the schema of the route's answers knows nothing of errors.
+  // Serialised here: response schemas do not cover errors.
   return reply
     .code(status)
     .type('application/json; charset=utf-8')
-    .serializer((told) => scrubber.scrubJson(JSON.stringify(told)))
+    .serializer((payload) => scrubber.scrubJson(JSON.stringify(payload)))
     .send(errorBody)
 }
 
@@ -79,7 +79,7 @@ function hasLongBody({ headers }: FastifyRequest, bodyLimit: number): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > bodyLimit
 }
 
-/** Ends a connection on which no whole request came. */
+/** Ends a connection without a complete request. */
 export function refuseUnfinished(socket: Socket, status: '400 Bad Request' | '408 Request Timeout'): void {
   if (!socket.writable) return void socket.destroy()
   const text = JSON.stringify(body('request_invalid', 'This is no whole HTTP request.'))

@@ -5,7 +5,7 @@ import { type AgentComplete, eventSchemas, type StreamEvent } from './api/events
 import { tokenUsageSchema } from './api/values.js'
 import { toWire } from './wire.js'
 
-/** Names and data are those of spec 3. `line` is a whole piece of text, as the agent wrote it, with its line ends. */
+/** An event in its wire format. `line` is a piece of text as the agent wrote it, including line breaks. */
 export function projectEvent(event: AgentEvent | FinalEvent): StreamEvent {
   switch (event.type) {
     case 'started':
@@ -33,7 +33,7 @@ export function projectEvent(event: AgentEvent | FinalEvent): StreamEvent {
   }
 }
 
-/** A command says of its pieces when they came from stderr. */
+/** Commands mark output that came from stderr. */
 function streamOf({ metadata, stream }: Extract<AgentEvent, { type: 'output' }>): 'stdout' | 'stderr' {
   return metadata?.['stream'] === 'stderr' ? 'stderr' : stream
 }

@@ -1,9 +1,8 @@
-// What every request meets before anything is done for it, whatever its route: also one that does not exist.
+// Checks on every request before anything else, even for routes that do not exist.
 //
-// - Host is checked against names that are ours. A web page whose name was made to point here (DNS rebinding) sends its
-//   own name.
-// - Origin is checked against Host, after that. There is no CORS: pages of others have no business here.
-// - Limits come before the look at the token, which costs a query.
+// - Host must be one of our names. A web page whose name was made to resolve to us (DNS rebinding) sends its own name.
+// - Origin must match Host. There is no CORS: other sites' pages have no business here.
+// - Rate limits come before the token lookup, which costs a query.
 
 import { isIPv6 } from 'node:net'
 import type { ServerResponse } from 'node:http'
@@ -16,25 +15,25 @@ import type { App, Caller } from './dependencies.js'
 import { refuseUnfinished } from './errors.js'
 
 export interface Limits {
-  /** Of one token. */
+  /** Per token. */
   requestsPerMinute: number
-  /** Of one address, without a token that there is. */
+  /** Per address, without an existing token. */
   strangerRequestsPerMinute: number
-  /** Of one address, to what platforms call: all of theirs may come by one tunnel. */
+  /** Per address, to platform endpoints: all of a platform's requests may come through one tunnel. */
   platformRequestsPerMinute: number
-  /** Of one address, to the files of the dashboard: what else comes from there must not keep them back. */
+  /** Per address, to the dashboard's files: other requests from there must not block them. */
   dashboardRequestsPerMinute: number
-  /** Of all tokens together. */
+  /** All tokens together. */
   openRequests: number
-  /** Of all who have no token that there is. */
+  /** All requests without an existing token. */
   openStrangers: number
-  /** Of all platforms. */
+  /** All platforms together. */
   openPlatformRequests: number
-  /** In which a body must have come, but for those who have a token. */
+  /** Limit for receiving a body without a token. */
   strangerBodyMs: number
   openStreams: number
   openStreamsOfToken: number
-  /** How often the token of an open stream is looked up again, in milliseconds. */
+  /** Interval for checking the token of an open stream again. */
   streamTokenCheckMs: number
 }
 
@@ -56,7 +55,7 @@ const LOOPBACK_NAMES = ['localhost', '127.0.0.1', '[::1]']
 const WILDCARDS = ['0.0.0.0', '::']
 const RETRY_AFTER_SECONDS = 1
 
-/** Whether nobody but this machine reaches an address. */
+/** Whether only this machine can reach an address. */
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^(::ffff:)?127(\.\d{1,3}){3}$/.test(host)
 }
@@ -64,8 +63,8 @@ export function isLoopback(host: string): boolean {
 type HostConfig = Pick<GatewayConfig, 'httpHost' | 'httpAllowedHosts' | 'publicUrl'>
 
 /**
- * Contract: throws `host_unknown` unless the request is for a name of ours, `forbidden` when a page of another origin
- * sends it. The port is looked at once the server listens: before, nobody can connect.
+ * Contract: throws `host_unknown` unless the request is for one of our names, `forbidden` if a page of another origin
+ * sends it. The port is checked once the server listens: before that, nobody can connect.
  */
 export function checkSender(request: FastifyRequest, config: HostConfig, address: AddressInfo | string | null): void {
   const hosts = request.raw.rawHeaders.filter((name, index) => index % 2 === 0 && name.toLowerCase() === 'host')
@@ -73,10 +72,10 @@ export function checkSender(request: FastifyRequest, config: HostConfig, address
     throw new GatewayError('request_invalid', 'This request has more than one Host header. Send it with one.')
   }
   const header = request.headers.host?.toLowerCase() ?? ''
-  // As requests to a proxy have it; it counts more than the header.
+  // Requests to a proxy have an absolute target, which takes precedence over the header.
   const target = /^[a-z]+:\/\/([^/?#]*)/i.exec(request.raw.url ?? '')?.[1]?.toLowerCase()
   const port = typeof address === 'object' && address !== null ? String(address.port) : undefined
-  // Of a path that cannot be read there is no route, and no configuration of one.
+  // A malformed path has no route and no route configuration.
   const route = request.routeOptions.config as FastifyContextConfig | undefined
   const isAllowed = (name: string): boolean =>
     (route?.isPlatform === true && isPublicHost(name, config)) ||
@@ -99,12 +98,12 @@ function isOurs(header: string, port: string | undefined, config: HostConfig, lo
   return config.httpAllowedHosts.some((entry) => {
     const allowed = parseHost(bracketed(entry))
     if (allowed?.name !== host.name) return false
-    // A proxy in front has the ports that everybody leaves out.
+    // A proxy in front uses the default ports.
     return allowed.port === undefined ? [undefined, '80', '443', port].includes(host.port) : allowed.port === host.port
   })
 }
 
-/** Names in a URL leave the usual port out; in a header it may stand. */
+/** URLs omit the default port; a header may include it. */
 function isPublicHost(header: string, { publicUrl }: HostConfig): boolean {
   if (publicUrl === undefined || !parseHost(header)) return false
   const { protocol, host } = new URL(publicUrl)
@@ -116,7 +115,7 @@ function parseHost(header: string): { name: string; port: string | undefined } |
   return name === undefined ? undefined : { name, port }
 }
 
-/** As an address stands in a Host header. */
+/** The address in Host header syntax. */
 function bracketed(address: string): string {
   const plain = address.toLowerCase().replace(/^::ffff:(?=\d+\.)/, '')
   return isIPv6(plain) ? `[${plain}]` : plain
@@ -127,7 +126,9 @@ type OpenLimits = Pick<
   'openRequests' | 'openStrangers' | 'openPlatformRequests' | 'strangerBodyMs' | 'openStreams' | 'openStreamsOfToken'
 >
 
-/** How many are open, each kind for itself, so that none crowds out another: least of all strangers those with a token. */
+/**
+ * Counts open responses per kind, so that no kind crowds out another; above all, strangers must not crowd out tokens.
+ */
 export class OpenResponses {
   readonly #requests = new Set<ServerResponse>()
   readonly #strangers = new Set<ServerResponse>()
@@ -137,7 +138,7 @@ export class OpenResponses {
 
   constructor(private readonly limits: OpenLimits) {}
 
-  /** Contract: throws `overloaded` when there are too many already. */
+  /** Contract: throws `overloaded` if too many are open. */
   admit(request: FastifyRequest, reply: FastifyReply): void {
     const { openRequests, openStrangers, openPlatformRequests, openStreams } = this.limits
     const { isStream, isPlatform } = request.routeOptions.config
@@ -145,9 +146,9 @@ export class OpenResponses {
       const [open, most] = isPlatform
         ? [this.#platformRequests, openPlatformRequests]
         : [this.#strangers, openStrangers]
-      if (open.size >= most) endOneThatWaits(open)
+      if (open.size >= most) endOldestWaiting(open)
       if (open.size >= most) throw tooMany('requests', reply)
-      this.#hurry(request, reply)
+      this.#limitBodyTime(request, reply)
       return keep(open, reply)
     }
     const [open, most, what] = isStream
@@ -157,14 +158,14 @@ export class OpenResponses {
     return keep(open, reply)
   }
 
-  #hurry({ raw }: FastifyRequest, reply: FastifyReply): void {
+  #limitBodyTime({ raw }: FastifyRequest, reply: FastifyReply): void {
     const timer = setTimeout(() => {
       if (!raw.complete) refuseUnfinished(raw.socket, '408 Request Timeout')
     }, this.limits.strangerBodyMs)
     reply.raw.once('close', () => clearTimeout(timer))
   }
 
-  /** Contract: throws `overloaded` when all streams would be those of one token. */
+  /** Contract: throws `overloaded` if one token has too many streams. */
   admitStreamOf({ tokenId }: Caller, reply: FastifyReply): void {
     const count = this.#streamsOfTokens.get(tokenId) ?? 0
     if (count >= this.limits.openStreamsOfToken) throw tooMany('event streams of this token', reply)
@@ -176,7 +177,7 @@ export class OpenResponses {
     })
   }
 
-  /** Ends the event streams, whose clients come back to the next gateway and go on where they were. */
+  /** Ends the event streams; their clients reconnect to the next gateway and continue. */
   endStreams(): void {
     for (const stream of this.#streams) endStream(stream)
   }
@@ -187,8 +188,8 @@ function keep(open: Set<ServerResponse>, { raw }: FastifyReply): void {
   raw.once('close', () => open.delete(raw))
 }
 
-/** Makes room at the cost of the oldest that waits for its client, to send the rest or to read the answer. */
-function endOneThatWaits(open: Set<ServerResponse>): void {
+/** Makes room by ending the oldest response that is waiting for its client to send the rest or read the answer. */
+function endOldestWaiting(open: Set<ServerResponse>): void {
   const oldest = [...open].find(({ req, writableEnded }) => !req.complete || writableEnded)
   if (!oldest) return
   open.delete(oldest)
@@ -201,7 +202,7 @@ function tooMany(what: string, reply: FastifyReply): GatewayError {
 }
 
 function endStream(stream: ServerResponse): void {
-  // Whoever writes to it hears of the end by its `close`; what comes before that has nowhere to go.
+  // The writer sees the end as `close`; anything written before that has nowhere to go.
   stream.on('error', () => stream.destroy())
   stream.end()
   stream.socket?.destroySoon()
@@ -214,13 +215,13 @@ interface Guards {
   limits: Limits
 }
 
-/** Contract: the rate-limit plugin is registered before. */
+/** Contract: the rate-limit plugin is already registered. */
 export function addGuards(app: App, { config, authenticator, open, limits }: Guards): void {
   const timeWindow = 60_000
-  const ofStranger = app.createRateLimit({ max: limits.strangerRequestsPerMinute, timeWindow })
-  const ofDashboard = app.createRateLimit({ max: limits.dashboardRequestsPerMinute, timeWindow })
-  const ofPlatform = app.createRateLimit({ max: limits.platformRequestsPerMinute, timeWindow })
-  const ofToken = app.createRateLimit({
+  const limitStranger = app.createRateLimit({ max: limits.strangerRequestsPerMinute, timeWindow })
+  const limitDashboard = app.createRateLimit({ max: limits.dashboardRequestsPerMinute, timeWindow })
+  const limitPlatform = app.createRateLimit({ max: limits.platformRequestsPerMinute, timeWindow })
+  const limitToken = app.createRateLimit({
     max: limits.requestsPerMinute,
     timeWindow,
     keyGenerator: (request) => request.tokenHash ?? '',
@@ -228,16 +229,16 @@ export function addGuards(app: App, { config, authenticator, open, limits }: Gua
 
   const limitRate = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     const { isPlatform, isDashboard } = request.routeOptions.config
-    const ofAddress = isPlatform ? ofPlatform : isDashboard ? ofDashboard : ofStranger
+    const limitAddress = isPlatform ? limitPlatform : isDashboard ? limitDashboard : limitStranger
     const isKnown = request.tokenHash !== undefined
-    const rate = await (isKnown ? ofToken : ofAddress)(request)
+    const rate = await (isKnown ? limitToken : limitAddress)(request)
     if (rate.isAllowed || !rate.isExceeded) return
     reply.raw.setHeader('retry-after', rate.ttlInSeconds)
     const sender = isKnown ? 'with this token' : 'from this address'
     throw new GatewayError('too_many', `Too many requests ${sender}. Try again in ${rate.ttlInSeconds} s.`)
   }
 
-  /** A stream may be open for a day: a token that is revoked meanwhile ends it. */
+  /** A stream may be open for days: it ends when its token is revoked. */
   const endWithToken = (caller: Caller, stream: ServerResponse): void => {
     const timer = setInterval(() => {
       void authenticator.isStillGood(caller).then((isGood) => isGood || endStream(stream))
@@ -249,13 +250,13 @@ export function addGuards(app: App, { config, authenticator, open, limits }: Gua
     checkSender(request, config, app.server.address())
     const { isUnlimited, isLogin } = request.routeOptions.config
     if (!isUnlimited) {
-      // A token that does not exist counts for its address, or one could guess on with a new one each time.
+      // An unknown token counts for its address, or guessing with a new token each time would have no limit.
       const hash = await authenticator.knownHash(request)
       if (hash !== undefined) request.tokenHash = hash
       if (!isLogin) await limitRate(request, reply)
       open.admit(request, reply)
     }
-    // An unknown route has nothing to protect, and no scope.
+    // Unknown routes have no scope and nothing to protect.
     if (request.is404 || request.routeOptions.config.scope === 'public') return
     const caller = await authenticator.admit(request)
     request.caller = caller
@@ -263,7 +264,7 @@ export function addGuards(app: App, { config, authenticator, open, limits }: Gua
     open.admitStreamOf(caller, reply)
     endWithToken(caller, reply.raw)
   })
-  // Before, nobody knows whether the token is a good one: it comes in the body.
+  // The token is in the body, so it is not known earlier.
   app.addHook('preValidation', async (request, reply) => {
     if (!request.routeOptions.config.isLogin) return
     const { token } = (request.body ?? {}) as { token?: unknown }

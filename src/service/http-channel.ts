@@ -1,20 +1,20 @@
 import type { Channel } from '../channels/types.js'
 
-/** Commands to projects. */
+/** Commands sent to projects. */
 export const HTTP_CHANNEL = 'http'
-/** Conversations of people in a page. */
+/** Conversations from the dashboard. */
 export const WEB_CHANNEL = 'web'
 
-/** What comes over HTTP. Nothing has to be brought anywhere: clients read the record. */
+/** Messages over HTTP. Replies are not sent anywhere: clients read the stored record. */
 class HttpChannel implements Channel {
-  /** Clients read of them in the record. */
+  /** Clients find the files in the record. */
   readonly takesFiles = true
 
   constructor(readonly name: string) {}
 
   async start(): Promise<void> {}
 
-  /** The reply is on record with its run. */
+  /** The reply is stored with its run. */
   async send(): Promise<void> {}
 
   async stop(): Promise<void> {}

@@ -1,4 +1,4 @@
-// How a page in a browser gets in.
+// Login for pages in a browser.
 
 import { SCOPES } from '../store/tokens.js'
 import type { Authenticator } from './auth.js'
@@ -8,7 +8,7 @@ import { setCookie } from './cookie.js'
 import type { App, Caller } from './dependencies.js'
 import { callerOf } from './routes/changes.js'
 
-/** Before the token in it is known, its rate is not limited: it must be cheap to read. */
+/** The rate limit applies only after the body is read, so it must be cheap to read. */
 const LOGIN_BYTES = 1024
 
 export function registerLoginRoutes(app: App, authenticator: Pick<Authenticator, 'login' | 'logout'>): void {

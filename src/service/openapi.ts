@@ -1,4 +1,4 @@
-// The description of the API, made from the schemas that check its requests, and a page of it for people.
+// The OpenAPI description, generated from the request schemas, and a reference page for people.
 
 import { createHash } from 'node:crypto'
 import swagger from '@fastify/swagger'
@@ -8,7 +8,7 @@ import { COOKIE, PAGE_KEY_HEADER } from './cookie.js'
 import type { App } from './dependencies.js'
 import { PAGE_STYLE, referencePage } from './reference-page.js'
 
-/** Contract: called before any route is registered, as the plugin listens for them. */
+/** Contract: called before any route is registered, since the plugin collects them. */
 export async function describeApi(app: App, version: string): Promise<void> {
   await app.register(swagger, {
     openapi: {
@@ -66,7 +66,6 @@ export function registerDescriptionRoutes(app: App): void {
   })
 }
 
-/** The page runs nothing and loads nothing. */
 const PAGE_POLICY = [
   "default-src 'none'",
   `style-src 'sha256-${createHash('sha256').update(PAGE_STYLE).digest('base64')}'`,

@@ -1,18 +1,18 @@
-// What platforms call, such as Twilio's webhooks: without a token of ours, under the name of the public URL. Whether a
-// request really comes from the platform, its channel finds out by what it signs.
+// Endpoints for platforms, such as Twilio's webhooks: without a token of ours, under the public URL's host name. Their
+// channel verifies the platform's signature.
 
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { PlatformEndpoint } from '../channels/types.js'
 import type { GatewayConfig } from '../config.js'
 import type { App } from './dependencies.js'
 
-/** Contract: each body comes to its endpoint as the bytes that were sent. */
+/** Contract: each endpoint gets the body's raw bytes. */
 export async function registerPlatformRoutes(
   app: App,
   endpoints: PlatformEndpoint[],
   { publicUrl }: Pick<GatewayConfig, 'publicUrl'>,
 ): Promise<void> {
-  // A proxy in front may leave the path of the public URL in, or take it away.
+  // A proxy in front may keep or strip the path of the public URL.
   const prefix = publicUrl === undefined ? '' : new URL(publicUrl).pathname.replace(/\/+$/, '')
   await app.register(async (scope) => {
     scope.removeAllContentTypeParsers()
@@ -24,7 +24,7 @@ export async function registerPlatformRoutes(
           scope.route({
             method: endpoint.method,
             url,
-            // Those who fetch files ask first what they are.
+            // Clients that fetch files send HEAD first.
             exposeHeadRoute: endpoint.method === 'GET',
             bodyLimit: Math.max(endpoint.maxBytes, 1),
             config: { scope: 'public', isPlatform: true },
@@ -43,7 +43,7 @@ async function answer(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
-  // As it was sent: what is signed is not what is left of it after decoding.
+  // As sent: the signature covers the text before decoding.
   const [target = '', query = ''] = splitOnce(request.raw.url ?? '', '?')
   const {
     status,
@@ -61,6 +61,6 @@ async function answer(
 }
 
 function splitOnce(text: string, at: string): string[] {
-  const place = text.indexOf(at)
-  return place === -1 ? [text] : [text.slice(0, place), text.slice(place + 1)]
+  const index = text.indexOf(at)
+  return index === -1 ? [text] : [text.slice(0, index), text.slice(index + 1)]
 }

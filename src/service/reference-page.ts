@@ -1,4 +1,4 @@
-// A page of the API for people: plain HTML of the OpenAPI document, without scripts.
+// The API reference for people: plain HTML from the OpenAPI document, without scripts.
 
 /** The part of an OpenAPI document that the page shows. */
 interface Operation {
@@ -79,7 +79,7 @@ function operationHtml({ path, method, operation }: Listed): string {
     ),
     ...schemasHtml('Body', requestBody?.content),
     ...Object.entries(responses).flatMap(([status, response]) =>
-      // The shape of errors is the same everywhere.
+      // Errors have the same format everywhere.
       status === 'default' ? [] : schemasHtml(`Answer ${status}`, response.content),
     ),
   ]

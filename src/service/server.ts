@@ -7,17 +7,17 @@ import { DEFAULT_LIMITS, isLoopback, type Limits } from './guards.js'
 import { readTokenFile, tokenFile, writeTokenFile } from './token-file.js'
 
 export interface HttpServer {
-  /** Where it listens, as `http://127.0.0.1:7433`. */
+  /** For example `http://127.0.0.1:7433`. */
   url: string
-  /** Where the token stands that was made because there was none. */
+  /** The file with the first token, if one was just created. */
   newTokenFile?: string | undefined
-  /** Ends the event streams, and lets other requests finish for a moment. */
+  /** Ends event streams, and gives other requests a moment to finish. */
   close(): Promise<void>
 }
 
 const CLOSE_MS = 2_000
 
-/** Contract: rejects with `http_unavailable` when it cannot listen or must not; then nothing of it is left. */
+/** Contract: rejects with `http_unavailable` if it cannot or must not listen; then nothing of it is left. */
 export async function startHttpServer(
   dependencies: ServiceDependencies,
   limits: Limits = DEFAULT_LIMITS,
@@ -36,7 +36,9 @@ export async function startHttpServer(
   return { url, newTokenFile, close: () => close(app) }
 }
 
-/** Makes the first token. Contract: not where others may connect; then somebody must have made one on purpose. */
+/**
+ * Creates the first token. Contract: not if other machines can connect; then somebody must have created one on purpose.
+ */
 async function requireToken({ config, gateway, now, newId }: ServiceDependencies): Promise<string | undefined> {
   const { tokens } = gateway.store
   const earlier = readTokenFile(config.home)
@@ -59,7 +61,7 @@ async function requireToken({ config, gateway, now, newId }: ServiceDependencies
 }
 
 async function close(app: App): Promise<void> {
-  // A client that neither reads nor leaves must not keep the gateway.
+  // A stalled client must not keep the gateway from stopping.
   const deadline = setTimeout(() => app.server.closeAllConnections(), CLOSE_MS)
   try {
     await app.close()
@@ -75,15 +77,15 @@ function urlOf(app: App, host: string): string {
 }
 
 function explainListen(error: unknown, { httpHost, httpPort }: ServiceDependencies['config']): GatewayError {
-  const place = `${httpHost}, port ${httpPort}`
+  const address = `${httpHost}, port ${httpPort}`
   const advice = 'Set HTTP_PORT to another one, or HTTP_ENABLED=false.'
   const sentences: Partial<Record<string, string>> = {
-    EADDRINUSE: `Something else listens on ${place} already. ${advice}`,
-    EACCES: `This user may not listen on ${place}. ${advice}`,
+    EADDRINUSE: `Something else listens on ${address} already. ${advice}`,
+    EACCES: `This user may not listen on ${address}. ${advice}`,
     EADDRNOTAVAIL: `This machine has no address ${httpHost}. Set HTTP_HOST to one that it has.`,
     ENOTFOUND: `The name ${httpHost} is not known. Set HTTP_HOST to an address of this machine.`,
   }
   const { code = '' } = error as NodeJS.ErrnoException
-  const message = sentences[code] ?? `The HTTP API cannot listen on ${place}: ${messageOf(error)}. ${advice}`
+  const message = sentences[code] ?? `The HTTP API cannot listen on ${address}: ${messageOf(error)}. ${advice}`
   return new GatewayError('http_unavailable', message, { cause: error })
 }

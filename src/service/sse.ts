@@ -1,8 +1,8 @@
-// Server-sent events, as the HTML standard writes them.
+// Server-sent events, as the HTML standard defines them.
 //
-// What must stay true:
-// - A frame is made once and is the same buffer for every client.
-// - Nothing is written to a client that has not taken what came before; it holds one batch at most.
+// Invariants:
+// - A frame is built once, and every client gets the same buffer.
+// - Nothing is written to a client that has not taken the previous batch, so each holds at most one.
 
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
@@ -11,17 +11,19 @@ import type { NumberedEvent } from '../streams/numbered-event.js'
 import { projectEvent } from './event-projection.js'
 
 export interface EventStreamOptions {
-  /** Ends the stream, for a server that stops; the client comes back later. */
+  /** Ends the stream when the server stops; the client reconnects later. */
   signal?: AbortSignal
   heartbeatMs?: number
-  /** A client that takes nothing for so long is closed. */
+  /** A client that reads nothing for this long is disconnected. */
   stallMs?: number
 }
 
 const RETRY_MS = 1_000
 const HEARTBEAT = Buffer.from(':\n\n')
 
-/** Of a `Last-Event-ID` header. Contract: 0 without one; throws `request_invalid` when no stream has given such an id. */
+/**
+ * Parses a `Last-Event-ID` header. Contract: 0 if absent; throws `request_invalid` for an id that no stream has issued.
+ */
 export function readLastEventId(header: string | string[] | undefined): number {
   if (header === undefined) return 0
   const number = typeof header === 'string' && /^\d{1,15}$/.test(header) ? Number(header) : undefined
@@ -32,7 +34,7 @@ export function readLastEventId(header: string | string[] | undefined): number {
   )
 }
 
-/** Sends the events of a stream. Contract: as `sendFrames`. */
+/** Sends the events of a stream. Contract: see `sendFrames`. */
 export function sendEventStream(
   response: ServerResponse,
   follow: (signal: AbortSignal) => AsyncIterable<NumberedEvent[]>,
@@ -48,10 +50,10 @@ export function sendEventStream(
 }
 
 /**
- * Sends frames as the answer to a request, whose headers were not sent yet.
+ * Sends frames as the response to a request whose headers were not sent yet.
  *
- * Contract: settles when the response has ended: everything was sent, the client left or took nothing for too long, or
- * the signal said so. Rejects with what `frames` throws.
+ * Contract: settles when the response has ended: everything was sent, the client left or stalled, or the signal fired.
+ * Rejects with the errors of `frames`.
  */
 export async function sendFrames(
   response: ServerResponse,
@@ -80,7 +82,7 @@ export async function sendFrames(
   } finally {
     clearInterval(heartbeat)
     signal?.removeEventListener('abort', leave)
-    // Who took nothing would not take the end either.
+    // A stalled client would not read the end either.
     if (response.writableNeedDrain) response.destroy()
     else response.end()
   }
@@ -117,7 +119,7 @@ function frameOf(numbered: NumberedEvent): Buffer {
   return made
 }
 
-/** Contract: throws `request_invalid` for an id or a name that would end its own line. */
+/** Contract: throws `request_invalid` for an id or a name with line breaks. */
 export function formatFrame(id: string | undefined, name: string, data: string): string {
   if (/[\r\n\0]/.test(`${id}${name}`)) {
     throw new GatewayError(

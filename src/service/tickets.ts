@@ -1,5 +1,5 @@
-// Tickets let a browser's EventSource in, which cannot send a token: good for one use, one path and half a minute, so
-// that one that is read in a log or a history opens nothing.
+// Tickets for a browser's EventSource, which cannot send a token. Each is valid for one use, one path and half a
+// minute, so one found in a log or a history opens nothing.
 
 import { randomBytes } from 'node:crypto'
 import { GatewayError } from '../errors.js'
@@ -9,10 +9,10 @@ import type { App } from './dependencies.js'
 import { toWire } from './wire.js'
 
 const TICKET_MS = 30_000
-const MOST_TICKETS = 10_000
+const MAX_TICKETS = 10_000
 
 interface Ticket {
-  /** Of the token that it stands for; whether that one is still good is seen when the ticket is used. */
+  /** The hash of its token, whose validity is checked when the ticket is used. */
   tokenHash: string
   path: string
   expiresAt: number
@@ -24,8 +24,8 @@ export class Tickets {
   constructor(private readonly now: () => number) {}
 
   issue(tokenHash: string, path: string): { ticket: string; expiresAt: number } {
-    this.#forgetOld()
-    if (this.#open.size >= MOST_TICKETS) {
+    this.#removeExpired()
+    if (this.#open.size >= MAX_TICKETS) {
       throw new GatewayError('overloaded', 'Too many tickets wait to be used. Try again in half a minute.')
     }
     const ticket = randomBytes(32).toString('base64url')
@@ -34,7 +34,7 @@ export class Tickets {
     return { ticket, expiresAt }
   }
 
-  /** Takes a ticket, good or not: there is no second try. Gives the hash of its token. */
+  /** Consumes a ticket, valid or not: there is no second try. Returns the hash of its token. */
   redeem(ticket: string, path: string): string | undefined {
     const key = hashOf(ticket)
     const found = this.#open.get(key)
@@ -42,13 +42,13 @@ export class Tickets {
     return found && found.path === path && found.expiresAt > this.now() ? found.tokenHash : undefined
   }
 
-  /** The hash of the token that an open ticket stands for. */
+  /** The token hash of an open ticket. */
   peek(ticket: string): string | undefined {
     return this.#open.get(hashOf(ticket))?.tokenHash
   }
 
-  /** They stand in the order in which they expire. */
-  #forgetOld(): void {
+  /** The map is in order of expiry. */
+  #removeExpired(): void {
     for (const [key, { expiresAt }] of this.#open) {
       if (expiresAt > this.now()) return
       this.#open.delete(key)

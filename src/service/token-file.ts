@@ -1,4 +1,4 @@
-// Where the first token stands, for the person whose gateway it is.
+// The file with the first token, for the gateway's owner.
 
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,7 +11,7 @@ export function tokenFile(home: string): string {
 export function writeTokenFile(home: string, token: string): void {
   const path = tokenFile(home)
   rmSync(path, { force: true })
-  // `wx`: whatever somebody puts there meanwhile, a link too, is not written to.
+  // `wx`: never write through a file or link that somebody put there meanwhile.
   writeFileSync(path, `${token}\n`, { mode: 0o600, flag: 'wx' })
 }
 
@@ -19,7 +19,6 @@ export function removeTokenFile(home: string): void {
   rmSync(tokenFile(home), { force: true })
 }
 
-/** The hash of the token in the file, if there is one. */
 export function tokenFileHash(home: string): string | undefined {
   const token = readTokenFile(home)
   return token === undefined ? undefined : hashOf(token)

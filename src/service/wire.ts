@@ -1,26 +1,26 @@
-// The step between values as they are inside and as they go over the wire: there names are in snake_case, times are ISO
-// 8601 and what is not known is null; here names are in camelCase, times are milliseconds and what is not known is
-// absent. Only the fields of the object itself are translated: what they hold may have keys that are not ours.
+// Converts between internal values and the wire format. On the wire, names are snake_case, times are ISO 8601 and
+// unknown values are null; internally, names are camelCase, times are milliseconds and unknown values are absent. Only
+// an object's own fields are converted: nested keys may not be ours.
 
 import { z } from 'zod'
 
 type CamelCased<Name> = Name extends `${infer First}_${infer Rest}` ? `${First}${Capitalize<CamelCased<Rest>>}` : Name
 
-type Inside<Name, Value> = Name extends 'at' | `${string}_at` ? (Value extends string ? number : Value) : Value
+type Internal<Name, Value> = Name extends 'at' | `${string}_at` ? (Value extends string ? number : Value) : Value
 
-/** What an object on the wire is made from. */
+/** The internal value of a wire object. */
 type WireSource<Wire> = {
-  [Name in keyof Wire as Wire[Name] extends NonNullable<Wire[Name]> ? CamelCased<Name> : never]: Inside<
+  [Name in keyof Wire as Wire[Name] extends NonNullable<Wire[Name]> ? CamelCased<Name> : never]: Internal<
     Name,
     Wire[Name]
   >
 } & {
   [Name in keyof Wire as Wire[Name] extends NonNullable<Wire[Name]> ? never : CamelCased<Name>]?:
-    | Inside<Name, Wire[Name]>
+    | Internal<Name, Wire[Name]>
     | undefined
 }
 
-/** Contract: has the fields of the schema and no others; one that is not known is null, or left out where it cannot be. */
+/** Contract: the result has exactly the schema's fields; an unknown one is null, or absent if it is not nullable. */
 export function toWire<Schema extends z.ZodObject>(
   schema: Schema,
   source: WireSource<z.output<Schema>>,
@@ -42,7 +42,7 @@ interface Field {
   isNullable: boolean
 }
 
-/** Kept: a page may hold hundreds of objects of one schema. */
+/** Cached: a page may hold hundreds of objects of one schema. */
 const knownFields = new WeakMap<z.ZodObject, Field[]>()
 
 function fieldsOf(schema: z.ZodObject): Field[] {
@@ -58,33 +58,32 @@ function fieldsOf(schema: z.ZodObject): Field[] {
   return fields
 }
 
-type Given<Value> = {
-  [Name in keyof Value as undefined extends Value[Name] ? never : Name]: GivenWithin<Value[Name]>
+type Defined<Value> = {
+  [Name in keyof Value as undefined extends Value[Name] ? never : Name]: DefinedWithin<Value[Name]>
 } & {
-  [Name in keyof Value as undefined extends Value[Name] ? Name : never]?: GivenWithin<Exclude<Value[Name], undefined>>
+  [Name in keyof Value as undefined extends Value[Name] ? Name : never]?: DefinedWithin<Exclude<Value[Name], undefined>>
 }
 
-/** JSON has no undefined: what is not given is not there. */
-type GivenWithin<Value> = { [Name in keyof Value]: GivenWithin<Exclude<Value[Name], undefined>> }
+/** JSON has no undefined: absent fields are omitted. */
+type DefinedWithin<Value> = { [Name in keyof Value]: DefinedWithin<Exclude<Value[Name], undefined>> }
 
-/** Without the fields that are undefined. */
-export function given<Value extends object>(value: Value): Given<Value> {
-  return Object.fromEntries(Object.entries(value).filter(([, field]) => field !== undefined)) as Given<Value>
+/** Drops undefined fields. */
+export function definedFields<Value extends object>(value: Value): Defined<Value> {
+  return Object.fromEntries(Object.entries(value).filter(([, field]) => field !== undefined)) as Defined<Value>
 }
 
 type FromWire<Wire> = { [Name in keyof Wire as CamelCased<Name>]: Wire[Name] }
 
-/** Contract: has no fields that are undefined. */
-export function fromWire<Wire extends object>(wire: Wire): FromWire<Given<Wire>> {
-  const fields = Object.entries(given(wire)).map(([name, value]) => [camelCased(name), value])
-  return Object.fromEntries(fields) as FromWire<Given<Wire>>
+/** Contract: the result has no undefined fields. */
+export function fromWire<Wire extends object>(wire: Wire): FromWire<Defined<Wire>> {
+  const fields = Object.entries(definedFields(wire)).map(([name, value]) => [camelCased(name), value])
+  return Object.fromEntries(fields) as FromWire<Defined<Wire>>
 }
 
 function camelCased(name: string): string {
   return name.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase())
 }
 
-/** Milliseconds since the epoch as people and other programs read them. */
 export function isoTime(at: number): string {
   return new Date(at).toISOString()
 }

@@ -1,4 +1,4 @@
-// How clients get in, and what they are told when something goes wrong.
+// Access and errors.
 
 import { z } from 'zod'
 import { ERROR_CODES, type ErrorCode } from '../../errors.js'

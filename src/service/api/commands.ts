@@ -1,4 +1,4 @@
-// Commands to projects, and the runs that they come to.
+// Commands and their runs.
 
 import { z } from 'zod'
 import { MAX_MESSAGE_CHARACTERS } from '../../turns/queue.js'
@@ -16,7 +16,7 @@ import {
   usageSchema,
 } from './values.js'
 
-/** `open` is told apart: whether somebody works on it. */
+/** The message state `open` is split into `queued` and `running`. */
 export const COMMAND_STATES = ['queued', 'running', 'answered', 'failed', 'cancelled', 'dropped', 'refused'] as const
 
 const streamIdSchema = z

@@ -103,7 +103,7 @@ export const conversationQuery = pageQuery.extend({
 })
 export type ConversationFilter = z.input<typeof conversationQuery>
 
-/** Of a search. */
+/** The words of a search. */
 export function wordsOf(q: string): string[] {
   return q.split(/\s+/)
 }
@@ -236,7 +236,7 @@ export const usedSessionSchema = z.object({
   question: z.string().describe('The beginning of the last message to it.'),
   is_current: z.boolean().describe('Whether the conversation goes on in it as it is.'),
 })
-/** One that a conversation could go on in. */
+/** A session that a conversation could resume. */
 export type UsedSession = z.output<typeof usedSessionSchema>
 
 export const usedSessionListSchema = z.object({ sessions: z.array(usedSessionSchema) })

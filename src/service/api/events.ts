@@ -1,4 +1,4 @@
-// Events, as streams bring them and as they are read later.
+// Events, in streams and as stored.
 
 import { z } from 'zod'
 import { type ActivityEventName, STREAM_EVENT_NAMES, type StreamEventName } from '../../core/event-names.js'
@@ -6,7 +6,7 @@ import { runSchema } from './commands.js'
 import { conversationSchema } from './conversations.js'
 import { timeSchema, tokenUsageSchema } from './values.js'
 
-/** What the events of a command hold; of these, what is not known is left out. */
+/** The data of a command's events; unknown values are omitted. */
 export const eventSchemas = {
   started: z.object({ session_id: z.string().exactOptional(), model: z.string().exactOptional() }),
   output: z.object({ line: z.string(), stream: z.enum(['stdout', 'stderr']) }),
@@ -44,7 +44,7 @@ export const eventSchemas = {
 
 type EventData = { [Name in StreamEventName]: z.output<(typeof eventSchemas)[Name]> }
 
-/** The last word of the last run. */
+/** The end of the last run. */
 export type AgentComplete = EventData['agent_complete']
 /** The last event of every stream. */
 export type Complete = EventData['complete']
@@ -98,7 +98,7 @@ const activitySchemas = {
   event: runEventSchema.extend({ conversation_id: z.string(), message_id: z.string() }),
 } satisfies Record<ActivityEventName, z.ZodObject>
 
-/** What the stream of all activity tells. */
+/** An event of the activity stream. */
 export type ActivityEvent = {
   [Name in ActivityEventName]: { name: Name; data: z.output<(typeof activitySchemas)[Name]> }
 }[ActivityEventName]

@@ -1,4 +1,4 @@
-// How the gateway is, what it has done, and who changed it.
+// Health, usage figures and the audit log.
 
 import { z } from 'zod'
 import { PROVIDER_NAMES } from '../../backends/engine/provider-names.js'

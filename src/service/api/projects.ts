@@ -1,4 +1,4 @@
-// Projects, what they are made from, and their secrets.
+// Projects, templates and credentials.
 
 import { z } from 'zod'
 import { PERMISSIONS } from '../../backends/types.js'
@@ -128,7 +128,7 @@ export const credentialSchema = z.object({
   created_at: timeSchema,
   updated_at: timeSchema,
 })
-/** Without its value, which nothing tells. */
+/** Without its value, which is never returned. */
 export type Credential = z.output<typeof credentialSchema>
 
 export const credentialListSchema = z.object({

@@ -1,4 +1,4 @@
-// Values that several resources share. What a client reads is never left out: what is not known is null.
+// Values shared by several resources. Responses never omit a field: unknown values are null.
 
 import { z } from 'zod'
 import { problemOfTool } from '../../backends/engine/allowed-tool.js'
@@ -8,7 +8,7 @@ import { PROVIDER_NAMES } from '../../backends/engine/provider-names.js'
 /** The body of a 204. */
 export const nothingSchema = z.undefined()
 
-/** Of something that is looked up. PostgreSQL has no text with NUL. */
+/** For lookups. PostgreSQL text cannot contain NUL. */
 export const nameSchema = z
   .string()
   .min(1)
@@ -20,7 +20,7 @@ export const timeSchema = z.iso.datetime().describe('A time in UTC, as ISO 8601.
 export const providerSchema = z.enum(PROVIDER_NAMES).describe('An agent.')
 export type Provider = z.output<typeof providerSchema>
 
-/** As a client names an agent. */
+/** An agent's name as clients may write it. */
 export const givenProviderSchema = z
   .enum(ACCEPTED_NAMES, {
     error: () => `invalid agent provider: use one of ${PROVIDER_NAMES.join(', ')}`,
@@ -37,7 +37,7 @@ export const modelSchema = z
     'invalid model: a letter or a digit, then letters, digits and . _ : / @ [ ] - alone',
   )
 
-// Of any agent: what one takes for a session of its own is judged by its backend.
+// Of any agent: the backend checks whether it looks like one of its own.
 export const sessionIdSchema = z
   .string()
   .regex(/^[A-Za-z0-9][\w.:-]{0,127}$/, 'invalid session_id: take the one of an earlier command, or leave it out')
@@ -49,18 +49,18 @@ const toolSchema = z
 
 export const toolsSchema = z
   .array(toolSchema)
-  // Agents take a list of none for no restriction.
+  // Agents treat an empty list as no restriction.
   .min(1, 'name at least one tool; leave it out for all that are allowed')
   .max(200)
   .describe("The agent's own names of the tools it may use. A request chooses among those of its project.")
 
-const LONGEST_TIMEOUT_S = 86_400
-const INVALID_TIMEOUT = `invalid timeout: a number of seconds above 0 and up to ${LONGEST_TIMEOUT_S}`
+const MAX_TIMEOUT_S = 86_400
+const INVALID_TIMEOUT = `invalid timeout: a number of seconds above 0 and up to ${MAX_TIMEOUT_S}`
 
 export const timeoutSchema = z
   .number(INVALID_TIMEOUT)
   .min(0.001, INVALID_TIMEOUT)
-  .max(LONGEST_TIMEOUT_S, INVALID_TIMEOUT)
+  .max(MAX_TIMEOUT_S, INVALID_TIMEOUT)
   .describe('The longest that it may take, in seconds. A request shortens that of its project.')
 
 export const pageQuery = z.object({

@@ -1,7 +1,7 @@
-// What goes on in all conversations, as one event stream.
+// Activity in all conversations, as one event stream.
 //
-// The id of a frame says how far the client is in every message that it follows, so that it can go on from there: pairs of
-// a message and the number of its last event. It stands once for each batch, in a frame of its own.
+// A frame's id holds the client's position in every message it follows, as pairs of message and last event number, so
+// it can continue from there. It is sent once per batch, in its own frame.
 
 import type { Scrubber } from '../../credentials/scrubber.js'
 import { GatewayError, messageOf } from '../../errors.js'
@@ -65,7 +65,7 @@ async function* framesOf(activities: AsyncIterable<Activity>, scrubber: Scrubber
           ...conversationView(conversation, scrubber),
           last_event_id: next.positions.get(conversation.head?.messageId ?? '') ?? null,
         }))
-        yield Buffer.concat([frame({ name: 'snapshot', data: { conversations } }, scrubber), mark(positions)])
+        yield Buffer.concat([frame({ name: 'snapshot', data: { conversations } }, scrubber), cursorFrame(positions)])
         break
       }
       case 'conversation':
@@ -76,7 +76,7 @@ async function* framesOf(activities: AsyncIterable<Activity>, scrubber: Scrubber
         if (last?.event.type === 'final') positions.delete(next.messageId)
         else if (last) positions.set(next.messageId, last.number)
         const frames = next.events.map((event) => eventFrame(event, next.conversationId, next.messageId))
-        yield Buffer.concat([...frames, mark(positions)])
+        yield Buffer.concat([...frames, cursorFrame(positions)])
         break
       }
     }
@@ -87,7 +87,7 @@ function frame({ name, data }: ActivityEvent, scrubber: Scrubber): Buffer {
   return Buffer.from(formatFrame(undefined, name, scrubber.scrubJson(JSON.stringify(data))))
 }
 
-/** Made once for all who watch: an event is of one message. */
+/** Built once for all watchers: an event belongs to one message. */
 const eventFrames = new WeakMap<NumberedEvent, Buffer>()
 
 function eventFrame(numbered: NumberedEvent, conversationId: string, messageId: string): Buffer {
@@ -100,12 +100,12 @@ function eventFrame(numbered: NumberedEvent, conversationId: string, messageId: 
   return made
 }
 
-/** Without data it is no event, and a client keeps the id all the same. */
-function mark(positions: ReadonlyMap<string, number>): Buffer {
+/** Without data it is not an event, but clients still keep the id. */
+function cursorFrame(positions: ReadonlyMap<string, number>): Buffer {
   return Buffer.from(`id: ${[...positions].map((pair) => pair.join(':')).join(',')}\n\n`)
 }
 
-/** Contract: throws `request_invalid` for what no frame has had as its id. */
+/** Contract: throws `request_invalid` for anything that is not a frame's id. */
 function readPositions(header: string | undefined = ''): Map<string, number> {
   const pairs = header === '' ? [] : header.split(',')
   if (pairs.length <= MAX_FOLLOWED * 2 && pairs.every((pair) => /^[\w-]{1,64}:\d{1,15}$/.test(pair))) {

@@ -6,7 +6,7 @@ import type { App, ServiceDependencies } from '../dependencies.js'
 import { backendOf } from '../../backends/engine/backend-names.js'
 import { providerOf } from '../../backends/engine/provider-names.js'
 import { toWire } from '../wire.js'
-import { noteOf } from './changes.js'
+import { auditFor } from './changes.js'
 
 const PROBE_TIMEOUT_MS = 5_000
 const PROBE_CACHE_MS = 60_000
@@ -14,7 +14,7 @@ const SILENT = 'Its command line did not tell its version in time.'
 
 type Probe = Omit<AgentProbe, 'isFound'>
 
-/** What command lines say about themselves. Asking starts a process, so an answer is kept for a while. */
+/** What command lines report about themselves. Asking starts a process, so answers are cached. */
 class AgentProbes {
   readonly #probes = new WeakMap<AgentBackend, { until: number; probe: Promise<Probe> }>()
 
@@ -89,7 +89,7 @@ export function registerAgentRoutes(app: App, dependencies: ServiceDependencies)
       await projects.requireAvailable(backend)
       agents.setDefault(backend)
       const about = { action: 'agent.default', subject: providerOf(backend) } as const
-      await noteOf(request, now)(gateway.store, about)
+      await auditFor(request, now)(gateway.store, about)
       return defaultAgent()
     },
   })

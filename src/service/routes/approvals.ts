@@ -6,8 +6,8 @@ import * as api from '../api/approvals.js'
 import { nothingSchema } from '../api/values.js'
 import type { App, Caller, ServiceDependencies } from '../dependencies.js'
 import { runnerName } from '../../backends/engine/provider-names.js'
-import { given, isoTime, toWire } from '../wire.js'
-import { callerOf, mayUse, noteOf } from './changes.js'
+import { definedFields, isoTime, toWire } from '../wire.js'
+import { callerOf, mayUse, auditFor } from './changes.js'
 import { visibilityOf, visibleOf } from './visibility.js'
 
 export function registerApprovalRoutes(app: App, { gateway, now }: ServiceDependencies): void {
@@ -28,7 +28,7 @@ export function registerApprovalRoutes(app: App, { gateway, now }: ServiceDepend
       const caller = callerOf(request)
       const last = before === undefined ? undefined : await find(before, caller)
       const visibility = await visibilityOf(caller, store)
-      const filter = given({ visibility, states: state && [state], projectIds: projectsFor(caller, project) })
+      const filter = definedFields({ visibility, states: state && [state], projectIds: projectsFor(caller, project) })
       const found = await store.approvals.list(filter, limit + 1, last)
       const page = found.slice(0, limit)
       return { approvals: page.map(approvalView), next: found.length > limit ? (page.at(-1)?.id ?? null) : null }
@@ -63,8 +63,8 @@ export function registerApprovalRoutes(app: App, { gateway, now }: ServiceDepend
       const caller = callerOf(request)
       const { id } = await find(request.params.id, caller)
       const { message, ...rest } = request.body
-      const answer = given({ ...rest, message: message ? storableText(message) : undefined, by: caller.name })
-      return approvalView(await gateway.approvals.answer(id, answer, noteOf(request, now)))
+      const answer = definedFields({ ...rest, message: message ? storableText(message) : undefined, by: caller.name })
+      return approvalView(await gateway.approvals.answer(id, answer, auditFor(request, now)))
     },
   })
 
@@ -80,7 +80,7 @@ export function registerApprovalRoutes(app: App, { gateway, now }: ServiceDepend
     },
     handler: async (request) => {
       const { project, limit } = request.query
-      const filter = given({ projectIds: projectsFor(callerOf(request), project) })
+      const filter = definedFields({ projectIds: projectsFor(callerOf(request), project) })
       const rules = await store.approvalRules.list(filter, limit)
       return { rules: rules.map(ruleView) }
     },
@@ -104,7 +104,7 @@ export function registerApprovalRoutes(app: App, { gateway, now }: ServiceDepend
         if (!rule || !isFor(caller, rule) || !(await tables.approvalRules.remove(id))) {
           throw new GatewayError('not_found', `There is no rule ${id}. GET /approval-rules shows those there are.`)
         }
-        await noteOf(request, now)(tables, { action: 'approval-rule.remove', subject: id })
+        await auditFor(request, now)(tables, { action: 'approval-rule.remove', subject: id })
       })
       return reply.code(204).send()
     },
@@ -118,7 +118,7 @@ export function registerApprovalRoutes(app: App, { gateway, now }: ServiceDepend
   }
 }
 
-/** A token of single projects sees nothing that is of none. */
+/** Project tokens see nothing that belongs to no project. */
 function isFor(caller: Caller, { projectId }: { projectId?: string }): boolean {
   return projectId === undefined ? caller.projects === undefined : mayUse(caller, projectId)
 }

@@ -1,9 +1,9 @@
 import type { Scrubber } from '../../credentials/scrubber.js'
 
-/** Enough to recognise a message by. */
+/** Enough to recognise a message. */
 const BEGINNING_CHARACTERS = 400
 
-/** Contract: no secret is cut in two, of which the first part would be told. */
+/** Contract: never cuts a secret in two, which would reveal its first part. */
 export function beginningOf(text: string, scrubber: Pick<Scrubber, 'find'>): string {
   if (text.length < BEGINNING_CHARACTERS) return text
   const beginning = text.slice(0, BEGINNING_CHARACTERS)

@@ -1,5 +1,5 @@
-// Commands as the store has them: messages of the channel `http`, in conversations named after the instance of their
-// project, so that one that is made again under the same id has none of the earlier one.
+// Commands as stored: messages of the channel `http`, in conversations named after their project's instance, so a
+// project created again under the same id does not inherit them.
 
 import type { MessageOptions } from '../../channels/types.js'
 import { GatewayError } from '../../errors.js'
@@ -11,7 +11,6 @@ import { HTTP_CHANNEL } from '../http-channel.js'
 
 export interface CommandRecord {
   message: Message
-  /** What was asked beside the text. */
   options: MessageOptions
 }
 
@@ -27,7 +26,7 @@ export function isIn(project: ProjectRecord, { channel, address }: Pick<Conversa
   return channel === HTTP_CHANNEL && address.startsWith(addressIn(project, ''))
 }
 
-/** Contract: throws `not_found` for one of another project, too. */
+/** Contract: throws `not_found`, also for a command of another project. */
 export async function findCommand(store: Store, project: ProjectRecord, commandId: string): Promise<CommandRecord> {
   const message = await store.inbox.get(commandId)
   const conversation = message && (await store.conversations.get(message.conversationId))
@@ -36,7 +35,7 @@ export async function findCommand(store: Store, project: ProjectRecord, commandI
   throw new GatewayError('not_found', `There is no command ${commandId} in the project ${project.id}. ${advice}`)
 }
 
-/** The commands of a project before one of them, newest first, and at most one more than `limit`. */
+/** A project's commands before `before`, newest first, at most one more than `limit`. */
 export async function listCommands(
   store: Pick<Store, 'inbox'>,
   project: ProjectRecord,

@@ -53,7 +53,7 @@ export async function commandView(
   })
 }
 
-/** What a command prints is no answer, and names nothing. */
+/** A command's output is not an answer and names no files. */
 function answerOf(
   output: string | undefined,
   { command }: MessageOptions,
@@ -91,7 +91,7 @@ async function summaryOf(
   }
 }
 
-/** Of an open one, whether somebody works on it. */
+/** For an open message, whether somebody is working on it. */
 export function stateOf({ state }: Message, last: LastRun | undefined): api.CommandSummary['state'] {
   if (state !== 'open') return state
   return last?.state === 'running' ? 'running' : 'queued'

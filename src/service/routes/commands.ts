@@ -6,7 +6,7 @@ import { streamQuery, streamResponse } from '../api/values.js'
 import type { App, ServiceDependencies } from '../dependencies.js'
 import { HTTP_CHANNEL } from '../http-channel.js'
 import { readLastEventId, sendEventStream } from '../sse.js'
-import { noteOf } from './changes.js'
+import { auditFor } from './changes.js'
 import { type CommandRecord, findCommand, listCommands } from './command-records.js'
 import { commandSummaries, commandView } from './command-view.js'
 import { streamName } from './submit-command.js'
@@ -78,7 +78,7 @@ export function registerCommandRoutes(app: App, dependencies: ServiceDependencie
       await find(id, commandId)
       const outcome = await gateway.cancel(commandId)
       const about = { action: 'command.cancel', subject: commandId, detail: id } as const
-      if (outcome !== 'finished') await noteOf(request, now)(store, about)
+      if (outcome !== 'finished') await auditFor(request, now)(store, about)
       return { command_id: commandId, outcome }
     },
   })
@@ -125,7 +125,7 @@ export function registerCommandRoutes(app: App, dependencies: ServiceDependencie
     reply: FastifyReply,
   ): Promise<void> {
     const after = readLastEventId(headers['last-event-id'])
-    // A client that has seen the end would otherwise come back for ever.
+    // Otherwise a client that has seen the end would reconnect forever.
     if (await streams.isOver(commandId, after)) {
       await reply.code(204).send()
       return
@@ -135,7 +135,7 @@ export function registerCommandRoutes(app: App, dependencies: ServiceDependencie
     try {
       await sendEventStream(reply.raw, (signal) => streams.follow(commandId, after, signal))
     } catch (error) {
-      // The client comes back and goes on from where it was.
+      // The client reconnects and continues.
       log.warn('stream.broken', { requestId, commandId, error: messageOf(error) })
     } finally {
       closed()

@@ -1,5 +1,5 @@
-// What is done in conversations from a page: messages to those that were made here, and for all what the words `/stop`,
-// `/new`, `/project`, `/backend`, `/model` and `/queue` do.
+// Actions on conversations from the dashboard: messages to those begun here and, for all, the equivalents of `/stop`,
+// `/new`, `/project`, `/backend`, `/model` and `/queue`.
 
 import { backendOf } from '../../backends/engine/backend-names.js'
 import { withoutAskPrefix } from '../../conversation/conversation-commands.js'
@@ -12,8 +12,8 @@ import * as api from '../api/conversations.js'
 import { submitHeaders } from '../api/values.js'
 import type { App, Caller, ServiceDependencies } from '../dependencies.js'
 import { HTTP_CHANNEL, WEB_CHANNEL } from '../http-channel.js'
-import { given, toWire } from '../wire.js'
-import { actorOf, callerOf, mayUse, noteOf } from './changes.js'
+import { definedFields, toWire } from '../wire.js'
+import { actorOf, callerOf, mayUse, auditFor } from './changes.js'
 import { addressIn } from './command-records.js'
 import { conversationDetails } from './conversation-view.js'
 import { findChangeable, findConversation } from './visibility.js'
@@ -47,7 +47,7 @@ export function registerConversationActionRoutes(app: App, dependencies: Service
         if (project) await requireProject(tables, project)
         const entered = await tables.conversations.enter({ ...place, channel: WEB_CHANNEL }, newId(), now())
         const detail = project && { detail: project.id }
-        await noteOf(request, now)(tables, { action: 'conversation.create', subject: entered.id, ...detail })
+        await auditFor(request, now)(tables, { action: 'conversation.create', subject: entered.id, ...detail })
         return entered.id
       })
       await choose(id, caller, choices, dependencies)
@@ -78,7 +78,7 @@ export function registerConversationActionRoutes(app: App, dependencies: Service
       const text = storableText(request.body.text)
       const key = request.headers['idempotency-key']
       const { messageId, isNew } = await send(conversation, { text, author: caller.name, key }, dependencies)
-      if (isNew) await noteOf(request, now)(store, { action: 'conversation.message', subject: messageId })
+      if (isNew) await auditFor(request, now)(store, { action: 'conversation.message', subject: messageId })
       return reply.code(202).send({ conversation_id: id, message_id: messageId })
     },
   })
@@ -100,7 +100,7 @@ export function registerConversationActionRoutes(app: App, dependencies: Service
       const conversation = await findChangeable(id, caller, store)
       const { project_id: projectId, agent_provider: provider } = request.body
       if (projectId !== undefined) await requireMovable(conversation, caller, projectId, dependencies)
-      // Before anything is changed.
+      // Checked before anything is changed.
       const place = projectId ?? conversation.projectId
       const isInPod = place !== undefined && (await store.projects.get(place))?.pod !== undefined
       if (provider && !isInPod) await projects.requireAvailable(backendOf(provider))
@@ -168,7 +168,7 @@ export function registerConversationActionRoutes(app: App, dependencies: Service
       const { id } = await findChangeable(request.params.id, callerOf(request), store)
       const { message_id: messageId } = request.body
       await requireMessage(id, messageId, store)
-      await gateway.queue.retry(messageId, noteOf(request, now))
+      await gateway.queue.retry(messageId, auditFor(request, now))
       gateway.wake()
       return { is_change: true, text: 'Taken up again.' }
     },
@@ -181,7 +181,7 @@ async function requireMessage(id: string, messageId: string, { inbox }: Pick<Sto
   throw new GatewayError('not_found', `There is no message ${messageId} in the conversation ${id}. ${advice}`)
 }
 
-/** Contract: throws what keeps it where it is. */
+/** Contract: throws if the conversation cannot move. */
 async function requireMovable(
   { id, channel, open }: ConversationView,
   caller: Caller,
@@ -193,14 +193,14 @@ async function requireMovable(
   if (channel === HTTP_CHANNEL) {
     throw new GatewayError('conflict', `The commands of ${id} were given to its project. Give new ones to another.`)
   }
-  // They were sent to the project as it is.
+  // Open messages were sent to the current project.
   if (channel === WEB_CHANNEL && open > 0) {
     const advice = 'Wait for the answers, or stop them.'
     throw new GatewayError('conflict', `Messages of ${id} are worked on or wait in its project. ${advice}`)
   }
 }
 
-/** The agent before the model: it takes back that of another one. */
+/** The agent comes before the model: choosing one resets the other's. */
 async function choose(
   id: string,
   caller: Caller,
@@ -220,7 +220,7 @@ async function choose(
   }
 }
 
-/** Contract: when it settles the message is on disk. Throws `conflict` for a key of another message. */
+/** Contract: when it settles, the message is on disk. Throws `conflict` for a key already used with another text. */
 async function send(
   { id, address, projectId }: ConversationView,
   { text, author, key }: { text: string; author: string; key: string | undefined },
@@ -228,9 +228,9 @@ async function send(
 ): Promise<{ messageId: string; isNew: boolean }> {
   const { store } = gateway
   const project = projectId === undefined ? undefined : await projects.get(projectId)
-  // That in which it was begun: what was chosen since stands by itself, and can be taken back.
+  // The project it was begun in: a later choice is separate and can be undone.
   const origin = (await store.projects.list()).find((candidate) => address.startsWith(addressIn(candidate, '')))
-  const message = given({
+  const message = definedFields({
     address,
     projectId: (origin ?? project)?.id,
     options: project && { projectInstance: project.instance },
@@ -242,14 +242,14 @@ async function send(
     .hostOf(WEB_CHANNEL)
     .onMessage(message, async (tables, _taken, problem) => {
       if (project) await requireProject(tables, project)
-      // Kept as refused it would stay so under its key.
+      // If stored as refused, it would stay refused under its key.
       if (problem !== undefined) throw new GatewayError('too_many', problem)
     })
   if (status === 'duplicate') requireSame(await store.inbox.get(messageId), text)
   return { messageId, isNew: status === 'accepted' }
 }
 
-/** Contract: throws `forbidden` when a token of single projects asks for anything else. */
+/** Contract: throws `forbidden` if a project token names no project of its own. */
 function requireOwnProject(caller: Caller, projectId: string | undefined): void {
   if (caller.projects === undefined || (projectId !== undefined && mayUse(caller, projectId))) return
   const known = caller.projects.join(', ') || 'none'

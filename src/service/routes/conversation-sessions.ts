@@ -1,4 +1,4 @@
-// The sessions that a conversation could go on in: what the words `/sessions` and `/resume` do.
+// The sessions a conversation could resume: the equivalents of `/sessions` and `/resume`.
 
 import { recentSessions } from '../../conversation/conversation-choice.js'
 import { GatewayError } from '../../errors.js'
@@ -7,7 +7,7 @@ import type { UsedSession } from '../../store/runs.js'
 import * as api from '../api/conversations.js'
 import type { App, Caller, ServiceDependencies } from '../dependencies.js'
 import { runnerName } from '../../backends/engine/provider-names.js'
-import { given, toWire } from '../wire.js'
+import { definedFields, toWire } from '../wire.js'
 import { beginningOf } from './beginning-of.js'
 import { actorOf, callerOf } from './changes.js'
 import { findChangeable, findConversation, visibilityOf } from './visibility.js'
@@ -67,7 +67,7 @@ export function registerConversationSessionRoutes(app: App, dependencies: Servic
         const advice = `GET /conversations/${conversation.id}/sessions shows those there are.`
         throw new GatewayError('not_found', `There is no session ${sessionId} for this conversation. ${advice}`)
       }
-      // Whoever is in it begins a fresh one.
+      // Conversations now in it will begin a fresh session, so the caller must be allowed to change them.
       for (const holder of await store.sessions.conversationsIn(session)) await findChangeable(holder, caller, store)
       return toWire(api.doneSchema, await commands.act(conversation, actorOf(caller), 'resume', sessionId))
     },
@@ -75,6 +75,6 @@ export function registerConversationSessionRoutes(app: App, dependencies: Servic
 
   async function sessionsFor(conversation: ConversationView, caller: Caller, prefix?: string): Promise<UsedSession[]> {
     const visibility = await visibilityOf(caller, store)
-    return recentSessions({ config, agents, store, now }, conversation, given({ visibility, prefix }))
+    return recentSessions({ config, agents, store, now }, conversation, definedFields({ visibility, prefix }))
   }
 }

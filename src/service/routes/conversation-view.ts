@@ -66,7 +66,7 @@ export async function conversationDetails(
 
 const NO_TOKENS = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 }
 
-/** The whole of what stands at these places, in their order. */
+/** The full entries for these transcript places, in order. */
 export async function transcriptView(places: TranscriptPlace[], store: Store): Promise<api.TranscriptEntry[]> {
   const idsOf = (type: TranscriptPlace['type']): string[] =>
     places.filter((place) => place.type === type).map(({ id }) => id)

@@ -8,18 +8,18 @@ import * as api from '../api/conversations.js'
 import { runEventsQuery, runEventsSchema, runParams } from '../api/events.js'
 import type { App, ServiceDependencies } from '../dependencies.js'
 import { projectEvent } from '../event-projection.js'
-import { given, isoTime, toWire } from '../wire.js'
+import { definedFields, isoTime, toWire } from '../wire.js'
 import { callerOf } from './changes.js'
 import { runView } from './command-view.js'
 import { conversationDetails, conversationView, transcriptView } from './conversation-view.js'
 import { findConversation, visibilityOf, visibleOf } from './visibility.js'
 
 const EXCERPT_CHARACTERS = 200
-/** Of a transcript or of events, in one answer. */
+/** Limit of a transcript or event page. */
 const PAGE_BYTES = 1_000_000
-const CONVERSATIONS_AT_ONCE = 50
-/** Of a search: what may hold its words, the newest. */
-const MOST_CANDIDATES = 50_000
+const BATCH_CONVERSATIONS = 50
+/** How many of the newest candidates a search reads. */
+const MAX_CANDIDATES = 50_000
 
 interface Found {
   conversation: ConversationView
@@ -43,7 +43,7 @@ export function registerConversationRoutes(app: App, dependencies: ServiceDepend
     handler: async (request) => {
       const { limit, before, state, channel, project, q } = request.query
       const visibility = await visibilityOf(callerOf(request), store)
-      const filter = given({ visibility, state, channel, projectId: project })
+      const filter = definedFields({ visibility, state, channel, projectId: project })
       const [time, id = ''] = before?.split('_') ?? []
       const last = time === undefined ? undefined : { id, updatedAt: Number(time) }
       const found =
@@ -128,7 +128,7 @@ export function registerConversationRoutes(app: App, dependencies: ServiceDepend
   })
 }
 
-/** Conversations with a hit, those with the latest first, after `last`. */
+/** Conversations with a hit, latest hit first, after `last`. */
 async function search(
   words: string[],
   filter: ConversationFilter,
@@ -140,7 +140,7 @@ async function search(
   const found: Found[] = []
   const seen = new Set<string>()
   let batch: SearchedText[] = []
-  const look = async (): Promise<void> => {
+  const lookUpBatch = async (): Promise<void> => {
     const ids = batch.map(({ conversationId }) => conversationId)
     const visible = await store.conversationViews.list({ ...filter, ids }, ids.length)
     for (const hit of batch) {
@@ -149,27 +149,27 @@ async function search(
     }
     batch = []
   }
-  for await (const hit of searchArchive(store, words, given({ visibility, limit: MOST_CANDIDATES, channel }))) {
+  for await (const hit of searchArchive(store, words, definedFields({ visibility, limit: MAX_CANDIDATES, channel }))) {
     if (seen.has(hit.conversationId)) continue
     seen.add(hit.conversationId)
     if (last && (hit.at > last.updatedAt || (hit.at === last.updatedAt && hit.conversationId <= last.id))) continue
     batch.push(hit)
-    if (batch.length === CONVERSATIONS_AT_ONCE) await look()
+    if (batch.length === BATCH_CONVERSATIONS) await lookUpBatch()
     if (found.length >= limit) return found.slice(0, limit)
   }
-  await look()
+  await lookUpBatch()
   return found.slice(0, limit)
 }
 
 function foundView({ conversation, hit }: Found, q: string, scrubber: Scrubber): api.FoundConversation {
   const view = conversationView(conversation, scrubber)
   if (!hit) return { ...view, match: null }
-  // Before it is cut: half a secret would not be known for one.
+  // Scrub before cutting: half a secret would not be recognised.
   const text = excerptOf(scrubber.scrub(hit.text), api.wordsOf(q), EXCERPT_CHARACTERS)
   return { ...view, match: toWire(api.matchSchema, { ...hit, text }) }
 }
 
-/** By which it stands in its list. */
+/** Its sort key. */
 function timeOf({ conversation, hit }: Found): number {
   return hit?.at ?? conversation.updatedAt
 }

@@ -3,7 +3,7 @@ import * as api from '../api/projects.js'
 import { nothingSchema } from '../api/values.js'
 import type { App, ServiceDependencies } from '../dependencies.js'
 import { toWire } from '../wire.js'
-import { noteOf } from './changes.js'
+import { auditFor } from './changes.js'
 
 export function registerCredentialRoutes(app: App, dependencies: ServiceDependencies): void {
   const { credentials, projects, now } = dependencies
@@ -45,7 +45,7 @@ export function registerCredentialRoutes(app: App, dependencies: ServiceDependen
       handler: async (request, reply) => {
         const { name } = request.params
         const owner = await ownerOf(request.params)
-        await credentials.set(owner, name, request.body.value, request.body.kind, noteOf(request, now))
+        await credentials.set(owner, name, request.body.value, request.body.kind, auditFor(request, now))
         return reply.code(204).send()
       },
     })
@@ -63,7 +63,7 @@ export function registerCredentialRoutes(app: App, dependencies: ServiceDependen
       handler: async (request, reply) => {
         const { name } = request.params
         const owner = await ownerOf(request.params)
-        await credentials.remove(owner, name, noteOf(request, now))
+        await credentials.remove(owner, name, auditFor(request, now))
         return reply.code(204).send()
       },
     })
@@ -79,7 +79,7 @@ export function registerCredentialRoutes(app: App, dependencies: ServiceDependen
       response: { 200: api.rotatedSchema },
     },
     handler: async (request) => {
-      return { count: await credentials.rotate(noteOf(request, now)) }
+      return { count: await credentials.rotate(auditFor(request, now)) }
     },
   })
 

@@ -10,12 +10,12 @@ import { projectParams } from '../api/projects.js'
 import { submitHeaders } from '../api/values.js'
 import type { App, ServiceDependencies } from '../dependencies.js'
 import { providerOf } from '../../backends/engine/provider-names.js'
-import { fromWire, given, millisecondsOf, toWire } from '../wire.js'
-import { callerOf, noteOf } from './changes.js'
+import { fromWire, definedFields, millisecondsOf, toWire } from '../wire.js'
+import { callerOf, auditFor } from './changes.js'
 import { streamUrl } from './command-view.js'
 import { submitCommand } from './submit-command.js'
 
-interface Asked {
+interface CommandInput {
   text: string
   options: MessageOptions
   action: AuditAction
@@ -63,8 +63,8 @@ export function registerExecuteRoutes(app: App, dependencies: ServiceDependencie
         response,
       },
       handler: async (request, reply) => {
-        const { command: given, timeout, ...rest } = request.body
-        const command = path === 'git' ? ['git', ...given] : given
+        const { command: args, timeout, ...rest } = request.body
+        const command = path === 'git' ? ['git', ...args] : args
         const options = fromWire({ ...rest, command, timeoutMs: timeout && millisecondsOf(timeout) })
         return reply
           .code(202)
@@ -78,13 +78,13 @@ export function registerExecuteRoutes(app: App, dependencies: ServiceDependencie
       params: { id: string }
       headers: { 'idempotency-key'?: string | undefined }
     },
-    { text, options, action }: Asked,
+    { text, options, action }: CommandInput,
   ): Promise<api.SubmittedCommand> {
     const project = await projects.get(request.params.id)
     const idempotencyKey = request.headers['idempotency-key']
-    const command = given({ project, text, options, author: callerOf(request).name, idempotencyKey })
+    const command = definedFields({ project, text, options, author: callerOf(request).name, idempotencyKey })
     const { id, conversationId, isNew } = await submitCommand(command, dependencies)
-    if (isNew) await noteOf(request, now)(gateway.store, { action, subject: id, detail: project.id })
+    if (isNew) await auditFor(request, now)(gateway.store, { action, subject: id, detail: project.id })
     return toWire(api.submittedSchema, {
       commandId: id,
       streamUrl: streamUrl(project.id, id),
@@ -99,7 +99,7 @@ export function registerExecuteRoutes(app: App, dependencies: ServiceDependencie
   }
 }
 
-/** For people: as one would type it. */
+/** As one would type it in a shell. */
 function commandLine(argv: string[]): string {
   return argv
     .map((argument) => (/^[\w@%+=:,./-]+$/.test(argument) ? argument : `'${argument.replaceAll("'", `'\\''`)}'`))

@@ -4,13 +4,13 @@ import { type Figures, figureSchema, figuresQuery, figuresSchema } from '../api/
 import type { App, ServiceDependencies } from '../dependencies.js'
 import { backendOf } from '../../backends/engine/backend-names.js'
 import { runnerName } from '../../backends/engine/provider-names.js'
-import { given, toWire } from '../wire.js'
+import { definedFields, toWire } from '../wire.js'
 import { callerOf } from './changes.js'
 import { visibilityOf } from './visibility.js'
 
 const DAY_MS = 86_400_000
 const DEFAULT_DAYS = 30
-const MOST_DAYS = 366
+const MAX_DAYS = 366
 
 export function registerFigureRoutes(app: App, { gateway, now }: ServiceDependencies): void {
   const { store } = gateway
@@ -28,7 +28,7 @@ export function registerFigureRoutes(app: App, { gateway, now }: ServiceDependen
     handler: async (request) => {
       const { group, agent, project } = request.query
       const { first, last } = rangeOf(request.query, now())
-      const filter = given({
+      const filter = definedFields({
         visibility: await visibilityOf(callerOf(request), store),
         from: first,
         to: last + DAY_MS,
@@ -48,13 +48,13 @@ export function registerFigureRoutes(app: App, { gateway, now }: ServiceDependen
   })
 }
 
-/** The beginnings of the first and the last day. Contract: throws `request_invalid` for too many, or none. */
+/** The start of the first and the last day. Contract: throws `request_invalid` for an empty or too long range. */
 function rangeOf({ from, to }: { from?: string | undefined; to?: string | undefined }, now: number) {
   const last = to === undefined ? now - (now % DAY_MS) : Date.parse(to)
   const first = from === undefined ? last - (DEFAULT_DAYS - 1) * DAY_MS : Date.parse(from)
   const days = (last - first) / DAY_MS + 1
-  if (first >= 0 && days >= 1 && days <= MOST_DAYS) return { first, last }
-  const message = `from must not be before 1970 nor after to, and there may be ${MOST_DAYS} days at most.`
+  if (first >= 0 && days >= 1 && days <= MAX_DAYS) return { first, last }
+  const message = `from must not be before 1970 nor after to, and there may be ${MAX_DAYS} days at most.`
   throw new GatewayError('request_invalid', message)
 }
 

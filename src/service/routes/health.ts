@@ -11,7 +11,7 @@ export function registerHealthRoutes(app: App, { gateway, metrics }: ServiceDepe
   const { agents, store } = gateway
   const countInTime = (): Promise<CountedQueue | undefined> =>
     within(STORE_TIMEOUT_MS, countQueue(store)).catch(() => undefined)
-  let looking: Promise<boolean> | undefined
+  let checking: Promise<boolean> | undefined
 
   app.route({
     method: 'GET',
@@ -53,14 +53,14 @@ export function registerHealthRoutes(app: App, { gateway, metrics }: ServiceDepe
       response: { 200: readySchema },
     },
     handler: async () => {
-      // One look at a time, for all who ask: nothing else limits how many do.
-      looking ??= within(STORE_TIMEOUT_MS, store.ledger.gateways())
+      // All concurrent requests share one query, since nothing else limits them.
+      checking ??= within(STORE_TIMEOUT_MS, store.ledger.gateways())
         .then((found) => found !== undefined)
         .catch(() => false)
         .finally(() => {
-          looking = undefined
+          checking = undefined
         })
-      if (await looking) return { status: 'ready' as const }
+      if (await checking) return { status: 'ready' as const }
       throw new GatewayError('store_unavailable', 'The database does not answer. Try again later.')
     },
   })

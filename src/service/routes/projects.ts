@@ -8,7 +8,7 @@ import type { App, ServiceDependencies } from '../dependencies.js'
 import { backendOf } from '../../backends/engine/backend-names.js'
 import { providerOf } from '../../backends/engine/provider-names.js'
 import { fromWire, millisecondsOf, toWire } from '../wire.js'
-import { callerOf, mayUse, noteOf } from './changes.js'
+import { callerOf, mayUse, auditFor } from './changes.js'
 
 export function registerProjectRoutes(app: App, dependencies: ServiceDependencies): void {
   const { config, gateway, projects, now } = dependencies
@@ -59,7 +59,7 @@ export function registerProjectRoutes(app: App, dependencies: ServiceDependencie
         backend: provider && backendOf(provider),
         queryTimeoutMs: timeout && millisecondsOf(timeout),
       })
-      const project = await projects.create(asked, whenGone(reply), noteOf(request, now))
+      const project = await projects.create(asked, whenGone(reply), auditFor(request, now))
       return reply.code(201).send(view(project))
     },
   })
@@ -95,7 +95,7 @@ export function registerProjectRoutes(app: App, dependencies: ServiceDependencie
         backend: provider && backendOf(provider),
         queryTimeoutMs: timeout && millisecondsOf(timeout),
       })
-      return view(await projects.update(request.params.id, changes, noteOf(request, now)))
+      return view(await projects.update(request.params.id, changes, auditFor(request, now)))
     },
   })
 
@@ -113,14 +113,14 @@ export function registerProjectRoutes(app: App, dependencies: ServiceDependencie
     handler: async (request, reply) => {
       const { id } = request.params
       const { delete_files: deletesFiles } = request.query
-      await projects.remove(id, { deletesFiles }, noteOf(request, now))
+      await projects.remove(id, { deletesFiles }, auditFor(request, now))
       return reply.code(204).send()
     },
   })
 }
 
-// The close of the request does not tell: that comes with the end of its body.
-/** Aborted when the client has gone, or has its answer. */
+// Aborted when the client has left or has its answer. Not on the request's `close`, which comes with the end of its
+// body.
 function whenGone({ raw }: FastifyReply): AbortSignal {
   const gone = new AbortController()
   raw.once('close', () => gone.abort())

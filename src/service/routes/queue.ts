@@ -7,7 +7,7 @@ import { pageQuery } from '../api/values.js'
 import type { App, Caller, ServiceDependencies } from '../dependencies.js'
 import { toWire } from '../wire.js'
 import { beginningOf } from './beginning-of.js'
-import { callerOf, noteOf } from './changes.js'
+import { callerOf, auditFor } from './changes.js'
 import { visibilityOf, visibleOf } from './visibility.js'
 
 export function registerQueueRoutes(app: App, dependencies: ServiceDependencies): void {
@@ -63,7 +63,7 @@ export function registerQueueRoutes(app: App, dependencies: ServiceDependencies)
     },
     handler: async (request) => {
       const { id } = request.params
-      await queue.retry(id, noteOf(request, now))
+      await queue.retry(id, auditFor(request, now))
       gateway.wake()
       return show(id, callerOf(request))
     },
@@ -81,7 +81,7 @@ export function registerQueueRoutes(app: App, dependencies: ServiceDependencies)
     },
     handler: async (request) => {
       const { id } = request.params
-      const outcome = await queue.drop(id, noteOf(request, now))
+      const outcome = await queue.drop(id, auditFor(request, now))
       if (outcome === 'active') {
         const advice = 'Cancel its command, or stop it in its conversation with /stop.'
         throw new GatewayError('conflict', `${id} is worked on. ${advice}`)

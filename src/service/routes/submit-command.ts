@@ -1,4 +1,4 @@
-// How a command gets into the queue.
+// Puts a command into the queue.
 
 import { isDeepStrictEqual } from 'node:util'
 import type { MessageOptions } from '../../channels/types.js'
@@ -21,20 +21,20 @@ export interface NewCommand {
   options: MessageOptions
   /** The name of the token. */
   author: string
-  /** The client's own name for this command: one that comes again under it is the same. */
+  /** The client's key for this command: a repeat under the same key is the same command. */
   idempotencyKey?: string
 }
 
 export interface SubmittedCommand {
   id: string
   conversationId: string
-  /** Whether it was taken now, and not before under the same key. */
+  /** Whether it was accepted now rather than earlier under the same key. */
   isNew: boolean
 }
 
 type Dependencies = Pick<ServiceDependencies, 'config' | 'gateway' | 'now' | 'newId'>
 
-/** Contract: when it settles the command is on disk. Throws `conflict` for a key or a stream_id of another command. */
+/** Contract: when it settles, the command is on disk. Throws `conflict` for a key or stream_id of another command. */
 export async function submitCommand(command: NewCommand, dependencies: Dependencies): Promise<SubmittedCommand> {
   const { config, gateway, now, newId } = dependencies
   const { project, author, idempotencyKey: key } = command
@@ -48,7 +48,7 @@ export async function submitCommand(command: NewCommand, dependencies: Dependenc
   const { backend: chosen } = chooseAgent({}, project, config)
   const { agent } = gateway.agents.resolve(chosen)
   const backend = agent.name()
-  // What the worker would find later is told now.
+  // Report now what the worker would find later.
   if (!options.command) limitTurn(options, project, config, agent.capabilities())
   const address =
     options.sessionId === undefined
@@ -59,14 +59,14 @@ export async function submitCommand(command: NewCommand, dependencies: Dependenc
     const { id, conversationId, seq } = taken
     await requireProject(tables, project)
     await requireRoom(tables, project, config.maxWaitingCommands)
-    // Kept as refused it would stay so under its key.
+    // If stored as refused, it would stay refused under its key.
     if (problem !== undefined) throw new GatewayError('too_many', problem)
     if (options.sessionId !== undefined && seq === 1) {
       const session = { conversationId, backend, sessionId: options.sessionId, directory: workplaceKey(project) }
       await tables.sessions.choose(session, now())
     }
-    // A switch of the project's agent while it waits changes nothing: it was answered with this one. As it was chosen, so
-    // that the stream says when another answers.
+    // The agent is fixed now: a later change of the project's agent does not affect a waiting command. Stored as
+    // chosen, so the stream says if another agent answers.
     if (!options.command) await tables.conversations.configure(conversationId, { backend: chosen })
     if (options.streamId !== undefined) await nameStream(tables, project, options.streamId, id)
   })
@@ -79,7 +79,7 @@ export async function submitCommand(command: NewCommand, dependencies: Dependenc
   return { id, conversationId, isNew: true }
 }
 
-/** Contract: it is not removed before the command is taken. */
+/** Contract: the project cannot be removed before the command is accepted. */
 export async function requireProject({ projects }: Tables, { id, instance }: ProjectRecord): Promise<void> {
   if ((await projects.hold(id, 'use'))?.instance === instance) return
   throw new GatewayError('not_found', `The project ${id} was removed meanwhile. GET /projects shows those there are.`)
@@ -92,12 +92,12 @@ async function requireRoom({ inbox }: Tables, project: ProjectRecord, maxWaiting
   throw new GatewayError('too_many', message)
 }
 
-/** Under which the command of a stream is remembered. */
+/** The key under which a stream's command is stored. */
 export function streamName({ instance }: ProjectRecord, streamId: string): string {
   return `stream:${instance}/${streamId}`
 }
 
-/** For good: the numbers of events would mean something else in the stream of another command. */
+/** Permanent: event numbers would mean something else in another command's stream. */
 async function nameStream(
   { channelValues }: Tables,
   project: ProjectRecord,
@@ -124,7 +124,7 @@ async function earlierCommand(
   return { id: earlier.id, conversationId: earlier.conversationId, isNew: false }
 }
 
-/** The conversation that goes on in a session, or a new one that begins in it. */
+/** The address of the conversation in a session, or of a new one that will resume it. */
 async function addressOfSession(
   { backend, sessionId }: Pick<Session, 'backend' | 'sessionId'>,
   project: ProjectRecord,
@@ -133,8 +133,8 @@ async function addressOfSession(
   const current = await conversationsOf(await store.sessions.conversationsIn({ backend, sessionId }), store)
   const own = current.find((conversation) => isIn(project, conversation))
   if (own) return own.address
-  // Whoever may use one project must not read along in another, nor in one that had its id before, nor in what the
-  // operator says to the agent elsewhere.
+  // A caller with access to one project must not read another's sessions, nor those of a project that had its id
+  // before, nor the operator's elsewhere.
   const earlier = await conversationsOf(await store.runs.conversationsIn({ backend, sessionId }), store)
   const all = [...current, ...earlier]
   const isOurs = ({ channel, address, projectId }: Conversation): boolean =>
@@ -144,12 +144,12 @@ async function addressOfSession(
     const message = `There is no session ${sessionId} of ${backend} in the project ${project.id}.`
     throw new GatewayError('not_found', `${message} ${advice}`)
   }
-  // The same for all who ask at once: else two agents would work in one session.
+  // Concurrent requests must get the same address, or two agents would work in one session.
   for (let count = 1; ; count++) {
     const address = addressIn(project, `session-${count}:${backend}:${sessionId}`)
     const conversation = await store.conversations.find(HTTP_CHANNEL, address)
     if (!conversation) return address
-    // One that has gone on in another session stays there.
+    // A conversation that has moved to another session stays there.
     if ((await store.sessions.get(conversation.id))?.sessionId === sessionId) return address
   }
 }

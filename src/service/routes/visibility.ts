@@ -6,14 +6,14 @@ import type { Caller } from '../dependencies.js'
 import { HTTP_CHANNEL, WEB_CHANNEL } from '../http-channel.js'
 import { mayUse } from './changes.js'
 
-/** What a token lets one see: what is said to one person is for whoever may see everything. */
+/** What a token may see: only admins of all projects see private conversations. */
 export async function visibilityOf(caller: Caller, { projects }: Pick<Store, 'projects'>): Promise<Visibility> {
   if (caller.projects === undefined) return { seesPrivate: caller.scope === 'admin' }
   const known = await projects.list()
   return { projects: known.filter(({ id }) => mayUse(caller, id)), seesPrivate: false }
 }
 
-/** Contract: throws `not_found` also for one that the token must not see. */
+/** Contract: throws `not_found`, also for a conversation the token may not see. */
 export async function findConversation(id: string, caller: Caller, store: Store): Promise<ConversationView> {
   const found = await store.conversationViews.get(id, await visibilityOf(caller, store))
   if (found) return found
@@ -21,10 +21,10 @@ export async function findConversation(id: string, caller: Caller, store: Store)
   throw new GatewayError('not_found', `There is no conversation ${id} that this token may see. ${advice}`)
 }
 
-/** Whoever may give commands may do so in conversations of these; those of people elsewhere are for administrators. */
+/** Tokens with the scope `run` may act in these channels; other people's conversations are for admins. */
 const OWN_CHANNELS = [HTTP_CHANNEL, WEB_CHANNEL]
 
-/** Contract: as `findConversation`, and throws `forbidden` for one in which the token must not change anything. */
+/** Contract: like `findConversation`; also throws `forbidden` if the token may not change it. */
 export async function findChangeable(id: string, caller: Caller, store: Store): Promise<ConversationView> {
   const conversation = await findConversation(id, caller, store)
   if (OWN_CHANNELS.includes(conversation.channel) || caller.scope === 'admin') return conversation
@@ -32,7 +32,7 @@ export async function findChangeable(id: string, caller: Caller, store: Store): 
   throw new GatewayError('forbidden', message)
 }
 
-/** Of these, what belongs to conversations that the token lets one see. */
+/** The items whose conversations the token may see. */
 export async function visibleOf<T extends { conversationId: string }>(
   items: T[],
   caller: Caller,
