@@ -97,7 +97,7 @@ async function compose(
     onUndelivered: (delivery) => audience.undelivered(delivery),
   })
   onClose(() => sender.stop(drainMs()))
-  const planning = { ...shared, agents: registry, runtimes, commandRuntime, channels, credentials, pods }
+  const planParts = { ...shared, agents: registry, runtimes, commandRuntime, channels, credentials, pods }
   const worker = new Worker({
     ...config,
     ...shared,
@@ -105,7 +105,7 @@ async function compose(
     channels: names,
     queue,
     replies: sender,
-    plan: (work) => planTurn(work, { ...planning, ledger: store.ledger, approvals, metrics }),
+    plan: (work) => planTurn(work, { ...planParts, ledger: store.ledger, approvals, metrics }),
     onEvents: (...args) => audience.shown(...args),
     onRecorded: (...args) => audience.recorded(...args),
     onSettled: (work) => audience.settled(work),
@@ -117,10 +117,10 @@ async function compose(
     sender.wake()
     activity.changed()
   }
-  const talking = { agents: registry, isInstalled, modelsOf, queue, worker, sessions, approvals }
-  const commands = new ConversationCommands({ ...shared, ...talking })
-  const hosting = { ...shared, queue, worker, sender, commands, hooks, audience, wake }
-  const hostOf = (channel: string): GatewayHost => channelHost(channel, hosting)
+  const commandParts = { agents: registry, isInstalled, modelsOf, queue, worker, sessions, approvals }
+  const commands = new ConversationCommands({ ...shared, ...commandParts })
+  const hostParts = { ...shared, queue, worker, sender, commands, hooks, audience, wake }
+  const hostOf = (channel: string): GatewayHost => channelHost(channel, hostParts)
   metrics.watch({
     queueDepth: () => store.inbox.countByState(),
     processes: async () => (await store.ledger.processesOf(self.id)).length,

@@ -16,12 +16,12 @@ export function questionText(approval: NewApproval, now: number): string {
   const what = pathOf(approval) ? 'whatever it does to this file' : 'exactly this'
   const always = subject === undefined ? '' : `, with /approve ${id} always for ${what} from now on`
   const answers = `Allow it with /approve ${id}${always}, or refuse it with /deny ${id}.`
-  return `${whatIsAsked(approval)}\n${answers} Without an answer until ${timeOfDay(deadline, now)} it is refused.`
+  return `${requestText(approval)}\n${answers} Without an answer until ${timeOfDay(deadline, now)} it is refused.`
 }
 
 /** Replaces the question once it has ended. */
 export function endedText(approval: Approval): string {
-  return `${whatIsAsked(approval)}\n${outcomeText(approval)}.`
+  return `${requestText(approval)}\n${outcomeText(approval)}.`
 }
 
 export function outcomeText(approval: Pick<Approval, 'state' | 'answeredBy' | 'askedAt' | 'deadline'>): string {
@@ -58,7 +58,7 @@ export function shortApprovalId({ id }: Pick<Approval, 'id'>): string {
   return id.slice(0, SHORT_ID_CHARACTERS)
 }
 
-function whatIsAsked(approval: NewApproval): string {
+function requestText(approval: NewApproval): string {
   const { backend, toolName } = approval
   return `🔐 ${plainName(backend)} asks whether it may use ${plainName(toolName)}:\n\`\`\`\n${codeOf(approval)}\n\`\`\``
 }

@@ -304,12 +304,12 @@ export class ConversationCommands {
     if (messages.length === 0) return info(`Nothing is worked on here, and nothing waits.\n${mode}`)
     const lines = messages.map((message, index) => queueLine(index + 1, message, now()))
     const more = open - messages.length
-    const doesWait = messages.some(({ state }) => state !== 'active')
+    const hasWaiting = messages.some(({ state }) => state !== 'active')
     return info(
       [
         ...lines,
         ...(more > 0 ? [`… and ${more} more`] : []),
-        ...(doesWait ? ['Edit or delete your message to change it while it waits.'] : []),
+        ...(hasWaiting ? ['Edit or delete your message to change it while it waits.'] : []),
         mode,
       ].join('\n'),
     )

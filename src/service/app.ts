@@ -40,7 +40,7 @@ export async function createApp(dependencies: ServiceDependencies, limits: Limit
     genReqId: () => newId(),
     frameworkErrors: (error, request, reply) => {
       sendError(
-        firstOf(() => checkSender(request, config, app.server.address()), error),
+        errorOfCheck(() => checkSender(request, config, app.server.address()), error),
         request,
         reply,
         { log, scrubber: gateway.scrubber },
@@ -117,7 +117,7 @@ export async function createApp(dependencies: ServiceDependencies, limits: Limit
 const NOTHING = { defaultSrc: ["'none'"], frameAncestors: ["'none'"] }
 
 /** The error of the check, or `otherwise`. */
-function firstOf(check: () => void, otherwise: unknown): unknown {
+function errorOfCheck(check: () => void, otherwise: unknown): unknown {
   try {
     check()
     return otherwise

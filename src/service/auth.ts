@@ -181,10 +181,10 @@ export class Authenticator {
     return hash
   }
 
-  /** Contract: throws `store_unavailable` if the database fails or, when `isHurried`, does not answer soon. */
-  async #find(hash: string, isHurried: boolean): Promise<(TokenRecord & { hash: string }) | undefined> {
+  /** Contract: throws `store_unavailable` if the database fails or, when `hasTimeout`, does not answer soon. */
+  async #find(hash: string, hasTimeout: boolean): Promise<(TokenRecord & { hash: string }) | undefined> {
     const lookup = this.dependencies.tokens.find(hash).then((record) => ({ record }))
-    const answer = await (isHurried ? within(STORE_TIMEOUT_MS, lookup) : lookup).catch((error: unknown) => {
+    const answer = await (hasTimeout ? within(STORE_TIMEOUT_MS, lookup) : lookup).catch((error: unknown) => {
       throw error instanceof GatewayError ? error : unavailable(error)
     })
     if (!answer) throw unavailable()

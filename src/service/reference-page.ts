@@ -53,22 +53,22 @@ ${sections.join('\n')}
 `
 }
 
-interface Listed {
+interface ListedOperation {
   path: string
   method: string
   operation: Operation
 }
 
-function groupByTag(operations: Listed[]): Map<string, Listed[]> {
-  const groups = new Map<string, Listed[]>()
-  for (const listed of operations) {
-    const tag = listed.operation.tags?.[0] ?? 'other'
-    groups.set(tag, [...(groups.get(tag) ?? []), listed])
+function groupByTag(operations: ListedOperation[]): Map<string, ListedOperation[]> {
+  const groups = new Map<string, ListedOperation[]>()
+  for (const entry of operations) {
+    const tag = entry.operation.tags?.[0] ?? 'other'
+    groups.set(tag, [...(groups.get(tag) ?? []), entry])
   }
   return groups
 }
 
-function operationHtml({ path, method, operation }: Listed): string {
+function operationHtml({ path, method, operation }: ListedOperation): string {
   const { summary = '', description = '', security = [], parameters = [], requestBody, responses = {} } = operation
   const scope = Object.values(security[0] ?? {})[0]?.[0] ?? 'no token needed'
   const parts = [

@@ -176,11 +176,11 @@ export class ActivityHub {
       ...[...(before?.conversations.values() ?? [])].filter(({ state }) => state !== 'idle').map(({ id }) => id),
     ])
     const found = await conversationViews.list({ visibility: { seesPrivate: true }, ids: [...ids] }, ids.size)
-    const conversations = new Map(found.map((view) => [view.id, sameOr(before?.conversations.get(view.id), view)]))
-    const going = found.flatMap(({ id: conversationId, run, head }): BegunRun[] =>
+    const conversations = new Map(found.map((view) => [view.id, reuseIfSame(before?.conversations.get(view.id), view)]))
+    const inProgress = found.flatMap(({ id: conversationId, run, head }): BegunRun[] =>
       run && head ? [{ id: run.id, messageId: head.messageId, conversationId }] : [],
     )
-    const overview = { conversations, runs: new Map([...begun, ...going].map((run) => [run.id, run])) }
+    const overview = { conversations, runs: new Map([...begun, ...inProgress].map((run) => [run.id, run])) }
     if (this.#watchers === 0) return
     this.#refreshedAt = at
     if (before && isSame(before, overview)) return
@@ -299,7 +299,7 @@ class Watcher {
   }
 }
 
-function sameOr(before: ConversationView | undefined, view: ConversationView): ConversationView {
+function reuseIfSame(before: ConversationView | undefined, view: ConversationView): ConversationView {
   return before && JSON.stringify(before) === JSON.stringify(view) ? before : view
 }
 

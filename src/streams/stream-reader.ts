@@ -67,7 +67,7 @@ export class StreamReader {
     const continuesAfter = next?.firstSeq ?? message.retriedAfter ?? 0
     if (next || end < continuesAfter) {
       const ends = page.isLast ? earlierEnds(end, continuesAfter, run?.endedAt ?? message.receivedAt) : []
-      return [...events.map(asEarlier), ...ends]
+      return [...events.map(asEarlierAttempt), ...ends]
     }
     if (message.state === 'open') return events.filter(isShownWhileOpen)
     return [...events, ...(page.isLast ? [finalOf(message, message.state, run, end + 1)] : [])]
@@ -100,7 +100,7 @@ function isShownWhileOpen({ event }: { event: AgentEvent }): boolean {
   return event.type !== 'complete'
 }
 
-function asEarlier({ number, event }: { number: number; event: AgentEvent }): NumberedEvent {
+function asEarlierAttempt({ number, event }: { number: number; event: AgentEvent }): NumberedEvent {
   if (event.type !== 'complete') return { number, event }
   const { failure } = event.result
   const content = `This attempt has ended${failure ? ` (${failure.reason}: ${failure.message})` : ''}; another one follows.`

@@ -118,8 +118,8 @@ function planAgent(work: Work, reply: ReplyConfig | undefined, dependencies: Pla
   const runtime = runtimes.get(backend)
   if (!runtime) throw new GatewayError('backend_unknown', `The agent ${backend} is not there.`)
   const capabilities = agent.capabilities()
-  const usual = reply ? { ...config, queryTimeoutMs: reply.timeoutSeconds * 1000 } : config
-  const limits = limitTurn(options, project, usual, capabilities)
+  const defaults = reply ? { ...config, queryTimeoutMs: reply.timeoutSeconds * 1000 } : config
+  const limits = limitTurn(options, project, defaults, capabilities)
   const workplace = chooseWorkplace(conversation.channel, project, config)
   const { agentMode: mode } = config.projects.find(({ id }) => id === conversation.projectId) ?? {}
   const { directory, pod } = workplace
@@ -138,7 +138,7 @@ function planAgent(work: Work, reply: ReplyConfig | undefined, dependencies: Pla
     ...(pod && { pod }),
     canSendFiles,
     ...(options.session && { session: options.session }),
-    ...(reply && relayed(work, reply, { backend, canSendFiles, newId: randomUUID })),
+    ...(reply && replyOptions(work, reply, { backend, canSendFiles, newId: randomUUID })),
     ...limits,
     ...(options.metadata && { metadata: options.metadata }),
     ...(project?.maxTurns !== undefined && { maxTurns: project.maxTurns }),
@@ -164,7 +164,7 @@ function textsOf(messages: Message[]): string[] {
 }
 
 /** The part of a turn that `inbound.reply` determines. */
-function relayed(
+function replyOptions(
   { message: { text, kind, options }, merged }: Work,
   reply: ReplyConfig,
   turn: { backend: BackendName; canSendFiles: boolean; newId: () => string },

@@ -110,7 +110,7 @@ export class Queue {
       const first = ahead > 0 ? await tables.jobs.first(conversationId) : undefined
       const runningId = first?.state === 'active' ? first.messageId : undefined
       const waiting = runningId === undefined ? ahead : ahead - 1
-      const problem = invalid ?? (waiting >= maxQueueDepth ? fullProblem(waiting) : undefined)
+      const problem = invalid ?? (waiting >= maxQueueDepth ? queueFullProblem(waiting) : undefined)
       const message = {
         id: newId(),
         conversationId,
@@ -481,7 +481,7 @@ function problemOf(text: string): string | undefined {
   return `The message is too long: ${size}. Put it in a file and name the file.`
 }
 
-function fullProblem(waiting: number): string {
+function queueFullProblem(waiting: number): string {
   return `${waiting === 1 ? '1 message waits' : `${waiting} messages wait`} in this conversation already, so this one was not taken. Send it again later.`
 }
 

@@ -135,11 +135,11 @@ export class Worker {
       return acceptance
     }
     this.#beginning += 1
-    let tell = (_taken: Taken): void => {}
+    let onTaken = (_taken: Taken): void => {}
     const committed = new Promise<Taken>((resolve) => {
-      tell = resolve
+      onTaken = resolve
     })
-    const taking = queue.take(incoming, options, this.#planner.planRun, tell)
+    const taking = queue.take(incoming, options, this.#planner.planRun, onTaken)
     this.#begun = Promise.all([this.#begun, this.#beginWhenCommitted(committed, taking)])
     return (await taking).acceptance
   }

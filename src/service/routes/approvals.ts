@@ -101,7 +101,7 @@ export function registerApprovalRoutes(app: App, { gateway, now }: ServiceDepend
       const caller = callerOf(request)
       await store.transaction(async (tables) => {
         const rule = await tables.approvalRules.get(id)
-        if (!rule || !isFor(caller, rule) || !(await tables.approvalRules.remove(id))) {
+        if (!rule || !mayAccess(caller, rule) || !(await tables.approvalRules.remove(id))) {
           throw new GatewayError('not_found', `There is no rule ${id}. GET /approval-rules shows those there are.`)
         }
         await auditFor(request, now)(tables, { action: 'approval-rule.remove', subject: id })
@@ -112,14 +112,14 @@ export function registerApprovalRoutes(app: App, { gateway, now }: ServiceDepend
 
   async function find(id: string, caller: Caller): Promise<Approval> {
     const found = await store.approvals.get(id)
-    const [approval] = await visibleOf(found && isFor(caller, found) ? [found] : [], caller, store)
+    const [approval] = await visibleOf(found && mayAccess(caller, found) ? [found] : [], caller, store)
     if (approval) return approval
     throw new GatewayError('not_found', `There is no approval ${id}. GET /approvals shows those there are.`)
   }
 }
 
 /** Project tokens see nothing that belongs to no project. */
-function isFor(caller: Caller, { projectId }: { projectId?: string }): boolean {
+function mayAccess(caller: Caller, { projectId }: { projectId?: string }): boolean {
   return projectId === undefined ? caller.projects === undefined : mayUse(caller, projectId)
 }
 

@@ -15,7 +15,7 @@ import { callerOf, auditFor } from './changes.js'
 import { streamUrl } from './command-view.js'
 import { submitCommand } from './submit-command.js'
 
-interface CommandInput {
+interface Submission {
   text: string
   options: MessageOptions
   action: AuditAction
@@ -78,7 +78,7 @@ export function registerExecuteRoutes(app: App, dependencies: ServiceDependencie
       params: { id: string }
       headers: { 'idempotency-key'?: string | undefined }
     },
-    { text, options, action }: CommandInput,
+    { text, options, action }: Submission,
   ): Promise<api.SubmittedCommand> {
     const project = await projects.get(request.params.id)
     const idempotencyKey = request.headers['idempotency-key']

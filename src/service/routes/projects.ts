@@ -59,7 +59,7 @@ export function registerProjectRoutes(app: App, dependencies: ServiceDependencie
         backend: provider && backendOf(provider),
         queryTimeoutMs: timeout && millisecondsOf(timeout),
       })
-      const project = await projects.create(asked, whenGone(reply), auditFor(request, now))
+      const project = await projects.create(asked, clientGone(reply), auditFor(request, now))
       return reply.code(201).send(view(project))
     },
   })
@@ -121,7 +121,7 @@ export function registerProjectRoutes(app: App, dependencies: ServiceDependencie
 
 // Aborted when the client has left or has its answer. Not on the request's `close`, which comes with the end of its
 // body.
-function whenGone({ raw }: FastifyReply): AbortSignal {
+function clientGone({ raw }: FastifyReply): AbortSignal {
   const gone = new AbortController()
   raw.once('close', () => gone.abort())
   return gone.signal
