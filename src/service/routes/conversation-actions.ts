@@ -200,7 +200,7 @@ async function requireMovable(
   }
 }
 
-/** The agent comes before the model: choosing one resets the other's. */
+/** The agent comes before the model: choosing an agent resets the model. */
 async function choose(
   id: string,
   caller: Caller,
