@@ -15,7 +15,9 @@ test('the functions of the walk are where ARCHITECTURE.md says', () => {
   }))
   const missing = named.filter(({ name, file }) => {
     const code = readFileSync(join(PROJECT, file), 'utf8')
-    return !new RegExp(`^(?:export (?:async )?function\\*?|export class|export const|  async) ${name}\\b`, 'm').test(code)
+    return !new RegExp(`^(?:export (?:async )?function\\*?|export class|export const|  async) ${name}\\b`, 'm').test(
+      code,
+    )
   })
   expect([named.length > 8, missing]).toEqual([true, []])
 })
