@@ -1,15 +1,15 @@
-// Cuts Markdown into messages. What holds for every part, whatever the text is:
-// - It is no longer than the limit in UTF-16 units. Discord counts code points, which are never more.
-// - It is a piece of the text as it is, but for the opening line of a fence before a part that begins in one, and the
-//   closing line after a part that ends in one.
-// - Between two parts only white space is left out; in a fence only a line break.
-// - Its fences are balanced, also when a cut makes a marker out of what was none.
+// Splits Markdown into messages. Guarantees for every part, whatever the text:
+// - It is no longer than the limit in UTF-16 units. Discord counts code points, of which there are never more.
+// - It is a verbatim piece of the text, except for a fence's opening line before a part that begins inside one and
+//   the closing line after a part that ends inside one.
+// - Only white space is dropped between two parts; inside a fence, only a line break.
+// - Its fences are balanced, even if a cut turns something else into a marker.
 
 import { CutPlaces } from './cut-places.js'
 import { type Fence, findOpener, isCloser, type MarkdownLine, readMarkdown } from './markdown-lines.js'
 
 interface Cut {
-  /** Where the part ends, and what closes a fence there. */
+  /** Where the part ends, and the text that closes a fence there. */
   end: number
   close: string
   /** Where the next part begins, and on which line. */
@@ -17,7 +17,7 @@ interface Cut {
   nextIndex: number
 }
 
-/** Places for a cut between lines, the best first. */
+/** Kinds of breaks between lines, best first. */
 const BREAKS = [
   'paragraph',
   'block',
@@ -28,14 +28,14 @@ const BREAKS = [
   'afterLeadIn',
   'codeParagraph',
   'codeLine',
-  /** Beside the marker of a fence, or in inline code. */
+  /** Next to a fence marker, or inside inline code. */
   'lastResort',
 ] as const
 
-/** A part that is less full is a waste, unless what follows stays whole by it. */
+/** A part less full than this is a waste, unless it keeps what follows in one piece. */
 const WORTHWHILE = 1 / 3
 
-/** Contract: `limit` is at least 50. A text of white space has no parts. */
+/** Contract: `limit` is at least 50. A blank text has no parts. */
 export function chunkMarkdown(text: string, limit: number): string[] {
   return text.trim() === '' ? [] : new Chunker(text, limit).parts()
 }
@@ -43,7 +43,7 @@ export function chunkMarkdown(text: string, limit: number): string[] {
 class Chunker {
   readonly #lines: MarkdownLine[]
   readonly #places: CutPlaces
-  /** Of the break before each line, as an index of BREAKS. */
+  /** The rank of the break before each line, as an index of BREAKS. */
   readonly #ranks: Uint8Array
 
   constructor(
@@ -74,7 +74,7 @@ class Chunker {
     return parts
   }
 
-  /** `room` is what the part may hold from `position` on. */
+  /** `room` is how much the part may hold from `position` on. */
   #cut(position: number, index: number, room: number): Cut {
     const { start, end, kind, fence } = this.#line(index)
     const piece = this.text.slice(position, Math.min(end, position + room))
@@ -109,7 +109,7 @@ class Chunker {
     return this.#cutCrossing(position, room, crossing, best !== -1) ?? this.#cutBefore(best)
   }
 
-  /** Cuts the first line that does not fit. Gives none if that is worse than another cut. */
+  /** Cuts the first line that does not fit. Returns nothing if another cut is better. */
   #cutCrossing(position: number, room: number, index: number, hasOther: boolean): Cut | undefined {
     const line = this.#lines[index]
     const from = Math.max(position, line?.start ?? 0)
@@ -126,7 +126,7 @@ class Chunker {
     const worthwhile = position + room * WORTHWHILE
     const soft = this.#places.softInText(from, to, worthwhile)
     if (soft === undefined && hasOther) return undefined
-    // A word that no part can hold is cut in any case: not for its sake a part of some characters.
+    // A word too long for any part is cut anyway, so do not waste a nearly empty part on it.
     const isWaste = soft !== undefined && soft < worthwhile && this.#places.isBeforeLongWord(soft, this.limit)
     const end = soft === undefined || isWaste ? this.#places.hardInText(from, to) : soft
     const opener = findOpener(this.text.slice(from, end))
@@ -134,7 +134,7 @@ class Chunker {
     return this.#cutInLine(position, index, opener ? this.#endOfStray(position, index, opener) : end)
   }
 
-  /** Where to cut a line that would be taken for the opening of a fence, so that it can be closed at once. */
+  /** Where to cut a line that would be read as an opening fence, so that it can be closed at once. */
   #endOfStray(position: number, index: number, { prefix, marker }: Fence): number {
     const half = Math.floor((this.limit - 1) / 2)
     if (prefix.length > half / 2) return this.#places.hardInText(position, position + Math.floor(half / 2))
@@ -180,7 +180,7 @@ class Chunker {
     const room = this.limit / 2 - opening.length - lead.length - 1
     const [word = ''] = fence.info.split(/\s/, 1)
     const info = [fence.info, word].find(({ length }) => length <= room) ?? ''
-    // Of tildes it would make another marker.
+    // Leading tildes would lengthen the marker.
     return `${opening}${info.startsWith('~') ? '' : info}\n${lead}`
   }
 
@@ -189,24 +189,24 @@ class Chunker {
     return fence && kind !== 'close' ? closingLine(fence) : ''
   }
 
-  /** Indentation stays if it leaves room for what is indented. */
+  /** Keeps indentation if it leaves room for the text. */
   #startOf(index: number): number {
     const { start, end, fence } = this.#lines[index] ?? { start: this.text.length, end: this.text.length }
     const shown = this.text.slice(start, end).trimStart().length
     return fence || end - start - shown <= this.limit / 4 ? start : end - shown
   }
 
-  /** Whether it could not be closed and opened again in every part. */
+  /** Whether it is too long to be closed and reopened in every part. */
   #isUnwieldy({ prefix, marker }: Pick<Fence, 'prefix' | 'marker'>): boolean {
     return 2 * prefix.length + marker.length > this.limit / 3
   }
 
-  /** Whether it would be taken for the opening of a fence that goes on to the end of the part. */
+  /** Whether it would be read as a fence that stays open to the end of the part. */
   #isStray({ fence, start, end }: MarkdownLine): boolean {
     return !fence && findOpener(this.text.slice(start, end)) !== undefined
   }
 
-  /** Whether one part can hold what follows a break, up to the next that is as good. */
+  /** Whether a single part can hold everything from a break up to the next one of equal rank. */
   #staysWhole(index: number, rank: number): boolean {
     const { start, fence } = this.#line(index)
     const isInFence = fence !== undefined && fence === this.#line(index - 1).fence
@@ -256,7 +256,7 @@ function closingLine({ prefix, marker }: Pick<Fence, 'prefix' | 'marker'>): stri
   return `\n${prefix}${marker}`
 }
 
-/** As for the rest of a line, before which the part has the mark of the quote. */
+/** The fence as seen by the rest of a line, whose part already starts with the quote mark. */
 function unquoted(fence: Fence): Fence {
   return { ...fence, quote: '' }
 }

@@ -1,8 +1,8 @@
-// The chat channels that a configuration asks for.
+// Creates the chat channels a configuration asks for.
 
 import { type GatewayConfig, projectOfChannel } from '../config.js'
 import type { Log } from '../log.js'
-import { transcribeBy } from './transcribe.js'
+import { transcribeWith } from './transcribe.js'
 import type { Channel } from './types.js'
 
 export interface WhatsAppDependencies {
@@ -13,7 +13,7 @@ export interface WhatsAppDependencies {
 
 const MEGABYTE = 1024 * 1024
 
-/** Nothing when Discord is not configured. Contract: its library is loaded only where it is used. */
+/** Undefined if Discord is not configured. Contract: its library is loaded only when needed. */
 export async function openDiscord(
   config: GatewayConfig,
   log: Log,
@@ -40,9 +40,9 @@ export async function openDiscord(
 }
 
 /**
- * Nothing when WhatsApp is not configured.
+ * Undefined if WhatsApp is not configured.
  *
- * Contract: `config` gives the configuration that holds now; what concerns Twilio itself is read once.
+ * Contract: `config` returns the current configuration; Twilio's own settings are read once.
  */
 export async function openWhatsApp(
   config: () => GatewayConfig,
@@ -69,7 +69,7 @@ export async function openWhatsApp(
     transcriber: () => {
       const { inbound, workingDir, agentEnvPass: passVariables } = config()
       const settings = inbound?.reply.transcribeAudio
-      return settings && transcribeBy({ ...settings, workingDir, environment, passVariables })
+      return settings && transcribeWith({ ...settings, workingDir, environment, passVariables })
     },
     maxFileBytes: () => config().attachmentMaxMb * MEGABYTE,
     log,
@@ -77,7 +77,7 @@ export async function openWhatsApp(
   })
 }
 
-/** How Twilio is asked: with an API key where there is one. */
+/** The credentials for Twilio: an API key if there is one. */
 export function twilioAccount(
   config: GatewayConfig,
 ): { accountSid: string; auth: { user: string; password: string } } | undefined {

@@ -1,18 +1,18 @@
-/** Where a line that is too long may be cut. */
+/** Where an overlong line may be cut. */
 
 import { findInlineCode, type MarkdownLine, type Span } from './markdown-lines.js'
 
 const LINK = /!?\[[^[\]\n]{1,200}\]\([^()\s]{1,500}\)/g
 const SENTENCE = /[.!?…。！？]+["'”’»)\]*_」』）]*/g
-/** What would be taken for a list, a heading, a quote or a fence at the beginning of a line. */
+/** What would be read as a list, a heading, a quote or a fence at the beginning of a line. */
 const BLOCK_START = /^(?:(?:[-+*>]|#{1,6}|-#|\d{1,9}[.)])\s|`{3}|~{3})/
-/** Enough to see a block start, or a character of many code points. */
+/** Enough to recognise a block start, or a grapheme of many code points. */
 const LOOK_AHEAD = 40
 
 const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
 
 export class CutPlaces {
-  /** Inline code and links, in order and apart from each other. */
+  /** Inline code and links, in order and without overlaps. */
   readonly #spans: Span[]
 
   constructor(
@@ -20,15 +20,15 @@ export class CutPlaces {
     lines: MarkdownLine[],
   ) {
     const links = [...text.matchAll(LINK)].map(({ 0: link, index }) => ({ start: index, end: index + link.length }))
-    this.#spans = unite([...findInlineCode(text, lines), ...links])
+    this.#spans = mergeOverlaps([...findInlineCode(text, lines), ...links])
   }
 
-  /** Whether a cut here would be in the middle of inline code or of a link. */
+  /** Whether a cut here would split inline code or a link. */
   isInSpan(position: number): boolean {
     return this.#spanAround(position) !== undefined
   }
 
-  /** After the last sentence, if that ends at `worthwhile` or later, else before the last space. */
+  /** After the last sentence if that ends at `worthwhile` or later, otherwise before the last space. */
   softInText(from: number, to: number, worthwhile: number): number | undefined {
     const first = this.#skipSpace(from, to)
     let sentence: number | undefined
@@ -39,7 +39,7 @@ export class CutPlaces {
     return sentence ?? this.#spaceInText(first, to)
   }
 
-  /** Before inline code, unless it begins the line; else at a space in it; else anywhere. */
+  /** Before inline code, unless the line begins with it; otherwise at a space inside it; otherwise anywhere. */
   hardInText(from: number, to: number): number {
     const first = this.#skipSpace(from, to)
     const span = this.#spanAround(to)
@@ -58,7 +58,7 @@ export class CutPlaces {
     return undefined
   }
 
-  /** Between two characters as a person sees them, and not before a run that would be taken for a fence. */
+  /** Between two graphemes, and not before a run that would be read as a fence. */
   hard(from: number, to: number): number {
     let end = to
     const mark = this.text[to]
@@ -72,22 +72,22 @@ export class CutPlaces {
     return isInPair && end - 1 > from ? end - 1 : end
   }
 
-  /** Whether the word that comes next is longer than that. */
+  /** Whether the next word is longer than `length`. */
   isBeforeLongWord(position: number, length: number): boolean {
     const [word = ''] = /\S+/.exec(this.text.slice(position, position + LOOK_AHEAD + length)) ?? []
     return word.length > length
   }
 
   #spaceInText(first: number, to: number): number | undefined {
-    let unlucky: number | undefined
+    let fallback: number | undefined
     for (let end = to; end > first; end -= 1) {
       if (!this.#isBeforeSpace(end)) continue
       const span = this.#spanAround(end)
       if (span) end = Math.min(end, span.start + 1)
       else if (!this.#isBlockStart(end)) return end
-      else unlucky ??= end
+      else fallback ??= end
     }
-    return unlucky
+    return fallback
   }
 
   #isSentenceEnd(end: number): boolean {
@@ -124,14 +124,14 @@ export class CutPlaces {
   }
 }
 
-function unite(spans: Span[]): Span[] {
-  const united: Span[] = []
+function mergeOverlaps(spans: Span[]): Span[] {
+  const merged: Span[] = []
   for (const span of spans.toSorted((a, b) => a.start - b.start)) {
-    const last = united.at(-1)
+    const last = merged.at(-1)
     if (last && span.start < last.end) last.end = Math.max(last.end, span.end)
-    else united.push(span)
+    else merged.push(span)
   }
-  return united
+  return merged
 }
 
 function isSpace(character: string | undefined): boolean {

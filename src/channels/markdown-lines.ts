@@ -1,36 +1,36 @@
-// Reads as much of Markdown as cutting and rewriting an answer needs: where code is, and where lists are. It follows
-// CommonMark but in one thing: a fence in a list item ends at its closing line only, however the code is indented,
-// because agents indent carelessly and chat programs know no other end either.
+// Parses as much Markdown as splitting and rewriting an answer needs: where the code is, and where the lists are. It
+// follows CommonMark with one exception: a fence in a list item ends only at its closing line, however the code is
+// indented, because agents indent carelessly and chat clients know no other end either.
 
 export interface Fence {
-  /** What stands before the marker, as a later line of the same list item or quote would begin. */
+  /** The text before the marker, as a later line of the same list item or quote would begin. */
   prefix: string
-  /** The part of it that every line of the code begins with, in a quote. */
+  /** The part of `prefix` that every code line begins with, inside a quote. */
   quote: string
   marker: string
   info: string
-  /** The column at which the list item that holds it begins its text. */
+  /** The column where the text of the enclosing list item begins. */
   column: number
 }
 
 export interface MarkdownLine {
   start: number
-  /** Before the line break, and outside of code before the white space there. */
+  /** Before the line break; outside code, also before trailing white space. */
   end: number
-  /** `open` and `close` are the lines of the markers. */
+  /** `open` and `close` are the marker lines. */
   kind: 'text' | 'open' | 'code' | 'close'
   fence: Fence | undefined
   /** Columns of white space before the text. */
   indent: number
   isItem: boolean
-  /** Belongs to a list item that began on a line above. */
+  /** Belongs to a list item that began on an earlier line. */
   isInItem: boolean
-  /** Four columns or more into where it belongs: code, unless it goes on with a paragraph. */
+  /** Indented by four columns or more: code, unless it continues a paragraph. */
   isDeep: boolean
   isAfterBlank: boolean
 }
 
-/** From `start` up to before `end`. */
+/** From `start` up to, but not including, `end`. */
 export interface Span {
   start: number
   end: number
@@ -42,11 +42,11 @@ const ITEM = /^[ \t]*(?:[-*+]|\d{1,9}[.)])(?:[ \t]+|$)/
 const QUOTE = /^(?:[ \t]*>)+ ?/
 const TAB_COLUMNS = 4
 
-/** The lines that are not blank, and the blank ones of code. Fences that `isFence` denies are text. */
+/** All lines except blank ones outside code. Fences rejected by `isFence` are text. */
 export function readMarkdown(text: string, isFence: (fence: Fence) => boolean = () => true): MarkdownLine[] {
   const lines: MarkdownLine[] = []
   let fence: Fence | undefined
-  /** Where the text of the items begins that a line may belong to, the innermost last. */
+  /** The columns where the text of the open list items begins, innermost last. */
   let columns: number[] = []
   let isAfterBlank = false
 
@@ -88,7 +88,7 @@ export function readMarkdown(text: string, isFence: (fence: Fence) => boolean = 
   return lines
 }
 
-/** The fence that a line opens. `column` is where the list item that it belongs to begins its text. */
+/** The fence that a line opens. `column` is where the text of the enclosing list item begins. */
 export function findOpener(line: string, column = 0): Fence | undefined {
   const [whole, before = '', marker = ''] = OPENER.exec(line) ?? []
   const quote = QUOTE.exec(before)?.[0] ?? ''
@@ -106,7 +106,7 @@ export function findOpener(line: string, column = 0): Fence | undefined {
   }
 }
 
-/** Whether a line ends the fence. */
+/** Whether a line closes the fence. */
 export function isCloser(line: string, { quote, marker, column }: Fence): boolean {
   const [whole, before = '', run = ''] = CLOSER.exec(quote === '' ? line : line.replace(QUOTE, '')) ?? []
   return (
@@ -117,12 +117,12 @@ export function isCloser(line: string, { quote, marker, column }: Fence): boolea
   )
 }
 
-/** Inline code, in order. It may reach over lines of one paragraph. */
+/** Inline code, in order. It may span lines of a paragraph. */
 export function findInlineCode(text: string, lines: MarkdownLine[]): Span[] {
   return findParagraphs(lines).flatMap((paragraph) => findCodeIn(text, paragraph))
 }
 
-/** Inline code of one paragraph. */
+/** Inline code in one paragraph. */
 export function findCodeIn(text: string, { start, end }: Span): Span[] {
   const spans: Span[] = []
   const runs = Array.from(text.slice(start, end).matchAll(/`+/g), ({ 0: run, index }) => ({
@@ -146,7 +146,7 @@ export function findCodeIn(text: string, { start, end }: Span): Span[] {
   return spans
 }
 
-/** Lines of text that belong together; an item of a list is one of its own. */
+/** Consecutive lines of text; each list item starts its own paragraph. */
 function findParagraphs(lines: MarkdownLine[]): Span[] {
   const paragraphs: Span[] = []
   let current: Span | undefined
@@ -158,7 +158,7 @@ function findParagraphs(lines: MarkdownLine[]): Span[] {
   return paragraphs
 }
 
-/** Where the text of each item begins that begins on this line. */
+/** The columns where the text of each item on this line begins. */
 function itemColumnsOf(line: string): number[] {
   const columns: number[] = []
   let rest = line
@@ -179,7 +179,7 @@ function leadingSpace(line: string): string {
   return line.slice(0, line.length - line.trimStart().length)
 }
 
-/** The column after a text that begins at `from`. */
+/** The column after a text that starts at column `from`. */
 function columnsOf(text: string, from = 0): number {
   let column = from
   for (const character of text) column += character === '\t' ? TAB_COLUMNS - (column % TAB_COLUMNS) : 1

@@ -1,49 +1,49 @@
 import type { Channel, LiveEvent, OutgoingReply } from './types.js'
 
-/** Somebody who looks at a conversation now. */
-export interface Onlooker {
+/** Someone attached to a conversation right now. */
+export interface Viewer {
   /** Contract: returns at once and never throws. */
   onEvent(event: LiveEvent): void
-  /** A reply that could not be shown comes again. */
+  /** A rejection makes the reply come again. */
   onReply(reply: OutgoingReply): Promise<void>
 }
 
 /**
- * The conversations of `aetheel chat`. A reply is on the gateway's own record before it comes here, and whoever attaches
- * reads it there: it counts as delivered at once, also when nobody looks.
+ * The conversations of `aetheel chat`. A reply is stored before it gets here, and anyone who attaches later reads it
+ * from the store, so it counts as delivered at once, even if nobody is attached.
  */
 export class TerminalChannel implements Channel {
   readonly name = 'terminal'
   readonly takesFiles = true
-  readonly #onlookers = new Map<string, Set<Onlooker>>()
+  readonly #viewers = new Map<string, Set<Viewer>>()
 
-  /** `closeDoor` ends what onlookers come in by; it is called when nothing more will be shown. */
-  constructor(private readonly closeDoor: () => Promise<void> = async () => {}) {}
+  /** `closeServer` ends the server that viewers connect to; called when nothing more will be shown. */
+  constructor(private readonly closeServer: () => Promise<void> = async () => {}) {}
 
-  /** Returns what ends it. */
-  attach(address: string, onlooker: Onlooker): () => void {
-    const others = this.#onlookers.get(address) ?? new Set()
-    this.#onlookers.set(address, others.add(onlooker))
+  /** Returns a function that detaches the viewer. */
+  attach(address: string, viewer: Viewer): () => void {
+    const others = this.#viewers.get(address) ?? new Set()
+    this.#viewers.set(address, others.add(viewer))
     return () => {
-      others.delete(onlooker)
-      if (others.size === 0 && this.#onlookers.get(address) === others) this.#onlookers.delete(address)
+      others.delete(viewer)
+      if (others.size === 0 && this.#viewers.get(address) === others) this.#viewers.delete(address)
     }
   }
 
-  /** Messages come by the gateway's control socket. */
+  /** Messages arrive through the gateway's control socket. */
   async start(): Promise<void> {}
 
   async send(reply: OutgoingReply): Promise<void> {
-    await Promise.all([...(this.#onlookers.get(reply.address) ?? [])].map((onlooker) => onlooker.onReply(reply)))
+    await Promise.all([...(this.#viewers.get(reply.address) ?? [])].map((viewer) => viewer.onReply(reply)))
   }
 
   show(event: LiveEvent): void {
-    for (const onlooker of this.#onlookers.get(event.address) ?? []) onlooker.onEvent(event)
+    for (const viewer of this.#viewers.get(event.address) ?? []) viewer.onEvent(event)
   }
 
   async stop(): Promise<void> {}
 
   async close(): Promise<void> {
-    await this.closeDoor()
+    await this.closeServer()
   }
 }

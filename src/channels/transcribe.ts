@@ -1,4 +1,4 @@
-// Turns voice messages into text, by a command of the operator's.
+// Turns voice messages into text by running the operator's command.
 
 import { StringDecoder } from 'node:string_decoder'
 import { agentEnvironment } from '../core/agent-environment.js'
@@ -18,10 +18,10 @@ interface TranscriptionOptions {
   passVariables: readonly string[]
 }
 
-/** Of one recording; nobody talks that long. */
-const MOST_CHARACTERS = 100_000
+/** Per recording; nobody talks that long. */
+const MAX_CHARACTERS = 100_000
 
-export function transcribeBy(options: TranscriptionOptions): Transcribe {
+export function transcribeWith(options: TranscriptionOptions): Transcribe {
   const { command, timeoutSeconds, workingDir, environment, passVariables } = options
   return async ({ name, content, variables }, signal) => {
     const directory = createRunDirectory()
@@ -37,12 +37,12 @@ export function transcribeBy(options: TranscriptionOptions): Transcribe {
         environment: agentEnvironment(environment, passVariables),
         stdin: '',
         onStdout: (chunk) => {
-          if (printed.length < MOST_CHARACTERS) printed += decoder.write(chunk)
+          if (printed.length < MAX_CHARACTERS) printed += decoder.write(chunk)
         },
         timeoutMs: timeoutSeconds * 1000,
         signal,
       })
-      if (outcome.ok) return printed.slice(0, MOST_CHARACTERS)
+      if (outcome.ok) return printed.slice(0, MAX_CHARACTERS)
       throw new GatewayError('request_invalid', `${executable} ${outcome.problem}. The operator can try it by hand.`)
     } finally {
       directory.remove()

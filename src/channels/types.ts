@@ -1,81 +1,85 @@
-/** What lies between the gateway and a place where people write. A channel knows the platform and nothing above. */
+/** The contract between the gateway and a chat platform. A channel knows its platform and nothing above it. */
 
 import type { AgentEvent } from '../backends/types.js'
 
-/** What begins a turn beside a person. */
+/** What starts a turn besides a person. */
 export const EVENT_KINDS = ['heartbeat', 'cron', 'hook', 'webhook'] as const
 
 export const MESSAGE_KINDS = ['message', ...EVENT_KINDS] as const
 
 export type MessageKind = (typeof MESSAGE_KINDS)[number]
 
-/** What becomes of a person's message that comes while the agent works on another: it waits for its own turn
- *  (`followup`), shares its turn with all that wait with it (`collect`), does so after it has ended what runs (`interrupt`),
- *  or is told to the agent at once (`steer`). */
+/**
+ * What happens to a person's message that arrives while the agent is working on another: it waits for its own turn
+ * (`followup`), shares a turn with everything else waiting (`collect`), does so after ending the running turn
+ * (`interrupt`), or reaches the running agent at once (`steer`).
+ */
 export const QUEUE_MODES = ['followup', 'collect', 'interrupt', 'steer'] as const
 
 export type QueueMode = (typeof QUEUE_MODES)[number]
 
-/** Where something is said. */
+/** Where a conversation takes place. */
 export interface Place {
-  /** The platform's name of the conversation: a thread, a chat, a number. */
+  /** The platform's id of the conversation: a thread, a chat, a phone number. */
   address: string
-  /** The address of what it is part of, such as the channel of a thread; its settings hold where there are no others. */
+  /** The address it belongs to, such as the channel of a thread. Its settings apply unless the address has its own. */
   parent?: string
-  /** The project that the operator has given to this place. */
+  /** The project the operator assigned to this place. */
   projectId?: string
-  /** What is said here is for one person: other conversations do not list it. */
+  /** The conversation belongs to one person: other conversations do not list it. */
   isPrivate?: boolean
 }
 
-/** A file that came with a message. */
+/** A file attached to an incoming message. */
 export interface IncomingFile {
-  /** As its sender named it: not to be trusted as a path. */
+  /** As the sender named it; never trust it as a path. */
   name: string
-  /** As the platform says. */
+  /** As the platform reports it. */
   type?: string
   bytes: number
-  /** Contract: gives at most one byte more than `bytes`; rejects when it cannot be had. */
+  /** Contract: returns at most one byte more than `bytes`; rejects if the file cannot be fetched. */
   read(signal: AbortSignal): Promise<Uint8Array>
 }
 
-/** A file as it is sent. */
+/** A file ready to be sent. */
 export interface OpenedFile {
   name: string
   content: Buffer
 }
 
-/** What holds for the turn of one message alone. */
+/** Options for the turn of a single message. */
 export interface MessageOptions {
   model?: string
   allowedTools?: string[]
   timeoutMs?: number
-  /** The session that whoever asked wanted to go on in. */
+  /** The session the caller wants to continue. */
   sessionId?: string
-  /** What whoever asked wants to find again: with the run, in the request to the agent, in hooks. */
+  /** The caller's own labels, passed on with the run, in the request to the agent and to hooks. */
   metadata?: Record<string, string>
-  /** A name for the stream of its events. */
+  /** The id of its event stream. */
   streamId?: string
-  /** Of the project it was asked of: another that has its id since is none of its. */
+  /** The instance of the project it was sent to: a later project under the same id does not match. */
   projectInstance?: string
   /** A command to run instead of an agent: an executable and its arguments. */
   command?: string[]
-  /** In a session that is not the conversation's: `own` begins one for this turn alone, `idle` goes on in the
-   *  conversation's without counting as a use of it. */
+  /**
+   * Which session to use instead of the conversation's: `own` starts one for this turn alone; `idle` continues the
+   * conversation's without counting as activity in it.
+   */
   session?: 'own' | 'idle'
-  /** The conversation goes on in a new session from here. */
+  /** The conversation continues in a new session from here. */
   beginsSession?: true
-  /** Where it is done, when not where the conversation works. */
+  /** The project to work in, if not the conversation's. */
   projectId?: string
-  /** The cron job that it is of, by its name. */
+  /** The name of the cron job it belongs to. */
   job?: string
-  /** The one like it before failed, too: the person knows, and is not told again. */
+  /** The previous one of its kind failed too: the person already knows and is not notified again. */
   isKnownToFail?: boolean
-  /** What a command template of the operator may name. */
+  /** Values available to the operator's command templates. */
   variables?: MessageVariables
 }
 
-/** Of a message, under the names that command templates have for them. */
+/** Properties of a message, under the names used in command templates. */
 export interface MessageVariables {
   From?: string
   To?: string
@@ -88,7 +92,10 @@ export interface MessageVariables {
 
 /** A message as a platform delivers it. */
 export interface ChannelMessage extends Place {
-  /** The platform's id of the message, unique in its channel; one that comes again under it is answered once. */
+  /**
+   * The platform's id of the message, unique within the channel. A message that arrives again under the same id is
+   * answered once.
+   */
   platformId: string
   author: string
   text: string
@@ -101,27 +108,27 @@ export interface AcceptedMessage {
   status: 'accepted'
   messageId: string
   conversationId: string
-  /** How many messages come before it in its conversation. */
+  /** The number of messages ahead of it in its conversation. */
   position: number
-  /** For the person, as that a file was not taken. */
+  /** Notes for the person, for example that a file was not accepted. */
   notes: string[]
-  /** The message whose turn ends for it. */
+  /** The message whose turn was interrupted for it. */
   interrupts?: string
 }
 
 export type Acceptance =
   | AcceptedMessage
   | { status: 'duplicate'; messageId: string; conversationId: string }
-  /** The reason goes to the person as a reply, too. */
+  /** The person also gets the reason as a reply. */
   | { status: 'refused'; messageId: string; conversationId: string; reason: string }
 
-/** What an answer names to be sent with it. Whether it may be sent is decided when it is opened or fetched. */
+/** A file the answer wants to send. Whether it may be sent is decided when it is opened or fetched. */
 export type OutgoingFile = OutgoingPath | OutgoingUrl
 
 export interface OutgoingPath {
-  /** As the agent wrote it; a relative one begins at the directory. */
+  /** As the agent wrote it; relative paths start at `directory`. */
   path: string
-  /** Where the agent worked: what is outside of it is sent only from directories that the operator has named. */
+  /** The agent's working directory. Files outside it are sent only from directories the operator has allowed. */
   directory: string
 }
 
@@ -129,116 +136,127 @@ export interface OutgoingUrl {
   url: string
 }
 
-/** What a person is told. */
+/** A message to a person. */
 export interface Reply {
-  /** The agent's answer, or why there is none. */
+  /** The agent's answer, or the reason there is none. */
   text: string
-  /** What the gateway adds, such as that the session was lost; a sentence each. */
+  /** Notes from the gateway, such as a lost session; one sentence each. */
   notes: string[]
   isError: boolean
   files?: OutgoingFile[]
-  /** The message failed and may be taken up again. */
+  /** The message failed and can be retried. */
   canRetry?: true
-  /** When the message it waits with is taken up, in milliseconds since the epoch. */
+  /** When the waiting message is retried, in milliseconds since the epoch. */
   waitsUntil?: number
-  /** It asks whether an agent may do something; a channel that has buttons offers the answers. */
+  /** A permission prompt; a channel with buttons offers the answers. */
   question?: Question
-  /** Who is spoken to; left out, who wrote the message that is answered. */
+  /** The recipient; by default the author of the message being answered. */
   author?: string
 }
 
 export interface Question {
-  /** Of the approval that it is about. */
+  /** The id of the approval. */
   id: string
-  /** Whether exactly this can be allowed for the future, too. */
+  /** Whether "always allow" can be offered for exactly this request. */
   canRemember: boolean
 }
 
-/** A question that needs no answer any more. */
+/** A question that no longer needs an answer. */
 export interface EndedQuestion {
   id: string
   address: string
-  /** What takes its place. */
+  /** The text that replaces it. */
   text: string
 }
 
 export interface OutgoingReply extends Reply {
-  /** The same for every attempt: a reply that was sent under it must not be shown again. */
+  /** The same for every attempt. A reply already sent under this key must not be shown again. */
   idempotencyKey: string
   address: string
-  /** The message it answers, by our id and by the platform's. */
+  /** The message being answered, by our id and by the platform's. */
   messageId?: string
   platformId?: string
   createdAt: number
-  /** From 1. A later one may come after an earlier one that reached the platform. */
+  /** Counted from 1. An earlier attempt may already have reached the platform. */
   attempt: number
 }
 
-/** What an agent is doing now. It may be shown or not; the reply comes in any case. */
+/** What an agent is doing right now. Showing it is optional; the reply follows in any case. */
 export interface LiveEvent {
   address: string
   messageId: string
   /** The platform's id of the message. */
   platformId: string
   runId: string
-  /** From 1, without gaps within the run. */
+  /** Counted from 1 within the run, without gaps. */
   seq: number
   event: AgentEvent
 }
 
-/** A command, for platforms that show them to people. */
+/** A command, for platforms that list them to people. */
 export interface CommandDescription {
   name: string
   meaning: string
   argument?: { name: string; meaning: string; isRequired: boolean; hasSuggestions: boolean }
-  /** It changes nothing: the answer is for who asked. */
+  /** It changes nothing, so only the person who asked sees the answer. */
   isQuestion: boolean
 }
 
-/** A choice that is offered while a person types a command. */
+/** A completion offered while a person types a command. */
 export interface Suggestion {
-  /** What is shown. */
   label: string
   value: string
 }
 
-/** What a channel may ask of the gateway. */
+/** What the gateway offers a channel. */
 export interface ChannelHost {
-  /** Contract: when it settles, the message is safe, or the reason why not is on its way. It rejects when neither is. */
+  /**
+   * Contract: when it resolves, the message is stored, or a reply with the reason why not is on its way. It rejects if
+   * neither is the case.
+   */
   onMessage(message: ChannelMessage): Promise<Acceptance>
-  /** Whether a message came under this id before. */
+  /** Whether a message with this id has arrived before. */
   isKnown(platformId: string): Promise<boolean>
-  /** The person has changed a message. `late` when an agent has begun with it. */
+  /** The person edited a message. `late` if an agent has already started on it. */
   onEdit(message: ChannelMessage): Promise<'changed' | 'late' | 'unknown'>
-  /** The person has taken a message back; it is left out unless an agent has begun with it. */
+  /** The person deleted a message; it is dropped unless an agent has started on it. */
   onDelete(platformId: string): Promise<void>
   commands(): CommandDescription[]
-  /** Whether a line is a command and not for the agent. */
+  /** Whether a line is a command rather than a message for the agent. */
   isCommand(line: string): boolean
-  /** A line such as `/stop`; the answer is for the person. */
+  /** Runs a line such as `/stop`; returns the answer for the person. */
   onCommand(place: Place, author: string, line: string): Promise<string>
-  /** What could stand after a command, of which the person has typed `typed`. */
+  /** Completions for the argument of a command, given what the person has `typed` so far. */
   suggest(place: Place, command: string, typed: string): Promise<Suggestion[]>
-  /** Ends the turn of one message, takes up one that failed, or answers a question; the answer is for the person. `id`
-   *  is that of the message or of the question. */
+  /**
+   * Stops the turn of a message, retries a failed one, or answers a question; returns the answer for the person. `id`
+   * is the id of the message or the question.
+   */
   onButton(action: ButtonAction, id: string, author: string): Promise<string>
-  /** Says something that answers no message. Contract: when it settles, it is on its way as safely as a reply. With a key
-   *  it is said once, on any gateway: the key is claimed in the same step. */
+  /**
+   * Sends a text that answers no message. Contract: once it resolves, delivery is as certain as for a reply. With a key
+   * it is sent once across all gateways: the key is claimed in the same transaction.
+   */
   say(place: Place, text: string, author?: string, key?: string): Promise<void>
-  /** Opens or fetches what an answer names. Contract: rejects with a sentence for the person when it cannot or must not
-   *  be sent. */
+  /**
+   * Opens or fetches a file named in an answer. Contract: rejects with a sentence for the person if the file cannot or
+   * must not be sent.
+   */
   openFile(file: OutgoingFile, maxBytes: number, signal: AbortSignal): Promise<OpenedFile>
-  /** Where a file that an answer names is on this machine. Contract: rejects as `openFile` does. */
+  /** The path on this machine of a file named in an answer. Contract: rejects as `openFile` does. */
   locateFile(file: OutgoingPath): Promise<string>
-  /** The platform says, after it took a reply, that it could not be delivered, and why. */
+  /** The platform accepted a reply and later reported that it could not deliver it, and why. */
   onUndelivered(idempotencyKey: string, problem: string): Promise<void>
-  /** Whether nobody has had this yet, on any gateway: for what must be done once and is no message. */
+  /**
+   * Claims a key across all gateways, for work that must be done once and is not a message. False if it was already
+   * claimed.
+   */
   claim(key: string): Promise<boolean>
   isClaimed(key: string): Promise<boolean>
-  /** A value that outlives the gateway. */
+  /** Returns a value stored by `remember`; it survives restarts. */
   recall(key: string): Promise<string | undefined>
   remember(key: string, value: string): Promise<void>
-  /** The conversations of this channel in which something happened since then. */
+  /** The addresses of this channel's conversations that were active since then. */
   addresses(since: number): Promise<string[]>
 }
 
@@ -246,11 +264,11 @@ export const BUTTON_ACTIONS = ['stop', 'retry', 'allow', 'always', 'deny'] as co
 
 export type ButtonAction = (typeof BUTTON_ACTIONS)[number]
 
-/** A request of the platform to us. Contract: whether it really comes from there, only the channel finds out. */
+/** An incoming request from the platform. Contract: only the channel verifies that it really comes from there. */
 export interface PlatformRequest {
-  /** The path below that of the endpoint, without a slash before it. */
+  /** The path below the endpoint's, without a leading slash. */
   rest: string
-  /** As it stands after the question mark. */
+  /** The raw query string, without the question mark. */
   query: string
   headers: Readonly<Record<string, string | undefined>>
   body: Buffer
@@ -262,10 +280,10 @@ export interface PlatformResponse {
   body?: string | Buffer
 }
 
-/** What a platform calls at our public address. */
+/** An endpoint the platform calls at our public URL. */
 export interface PlatformEndpoint {
   method: 'GET' | 'POST'
-  /** Begins with a slash; everything below it comes here, too. */
+  /** Begins with a slash; matches everything below it too. */
   path: string
   /** A larger body is refused before it is read. */
   maxBytes: number
@@ -276,21 +294,24 @@ export interface Channel {
   readonly name: string
   /** Served by the HTTP server under the public URL, without a token. */
   readonly endpoints?: PlatformEndpoint[]
-  /** Whether files can go with a reply, or are shown with it. */
+  /** Whether replies can carry files, or display them. */
   readonly takesFiles?: boolean
-  /** Contract: rejects only for what the operator must put right; what passes by itself is waited for. */
+  /** Contract: rejects only for problems the operator must fix; transient ones are waited out. */
   start(host: ChannelHost): Promise<void>
-  /** Contract: resolves when the platform has taken it; a rejection is tried again until the reply expires, unless it is
-   *  `undeliverable`: then nothing helps. */
+  /**
+   * Contract: resolves once the platform has accepted the reply. A rejection is retried until the reply expires, unless
+   * its code is `undeliverable`: then retrying is pointless.
+   */
   send(reply: OutgoingReply, signal: AbortSignal): Promise<void>
   /** Contract: returns at once and never throws. */
   show?(event: LiveEvent): void
-  /** The message was taken out or stopped, and gets no answer. Contract: returns at once and never throws. */
+  /**
+   * The message was removed from the queue or stopped, and gets no answer. Contract: returns at once and never throws.
+   */
   forget?(address: string, messageId: string): void
-  /** Shows that a question has ended. Contract: one that is not to be found is as good as ended; a rejection is tried
-   *  again. */
+  /** Marks a question as closed. Contract: one that cannot be found counts as closed; a rejection is retried. */
   endQuestion?(question: EndedQuestion): Promise<void>
-  /** Takes nothing more in. `send` still works until `close`. */
+  /** Stops accepting messages. `send` still works until `close`. */
   stop(): Promise<void>
   close(): Promise<void>
 }

@@ -26,7 +26,7 @@ it('takes a reply when nobody looks: it is on record', async () => {
 
 it('shows events and replies to all who look at their conversation, and to nobody else', async () => {
   const channel = new TerminalChannel()
-  const [first, second, elsewhere] = [onlooker(channel, 'here'), onlooker(channel, 'here'), onlooker(channel, 'there')]
+  const [first, second, elsewhere] = [viewer(channel, 'here'), viewer(channel, 'here'), viewer(channel, 'there')]
   channel.show(EVENT)
   await channel.send(REPLY)
   expect([first.seen, second.seen, elsewhere.seen]).toEqual([[EVENT, REPLY], [EVENT, REPLY], []])
@@ -34,7 +34,7 @@ it('shows events and replies to all who look at their conversation, and to nobod
 
 it('forgets who has left', async () => {
   const channel = new TerminalChannel()
-  const { seen, leave } = onlooker(channel, 'here')
+  const { seen, leave } = viewer(channel, 'here')
   leave()
   channel.show(EVENT)
   await channel.send(REPLY)
@@ -58,7 +58,7 @@ it('closes its door when nothing more is shown', async () => {
   expect([wasOpen, isOpen]).toEqual([true, false])
 })
 
-function onlooker(channel: TerminalChannel, address: string) {
+function viewer(channel: TerminalChannel, address: string) {
   const seen: unknown[] = []
   const leave = channel.attach(address, {
     onEvent: (event) => seen.push(event),
