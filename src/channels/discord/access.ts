@@ -12,18 +12,18 @@ export interface Speaker {
   roleIds: string[]
   /** Absent in a direct message. */
   guildId?: string
-  /** The channel itself, and that of which it is a thread. */
+  /** The channel itself and, for a thread, its parent. */
   channelIds: string[]
 }
 
 /**
- * Closed unless opened: without a list nobody but the owners. Every list of places that is given must match; of the
- * lists of people one is enough, and without any of them everybody there may talk.
+ * Closed by default: without any list only the owners have access. Every configured list of places must match; of the
+ * lists of people one match is enough, and if there is none, everyone in those places may talk.
  */
 export function mayTalk(speaker: Speaker, lists: AccessLists, ownerIds: readonly string[]): boolean {
   const { userId, roleIds, guildId, channelIds } = speaker
   if (ownerIds.includes(userId)) return true
-  // What is given to a server does not hold outside of it.
+  // Access through a server does not apply outside it.
   if (guildId === undefined) return lists.users.includes(userId)
   const places = [
     lists.guilds.length === 0 || lists.guilds.includes(guildId),
@@ -34,8 +34,8 @@ export function mayTalk(speaker: Speaker, lists: AccessLists, ownerIds: readonly
   return lists.users.includes(userId) || roleIds.some((id) => lists.roles.includes(id))
 }
 
-/** How the owner lets somebody in, with the ids to copy. */
-export function howToOpen(speaker: Speaker, lists: AccessLists): string {
+/** Tells a person how the owner can grant access, with the ids to copy. */
+export function howToGetAccess(speaker: Speaker, lists: AccessLists): string {
   return `I answer only those whom my owner has let in. To let you in, they add ${missingEntries(speaker, lists)} in aetheel.json5, and start me again.`
 }
 
@@ -50,7 +50,7 @@ function missingEntries({ userId, guildId, channelIds }: Speaker, lists: AccessL
       ? []
       : [`this server, \`${guildId}\`, to \`discordGuilds\``]),
     ...(lists.channels.length === 0 || channelIds.some((id) => lists.channels.includes(id)) ? [] : [channel]),
-    // Of people who are let in by a list of places alone, one name would shut out all others.
+    // If places alone grant access, adding one name would shut out everyone else.
     ...(lists.users.length + lists.roles.length > 0 && !lists.users.includes(userId) ? [you] : []),
   ]
   return entries.join(' and ')

@@ -13,7 +13,7 @@ import {
   type RESTPostAPIChannelMessageJSONBody,
 } from 'discord.js'
 
-/** Of https://discord.com/developers/docs/topics/opcodes-and-status-codes#json */
+/** See https://discord.com/developers/docs/topics/opcodes-and-status-codes#json */
 export const UNKNOWN_CHANNEL = 10003
 export const UNKNOWN_MESSAGE = 10008
 export const ALREADY_ACKNOWLEDGED = 40060
@@ -23,25 +23,25 @@ export const THREAD_ARCHIVED = 50083
 const CANNOT_REPLY = 160002
 export const THREAD_EXISTS = 160004
 
-/** The calls of Discord's API that the channel needs. Rate limits are waited for, failures of the server retried. */
+/** The calls to Discord's API that the channel needs. Rate limits are waited out, server errors retried. */
 export class DiscordApi {
   readonly rest: REST
-  /** With queues of its own: discord.js would let an answer wait for an edit, although Discord counts them apart. */
+  /** Has its own queues: discord.js would make an answer wait for an edit, although Discord counts them separately. */
   readonly #edits: REST
-  /** For what may come late: Discord allows 50 requests a second, and the answers come first. */
-  readonly #signs: REST
+  /** For whatever may be late: Discord allows 50 requests a second, and answers come first. */
+  readonly #indicators: REST
 
   constructor(
     apiUrl: string,
     private readonly token: string,
   ) {
-    // Together no more than the 50 requests a second that Discord allows.
+    // Together at most the 50 requests a second that Discord allows.
     this.rest = openRest(apiUrl, token, 30)
     this.#edits = openRest(apiUrl, token, 10)
-    this.#signs = openRest(apiUrl, token, 10)
+    this.#indicators = openRest(apiUrl, token, 10)
   }
 
-  /** Nobody is called by it, and our own token is not in it, whatever an agent writes. */
+  /** Pings nobody and never contains our own token, whatever an agent writes. */
   #safe<Message extends { content?: string | null | undefined }>(message: Message) {
     const content = message.content?.replaceAll(this.token, '[secret]')
     return { ...message, ...(content !== undefined && { content }), allowed_mentions: { parse: [] } }
@@ -63,21 +63,21 @@ export class DiscordApi {
     return (await this.rest.get(`/guilds/${guildId}/members/${userId}`)) as APIGuildMember
   }
 
-  /** Those that came after one, oldest first. */
+  /** The messages after this id, oldest first. */
   async messagesAfter(channelId: string, after: string, limit = 100): Promise<APIMessage[]> {
     const query = new URLSearchParams({ after, limit: String(limit) })
     const newestFirst = (await this.rest.get(`/channels/${channelId}/messages`, { query })) as APIMessage[]
     return newestFirst.toReversed()
   }
 
-  /** The last ones, oldest first. */
+  /** The latest messages, oldest first. */
   async latestMessages(channelId: string, limit = 100): Promise<APIMessage[]> {
     const query = new URLSearchParams({ limit: String(limit) })
     const newestFirst = (await this.rest.get(`/channels/${channelId}/messages`, { query })) as APIMessage[]
     return newestFirst.toReversed()
   }
 
-  /** Contract: where we may not reply to a message it goes without that. */
+  /** Contract: where we may not reply to a message, it is posted without the reference. */
   async post(
     channelId: string,
     message: RESTPostAPIChannelMessageJSONBody,
@@ -110,11 +110,13 @@ export class DiscordApi {
   }
 
   async react(channelId: string, messageId: string, emoji: string): Promise<void> {
-    await this.#signs.put(`/channels/${channelId}/messages/${messageId}/reactions/${encodeURIComponent(emoji)}/@me`)
+    await this.#indicators.put(
+      `/channels/${channelId}/messages/${messageId}/reactions/${encodeURIComponent(emoji)}/@me`,
+    )
   }
 
   async type(channelId: string): Promise<void> {
-    await this.#signs.post(`/channels/${channelId}/typing`)
+    await this.#indicators.post(`/channels/${channelId}/typing`)
   }
 
   /** Contract: the thread has the id of the message. */
@@ -127,7 +129,7 @@ export class DiscordApi {
     await this.rest.post(`/interactions/${interaction.id}/${interaction.token}/callback`, { body, auth: false })
   }
 
-  /** The message by which an interaction was answered. */
+  /** The message that answered an interaction. */
   async response({ application_id, token }: { application_id: string; token: string }): Promise<APIMessage> {
     return (await this.rest.get(`/webhooks/${application_id}/${token}/messages/@original`, {
       auth: false,
@@ -152,14 +154,14 @@ export class DiscordApi {
 
 function openRest(api: string, token: string, globalRequestsPerSecond: number): REST {
   const rest = new REST({ version: '10', api, globalRequestsPerSecond }).setToken(token)
-  // discord.js forgets the token when Discord refuses it once, also when that is Discord's own trouble.
+  // discord.js drops the token after a single 401, even if that was an outage of Discord.
   rest.on('response', (_, { status }) => {
     if (status === 401) setImmediate(() => rest.setToken(token))
   })
   return rest
 }
 
-/** Discord's own number of a failure. */
+/** Discord's own error code. */
 export function codeOf(error: unknown): number | undefined {
   return error instanceof DiscordAPIError ? Number(error.code) : undefined
 }

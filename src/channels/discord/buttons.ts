@@ -9,7 +9,7 @@ import { BUTTON_ACTIONS, type ButtonAction, type Question } from '../types.js'
 
 type Row = APIActionRowComponent<APIButtonComponentWithCustomId>
 
-const LOOKS = {
+const BUTTON_STYLES = {
   stop: { label: 'Stop', style: ButtonStyle.Danger },
   retry: { label: 'Retry', style: ButtonStyle.Primary },
   allow: { label: 'Allow', style: ButtonStyle.Success },
@@ -17,7 +17,7 @@ const LOOKS = {
   deny: { label: 'Deny', style: ButtonStyle.Danger },
 } as const satisfies Record<ButtonAction, object>
 
-/** A row with one button. It carries the message it is about, and so still works after a restart. */
+/** A row with one button. It carries the id of its message, so it still works after a restart. */
 export function button(action: ButtonAction, messageId: string): Row {
   return rowOf([action], messageId)
 }
@@ -30,13 +30,13 @@ export function answerButtons({ id, canRemember }: Question): Row {
 function rowOf(actions: ButtonAction[], id: string): Row {
   const components = actions.map((action) => ({
     type: ComponentType.Button as const,
-    ...LOOKS[action],
+    ...BUTTON_STYLES[action],
     custom_id: `${action}:${id}`,
   }))
   return { type: ComponentType.ActionRow, components }
 }
 
-/** `id` is that of the message or the question it is about. */
+/** `id` is the id of the message or question the button belongs to. */
 export function readButton(customId: string): { action: ButtonAction; id: string } | undefined {
   const [name, id] = customId.split(':')
   const action = BUTTON_ACTIONS.find((known) => known === name)

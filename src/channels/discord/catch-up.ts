@@ -1,5 +1,5 @@
-// Asks for what was said while we were away. After a resumed session Discord sends it by itself; after a new one nothing
-// does, and every place that has something newer than the cursor is read.
+// Fetches what was said while we were away. After a resumed session Discord replays it; after a new one it does not, so
+// every channel with something newer than the cursor is read.
 
 import type { APIChannel, APIMessage, GatewayGuildCreateDispatchData } from 'discord.js'
 import { messageOf } from '../../errors.js'
@@ -7,7 +7,7 @@ import type { Log } from '../../log.js'
 import type { ChannelHost } from '../types.js'
 import type { DiscordApi } from './api.js'
 import type { Cursor } from './cursor.js'
-import { readAddress } from './places.js'
+import { readAddress } from './channel-cache.js'
 import { isAfter, snowflakeAt } from './snowflake.js'
 import { untilAnswered } from './until-answered.js'
 
@@ -15,9 +15,9 @@ interface CatchUpOptions {
   api: Pick<DiscordApi, 'messagesAfter' | 'directChannel'>
   host: Pick<ChannelHost, 'addresses'>
   cursor: Cursor
-  /** Does the work after what has begun in the same place. Contract: never rejects. */
+  /** Queues the work behind what has begun in the same channel. Contract: never rejects. */
   inLane(channelId: string, work: () => Promise<void>): Promise<void>
-  /** Who may write to us directly. */
+  /** The users whose direct messages are checked. */
   directUserIds: string[]
   onMissed(message: APIMessage, guildId: string | undefined): Promise<void>
   signal: AbortSignal
@@ -25,62 +25,62 @@ interface CatchUpOptions {
   now: () => number
 }
 
-/** One session's look at what was missed. */
+/** One session's search for missed messages. */
 interface Round {
-  /** The servers that have not appeared yet, and from where they are read. */
+  /** The servers that have not appeared yet, each with the id to read from. */
   waitingFor: Map<string, string>
-  /** Channels and threads that the servers have named. */
+  /** The channels and threads the servers have listed. */
   named: Set<string>
   timer: NodeJS.Timeout
-  /** Of the cursor. */
+  /** Releases the cursor. */
   release: () => void
 }
 
-/** What was said longer ago is not answered any more. */
+/** Older messages are not answered any more. */
 const MISSED_MS = 24 * 3_600_000
-/** Of one channel: whoever says more than that in a day does not wait for it. */
+/** Per channel; anyone who says more than that in a day is not waiting for an answer. */
 const MAX_MISSED = 1_000
 const PAGE = 100
-/** A thread that nobody writes in is archived after a day; one that somebody writes in is named by its server. */
+/** An inactive thread is archived after a day; an active one is listed by its server. */
 const KNOWN_CONVERSATIONS_MS = MISSED_MS + 24 * 3_600_000
-/** How long the servers may take to appear until the other conversations are looked at. */
+/** How long to wait for the servers to appear before reading the other conversations. */
 const SERVERS_WITHIN_MS = 15_000
 
 export class CatchUp {
   #round: Round | undefined
-  /** Those of the round, also when it is over. */
-  #late: Round['waitingFor'] = new Map()
+  /** The `waitingFor` of the latest round, even if it is over. */
+  #unseenServers: Round['waitingFor'] = new Map()
 
   constructor(private readonly options: CatchUpOptions) {}
 
-  /** A new session has begun; its servers appear one by one. */
+  /** Starts a round for a new session; its servers appear one by one. */
   begin(guildIds: string[]): void {
     if (this.#round) void this.#finish(this.#round)
     const after = this.#after()
     const round: Round = {
-      waitingFor: new Map(guildIds.map((id) => [id, this.#late.get(id) ?? after])),
+      waitingFor: new Map(guildIds.map((id) => [id, this.#unseenServers.get(id) ?? after])),
       named: new Set(),
       timer: setTimeout(() => void this.#finish(round), SERVERS_WITHIN_MS).unref(),
       release: this.options.cursor.hold(),
     }
-    this.#late = round.waitingFor
+    this.#unseenServers = round.waitingFor
     this.#round = round
     if (guildIds.length === 0) void this.#finish(round)
   }
 
-  /** A server is there: at the beginning of a session, or because it was away itself. */
+  /** Called when a server appears: at the start of a session, or after an outage of its own. */
   server({ id: guildId, channels, threads }: GatewayGuildCreateDispatchData): void {
     const round = this.#round
-    const after = this.#late.get(guildId) ?? this.#after()
+    const after = this.#unseenServers.get(guildId) ?? this.#after()
     for (const channel of [...channels, ...threads]) {
       round?.named.add(channel.id)
       if (hasNews(channel, after)) this.#read(channel.id, after, guildId)
     }
-    this.#late.delete(guildId)
+    this.#unseenServers.delete(guildId)
     if (round?.waitingFor.size === 0) void this.#finish(round)
   }
 
-  /** Looks at the conversations that no server has named: direct ones, and threads that are archived. */
+  /** Reads the conversations that no server listed: direct messages and archived threads. */
   async #finish(round: Round): Promise<void> {
     clearTimeout(round.timer)
     if (this.#round === round) this.#round = undefined
@@ -102,12 +102,12 @@ export class CatchUp {
     return isAfter(after, oldest) ? after : oldest
   }
 
-  /** In the lane of the place, so that what is said there from now on comes after it. */
+  /** Runs in the channel's lane, so new messages there come after the missed ones. */
   #read(channelId: string, after: string, guildId?: string): void {
     const { cursor, inLane, signal } = this.options
     const release = cursor.hold()
     void inLane(channelId, () => this.#readAll(channelId, after, guildId)).finally(() => {
-      // What was not read to the end is asked for at the next start.
+      // Whatever was not read to the end is fetched at the next start.
       if (!signal.aborted) release()
     })
   }

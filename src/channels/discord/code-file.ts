@@ -1,11 +1,11 @@
-/** What the info string of a fence tells: the language, and the name of a file. */
+/** Reads the language and a file name from the info string of a fence. */
 
 export interface CodeFile {
   name: string
   content: string
 }
 
-/** Those that are their own language in an info string, too. */
+/** Extensions that also serve as language names in an info string. */
 const EXTENSIONS = new Set(
   [
     'bat c cc clj cpp cs css csv dart diff ex exs go graphql gql h hpp hs html ini java jl js json json5 jsonl jsx kt',
@@ -47,10 +47,10 @@ const LANGUAGES = new Map(
 )
 
 const NAMED = /(?:^|[\s{,])(?:title|filename|file|name)[=:](?:"([^"]*)"|'([^']*)'|([^\s"'},]+))/i
-/** Of one plain part, and nothing that a shell or a file system would take for something else. */
+/** One plain path segment, with nothing that a shell or a file system treats specially. */
 const SAFE_NAME = /^(?!(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$))[a-z0-9_](?:[a-z0-9_-]|\.(?=[a-z0-9_-])){0,62}$/i
 
-/** A name that no other file of the message has. */
+/** A name that is unique among the message's files. */
 export function nameCodeFile(info: string, others: CodeFile[]): string {
   const isTaken = (name: string) => others.some((other) => other.name.toLowerCase() === name.toLowerCase())
   const wanted = fileNameIn(info)
@@ -64,14 +64,14 @@ export function nameCodeFile(info: string, others: CodeFile[]): string {
   return `code-${number}.${extension}`
 }
 
-/** As Discord takes it, or nothing. */
+/** In Discord's spelling, or an empty string. */
 export function languageIn(info: string): string {
   const [word = ''] = info.split(/\s/, 1)
   if (/^[^.{].*[./]/.test(word)) return knownExtensionOf(word) ?? ''
   return /^[{.]*([a-z][\w+#-]*)(?![\w+#=-])/i.exec(word)?.[1] ?? ''
 }
 
-/** It may be a path, or worse. */
+/** Unchecked: it may be a path, or worse. */
 function fileNameIn(info: string): string | undefined {
   const [, ...values] = NAMED.exec(info) ?? []
   const named = values.find((value) => value !== undefined)

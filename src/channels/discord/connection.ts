@@ -1,6 +1,5 @@
 // Keeps one connection to Discord's gateway. discord.js resumes and reconnects by itself; when it gives up, a new
-// client begins again. What comes in is passed on as it came: the client's own events leave out messages of channels
-// that it does not know yet.
+// client takes over. Dispatches are passed on raw: the client's own events omit messages of channels it has not cached.
 
 import { abortable, backoffMs, wait } from '../../core/async.js'
 import { Client, Events, type GatewayDispatchPayload, GatewayIntentBits, Options } from 'discord.js'
@@ -20,13 +19,13 @@ interface ConnectionOptions {
 
 const BACKOFF = { firstMs: 1_000, longestMs: 60_000 }
 
-export class Connection {
+export class DiscordConnection {
   readonly #closed = new AbortController()
   #client: Client | undefined
 
   constructor(private readonly options: ConnectionOptions) {}
 
-  /** Contract: rejects when the token or the intents must be put right; otherwise it waits until Discord answers. */
+  /** Contract: rejects if the token or the intents need fixing; otherwise it waits until Discord answers. */
   async identify(signal: AbortSignal): Promise<Identity> {
     const { api, apiUrl, log } = this.options
     for (let failures = 1; ; failures += 1) {
@@ -48,7 +47,7 @@ export class Connection {
     }
   }
 
-  /** Contract: settles after the first attempt, whatever came of it; the connection is then kept until `close`. */
+  /** Contract: resolves after the first attempt, successful or not; the connection is then kept up until `close`. */
   async open(): Promise<void> {
     await new Promise<void>((resolve) => {
       void this.#keepOpen(resolve)
@@ -81,7 +80,7 @@ export class Connection {
     }
   }
 
-  /** Settles when there is a session; `ended` when that is over and does not come back by itself. */
+  /** Resolves once there is a session; `ended` resolves when that is over and will not resume by itself. */
   async #connect(): Promise<{ ended: Promise<number | undefined> }> {
     const { apiUrl, token, onDispatch, log } = this.options
     const client: Client = new Client({
@@ -93,7 +92,7 @@ export class Connection {
       ],
       rest: { api: apiUrl },
       ws: { buildStrategy: (manager) => new ClosableStrategy(manager, this.#closed.signal) },
-      // Nothing is read from the caches.
+      // The caches are never read.
       makeCache: Options.cacheWithLimits({
         ...Options.DefaultMakeCacheSettings,
         MessageManager: 0,

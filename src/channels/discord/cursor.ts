@@ -7,9 +7,10 @@ const FIRST = 'first-start'
 const ONE_MINUTE = 60_000n << 22n
 
 /**
- * Up to which id everything that Discord has delivered is dealt with. What came later while we were away is asked for.
+ * The id up to which everything Discord delivered has been handled. Messages that arrived later while we were away are
+ * fetched.
  *
- * What must stay true: an id is saved only when nothing before it is still being dealt with, or not yet asked for.
+ * Invariant: an id is saved only once everything before it has been fetched and handled.
  */
 export class Cursor {
   readonly #open = new Set<string>()
@@ -25,7 +26,7 @@ export class Cursor {
     private readonly onError: (error: unknown) => void,
   ) {}
 
-  /** Contract: what was said before the first start of all has not been missed. */
+  /** Contract: messages from before the very first start do not count as missed. */
   async load(): Promise<void> {
     const known = await this.host.recall(NAME)
     this.#saved = known ?? snowflakeAt(this.now())
@@ -38,7 +39,7 @@ export class Cursor {
     this.#timer = setInterval(() => void this.save(), SAVE_EVERY_MS).unref()
   }
 
-  /** From where to ask. A little before: of two channels the newer message may come first. */
+  /** Where to start fetching. A little earlier than saved: messages of different channels may arrive out of order. */
   get after(): string {
     const earlier = String(BigInt(this.#saved) - ONE_MINUTE)
     return isAfter(earlier, this.#first) ? earlier : this.#first
@@ -53,7 +54,7 @@ export class Cursor {
     this.#open.delete(id)
   }
 
-  /** Nothing is saved until it is released: there are older ones to ask for. */
+  /** Blocks saving until released: older messages remain to be fetched. */
   hold(): () => void {
     this.#holds += 1
     let isHeld = true

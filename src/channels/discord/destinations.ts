@@ -10,11 +10,11 @@ import {
   THREAD_EXISTS,
   UNKNOWN_CHANNEL,
 } from './api.js'
-import { readAddress } from './places.js'
+import { readAddress } from './channel-cache.js'
 
 type Post = { message: RESTPostAPIChannelMessageJSONBody; files?: RawFile[]; signal?: AbortSignal }
 
-/** Where what we say of a conversation goes: to its thread, or beside it where there can be none. */
+/** Where our messages of a conversation go: to its thread, or to the channel if there can be no thread. */
 export class Destinations {
   readonly #opening = new Map<string, Promise<'opened' | 'refused' | 'failed'>>()
   readonly #unusable = new Set<string>()
@@ -24,7 +24,7 @@ export class Destinations {
     private readonly log: Log,
   ) {}
 
-  /** Opens the thread of an address, if it has one. Contract: never rejects; `failed` may go better the next time. */
+  /** Opens the thread of an address, if it has one. Contract: never rejects; `failed` may succeed next time. */
   open(address: string, name: string): Promise<'opened' | 'refused' | 'failed'> {
     const { channelId, threadId } = readAddress(address)
     if (threadId === undefined) return Promise.resolve('opened')
@@ -35,14 +35,13 @@ export class Destinations {
     return opening
   }
 
-  /** Contract: a thread that is being opened is waited for. */
+  /** Contract: waits for a thread that is being opened. */
   async channelId(address: string): Promise<string> {
     await this.#opening.get(address)
     const { channelId, threadId } = readAddress(address)
     return threadId === undefined || this.#unusable.has(threadId) ? channelId : threadId
   }
 
-  /** Posts to a conversation. */
   async post(address: string, post: Post): Promise<APIMessage> {
     const { channelId, threadId } = readAddress(address)
     if (threadId === undefined || (await this.channelId(address)) === channelId) {
@@ -53,7 +52,7 @@ export class Destinations {
     } catch (error) {
       const code = codeOf(error)
       if (code === UNKNOWN_CHANNEL) {
-        // Passing trouble: the message is tried again, and the thread with it.
+        // A transient failure: the post is retried, and the thread with it.
         if ((await this.open(address, 'Conversation')) === 'failed') throw error
         try {
           return await this.#postTo(threadId, post)
@@ -67,7 +66,7 @@ export class Destinations {
     }
   }
 
-  /** `about` is the message that a thread was to be opened from. */
+  /** `about` is the message the thread was to be opened from. */
   #postTo(channelId: string, { message, files = [], signal }: Post, about?: string): Promise<APIMessage> {
     const reference = about !== undefined && { message_reference: { message_id: about, fail_if_not_exists: false } }
     return this.api.post(channelId, { ...message, ...reference }, { files, ...(signal && { signal }) })
@@ -86,7 +85,7 @@ export class Destinations {
   }
 }
 
-/** Whether nothing can be said in a thread. With files it may be them that are not allowed. */
+/** Whether a thread is closed to us. With files, the missing permission may concern only them. */
 function isClosed(code: number | undefined, { files = [] }: Post): boolean {
   return code === THREAD_ARCHIVED || code === MISSING_ACCESS || (code === MISSING_PERMISSIONS && files.length === 0)
 }

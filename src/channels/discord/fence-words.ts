@@ -1,11 +1,11 @@
 import { type Fence, findOpener, isCloser } from '../markdown-lines.js'
 
-/** What may stand behind the language of a fence: `title=x`, `{1,3}`, `[x.ts]`, the name of a file. */
+/** What may follow the language of a fence: `title=x`, `{1,3}`, `[x.ts]`, a file name. */
 const ATTRIBUTE = /[={}[\]:]|\.\w+$/
 
 /**
- * Puts words that an agent wrote on the line of a fence onto a line of their own: in Discord there is no place for them.
- * Behind a marker that closes they are text; behind one that opens they are the first line of the code.
+ * Moves words that an agent wrote on a fence's line onto a line of their own, since Discord has no place for them.
+ * After a closing marker they are text; after an opening one they are the first line of the code.
  */
 export function separateFenceWords(text: string): string {
   if (!text.includes('```')) return text

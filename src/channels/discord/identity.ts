@@ -1,4 +1,5 @@
-// Who the bot is, and what Discord says when it does not tell. Loads nothing: "doctor" needs it without a bot, too.
+// Who the bot is, and what to do when Discord does not say. Imports only types from discord.js, since "doctor" uses it
+// too.
 
 import type { APIApplication, APITeamMember, APIUser, REST, TeamMemberMembershipState } from 'discord.js'
 import { GatewayError, messageOf } from '../../errors.js'
@@ -11,12 +12,12 @@ export interface Identity {
   application: APIApplication
 }
 
-/** Contract: rejects with what `describeProblem` can put into words. */
+/** Contract: rejects with an error that `describeProblem` can explain. */
 export async function identify(rest: REST, signal?: AbortSignal): Promise<Identity> {
   const options = signal ? { signal } : {}
   const user = (await rest.get('/users/@me', options)) as Partial<APIUser> | undefined
   const application = (await rest.get('/applications/@me', options)) as Partial<APIApplication> | undefined
-  // A proxy or the page of a hotel answers in the name of others.
+  // A proxy or a captive portal may answer in Discord's place.
   if (typeof user?.id !== 'string' || typeof application?.id !== 'string') {
     throw new GatewayError(
       'config_invalid',
@@ -28,10 +29,10 @@ export async function identify(rest: REST, signal?: AbortSignal): Promise<Identi
 
 // https://discord.com/developers/docs/resources/application#application-object-application-flags
 const READS_MESSAGES = 1 << 18
-/** Of a bot that Discord has not verified. */
+/** For a bot that Discord has not verified. */
 const READS_MESSAGES_LIMITED = 1 << 19
 
-/** Whether Discord gives the bot what people write. */
+/** Whether the bot receives the content of messages. */
 export function readsMessages({ flags }: Pick<APIApplication, 'flags'>): boolean {
   return (flags & (READS_MESSAGES | READS_MESSAGES_LIMITED)) !== 0
 }
@@ -39,7 +40,7 @@ export function readsMessages({ flags }: Pick<APIApplication, 'flags'>): boolean
 // https://discord.com/developers/docs/topics/teams#data-models-membership-state-enum
 const ACCEPTED: TeamMemberMembershipState = 2
 
-/** The people to whom an application belongs, its owner first. */
+/** The owners of an application, the team's owner first. */
 export function ownersOf({ owner, team }: Pick<APIApplication, 'owner' | 'team'>): APIUser[] {
   if (!team) return owner ? [owner] : []
   const isOwner = ({ user }: APITeamMember): boolean => user.id === team.owner_user_id
@@ -51,7 +52,7 @@ export function isRefusal(error: unknown): boolean {
   return statusOf(error) === 401
 }
 
-/** A sentence that says what to do. */
+/** A sentence telling the operator what to do. */
 export function describeProblem(error: unknown, apiUrl: string): string {
   if (error instanceof GatewayError) return error.message
   const status = statusOf(error)
@@ -73,7 +74,7 @@ function statusOf(error: unknown): number | undefined {
   return error instanceof Error && 'status' in error && typeof error.status === 'number' ? error.status : undefined
 }
 
-/** Codes of Node.js are in capitals, those of discord.js are not. */
+/** Error codes of Node.js are in capitals, those of discord.js are not. */
 function networkReason(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined
   if (error.name === 'AbortError' || error.name === 'TimeoutError') return 'no answer in time'

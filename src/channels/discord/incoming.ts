@@ -1,33 +1,33 @@
 import { type APIAttachment, type APIMessage, MessageType } from 'discord.js'
 import { oneLine } from '../../core/one-line.js'
 import type { IncomingFile } from '../types.js'
-import { isThread, type PlaceFacts } from './places.js'
+import { isThread, type ChannelFacts } from './channel-cache.js'
 
-/** Who we are, to the people of a server. */
+/** The bot's identity within a server. */
 export interface BotIdentity {
   id: string
-  /** The roles that Discord made for the bot; people mention them instead of the bot. */
+  /** The roles Discord created for the bot; people mention them instead of the bot. */
   roleIds: ReadonlySet<string>
 }
 
 export interface Addressed {
   /** Without the mention of the bot. */
   text: string
-  /** The person's own words, without what they reply to. */
+  /** The person's own words, without the quoted message. */
   title: string
   isReplyToBot: boolean
 }
 
 const MAX_QUOTE_CHARACTERS = 2_000
 
-/** Whether a person wrote it: not a bot, not a webhook, not Discord itself. */
+/** Whether a person wrote it: not a bot, a webhook or Discord itself. */
 export function isFromPerson(message: Pick<APIMessage, 'author' | 'webhook_id' | 'type'>): boolean {
   const isSaid = message.type === MessageType.Default || message.type === MessageType.Reply
   return isSaid && message.author.bot !== true && message.webhook_id === undefined
 }
 
-/** What is said to the bot; undefined when it is for others. */
-export function readMessage(message: APIMessage, bot: BotIdentity, place: PlaceFacts): Addressed | undefined {
+/** What the message says to the bot; undefined if it is for others. */
+export function readMessage(message: APIMessage, bot: BotIdentity, place: ChannelFacts): Addressed | undefined {
   const isReplyToBot = message.referenced_message?.author.id === bot.id
   const isMentioned =
     message.mentions.some(({ id }) => id === bot.id) || message.mention_roles.some((id) => bot.roleIds.has(id))
@@ -37,7 +37,7 @@ export function readMessage(message: APIMessage, bot: BotIdentity, place: PlaceF
   return { text: readText(message, bot), title: withNames(message, bot), isReplyToBot }
 }
 
-/** Contract: what another person said, and is replied to, goes before as a quotation; a command stays a command. */
+/** Contract: another person's message that is replied to comes first, as a quotation; a command stays a command. */
 function readText(message: APIMessage, bot: BotIdentity): string {
   const text = withNames(message, bot)
   const quoted = message.referenced_message
@@ -46,7 +46,7 @@ function readText(message: APIMessage, bot: BotIdentity): string {
   return [`@${quoted.author.username} wrote:`, ...lines.map((line) => `> ${line}`), '', text].join('\n')
 }
 
-/** Without mentions of the bot; those of others as their names. */
+/** Removes mentions of the bot and replaces those of others by their names. */
 function withNames({ content, mentions }: APIMessage, bot: BotIdentity): string {
   const names = new Map(mentions.map(({ id, username }) => [id, username]))
   return content
@@ -81,12 +81,12 @@ async function download(url: string, bytes: number, signal: AbortSignal): Promis
   return Buffer.concat(chunks).subarray(0, bytes + 1)
 }
 
-/** The name of the thread that a message opens. */
+/** The name for the thread that a message opens. */
 export function threadName(text: string): string {
   return oneLine(text, 80) || 'Conversation'
 }
 
-/** Not in the middle of a character that takes two. */
+/** Does not split a surrogate pair. */
 function cut(text: string, characters: number): string {
   return text.length <= characters ? text : `${text.slice(0, characters).replace(/[\uD800-\uDBFF]$/, '')}…`
 }

@@ -1,4 +1,4 @@
-// What people say to the bot, on its way to the gateway.
+// Takes what people say to the bot to the gateway.
 
 import { wait } from '../../core/async.js'
 import { type APIInteraction, type APIMessage, escapeMarkdown } from 'discord.js'
@@ -7,19 +7,19 @@ import type { Log } from '../../log.js'
 import { chunkMarkdown } from '../chunk.js'
 import { COMMAND_FAILED } from '../command-failed.js'
 import type { Acceptance, ChannelHost, ChannelMessage, Place } from '../types.js'
-import { type AccessLists, howToOpen, mayTalk, type Speaker } from './access.js'
+import { type AccessLists, howToGetAccess, mayTalk, type Speaker } from './access.js'
 import type { DiscordApi } from './api.js'
 import type { Destinations } from './destinations.js'
 import { type Addressed, type BotIdentity, isFromPerson, readFiles, readMessage, threadName } from './incoming.js'
-import type { Asked } from './interactions.js'
+import type { AskCommand } from './interactions.js'
 import { MESSAGE_CHARACTERS, nonceOf, referenceTo } from './outgoing.js'
-import { hasThreads, isThread, placeOf, type PlaceFacts, type Places, threadAddress } from './places.js'
+import { hasThreads, isThread, placeOf, type ChannelFacts, type ChannelCache, threadAddress } from './channel-cache.js'
 import { untilAnswered } from './until-answered.js'
 
 export interface IntakeOptions {
   api: DiscordApi
   host: ChannelHost
-  places: Places
+  channels: ChannelCache
   destinations: Destinations
   bot: BotIdentity
   ownerIds: string[]
@@ -27,34 +27,34 @@ export interface IntakeOptions {
   /** Whether a mention in a channel opens a thread. */
   opensThreads: boolean
   projectOf(channelId: string): string | undefined
-  onTaken(messageId: string): void
-  /** Aborted when nothing more is taken. */
+  onAccepted(messageId: string): void
+  /** Aborted when the channel stops accepting messages. */
   signal: AbortSignal
   log: Log
   now: () => number
 }
 
-type Heard = { message: APIMessage; facts: PlaceFacts; addressed: Addressed }
+type Heard = { message: APIMessage; facts: ChannelFacts; addressed: Addressed }
 
-const TAKEN = '👀'
+const ACCEPTED_EMOJI = '👀'
 const REFUSE_AGAIN_MS = 3_600_000
 const MAX_REFUSED = 10_000
-const AGAIN_MS = 1_000
+const RETRY_MS = 1_000
 const KNOWN_CONVERSATIONS_MS = 7 * 24 * 3_600_000
 
 export class Intake {
   readonly #refusedAt = new Map<string, number>()
-  /** What is still to be told of messages that are safe. */
-  readonly #following = new Set<Promise<void>>()
+  /** Notes and reactions still on their way, for messages already stored. */
+  readonly #background = new Set<Promise<void>>()
 
   constructor(private readonly options: IntakeOptions) {}
 
-  /** Settles when nothing is on its way. */
+  /** Resolves when none are left. */
   async idle(): Promise<void> {
-    await Promise.all(this.#following)
+    await Promise.all(this.#background)
   }
 
-  /** `isMissed`: said while we were away. */
+  /** `isMissed`: it was said while we were away. */
   async onMessage(message: APIMessage, guildId: string | undefined, isMissed = false): Promise<void> {
     const heard = await this.#hear(message, guildId)
     if (!heard) return
@@ -64,28 +64,28 @@ export class Intake {
       return
     }
     const { text } = heard.addressed
-    // Who only calls us wants to know what we can do.
+    // A bare mention asks what we can do.
     const isBare = text === '' && message.attachments.length === 0
     if (isBare) await this.#command(heard, '/help')
     else if (this.options.host.isCommand(text)) await this.#command(heard, text)
-    else await this.#take(heard)
+    else await this.#accept(heard)
   }
 
   async onEdit(message: APIMessage, guildId: string | undefined): Promise<void> {
-    // Discord updates a message also when it shows what a link leads to.
+    // Discord also sends an update when it adds a link preview.
     if (!message.edited_timestamp) return
     const heard = await this.#hear(message, guildId)
     if (!heard || !this.#mayTalk(await this.#speaker(message, heard.facts))) return
-    // A command is for us, and comes too late for it here.
+    // A command cannot be edited: it has already run.
     if (this.options.host.isCommand(heard.addressed.text)) return
     await this.options.host.onEdit(await this.#read(heard))
   }
 
-  /** Answers `/ask`: with a thread of its own in a channel, else where it was said. */
-  async ask({ interaction, author, text }: Asked): Promise<string> {
+  /** Answers `/ask`: in a new thread if it was used in a channel, otherwise where it was used. */
+  async ask({ interaction, author, text }: AskCommand): Promise<string> {
     if (text.trim() === '') return 'Write what the agent should do.'
-    const { api, host, places, destinations, opensThreads, onTaken } = this.options
-    const facts = await places.get(interaction.channel.id, interaction.guild_id)
+    const { api, host, channels, destinations, opensThreads, onAccepted } = this.options
+    const facts = await channels.get(interaction.channel.id, interaction.guild_id)
     const { projectId } = this.#placeOf(facts)
     const isThreaded = opensThreads && hasThreads(facts.type)
     const place: Place = isThreaded
@@ -98,25 +98,25 @@ export class Intake {
     const acceptance = await host.onMessage({ ...place, platformId: `interaction:${interaction.id}`, author, text })
     if (isThreaded) await destinations.open(place.address, threadName(text))
     if (acceptance.status === 'refused') return 'That was not taken; the answer says why.'
-    onTaken(acceptance.messageId)
-    return `${TAKEN} ${text}`
+    onAccepted(acceptance.messageId)
+    return `${ACCEPTED_EMOJI} ${text}`
   }
 
   async placeOfInteraction({ channel, guild_id }: APIInteraction): Promise<Place> {
-    return this.#placeOf(await this.options.places.get(channel?.id ?? '', guild_id))
+    return this.#placeOf(await this.options.channels.get(channel?.id ?? '', guild_id))
   }
 
-  /** Why somebody may not; undefined when they may. */
+  /** Why the person has no access; undefined if they have. */
   async refusalOf({ channel, guild_id, member, user }: APIInteraction): Promise<string | undefined> {
-    const facts = await this.options.places.get(channel?.id ?? '', guild_id)
+    const facts = await this.options.channels.get(channel?.id ?? '', guild_id)
     const speaker = speakerOf((member?.user ?? user)?.id ?? '', member?.roles ?? [], facts)
-    return this.#mayTalk(speaker) ? undefined : howToOpen(speaker, this.options.access)
+    return this.#mayTalk(speaker) ? undefined : howToGetAccess(speaker, this.options.access)
   }
 
   async #hear(message: APIMessage, guildId: string | undefined): Promise<Heard | undefined> {
-    const { places, bot } = this.options
+    const { channels, bot } = this.options
     if (!isFromPerson(message)) return undefined
-    const facts = await untilAnswered(() => places.get(message.channel_id, guildId), this.options)
+    const facts = await untilAnswered(() => channels.get(message.channel_id, guildId), this.options)
     const addressed = facts && readMessage(message, bot, facts)
     return addressed && { message, facts, addressed }
   }
@@ -132,35 +132,35 @@ export class Intake {
     }
   }
 
-  /** A mention in a channel begins a conversation in a thread; a reply to what the bot said there goes on in the channel. */
-  async #conversation(message: APIMessage, facts: PlaceFacts, { isReplyToBot }: Addressed): Promise<Place> {
+  /** A mention in a channel starts a conversation in a thread; a reply to the bot continues in the channel. */
+  async #conversation(message: APIMessage, facts: ChannelFacts, { isReplyToBot }: Addressed): Promise<Place> {
     const { host, opensThreads, now } = this.options
     const place = this.#placeOf(facts)
     if (!opensThreads || !hasThreads(facts.type)) return place
     if (!isReplyToBot) return { ...place, address: threadAddress(facts.id, message.id), parent: facts.id }
-    // What was to be answered in a thread, and could not, goes on beside it.
+    // A conversation whose thread could not be used continues in the channel.
     const about = message.referenced_message?.message_reference?.message_id
     const address = about === undefined ? undefined : threadAddress(facts.id, about)
     const addresses = address === undefined ? [] : await host.addresses(now() - KNOWN_CONVERSATIONS_MS)
     return address !== undefined && addresses.includes(address) ? { ...place, address, parent: facts.id } : place
   }
 
-  async #take(heard: Heard): Promise<void> {
-    const { api, destinations, onTaken } = this.options
+  async #accept(heard: Heard): Promise<void> {
+    const { api, destinations, onAccepted } = this.options
     const { message, facts, addressed } = heard
-    const taken = await this.#read(heard)
-    const acceptance = await this.#untilStored(taken)
+    const incoming = await this.#read(heard)
+    const acceptance = await this.#storeWithRetry(incoming)
     if (!acceptance || acceptance.status === 'duplicate') return
-    // What is said in a thread has one.
-    const opened = isThread(facts.type) ? undefined : destinations.open(taken.address, threadName(addressed.title))
+    // A message inside a thread already has one.
+    const opened = isThread(facts.type) ? undefined : destinations.open(incoming.address, threadName(addressed.title))
     if (acceptance.status === 'refused') return
-    onTaken(acceptance.messageId)
-    // The next message need not wait for what Discord makes of this one.
-    this.#follow(api.react(message.channel_id, message.id, TAKEN))
-    this.#follow(this.#note(message, taken.address, acceptance.notes, opened))
+    onAccepted(acceptance.messageId)
+    // The next message need not wait for these requests to Discord.
+    this.#inBackground(api.react(message.channel_id, message.id, ACCEPTED_EMOJI))
+    this.#inBackground(this.#postNotes(message, incoming.address, acceptance.notes, opened))
   }
 
-  async #note(
+  async #postNotes(
     { id }: APIMessage,
     address: string,
     notes: string[],
@@ -174,53 +174,53 @@ export class Intake {
     }
   }
 
-  #follow(work: Promise<void>): void {
+  #inBackground(work: Promise<void>): void {
     const done = work.catch((error: unknown) => {
       this.options.log.warn('discord.not-told', { error: messageOf(error) })
     })
-    this.#following.add(done)
-    void done.finally(() => this.#following.delete(done))
+    this.#background.add(done)
+    void done.finally(() => this.#background.delete(done))
   }
 
-  /** Contract: undefined when the gateway stops first; Discord is asked for the message again at the next start. */
-  async #untilStored(message: ChannelMessage): Promise<Acceptance | undefined> {
+  /** Contract: undefined if the gateway stops first; the message is fetched again at the next start. */
+  async #storeWithRetry(message: ChannelMessage): Promise<Acceptance | undefined> {
     const { host, signal, log } = this.options
     for (let hasFailed = false; ; hasFailed = true) {
       try {
         return await host.onMessage(message)
       } catch (error) {
         if (!hasFailed) log.error('discord.message-not-stored', { error: messageOf(error) })
-        await wait(AGAIN_MS, { signal })
+        await wait(RETRY_MS, { signal })
       }
     }
   }
 
   async #command({ message, facts, addressed }: Heard, line: string): Promise<void> {
     const { host, log } = this.options
-    // Discord may deliver it twice, and to each gateway.
+    // Discord may deliver it twice, and to every gateway.
     if (!(await host.claim(`command:${message.id}`))) return
     const place = addressed.isReplyToBot ? await this.#conversation(message, facts, addressed) : this.#placeOf(facts)
     const answer = await host.onCommand(place, message.author.username, line).catch((error: unknown) => {
       log.error('discord.command-failed', { messageId: message.id, error: messageOf(error) })
       return COMMAND_FAILED
     })
-    this.#follow(this.#say(message, escapeMarkdown(answer), 'answer'))
+    this.#inBackground(this.#say(message, escapeMarkdown(answer), 'answer'))
   }
 
-  /** Now and then: who writes a lot need not read it each time. */
+  /** Rarely: someone who writes a lot need not read it every time. */
   #refuse(message: APIMessage, speaker: Speaker): void {
     const { now, log } = this.options
     const key = `${speaker.userId}:${message.channel_id}`
     const last = this.#refusedAt.get(key)
     if (last !== undefined && now() - last < REFUSE_AGAIN_MS) return
-    // Strangers must not fill the memory.
+    // Strangers must not fill up the memory.
     if (this.#refusedAt.size >= MAX_REFUSED) this.#refusedAt.clear()
     this.#refusedAt.set(key, now())
     log.info('discord.refused', { userId: speaker.userId, channelId: message.channel_id })
-    this.#follow(this.#say(message, howToOpen(speaker, this.options.access), 'refusal'))
+    this.#inBackground(this.#say(message, howToGetAccess(speaker, this.options.access), 'refusal'))
   }
 
-  /** Answers a message outside of its conversation. */
+  /** Replies to a message outside its conversation. */
   async #say({ id, channel_id }: APIMessage, text: string, about: string): Promise<void> {
     for (const [index, content] of chunkMarkdown(text, MESSAGE_CHARACTERS).entries()) {
       const nonce = nonceOf(`${id}:${about}:${index}`)
@@ -233,12 +233,12 @@ export class Intake {
     return mayTalk(speaker, this.options.access, this.options.ownerIds)
   }
 
-  /** Messages that were asked for come without the roles of their author. */
-  async #speaker(message: APIMessage & { member?: { roles: string[] } }, facts: PlaceFacts): Promise<Speaker> {
+  /** Messages that were fetched come without their author's roles. */
+  async #speaker(message: APIMessage & { member?: { roles: string[] } }, facts: ChannelFacts): Promise<Speaker> {
     const { author, member } = message
     const { guildId } = facts
-    const isAsked = member === undefined && guildId !== undefined && this.options.access.roles.length > 0
-    return speakerOf(author.id, isAsked ? await this.#rolesOf(guildId, author.id) : (member?.roles ?? []), facts)
+    const lacksRoles = member === undefined && guildId !== undefined && this.options.access.roles.length > 0
+    return speakerOf(author.id, lacksRoles ? await this.#rolesOf(guildId, author.id) : (member?.roles ?? []), facts)
   }
 
   async #rolesOf(guildId: string, userId: string): Promise<string[]> {
@@ -246,12 +246,12 @@ export class Intake {
     return member?.roles ?? []
   }
 
-  #placeOf(facts: PlaceFacts): Place {
+  #placeOf(facts: ChannelFacts): Place {
     return placeOf(facts, this.options.projectOf)
   }
 }
 
-function speakerOf(userId: string, roleIds: string[], { id, parentId, guildId }: PlaceFacts): Speaker {
+function speakerOf(userId: string, roleIds: string[], { id, parentId, guildId }: ChannelFacts): Speaker {
   return {
     userId,
     roleIds,

@@ -25,7 +25,7 @@ import { MESSAGE_CHARACTERS } from './outgoing.js'
 const MAX_SUGGESTIONS = 25
 const LABEL_CHARACTERS = 100
 
-export interface Asked {
+export interface AskCommand {
   interaction: APIChatInputApplicationCommandInteraction
   author: string
   text: string
@@ -34,15 +34,15 @@ export interface Asked {
 interface InteractionOptions {
   api: DiscordApi
   host: ChannelHost
-  /** Why somebody may not; undefined when they may. */
+  /** Why the person has no access; undefined if they have. */
   refusalOf(interaction: APIInteraction): Promise<string | undefined>
   placeOf(interaction: APIInteraction): Promise<Place>
-  /** `/ask`. Contract: called when the person sees that it is being dealt with; its answer takes the place of that. */
-  ask(asked: Asked): Promise<string>
+  /** Handles `/ask`. Contract: called once the interaction is acknowledged; its answer replaces the acknowledgement. */
+  ask(command: AskCommand): Promise<string>
   log: Log
 }
 
-/** Slash commands, what is suggested while one is typed, and buttons. */
+/** Slash commands, their completions, and buttons. */
 export class Interactions {
   constructor(private readonly options: InteractionOptions) {}
 
@@ -62,7 +62,7 @@ export class Interactions {
         await this.#command(interaction)
       } else if (interaction.type === InteractionType.MessageComponent) await this.#press(interaction)
     } catch (error) {
-      // Another gateway has answered.
+      // Another gateway answered first.
       if (codeOf(error) === ALREADY_ACKNOWLEDGED) return
       log.warn('discord.interaction-failed', { interactionId: interaction.id, error: messageOf(error) })
     }
@@ -87,7 +87,7 @@ export class Interactions {
     if (!pressed) return
     await this.#answer(interaction, true, async () => {
       const answer = escapeMarkdown(await host.onButton(pressed.action, pressed.id, nameOf(interaction)))
-      // A live message goes by itself, and the gateway ends a question; this one stays.
+      // A progress message removes itself, and the gateway closes questions; a retry button would stay.
       if (pressed.action === 'retry') {
         const { channel_id, id } = interaction.message
         await api.edit(channel_id, id, { components: [] }).catch((error: unknown) => {
@@ -98,14 +98,14 @@ export class Interactions {
     })
   }
 
-  /** Discord waits three seconds for the first word, which says that the answer comes. */
+  /** Discord waits three seconds for a first response, which announces that the answer will follow. */
   async #answer(
     interaction: APIApplicationCommandInteraction | APIMessageComponentInteraction,
     isPrivate: boolean,
     work: () => Promise<string>,
   ): Promise<void> {
     const { host, log, api } = this.options
-    // Discord tells every gateway.
+    // Discord sends it to every gateway.
     if (!(await host.claim(`interaction:${interaction.id}`))) return
     const flags = isPrivate ? { flags: MessageFlags.Ephemeral as const } : {}
     await this.#defer(interaction, flags)
@@ -125,9 +125,9 @@ export class Interactions {
       await api.respond(interaction, response)
     } catch (error) {
       const code = codeOf(error)
-      // The answer to the first attempt was lost, and so may its effect be.
-      if (code === undefined) await api.respond(interaction, response).catch(unlessAcknowledged)
-      else unlessAcknowledged(error)
+      // The response to the first attempt was lost, and perhaps the attempt itself.
+      if (code === undefined) await api.respond(interaction, response).catch(ignoreAcknowledged)
+      else ignoreAcknowledged(error)
     }
   }
 
@@ -146,7 +146,7 @@ export class Interactions {
   }
 }
 
-/** The commands as Discord wants them described. */
+/** The commands in Discord's format. */
 export function slashCommands(commands: CommandDescription[]): RESTPostAPIApplicationCommandsJSONBody[] {
   return commands.map(({ name, meaning, argument }) => ({
     type: ApplicationCommandType.ChatInput,
@@ -167,7 +167,7 @@ export function slashCommands(commands: CommandDescription[]): RESTPostAPIApplic
   }))
 }
 
-function unlessAcknowledged(error: unknown): void {
+function ignoreAcknowledged(error: unknown): void {
   if (codeOf(error) !== ALREADY_ACKNOWLEDGED) throw error
 }
 
@@ -177,7 +177,7 @@ function isChatInput(
   return interaction.data.type === ApplicationCommandType.ChatInput
 }
 
-/** What was typed: each of our commands takes one text at most. */
+/** The text that was typed: each of our commands takes at most one option. */
 function firstOption({
   data,
 }: APIChatInputApplicationCommandInteraction | APIApplicationCommandAutocompleteInteraction): string {

@@ -1,5 +1,5 @@
-// Brings an answer to Discord once, whatever happens on the way. Each part has a nonce, by which Discord itself drops a
-// repetition for some minutes; an attempt after that looks which parts are there.
+// Posts an answer to Discord exactly once, whatever happens on the way. Each part has a nonce, by which Discord itself
+// drops duplicates for some minutes; a later attempt looks up which parts have been posted.
 
 import { createHash } from 'node:crypto'
 import { abortable } from '../../core/async.js'
@@ -12,7 +12,7 @@ import { codeOf, type DiscordApi, MISSING_PERMISSIONS } from './api.js'
 import { answerButtons, button } from './buttons.js'
 import type { Destinations } from './destinations.js'
 import { renderForDiscord } from './render.js'
-import { readAddress } from './places.js'
+import { readAddress } from './channel-cache.js'
 import { snowflakeAt } from './snowflake.js'
 
 export interface Part {
@@ -21,23 +21,23 @@ export interface Part {
 }
 
 export const MESSAGE_CHARACTERS = 2_000
-/** More of them nobody reads; the answer goes as a file then. */
+/** Nobody reads more of them; a longer answer is sent as a file. */
 const MAX_PARTS = 20
-/** Of a bot in a server without boosts. */
+/** Discord's limit in a server without boosts. */
 const MAX_FILE_BYTES = 10 * 1024 * 1024
 const MAX_FILES = 10
 const REQUEST_TOO_LARGE = 40005
-/** Why an answer goes without its files. */
+/** Why an answer is sent without its files. */
 const FILE_PROBLEMS = new Map<number | undefined, string>([
   [REQUEST_TOO_LARGE, 'Discord takes no files of this size'],
   [MISSING_PERMISSIONS, 'Not sent, since I need the permission Attach Files here'],
 ])
 /** How far Discord's clock and ours may be apart. */
 const CLOCK_SKEW_MS = 5_000
-/** Discord speaks of "a few minutes". */
+/** Discord's documentation says "a few minutes". */
 const NONCE_MS = 120_000
 const KNOWN_PARTS = 1_000
-/** How often it is tried with its files. */
+/** How many attempts include the files. */
 const FILE_ATTEMPTS = 3
 const MAX_PAGES = 10
 const PAGE = 100
@@ -54,7 +54,7 @@ interface PostOptions {
   now: () => number
 }
 
-/** The latest parts of replies that this gateway has posted. */
+/** The reply parts this gateway posted most recently. */
 export class PostedParts {
   readonly #parts = new Map<string, { key: string; index: number }>()
 
@@ -68,20 +68,20 @@ export class PostedParts {
     return [...this.#parts.values()].some((part) => part.key === key && part.index === index)
   }
 
-  /** Whether it may belong to this reply: an equal text may be the answer to something else. */
+  /** Whether it may belong to this reply: an identical text may be the answer to something else. */
   mayBeOf(id: string, key: string): boolean {
     return (this.#parts.get(id)?.key ?? key) === key
   }
 }
 
-/** Posts a reply, but for those parts of it that an earlier attempt has posted. */
+/** Posts the parts of a reply that no earlier attempt has posted. */
 export async function postReply(reply: OutgoingReply, options: PostOptions): Promise<void> {
   const { host, destinations, posted, signal, now } = options
   const { address, idempotencyKey, attempt, createdAt, messageId, platformId, canRetry, question } = reply
   const parts = await partsOf(reply, host, signal)
-  // What then could not be fetched is not for the person to know: it comes with the next attempt.
+  // If aborted, files that could not be fetched are no news for the person: the next attempt fetches them.
   signal.throwIfAborted()
-  // By the nonce Discord knows exactly; by its text a part can only be guessed.
+  // Nonces identify a part exactly; its text is only a guess.
   const isGuessed = attempt > 1 && now() - createdAt > NONCE_MS
   const count = isGuessed ? countPosted(parts, await ownMessages(reply, options)) : 0
   const post = (message: RESTPostAPIChannelMessageJSONBody, files: RawFile[] = []): Promise<APIMessage> =>
@@ -102,7 +102,7 @@ export async function postReply(reply: OutgoingReply, options: PostOptions): Pro
   }
 }
 
-/** Contract: files that Discord does not take, or that are too much for the network, do not keep the text back. */
+/** Contract: files that Discord rejects, or the network cannot carry, do not hold back the text. */
 async function postPart(
   message: RESTPostAPIChannelMessageJSONBody,
   files: RawFile[],
@@ -128,12 +128,12 @@ async function postPart(
   return text ?? told
 }
 
-/** What a person reads, as messages that Discord takes. */
+/** The reply as messages that Discord accepts. */
 export async function partsOf(reply: OutgoingReply, host: FileOpener, signal: AbortSignal): Promise<Part[]> {
   const { text, files } = renderForDiscord(reply.text)
   const opened = await openAll(reply.files ?? [], host, signal)
-  const notes = [...reply.notes, ...opened.problems, ...waiting(reply)].map((note) => `-# ${oneLine(note, 500)}`)
-  // On a line of its own where it would change what the line is, as before a fence.
+  const notes = [...reply.notes, ...opened.problems, ...waitNote(reply)].map((note) => `-# ${oneLine(note, 500)}`)
+  // On a line of its own where it would break the formatting, as before a fence.
   const mark = !reply.isError ? '' : /^[\p{L}\p{N}]/u.test(text) ? '⚠️ ' : '⚠️\n'
   const attached = [...files.map(({ name, content }) => ({ name, data: content })), ...opened.files]
   const whole = [`${mark}${text}`, ...notes].filter((part) => part.trim() !== '').join('\n\n')
@@ -154,7 +154,7 @@ export async function partsOf(reply: OutgoingReply, host: FileOpener, signal: Ab
   return parts
 }
 
-/** How many parts, from the first, are among the messages, in their order. */
+/** How many parts, counted from the first, appear in order among the messages. */
 export function countPosted(parts: Part[], messages: Pick<APIMessage, 'content' | 'attachments'>[]): number {
   let count = 0
   for (const { content, attachments } of messages) {
@@ -166,7 +166,7 @@ export function countPosted(parts: Part[], messages: Pick<APIMessage, 'content' 
   return count
 }
 
-/** Discord takes one of at most 25 characters. */
+/** Discord accepts at most 25 characters. */
 export function nonceOf(key: string): string {
   return createHash('sha256').update(key).digest('base64url').slice(0, 24)
 }
@@ -189,7 +189,7 @@ async function openAll(
   const unsent = wanted.slice(MAX_FILES).map((file) => ('url' in file ? file.url : file.path))
   if (unsent.length > 0)
     problems.push(`A message takes ${MAX_FILES} files, so these were not sent: ${unsent.join(', ')}`)
-  // At once: those of the web may each take as long as is allowed.
+  // In parallel: each download may take the full time allowed.
   const opened = await Promise.allSettled(
     wanted.slice(0, MAX_FILES).map((file) => host.openFile(file, MAX_FILE_BYTES, signal)),
   )
@@ -200,14 +200,14 @@ async function openAll(
   return { files, problems }
 }
 
-/** In the reader's own time. */
-function waiting({ waitsUntil }: OutgoingReply): string[] {
+/** In the reader's own time zone. */
+function waitNote({ waitsUntil }: OutgoingReply): string[] {
   if (waitsUntil === undefined) return []
   const seconds = Math.ceil(waitsUntil / 1000)
   return [`That is <t:${seconds}:t> for you, <t:${seconds}:R>.`]
 }
 
-/** What we have said there, oldest first: in the thread, or beside it where the thread could not be used. */
+/** Our own messages, oldest first: in the thread, or in its channel if the thread could not be used. */
 async function ownMessages(
   { address, idempotencyKey, createdAt }: OutgoingReply,
   { api, posted, botId }: PostOptions,
@@ -219,7 +219,7 @@ async function ownMessages(
       const messages = await allAfter(place, after, api)
       return messages.filter(({ id, author }) => author.id === botId && posted.mayBeOf(id, idempotencyKey))
     } catch (error) {
-      // What is not there holds nothing; posting finds out the rest.
+      // A missing channel holds nothing; posting deals with the rest.
       if (codeOf(error) === undefined) throw error
       return []
     }

@@ -1,8 +1,8 @@
-/** Discord knows no tables: one becomes columns in a code block, or lists if it is too wide for that. */
+/** Discord has no tables: one becomes columns in a code block, or lists if it is too wide for that. */
 
 import { findCodeIn } from '../markdown-lines.js'
 
-/** What a window of usual size shows without breaking lines. */
+/** What a window of ordinary size shows without wrapping. */
 const MAX_COLUMNS = 100
 const SEPARATOR = ' | '
 
@@ -15,14 +15,14 @@ const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
 
 type Alignment = 'left' | 'right' | 'center'
 
-/** Whether the second line makes a table of the first. */
+/** Whether the two lines are the head of a table. */
 export function isTableHead(head: string, delimiter: string): boolean {
   if (!head.includes('|') || !delimiter.includes('|') || !/^[|:\- \t]+$/.test(delimiter)) return false
   const cells = cellsOf(delimiter)
   return cells.length === cellsOf(head).length && cells.every((cell) => /^:?-+:?$/.test(cell))
 }
 
-/** Contract: the first two lines are those that `isTableHead` takes. */
+/** Contract: the first two lines satisfy `isTableHead`. */
 export function renderTable([head = '', delimiter = '', ...body]: string[]): string[] {
   const headers = cellsOf(head)
   const rows = body.map((line) => rowOf(line, headers.length))
@@ -46,7 +46,7 @@ function renderColumns(rows: string[][], alignments: Alignment[]): string[] | un
   return [headers, ...lines].some((line) => line.includes('```')) ? undefined : ['```', headers, rule, ...lines, '```']
 }
 
-/** Each row a list of what stands under which header. */
+/** Each row as a list of its cells, titled by their headers. */
 function renderLists(headers: string[], rows: string[][]): string[] {
   const titles = headers.map((header) => header.replaceAll('**', ''))
   if (rows.length === 0) return titles.map((title) => `- **${title}**`)
@@ -79,7 +79,10 @@ function cellsOf(line: string, isCodeWhole = false): string[] {
   return cell.trim() === '' && cells.length > 0 ? cells : [...cells, cell.trim()]
 }
 
-/** As many cells as there are headers. Of too many, those in inline code were meant to be one; else the last has the rest. */
+/**
+ * As many cells as there are headers. If there are too many, pipes inside inline code do not split; the last cell takes
+ * the rest.
+ */
 function rowOf(line: string, count: number): string[] {
   const strict = cellsOf(line)
   const cells = strict.length > count ? cellsOf(line, true) : strict
@@ -92,7 +95,7 @@ function alignmentOf(cell: string): Alignment {
   return cell.startsWith(':') ? 'center' : 'right'
 }
 
-/** In a code block marks would be seen as they are. */
+/** A code block would show the Markdown marks literally. */
 function plainText(cell: string): string {
   const spans = findCodeIn(cell, { start: 0, end: cell.length })
   const parts: string[] = []
@@ -121,7 +124,7 @@ function pad(text: string, space: number, alignment: Alignment): string {
   return `${' '.repeat(before)}${text}${' '.repeat(space - before)}`
 }
 
-/** In columns of a font of fixed width. */
+/** In columns of a monospaced font. */
 function widthOf(text: string): number {
   if (/^[ -~]*$/.test(text)) return text.length
   let width = 0

@@ -1,12 +1,12 @@
-// Discord shows less of Markdown than agents write: no tables, no deep headings, no images, no fences but of three
-// backticks. What it does show stays as it is, to the character.
+// Discord renders less Markdown than agents write: no tables, no deep headings, no images, and only fences of three
+// backticks. Whatever it does render stays as it is, character for character.
 
 import { type Fence, findInlineCode, type MarkdownLine, readMarkdown, type Span } from '../markdown-lines.js'
 import { type CodeFile, languageIn, nameCodeFile } from './code-file.js'
 import { separateFenceWords } from './fence-words.js'
 import { isTableHead, renderTable } from './render-table.js'
 
-/** Longer code is a file: it would be torn into too many messages. */
+/** Longer code becomes a file: it would be torn across too many messages. */
 const MAX_CODE_CHARACTERS = 4_000
 const MAX_CODE_LINES = 150
 
@@ -25,7 +25,7 @@ export interface RenderedText {
   files: CodeFile[]
 }
 
-/** The text as Discord can show it, and the code that is too long for a message. */
+/** The text as Discord can render it, and the code blocks that are too long for a message. */
 export function renderForDiscord(text: string): RenderedText {
   return new Renderer(separateFenceWords(text)).render()
 }
@@ -34,10 +34,10 @@ class Renderer {
   readonly #lines: MarkdownLine[]
   readonly #inlineCode: Span[]
   readonly #files: CodeFile[] = []
-  readonly #done: string[] = []
-  /** Up to where the text is done. */
+  readonly #output: string[] = []
+  /** The end of the text handled so far. */
   #position = 0
-  /** Of the first inline code that is not before the line in hand. */
+  /** The index of the first inline code at or after the current line. */
   #inlineIndex = 0
 
   constructor(private readonly text: string) {
@@ -49,11 +49,11 @@ class Renderer {
     for (let index = 0; index < this.#lines.length;) {
       index = this.#renderFence(index) ?? this.#renderTable(index) ?? this.#renderLine(index)
     }
-    this.#done.push(this.text.slice(this.#position))
-    return { text: this.#done.join(''), files: this.#files }
+    this.#output.push(this.text.slice(this.#position))
+    return { text: this.#output.join(''), files: this.#files }
   }
 
-  /** This and its likes give the index of the line that comes after. */
+  /** Returns the index of the next line, like the other `#render…` methods. */
   #renderFence(index: number): number | undefined {
     const opener = this.#lines[index]
     const fence = opener?.kind === 'open' ? opener.fence : undefined
@@ -79,14 +79,14 @@ class Renderer {
       const markerStart = closer ? this.text.indexOf(fence.marker, closer.start) : 0
       if (closer) this.#replace({ start: markerStart, end: closer.end }, marker)
     }
-    // What is left open is shown as it is, and with it all that is posted below.
+    // An open fence would be shown literally, and swallow the notes posted below it.
     if (!closer && next === this.#lines.length) {
       this.#replace({ start: end, end: this.text.length }, `\n${fence.prefix}${marker}`)
     }
     return next
   }
 
-  /** Discord ends code at the first three backticks, so code with them in it is a file as well. */
+  /** Discord ends code at the first three backticks, so code that contains them becomes a file too. */
   #attach(fence: Fence, code: MarkdownLine[]): string {
     const indentation = new RegExp(`^[ \\t]{0,${fence.prefix.length}}`)
     const content = code.map(({ start, end }) => `${this.text.slice(start, end).replace(indentation, '')}\n`).join('')
@@ -149,7 +149,7 @@ class Renderer {
   }
 
   #replace({ start, end }: Span, shown: string): void {
-    this.#done.push(this.text.slice(this.#position, start), shown)
+    this.#output.push(this.text.slice(this.#position, start), shown)
     this.#position = end
   }
 
@@ -158,7 +158,7 @@ class Renderer {
   }
 }
 
-/** An image is a link here; Discord shows what is behind it. */
+/** An image becomes a link; Discord previews its target. */
 function renderImages(text: string): string {
   if (!text.includes('![')) return text
   return text.replace(IMAGES, (_, ...found: (string | undefined)[]) => {

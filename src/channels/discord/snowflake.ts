@@ -1,7 +1,7 @@
-/** The first moment of Discord's ids: 2015. */
+/** The epoch of Discord's ids: 2015. */
 const EPOCH_MS = 1_420_070_400_000n
 
-/** The smallest id that something of this moment could have. Ids grow with time, over all of Discord. */
+/** The smallest id possible at this time. Ids grow with time across all of Discord. */
 export function snowflakeAt(timeMs: number): string {
   const sinceEpoch = BigInt(Math.floor(timeMs)) - EPOCH_MS
   return String((sinceEpoch > 0n ? sinceEpoch : 0n) << 22n)

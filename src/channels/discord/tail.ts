@@ -1,4 +1,4 @@
-/** The end of a text that is still being written, from the beginning of a line, its code fences whole. */
+/** The end of a text still being written, starting at a line, with its code fences balanced. */
 export function tailOf(text: string, limit: number): string {
   const isCut = text.length > limit
   const from = isCut ? startOfLine(text, text.length - limit) : 0
@@ -13,11 +13,11 @@ export function tailOf(text: string, limit: number): string {
 function startOfLine(text: string, position: number): number {
   const lineEnd = text.indexOf('\n', position)
   if (lineEnd !== -1 && lineEnd + 1 < text.length) return lineEnd + 1
-  // One long line: not between the halves of a character.
+  // One long line: do not split a surrogate pair.
   return /[\udc00-\udfff]/.test(text.charAt(position)) ? position + 1 : position
 }
 
-/** The line that opened the code fence in which a text ends. */
+/** The line that opened the code fence still open at the end of a text. */
 function openFence(text: string): string | undefined {
   let open: string | undefined
   for (const [line, marker = '', rest = ''] of text.matchAll(/^ {0,3}(`{3,100}|~{3,100})([^\n]*)$/gm)) {
@@ -28,7 +28,7 @@ function openFence(text: string): string | undefined {
       if (rest.trim() === '' && marker.startsWith(opening)) open = undefined
     }
   }
-  // What follows the marker names the language, and is short when it means something.
+  // An info string that means something is short.
   return open !== undefined && open.length > 100 ? markerOf(open) : open
 }
 

@@ -3,11 +3,11 @@ import { DiscordAPIError } from 'discord.js'
 import { messageOf } from '../../errors.js'
 import type { Log } from '../../log.js'
 
-const AGAIN_MS = 2_000
+const RETRY_MS = 2_000
 
 /**
- * Asks Discord until there is an answer. Contract: undefined when Discord says no, which is logged, and when the gateway
- * stops; a network that fails and Discord's own trouble are waited for.
+ * Retries until Discord answers. Contract: undefined if Discord refuses, which is logged, or if the gateway stops;
+ * network failures and outages of Discord are waited out.
  */
 export async function untilAnswered<T>(
   ask: () => Promise<T>,
@@ -22,13 +22,13 @@ export async function untilAnswered<T>(
         return undefined
       }
       log.warn('discord.not-reached', { error: messageOf(error) })
-      await wait(AGAIN_MS, { signal }).catch(() => {})
+      await wait(RETRY_MS, { signal }).catch(() => {})
     }
   }
   return undefined
 }
 
-/** A token that Discord refuses in passing is no answer to the question. */
+/** A 401 may be temporary, and says nothing about the request itself. */
 function isRefusal(error: unknown): error is DiscordAPIError {
   return error instanceof DiscordAPIError && error.status !== 401
 }

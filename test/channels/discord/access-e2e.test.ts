@@ -1,5 +1,5 @@
 import { describe, it } from 'vitest'
-import { answered, beginThread, liveIn, openScene, type Scene, steps } from './stage.js'
+import { answered, beginThread, progressIn, openScene, type Scene, steps } from './stage.js'
 import { until } from '../../waiting.js'
 
 /** What the store keeps of somebody's message. */
@@ -172,8 +172,8 @@ describe.concurrent('who may talk to the bot', () => {
     const { stage, discord, channel, ada } = await openScene(onTestFinished)
     const text = steps({ hold: 'it' }, { text: 'finished' })
     const { id } = discord.say(discord.owner, channel.id, text, { mentions: [discord.bot] })
-    const live = await until(() => liveIn(discord, id), 'a live message')
-    const handle = discord.press(ada, live, discord.buttonsOf(live)[0] ?? '')
+    const progress = await until(() => progressIn(discord, id), 'a progress message')
+    const handle = discord.press(ada, progress, discord.buttonsOf(progress)[0] ?? '')
     const answer = await handle.answer()
     stage.release('it')
     expect([answer, handle.isEphemeral, await answered(discord, id)]).toEqual([

@@ -1,7 +1,7 @@
 import { TeamMemberMembershipState, TeamMemberRole } from 'discord.js'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type AccessLists, howToOpen, mayTalk, type Speaker } from '../../../src/channels/discord/access.js'
+import { type AccessLists, howToGetAccess, mayTalk, type Speaker } from '../../../src/channels/discord/access.js'
 import { ownersOf } from '../../../src/channels/discord/identity.js'
 import { user } from './samples.js'
 
@@ -158,14 +158,14 @@ describe('how the bot is opened', () => {
     ],
     ['in another server, being named already', there, { guilds: ['2'], users: ['7'] }, server],
   ])('is told %s', (_, speaker, lists, what) => {
-    expect(howToOpen(speaker, { ...NO_LISTS, ...lists })).toBe(`${before}${what}${after}`)
+    expect(howToGetAccess(speaker, { ...NO_LISTS, ...lists })).toBe(`${before}${what}${after}`)
   })
 
   it('is told so that it works, and in a server shuts nobody out', () => {
     fc.assert(
       fc.property(anySpeaker, anySpeaker, anyLists, (speaker, other, lists) => {
         fc.pre(!mayTalk(speaker, lists, OWNERS))
-        const advice = howToOpen(speaker, lists)
+        const advice = howToGetAccess(speaker, lists)
         const additions = Array.from(advice.matchAll(/`([^`]+)`, to `discord(\w+)`/g), ([, id = '', list = '']) => {
           return [list.toLowerCase() as keyof AccessLists, id] as const
         })

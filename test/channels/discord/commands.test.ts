@@ -5,7 +5,7 @@ import { databaseFile } from '../../../src/gateway.js'
 import { openSqlite } from '../../../src/store/sqlite.js'
 import { storeOn } from '../../../src/store/store.js'
 import type { FakeDiscord } from './fake-discord.js'
-import { answered, answersIn, beginThread, liveIn, openScene, type Scene, steps } from './stage.js'
+import { answered, answersIn, beginThread, progressIn, openScene, type Scene, steps } from './stage.js'
 import { until } from '../../waiting.js'
 
 const ANY_ID = '[0-9a-f-]{36}'
@@ -293,7 +293,7 @@ describe.concurrent('/stop', () => {
     )
     await until(() => stage.alive().some((command) => command.startsWith('sleep')), 'the child')
     // What a tool does is on record a moment later.
-    await until(() => liveIn(discord, thread.id)?.content.includes('npm test'), 'the tool')
+    await until(() => progressIn(discord, thread.id)?.content.includes('npm test'), 'the tool')
     const { answer } = await slash(scene, thread.id, 'stop')
     const left = stage.alive()
     const next = await goOn(scene, thread.id, 'and now?')
@@ -332,14 +332,14 @@ describe.concurrent('/stop', () => {
 })
 
 describe.concurrent('buttons', () => {
-  it('Stop ends the turn, and the live message says so', async ({ expect, onTestFinished }) => {
+  it('Stop ends the turn, and the progress message says so', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished)
     const { stage, discord } = scene
     const thread = await beginThread(scene)
     await beginWork(scene, thread.id, { text: 'I begin.' })
-    await until(() => liveIn(discord, thread.id)?.content.includes('I begin.'), 'a live message')
+    await until(() => progressIn(discord, thread.id)?.content.includes('I begin.'), 'a progress message')
     const answer = await press(scene, thread.id, 'stop')
-    const last = await until(() => answersIn(discord, thread.id)[1], 'the end of the live message')
+    const last = await until(() => answersIn(discord, thread.id)[1], 'the end of the progress message')
     const next = await goOn(scene, thread.id, 'and now?')
     expect([answer, last, stage.alive(), next, findButton(discord, thread.id, 'stop')]).toEqual([
       expect.stringMatching(/^Stopped claude after \d+ s\.$/),
@@ -355,14 +355,17 @@ describe.concurrent('buttons', () => {
     const { stage, discord, gateway } = scene
     const thread = await beginThread(scene)
     await beginWork(scene, thread.id, { text: 'I begin.' })
-    await until(() => liveIn(discord, thread.id), 'a live message')
+    await until(() => progressIn(discord, thread.id), 'a progress message')
     await stage.stop(gateway)
     await stage.start()
     await until(() => stage.journal().length === 3, 'the turn to go on')
-    await until(() => liveIn(discord, thread.id)?.content === 'I begin.\n-# ✍️ writing', 'the live message to go on')
+    await until(
+      () => progressIn(discord, thread.id)?.content === 'I begin.\n-# ✍️ writing',
+      'the progress message to go on',
+    )
     const answer = await press(scene, thread.id, 'stop')
     const next = await goOn(scene, thread.id, 'and now?')
-    await until(() => liveIn(discord, thread.id) === undefined, 'the end of the live message')
+    await until(() => progressIn(discord, thread.id) === undefined, 'the end of the progress message')
     const left = answersIn(discord, thread.id).filter((text) => text.includes('I begin.'))
     expect([answer, stage.alive(), next, left]).toEqual([
       expect.stringMatching(/^Stopped claude after \d+ s\.$/),
@@ -372,7 +375,7 @@ describe.concurrent('buttons', () => {
     ])
   })
 
-  it('Stop takes out a message that waits to be tried again, and the live message says so', async ({
+  it('Stop takes out a message that waits to be tried again, and the progress message says so', async ({
     expect,
     onTestFinished,
   }) => {
@@ -380,12 +383,12 @@ describe.concurrent('buttons', () => {
     const { stage, discord } = scene
     const thread = await beginThread(scene)
     discord.say(discord.owner, thread.id, steps({ text: 'I begin.' }, { hold: 'it' }, { fail: 'Out of luck' }))
-    await until(() => liveIn(discord, thread.id), 'a live message')
+    await until(() => progressIn(discord, thread.id), 'a progress message')
     stage.release('it')
     await until(() => stage.logged.some((line) => line.includes('turn.failed')), 'the failure')
     const answer = await press(scene, thread.id, 'stop')
     const next = await goOn(scene, thread.id, 'and now?')
-    await until(() => liveIn(discord, thread.id) === undefined, 'the end of the live message')
+    await until(() => progressIn(discord, thread.id) === undefined, 'the end of the progress message')
     expect([answer, next]).toEqual(['Dropped the message that waited.', 'You said: and now?'])
   })
 

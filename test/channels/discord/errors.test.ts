@@ -4,7 +4,7 @@ import { describe, it } from 'vitest'
 import { databaseFile } from '../../../src/gateway.js'
 import { openSqlite } from '../../../src/store/sqlite.js'
 import { storeOn } from '../../../src/store/store.js'
-import { answered, answersIn, beginThread, liveIn, openScene, type Scene, steps } from './stage.js'
+import { answered, answersIn, beginThread, progressIn, openScene, type Scene, steps } from './stage.js'
 import { until } from '../../waiting.js'
 
 /** A message of the owner that begins a conversation. */
@@ -80,14 +80,14 @@ describe.concurrent('what a person is told when it goes wrong', () => {
     const scene = await openScene(onTestFinished, { queryTimeoutMs: 3_000 })
     const { stage, discord } = scene
     const id = ask(scene, steps({ text: 'I begin.' }, { hold: 'never' }))
-    const live = await until(() => {
-      const shown = liveIn(discord, id)
+    const progress = await until(() => {
+      const shown = progressIn(discord, id)
       return shown?.content.includes('⚠️') && shown
-    }, 'the failure in the live message')
+    }, 'the failure in the progress message')
     await skipRetries(scene)
     const answers = await answered(discord, id)
-    await until(() => liveIn(discord, id) === undefined, 'the end of the live message')
-    expect([live.content, answers, hasRetryButton(scene, id), stage.alive()]).toEqual([
+    await until(() => progressIn(discord, id) === undefined, 'the end of the progress message')
+    expect([progress.content, answers, hasRetryButton(scene, id), stage.alive()]).toEqual([
       expect.stringMatching(/\n-# ⚠️ The agent did not finish within [\d.]+ s\. · it is tried again$/),
       [
         // Less where the machine was slow to begin.
@@ -118,7 +118,7 @@ describe.concurrent('what a person is told when it goes wrong', () => {
     const scene = await openScene(onTestFinished, { backendCliPath: 'no-such-agent' })
     const id = ask(scene, 'hello')
     const answers = await answered(scene.discord, id)
-    await until(() => liveIn(scene.discord, id) === undefined, 'the end of the live message')
+    await until(() => progressIn(scene.discord, id) === undefined, 'the end of the progress message')
     expect([answers, hasRetryButton(scene, id)]).toEqual([
       [
         expect.stringMatching(

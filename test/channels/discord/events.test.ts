@@ -1,5 +1,5 @@
 import { describe, it } from 'vitest'
-import { answered, liveIn, openScene, type Scene, steps } from './stage.js'
+import { answered, progressIn, openScene, type Scene, steps } from './stage.js'
 import { until } from '../../waiting.js'
 
 /** What the scheduler, a heartbeat or a hook gives an agent to do, with the output channel for its answer. */
@@ -80,8 +80,8 @@ describe.concurrent('the output channel', () => {
     const scene = await openScene(onTestFinished, ({ channel }) => ({ outputChannelId: channel.id }))
     const { stage, discord, channel } = scene
     await give(scene, 'cron', steps({ text: 'I begin.' }, { hold: 'never' }))
-    const live = await until(() => liveIn(discord, channel.id), 'a live message')
-    const answer = await discord.press(discord.owner, live, discord.buttonsOf(live)[0] ?? '').answer()
+    const progress = await until(() => progressIn(discord, channel.id), 'a progress message')
+    const answer = await discord.press(discord.owner, progress, discord.buttonsOf(progress)[0] ?? '').answer()
     expect([answer, stage.alive()]).toEqual([expect.stringMatching(/^Stopped claude after \d+ s\.$/), []])
   })
 })

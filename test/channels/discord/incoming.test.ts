@@ -10,16 +10,16 @@ import {
   readMessage,
   threadName,
 } from '../../../src/channels/discord/incoming.js'
-import type { PlaceFacts } from '../../../src/channels/discord/places.js'
+import type { ChannelFacts } from '../../../src/channels/discord/channel-cache.js'
 import { isCommand } from '../../../src/conversation/conversation-commands.js'
 import { BOT_ID, hasLoneSurrogate, message, user } from './samples.js'
 
 const RUNS = { numRuns: 500 }
 const BOT: BotIdentity = { id: BOT_ID, roleIds: new Set(['77']) }
 const BOT_USER = user(BOT_ID, 'aetheel')
-const CHANNEL: PlaceFacts = { id: '10', type: ChannelType.GuildText, guildId: '5' }
-const THREAD: PlaceFacts = { id: '20', type: ChannelType.PublicThread, guildId: '5', parentId: '10' }
-const DIRECT: PlaceFacts = { id: '30', type: ChannelType.DM }
+const CHANNEL: ChannelFacts = { id: '10', type: ChannelType.GuildText, guildId: '5' }
+const THREAD: ChannelFacts = { id: '20', type: ChannelType.PublicThread, guildId: '5', parentId: '10' }
+const DIRECT: ChannelFacts = { id: '30', type: ChannelType.DM }
 
 const mentioning = (content: string, more: Partial<APIMessage> = {}): APIMessage =>
   message({ content, mentions: [BOT_USER], ...more })
@@ -48,7 +48,7 @@ describe('what is said to the bot', () => {
   const ofBot = message({ id: '999', author: BOT_USER, content: 'Done' })
   const ofBen = message({ id: '999', author: user('2', 'ben'), content: 'Broken' })
 
-  it.each<[title: string, said: APIMessage, place: PlaceFacts, expected: ReturnType<typeof readMessage>]>([
+  it.each<[title: string, said: APIMessage, place: ChannelFacts, expected: ReturnType<typeof readMessage>]>([
     ['a mention', mentioning(`<@${BOT_ID}> Hello`), CHANNEL, { text: 'Hello', title: 'Hello', isReplyToBot: false }],
     [
       'a mention of its role',
@@ -92,7 +92,7 @@ describe('what is said to the bot', () => {
     expect(readMessage(said, BOT, place)).toEqual(expected)
   })
 
-  it.each<[title: string, said: APIMessage, place: PlaceFacts]>([
+  it.each<[title: string, said: APIMessage, place: ChannelFacts]>([
     ['what people say to each other', message(), CHANNEL],
     ['a message in a thread of others', message(), { ...THREAD, ownerId: '2' }],
     ['one in a thread of which nobody knows who opened it', message(), THREAD],

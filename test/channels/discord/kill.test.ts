@@ -4,7 +4,7 @@
 import { describe, it, type TestContext } from 'vitest'
 import type { Step } from '../../../src/turns/types.js'
 import type { FakeChannel } from './fake-discord-records.js'
-import { DiscordStage, liveIn, steps } from './stage.js'
+import { DiscordStage, progressIn, steps } from './stage.js'
 import { until } from '../../waiting.js'
 import { GatewayStarter, type KillableGateway } from '../../killable-gateway.js'
 
@@ -36,26 +36,26 @@ describe('A gateway that is killed', { concurrent: true }, () => {
     expect({ end, beside: discord.textsIn(channel.id) }).toEqual({ end: 'SIGKILL', beside: [] })
   })
 
-  it('while an agent works goes on with the live message that is there', async ({ onTestFinished, expect }) => {
+  it('while an agent works goes on with the progress message that is there', async ({ onTestFinished, expect }) => {
     const { stage, discord, channel, start } = await openStage(onTestFinished)
     const killed = start()
     await until(() => discord.isConnected, 'the connection')
     const { id } = mention({ discord, channel }, steps({ text: 'one ' }, { hold: 'a' }, { text: 'two' }, { hold: 'b' }))
-    const live = await until(() => liveIn(discord, id), 'the live message')
+    const progress = await until(() => progressIn(discord, id), 'the progress message')
     await killed.kill()
 
     start()
     await until(() => stage.journal().length === 2, 'the second attempt')
     stage.release('a')
     const after = await until(() => {
-      const found = liveIn(discord, id)
+      const found = progressIn(discord, id)
       return found?.content.includes('two') && found
     }, 'more of it')
     stage.release('b')
 
     await expect.poll(() => discord.textsIn(id), IN_TIME).toEqual(['one two'])
-    expect({ liveId: after.id, isResumed: stage.journal().map(({ isResumed }) => isResumed) }).toEqual({
-      liveId: live.id,
+    expect({ progressId: after.id, isResumed: stage.journal().map(({ isResumed }) => isResumed) }).toEqual({
+      progressId: progress.id,
       isResumed: [false, true],
     })
   })
@@ -67,7 +67,7 @@ describe('A gateway that is killed', { concurrent: true }, () => {
       const killed = start()
       await until(() => discord.isConnected, 'the connection')
       const { id } = mention({ discord, channel }, steps({ hold: 'a' }, { text: THREE_PARTS }))
-      await until(() => liveIn(discord, id), 'the live message')
+      await until(() => progressIn(discord, id), 'the progress message')
       discord.fail(POST, { kind: 'hang', hasEffect: true })
       stage.release('a')
       await until(() => discord.faultCount === 1, 'the first part')
@@ -85,13 +85,13 @@ describe('A gateway that is killed', { concurrent: true }, () => {
   )
 
   it.for(MOMENTS)(
-    'when all was posted takes the live message away %s',
+    'when all was posted takes the progress message away %s',
     async ([, laterMs], { onTestFinished, expect }) => {
       const { stage, discord, channel, start } = await openStage(onTestFinished)
       const killed = start()
       await until(() => discord.isConnected, 'the connection')
       const { id } = mention({ discord, channel }, steps({ hold: 'a' }, { text: THREE_PARTS }))
-      await until(() => liveIn(discord, id), 'the live message')
+      await until(() => progressIn(discord, id), 'the progress message')
       discord.fail(DELETE, { kind: 'hang' })
       stage.release('a')
       await until(() => discord.faultCount === 1, 'the attempt to take it away')
@@ -100,7 +100,7 @@ describe('A gateway that is killed', { concurrent: true }, () => {
       discord.advance(laterMs)
 
       start({ aheadMs: laterMs })
-      await until(() => !liveIn(discord, id), 'the live message to go')
+      await until(() => !progressIn(discord, id), 'the progress message to go')
       discord.say(discord.owner, id, 'last')
 
       await expect.poll(() => discord.textsIn(id), IN_TIME).toEqual([...PARTS, 'You said: last'])

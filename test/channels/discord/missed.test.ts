@@ -2,7 +2,7 @@
 
 import { describe, it, type TestContext } from 'vitest'
 import { createDatabase, postgresUrl } from '../../postgres.js'
-import { beginThread, DiscordStage, liveIn, openScene, type Scene, steps } from './stage.js'
+import { beginThread, DiscordStage, progressIn, openScene, type Scene, steps } from './stage.js'
 import { until } from '../../waiting.js'
 
 const IN_TIME = { timeout: 60_000, interval: 20 }
@@ -199,14 +199,14 @@ describe('What is said while Discord cannot be reached', { concurrent: true }, (
 })
 
 describe.skipIf(postgresUrl() === undefined)('Two gateways on one PostgreSQL', { concurrent: true }, () => {
-  it('answer every message once, and no live message stays', async ({ expect, onTestFinished }) => {
+  it('answer every message once, and no progress message stays', async ({ expect, onTestFinished }) => {
     const { stage, discord, channel } = await openTwo(onTestFinished)
 
     const ids = ['one', 'two', 'three', 'four'].map((text) => mention(discord, channel.id, text))
     const slow = ['a', 'b', 'c', 'd'].map((text) =>
       mention(discord, channel.id, steps({ text }, { hold: 'slow' }, { text: '!' })),
     )
-    await until(() => slow.every((id) => discord.threadOf(id) && liveIn(discord, id)), 'all live messages')
+    await until(() => slow.every((id) => discord.threadOf(id) && progressIn(discord, id)), 'all progress messages')
     stage.release('slow')
 
     await expect

@@ -3,7 +3,7 @@
 import { describe, it, type TestContext } from 'vitest'
 import type { FakeChannel } from './fake-discord-records.js'
 import type { Fault } from './fake-discord-faults.js'
-import { answersIn, beginThread, DiscordStage, liveIn, openScene, type Scene, steps } from './stage.js'
+import { answersIn, beginThread, DiscordStage, progressIn, openScene, type Scene, steps } from './stage.js'
 import { until } from '../../waiting.js'
 
 const IN_TIME = { timeout: 60_000, interval: 20 }
@@ -126,7 +126,7 @@ describe('An answer', { concurrent: true }, () => {
   })
 })
 
-describe('A live message', { concurrent: true }, () => {
+describe('A progress message', { concurrent: true }, () => {
   it.for<[string, string, Fault, number]>([
     ['was shown but not answered for', POST, { kind: 'close', hasEffect: true }, 1],
     ['could not be shown at first', POST, { kind: 'close' }, 1],
@@ -137,9 +137,9 @@ describe('A live message', { concurrent: true }, () => {
 
     discord.fail(route, fault, times)
     discord.say(discord.owner, thread.id, steps({ text: 'one ' }, { hold: 'a' }, { text: 'two ' }, { hold: 'b' }))
-    await until(() => liveIn(discord, thread.id)?.content.includes('one'), 'the live message')
+    await until(() => progressIn(discord, thread.id)?.content.includes('one'), 'the progress message')
     stage.release('a')
-    await until(() => liveIn(discord, thread.id)?.content.includes('two'), 'the live message with more')
+    await until(() => progressIn(discord, thread.id)?.content.includes('two'), 'the progress message with more')
     const texts = discord.textsIn(thread.id).length
     stage.release('b')
 
@@ -152,7 +152,7 @@ describe('A live message', { concurrent: true }, () => {
 
     discord.fail(POST, { kind: 'close', hasEffect: true })
     discord.say(discord.owner, thread.id, steps({ text: 'one' }, { hold: 'a' }))
-    await until(() => discord.faultCount === 1, 'the live message')
+    await until(() => discord.faultCount === 1, 'the progress message')
     stage.release('a')
 
     await expect.poll(() => discord.textsIn(thread.id), IN_TIME).toEqual(['You said: hello', 'one'])
@@ -165,24 +165,27 @@ describe('A live message', { concurrent: true }, () => {
     ['the server fails afterwards', { kind: 'status', status: 500, hasEffect: true }, 5],
   ])('goes also when %s', async ([, fault, times], { expect, onTestFinished }) => {
     const { stage, discord, thread } = await openConversation(onTestFinished)
-    await showLive({ discord, thread }, steps({ text: 'one' }, { hold: 'a' }))
+    await showProgress({ discord, thread }, steps({ text: 'one' }, { hold: 'a' }))
 
     discord.fail('DELETE /channels/:id/messages/:id', fault, times)
     stage.release('a')
 
-    await until(() => !liveIn(discord, thread.id) && answersIn(discord, thread.id).includes('one'), 'the answer alone')
+    await until(
+      () => !progressIn(discord, thread.id) && answersIn(discord, thread.id).includes('one'),
+      'the answer alone',
+    )
     discord.say(discord.owner, thread.id, 'last')
     await expect.poll(() => discord.textsIn(thread.id), IN_TIME).toEqual(['You said: hello', 'one', 'You said: last'])
   })
 
   it('that somebody deletes is missed by nobody', async ({ expect, onTestFinished }) => {
     const { stage, discord, thread } = await openConversation(onTestFinished)
-    const live = await showLive(
+    const progress = await showProgress(
       { discord, thread },
       steps({ text: 'one ' }, { hold: 'a' }, { text: 'two' }, { hold: 'b' }),
     )
 
-    discord.delete(live)
+    discord.delete(progress)
     stage.release('a')
     await until(() => discord.requestsTo(PATCH).length > 0, 'an edit of what is gone')
     stage.release('b')
@@ -193,7 +196,7 @@ describe('A live message', { concurrent: true }, () => {
   it('that gets old is followed by a new one', async ({ expect, onTestFinished }) => {
     const { stage, discord, thread, clock } = await openConversationWithClock(onTestFinished)
     discord.settings.oldMessageEdits = { limit: 0, perMs: 10 * MINUTE_MS }
-    const live = await showLive(
+    const progress = await showProgress(
       { discord, thread },
       steps({ text: 'one ' }, { hold: 'a' }, { text: 'two ' }, { hold: 'b' }, { text: 'three' }, { hold: 'c' }),
     )
@@ -201,10 +204,10 @@ describe('A live message', { concurrent: true }, () => {
     clock.passes(61 * MINUTE_MS)
     stage.release('a')
     const next = await until(() => {
-      const found = liveIn(discord, thread.id)
-      return found?.id !== live.id && found
-    }, 'a new live message')
-    await until(() => discord.message(live.id) === undefined, 'the old one to go')
+      const found = progressIn(discord, thread.id)
+      return found?.id !== progress.id && found
+    }, 'a new progress message')
+    await until(() => discord.message(progress.id) === undefined, 'the old one to go')
     stage.release('b')
     await until(() => discord.message(next.id)?.content.includes('three'), 'an edit of the new one')
     stage.release('c')
@@ -228,7 +231,7 @@ describe('A live message', { concurrent: true }, () => {
   ])('whose edits are limited %s does not hold the answer up', async ([, limit], { expect, onTestFinished }) => {
     const { stage, discord, thread } = await openConversation(onTestFinished)
     const asked = ['a', 'b', 'c', 'd'].flatMap((name) => [{ text: `${name} ` }, { hold: name }])
-    await showLive({ discord, thread }, steps(...asked))
+    await showProgress({ discord, thread }, steps(...asked))
     stage.release('a')
     // The first one tells discord.js that edits and posts have the same bucket.
     await until(() => discord.requestsTo(PATCH).some(({ status }) => status === 200), 'an edit')
@@ -271,7 +274,7 @@ async function openConversationWithClock(
   return { stage, discord, channel, thread: await beginThread({ discord, channel }), clock: { passes } }
 }
 
-async function showLive({ discord, thread }: Pick<Conversation, 'discord' | 'thread'>, asked: string) {
+async function showProgress({ discord, thread }: Pick<Conversation, 'discord' | 'thread'>, asked: string) {
   discord.say(discord.owner, thread.id, asked)
-  return until(() => liveIn(discord, thread.id), 'the live message')
+  return until(() => progressIn(discord, thread.id), 'the progress message')
 }

@@ -142,7 +142,7 @@ export async function beginThread({ discord, channel }: Pick<Scene, 'discord' | 
   const { id } = discord.say(discord.owner, channel.id, 'hello', { mentions: [discord.bot] })
   await answered(discord, id)
   // Where all takes long it has one of its own, which goes after its answer came, and must not be taken for that of another.
-  await until(() => !liveIn(discord, id), 'the end of the live message')
+  await until(() => !progressIn(discord, id), 'the end of the progress message')
   return discord.threadOf(id) as FakeChannel
 }
 
@@ -162,7 +162,7 @@ export function answersIn(discord: FakeDiscord, channelId: string): string[] {
 }
 
 /** The message that shows what an agent does now. */
-export function liveIn(discord: FakeDiscord, channelId: string): APIMessage | undefined {
+export function progressIn(discord: FakeDiscord, channelId: string): APIMessage | undefined {
   return ownMessagesIn(discord, channelId).find((message) => isLive(discord, message))
 }
 

@@ -1,7 +1,7 @@
 import { ChannelType, PermissionFlagsBits } from 'discord.js'
 import { describe, it } from 'vitest'
 import type { FakeDiscord } from './fake-discord.js'
-import { answered, answersIn, beginThread, liveIn, openScene, type Scene, steps } from './stage.js'
+import { answered, answersIn, beginThread, progressIn, openScene, type Scene, steps } from './stage.js'
 import { until } from '../../waiting.js'
 
 /** What the bot said in a channel, each with the message that it replies to. */
@@ -20,11 +20,11 @@ async function beginHeld({ stage, discord, channel }: Scene): Promise<string> {
   return id
 }
 
-/** A mention that is worked on, with a live message in its thread, and another message that waits there. */
+/** A mention that is worked on, with a progress message in its thread, and another message that waits there. */
 async function beginLive({ discord, channel }: Scene): Promise<string> {
   const text = steps({ text: 'I begin, ' }, { hold: 'it' }, { text: 'I end.' })
   const { id } = discord.say(discord.owner, channel.id, text, { mentions: [discord.bot] })
-  await until(() => liveIn(discord, id), 'a live message')
+  await until(() => progressIn(discord, id), 'a progress message')
   const next = discord.say(discord.owner, id, 'and next')
   await until(() => discord.reactionsOn(next.id).length > 0, 'the next to be taken')
   return id
@@ -183,7 +183,7 @@ describe.concurrent('threads', () => {
     expect([repliesIn(discord, channel.id), answersIn(discord, id)]).toEqual([[['the answer', id]], []])
   })
 
-  it('answers once beside a thread that was locked under a live message, and goes on', async ({
+  it('answers once beside a thread that was locked under a progress message, and goes on', async ({
     expect,
     onTestFinished,
   }) => {
@@ -203,7 +203,7 @@ describe.concurrent('threads', () => {
     ])
   })
 
-  it('answers once in the channel when a thread is gone with its first message and a live message, and goes on', async ({
+  it('answers once in the channel when a thread is gone with its first message and a progress message, and goes on', async ({
     expect,
     onTestFinished,
   }) => {

@@ -2,26 +2,26 @@ import { type APIChannel, ChannelType } from 'discord.js'
 import type { Place } from '../types.js'
 import type { DiscordApi } from './api.js'
 
-/** What never changes about a channel or a thread. */
-export interface PlaceFacts {
+/** The immutable facts about a channel or a thread. */
+export interface ChannelFacts {
   id: string
   type: ChannelType
   guildId?: string
-  /** Of a thread. */
+  /** Only for a thread. */
   parentId?: string
-  /** Who opened a thread. */
+  /** The user who opened the thread. */
   ownerId?: string
 }
 
-/** Those known from the gateway, and others as the API tells. */
-export class Places {
-  readonly #known = new Map<string, PlaceFacts>()
+/** Channels announced by the gateway; others are fetched from the API. */
+export class ChannelCache {
+  readonly #known = new Map<string, ChannelFacts>()
 
   constructor(private readonly api: Pick<DiscordApi, 'channel'>) {}
 
-  learn(channel: APIChannel, guildId?: string): PlaceFacts {
+  learn(channel: APIChannel, guildId?: string): ChannelFacts {
     const guild = ('guild_id' in channel ? channel.guild_id : undefined) ?? guildId
-    const facts: PlaceFacts = {
+    const facts: ChannelFacts = {
       id: channel.id,
       type: channel.type,
       ...(guild !== undefined && { guildId: guild }),
@@ -36,7 +36,7 @@ export class Places {
     this.#known.delete(id)
   }
 
-  async get(id: string, guildId?: string): Promise<PlaceFacts> {
+  async get(id: string, guildId?: string): Promise<ChannelFacts> {
     return this.#known.get(id) ?? this.learn(await this.api.channel(id), guildId)
   }
 }
@@ -45,25 +45,25 @@ export function isThread(type: ChannelType): boolean {
   return [ChannelType.PublicThread, ChannelType.PrivateThread, ChannelType.AnnouncementThread].includes(type)
 }
 
-/** Where threads can be opened from a message. */
+/** Whether a thread can be opened from a message here. */
 export function hasThreads(type: ChannelType): boolean {
   return [ChannelType.GuildText, ChannelType.GuildAnnouncement].includes(type)
 }
 
-/** The address of a thread names its channel, too: the thread of a message may have to be opened, or be gone. */
+/** A thread's address includes its channel, since the thread may still have to be opened, or be gone. */
 export function threadAddress(channelId: string, threadId: string): string {
   return `${channelId}/${threadId}`
 }
 
-/** `thread` is absent for what is no thread. */
+/** `threadId` is absent unless it is a thread. */
 export function readAddress(address: string): { channelId: string; threadId?: string } {
   const [channelId = '', threadId] = address.split('/')
   return { channelId, ...(threadId !== undefined && { threadId }) }
 }
 
-/** Where something that is said in a channel or thread belongs. */
+/** The conversation that a message in a channel or thread belongs to. */
 export function placeOf(
-  { id, parentId, guildId }: PlaceFacts,
+  { id, parentId, guildId }: ChannelFacts,
   projectOf: (channelId: string) => string | undefined,
 ): Place {
   const projectId = projectOf(parentId ?? id)

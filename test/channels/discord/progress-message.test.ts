@@ -9,7 +9,7 @@ import type { AgentEventBody } from '../../../src/backends/types.js'
 import { MISSING_PERMISSIONS, UNKNOWN_MESSAGE } from '../../../src/channels/discord/api.js'
 import { button } from '../../../src/channels/discord/buttons.js'
 import { Destinations } from '../../../src/channels/discord/destinations.js'
-import { LiveMessage, type Posted } from '../../../src/channels/discord/live-message.js'
+import { ProgressMessage, type Posted } from '../../../src/channels/discord/progress-message.js'
 import { MESSAGE_CHARACTERS } from '../../../src/channels/discord/outgoing.js'
 import { snowflakeAt } from '../../../src/channels/discord/snowflake.js'
 import { hasLoneSurrogate, message, recordingLog, refusal } from './samples.js'
@@ -44,7 +44,7 @@ function setup({ onTestFinished }: TestContext, leftover: () => Promise<Posted |
     await discord.post()
     return message({ id, channel_id: channelId })
   }
-  const live = new LiveMessage({
+  const progress = new ProgressMessage({
     api: {
       edit: async (_, id, body, signal) => {
         calls.push({ kind: 'edit', at: at(), id, body })
@@ -65,15 +65,15 @@ function setup({ onTestFinished }: TestContext, leftover: () => Promise<Posted |
     log,
     now,
   })
-  onTestFinished(() => live.stop())
+  onTestFinished(() => progress.stop())
   return {
-    live,
+    progress,
     calls,
     clock,
     log,
     typing,
     discord,
-    show: (event: AgentEventBody, runId = 'run-1') => live.show(runId, { ...event, timestamp: 0 }),
+    show: (event: AgentEventBody, runId = 'run-1') => progress.show(runId, { ...event, timestamp: 0 }),
     /** Text and edits as a person sees them, in order. */
     contents: () => calls.flatMap((call) => (call.kind === 'remove' ? [] : [call.body.content ?? ''])),
     kinds: () => calls.map(({ kind }) => kind),
@@ -118,10 +118,10 @@ describe('what is shown while an agent works', () => {
   })
 
   it('is nothing when the answer comes sooner', async (context) => {
-    const { show, live, calls } = setup(context)
+    const { show, progress, calls } = setup(context)
     show(output('Hello'))
     show(complete)
-    await live.remove()
+    await progress.remove()
     expect(calls).toEqual([])
   })
 
@@ -209,10 +209,10 @@ describe('what is shown while an agent works', () => {
 
   it('is what an earlier gateway has left, at once', async (context) => {
     const left = { id: snowflakeAt(Date.now()), channel_id: '10' }
-    const { show, live, calls, called } = setup(context, async () => left)
+    const { show, progress, calls, called } = setup(context, async () => left)
     show(output('Hello'))
     await called(1)
-    await live.remove()
+    await progress.remove()
     expect(calls).toEqual([
       { kind: 'edit', at: expect.any(Number), id: left.id, body: { content: 'Hello\n-# ✍️ writing' } },
       { kind: 'remove', at: expect.any(Number), id: left.id },
@@ -220,11 +220,11 @@ describe('what is shown while an agent works', () => {
   })
 
   it('is given up when Discord refuses it; the answer does not need it', async (context) => {
-    const { show, live, discord, calls, log } = setup(context)
+    const { show, progress, discord, calls, log } = setup(context)
     discord.post = async () => Promise.reject(refusal(MISSING_PERMISSIONS, 403))
     show(output('Hello'))
     await pass(1_000)
-    await live.remove()
+    await progress.remove()
     expect([calls.length, log.logged]).toEqual([
       1,
       [['warn', 'discord.live-failed', { messageId: 'm1', error: 'Refused with 50013' }]],
@@ -257,35 +257,35 @@ describe('what is shown while an agent works', () => {
 
 describe('when the answer is there', () => {
   it('the message is removed', async (context) => {
-    const { show, live, calls, kinds, called } = setup(context)
+    const { show, progress, calls, kinds, called } = setup(context)
     show(output('Hello'))
     await called(1)
-    await live.remove()
-    await live.remove()
+    await progress.remove()
+    await progress.remove()
     expect([kinds(), calls[1]?.id === calls[0]?.id]).toEqual([['post', 'remove'], true])
   })
 
   it('a removal that failed can be repeated', async (context) => {
-    const { show, live, discord, kinds, called } = setup(context)
+    const { show, progress, discord, kinds, called } = setup(context)
     show(output('Hello'))
     await called(1)
     discord.remove = async () => Promise.reject(new Error('socket hang up'))
-    const failed = await live.remove().catch(String)
+    const failed = await progress.remove().catch(String)
     discord.remove = async () => {}
-    await live.remove()
+    await progress.remove()
     expect([failed, kinds()]).toEqual(['Error: socket hang up', ['post', 'remove', 'remove']])
   })
 
   it('one that somebody has removed already is as good', async (context) => {
-    const { show, live, discord, called } = setup(context)
+    const { show, progress, discord, called } = setup(context)
     show(output('Hello'))
     await called(1)
     discord.remove = async () => Promise.reject(refusal(UNKNOWN_MESSAGE, 404))
-    await expect(live.remove()).resolves.toBeUndefined()
+    await expect(progress.remove()).resolves.toBeUndefined()
   })
 
   it('an edit that waits for a rate limit keeps nobody waiting', async (context) => {
-    const { show, live, discord, kinds, called } = setup(context)
+    const { show, progress, discord, kinds, called } = setup(context)
     const given: Array<AbortSignal | undefined> = []
     discord.edit = (signal) => {
       given.push(signal)
@@ -295,27 +295,27 @@ describe('when the answer is there', () => {
     await called(1)
     show(output(' you'))
     await called(2)
-    await live.remove()
+    await progress.remove()
     expect([kinds(), given.map((signal) => signal?.aborted)]).toEqual([['post', 'edit', 'remove'], [true]])
   })
 
   it('a message that is just being posted is waited for and removed', async (context) => {
-    const { show, live, discord, kinds, called } = setup(context)
+    const { show, progress, discord, kinds, called } = setup(context)
     let arrive = (): void => {}
     discord.post = () => new Promise((resolve) => (arrive = resolve))
     show(output('Hello'))
     await called(1)
-    const removed = live.remove()
+    const removed = progress.remove()
     arrive()
     await removed
     expect(kinds()).toEqual(['post', 'remove'])
   })
 
   it('nothing more is shown', async (context) => {
-    const { show, live, calls, typing, called } = setup(context)
+    const { show, progress, calls, typing, called } = setup(context)
     show(output('Hello'))
     await called(1)
-    await live.remove()
+    await progress.remove()
     const before = typing.times
     show(output('Too late'))
     await pass(1_700)
@@ -325,10 +325,10 @@ describe('when the answer is there', () => {
 
 describe('when there will be no answer', () => {
   it('the message stays as the last word, without the button', async (context) => {
-    const { show, live, calls, called } = setup(context)
+    const { show, progress, calls, called } = setup(context)
     show(output('Half of an ans'))
     await called(1)
-    await live.end('⏹ stopped')
+    await progress.end('⏹ stopped')
     expect(calls.at(-1)).toEqual({
       kind: 'edit',
       at: expect.any(Number),
@@ -338,9 +338,9 @@ describe('when there will be no answer', () => {
   })
 
   it('there is no word of what was never shown', async (context) => {
-    const { show, live, calls } = setup(context)
+    const { show, progress, calls } = setup(context)
     show(output('Half of an ans'))
-    await live.end('⏹ stopped')
+    await progress.end('⏹ stopped')
     expect(calls).toEqual([])
   })
 })

@@ -4,7 +4,7 @@ import { databaseFile } from '../../../src/gateway.js'
 import { openSqlite } from '../../../src/store/sqlite.js'
 import { storeOn } from '../../../src/store/store.js'
 import type { FakeDiscord } from './fake-discord.js'
-import { answered, answersIn, beginThread, DiscordStage, liveIn, openScene, type Scene, steps } from './stage.js'
+import { answered, answersIn, beginThread, DiscordStage, progressIn, openScene, type Scene, steps } from './stage.js'
 import { until } from '../../waiting.js'
 
 const NEW_MESSAGE = 'POST /channels/:id/messages'
@@ -23,12 +23,12 @@ function postedIn(discord: FakeDiscord, channelId: string) {
     .map(({ body, files, at }) => ({ ...(body as Pick<APIMessage, 'content' | 'flags'>), files, at }))
 }
 
-/** The live message, once this stands in it. */
-async function liveThat(discord: FakeDiscord, channelId: string, words: string): Promise<APIMessage> {
+/** The progress message, once this stands in it. */
+async function progressWith(discord: FakeDiscord, channelId: string, words: string): Promise<APIMessage> {
   return until(() => {
-    const live = liveIn(discord, channelId)
-    return live?.content.includes(words) && live
-  }, `a live message with ${words}`)
+    const progress = progressIn(discord, channelId)
+    return progress?.content.includes(words) && progress
+  }, `a progress message with ${words}`)
 }
 
 /** The answer of the agent to the steps, as the messages that there are of it in the end. */
@@ -36,7 +36,7 @@ async function answerOf(scene: Scene, list: object[], count = 1): Promise<APIMes
   const { discord, channel } = scene
   const { id } = discord.say(discord.owner, channel.id, steps(...list), { mentions: [discord.bot] })
   await answered(discord, id, count)
-  await until(() => !liveIn(discord, id), 'the live message is gone')
+  await until(() => !progressIn(discord, id), 'the progress message is gone')
   return discord.messagesIn(id).filter(({ author }) => author.id === discord.bot.id)
 }
 
@@ -75,26 +75,26 @@ describe.concurrent('while an agent works', () => {
       { hold: 'end' },
     )
     const said = discord.say(discord.owner, thread.id, text)
-    const live = await liveThat(discord, thread.id, 'First I look.\n-# ')
+    const progress = await progressWith(discord, thread.id, 'First I look.\n-# ')
     const typed = discord.typing.find(
       ({ channelId, at }) => channelId === thread.id && at >= Date.parse(said.timestamp),
     )
     stage.release('tool')
     const grown = await until(() => {
-      const { content = '' } = discord.message(live.id) ?? {}
+      const { content = '' } = discord.message(progress.id) ?? {}
       return content.includes('Then I know.') && content
     }, 'more text')
     stage.release('end')
     await answered(discord, thread.id, 2)
-    await until(() => liveIn(discord, thread.id) === undefined, 'the end of the live message')
+    await until(() => progressIn(discord, thread.id) === undefined, 'the end of the progress message')
     const [, shown] = postedIn(discord, thread.id)
     expect([
-      isSilent(live),
+      isSilent(progress),
       discord.requestsTo(EDIT).length > 0,
       Number(shown?.at) - Number(typed?.at) >= 500,
       grown,
     ]).toEqual([true, true, true, 'First I look.\n\nThen I know.\n-# ✍️ writing'])
-    expect([live.content, live.components?.length, answersIn(discord, thread.id)[1]]).toEqual([
+    expect([progress.content, progress.components?.length, answersIn(discord, thread.id)[1]]).toEqual([
       expect.stringMatching(/^First I look\.\n-# (🔧 Bash: npm test|✍️ writing)$/),
       1,
       'First I look.Then I know.',
@@ -106,9 +106,9 @@ describe.concurrent('while an agent works', () => {
     const { stage, discord, channel } = scene
     const text = steps({ tool: 'Bash', input: { command: 'rm *_old_*\nls' }, hold: 'it' })
     const { id } = discord.say(discord.owner, channel.id, text, { mentions: [discord.bot] })
-    const live = await liveThat(discord, id, '🔧')
+    const progress = await progressWith(discord, id, '🔧')
     stage.release('it')
-    expect(live.content).toBe(String.raw`-# 🔧 Bash: rm \*\_old\_\* ls`)
+    expect(progress.content).toBe(String.raw`-# 🔧 Bash: rm \*\_old\_\* ls`)
   })
 
   it('answers with the words of record, whatever was streamed, and notifies once', async ({
@@ -119,10 +119,10 @@ describe.concurrent('while an agent works', () => {
     const { stage, discord, channel } = scene
     const text = steps({ text: 'I try this and' }, { hold: 'it' }, { result: 'What I **really** found.' })
     const { id } = discord.say(discord.owner, channel.id, text, { mentions: [discord.bot] })
-    await until(() => liveIn(discord, id), 'a live message')
+    await until(() => progressIn(discord, id), 'a progress message')
     stage.release('it')
     await answered(discord, id)
-    await until(() => liveIn(discord, id) === undefined, 'the end of the live message')
+    await until(() => progressIn(discord, id) === undefined, 'the end of the progress message')
     const sounds = postedIn(discord, id).filter((message) => !isSilent(message))
     expect([answersIn(discord, id), sounds.map(({ content }) => content), stage.problems()]).toEqual([
       ['What I **really** found.'],
@@ -131,7 +131,7 @@ describe.concurrent('while an agent works', () => {
     ])
   })
 
-  it('shows no live message for an answer that comes sooner', async ({ expect, onTestFinished }) => {
+  it('shows no progress message for an answer that comes sooner', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished)
     const { discord, channel } = scene
     const { id } = discord.say(discord.owner, channel.id, 'hello', { mentions: [discord.bot] })
@@ -165,10 +165,10 @@ describe.concurrent('while an agent works', () => {
     discord.fail(EDIT, { kind: 'hang' })
     const text = steps({ text: 'one ' }, { hold: 'one' }, { drip: 'more '.repeat(150), everyMs: 20 }, { text: 'end' })
     const { id } = discord.say(discord.owner, channel.id, text, { mentions: [discord.bot] })
-    await until(() => liveIn(discord, id), 'a live message')
+    await until(() => progressIn(discord, id), 'a progress message')
     stage.release('one')
     await answered(discord, id)
-    await until(() => liveIn(discord, id) === undefined, 'the end of the live message')
+    await until(() => progressIn(discord, id) === undefined, 'the end of the progress message')
     expect([discord.requestsTo(EDIT).length, answersIn(discord, id)]).toEqual([1, [`one ${'more '.repeat(150)}end`]])
   })
 
@@ -178,9 +178,9 @@ describe.concurrent('while an agent works', () => {
     discord.fail(EDIT, { kind: 'rate-limit', retryAfterMs: 1_500 })
     const text = steps({ text: 'one ' }, { hold: 'one' }, { text: 'two ' }, { hold: 'two' })
     const { id } = discord.say(discord.owner, channel.id, text, { mentions: [discord.bot] })
-    const live = await until(() => liveIn(discord, id), 'a live message')
+    const progress = await until(() => progressIn(discord, id), 'a progress message')
     stage.release('one')
-    await until(() => discord.message(live.id)?.content.includes('two'), 'the edit')
+    await until(() => discord.message(progress.id)?.content.includes('two'), 'the edit')
     const [limited, again] = discord.requestsTo(EDIT)
     stage.release('two')
     expect([limited?.status, again?.status, Number(again?.at) - Number(limited?.at) >= 1_500]).toEqual([429, 200, true])
@@ -191,9 +191,9 @@ describe.concurrent('while an agent works', () => {
     const { stage, discord, channel } = scene
     const text = steps({ text: '```ts\nconst a = 1\n' }, { text: 'const b = 2\n', times: 300 }, { hold: 'it' })
     const { id } = discord.say(discord.owner, channel.id, text, { mentions: [discord.bot] })
-    const live = await liveThat(discord, id, '…')
+    const progress = await progressWith(discord, id, '…')
     stage.release('it')
-    expect([live.content.length <= 2_000, live.content, fenceCount(live)]).toEqual([
+    expect([progress.content.length <= 2_000, progress.content, fenceCount(progress)]).toEqual([
       true,
       expect.stringMatching(/^…\n```ts\n(const b = 2\n)+\n?```\n-# ✍️ writing$/),
       2,
@@ -202,12 +202,12 @@ describe.concurrent('while an agent works', () => {
 })
 
 describe.concurrent('a turn that went to another gateway', () => {
-  it('leaves the live message as it is, with its button', async ({ expect, onTestFinished }) => {
+  it('leaves the progress message as it is, with its button', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished, { leaseMs: 3_000 })
     const { stage, discord, channel } = scene
     const text = steps({ text: 'I begin.' }, { hold: 'never' })
     const { id } = discord.say(discord.owner, channel.id, text, { mentions: [discord.bot] })
-    const live = await liveThat(discord, id, 'I begin.')
+    const progress = await progressWith(discord, id, 'I begin.')
     const { db, close } = storeOn(await openSqlite(databaseFile(stage.config())))
     const due_at = Date.now() + 600_000
     await db.updateTable('jobs').set({ fence: 1_000, gateway_id: 'another', due_at }).execute()
@@ -215,8 +215,8 @@ describe.concurrent('a turn that went to another gateway', () => {
     await until(() => stage.logged.some((line) => line.includes('turn.lost')), 'the loss')
     // Time enough for a last word.
     await beginThread(scene)
-    const left = liveIn(discord, id)
-    expect([left?.content, left && discord.buttonsOf(left)]).toEqual([live.content, discord.buttonsOf(live)])
+    const left = progressIn(discord, id)
+    expect([left?.content, left && discord.buttonsOf(left)]).toEqual([progress.content, discord.buttonsOf(progress)])
   })
 })
 
@@ -297,7 +297,7 @@ describe.concurrent('the answer', () => {
     // Escaped, else they would be names before the agent gets them.
     const said = steps({ text }, { hold: 'it' }, { text: ' again' }).replaceAll('<', String.raw`\u003c`)
     const { id } = discord.say(discord.owner, channel.id, said, { mentions: [discord.bot] })
-    await until(() => liveIn(discord, id), 'a live message')
+    await until(() => progressIn(discord, id), 'a progress message')
     stage.release('it')
     await answered(discord, id)
     discord.say(discord.owner, id, '/status')

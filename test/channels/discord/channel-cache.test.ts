@@ -5,10 +5,10 @@ import {
   hasThreads,
   isThread,
   placeOf,
-  Places,
+  ChannelCache,
   readAddress,
   threadAddress,
-} from '../../../src/channels/discord/places.js'
+} from '../../../src/channels/discord/channel-cache.js'
 import { isAfter, snowflakeAt } from '../../../src/channels/discord/snowflake.js'
 
 const RUNS = { numRuns: 300 }
@@ -19,7 +19,7 @@ const channel = (facts: Record<string, unknown>): APIChannel => facts as unknown
 /** `known` are those that the API tells of. */
 function setup(...known: APIChannel[]) {
   const asked: string[] = []
-  const places = new Places({
+  const channels = new ChannelCache({
     channel: async (id) => {
       asked.push(id)
       const found = known.find((one) => one.id === id)
@@ -27,16 +27,16 @@ function setup(...known: APIChannel[]) {
       return found
     },
   })
-  return { places, asked }
+  return { channels, asked }
 }
 
-describe('places', () => {
+describe('channels', () => {
   it('are known from the gateway, which names the server once for all of them', async () => {
-    const { places, asked } = setup()
-    places.learn(channel({ id: '10', type: ChannelType.GuildText, parent_id: '3' }), '5')
-    places.learn(channel({ id: '20', type: ChannelType.PublicThread, parent_id: '10', owner_id: '900' }), '5')
-    places.learn(channel({ id: '30', type: ChannelType.DM }))
-    expect([await places.get('10'), await places.get('20'), await places.get('30'), asked]).toEqual([
+    const { channels, asked } = setup()
+    channels.learn(channel({ id: '10', type: ChannelType.GuildText, parent_id: '3' }), '5')
+    channels.learn(channel({ id: '20', type: ChannelType.PublicThread, parent_id: '10', owner_id: '900' }), '5')
+    channels.learn(channel({ id: '30', type: ChannelType.DM }))
+    expect([await channels.get('10'), await channels.get('20'), await channels.get('30'), asked]).toEqual([
       // What a channel is in is a category.
       { id: '10', type: ChannelType.GuildText, guildId: '5' },
       { id: '20', type: ChannelType.PublicThread, guildId: '5', parentId: '10', ownerId: '900' },
@@ -46,24 +46,24 @@ describe('places', () => {
   })
 
   it('are asked for once when they are not known', async () => {
-    const { places, asked } = setup(
+    const { channels, asked } = setup(
       channel({ id: '20', type: ChannelType.PrivateThread, parent_id: '10', guild_id: '5' }),
     )
     const facts = { id: '20', type: ChannelType.PrivateThread, guildId: '5', parentId: '10' }
-    expect([await places.get('20'), await places.get('20'), asked]).toEqual([facts, facts, ['20']])
+    expect([await channels.get('20'), await channels.get('20'), asked]).toEqual([facts, facts, ['20']])
   })
 
   it('are in the server that a message came from when the API does not say it', async () => {
-    const { places } = setup(channel({ id: '10', type: ChannelType.GuildText }))
-    expect(await places.get('10', '5')).toEqual({ id: '10', type: ChannelType.GuildText, guildId: '5' })
+    const { channels } = setup(channel({ id: '10', type: ChannelType.GuildText }))
+    expect(await channels.get('10', '5')).toEqual({ id: '10', type: ChannelType.GuildText, guildId: '5' })
   })
 
   it('are asked for again when they were forgotten, or could not be had', async () => {
-    const { places, asked } = setup(channel({ id: '10', type: ChannelType.GuildText }))
-    await places.get('10')
-    places.forget('10')
-    await places.get('10')
-    const failures = [await places.get('11').catch(String), await places.get('11').catch(String)]
+    const { channels, asked } = setup(channel({ id: '10', type: ChannelType.GuildText }))
+    await channels.get('10')
+    channels.forget('10')
+    await channels.get('10')
+    const failures = [await channels.get('11').catch(String), await channels.get('11').catch(String)]
     expect([asked, failures]).toEqual([
       ['10', '10', '11', '11'],
       ['Error: There is no channel 11', 'Error: There is no channel 11'],
@@ -101,12 +101,12 @@ describe('addresses', () => {
 
   it('come with the channel of a thread and the project of that channel', () => {
     const projectOf = (id: string) => (id === '10' ? 'site' : undefined)
-    const places = [
+    const channels = [
       { id: '20', type: ChannelType.PublicThread, guildId: '5', parentId: '10' },
       { id: '10', type: ChannelType.GuildText, guildId: '5' },
       { id: '11', type: ChannelType.GuildText, guildId: '5' },
     ]
-    expect(places.map((facts) => placeOf(facts, projectOf))).toEqual([
+    expect(channels.map((facts) => placeOf(facts, projectOf))).toEqual([
       { address: '10/20', parent: '10', projectId: 'site' },
       { address: '10', projectId: 'site' },
       { address: '11' },

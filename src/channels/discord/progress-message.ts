@@ -1,4 +1,4 @@
-// What a person sees while an agent works: one message, edited as it goes, gone when the answer is there.
+// What a person sees while an agent works: one message, edited as it goes and removed when the answer arrives.
 
 import { abortable, wait } from '../../core/async.js'
 import { type APIMessage, MessageFlags } from 'discord.js'
@@ -15,30 +15,30 @@ import { tailOf } from './tail.js'
 
 export type Posted = Pick<APIMessage, 'id' | 'channel_id'>
 
-interface LiveOptions {
+interface ProgressOptions {
   api: Pick<DiscordApi, 'edit' | 'remove' | 'type'>
   destinations: Destinations
   address: string
   /** The message that is being answered. */
   messageId: string
-  /** The live message that a gateway which has ended has left. */
+  /** The progress message left behind by a gateway that has ended. */
   leftover(): Promise<Posted | undefined>
   log: Log
   now: () => number
 }
 
-/** An answer that comes sooner needs no live message. */
+/** A faster answer needs no progress message. */
 const FIRST_AFTER_MS = 1_000
 /** Discord allows five edits in five seconds. */
 const EDIT_EVERY_MS = 1_500
-/** Discord lets messages older than an hour be edited only now and then. */
+/** Discord rations edits of messages older than an hour. */
 const FRESH_MS = 50 * 60_000
-/** Discord shows it for ten seconds. */
+/** Discord shows the typing indicator for ten seconds. */
 const TYPING_EVERY_MS = 8_000
-/** With the status line and a fence to open and to close, within the 2,000 of a message. */
+/** Leaves room for the status line and for opening and closing a fence within Discord's 2,000 characters. */
 const TEXT_CHARACTERS = 1_500
 
-export class LiveMessage {
+export class ProgressMessage {
   readonly #stopped = new AbortController()
   #runId: string | undefined
   #text = ''
@@ -50,17 +50,17 @@ export class LiveMessage {
   #typing: NodeJS.Timeout | undefined
   #pump: Promise<void> | undefined
 
-  constructor(private readonly options: LiveOptions) {}
+  constructor(private readonly options: ProgressOptions) {}
 
   show(runId: string, event: AgentEvent): void {
-    // Another attempt begins again.
+    // A new attempt starts over.
     if (runId !== this.#runId) this.#text = ''
     this.#runId = runId
     if (event.type === 'complete') {
-      // The answer may be sent by another gateway, which sees only what is shown by then.
+      // The answer may be sent by another gateway, which sees only what has been posted by then.
       if (!event.result.failure) return this.stop()
       this.#stopTyping()
-      // One that is not tried again is told in the answer, which takes the place of this.
+      // If there is no retry, the answer reports the failure and replaces this message.
       this.#status = `⚠️ ${plain(event.result.failure.message)} · it is tried again`
     } else {
       this.#startTyping()
@@ -70,18 +70,18 @@ export class LiveMessage {
     this.#pump ??= this.#keepShowing()
   }
 
-  /** Whether one may have been posted of which we did not hear. */
+  /** Whether a post may have succeeded without our hearing of it. */
   get isUnsure(): boolean {
     return this.#isUnsure
   }
 
-  /** Shows nothing more. */
+  /** Stops updating. */
   stop(): void {
     this.#stopTyping()
     this.#stopped.abort()
   }
 
-  /** Takes it away: the answer is there. */
+  /** Removes it: the answer has arrived. */
   async remove(): Promise<void> {
     this.stop()
     await this.#pump
@@ -89,17 +89,17 @@ export class LiveMessage {
     this.#posted = undefined
   }
 
-  /** Leaves it as the last word, with what there is of the text. */
+  /** Leaves it as the final word, with the text so far. */
   async end(status: string): Promise<void> {
-    await this.#leave(status, { components: [] })
+    await this.#leaveWith(status, { components: [] })
   }
 
-  /** Leaves it to the next gateway, which finds it by its button. */
+  /** Leaves it for the next gateway, which finds it by its button. */
   async pause(status: string): Promise<void> {
-    await this.#leave(status, {})
+    await this.#leaveWith(status, {})
   }
 
-  async #leave(status: string, more: { components?: [] }): Promise<void> {
+  async #leaveWith(status: string, more: { components?: [] }): Promise<void> {
     this.stop()
     if (this.#pump) await this.#pump
     else this.#posted = await this.options.leftover()
@@ -117,17 +117,17 @@ export class LiveMessage {
       this.#isUnsure = false
       if (!this.#posted) await wait(FIRST_AFTER_MS, { signal })
       while (!signal.aborted) {
-        if (this.#content() !== this.#shown) await this.#write().catch((error: unknown) => this.#unlessOver(error))
+        if (this.#content() !== this.#shown) await this.#write().catch((error: unknown) => this.#rethrowIfFinal(error))
         await wait(EDIT_EVERY_MS, { signal })
       }
     } catch (error) {
-      // The answer comes in any case.
+      // The answer arrives regardless.
       if (!signal.aborted) log.warn('discord.live-failed', { messageId, error: messageOf(error) })
     }
   }
 
-  /** What Discord refuses is over; a connection that broke is not. */
-  #unlessOver(error: unknown): void {
+  /** A refusal by Discord is final; a broken connection is not. */
+  #rethrowIfFinal(error: unknown): void {
     if (codeOf(error) !== undefined || this.#stopped.signal.aborted) throw error
     const { log, messageId } = this.options
     log.debug('discord.live-not-shown', { messageId, error: messageOf(error) })
@@ -157,14 +157,14 @@ export class LiveMessage {
     })
     this.#isUnsure = false
     this.#postCount += 1
-    // Where the first attempt had come, its text is shown.
+    // If the first attempt got through, its text is what is shown.
     this.#shown = isRepeated ? '' : content
   }
 
   async #edit({ id, channel_id }: Posted): Promise<void> {
     const { signal } = this.#stopped
     const content = this.#content()
-    // One that waits for a rate limit must not keep the answer waiting.
+    // An edit waiting for a rate limit must not delay the answer.
     await abortable(signal, (own) => this.options.api.edit(channel_id, id, { content }, own))
     this.#shown = content
   }
@@ -196,7 +196,9 @@ export class LiveMessage {
   }
 }
 
-/** Contract: what Discord does not let us remove, because it is gone or closed, is as good as removed. */
+/**
+ * Contract: a message Discord will not let us remove, because it or its channel is gone or closed, counts as removed.
+ */
 export async function removeMessage(api: Pick<DiscordApi, 'remove'>, { channel_id, id }: Posted): Promise<void> {
   await api.remove(channel_id, id).catch((error: unknown) => {
     if (codeOf(error) === undefined) throw error
@@ -220,12 +222,12 @@ function statusOf(event: AgentEvent): string | undefined {
   }
 }
 
-/** What a tool is used on: the first text of its input, such as a command or a path. */
+/** The subject of a tool call: the first text in its input, such as a command or a path. */
 function subjectOf(input: Record<string, unknown>): string {
   return Object.values(input).find((value): value is string => typeof value === 'string' && value !== '') ?? ''
 }
 
-/** As plain words: what an agent does must not change how the line looks. */
+/** Escaped: what an agent does must not affect the formatting of the line. */
 function plain(text: string): string {
   return oneLine(text, STATUS_CHARACTERS).replaceAll(/[\\`*_~|<>[\]#]/g, String.raw`\$&`)
 }
