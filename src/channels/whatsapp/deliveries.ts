@@ -1,17 +1,18 @@
-// What becomes of what Twilio has taken. It tells by its status callback; where that cannot come, or did not, it is asked.
+// Tracks what happens to messages Twilio has accepted. Twilio reports through its status callback; if that cannot be
+// used, or did not come, it is polled.
 
 import { messageOf } from '../../errors.js'
 import type { Log } from '../../log.js'
 import type { ChannelHost } from '../types.js'
 import type { SentLog } from './sent-log.js'
 import type { TwilioApi } from './twilio-api.js'
-import { describeError, unlessGone } from './twilio-errors.js'
+import { describeError, undefinedIfGone } from './twilio-errors.js'
 
 export interface DeliveryOptions {
   api: Pick<TwilioApi, 'message'>
   host: Pick<ChannelHost, 'onUndelivered'>
-  /** When it is asked for the first time, after it was sent. */
-  firstLookMs: number
+  /** The delay between sending and the first check. */
+  firstCheckMs: number
   log: Log
   now: () => number
 }
@@ -19,23 +20,23 @@ export interface DeliveryOptions {
 interface Watched {
   replyId: string
   sentAt: number
-  lookAt: number
+  checkAt: number
 }
 
 const FAILED = new Set(['failed', 'undelivered', 'canceled'])
 const ARRIVED = new Set(['delivered', 'read'])
 const WATCH_MS = 15 * 60_000
-const MOST_WATCHED = 1_000
-const LOOKS_AT_ONCE = 20
-/** A reply counts as delivered a moment after it was sent; what is said before that must be said again. */
-const SAY_AGAIN_MS = 5_000
+const MAX_WATCHED = 1_000
+const CHECKS_AT_ONCE = 20
+/** A reply is marked as delivered shortly after it was sent; a failure reported before that must be repeated. */
+const REPEAT_AFTER_MS = 5_000
 
 export class Deliveries {
   readonly #watched = new Map<string, Watched>()
-  /** Replies that are being sent, and why which of their parts failed. */
+  /** Replies being sent, each with the problems of its failed parts by SID. */
   readonly #sending = new Map<string, Map<string, string>>()
-  /** By the part that failed. */
-  readonly #sayingAgain = new Map<string, NodeJS.Timeout>()
+  /** By the SID of the failed part. */
+  readonly #repeatTimers = new Map<string, NodeJS.Timeout>()
 
   constructor(private readonly options: DeliveryOptions) {}
 
@@ -47,37 +48,37 @@ export class Deliveries {
     this.#sending.delete(replyId)
   }
 
-  /** Of a reply that is being sent, why a part of it failed. */
+  /** Why a part of a reply being sent has failed. */
   problemOf(replyId: string): string | undefined {
     const [problem] = this.#sending.get(replyId)?.values() ?? []
     return problem
   }
 
-  /** A part that failed is sent again: what became of it before says nothing about its reply any more. */
+  /** A failed part is sent again: its old status no longer says anything about the reply. */
   forget(sid: string, replyId: string): void {
     this.#watched.delete(sid)
     this.#sending.get(replyId)?.delete(sid)
-    clearTimeout(this.#sayingAgain.get(sid))
-    this.#sayingAgain.delete(sid)
+    clearTimeout(this.#repeatTimers.get(sid))
+    this.#repeatTimers.delete(sid)
   }
 
   onSent(sid: string, replyId: string): void {
-    const { firstLookMs, now } = this.options
-    this.#watch(sid, { replyId, sentAt: now(), lookAt: now() + firstLookMs })
+    const { firstCheckMs, now } = this.options
+    this.#watch(sid, { replyId, sentAt: now(), checkAt: now() + firstCheckMs })
   }
 
-  /** Twilio does not tell again what it told while no gateway ran. */
-  async watchAgain(sentLog: Pick<SentLog, 'sentSince'>): Promise<void> {
+  /** Twilio does not repeat status callbacks that it sent while no gateway was running. */
+  async resumeWatching(sentLog: Pick<SentLog, 'sentSince'>): Promise<void> {
     const { now } = this.options
     for (const { sid, replyId, at } of await sentLog.sentSince(now() - WATCH_MS)) {
-      this.#watch(sid, { replyId, sentAt: at, lookAt: now() })
+      this.#watch(sid, { replyId, sentAt: at, checkAt: now() })
     }
   }
 
   #watch(sid: string, watched: Watched): void {
     this.#watched.set(sid, watched)
     const [oldest] = this.#watched.keys()
-    if (this.#watched.size > MOST_WATCHED && oldest !== undefined) this.#watched.delete(oldest)
+    if (this.#watched.size > MAX_WATCHED && oldest !== undefined) this.#watched.delete(oldest)
   }
 
   async onStatus(sid: string, replyId: string, status: string, errorCode: number | undefined): Promise<void> {
@@ -95,32 +96,32 @@ export class Deliveries {
       problems.set(sid, problem)
       return
     }
-    clearTimeout(this.#sayingAgain.get(sid))
+    clearTimeout(this.#repeatTimers.get(sid))
     const again = setTimeout(() => {
-      this.#sayingAgain.delete(sid)
+      this.#repeatTimers.delete(sid)
       host.onUndelivered(replyId, problem).catch((error: unknown) => {
         log.error('whatsapp.undelivered-not-kept', { replyId, error: messageOf(error) })
       })
-    }, SAY_AGAIN_MS)
-    this.#sayingAgain.set(sid, again)
+    }, REPEAT_AFTER_MS)
+    this.#repeatTimers.set(sid, again)
     await host.onUndelivered(replyId, problem)
   }
 
-  /** Asks for those of which nothing was heard. */
-  async look(signal: AbortSignal): Promise<void> {
+  /** Checks the messages whose status callback has not come. */
+  async checkDue(signal: AbortSignal): Promise<void> {
     const { api, now } = this.options
-    const due = [...this.#watched].filter(([, { lookAt }]) => lookAt <= now()).slice(0, LOOKS_AT_ONCE)
+    const due = [...this.#watched].filter(([, { checkAt }]) => checkAt <= now()).slice(0, CHECKS_AT_ONCE)
     for (const [sid, watched] of due) {
-      const message = await api.message(sid, signal).catch(unlessGone)
+      const message = await api.message(sid, signal).catch(undefinedIfGone)
       if (!this.#watched.has(sid)) continue
       if (message) await this.onStatus(sid, watched.replyId, message.status, message.errorCode)
       const ageMs = now() - watched.sentAt
       if (!message || ageMs > WATCH_MS) this.#watched.delete(sid)
-      else watched.lookAt = now() + ageMs
+      else watched.checkAt = now() + ageMs
     }
   }
 
   close(): void {
-    for (const timer of this.#sayingAgain.values()) clearTimeout(timer)
+    for (const timer of this.#repeatTimers.values()) clearTimeout(timer)
   }
 }

@@ -1,5 +1,6 @@
-// Twilio fetches the files it sends. A link to one is sealed: it names a file that an agent was allowed to send, for some
-// minutes, and nobody can read it or make one. Whether the file may be sent is decided anew whenever it is fetched.
+// Twilio fetches the files it sends. A link is encrypted and authenticated: it names a file an agent was allowed to
+// send, expires within minutes, and can be neither read nor forged. Whether the file may be sent is checked again at
+// every download.
 
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
 import { z } from 'zod'
@@ -31,7 +32,7 @@ export class FileLinks {
     return Buffer.concat([nonce, sealed, cipher.getAuthTag()]).toString('base64url')
   }
 
-  /** Nothing for what is not of ours, or too old. */
+  /** Undefined if it is not one of ours, or has expired. */
   open(link: string): OutgoingPath | undefined {
     const bytes = Buffer.from(link, 'base64url')
     if (bytes.length <= NONCE_BYTES + TAG_BYTES) return undefined
@@ -42,7 +43,7 @@ export class FileLinks {
       const opened = [decipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES)), decipher.final()]
       content = Buffer.concat(opened).toString('utf8')
     } catch {
-      // Made by somebody else, or with a token that was changed since.
+      // Forged, or encrypted with an auth token that has changed since.
       return undefined
     }
     const { path, directory, expiresAt } = contentSchema.parse(JSON.parse(content))

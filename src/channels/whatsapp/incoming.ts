@@ -1,27 +1,27 @@
-// Messages as Twilio brings them: by its webhook as a form, and when it is asked, from its record.
+// Messages as Twilio delivers them: as a webhook's form, or from its record.
 
 import { fromTwilio } from './phone-number.js'
 import type { TwilioMedia, TwilioMessage } from './twilio-api.js'
 
 export interface Incoming {
   sid: string
-  /** Whose message it is, as +4915112345678. */
+  /** The sender's number, such as +4915112345678. */
   from: string
   text: string
   hasMedia: boolean
-  /** Contract: rejects when it cannot be found out now. */
+  /** Contract: rejects if they cannot be listed right now. */
   media(signal: AbortSignal): Promise<TwilioMedia[]>
 }
 
-const MOST_MEDIA = 10
+const MAX_MEDIA = 10
 
-/** Nothing when it is not a message to this number. */
+/** Undefined if it is not a message to this number. */
 export function readWebhook(form: URLSearchParams, ownNumber: string): Incoming | undefined {
   const sid = form.get('MessageSid') ?? form.get('SmsMessageSid') ?? ''
   const from = fromTwilio(form.get('From') ?? undefined)
   if (!isMessageSid(sid) || from === undefined || fromTwilio(form.get('To') ?? undefined) !== ownNumber)
     return undefined
-  const count = Math.min(Number(form.get('NumMedia') ?? 0) || 0, MOST_MEDIA)
+  const count = Math.min(Number(form.get('NumMedia') ?? 0) || 0, MAX_MEDIA)
   const media = Array.from({ length: count }, (_, index) => ({
     url: form.get(`MediaUrl${index}`) ?? '',
     type: form.get(`MediaContentType${index}`) ?? '',
@@ -44,7 +44,7 @@ export function isMessageSid(sid: string): boolean {
   return /^(SM|MM)[0-9a-f]{32}$/i.test(sid)
 }
 
-/** A place that somebody shares has no text. */
+/** A shared location has no text. */
 function locationOf(form: URLSearchParams): string {
   const [latitude, longitude] = [form.get('Latitude'), form.get('Longitude')]
   if (latitude === null || longitude === null) return ''

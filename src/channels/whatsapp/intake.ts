@@ -1,11 +1,12 @@
-// What people write, on its way to the gateway: from the webhook and from Twilio's record alike.
+// Takes what people write to the gateway, from the webhook and from Twilio's record alike.
 //
-// What must stay true:
-// - Who may not write leaves nothing in the store but the id of the message, is not answered, and makes us fetch nothing.
-// - What comes again under its id is dealt with once: while it is under way, from memory, and by the store. That is looked
-//   up before anything else is made of it: what it meant under other settings is no matter any more.
-// - What is claimed may not have been done, since we can be killed at any time: it counts as done with its answer.
-// - Messages of one conversation are dealt with in the order in which they came.
+// Invariants:
+// - People without access leave only the message id in the store, get no answer, and cause no downloads.
+// - A message that arrives again under its id is handled once: in memory while it is under way, and by the store
+//   afterwards. The store is checked first, since the settings may have changed what the message means.
+// - A claim does not prove that the work was done, since we can be killed at any time: a command counts as done once
+//   its answer is stored.
+// - Messages of one conversation are handled in the order in which they arrived.
 
 import { wait } from '../../core/async.js'
 import { GatewayError, messageOf } from '../../errors.js'
@@ -21,7 +22,7 @@ import { afterReset, mayWrite, placeOf, type ReplySettings } from './settings.js
 import type { TwilioMedia } from './twilio-api.js'
 import { TwilioError } from './twilio-errors.js'
 
-/** Contract: rejects with a sentence about what went wrong. */
+/** Contract: rejects with a sentence that says what went wrong. */
 export type Transcribe = (audio: Recording, signal: AbortSignal) => Promise<string>
 
 export interface Recording {
@@ -33,27 +34,27 @@ export interface Recording {
 export interface IntakeOptions {
   host: ChannelHost
   ownNumber: string
-  /** The origin of Twilio's API, and what opens what it keeps. */
+  /** The origin of Twilio's API, and the credentials for media stored there. */
   apiOrigin: string
   authorization: string
   settings(): ReplySettings | undefined
-  /** Nothing when voice messages stay as they are. */
+  /** Undefined if voice messages stay as they are. */
   transcriber(): Transcribe | undefined
   maxFileBytes(): number
-  /** It is safe. `position` is the number of messages before it. */
-  onTaken(sid: string, position: number): void
-  /** Aborted when nothing more is taken. */
+  /** The message is stored. `position` is the number of messages ahead of it. */
+  onAccepted(sid: string, position: number): void
+  /** Aborted when the channel stops accepting messages. */
   signal: AbortSignal
   log: Log
 }
 
 interface FetchedFile {
   file: IncomingFile
-  /** Nothing when it could not be had. */
+  /** Absent if it could not be fetched. */
   content?: Uint8Array
 }
 
-/** What is to be done about a message. */
+/** What a message asks for. */
 type Meaning = { command: string } | { text: string; beginsSession: boolean }
 
 const GONE: FetchedFile = {
@@ -62,10 +63,10 @@ const GONE: FetchedFile = {
 
 const STOP_WORDS = new Set(['stop', 'esc', 'abort', 'wait', 'exit'])
 const FETCH_TIMEOUT_MS = 60_000
-const REMEMBERED = 10_000
-/** No command takes longer: who has claimed one and not answered by then was killed. */
-const LEFT_AFTER_MS = 10_000
-const LOOK_EVERY_MS = 250
+const MAX_REMEMBERED = 10_000
+/** No command takes longer: a gateway that claimed one and has not answered by then was killed. */
+const ABANDONED_AFTER_MS = 10_000
+const CHECK_EVERY_MS = 250
 
 export class Intake {
   readonly #order = new ConversationOrder()
@@ -74,7 +75,10 @@ export class Intake {
 
   constructor(private readonly options: IntakeOptions) {}
 
-  /** Contract: when it resolves the message is safe, or is nobody's business. It rejects when it must come again. */
+  /**
+   * Contract: when it resolves, the message is stored or needs no further handling. It rejects if the message must be
+   * delivered again.
+   */
   take(incoming: Incoming): Promise<void> {
     const { sid } = incoming
     const underWay = this.#underWay.get(sid)
@@ -98,15 +102,15 @@ export class Intake {
     const meaning = this.#read(incoming, settings)
     const isCommand = 'command' in meaning
     return this.#order.run(place.address, { isCommand, hasFiles: hasMedia }, async () => {
-      if ((await host.isKnown(sid)) || (await host.isClaimed(takenKey(sid)))) return
+      if ((await host.isKnown(sid)) || (await host.isClaimed(handledKey(sid)))) return
       await (isCommand ? this.#command(incoming, place, meaning.command) : this.#message(incoming, place, meaning))
     })
   }
 
-  /** Should they be let in later, that is not for what they wrote before. */
+  /** Access granted later does not apply to earlier messages. */
   async #refuse({ sid, from }: Incoming): Promise<void> {
     const { host, log } = this.options
-    if (await host.claim(takenKey(sid))) log.info('whatsapp.refused', { from: lastDigits(from) })
+    if (await host.claim(handledKey(sid))) log.info('whatsapp.refused', { from: lastDigits(from) })
   }
 
   #read({ text: written, hasMedia }: Incoming, settings: ReplySettings | undefined): Meaning {
@@ -123,7 +127,7 @@ export class Intake {
     place: Place,
     { text, beginsSession }: { text: string; beginsSession: boolean },
   ): Promise<void> {
-    const { host, ownNumber, onTaken, log } = this.options
+    const { host, ownNumber, onAccepted, log } = this.options
     const { sid, from } = incoming
     const limit = this.#startDeadline()
     try {
@@ -149,7 +153,7 @@ export class Intake {
         },
       })
       if (acceptance.status !== 'accepted') return
-      onTaken(sid, acceptance.position)
+      onAccepted(sid, acceptance.position)
       const notes = [...acceptance.notes, ...(heard?.problem === undefined ? [] : [heard.problem])]
       if (notes.length === 0) return
       await host.say(place, notes.join('\n'), from).catch((error: unknown) => {
@@ -160,24 +164,24 @@ export class Intake {
     }
   }
 
-  /** Nothing when Twilio does not have them any more. */
+  /** Undefined if Twilio no longer has them. */
   async #mediaOf(incoming: Incoming, signal: AbortSignal): Promise<TwilioMedia[] | undefined> {
     try {
       return await incoming.media(signal)
     } catch (error) {
-      if (error instanceof TwilioError && error.isFinal) return undefined
+      if (error instanceof TwilioError && error.isPermanent) return undefined
       throw error
     }
   }
 
-  /** One after the other: WhatsApp brings one with each message. */
+  /** Sequentially: WhatsApp sends one file per message. */
   async #fetchAll(media: TwilioMedia[], signal: AbortSignal): Promise<FetchedFile[]> {
     const fetched: FetchedFile[] = []
     for (const [index, item] of media.entries()) fetched.push(await this.#fetch(item, index, signal))
     return fetched
   }
 
-  /** Contract: what cannot be had is a file that says so when it is read. */
+  /** Contract: a file that cannot be fetched is represented by one that rejects when read. */
   async #fetch({ url, type }: TwilioMedia, index: number, signal: AbortSignal): Promise<FetchedFile> {
     const { apiOrigin, authorization, maxFileBytes } = this.options
     const described = { name: nameFor(type, index), ...(type !== '' && { type }) }
@@ -190,7 +194,7 @@ export class Intake {
       })
       return { content, file: { ...described, bytes: content.length, read: async () => content } }
     } catch (error) {
-      // Then the message comes again, whole.
+      // The whole message will be delivered again.
       if (this.options.signal.aborted) throw error
       return { file: { ...described, bytes: 0, read: () => Promise.reject(error) } }
     }
@@ -217,21 +221,21 @@ export class Intake {
 
   async #command({ sid, from }: Incoming, place: Place, line: string): Promise<void> {
     const { host, log } = this.options
-    // Another gateway may have got it, too.
-    if (!(await host.claim(`command:${sid}`)) && !(await this.#isLeft(sid))) return
+    // Another gateway may have received it too.
+    if (!(await host.claim(`command:${sid}`)) && !(await this.#isAbandoned(sid))) return
     const answer = await host.onCommand(place, from, line).catch((error: unknown) => {
       log.error('whatsapp.command-failed', { sid, error: messageOf(error) })
       return COMMAND_FAILED
     })
-    await host.say(place, answer, from, takenKey(sid))
+    await host.say(place, answer, from, handledKey(sid))
   }
 
-  /** Whether who has claimed a command does not do it. */
-  async #isLeft(sid: string): Promise<boolean> {
+  /** Whether the gateway that claimed a command has abandoned it. */
+  async #isAbandoned(sid: string): Promise<boolean> {
     const { host, signal } = this.options
-    for (let waitedMs = 0; waitedMs < LEFT_AFTER_MS; waitedMs += LOOK_EVERY_MS) {
-      if (await host.isClaimed(takenKey(sid))) return false
-      await wait(LOOK_EVERY_MS, { signal })
+    for (let waitedMs = 0; waitedMs < ABANDONED_AFTER_MS; waitedMs += CHECK_EVERY_MS) {
+      if (await host.isClaimed(handledKey(sid))) return false
+      await wait(CHECK_EVERY_MS, { signal })
     }
     return true
   }
@@ -240,7 +244,7 @@ export class Intake {
     this.#underWay.delete(sid)
     this.#done.add(sid)
     const [oldest] = this.#done
-    if (this.#done.size > REMEMBERED && oldest !== undefined) this.#done.delete(oldest)
+    if (this.#done.size > MAX_REMEMBERED && oldest !== undefined) this.#done.delete(oldest)
   }
 
   #startDeadline(): { signal: AbortSignal; end(): void } {
@@ -261,7 +265,9 @@ export class Intake {
   }
 }
 
-/** Of what is done and is no message in the store: a command, or what somebody wrote who may not. */
-function takenKey(sid: string): string {
+/**
+ * Marks what was handled without becoming a message in the store: a command, or a message from someone without access.
+ */
+function handledKey(sid: string): string {
   return `taken:${sid}`
 }

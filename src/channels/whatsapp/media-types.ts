@@ -1,4 +1,4 @@
-// What WhatsApp carries. https://www.twilio.com/docs/whatsapp/guidance-whatsapp-media-messages
+// The media types WhatsApp supports. https://www.twilio.com/docs/whatsapp/guidance-whatsapp-media-messages
 
 const TYPES = {
   jpg: 'image/jpeg',
@@ -23,13 +23,13 @@ const TYPES = {
 
 export const SENDABLE = 'pictures (JPEG, PNG, WebP), audio, MP4, PDF, DOC, DOCX, PPTX, XLSX and VCF'
 
-/** Of a file that is sent, by its name; nothing when WhatsApp does not take it. */
+/** The type of an outgoing file, by its name; undefined if WhatsApp does not accept it. */
 export function sendableType(name: string): string | undefined {
   const extension = /\.([a-z0-9]+)$/i.exec(name)?.[1]?.toLowerCase()
   return Object.entries(TYPES).find(([known]) => known === extension)?.[1]
 }
 
-/** A name for what came without one: what it is and an ending by which programs know it. */
+/** A name for a file that came without one, with an extension that programs recognise. */
 export function nameFor(type: string, index: number): string {
   const [essence = ''] = type.toLowerCase().split(';', 1)
   const [kind = ''] = essence.split('/', 1)

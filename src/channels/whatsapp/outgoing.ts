@@ -1,6 +1,6 @@
-// Brings an answer to Twilio once, whatever happens on the way. Twilio takes no key by which it would drop a repetition:
-// so an attempt after the first looks at what Twilio has sent since, and goes on after that. When Twilio cannot be asked,
-// nothing is sent.
+// Gives an answer to Twilio exactly once, whatever happens on the way. Twilio accepts no idempotency key, so a later
+// attempt first looks up what Twilio has already sent and continues from there. If Twilio cannot be asked, nothing is
+// sent.
 
 import { GatewayError, messageOf } from '../../errors.js'
 import { requirePublicUrl } from '../../media/public-fetch.js'
@@ -22,9 +22,9 @@ export interface SendOptions {
   to: string
   openFile: ChannelHost['openFile']
   locateFile: ChannelHost['locateFile']
-  /** Makes a public link to a file; nothing where there can be none. */
+  /** Makes a public link to a file; absent if there can be none. */
   linkTo?: ((file: OutgoingPath, name: string) => string) | undefined
-  /** Of one file. */
+  /** Per file. */
   maxFileBytes: number
   statusCallback?: string | undefined
   signal: AbortSignal
@@ -35,19 +35,19 @@ type FileOptions = Pick<SendOptions, 'openFile' | 'locateFile' | 'linkTo' | 'max
 type Media = { key: string } & ({ url: string } | { file: OutgoingPath; name: string })
 
 interface Part {
-  /** The keys of what is in it. */
+  /** The keys of its contents. */
   items: string[]
   body: string
   media?: Media
 }
 
 const MESSAGE_CHARACTERS = 1_600
-/** With a file. */
+/** The limit for text sent with a file. */
 const CAPTION_CHARACTERS = 1_024
-/** Each costs money, and more of them nobody reads. */
+/** Each costs money, and nobody reads more. */
 const MAX_TEXT_PARTS = 20
 const MAX_FILES = 10
-/** WhatsApp takes no larger ones, whatever the operator allows. */
+/** WhatsApp's own limits, whatever the operator allows. */
 const MAX_FILE_BYTES = 16 * 1024 * 1024
 const MAX_PICTURE_BYTES = 5 * 1024 * 1024
 const NO_LINKS =
@@ -66,17 +66,17 @@ export async function sendReply(reply: OutgoingReply, options: SendOptions): Pro
     }
     requireNoFailure(replyId, deliveries)
   } catch (error) {
-    if (!(error instanceof TwilioError && error.isFinal)) throw error
+    if (!(error instanceof TwilioError && error.isPermanent)) throw error
     throw new GatewayError('undeliverable', error.message, { cause: error })
   } finally {
     deliveries.endSending(replyId)
   }
 }
 
-/** What a person has still to read, as messages that Twilio takes. What was sent is not judged again. */
+/** What remains to be sent, as messages that Twilio accepts. Files already sent are not checked again. */
 async function partsOf(reply: OutgoingReply, done: ReadonlySet<string>, options: FileOptions): Promise<Part[]> {
   const texts = textParts('text', bodiesOf(reply))
-  const { media, problems } = await judgeAll(reply.files ?? [], done, options)
+  const { media, problems } = await checkFiles(reply.files ?? [], done, options)
   const parts = texts.filter(({ items }) => !items.some((item) => done.has(item)))
   const last = parts.at(-1)
   const [first] = media
@@ -93,7 +93,7 @@ async function partsOf(reply: OutgoingReply, done: ReadonlySet<string>, options:
 function bodiesOf({ text, notes, isError, files = [] }: OutgoingReply): string[] {
   const whole = [`${isError ? '⚠️ ' : ''}${text}`, ...notes].filter((part) => part.trim() !== '').join('\n\n')
   if (whole === '') return files.length > 0 ? [] : ['The agent answered without a text.']
-  // What is not cut stays as it is, also a fence that nobody closed.
+  // A text that is not split stays as it is, even with an unclosed fence.
   if (whole.length <= MESSAGE_CHARACTERS) return [whole]
   const bodies = chunkMarkdown(whole, MESSAGE_CHARACTERS)
   if (bodies.length > MAX_TEXT_PARTS) {
@@ -108,7 +108,7 @@ function textParts(kind: string, bodies: string[]): Part[] {
   return bodies.map((body, index) => ({ items: keys.slice(index, index + 1), body }))
 }
 
-async function judgeAll(
+async function checkFiles(
   files: OutgoingFile[],
   done: ReadonlySet<string>,
   options: FileOptions,
@@ -120,19 +120,21 @@ async function judgeAll(
     const file = files[index]
     if (!file || done.has(key)) continue
     try {
-      media.push('url' in file ? { key, url: judgedUrl(file.url) } : { key, file, name: await judge(file, options) })
+      media.push(
+        'url' in file ? { key, url: checkedUrl(file.url) } : { key, file, name: await checkFile(file, options) },
+      )
     } catch (error) {
       problems.push(messageOf(error))
     }
   }
-  const unsent = files.slice(MAX_FILES).map(shown)
+  const unsent = files.slice(MAX_FILES).map(displayName)
   if (unsent.length > 0)
     problems.push(`An answer takes ${MAX_FILES} files, so these were not sent: ${unsent.join(', ')}`)
   return { media, problems }
 }
 
-/** Twilio fetches it: each that it cannot have would be a message that fails. Contract: as `judge`. */
-function judgedUrl(url: string): string {
+/** Twilio fetches it, and a file it cannot fetch would be a failed message. Contract: as `checkFile`. */
+function checkedUrl(url: string): string {
   try {
     requirePublicUrl(url)
     return url
@@ -141,21 +143,21 @@ function judgedUrl(url: string): string {
   }
 }
 
-/** Gives its name. Contract: throws a sentence for the person when it cannot be sent. */
-async function judge(file: OutgoingPath, options: FileOptions): Promise<string> {
+/** Returns its name. Contract: throws a sentence for the person if it cannot be sent. */
+async function checkFile(file: OutgoingPath, options: FileOptions): Promise<string> {
   const { name } = await openSendable(file, options)
   if (!options.linkTo) throw notSent(file, `${NO_LINKS}.`)
   return name
 }
 
-/** A file as Twilio may have it now. Contract: throws a sentence for the person when it may not. */
+/** Opens a file that Twilio may have. Contract: throws a sentence for the person if it may not. */
 export async function openSendable(
   file: OutgoingPath,
   { openFile, locateFile, maxFileBytes, signal }: Omit<FileOptions, 'linkTo'>,
 ): Promise<{ name: string; type: string; content: Buffer }> {
   const type = sendableType(file.path)
   if (type === undefined) {
-    // What may not be sent at all must not be asked for in another form.
+    // Do not suggest another format for a file that may not be sent at all.
     await locateFile(file)
     throw notSent(file, `WhatsApp takes ${SENDABLE} and no other files. Ask for it as a PDF or a picture.`)
   }
@@ -165,15 +167,15 @@ export async function openSendable(
 }
 
 function notSent(file: OutgoingFile, reason: string): GatewayError {
-  return new GatewayError('request_invalid', `The file "${oneLine(shown(file), 200)}" was not sent: ${reason}`)
+  return new GatewayError('request_invalid', `The file "${oneLine(displayName(file), 200)}" was not sent: ${reason}`)
 }
 
-/** Without what proves in an address who somebody is. */
-function shown(file: OutgoingFile): string {
+/** Without credentials in the URL. */
+function displayName(file: OutgoingFile): string {
   return 'url' in file ? file.url.replace(/^(\w+:\/\/)[^/?#]*@/, '$1') : file.path
 }
 
-/** Contract: a file that Twilio does not take does not keep its text back. */
+/** Contract: a file that Twilio rejects does not hold back its text. */
 async function postPart({ items, body, media }: Part, replyId: string, options: SendOptions): Promise<void> {
   const mediaUrl = media && ('url' in media ? media.url : options.linkTo?.(media.file, media.name))
   try {
@@ -199,7 +201,7 @@ async function post(
   await sentLog.finish(to, logged, sid)
 }
 
-/** Contract: rejects with what Twilio said, or with a sentence that says that nobody knows. */
+/** Contract: rejects with Twilio's error, or with a sentence saying that the outcome is unknown. */
 async function create(
   content: { body: string; mediaUrl?: string },
   { api, ownNumber, to, statusCallback, signal }: SendOptions,

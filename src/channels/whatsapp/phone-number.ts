@@ -1,4 +1,4 @@
-// Numbers stand in the form of E.164 inside, as +4915112345678; at Twilio they have `whatsapp:` before them.
+// Numbers are E.164 internally, such as +4915112345678; Twilio prefixes them with `whatsapp:`.
 
 const PREFIX = 'whatsapp:'
 
@@ -6,7 +6,7 @@ export function toTwilio(number: string): string {
   return `${PREFIX}${number}`
 }
 
-/** Nothing when it is no WhatsApp number. */
+/** Undefined if it is not a WhatsApp number. */
 export function fromTwilio(address: string | undefined): string | undefined {
   const number = address?.startsWith(PREFIX) ? address.slice(PREFIX.length) : undefined
   return number !== undefined && isNumber(number) ? number : undefined
@@ -16,7 +16,7 @@ export function isNumber(text: string): boolean {
   return /^\+[1-9]\d{6,14}$/.test(text)
 }
 
-/** For the log: a number is somebody's. */
+/** For the log: a full number is personal data. */
 export function lastDigits(number: string): string {
   return `…${number.slice(-4)}`
 }

@@ -1,9 +1,10 @@
-// Asks Twilio for what people wrote. Twilio calls a webhook once, and does not keep what it could not deliver: so what
-// came while nobody listened is found here, also where there is a webhook.
+// Polls Twilio for messages. Twilio calls a webhook once and does not keep what it could not deliver, so whatever came
+// in while nobody was listening is found here, even if there is a webhook.
 //
-// What must stay true:
-// - No message waits for another: Twilio is asked on while the files of some are fetched, and also when one cannot be taken.
-// - The cursor does not pass what is not safe yet.
+// Invariants:
+// - No message waits for another: polling continues while files are being fetched, and even if a message cannot be
+//   stored.
+// - The cursor does not pass a message that is not stored yet.
 
 import { backoffMs, wait } from '../../core/async.js'
 import { messageOf } from '../../errors.js'
@@ -16,24 +17,26 @@ export interface PollerOptions {
   api: Pick<TwilioApi, 'pages' | 'media'>
   host: Pick<ChannelHost, 'recall' | 'remember'>
   ownNumber: string
-  everyMs: number
-  /** Contract: when it resolves the message is safe; it rejects when it must come again. */
+  intervalMs: number
+  /** Contract: when it resolves, the message is stored; it rejects if the message must be delivered again. */
   take(incoming: Incoming): Promise<void>
-  /** What else is to be asked from time to time. */
-  alsoAsk(signal: AbortSignal): Promise<void>
+  /** What else to poll each time. */
+  alsoPoll(signal: AbortSignal): Promise<void>
   signal: AbortSignal
   log: Log
   now: () => number
 }
 
-/** A message that is not safe yet. */
+/** A message that is not stored yet. */
 interface Pending {
   sentAt: number
   isUnderWay: boolean
   failures: number
-  /** Failures between which others were taken: then it is the message, and not the store or Twilio. */
+  /**
+   * Failures between which other messages were stored: the fault lies with this message, not with the store or Twilio.
+   */
   ownFailures: number
-  /** How many had been taken when it last failed. */
+  /** The number of stored messages at the last failure. */
   takenCount: number
   firstFailedAt: number
   lastFailedAt: number
@@ -41,19 +44,19 @@ interface Pending {
 
 const CURSOR = 'cursor'
 const FIRST = 'first-start'
-/** Twilio lists a message some time after it came. */
+/** Twilio lists a message with some delay. */
 const OVERLAP_MS = 10 * 60_000
-/** Twilio's times have no fractions of a second, and its clock is not ours. */
+/** Twilio's timestamps have no fractions of a second, and its clock differs from ours. */
 const CLOCK_SKEW_MS = 5_000
 const SAVE_EVERY_MS = 60_000
-const LONGEST_WAIT_MS = 60_000
-/** A message that fails so often, and for so long, while others do not, is given up. */
-const MOST_OWN_FAILURES = 10
+const MAX_WAIT_MS = 60_000
+/** A message that fails this often and for this long, while others succeed, is given up. */
+const MAX_OWN_FAILURES = 10
 const GIVE_UP_AFTER_MS = 60 * 60_000
 
 export class Poller {
   readonly #pending = new Map<string, Pending>()
-  /** Of what Twilio listed last, what is safe or given up. */
+  /** The messages in Twilio's latest list that are stored or given up. */
   #settled = new Set<string>()
   #cursor = 0
   #saved = 0
@@ -63,7 +66,7 @@ export class Poller {
 
   constructor(private readonly options: PollerOptions) {}
 
-  /** Contract: what was written before the first start of all has not been missed. */
+  /** Contract: messages from before the very first start do not count as missed. */
   async load(): Promise<void> {
     const { host, now } = this.options
     const known = Number((await host.recall(CURSOR)) ?? Number.NaN)
@@ -76,7 +79,7 @@ export class Poller {
     this.#saved = this.#cursor
   }
 
-  /** Goes on until it is stopped. Contract: never rejects. */
+  /** Polls until stopped. Contract: never rejects. */
   async run(): Promise<void> {
     const { signal, log } = this.options
     while (!signal.aborted) {
@@ -95,22 +98,22 @@ export class Poller {
     if (this.#cursor !== this.#saved) await this.#save().catch((error: unknown) => this.#notSaved(error))
   }
 
-  /** Contract: rejects when Twilio cannot be asked. What it told of may still be under way when it resolves. */
+  /** Contract: rejects if Twilio cannot be reached. The messages it listed may still be under way when it resolves. */
   async poll(): Promise<void> {
-    const { alsoAsk, signal, now } = this.options
+    const { alsoPoll, signal, now } = this.options
     const startedAt = now()
     const unread = await this.#unread()
     const listed = new Set(unread.map(([{ sid }]) => sid))
     this.#settled = new Set([...this.#settled].filter((sid) => listed.has(sid)))
-    // What the operator has removed at Twilio cannot come again.
+    // Messages the operator has deleted at Twilio will not be listed again.
     for (const [sid, { isUnderWay }] of this.#pending) if (!isUnderWay && !listed.has(sid)) this.#pending.delete(sid)
     for (const [incoming, sentAt] of unread) if (!this.#settled.has(incoming.sid)) this.#take(incoming, sentAt)
     this.#cursor = Math.min(startedAt, ...[...this.#pending.values()].map(({ sentAt }) => sentAt))
     if (this.#cursor < this.#saved || this.#cursor - this.#saved >= SAVE_EVERY_MS) {
       await this.#save().catch((error: unknown) => this.#notSaved(error))
     }
-    await alsoAsk(signal).catch((error: unknown) => {
-      // Whether the credentials are accepted, the list has told.
+    await alsoPoll(signal).catch((error: unknown) => {
+      // The listing has already shown that the credentials are accepted.
       throw new Error(messageOf(error), { cause: error })
     })
   }
@@ -144,7 +147,7 @@ export class Poller {
   #onFailed(sid: string, pending: Pending, error: unknown): void {
     const { signal, log, now } = this.options
     pending.isUnderWay = false
-    // The next start finds it again.
+    // The next start fetches it again.
     if (signal.aborted) return
     if (pending.failures === 0) {
       pending.firstFailedAt = now()
@@ -153,25 +156,25 @@ export class Poller {
     pending.takenCount = this.#takenCount
     pending.failures += 1
     pending.lastFailedAt = now()
-    if (pending.ownFailures < MOST_OWN_FAILURES || now() - pending.firstFailedAt < GIVE_UP_AFTER_MS) return
+    if (pending.ownFailures < MAX_OWN_FAILURES || now() - pending.firstFailedAt < GIVE_UP_AFTER_MS) return
     this.#pending.delete(sid)
     this.#settled.add(sid)
     log.error('whatsapp.message-given-up', { sid, failures: pending.failures, error: messageOf(error) })
   }
 
-  /** Longer with every failure. */
+  /** Grows with every failure. */
   #waitMs(failures: number): number {
-    const { everyMs } = this.options
-    return backoffMs(failures + 1, { firstMs: everyMs, longestMs: Math.max(LONGEST_WAIT_MS, everyMs) })
+    const { intervalMs } = this.options
+    return backoffMs(failures + 1, { firstMs: intervalMs, longestMs: Math.max(MAX_WAIT_MS, intervalMs) })
   }
 
-  /** With when they came; the oldest first. */
+  /** With their times, oldest first. */
   async #unread(): Promise<[Incoming, number][]> {
     const { api, ownNumber, signal } = this.options
     const since = Math.max(this.#cursor - OVERLAP_MS, this.#first) - CLOCK_SKEW_MS
     const found: TwilioMessage[] = []
     for await (const page of api.pages({ to: ownNumber, sentAfter: since }, signal)) {
-      // Whether Twilio goes by the second or by the day is not for us to rely on.
+      // Do not rely on whether Twilio filters by the second or by the day.
       const recent = page.filter((message) => timeOf(message) >= since - CLOCK_SKEW_MS)
       found.push(...recent.filter(({ isInbound }) => isInbound))
       if (recent.length < page.length) break

@@ -1,7 +1,9 @@
-// Which messages at Twilio are parts of which replies. Twilio takes no key of ours, so after an attempt whose end is not
-// known, its own list says what got through; this log says what to look for there, and what belongs to other replies.
+// Records which messages at Twilio are parts of which replies. Twilio accepts no idempotency key, so after an attempt
+// with an unknown outcome its own list shows what got through; this log says what to look for in it, and what belongs
+// to other replies.
 //
-// A part is known by what it holds, not by its place: a file that is gone by the next attempt moves those after it.
+// A part is identified by its content, not by its position: a file that is gone by the next attempt shifts the ones
+// after it.
 
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
@@ -11,24 +13,24 @@ import type { TwilioMessage } from './twilio-api.js'
 /** What is given to Twilio as one message. */
 export interface PartContent {
   replyId: string
-  /** The text and the file in it, each by its key. */
+  /** The keys of the text and the file in it. */
   items: string[]
-  /** As it is sent, by its fingerprint. */
+  /** The fingerprint of the text as sent. */
   body: string
 }
 
 export interface LoggedPart extends PartContent {
-  /** None while Twilio has not answered, and when its answer never came. */
+  /** Absent until Twilio answers, and for good if its answer was lost. */
   sid?: string | undefined
   at: number
 }
 
 export type SentPart = LoggedPart & { sid: string }
 
-/** Of each number. */
+/** Per number. */
 export const KEPT_PARTS = 100
 const NUMBERS_KEY = 'sent-numbers'
-/** For so long a number is known as one to which something was sent. */
+/** How long a number counts as recently written to. */
 const RECENT_MS = 60 * 60_000
 
 const logSchema = z.array(
@@ -54,7 +56,7 @@ export class SentLog {
     return logSchema.parse(JSON.parse((await this.host.recall(keyOf(number))) ?? '[]'))
   }
 
-  /** Before it is given to Twilio. */
+  /** Called before the part is given to Twilio. */
   begin(number: string, content: PartContent): Promise<void> {
     return this.#inTurn(async () => {
       const parts = await this.read(number)
@@ -62,7 +64,7 @@ export class SentLog {
     })
   }
 
-  /** Twilio has taken it. */
+  /** Called once Twilio has accepted it. */
   finish(number: string, content: PartContent, sid: string): Promise<void> {
     return this.#inTurn(async () => {
       const parts = await this.read(number)
@@ -74,7 +76,7 @@ export class SentLog {
     })
   }
 
-  /** What Twilio has taken since, to any number, without what was sent again later. Not further back than an hour. */
+  /** The parts Twilio accepted since then, for any number, without those resent later. Reaches back an hour at most. */
   async sentSince(since: number): Promise<SentPart[]> {
     const found: SentPart[] = []
     for (const number of Object.keys(await this.#numbers())) {
@@ -95,7 +97,7 @@ export class SentLog {
     await this.host.remember(keyOf(number), JSON.stringify(parts.slice(-KEPT_PARTS)))
   }
 
-  /** One after the other: what is read must not be changed before it is written. */
+  /** Serialised: nothing may change between reading and writing. */
   #inTurn(write: () => Promise<void>): Promise<void> {
     const written = this.#written.then(write)
     this.#written = written.catch(() => {})
@@ -103,7 +105,7 @@ export class SentLog {
   }
 }
 
-/** Those that Twilio has taken, of which nothing was sent again later. */
+/** The parts Twilio accepted of which nothing was resent later. */
 export function latestOf(parts: LoggedPart[]): SentPart[] {
   const sent = parts.filter((part): part is SentPart => part.sid !== undefined)
   const keyed = (part: SentPart): string[] => part.items.map((item) => `${part.replyId} ${item}`)
@@ -111,7 +113,7 @@ export function latestOf(parts: LoggedPart[]): SentPart[] {
   return sent.filter((part) => keyed(part).every((key) => latest.get(key) === part))
 }
 
-/** One for each, also when two are the same. */
+/** One key each, even for identical contents. */
 export function keysOf(kind: string, contents: string[]): string[] {
   const counts = new Map<string, number>()
   return contents.map((content) => {
@@ -121,12 +123,12 @@ export function keysOf(kind: string, contents: string[]): string[] {
   })
 }
 
-/** Twilio may change white space. */
+/** Ignores white space, which Twilio may change. */
 export function fingerprintOf(body: string): string {
   return hashOf(plain(body))
 }
 
-/** Twilio puts a sentence of its own before what trial accounts send. */
+/** Twilio prefixes a sentence of its own to messages from trial accounts. */
 export function isSame({ body }: PartContent, message: TwilioMessage): boolean {
   const found = plain(message.body).replace(TRIAL_SENTENCE, '')
   return body === fingerprintOf(found) && (found !== '' || message.mediaCount > 0)

@@ -1,19 +1,19 @@
-/** Of the block `inbound.reply`, what the channel itself goes by. */
+/** The part of `inbound.reply` that the channel itself uses. */
 export interface ReplySettings {
-  /** Left out, nobody may write; `*` is for everybody. */
+  /** Without it nobody may write; `*` allows everyone. */
   allowFrom?: string[]
   session?: { scope: 'per-sender' | 'global'; resetTriggers: string[] }
-  /** Of one file that is sent. */
+  /** Per outgoing file. */
   mediaMaxMb: number
   typingIntervalSeconds: number
 }
 
-/** What begins a new session on every channel does so here, too, whatever else is configured. */
+/** Starts a new session as on every channel, whatever else is configured. */
 const RESET_COMMAND = /^\/new(?=\s|$)/i
-/** The address of the one conversation that all share. */
+/** The address of the single conversation that everyone shares. */
 const SHARED_ADDRESS = 'global'
 
-/** Where a person talks. */
+/** The conversation of a person. */
 export function placeOf(number: string, settings: ReplySettings | undefined): { address: string; isPrivate?: true } {
   return settings?.session?.scope === 'global' ? { address: SHARED_ADDRESS } : { address: number, isPrivate: true }
 }
@@ -23,7 +23,7 @@ export function mayWrite(number: string, settings: ReplySettings | undefined): b
   return allowFrom.includes('*') || allowFrom.includes(number)
 }
 
-/** What stands after a word for a new session: nothing at all for the word alone, undefined without one. */
+/** The text after a reset trigger: empty if the trigger stands alone, undefined if there is none. */
 export function afterReset(text: string, settings: ReplySettings | undefined): string | undefined {
   const triggers = settings?.session?.resetTriggers ?? []
   const trigger =

@@ -1,9 +1,9 @@
-// How Twilio proves that a request is from Twilio: an HMAC-SHA1 with the account's auth token over the URL that it
-// called and the form that it sent. https://www.twilio.com/docs/usage/webhooks/webhooks-security
+// How Twilio proves that a request is its own: an HMAC-SHA1, keyed with the account's auth token, over the URL it
+// called and the form it sent. https://www.twilio.com/docs/usage/webhooks/webhooks-security
 
 import { createHmac, timingSafeEqual } from 'node:crypto'
 
-/** What Twilio's header `X-Twilio-Signature` must hold. */
+/** The expected value of `X-Twilio-Signature`. */
 export function signatureOf(authToken: string, url: string, form: URLSearchParams): string {
   return createHmac('sha1', authToken)
     .update(url + joined(form))
@@ -11,8 +11,8 @@ export function signatureOf(authToken: string, url: string, form: URLSearchParam
 }
 
 /**
- * Contract: `url` is the configured one, never made of what the request itself says. Whether Twilio signs it with its
- * port or without has changed over time and differs by product: both count.
+ * Contract: `url` is the configured one, never derived from the request. Whether Twilio includes the port has changed
+ * over time and differs by product: both count.
  */
 export function isSigned(authToken: string, signature: string, url: string, form: URLSearchParams): boolean {
   const given = Buffer.from(signature)
@@ -23,7 +23,7 @@ export function isSigned(authToken: string, signature: string, url: string, form
   return matches.includes(true)
 }
 
-/** Names in order, each with its different values in order. */
+/** Sorted names, each with its distinct values, sorted. */
 function joined(form: URLSearchParams): string {
   const names = [...new Set(form.keys())].toSorted(byCodeUnit)
   return names

@@ -1,7 +1,7 @@
-// Twilio's REST API, as far as it is needed. https://www.twilio.com/docs/messaging/api
+// The parts of Twilio's REST API that we need. https://www.twilio.com/docs/messaging/api
 //
-// What must stay true: the credentials go to the configured origin and to Twilio's own for messaging, and nowhere else.
-// So no redirect is followed here.
+// Invariant: the credentials go only to the configured origin and to Twilio's own messaging host. So redirects are not
+// followed.
 
 import { abortable, startDeadline, wait } from '../../core/async.js'
 import { z } from 'zod'
@@ -11,9 +11,9 @@ import { describeError, TwilioError } from './twilio-errors.js'
 
 export interface TwilioOptions {
   accountSid: string
-  /** The account and its token, or an API key and its secret. */
+  /** The account SID and its auth token, or an API key and its secret. */
   auth: { user: string; password: string }
-  /** Without a slash at the end. */
+  /** Without a trailing slash. */
   apiUrl: string
 }
 
@@ -25,11 +25,11 @@ export interface NewMessage {
   statusCallback?: string
 }
 
-/** A message as Twilio keeps it, of either direction. */
+/** A message in Twilio's record, in either direction. */
 export interface TwilioMessage {
   sid: string
   status: string
-  /** Numbers without `whatsapp:`; nothing for what is none. */
+  /** Numbers without `whatsapp:`; absent if it is not a number. */
   from?: string
   to?: string
   body: string
@@ -37,7 +37,7 @@ export interface TwilioMessage {
   isInbound: boolean
   /** In milliseconds since the epoch. */
   createdAt: number
-  /** When it came in, or went out; nothing while it waits. */
+  /** When it came in or went out; absent while it is queued. */
   sentAt?: number
   errorCode?: number
 }
@@ -96,9 +96,9 @@ export type TwilioSender = z.output<typeof sendersSchema>['senders'][number]
 
 const TIMEOUT_MS = 15_000
 const PAGE = 100
-/** How often a request is repeated that Twilio did not look at, and how long it may ask us to wait. */
+/** How often a rate-limited request is tried, and the longest wait we accept. */
 const RATE_ATTEMPTS = 3
-const LONGEST_RATE_WAIT_MS = 10_000
+const MAX_RATE_WAIT_MS = 10_000
 const VERSION = '2010-04-01'
 
 export class TwilioApi {
@@ -113,7 +113,7 @@ export class TwilioApi {
     this.#accountPath = `/${VERSION}/Accounts/${accountSid}`
   }
 
-  /** The header for what Twilio keeps at its API, and for nothing else. */
+  /** The header for media stored at Twilio's API, and nothing else. */
   get authorization(): string {
     return this.#authorization
   }
@@ -129,9 +129,7 @@ export class TwilioApi {
     return this.#ask(messageSchema, this.#path('/Messages.json'), { form, signal })
   }
 
-  /**
-   * The newest first, page by page. `sentAfter` leaves out what waits to be sent: it has no such time yet.
-   */
+  /** Pages of messages, newest first. `sentAfter` excludes queued messages, which have no time sent yet. */
   async *pages(
     filter: { to?: string; from?: string; sentAfter?: number },
     signal?: AbortSignal,
@@ -146,7 +144,7 @@ export class TwilioApi {
     while (next) {
       const page: z.output<typeof pageSchema> = await this.#ask(pageSchema, next, { signal })
       yield page.messages
-      next = page.next_page_uri && this.#own(page.next_page_uri)
+      next = page.next_page_uri && this.#ownUrl(page.next_page_uri)
     }
   }
 
@@ -158,12 +156,12 @@ export class TwilioApi {
     const path = this.#path(`/Messages/${encodeURIComponent(sid)}/Media.json`)
     const { media_list } = await this.#ask(mediaSchema, path, { signal })
     return media_list.map(({ uri, content_type }) => ({
-      url: this.#own(uri.replace(/\.json$/, '')),
+      url: this.#ownUrl(uri.replace(/\.json$/, '')),
       type: content_type,
     }))
   }
 
-  /** Shows the person for some seconds that an answer comes, and that their message was read. */
+  /** Shows a typing indicator for some seconds, and marks the message as read. */
   async showTyping(sid: string, signal?: AbortSignal): Promise<void> {
     const form = new URLSearchParams({ messageId: sid, channel: 'whatsapp' })
     await this.#ask(z.unknown(), `${this.#messagingUrl}/v2/Indicators/Typing.json`, { form, signal })
@@ -182,8 +180,8 @@ export class TwilioApi {
     return `${this.options.apiUrl}${this.#accountPath}${rest}`
   }
 
-  /** Twilio names its own pages from the root of its API. */
-  #own(uri: string): string {
+  /** Twilio's page URIs are relative to the root of its API. */
+  #ownUrl(uri: string): string {
     const { apiUrl } = this.options
     const url = new URL(uri, `${apiUrl}/`)
     if (url.origin !== new URL(apiUrl).origin) throw new Error('Twilio named a page that is not at its API')
@@ -200,13 +198,13 @@ export class TwilioApi {
       if (status >= 200 && status < 300) {
         const answer = schema.safeParse(readJson(text))
         if (answer.success) return answer.data
-        // A proxy or the page of a hotel answers in the name of others.
+        // A proxy or a captive portal may answer in Twilio's place.
         throw new Error(
           `What answers at ${new URL(url).origin} is not Twilio: check twilioApiUrl, and what is between.`,
         )
       }
       const waitMs = (retryAfter ?? attempt) * 1000
-      if (status !== 429 || attempt === RATE_ATTEMPTS || waitMs > LONGEST_RATE_WAIT_MS) throw errorOf(status, text)
+      if (status !== 429 || attempt === RATE_ATTEMPTS || waitMs > MAX_RATE_WAIT_MS) throw errorOf(status, text)
       await wait(waitMs, { signal })
     }
   }
@@ -242,7 +240,7 @@ export class TwilioApi {
   }
 }
 
-/** Twilio has a host for each product, also in its regions; whoever stands in for it has one for all. */
+/** Twilio has one host per product, in its regions too; a stand-in has one for everything. */
 export function messagingUrl(apiUrl: string): string {
   const url = new URL(apiUrl)
   if (!/^api\.([a-z0-9-]+\.)*twilio\.com$/.test(url.hostname)) return apiUrl
@@ -260,7 +258,7 @@ function readJson(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    // A proxy answers in pages of HTML; whoever reads it finds nothing in it.
+    // Proxies answer with HTML, in which there is nothing to read.
     return undefined
   }
 }

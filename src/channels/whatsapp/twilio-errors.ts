@@ -1,7 +1,7 @@
-// What Twilio's error codes mean for whoever runs the gateway, and what to do. The list of all:
+// What Twilio's error codes mean for the operator, and what to do. The full list:
 // https://www.twilio.com/docs/api/errors
 
-/** Twilio's answer to a request that it did not do. */
+/** A request that Twilio rejected. */
 export class TwilioError extends Error {
   override readonly name = 'TwilioError'
 
@@ -13,21 +13,21 @@ export class TwilioError extends Error {
     super(message)
   }
 
-  /** Whether the same request would be refused again, whoever asks and when. */
-  get isFinal(): boolean {
-    const isPassing = [401, 403, 408, 409, 425, 429].includes(this.status) || RATE_CODES.has(this.code ?? 0)
-    return this.status >= 400 && this.status < 500 && !isPassing
+  /** Whether the same request would always be rejected. */
+  get isPermanent(): boolean {
+    const isTransient = [401, 403, 408, 409, 425, 429].includes(this.status) || RATE_CODES.has(this.code ?? 0)
+    return this.status >= 400 && this.status < 500 && !isTransient
   }
 
-  /** Whether what the operator has configured is not accepted. */
+  /** Whether Twilio rejects the operator's configuration. */
   get isRefusal(): boolean {
     return this.status === 401 || this.status === 403 || this.status === 404
   }
 }
 
-/** For what the operator may have removed from Twilio's record. */
-export function unlessGone(error: unknown): undefined {
-  if (!(error instanceof TwilioError && error.isFinal)) throw error
+/** For messages the operator may have deleted at Twilio. */
+export function undefinedIfGone(error: unknown): undefined {
+  if (!(error instanceof TwilioError && error.isPermanent)) throw error
 }
 
 const RATE_CODES = new Set([14107, 20429, 63017, 63018])
@@ -80,7 +80,7 @@ const SENTENCES: ReadonlyMap<number, string> = new Map([
   [63112, 'Meta has disabled the WhatsApp account of the gateway. Look into the Business Manager of Meta'],
 ])
 
-/** A sentence for the operator. `said` are Twilio's own words. */
+/** A sentence for the operator. `said` is Twilio's own wording. */
 export function describeError(code: number | undefined, said?: string): string {
   const words = said === undefined || said === '' ? 'Twilio gave no reason' : said.replace(/\.$/, '')
   if (code === undefined) return `${words}.`

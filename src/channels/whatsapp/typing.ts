@@ -4,31 +4,31 @@ import { isMessageSid } from './incoming.js'
 import type { TwilioApi } from './twilio-api.js'
 import { TwilioError } from './twilio-errors.js'
 
-/** Shows people that an answer comes. WhatsApp forgets it after some seconds, so it is shown again and again. */
+/** Shows a typing indicator. WhatsApp drops it after some seconds, so it is refreshed. */
 export class Typing {
   readonly #timers = new Map<string, NodeJS.Timeout>()
 
   constructor(
     private readonly api: Pick<TwilioApi, 'showTyping'>,
-    private readonly everyMs: () => number,
+    private readonly intervalMs: () => number,
     private readonly signal: AbortSignal,
     private readonly log: Log,
   ) {}
 
-  /** Until `end`. */
+  /** Keeps it up until `end`. */
   begin(messageId: string, sid: string): void {
     if (this.#timers.has(messageId) || !isMessageSid(sid)) return
-    const timer = setInterval(() => this.once(sid, () => this.end(messageId)), this.everyMs())
+    const timer = setInterval(() => this.once(sid, () => this.end(messageId)), this.intervalMs())
     this.#timers.set(messageId, timer.unref())
     this.once(sid, () => this.end(messageId))
   }
 
-  /** `onRefused`: it would be refused again. */
+  /** `onRefused` is called if a retry would be refused too. */
   once(sid: string, onRefused: () => void = () => {}): void {
     if (!isMessageSid(sid)) return
     this.api.showTyping(sid, this.signal).catch((error: unknown) => {
       this.log.debug('whatsapp.typing-not-shown', { sid, error: messageOf(error) })
-      if (error instanceof TwilioError && error.isFinal) onRefused()
+      if (error instanceof TwilioError && error.isPermanent) onRefused()
     })
   }
 

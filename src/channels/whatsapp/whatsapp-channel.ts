@@ -1,10 +1,10 @@
-// The WhatsApp channel, through Twilio: docs/whatsapp.md tells how it is set up and how it looks to people.
+// The WhatsApp channel, through Twilio. docs/whatsapp.md describes the setup and how it looks to people.
 //
-// What must stay true:
-// - A request is from Twilio only when it is signed for the configured public URL.
-// - A webhook is answered with success when the message is safe, or its files take too long for Twilio to wait; whatever
-//   is not safe then, and whatever a webhook could not bring, the poll finds.
-// - Each part of an answer goes to Twilio once, or it is told that nobody knows.
+// Invariants:
+// - A request comes from Twilio only if it is signed for the configured public URL.
+// - A webhook is answered with success once the message is stored, or if fetching its files takes longer than Twilio
+//   waits. Anything not stored by then, or that no webhook delivered, is found by polling.
+// - Each part of an answer is given to Twilio once, or reported as possibly delivered.
 
 import { setMaxListeners } from 'node:events'
 import { abortable, within } from '../../core/async.js'
@@ -35,25 +35,25 @@ import { TwilioError } from './twilio-errors.js'
 import { Typing } from './typing.js'
 
 export interface WhatsAppOptions extends TwilioOptions {
-  /** Signs webhooks, and seals links to files. */
+  /** Verifies webhooks, and encrypts links to files. */
   authToken?: string
-  /** The gateway's own number, as +14155238886. */
+  /** The gateway's own number, such as +14155238886. */
   from: string
-  /** Where Twilio reaches us; without a slash at the end. Left out, Twilio is asked for everything. */
+  /** Where Twilio reaches us, without a trailing slash. Without it, everything is polled. */
   publicUrl?: string
   pollSeconds: number
-  /** Read at each use: the operator may change it meanwhile. */
+  /** Read at each use, since the operator may change it. */
   reply(): ReplySettings | undefined
-  /** How voice messages become text; nothing when they stay as they are. */
+  /** Transcribes voice messages; undefined if they stay as they are. */
   transcriber(): Transcribe | undefined
-  /** Of one file that comes in. */
+  /** Per incoming file. */
   maxFileBytes(): number
   log: Log
   now: () => number
 }
 
-/** What there is once the gateway listens. */
-interface Session {
+/** Everything that exists once the channel has started. */
+interface ChannelState {
   host: ChannelHost
   intake: Intake
   deliveries: Deliveries
@@ -61,17 +61,20 @@ interface Session {
   polling: Promise<void>
 }
 
-/** The largest form that Twilio sends is far below it. */
+/** Twilio's largest forms are far smaller. */
 const MAX_FORM_BYTES = 128 * 1024
-/** With a webhook, what it did not bring is asked for so often. */
+/** The interval for polling what a webhook failed to deliver. */
 const LISTENING_POLL_MS = 60_000
-const FIRST_LOOK_MS = 2_000
-/** Twilio waits for 15 s. A message that takes longer, for its files, goes on; should we end before, the poll finds it. */
+const FIRST_CHECK_MS = 2_000
+/**
+ * Twilio waits 15 s. A message that takes longer, because of its files, continues in the background; if we end first,
+ * polling finds it.
+ */
 const ANSWER_WITHIN_MS = 10_000
-/** Without a network the gateway starts all the same. */
+/** Without a network the gateway starts anyway. */
 const START_WITHIN_MS = 20_000
 const CLOSE_WITHIN_MS = 2_000
-const TELL_UNSIGNED_EVERY_MS = 60_000
+const LOG_UNSIGNED_EVERY_MS = 60_000
 const DEFAULT_TYPING_SECONDS = 8
 const DEFAULT_MEDIA_MB = 5
 const MEGABYTE = 1024 * 1024
@@ -91,13 +94,13 @@ export class WhatsAppChannel implements Channel {
   readonly #links: FileLinks | undefined
   readonly #stopped = new AbortController()
   readonly #closed = new AbortController()
-  #session: Session | undefined
+  #state: ChannelState | undefined
   #unsigned = 0
-  #unsignedToldAt = 0
+  #unsignedLoggedAt = 0
 
   constructor(private readonly options: WhatsAppOptions) {
     const { publicUrl, authToken, reply, log, now } = options
-    // One listener for each request that is under way.
+    // Each pending request adds a listener.
     setMaxListeners(0, this.#stopped.signal)
     this.#api = new TwilioApi(options)
     const typingMs = (): number => (reply()?.typingIntervalSeconds ?? DEFAULT_TYPING_SECONDS) * 1000
@@ -110,16 +113,16 @@ export class WhatsAppChannel implements Channel {
     const { from: ownNumber, publicUrl, pollSeconds, reply, transcriber, maxFileBytes, apiUrl, log, now } = this.options
     const { signal } = this.#stopped
     const isListening = this.endpoints.length > 0
-    const everyMs = isListening ? Math.max(LISTENING_POLL_MS, pollSeconds * 1000) : pollSeconds * 1000
+    const intervalMs = isListening ? Math.max(LISTENING_POLL_MS, pollSeconds * 1000) : pollSeconds * 1000
     const deliveries = new Deliveries({
       api: this.#api,
       host,
-      firstLookMs: isListening ? LISTENING_POLL_MS : FIRST_LOOK_MS,
+      firstCheckMs: isListening ? LISTENING_POLL_MS : FIRST_CHECK_MS,
       log,
       now,
     })
     const sentLog = new SentLog(host, now)
-    await deliveries.watchAgain(sentLog)
+    await deliveries.resumeWatching(sentLog)
     const intake = new Intake({
       host,
       ownNumber,
@@ -128,7 +131,7 @@ export class WhatsAppChannel implements Channel {
       settings: reply,
       transcriber,
       maxFileBytes,
-      onTaken: (sid, position) => {
+      onAccepted: (sid, position) => {
         if (position === 0) this.#typing.once(sid)
       },
       signal,
@@ -138,20 +141,20 @@ export class WhatsAppChannel implements Channel {
       api: this.#api,
       host,
       ownNumber,
-      everyMs,
+      intervalMs,
       take: (incoming) => intake.take(incoming),
-      alsoAsk: (asking) => deliveries.look(asking),
+      alsoPoll: (polling) => deliveries.checkDue(polling),
       signal,
       log,
       now,
     })
     await poller.load()
     const first = poller.poll().catch((error: unknown) => {
-      // The operator must put it right; anything else passes, and is waited for.
+      // The operator must fix a refusal; anything else is waited out.
       if (error instanceof TwilioError && error.isRefusal) throw new GatewayError('config_invalid', error.message)
       if (!signal.aborted) log.error('whatsapp.not-asked', { error: messageOf(error) })
     })
-    this.#session = {
+    this.#state = {
       host,
       intake,
       deliveries,
@@ -172,8 +175,8 @@ export class WhatsAppChannel implements Channel {
 
   async send(reply: OutgoingReply, signal: AbortSignal): Promise<void> {
     const { from: ownNumber, publicUrl } = this.options
-    const session = this.#session
-    if (!session) throw new Error('The channel has not been started')
+    const state = this.#state
+    if (!state) throw new Error('The channel has not been started')
     if (reply.messageId !== undefined) this.#typing.end(reply.messageId)
     const to = [reply.address, reply.author ?? ''].find(isNumber)
     if (to === undefined) {
@@ -183,16 +186,16 @@ export class WhatsAppChannel implements Channel {
     const links = this.#links
     await sendReply(reply, {
       api: this.#api,
-      sentLog: session.sentLog,
-      deliveries: session.deliveries,
+      sentLog: state.sentLog,
+      deliveries: state.deliveries,
       ownNumber,
       to,
       ...(links && {
         linkTo: (file, name) => `${publicUrl}${FILES_PATH}/${links.seal(file)}/${encodeURIComponent(name)}`,
         statusCallback: `${publicUrl}${STATUS_PATH}/${reply.idempotencyKey}`,
       }),
-      openFile: session.host.openFile,
-      locateFile: session.host.locateFile,
+      openFile: state.host.openFile,
+      locateFile: state.host.locateFile,
       maxFileBytes: this.#maxSentBytes(),
       signal,
     })
@@ -210,15 +213,15 @@ export class WhatsAppChannel implements Channel {
   async stop(): Promise<void> {
     this.#stopped.abort()
     this.#typing.endAll()
-    const session = this.#session
-    // What is not done by then is found by the next poll.
-    if (session) await within(CLOSE_WITHIN_MS, Promise.all([session.intake.idle(), session.polling]))
+    const state = this.#state
+    // Whatever is unfinished by then is found by the next poll.
+    if (state) await within(CLOSE_WITHIN_MS, Promise.all([state.intake.idle(), state.polling]))
   }
 
   async close(): Promise<void> {
     this.#closed.abort()
     this.#typing.endAll()
-    this.#session?.deliveries.close()
+    this.#state?.deliveries.close()
   }
 
   #endpoints(publicUrl: string, authToken: string): PlatformEndpoint[] {
@@ -260,28 +263,28 @@ export class WhatsAppChannel implements Channel {
     ]
   }
 
-  /** Now and then: whoever calls us a lot must not fill the log. */
+  /** Rate-limited, so that nobody can flood the log. */
   #onUnsigned(path: string): void {
     const { log, now } = this.options
     this.#unsigned += 1
-    if (now() - this.#unsignedToldAt < TELL_UNSIGNED_EVERY_MS) return
+    if (now() - this.#unsignedLoggedAt < LOG_UNSIGNED_EVERY_MS) return
     const advice =
       'If it was Twilio: publicUrl must be the URL that Twilio calls, and twilioAuthToken that of the account'
     log.warn('whatsapp.not-signed', { path, count: this.#unsigned, advice })
-    this.#unsignedToldAt = now()
+    this.#unsignedLoggedAt = now()
     this.#unsigned = 0
   }
 
   async #onWebhook(form: URLSearchParams): Promise<PlatformResponse> {
     const { from, log } = this.options
-    const session = this.#session
-    if (!session || this.#stopped.signal.aborted) return { status: 503, body: 'The gateway is not running.' }
+    const state = this.#state
+    if (!state || this.#stopped.signal.aborted) return { status: 503, body: 'The gateway is not running.' }
     const incoming = readWebhook(form, from)
     if (!incoming) {
       log.warn('whatsapp.not-for-us', { sid: form.get('MessageSid') })
       return EMPTY_ANSWER
     }
-    const taken = session.intake.take(incoming).then(
+    const taken = state.intake.take(incoming).then(
       () => EMPTY_ANSWER,
       (error: unknown): PlatformResponse => {
         log.error('whatsapp.message-not-stored', { sid: incoming.sid, error: messageOf(error) })
@@ -293,21 +296,21 @@ export class WhatsAppChannel implements Channel {
 
   async #onStatus(form: URLSearchParams, replyId: string): Promise<PlatformResponse> {
     const [sid, status] = [form.get('MessageSid'), form.get('MessageStatus')]
-    // It may be there and empty.
+    // It may be present but empty.
     const code = Number(form.get('ErrorCode')) || undefined
     if (sid !== null && status !== null && /^[\w-]{1,64}$/.test(replyId)) {
-      await this.#session?.deliveries.onStatus(sid, replyId, status, code)
+      await this.#state?.deliveries.onStatus(sid, replyId, status, code)
     }
     return { status: 204 }
   }
 
-  /** Contract: says nothing about why something is not there. */
+  /** Contract: does not reveal why a file is unavailable. */
   async #onFile(rest: string): Promise<PlatformResponse> {
     const { log } = this.options
     const [link = ''] = rest.split('/', 1)
     const file = this.#links?.open(link)
-    const host = this.#session?.host
-    if (!file || !host) return NOT_THERE
+    const host = this.#state?.host
+    if (!file || !host) return NOT_FOUND
     try {
       const { openFile, locateFile } = host
       const options = { openFile, locateFile, maxFileBytes: this.#maxSentBytes(), signal: this.#closed.signal }
@@ -315,7 +318,7 @@ export class WhatsAppChannel implements Channel {
       return { status: 200, headers: { 'content-type': type }, body: content }
     } catch (error) {
       log.warn('whatsapp.file-refused', { error: messageOf(error) })
-      return NOT_THERE
+      return NOT_FOUND
     }
   }
 
@@ -324,4 +327,4 @@ export class WhatsAppChannel implements Channel {
   }
 }
 
-const NOT_THERE: PlatformResponse = { status: 404, body: 'There is no such file, or no longer.' }
+const NOT_FOUND: PlatformResponse = { status: 404, body: 'There is no such file, or no longer.' }

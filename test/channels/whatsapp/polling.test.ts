@@ -268,13 +268,13 @@ describe('The poller', () => {
         remember: async (name, value) => void values.set(name, value),
       },
       ownNumber: '+14155238886',
-      everyMs: 5_000,
+      intervalMs: 5_000,
       take: async ({ sid }: Incoming) => {
         tried.push(sid)
         if (fails.has(sid)) throw new Error('It cannot be stored')
         taken.push(sid)
       },
-      alsoAsk: async () => {},
+      alsoPoll: async () => {},
       signal: new AbortController().signal,
       log: createLog({ level: 'info', destination: { write: (line) => lines.push(String(line)) > 0 } }),
       now: () => now,

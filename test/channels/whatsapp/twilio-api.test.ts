@@ -34,7 +34,7 @@ describe('The API of Twilio', () => {
   it('does not wait for long', async () => {
     const { api, twilio } = await open()
     twilio.fail('fetch', { kind: 'status', status: 429, retryAfterSeconds: 3600 })
-    await expect(api.message('SM1')).rejects.toMatchObject({ status: 429, code: 20429, isFinal: false })
+    await expect(api.message('SM1')).rejects.toMatchObject({ status: 429, code: 20429, isPermanent: false })
   })
 
   it('follows nobody elsewhere with its credentials', async () => {
@@ -74,9 +74,9 @@ describe('An error of Twilio', () => {
     [404, 20404, true, true],
     [429, 20429, false, false],
     [500, undefined, false, false],
-  ])('with status %d and code %s', ([status, code, isFinal, isRefusal]) => {
+  ])('with status %d and code %s', ([status, code, isPermanent, isRefusal]) => {
     const error = new TwilioError('', status, code)
-    expect([error.isFinal, error.isRefusal]).toEqual([isFinal, isRefusal])
+    expect([error.isPermanent, error.isRefusal]).toEqual([isPermanent, isRefusal])
   })
 
   it('is told in words, with its number', () => {
