@@ -1,10 +1,10 @@
-// Saves the files that people send, where the agent works.
+// Saves the files people send into the agent's working directory.
 //
-// What must stay true:
-// - The agent may write there, and may be tricked by what it reads. Nothing is written through a link that it has put
-//   there: the content goes only into a new file of which it is known where it is.
-// - A file is there as a whole or not at all.
-// - What cannot be saved is told to the person, and never costs the message.
+// Invariants:
+// - The agent may write there, and may be tricked by what it reads. Nothing is written through a link it may have
+//   planted: content goes only into a new file whose location has been verified.
+// - A file exists completely or not at all.
+// - A file that cannot be saved is reported to the person and never costs the message.
 
 import { isUtf8 } from 'node:buffer'
 import { randomUUID } from 'node:crypto'
@@ -18,44 +18,44 @@ import { INBOX_DIRECTORY, inboxFolder, STATE_DIRECTORY } from './inbox-folder.js
 import { isOpenAt } from './opened-file.js'
 import { safeFileNames } from './safe-file-names.js'
 
-const MOST_FILES = 10
+const MAX_FILES = 10
 const SMALLER = 'Send a smaller one, or raise ATTACHMENT_MAX_MB.'
 const UNKNOWN_TYPE = 'application/octet-stream'
 const NEW_FILE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW
 
 export interface InboxOptions {
-  /** Where the agent works. */
+  /** The agent's working directory. */
   directory: string
   /** The platform's id of the message. */
   messageId: string
-  /** Of one file. */
+  /** Per file. */
   maxBytes: number
-  /** MIME types, as `text/plain` or `image/*`. */
+  /** MIME types, such as `text/plain` or `image/*`. */
   types: string[]
   signal: AbortSignal
 }
 
 export interface SavedFiles {
-  /** For the agent, one for each file that was saved: its path from the working directory, type and size. */
+  /** For the agent, one line per saved file: its path relative to the working directory, its type and size. */
   lines: string[]
-  /** For the person, a sentence for each file that was not. */
+  /** For the person, one sentence per file that was not saved. */
   notes: string[]
-  /** The first that was saved, with its absolute path. */
+  /** The first saved file, with its absolute path. */
   first?: { path: string; type: string }
 }
 
-/** Contract: never rejects. The same message and files give the same paths, and what is there is not written again. */
+/** Contract: never rejects. The same message and files yield the same paths, and existing files are not rewritten. */
 export async function saveIncomingFiles(files: IncomingFile[], options: InboxOptions): Promise<SavedFiles> {
   const folder = inboxFolder(options.messageId)
   let made: Promise<string> | undefined
-  const makeOnce = (): Promise<string> => (made ??= makeFolder(options.directory, folder))
+  const makeFolderOnce = (): Promise<string> => (made ??= makeFolder(options.directory, folder))
   const saved: SavedFiles = { lines: [], notes: [] }
-  // Every file is named, so that one that fails does not change the names of those after it.
+  // Name all files, so that a failure does not change the names of later ones.
   const names = safeFileNames(files.map(({ name }) => name))
-  for (const [index, file] of files.slice(0, MOST_FILES).entries()) {
+  for (const [index, file] of files.slice(0, MAX_FILES).entries()) {
     const name = names[index] ?? ''
     try {
-      const { type, bytes } = await save(file, name, makeOnce, options)
+      const { type, bytes } = await save(file, name, makeFolderOnce, options)
       const path = `${STATE_DIRECTORY}/${INBOX_DIRECTORY}/${folder}/${name}`
       saved.first ??= { path: join(options.directory, path), type }
       saved.lines.push(`Attached file: ${path} (${type}, ${describeBytes(bytes)})`)
@@ -63,9 +63,9 @@ export async function saveIncomingFiles(files: IncomingFile[], options: InboxOpt
       saved.notes.push(`The file "${name}" was not saved: ${reasonOf(error)}`)
     }
   }
-  const tooMany = names.slice(MOST_FILES).map((name) => `"${name}"`)
+  const tooMany = names.slice(MAX_FILES).map((name) => `"${name}"`)
   if (tooMany.length > 0) {
-    const rule = `a message may have ${MOST_FILES} files`
+    const rule = `a message may have ${MAX_FILES} files`
     saved.notes.push(`Not saved, since ${rule}: ${tooMany.join(', ')}. Send the rest in another message.`)
   }
   return saved
@@ -78,20 +78,20 @@ async function save(
   { maxBytes, types, signal }: InboxOptions,
 ): Promise<{ type: string; bytes: number }> {
   if (file.bytes > maxBytes) throw tooLarge(file.bytes, maxBytes)
-  const named = typeSaid(file.type)
-  // Source code has types of its own, such as application/sql: what is text counts as text.
-  const said = named?.startsWith('application/') && !isAllowed(named, types) ? undefined : named
-  if (said !== undefined) requireAllowed(said, types)
+  const named = declaredType(file.type)
+  // Source code has types of its own, such as application/sql: anything textual counts as text.
+  const declared = named?.startsWith('application/') && !isAllowed(named, types) ? undefined : named
+  if (declared !== undefined) requireAllowed(declared, types)
   const path = join(await folder(), name)
   const present = await sizeOf(path)
-  if (said !== undefined && present === file.bytes) return { type: said, bytes: present }
+  if (declared !== undefined && present === file.bytes) return { type: declared, bytes: present }
   const content = await contentOf(file, signal)
   const bytes = content.length
   if (bytes > maxBytes) throw tooLarge(bytes, maxBytes)
   if (bytes > file.bytes) {
     throw refusal(`more came than the ${describeBytes(file.bytes)} that it should have. Send it again.`)
   }
-  const type = said ?? (isText(content) ? 'text/plain' : (named ?? UNKNOWN_TYPE))
+  const type = declared ?? (isText(content) ? 'text/plain' : (named ?? UNKNOWN_TYPE))
   requireAllowed(type, types)
   if (present !== bytes) await write(path, content)
   return { type, bytes }
@@ -110,8 +110,8 @@ async function contentOf(file: IncomingFile, signal: AbortSignal): Promise<Uint8
   }
 }
 
-/** Without parameters; nothing when the platform did not know it, or says what cannot be a type. */
-function typeSaid(type = ''): string | undefined {
+/** Without parameters; undefined if the platform did not know it or sent something that is not a MIME type. */
+function declaredType(type = ''): string | undefined {
   const [essence = ''] = type.split(';', 1)
   const plain = essence.trim().toLowerCase()
   return plain !== UNKNOWN_TYPE && /^[a-z\d][\w.+-]{0,63}\/[a-z\d][\w.+-]{0,99}$/.test(plain) ? plain : undefined
@@ -134,7 +134,7 @@ function matches(type: string, pattern: string): boolean {
   return pattern.endsWith('/*') ? type.startsWith(pattern.slice(0, -1)) : type === pattern
 }
 
-/** Contract: gives the real path of the folder, which has no link below the working directory. */
+/** Contract: returns the real path of the folder, with no link below the working directory. */
 async function makeFolder(workingDirectory: string, name: string): Promise<string> {
   const state = join(await realpath(workingDirectory), STATE_DIRECTORY)
   await makeDirectory(state)
@@ -143,7 +143,7 @@ async function makeFolder(workingDirectory: string, name: string): Promise<strin
   await makeDirectory(inbox)
   const folder = join(inbox, name)
   await makeDirectory(folder)
-  if ((await realpath(folder)) !== folder) throw inTheWay()
+  if ((await realpath(folder)) !== folder) throw obstructed()
   return folder
 }
 
@@ -152,7 +152,7 @@ async function makeDirectory(path: string): Promise<void> {
     await mkdir(path, 0o700)
   } catch (error) {
     if (codeOf(error) !== 'EEXIST') throw error
-    if (!(await lstat(path)).isDirectory()) throw inTheWay()
+    if (!(await lstat(path)).isDirectory()) throw obstructed()
   }
 }
 
@@ -167,7 +167,7 @@ async function hideFromGit(state: string): Promise<void> {
 async function sizeOf(path: string): Promise<number | undefined> {
   try {
     const found = await lstat(path)
-    if (!found.isFile()) throw inTheWay()
+    if (!found.isFile()) throw obstructed()
     return found.size
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return undefined
@@ -176,22 +176,22 @@ async function sizeOf(path: string): Promise<number | undefined> {
 }
 
 async function write(path: string, content: Uint8Array): Promise<void> {
-  const beside = join(dirname(path), `.${randomUUID()}.part`)
+  const temporary = join(dirname(path), `.${randomUUID()}.part`)
   try {
-    await writeNew(beside, content)
-    // Does not follow a link that has come there meanwhile: it takes its place.
-    await rename(beside, path)
+    await writeNew(temporary, content)
+    // Replaces a link planted there in the meantime instead of following it.
+    await rename(temporary, path)
   } finally {
-    await rm(beside, { force: true })
+    await rm(temporary, { force: true })
   }
 }
 
 async function writeNew(path: string, content: Uint8Array): Promise<void> {
   const handle = await open(path, NEW_FILE, 0o600)
   try {
-    if (!(await isOpenAt(handle, path))) throw inTheWay()
+    if (!(await isOpenAt(handle, path))) throw obstructed()
     await handle.writeFile(content)
-    // Else a power cut could leave a file of the right size with nothing in it.
+    // Otherwise a power cut could leave an empty file of the right size.
     await handle.sync()
   } finally {
     await handle.close()
@@ -203,7 +203,7 @@ function reasonOf(error: unknown): string {
   const code = codeOf(error)
   const isFull = code === 'ENOSPC' || code === 'EDQUOT'
   if (isFull) return 'the disk of the gateway is full. Make room there, and send it again.'
-  // The words of the system would name directories of the machine.
+  // The system's own message would reveal directories of the machine.
   const problem = code ?? messageOf(error)
   return `the gateway cannot write into the project's directory (${problem}). Check that it exists and may be written.`
 }
@@ -212,7 +212,7 @@ function tooLarge(bytes: number, maxBytes: number): GatewayError {
   return refusal(`it has ${describeBytes(bytes)}, and ${describeBytes(maxBytes)} are allowed. ${SMALLER}`)
 }
 
-function inTheWay(): GatewayError {
+function obstructed(): GatewayError {
   const place = `${STATE_DIRECTORY}/${INBOX_DIRECTORY} of the project's directory`
   return refusal(`a link or something else is in the way in ${place}. Remove it there, and send it again.`)
 }

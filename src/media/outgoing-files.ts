@@ -1,7 +1,8 @@
-// Opens the files that an agent names in its answer.
+// Opens the files an agent names in its answer.
 //
-// An agent reads pages and mails of strangers, which may tell it to name any file of this machine. So it is judged here,
-// when the file is opened and by what was opened: it must be in a directory that the agent may send from, and no secret.
+// An agent reads web pages and mail from strangers, which may tell it to name any file on this machine. So the check
+// happens here, on the file that was actually opened: it must be in a directory the agent may send from, and not hold
+// secrets.
 
 import { constants } from 'node:fs'
 import { type FileHandle, open, realpath } from 'node:fs/promises'
@@ -13,24 +14,26 @@ import { isOpenAt } from './opened-file.js'
 import { fetchPublic } from './public-fetch.js'
 import { isSecretPath } from './secret-paths.js'
 
-/** A pipe or a device must neither make us wait nor become our terminal. */
-const READ_WITHOUT_WAITING = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY
-const LONGEST_SHOWN_PATH = 200
-/** The answer waits for it, and must still be sent within the time that a channel has. */
+/** A pipe or a device must neither block us nor become our controlling terminal. */
+const READ_NON_BLOCKING = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY
+const MAX_SHOWN_PATH = 200
+/** The answer waits for the download, and must still be sent within the channel's time limit. */
 const FETCH_TIMEOUT_MS = 10_000
 
-/** What the operator says about files that agents send. */
+/** The operator's rules for files that agents send. */
 export interface SendingRules {
-  /** Directories, beside the one where the agent worked. */
+  /** Allowed directories, besides the agent's working directory. */
   roots: string[]
-  /** Nothing in these is sent, whichever root holds them; a root inside of one was made one on purpose. */
+  /**
+   * Nothing in these is sent, whichever root contains them; a root inside one of them is deliberate and stays allowed.
+   */
   denied: string[]
 }
 
 /**
- * Reads a file that is to be sent, or fetches it.
+ * Reads or fetches a file to be sent.
  *
- * Contract: throws `request_invalid` with a sentence for the person when it cannot or must not be sent.
+ * Contract: throws `request_invalid` with a sentence for the person if it cannot or must not be sent.
  */
 export function openOutgoing(
   file: OutgoingFile,
@@ -41,16 +44,16 @@ export function openOutgoing(
   return 'url' in file ? fetchOutgoing(file.url, maxBytes, signal) : openOutgoingFile(file, rules, maxBytes)
 }
 
-/** A relative path begins where the agent worked. */
+/** Relative paths start at the agent's working directory. */
 export async function openOutgoingFile(
   { path, directory }: OutgoingPath,
   rules: SendingRules,
   maxBytes: number,
 ): Promise<OpenedFile> {
-  return orRefusal(path, async () => {
+  return withRefusal(path, async () => {
     const wanted = resolve(directory, path)
-    const found = await judged(wanted, [directory, ...rules.roots], rules.denied)
-    const handle = await open(found, READ_WITHOUT_WAITING)
+    const found = await checkedPath(wanted, [directory, ...rules.roots], rules.denied)
+    const handle = await open(found, READ_NON_BLOCKING)
     try {
       if (!(await isOpenAt(handle, found))) throw refusal('it was changed while it was opened. Ask for it again.')
       return { name: basename(wanted), content: await read(handle, maxBytes) }
@@ -60,20 +63,20 @@ export async function openOutgoingFile(
   })
 }
 
-/** Where a file is that could be sent, for who sits at this machine. Contract: as `openOutgoingFile`; reads nothing. */
+/** The path of a file that may be sent, for someone at this machine. Contract: as `openOutgoingFile`; reads nothing. */
 export async function locateOutgoingFile(
   { path, directory }: OutgoingPath,
   { roots, denied }: SendingRules,
 ): Promise<string> {
-  return orRefusal(path, async () => {
+  return withRefusal(path, async () => {
     const wanted = resolve(directory, path)
-    await judged(wanted, [directory, ...roots], denied)
+    await checkedPath(wanted, [directory, ...roots], denied)
     return wanted
   })
 }
 
 async function fetchOutgoing(url: string, maxBytes: number, signal: AbortSignal): Promise<OpenedFile> {
-  return orRefusal(url, async () => {
+  return withRefusal(url, async () => {
     try {
       const { name, content } = await fetchPublic(url, { maxBytes, signal, timeoutMs: FETCH_TIMEOUT_MS })
       return { name, content }
@@ -84,7 +87,7 @@ async function fetchOutgoing(url: string, maxBytes: number, signal: AbortSignal)
   })
 }
 
-async function orRefusal<T>(named: string, open: () => Promise<T>): Promise<T> {
+async function withRefusal<T>(named: string, open: () => Promise<T>): Promise<T> {
   try {
     return await open()
   } catch (error) {
@@ -94,18 +97,18 @@ async function orRefusal<T>(named: string, open: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Contract: gives the real path of what may be sent. */
-async function judged(wanted: string, roots: string[], denied: string[]): Promise<string> {
+/** Contract: returns the real path of a file that may be sent. */
+async function checkedPath(wanted: string, roots: string[], denied: string[]): Promise<string> {
   const real = (await Promise.all(roots.map(realPath))).flat()
   const places = [...roots.map((root) => resolve(root)), ...real]
-  // Before anything else: else the answer would tell which files there are elsewhere.
-  if (!places.some((place) => holds(place, wanted))) throw outside()
+  // Checked first: otherwise the answer would reveal which files exist elsewhere.
+  if (!places.some((place) => contains(place, wanted))) throw outside()
   const found = await realpath(wanted)
-  const around = real.filter((root) => holds(root, found))
-  if (around.length === 0) throw outside()
-  const closed = (await Promise.all(denied.map(realPath))).flat().filter((place) => holds(place, found))
-  // A root inside another, or inside a place that is denied, was made one on purpose.
-  const open = around.filter((root) => closed.every((place) => place !== root && holds(place, root)))
+  const containing = real.filter((root) => contains(root, found))
+  if (containing.length === 0) throw outside()
+  const denying = (await Promise.all(denied.map(realPath))).flat().filter((place) => contains(place, found))
+  // A root inside another, or inside a denied directory, is deliberate.
+  const open = containing.filter((root) => denying.every((place) => place !== root && contains(place, root)))
   if (open.every((root) => isSecretPath(relative(root, found)))) {
     throw refusal(
       'it is of a kind that may hold secrets, and such files are never sent. Fetch it from the machine itself.',
@@ -118,17 +121,17 @@ async function realPath(path: string): Promise<string[]> {
   try {
     return [await realpath(path)]
   } catch {
-    // Nothing can be sent from a root that is not there. The others hold still.
+    // Nothing can be sent from a missing root. The others still apply.
     return []
   }
 }
 
-function holds(directory: string, file: string): boolean {
+function contains(directory: string, file: string): boolean {
   const path = relative(directory, file)
   return path !== '..' && !path.startsWith(`..${sep}`)
 }
 
-/** Does not go by the size alone: a file may grow while it is read, and some do not tell it. */
+/** Does not rely on the size: a file may grow while it is read, and some do not report one. */
 async function read(handle: FileHandle, maxBytes: number): Promise<Buffer> {
   const found = await handle.stat()
   if (found.isDirectory()) throw refusal('it is a directory. Ask for an archive of it.')
@@ -148,7 +151,7 @@ function reasonOf(error: unknown): string {
   if (error instanceof GatewayError) return error.message
   const code = codeOf(error)
   if (code === 'ENOENT' || code === 'ENOTDIR') return 'there is no such file. Ask where it is.'
-  // The words of the system would name directories of the machine.
+  // The system's own message would reveal directories of the machine.
   return `it cannot be read (${code ?? 'unknown'}). Check the path, and that the gateway may read it.`
 }
 
@@ -165,8 +168,8 @@ function refusal(reason: string): GatewayError {
 }
 
 function shown(path: string): string {
-  const line = path.slice(0, LONGEST_SHOWN_PATH).replaceAll(/[\s\p{Cc}\p{Cf}]+/gu, ' ')
-  return path.length > LONGEST_SHOWN_PATH ? `${line}…` : line
+  const line = path.slice(0, MAX_SHOWN_PATH).replaceAll(/[\s\p{Cc}\p{Cf}]+/gu, ' ')
+  return path.length > MAX_SHOWN_PATH ? `${line}…` : line
 }
 
 function codeOf(error: unknown): string | undefined {

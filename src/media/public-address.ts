@@ -2,13 +2,13 @@ import { BlockList, isIP } from 'node:net'
 
 type Networks = Array<[network: string, prefix: number]>
 
-/** What is not for everybody: https://www.iana.org/assignments/iana-ipv4-special-registry */
+/** Not globally reachable: https://www.iana.org/assignments/iana-ipv4-special-registry */
 const SPECIAL_IPV4 = listOf('ipv4', [
   ['0.0.0.0', 8],
   ['10.0.0.0', 8],
   ['100.64.0.0', 10],
   ['127.0.0.0', 8],
-  // Where clouds tell their machines secrets. Azure does it under an address that looks public.
+  // Cloud metadata services, which hand out secrets. Azure's address looks public.
   ['169.254.0.0', 16],
   ['168.63.129.16', 32],
   ['172.16.0.0', 12],
@@ -23,10 +23,13 @@ const SPECIAL_IPV4 = listOf('ipv4', [
   ['240.0.0.0', 4],
 ])
 
-/** Of IPv6 only one part is for everybody. */
+/** Only one part of IPv6 is globally reachable. */
 const GLOBAL_IPV6 = listOf('ipv6', [['2000::', 3]])
 
-/** In it: for protocols and examples, and ways to write an IPv4 address that would have to be judged by that one. */
+/**
+ * Exceptions within it: protocol assignments, documentation, and embedded IPv4 addresses, which would need their own
+ * check.
+ */
 const SPECIAL_IPV6 = listOf('ipv6', [
   ['2001::', 23],
   ['2001:db8::', 32],
@@ -35,13 +38,13 @@ const SPECIAL_IPV6 = listOf('ipv6', [
   ['3fff::', 20],
 ])
 
-/** Whether a network address is one on the public internet. Contract: what is no address is none. */
+/** Whether an IP address is on the public internet. Contract: false for anything that is not an IP address. */
 export function isPublicAddress(address: string): boolean {
   switch (isIP(address)) {
     case 4:
       return !SPECIAL_IPV4.check(address, 'ipv4')
     case 6:
-      // A zone belongs to this machine's own networks.
+      // A zone id means a network of this machine.
       if (address.includes('%')) return false
       return GLOBAL_IPV6.check(address, 'ipv6') && !SPECIAL_IPV6.check(address, 'ipv6')
     default:

@@ -1,10 +1,10 @@
-// Fetches files from the web, at addresses that strangers can choose.
+// Fetches files from URLs that strangers can choose.
 //
-// What must stay true:
-// - Nothing is asked of a machine that is not on the public internet: such a request would come from inside our network,
-//   where others trust it. A name is looked up once, and the connection goes to an address that was judged.
-// - What proves who we are goes to the origin that it is meant for, and no further.
-// - Neither size nor time is left to the other side.
+// Invariants:
+// - Nothing is requested from a machine that is not on the public internet: such a request would come from inside our
+//   network, where others trust it. A name is resolved once, and the connection goes to an address that was checked.
+// - Credentials go to the origin they are meant for, and no further.
+// - The other side controls neither size nor time.
 
 import { lookup } from 'node:dns/promises'
 import { type IncomingMessage, request as requestHttp } from 'node:http'
@@ -19,22 +19,24 @@ import { safeFileNames } from './safe-file-names.js'
 export interface FetchOptions {
   signal: AbortSignal
   maxBytes: number
-  /** For the origin of the URL alone: they go nowhere that it sends us on to. */
+  /** Sent to the origin of the URL only, not to where it redirects. */
   headers?: Record<string, string>
-  /** An origin that the operator has set, which need not be public. It counts until a redirect leads away from it. */
+  /**
+   * An origin configured by the operator, which need not be public. It is trusted until a redirect leads away from it.
+   */
   trustedOrigin?: string
   timeoutMs?: number
 }
 
 export interface FetchedFile {
-  /** One plain name, safe in any directory. */
+  /** A plain name, safe in any directory. */
   name: string
-  /** As the server says, without parameters. */
+  /** As the server reports it, without parameters. */
   type?: string
   content: Buffer
 }
 
-/** How names become addresses, and which of them may be asked. */
+/** How names are resolved, and which addresses may be contacted. */
 export interface Network {
   resolve(hostname: string): Promise<Array<{ address: string; family: number }>>
   isPublic(address: string): boolean
@@ -47,13 +49,13 @@ const INTERNET: Network = {
 
 const DEFAULT_TIMEOUT_MS = 60_000
 
-/** Names that mean something else, or nothing, in another network. */
+/** Names that mean something else, or nothing, on another network. */
 const LOCAL_NAME = /^[^.]*\.?$|\.(localhost|local|internal|lan|home\.arpa)\.?$/i
 
-const MOST_REDIRECTS = 5
+const MAX_REDIRECTS = 5
 const REDIRECTS = [301, 302, 303, 307, 308]
 
-/** So that people's programs know what to open a file with whose address does not say it. */
+/** For files whose URL has no extension, so that people's programs know how to open them. */
 const EXTENSIONS: Record<string, string> = {
   'application/json': '.json',
   'application/pdf': '.pdf',
@@ -72,8 +74,8 @@ const EXTENSIONS: Record<string, string> = {
 }
 
 /**
- * Contract: throws `request_invalid` when it may not or cannot be had, `too_large` when it is larger than allowed; the
- * message is the reason, to stand within a sentence for the person. When the signal ends it, its reason is thrown.
+ * Contract: throws `request_invalid` if it may not or cannot be fetched, `too_large` if it exceeds the limit; the
+ * message is a reason that fits into a sentence for the person. If the signal aborts, its reason is thrown.
  */
 export async function fetchPublic(
   url: string,
@@ -93,8 +95,8 @@ export async function fetchPublic(
 }
 
 /**
- * For what others fetch for us, by their own network. Contract: throws as `fetchPublic` when the address itself says that
- * it may not be had; no name is looked up.
+ * For URLs that a third party fetches for us over its own network. Contract: throws as `fetchPublic` does if the URL
+ * itself rules it out; no name is resolved.
  */
 export function requirePublicUrl(text: string): void {
   const { hostname, host } = readUrl(text)
@@ -109,16 +111,16 @@ async function follow(
 ): Promise<FetchedFile> {
   let here = readUrl(url)
   const { origin } = here
-  let isAtHome = true
-  for (let redirects = 0; redirects <= MOST_REDIRECTS; redirects += 1) {
-    const lookup = await judgedLookup(here, isAtHome && here.origin === trustedOrigin, network)
-    const response = await ask(here, isAtHome ? headers : {}, lookup, signal)
+  let isSameOrigin = true
+  for (let redirects = 0; redirects <= MAX_REDIRECTS; redirects += 1) {
+    const lookup = await checkedLookup(here, isSameOrigin && here.origin === trustedOrigin, network)
+    const response = await ask(here, isSameOrigin ? headers : {}, lookup, signal)
     try {
       const { statusCode = 0, headers: answered } = response
       if (REDIRECTS.includes(statusCode) && answered.location !== undefined) {
         here = readUrl(answered.location, here)
-        // Who leads us away and back again must not choose what we ask in our own name.
-        isAtHome &&= here.origin === origin
+        // A server that redirects us away and back must not choose what we request with our credentials.
+        isSameOrigin &&= here.origin === origin
         continue
       }
       if (statusCode !== 200) throw refusal(`${here.host} answered with status ${statusCode}`)
@@ -127,7 +129,7 @@ async function follow(
       response.destroy()
     }
   }
-  throw refusal(`${here.host} sends on more than ${MOST_REDIRECTS} times`)
+  throw refusal(`${here.host} sends on more than ${MAX_REDIRECTS} times`)
 }
 
 function readUrl(text: string, base?: URL): URL {
@@ -139,8 +141,8 @@ function readUrl(text: string, base?: URL): URL {
   return url
 }
 
-/** Looks the host up, and gives a lookup that knows nothing but what was found then. */
-async function judgedLookup(
+/** Resolves the host, and returns a lookup that yields only the addresses found and checked here. */
+async function checkedLookup(
   { hostname, host }: URL,
   isTrusted: boolean,
   { resolve, isPublic }: Network,
@@ -148,14 +150,15 @@ async function judgedLookup(
   const name = hostname.replace(/^\[|\]$/g, '')
   const family = isIP(name)
   const found = family === 0 ? await resolve(name) : [{ address: name, family }]
-  // One that is not public is enough: which of them is taken is not for us to say.
+  // One private address is enough to refuse: we do not control which of them is used.
   if (!isTrusted && !found.every(({ address }) => isPublic(address))) {
     throw notPublic(host)
   }
   const [first] = found
   if (!first) throw refusal(`${host} has no address`)
   return (_, { all }, done) => {
-    // Not before who asked listens to the connection: one that fails at once would be nobody's, and end the gateway.
+    // Deferred until the caller listens to the connection: an immediate failure would go unhandled and crash the
+    // gateway.
     setImmediate(() => (all ? done(null, found) : done(null, first.address, first.family)))
   }
 }
@@ -169,7 +172,7 @@ async function ask(
   const request = url.protocol === 'https:' ? requestHttps : requestHttp
   return new Promise((resolve, reject) => {
     request(url, {
-      // What is small on the way and huge when it is unpacked must not come.
+      // Prevents compression bombs.
       headers: { 'user-agent': 'aetheel', accept: '*/*', ...headers, 'accept-encoding': 'identity' },
       agent: false,
       lookup,
@@ -197,13 +200,13 @@ async function read(response: IncomingMessage, maxBytes: number): Promise<Buffer
 
 function describe({ headers }: IncomingMessage, url: URL): Omit<FetchedFile, 'content'> {
   const [type = ''] = (headers['content-type'] ?? '').toLowerCase().split(';', 1)
-  const given = nameSaid(headers['content-disposition']) ?? decode(url.pathname.split('/').at(-1) ?? '')
+  const given = declaredName(headers['content-disposition']) ?? decode(url.pathname.split('/').at(-1) ?? '')
   const extension = /\.[a-z\d]{1,15}$/i.test(given) ? '' : (EXTENSIONS[type.trim()] ?? '')
   const [name = ''] = safeFileNames([`${given === '' ? 'file' : given}${extension}`])
   return { name, ...(type.trim() !== '' && { type: type.trim() }) }
 }
 
-function nameSaid(disposition = ''): string | undefined {
+function declaredName(disposition = ''): string | undefined {
   const encoded = /filename\*\s*=\s*utf-8'[^']*'([^;\s]+)/i.exec(disposition)?.[1]
   if (encoded !== undefined) return decode(encoded)
   const [, quoted, plain] = /filename\s*=\s*(?:"([^"]+)"|([^;\s"]+))/i.exec(disposition) ?? []
@@ -214,7 +217,7 @@ function decode(text: string): string {
   try {
     return decodeURIComponent(text)
   } catch {
-    // With a percent sign that stands for itself.
+    // Contains a literal percent sign.
     return text
   }
 }

@@ -1,22 +1,22 @@
-const LONGEST_NAME = 100
-/** File systems count bytes, and take 255 of them. */
-const LONGEST_NAME_BYTES = 240
-/** With its dot. What is longer is part of the name. */
-const LONGEST_EXTENSION = 16
+const MAX_NAME_LENGTH = 100
+/** File systems count bytes, and allow 255 of them. */
+const MAX_NAME_BYTES = 240
+/** Including the dot. Anything longer is part of the name. */
+const MAX_EXTENSION_LENGTH = 16
 const EXTENSION = /\.[\p{L}\d]+$/u
 
 /**
- * Names for files, made of those that people gave them.
+ * Makes safe file names from those that people gave.
  *
- * Contract: whatever comes in, each is one plain name that stays in its directory, is not hidden, is no option of a
- * command, and is unlike the others, also where the file system takes `A` for `a`. The same names give the same.
+ * Contract: for any input, each result is a plain name that stays in its directory, is not hidden, cannot be read as a
+ * command-line option, and is unique, even on case-insensitive file systems. The result is deterministic.
  */
 export function safeFileNames(names: string[]): string[] {
   const taken = new Set<string>()
   return names.map((name) => {
     const plain = plainName(name)
-    let safe = fitted(plain, '')
-    for (let count = 2; taken.has(safe.toLowerCase()); count += 1) safe = fitted(plain, `-${count}`)
+    let safe = fitName(plain, '')
+    for (let count = 2; taken.has(safe.toLowerCase()); count += 1) safe = fitName(plain, `-${count}`)
     taken.add(safe.toLowerCase())
     return safe
   })
@@ -25,25 +25,25 @@ export function safeFileNames(names: string[]): string[] {
 function plainName(name: string): string {
   return (
     name
-      // Also marks without width: nobody can see or type them, and some turn the direction of writing round.
+      // Including zero-width marks: nobody can see or type them, and some reverse the writing direction.
       .replaceAll(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, '')
-      // Before the next step: one Greek accent becomes a backtick by it.
+      // Before the next step, since it turns one Greek accent into a backtick.
       .normalize('NFC')
-      // A shell acts on the last three within double quotes, too, and an agent writes such names into commands.
+      // Shells interpret the last three even within double quotes, and agents write such names into commands.
       .replaceAll(/[/\\`"$]/g, '-')
-      // Systems put narrow and unbreakable spaces into names, which an agent would type as plain ones.
+      // Some systems put narrow and no-break spaces into names, which an agent would type as plain ones.
       .replaceAll(/\p{Zs}+/gu, ' ')
       .replace(/^[.\- ]+/, '')
       .trimEnd()
   )
 }
 
-/** Contract: the extension and the suffix stay whole. */
-function fitted(plain: string, suffix: string): string {
-  const extension = EXTENSION.exec(plain.slice(-LONGEST_EXTENSION))?.[0] ?? ''
+/** Contract: the extension and the suffix are never cut. */
+function fitName(plain: string, suffix: string): string {
+  const extension = EXTENSION.exec(plain.slice(-MAX_EXTENSION_LENGTH))?.[0] ?? ''
   const end = `${suffix}${extension}`
   const stem = plain.slice(0, plain.length - extension.length)
-  const start = cut(stem, LONGEST_NAME - end.length, LONGEST_NAME_BYTES - Buffer.byteLength(end))
+  const start = cut(stem, MAX_NAME_LENGTH - end.length, MAX_NAME_BYTES - Buffer.byteLength(end))
   return `${start.replace(/[. ]+$/, '') || 'file'}${end}`
 }
 
