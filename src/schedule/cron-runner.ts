@@ -1,8 +1,9 @@
-// Gives the gateway what is due by the cron jobs.
+// Turns due cron jobs into messages.
 //
-// What must stay true:
-// - A slot becomes a message under an id of its own, so that it is done once, whoever sees that it is due.
-// - Up to `lastSlot` everything is dealt with: done, or left out for a reason that is kept. It is written after the message.
+// Invariants:
+// - A slot becomes a message under its own id, so it runs once, whichever gateway sees that it is due.
+// - Everything up to `lastSlot` has been handled: run, or skipped for a recorded reason. It is written after the
+//   message.
 
 import { randomUUID } from 'node:crypto'
 import type { Acceptance, ChannelHost } from '../channels/types.js'
@@ -17,66 +18,66 @@ import { findDestination } from './destination.js'
 
 interface CronRunnerOptions {
   config: Pick<GatewayConfig, 'inbound' | 'projects'>
-  /** Those that this gateway serves; jobs for others are left to gateways that do. */
+  /** The channels this gateway serves; jobs for others are left to gateways that serve them. */
   channels: readonly string[]
   hostOf(channel: string): Pick<ChannelHost, 'onMessage'>
   store: Store
   log: Log
 }
 
-/** A slot that is taken up later than this was missed. */
+/** A slot noticed later than this was missed. */
 const LATE_MS = 60_000
-/** What was missed before that is not made up for. */
+/** Missed slots older than this are not made up for. */
 const CATCH_UP_MS = 24 * 3_600_000
 
 export class CronRunner {
   readonly #unserved = new Set<string>()
-  /** When each job comes next, by its id: to work that out takes longer than the rest of a look. */
+  /** When each job is next due, by its id: computing it takes longer than the rest of a tick. */
   readonly #dueAt = new Map<string, { lastSlot: number; at: number }>()
 
   constructor(private readonly options: CronRunnerOptions) {}
 
-  /** Contract: what it does depends on nothing but `now`, the configuration and the store. */
+  /** Contract: depends only on `now`, the configuration and the store. */
   async tick(now: number): Promise<void> {
     const { store, log } = this.options
     for (const job of await store.cronJobs.list()) {
       try {
-        await this.#look(job, now)
+        await this.#runIfDue(job, now)
       } catch (error) {
-        // One that cannot be read must not keep the others waiting.
+        // An unreadable job must not hold up the others.
         log.error('cron.failed', { job: job.name, error: messageOf(error) })
       }
     }
   }
 
-  /** Does it now, beside its schedule. */
+  /** Runs a job now, outside its schedule. */
   async run(name: string): Promise<{ job: string; messageId: string }> {
     const { store } = this.options
     const job = findCronJob(name, await store.cronJobs.list())
-    if (await isAtWork(store, job)) {
+    if (await isUnfinished(store, job)) {
       throw new GatewayError('request_invalid', `The job ${job.name} is still worked on. Wait, or stop it with /stop.`)
     }
-    const acceptance = await this.#begin(job, `cron:${job.id}:run:${randomUUID()}`)
+    const acceptance = await this.#enqueue(job, `cron:${job.id}:run:${randomUUID()}`)
     if (acceptance.status === 'refused') throw new GatewayError('too_many', acceptance.reason)
     const { messageId } = acceptance
     await store.cronJobs.noteMessage(job.id, messageId)
     return { job: job.name, messageId }
   }
 
-  async #look(job: CronJob, now: number): Promise<void> {
+  async #runIfDue(job: CronJob, now: number): Promise<void> {
     const { store } = this.options
     const { id, schedule, timeZone, lastSlot } = job
     if (this.#nextOf(job) > now || !this.#isServed(job)) return
     const slot = new CronSchedule(schedule, timeZone).latest(now)
     if (slot === undefined || slot <= lastSlot) return
     if (!(await this.#isWanted(id, slot, now))) return
-    const acceptance = await this.#begin(job, `cron:${id}:${slot}`)
+    const acceptance = await this.#enqueue(job, `cron:${id}:${slot}`)
     const { messageId } = acceptance
     const outcome = acceptance.status === 'refused' ? { problem: acceptance.reason } : { messageId }
     await store.cronJobs.advance(id, slot, outcome)
   }
 
-  /** Decides while nobody else does; what is left out is dealt with by that. */
+  /** Decides under a lock. A skipped slot is recorded as handled. */
   async #isWanted(id: string, slot: number, now: number): Promise<boolean> {
     const { store, log } = this.options
     return store.transaction(async (tables) => {
@@ -90,7 +91,7 @@ export class CronRunner {
     })
   }
 
-  async #begin(job: CronJob, platformId: string): Promise<Acceptance> {
+  async #enqueue(job: CronJob, platformId: string): Promise<Acceptance> {
     const { config, channels, hostOf, log } = this.options
     const { work, session, projectId } = job
     const { channel, place, author } = findDestination(job, config, channels)
@@ -132,10 +133,10 @@ async function problemOf(tables: Tables, job: CronJob, slot: number, now: number
   const lateMs = now - slot
   if (lateMs > LATE_MS && job.catchUp === 'skip') return 'No gateway ran at that time.'
   if (lateMs > CATCH_UP_MS) return 'No gateway ran at that time, nor in the 24 hours after it.'
-  if (await isAtWork(tables, job)) return 'The time before was still worked on.'
+  if (await isUnfinished(tables, job)) return 'The time before was still worked on.'
   return undefined
 }
 
-async function isAtWork({ inbox }: Pick<Tables, 'inbox'>, { lastMessageId }: CronJob): Promise<boolean> {
+async function isUnfinished({ inbox }: Pick<Tables, 'inbox'>, { lastMessageId }: CronJob): Promise<boolean> {
   return lastMessageId !== undefined && (await inbox.get(lastMessageId))?.state === 'open'
 }

@@ -6,14 +6,14 @@ const MINUTE_MS = 60_000
 const FORM = 'Write five fields, as "0 9 * * MON-FRI": minute, hour, day of the month, month, day of the week.'
 
 /**
- * When something is due, in the time of one zone. Where the clock is changed, what stands for one time of day is due once
- * on that day in any case: right after an hour that is left out, and at the first of two. What stands for several times
- * is due as often as the clock shows them.
+ * A cron schedule in one time zone. When the clocks change, an entry for a single time of day still runs exactly once
+ * that day: right after a skipped hour, and the first time in a repeated one. An entry for several times runs as often
+ * as the clock shows them.
  */
 export class CronSchedule {
   readonly #cron: Cron
 
-  /** Contract: throws `request_invalid` when it cannot be read. */
+  /** Contract: throws `request_invalid` if it cannot be parsed. */
   constructor(expression: string, timeZone: string) {
     if (!timeZoneSchema().safeParse(timeZone).success) {
       const advice = 'Write the name of one, such as Europe/Berlin.'
@@ -27,20 +27,20 @@ export class CronSchedule {
     }
   }
 
-  /** The first time after this one, if there is any. */
+  /** The first time after this one, if any. */
   next(after: number): number | undefined {
     return this.#cron.nextRun(new Date(after))?.getTime()
   }
 
-  /** The last time up to this one. */
+  /** The last time at or before this one. */
   latest(at: number): number | undefined {
-    // Everything is due at a whole minute, and what is asked for lies before the given time.
+    // Everything is due on the minute, and the library looks strictly before the given time.
     const nextMinute = Math.floor(at / MINUTE_MS) * MINUTE_MS + MINUTE_MS
     return this.#cron.previousRuns(1, new Date(nextMinute))[0]?.getTime()
   }
 }
 
-/** The library takes a date, too, which is due once: that is no schedule. */
+/** The library also accepts a date, which runs once: that is not a schedule. */
 function withoutDates(expression: string): string {
   const trimmed = expression.trim()
   return /^@\w+$|\s/.test(trimmed) ? trimmed : ''

@@ -1,4 +1,4 @@
-// Who is spoken to without having written: a person or a place, as the operator names it.
+// Resolves a target the operator names, a person or a place, for messages that answer nobody.
 
 import type { Place } from '../channels/types.js'
 import { type GatewayConfig, projectOfChannel } from '../config.js'
@@ -8,11 +8,11 @@ import { GatewayError } from '../errors.js'
 export interface Destination {
   channel: string
   place: Place
-  /** Who is meant, where the place does not say it. */
+  /** The recipient, if the place does not identify them. */
   author?: string
 }
 
-/** Where a target is spoken to. Contract: throws `config_invalid` when this gateway does not serve its channel. */
+/** Where to reach a target. Contract: throws `config_invalid` if this gateway does not serve its channel. */
 export function findDestination(
   { channel, address }: Target,
   config: Pick<GatewayConfig, 'inbound' | 'projects'>,
@@ -28,7 +28,7 @@ export function findDestination(
     return { channel, place: isShared ? { address: 'global' } : { address, isPrivate: true }, author: address }
   }
   if (channel !== 'discord') return { channel, place: { address } }
-  // That of a thread names its channel first, whose settings hold in it.
+  // A thread's address starts with its channel, whose settings apply.
   const [channelId = '', threadId] = address.split('/')
   const projectId = projectOfChannel(config, channelId)
   return {

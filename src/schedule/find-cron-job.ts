@@ -1,7 +1,7 @@
 import { GatewayError } from '../errors.js'
 import type { CronJob } from '../store/cron-jobs.js'
 
-/** By its name, its id, or the beginning of that. Contract: throws `not_found` or `request_invalid`. */
+/** Finds a job by its name, its id or the beginning of its id. Contract: throws `not_found` or `request_invalid`. */
 export function findCronJob(wanted: string, jobs: CronJob[]): CronJob {
   const byName = jobs.filter(({ name }) => name === wanted)
   const found = byName.length > 0 ? byName : jobs.filter(({ id }) => wanted.length >= 4 && id.startsWith(wanted))

@@ -10,18 +10,18 @@ export interface HeartbeatStatus {
   everyMinutes: number
   to: string
   timeZone: string
-  /** When the agent is looked for next, if nothing else speaks against it. */
+  /** When the agent is woken next, unless a check prevents it. */
   nextAt?: number
-  /** The last time that was decided about. */
+  /** The last slot that was decided. */
   latest?: Beat
-  /** The last time that the agent was woken. */
+  /** The last time the agent was woken. */
   last?: LastBeat
   today: Usage
   tokensToday: number
   dailyTokens: number
 }
 
-/** How it stands with heartbeats; undefined when they are off. */
+/** The status of heartbeats; undefined if they are off. */
 export async function heartbeatStatus(
   { heartbeat }: Pick<GatewayConfig, 'heartbeat'>,
   store: Pick<Store, 'heartbeats' | 'figures'>,
@@ -32,7 +32,7 @@ export async function heartbeatStatus(
   const timeZone = zoneOf(heartbeat)
   const today = await store.figures.usage({ kind: 'heartbeat' }, startOfDay(now, timeZone))
   const tokensToday = tokensOf(today)
-  // The first time of the next day belongs to it.
+  // The first slot of the next day counts towards that day.
   const after = tokensToday < dailyTokens ? now : startOfNextDay(now, timeZone) - 1
   const nextAt = nextBeat(heartbeat, after)
   const [latest] = await store.heartbeats.list(1)

@@ -1,8 +1,8 @@
-// Wakes the agent from time to time, unless there is a reason not to; every reason is kept, for the operator to see.
+// Wakes the agent from time to time, unless there is a reason not to; every reason is recorded for the operator.
 //
-// What must stay true:
-// - A time is decided about once, by one gateway: whoever claims it. What nobody decided about in time is missed.
-// - A heartbeat waits behind nobody, and keeps no session alive.
+// Invariants:
+// - A slot is decided once, by the gateway that claims it. A slot nobody decides in time is missed.
+// - A heartbeat never waits behind other messages, and keeps no session alive.
 
 import { createHash, randomUUID } from 'node:crypto'
 import type { ChannelHost } from '../channels/types.js'
@@ -20,11 +20,11 @@ import { type Destination, findDestination } from './destination.js'
 
 interface HeartbeatOptions {
   config: Pick<GatewayConfig, 'heartbeat' | 'inbound' | 'projects'>
-  /** Those that this gateway serves. */
+  /** The channels this gateway serves. */
   channels: readonly string[]
   hostOf(channel: string): Pick<ChannelHost, 'onMessage' | 'say' | 'claim'>
   store: Pick<Store, 'heartbeats' | 'jobs' | 'figures' | 'conversations'>
-  /** What stands in heartbeat.md; empty when it is not there. */
+  /** The content of heartbeat.md; empty if there is none. */
   loadTasks(): Promise<string>
   /** Runs the operator's check. Contract: never rejects. */
   runProbe(argv: string[], signal: AbortSignal): Promise<ProbeOutcome>
@@ -34,38 +34,37 @@ interface HeartbeatOptions {
 export interface ProbeOutcome {
   exitCode: number
   output: string
-  /** Why it could not be started, a sentence with what to do. */
+  /** Why it could not be started, as a sentence with advice. */
   problem?: string
 }
 
-/** What became of a wish to wake the agent. */
+/** The outcome of an attempt to wake the agent. */
 export type BeatResult = { status: 'begun'; messageId: string } | ({ status: 'skipped' } & Skip)
 
 interface Skip {
   reason: Exclude<BeatOutcome, 'begun'>
-  /** A sentence. */
   note: string
 }
 
-interface Question {
+interface BeatPrompt {
   text: string
-  /** The same when the same is asked. */
+  /** Equal for equal prompts. */
   digest: string
 }
 
-/** A time that is taken up later than this is missed. Well below a minute, in which the next may be due. */
+/** A slot noticed later than this is missed. Well below a minute, after which the next may be due. */
 const LATE_MS = 30_000
-/** Of a turn whose agent did not tell: a budget that does not count it would be none. */
+/** For a turn whose agent reported no usage: a budget that ignored it would be none. */
 const UNCOUNTED_TURN_TOKENS = 15_000
 const KEPT_MS = 31 * 24 * 3_600_000
 
 export class Heartbeat {
   #decidedSlot: number | undefined
-  #toldProblem = ''
+  #loggedProblem = ''
 
   constructor(private readonly options: HeartbeatOptions) {}
 
-  /** Contract: what it does depends on nothing but `now`, the configuration and the store. */
+  /** Contract: depends only on `now`, the configuration and the store. */
   async tick(now: number, signal: AbortSignal): Promise<void> {
     const { heartbeat } = this.options.config
     if (!heartbeat) return
@@ -77,13 +76,13 @@ export class Heartbeat {
     const isOurs = await this.options.store.heartbeats.claim(id, now)
     this.#decidedSlot = slot
     if (!isOurs) return
-    const question = await this.#consider(heartbeat, destination, now, false, signal)
-    // Who stops now has decided nothing.
-    if (!signal.aborted) await this.#settle(id, heartbeat, destination, question)
+    const prompt = await this.#promptOrSkip(heartbeat, destination, now, false, signal)
+    // A gateway that is stopping has decided nothing.
+    if (!signal.aborted) await this.#settle(id, heartbeat, destination, prompt)
     await this.options.store.heartbeats.forget(now - KEPT_MS)
   }
 
-  /** Wakes the agent whatever the clock says. Contract: throws `config_invalid` when there is nobody to tell. */
+  /** Wakes the agent regardless of the time. Contract: throws `config_invalid` if there is nobody to notify. */
   async run(now: number, isForced: boolean, signal: AbortSignal): Promise<BeatResult> {
     const { heartbeat } = this.options.config
     if (!heartbeat) {
@@ -91,25 +90,25 @@ export class Heartbeat {
       throw new GatewayError('config_invalid', `No heartbeat is set up. ${advice}`)
     }
     const destination = this.#destinationOf(heartbeat)
-    const question = isForced
-      ? questionOf(await this.options.loadTasks(), (await this.#probe(heartbeat, signal)).found)
-      : await this.#consider(heartbeat, destination, now, true, signal)
+    const prompt = isForced
+      ? promptOf(await this.options.loadTasks(), (await this.#probe(heartbeat, signal)).found)
+      : await this.#promptOrSkip(heartbeat, destination, now, true, signal)
     const id = `heartbeat:run:${randomUUID()}`
     await this.options.store.heartbeats.claim(id, now)
-    return this.#settle(id, heartbeat, destination, question)
+    return this.#settle(id, heartbeat, destination, prompt)
   }
 
-  /** Whether there is a reason not to wake the agent. Contract: what costs more is asked last. */
-  async #consider(
+  /** Looks for a reason not to wake the agent. Contract: the most expensive checks come last. */
+  async #promptOrSkip(
     heartbeat: HeartbeatSettings,
     destination: Destination,
     now: number,
-    isAnyHour: boolean,
+    ignoresHours: boolean,
     signal: AbortSignal,
-  ): Promise<Question | Skip> {
+  ): Promise<BeatPrompt | Skip> {
     const { store, loadTasks } = this.options
     const zone = zoneOf(heartbeat)
-    if (!isAnyHour && heartbeat.activeHours && !isActiveHour(heartbeat, now)) {
+    if (!ignoresHours && heartbeat.activeHours && !isActiveHour(heartbeat, now)) {
       const { from, to } = heartbeat.activeHours
       return { reason: 'outside-hours', note: `It was outside the active hours, ${from} to ${to} (${zone}).` }
     }
@@ -124,26 +123,26 @@ export class Heartbeat {
     const today = startOfDay(now, zone)
     if (problem !== undefined) {
       const missing = `The check of the heartbeat could not be started, so nobody looks. ${problem}`
-      await this.#tellOnce(destination, missing, `heartbeat-check:${today}`)
+      await this.#notifyOnce(destination, missing, `heartbeat-check:${today}`)
       return { reason: 'probe-missing', note: missing }
     }
     if (heartbeat.probe && found === '') {
       return { reason: 'probe-quiet', note: `The check ${heartbeat.probe[0]} found nothing to do.` }
     }
-    const question = questionOf(tasks, found)
+    const prompt = promptOf(tasks, found)
     const last = await store.heartbeats.last()
     const wasQuiet = last?.state === 'answered' && !last.wasTold
-    if (heartbeat.whenUnchanged === 'skip' && wasQuiet && last.digest === question.digest) {
+    if (heartbeat.whenUnchanged === 'skip' && wasQuiet && last.digest === prompt.digest) {
       const what = heartbeat.probe ? 'heartbeat.md and what the check prints are' : 'heartbeat.md is'
       return { reason: 'unchanged', note: `Nothing was found the last time, and ${what} as before.` }
     }
     const note = await this.#overBudget(heartbeat, now)
-    if (note === undefined) return question
-    await this.#tellOnce(destination, note, `heartbeat-paused:${today}`)
+    if (note === undefined) return prompt
+    await this.#notifyOnce(destination, note, `heartbeat-paused:${today}`)
     return { reason: 'budget', note }
   }
 
-  /** What the operator's check has found; empty when there is none, or it found nothing. */
+  /** Runs the operator's check; `found` is empty if there is none or it found nothing. */
   async #probe(
     { probe }: HeartbeatSettings,
     signal: AbortSignal,
@@ -167,12 +166,12 @@ export class Heartbeat {
     const tokens = tokensOf(usage)
     if (tokens < heartbeat.dailyTokens) return undefined
     const cost = usage.costUsd === undefined ? '' : `, for about ${usage.costUsd.toFixed(2)} USD`
-    const used = `${grouped(tokens)} of ${grouped(heartbeat.dailyTokens)} tokens in ${describeTurns(usage)}${cost}`
+    const used = `${formatCount(tokens)} of ${formatCount(heartbeat.dailyTokens)} tokens in ${describeTurns(usage)}${cost}`
     const until = describeTime(startOfNextDay(now, zone), zone)
     return `Heartbeats have used ${used} today, so they pause until ${until}. "dailyTokens" sets how many they may use.`
   }
 
-  async #tellOnce({ channel, place, author }: Destination, note: string, id: string): Promise<void> {
+  async #notifyOnce({ channel, place, author }: Destination, note: string, id: string): Promise<void> {
     const host = this.options.hostOf(channel)
     if (await host.claim(id)) await host.say(place, note, author)
   }
@@ -181,11 +180,11 @@ export class Heartbeat {
     id: string,
     { session }: HeartbeatSettings,
     { channel, place, author }: Destination,
-    question: Question | Skip,
+    prompt: BeatPrompt | Skip,
   ): Promise<BeatResult> {
     const { store, hostOf, log } = this.options
-    if ('reason' in question) {
-      const { reason, note } = question
+    if ('reason' in prompt) {
+      const { reason, note } = prompt
       await store.heartbeats.skipped(id, reason, note)
       log.debug('heartbeat.skipped', { id, reason })
       return { status: 'skipped', reason, note }
@@ -196,14 +195,14 @@ export class Heartbeat {
       platformId: id,
       author: author ?? 'heartbeat',
       kind: 'heartbeat',
-      text: question.text,
+      text: prompt.text,
       options: {
         session: session === 'own' ? 'own' : 'idle',
         ...(hasFailedBefore && { isKnownToFail: true }),
         ...(author !== undefined && { variables: { From: author } }),
       },
     })
-    await store.heartbeats.begun(id, messageId, question.digest)
+    await store.heartbeats.begun(id, messageId, prompt.digest)
     log.info('heartbeat.begun', { id, messageId })
     return { status: 'begun', messageId }
   }
@@ -213,8 +212,8 @@ export class Heartbeat {
       return this.#destinationOf(heartbeat)
     } catch (error) {
       const problem = messageOf(error)
-      if (problem !== this.#toldProblem) this.options.log.warn('heartbeat.no-target', { problem })
-      this.#toldProblem = problem
+      if (problem !== this.#loggedProblem) this.options.log.warn('heartbeat.no-target', { problem })
+      this.#loggedProblem = problem
       return undefined
     }
   }
@@ -224,25 +223,25 @@ export class Heartbeat {
   }
 }
 
-/** Read from a cache or not: the budget counts what the model has read and written. */
+/** Cached or not: the budget counts everything the model read and wrote. */
 export function tokensOf({ tokens, uncountedTurns }: Usage): number {
   const estimate = uncountedTurns * UNCOUNTED_TURN_TOKENS
   if (!tokens) return estimate
   return estimate + tokens.inputTokens + tokens.outputTokens + tokens.cacheReadTokens + tokens.cacheWriteTokens
 }
 
-/** As `3 turns`, and what is only supposed of them. */
+/** Such as `3 turns`, with a note on estimates. */
 export function describeTurns({ turns, uncountedTurns }: Usage): string {
   const all = turns === 1 ? '1 turn' : `${turns} turns`
   if (uncountedTurns === 0) return all
-  return `${all} (${uncountedTurns} told no count: ${grouped(UNCOUNTED_TURN_TOKENS)} each)`
+  return `${all} (${uncountedTurns} told no count: ${formatCount(UNCOUNTED_TURN_TOKENS)} each)`
 }
 
-export function grouped(count: number): string {
+export function formatCount(count: number): string {
   return count.toLocaleString('en')
 }
 
-function questionOf(tasks: string, found: string): Question {
+function promptOf(tasks: string, found: string): BeatPrompt {
   const digest = createHash('sha256')
     .update(JSON.stringify([tasks, found]))
     .digest('hex')

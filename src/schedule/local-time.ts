@@ -1,13 +1,13 @@
-// The time of day as people in a zone read it from the wall.
+// Local time of day in a time zone.
 
 import { CronSchedule } from './cron-schedule.js'
 
-/** Of this machine. */
+/** The time zone of this machine. */
 export function machineTimeZone(): string {
   return new Intl.DateTimeFormat('en').resolvedOptions().timeZone
 }
 
-/** Minutes since midnight by the clock on the wall. */
+/** Minutes since midnight, local time. */
 export function minuteOfDay(at: number, timeZone: string): number {
   const parts = new Intl.DateTimeFormat('en', { timeZone, hourCycle: 'h23', hour: 'numeric', minute: 'numeric' })
   const valueOf = (type: string): number => Number(parts.formatToParts(at).find((part) => part.type === type)?.value)
@@ -28,7 +28,7 @@ export function startOfNextDay(at: number, timeZone: string): number {
   return midnights(timeZone).next(at) ?? at
 }
 
-/** As `2026-03-29 03:00 (Europe/Berlin)`. */
+/** Such as `2026-03-29 03:00 (Europe/Berlin)`. */
 export function describeTime(at: number, timeZone: string): string {
   const form = new Intl.DateTimeFormat('sv', { timeZone, dateStyle: 'short', timeStyle: 'short' })
   return `${form.format(at)} (${timeZone})`

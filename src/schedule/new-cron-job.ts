@@ -6,13 +6,13 @@ import { CronSchedule } from './cron-schedule.js'
 import { machineTimeZone } from './local-time.js'
 import { parseTarget } from '../config/target.js'
 
-/** As a person writes it. */
-export interface CronJobWish {
+/** A job as a person writes it. */
+export interface CronJobRequest {
   name: string
   schedule: string
-  /** Left out, that of the machine. */
+  /** Defaults to the machine's. */
   timeZone?: string
-  /** Either this or a command. */
+  /** Either this or `command`. */
   prompt?: string
   command?: string[]
   to: string
@@ -27,12 +27,12 @@ interface AddDependencies {
   newId: () => string
 }
 
-/** Checks a job and keeps it. Contract: throws `request_invalid`, `not_found` or `conflict` with what to do. */
+/** Validates a job and stores it. Contract: throws `request_invalid`, `not_found` or `conflict` with advice. */
 export async function addCronJob(
-  wish: CronJobWish,
+  request: CronJobRequest,
   { store, now, newId }: AddDependencies,
 ): Promise<{ job: NewCronJob; nextAt: number }> {
-  const { name, prompt = '', command = [], projectId, session = 'own', catchUp = 'once' } = wish
+  const { name, prompt = '', command = [], projectId, session = 'own', catchUp = 'once' } = request
   if (!/^[\p{L}\p{N}][\p{L}\p{N}._-]{0,99}$/u.test(name)) {
     throw invalid(`"${name}" is no name for a job. Use up to 100 letters, digits, dots, dashes and underscores.`)
   }
@@ -44,11 +44,11 @@ export async function addCronJob(
     const advice = 'Leave out --session shared, or choose the project in the conversation with /project.'
     throw invalid(`A job in a project of its own cannot share the session of the conversation. ${advice}`)
   }
-  const timeZone = wish.timeZone ?? machineTimeZone()
-  const schedule = wish.schedule.trim()
+  const timeZone = request.timeZone ?? machineTimeZone()
+  const schedule = request.schedule.trim()
   const nextAt = new CronSchedule(schedule, timeZone).next(now())
   if (nextAt === undefined) throw invalid(`The schedule "${schedule}" never comes: there is no such day.`)
-  const target = parseTarget(wish.to)
+  const target = parseTarget(request.to)
   if (projectId !== undefined && !(await store.projects.get(projectId))) {
     throw new GatewayError('not_found', `There is no project ${projectId}. "aetheel projects" shows them.`)
   }

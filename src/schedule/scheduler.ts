@@ -14,9 +14,9 @@ import { findDestination } from './destination.js'
 export type ScheduleConfig = Pick<GatewayConfig, 'heartbeat' | 'inbound' | 'projects' | 'workingDir'>
 
 interface SchedulerOptions {
-  /** Looked at each time: it may have changed since. */
+  /** Read every time, since it may change. */
   config: ScheduleConfig
-  /** Those that this gateway serves. */
+  /** The channels this gateway serves. */
   channels: readonly string[]
   hostOf(channel: string): Pick<ChannelHost, 'onMessage' | 'say' | 'claim'>
   store: Store
@@ -27,11 +27,11 @@ interface SchedulerOptions {
 }
 
 const TICK_MS = 10_000
-/** Everything is due at a whole minute. */
+/** Everything is due on the minute. */
 const MINUTE_MS = 60_000
 const PROBE_TIMEOUT_MS = 60_000
 
-/** Heartbeats and cron jobs. Both become ordinary messages of the queue; here is only decided when. */
+/** Heartbeats and cron jobs. Both become ordinary messages in the queue; this decides only when. */
 export class Scheduler {
   readonly #heartbeat: Heartbeat
   readonly #cron: CronRunner
@@ -63,19 +63,19 @@ export class Scheduler {
     }, wait)
   }
 
-  /** Does what is due now. Contract: never rejects; may be called as often as one likes, by several gateways. */
+  /** Runs what is due now. Contract: never rejects; may be called any number of times, by several gateways. */
   async tick(now: number): Promise<void> {
     await Promise.all(this.#parts.map((part) => part(now)))
   }
 
-  /** Settles when nothing more is begun. */
+  /** Resolves when nothing more will be started. */
   async stop(): Promise<void> {
     clearTimeout(this.#timer)
     this.#stopped.abort()
     await this.#lastTick
   }
 
-  /** Wakes the agent now; `isForced` whatever speaks against it. */
+  /** Wakes the agent now; `isForced` skips all checks. */
   runHeartbeat(isForced: boolean): Promise<BeatResult> {
     return this.#heartbeat.run(this.options.now(), isForced, this.#stopped.signal)
   }
@@ -84,7 +84,7 @@ export class Scheduler {
     return this.#cron.run(name)
   }
 
-  /** Contract: when it settles, the text is on its way; rejects with what is wrong with the target. */
+  /** Contract: when it resolves, the text is on its way; rejects if the target is wrong. */
   async say(to: string, text: string): Promise<Target> {
     const target = parseTarget(to)
     const { channel, place, author } = findDestination(target, this.options.config, this.options.channels)
@@ -92,7 +92,7 @@ export class Scheduler {
     return target
   }
 
-  /** Contract: throws when nothing could be said there. */
+  /** Contract: throws if nothing could be sent there. */
   requireTarget(to: string): void {
     findDestination(parseTarget(to), this.options.config, this.options.channels)
   }
@@ -109,7 +109,7 @@ export class Scheduler {
   }
 }
 
-/** As often as it is called, it runs once at a time; a failure is told once, until it goes well again. */
+/** Runs at most once at a time, however often it is called; a failure is logged once, until the next success. */
 function oneAtATime(part: string, work: (now: number) => Promise<void>, log: Log): (now: number) => Promise<void> {
   let running: Promise<void> | undefined
   let hasFailed = false

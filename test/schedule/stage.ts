@@ -9,7 +9,7 @@ import { Queue } from '../../src/turns/queue.js'
 import type { Work } from '../../src/turns/types.js'
 import type { HeartbeatSettings } from '../../src/schedule/beat-times.js'
 import type { ProbeOutcome } from '../../src/schedule/heartbeat.js'
-import { type CronJobWish, addCronJob } from '../../src/schedule/new-cron-job.js'
+import { type CronJobRequest, addCronJob } from '../../src/schedule/new-cron-job.js'
 import { type ScheduleConfig, Scheduler } from '../../src/schedule/scheduler.js'
 import type { Message } from '../../src/store/inbox.js'
 import type { Store } from '../../src/store/store.js'
@@ -94,8 +94,15 @@ export class ScheduleStage {
     }
   }
 
-  async add(wish: Partial<CronJobWish> = {}): Promise<string> {
-    const whole = { name: 'job', schedule: '*/5 * * * *', timeZone: 'UTC', prompt: 'Look', to: 'terminal:ops', ...wish }
+  async add(request: Partial<CronJobRequest> = {}): Promise<string> {
+    const whole = {
+      name: 'job',
+      schedule: '*/5 * * * *',
+      timeZone: 'UTC',
+      prompt: 'Look',
+      to: 'terminal:ops',
+      ...request,
+    }
     const { job } = await addCronJob(whole, { store: this.store, now: () => this.now, newId: randomUUID })
     return job.id
   }

@@ -3,7 +3,7 @@ import type { CommandContext } from '../command-context.js'
 import type { Control } from '../control/protocol.js'
 import { CronSchedule } from '../../schedule/cron-schedule.js'
 import { describeTime } from '../../schedule/local-time.js'
-import type { CronJobWish } from '../../schedule/new-cron-job.js'
+import type { CronJobRequest } from '../../schedule/new-cron-job.js'
 import { describeTarget } from '../../config/target.js'
 import type { CronJob } from '../../store/cron-jobs.js'
 import type { MessageState } from '../../store/schema.js'
@@ -97,8 +97,8 @@ export async function cronList(
 }
 
 /** What `aetheel cron add` prints. */
-async function cronAdd(control: Control, wish: CronJobWish): Promise<string> {
-  const { name, timeZone, nextAt } = await control.call('cron.add', wish)
+async function cronAdd(control: Control, request: CronJobRequest): Promise<string> {
+  const { name, timeZone, nextAt } = await control.call('cron.add', request)
   return `The job ${name} is kept. It comes next at ${describeTime(nextAt, timeZone)}.`
 }
 

@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import type { GatewayConfig } from '../../config.js'
 import { GatewayError } from '../../errors.js'
 import { oneLine } from '../../core/one-line.js'
-import { describeTurns, grouped } from '../../schedule/heartbeat.js'
+import { describeTurns, formatCount } from '../../schedule/heartbeat.js'
 import { type HeartbeatStatus, heartbeatStatus } from '../../schedule/heartbeat-status.js'
 import { describeTime } from '../../schedule/local-time.js'
 import type { LastBeat } from '../../store/heartbeats.js'
@@ -74,7 +74,7 @@ function rowsOf(status: HeartbeatStatus, isRunning: boolean, now: number): strin
     ['next', isRunning ? next : 'when a gateway runs: aetheel start'],
     ['last look', latest ? `${age(latest.at, now)} ago. ${decided}` : 'none yet'],
     ['last beat', last ? `${age(last.at, now)} ago, ${describeBeat(last)}` : 'none yet'],
-    ['tokens today', `${grouped(tokensToday)} of ${grouped(dailyTokens)} in ${describeTurns(today)}${budget}`],
+    ['tokens today', `${formatCount(tokensToday)} of ${formatCount(dailyTokens)} in ${describeTurns(today)}${budget}`],
     ['cost today', cost],
   ]
 }
