@@ -73,7 +73,7 @@ async function compose(
   const { registry, runtimes, isInstalled, modelsOf } = agents
   onClose(() => agents.stop())
   const archive = new Archive(join(config.home, 'archive'), store, log, now, scrub)
-  onClose(() => archive.written())
+  onClose(() => archive.flush())
   const streams = new StreamHub(store, now)
   const activity = new ActivityHub(store, streams, now)
 

@@ -1,10 +1,10 @@
-// Conversations as Markdown, one file for each UTC day, made from the database.
+// Conversations as Markdown, one file per UTC day, generated from the database.
 //
-// What must stay true:
-// - The database is what holds; a file can be lost or deleted, and is made again.
-// - A file is there as a whole or not at all: it is written beside its place and moved there.
-// - The mark of a conversation says up to where its files are right. It is written last, so that whatever ends us
-//   before, the next update makes good what is missing.
+// Invariants:
+// - The database is the source of truth; a lost or deleted file can be regenerated.
+// - A file exists completely or not at all: it is written to a temporary name and moved into place.
+// - The mark of a conversation says up to when its files are current. It is written last, so if we are killed before,
+//   the next update fills the gap.
 
 import { readdirSync, rmSync, statSync } from 'node:fs'
 import { open, readFile, rename } from 'node:fs/promises'
@@ -17,14 +17,14 @@ import type { Store } from '../store/store.js'
 import { conversationPath } from './conversation-path.js'
 import { renderDay } from './render-day.js'
 
-/** The name is hidden: a reader of the archive has no use for it. */
+/** Hidden, since readers of the archive have no use for it. */
 const MARK = '.written-until'
-/** A transaction may be seen later than the time it carries, and the clocks of two gateways differ. */
+/** A transaction may become visible later than its timestamp, and the clocks of two gateways differ. */
 const OVERLAP_MS = 3_600_000
 const CONVERSATIONS_AT_ONCE = 100
-/** All of a day is written anew: better once for several turns that follow each other. */
+/** The whole day is rewritten: better once for several turns in a row. */
 const DELAY_MS = 5_000
-/** Nobody writes one file for so long: what is older was left by a process that died. */
+/** No write takes that long: anything older was left by a process that died. */
 const LEFTOVER_MS = 3_600_000
 
 export interface Rebuilt {
@@ -33,7 +33,7 @@ export interface Rebuilt {
 }
 
 export class Archive {
-  readonly #waiting = new Set<string>()
+  readonly #pending = new Set<string>()
   #writing: Promise<void> | undefined
   #timer: NodeJS.Timeout | undefined
 
@@ -42,23 +42,23 @@ export class Archive {
     private readonly store: Pick<Store, 'archive'>,
     private readonly log: Log,
     private readonly now: () => number = Date.now,
-    /** Takes out what must not be written. */
+    /** Removes secrets. */
     private readonly scrub: (text: string) => string = (text) => text,
   ) {}
 
-  /** Writes what has changed, soon, and not while the next turn begins. Contract: returns at once and never throws. */
+  /** Writes changes soon, but not while the next turn is starting. Contract: returns at once and never throws. */
   update({ id }: { id: string }): void {
-    this.#waiting.add(id)
+    this.#pending.add(id)
     this.#timer ??= setTimeout(() => this.#begin(), DELAY_MS)
   }
 
-  /** Writes what waits; settles when nothing is being written. */
-  async written(): Promise<void> {
+  /** Writes everything pending; resolves when nothing is being written. */
+  async flush(): Promise<void> {
     this.#begin()
     await this.#writing
   }
 
-  /** Writes every day of every conversation again. Files of which the database knows nothing are left. */
+  /** Rewrites every day of every conversation. Files unknown to the database are left alone. */
   async rebuild(): Promise<Rebuilt> {
     const rebuilt = { conversations: 0, days: 0 }
     for (let afterId = ''; ;) {
@@ -79,14 +79,14 @@ export class Archive {
   #begin(): void {
     clearTimeout(this.#timer)
     this.#timer = undefined
-    // A write that is under way may have taken it along.
-    if (this.#waiting.size > 0) this.#writing ??= this.#writeWaiting()
+    // A write under way may have included it.
+    if (this.#pending.size > 0) this.#writing ??= this.#writePending()
   }
 
-  async #writeWaiting(): Promise<void> {
-    for (const id of this.#waiting) {
-      // Before it is read, so that a change from now on brings it back.
-      this.#waiting.delete(id)
+  async #writePending(): Promise<void> {
+    for (const id of this.#pending) {
+      // Before reading, so that a change from now on re-adds it.
+      this.#pending.delete(id)
       try {
         const conversation = await this.store.archive.conversation(id)
         if (conversation) await this.#write(conversation, (await readMark(this.#pathOf(conversation))) - OVERLAP_MS)
@@ -97,7 +97,7 @@ export class Archive {
     this.#writing = undefined
   }
 
-  /** How many days there were to look at. */
+  /** Returns the number of days rendered. */
   async #write(conversation: ArchivedConversation, since: number): Promise<number> {
     const days = await this.store.archive.changedDays(conversation.id, since)
     if (days.length === 0) return 0
@@ -115,30 +115,30 @@ export class Archive {
   }
 }
 
-/** Milliseconds since the epoch; 0 when there is no mark that can be read. */
+/** In milliseconds since the epoch; 0 if there is no readable mark. */
 async function readMark(path: string): Promise<number> {
-  const mark = await readIfThere(join(path, MARK))
+  const mark = await readIfExists(join(path, MARK))
   return Date.parse(mark?.toString().trim() ?? '') || 0
 }
 
-/** Contract: a reader finds the old content or the new one. A file that has the content already is not touched. */
+/** Contract: a reader sees either the old content or the new. An unchanged file is not touched. */
 async function replaceFile(path: string, name: string, content: string): Promise<void> {
   const file = join(path, name)
   const bytes = Buffer.from(content)
-  // By the process: `aetheel archive` may write the same day as a gateway.
-  const beside = join(path, `.${name}.${process.pid}.tmp`)
+  // Per process: `aetheel archive` may write the same day as a gateway.
+  const temporary = join(path, `.${name}.${process.pid}.tmp`)
   try {
-    if ((await readIfThere(file))?.equals(bytes)) return
+    if ((await readIfExists(file))?.equals(bytes)) return
     makePrivateDirectory(path)
-    const handle = await open(beside, 'w', 0o600)
+    const handle = await open(temporary, 'w', 0o600)
     try {
       await handle.writeFile(bytes)
-      // Else a power cut could leave the new name with nothing in it.
+      // Otherwise a power cut could leave the new name with nothing in it.
       await handle.sync()
     } finally {
       await handle.close()
     }
-    await rename(beside, file)
+    await rename(temporary, file)
   } catch (error) {
     const advice = 'Check that there is room on the disk and that this user may write there.'
     const message = `The archive cannot be written: ${messageOf(error)}. ${advice}`
@@ -146,7 +146,7 @@ async function replaceFile(path: string, name: string, content: string): Promise
   }
 }
 
-async function readIfThere(file: string): Promise<Buffer | undefined> {
+async function readIfExists(file: string): Promise<Buffer | undefined> {
   try {
     return await readFile(file)
   } catch (error) {
@@ -158,7 +158,7 @@ async function readIfThere(file: string): Promise<Buffer | undefined> {
 function removeLeftovers(path: string, now: number): void {
   for (const name of readdirSync(path)) {
     const file = join(path, name)
-    // A gateway may be about to move it.
+    // A gateway may be about to rename it.
     const leftAt = name.endsWith('.tmp') ? statSync(file, { throwIfNoEntry: false })?.mtimeMs : undefined
     if (leftAt !== undefined && now - leftAt > LEFTOVER_MS) rmSync(file, { force: true })
   }

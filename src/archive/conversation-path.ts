@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto'
 
-const LONGEST_NAME = 60
+const MAX_NAME_LENGTH = 60
 const HASH_DIGITS = 16
 
 /**
- * Where the files of a conversation are, below the archive.
+ * The directory of a conversation's files, relative to the archive.
  *
- * Contract: an address comes from outside. Whatever it holds, the path stays below the archive, and no two
- * conversations have the same, also where the file system takes `A` for `a`.
+ * Contract: an address comes from outside. For any address the path stays inside the archive and is unique, even on
+ * case-insensitive file systems.
  */
 export function conversationPath(channel: string, address: string): string {
   const hash = createHash('sha256')
@@ -17,11 +17,11 @@ export function conversationPath(channel: string, address: string): string {
   return `${plain(channel)}/${plain(address)}-${hash}`
 }
 
-/** A name to recognise it by; the hash is what tells it from others. */
+/** A name for people to recognise; the hash makes it unique. */
 function plain(text: string): string {
   const name = text
     .replace(/[^A-Za-z0-9._-]+/g, '-')
-    .slice(0, LONGEST_NAME)
+    .slice(0, MAX_NAME_LENGTH)
     .replace(/^[.-]+|[.-]+$/g, '')
   return name === '' ? 'unnamed' : name
 }

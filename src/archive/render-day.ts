@@ -1,5 +1,5 @@
-// What a person or an agent wrote stands in a quote, line by line: no heading or fence in it reaches beyond, and code
-// blocks stay what they are. Tags could reach beyond, such as `</blockquote>`; a text with any stands in a fence, too.
+// What people and agents wrote is quoted line by line: no heading or fence in it can escape, and code blocks survive.
+// HTML tags such as `</blockquote>` could escape, so a text containing any is fenced as well.
 
 import type { Conversation } from '../store/conversations.js'
 import type { ArchivedMessage, ArchivedReply, ArchiveEntry, RunReference } from '../store/archive-queries.js'
@@ -14,7 +14,7 @@ const STATES = {
   refused: 'Refused',
 } as const satisfies Record<MessageState, string | undefined>
 
-/** One day of a conversation as Markdown. `date` is that of a UTC day. */
+/** One day of a conversation as Markdown. `date` is a UTC date. */
 export function renderDay(
   { id, channel, address }: Pick<Conversation, 'id' | 'channel' | 'address'>,
   date: string,
@@ -65,7 +65,7 @@ function quote(text: string): string {
   return shown.map((line) => (line === '' ? '>' : `> ${line}`)).join('\n')
 }
 
-/** On one line and taken literally, whatever it holds. */
+/** On one line and taken literally, whatever it contains. */
 function code(text: string): string {
   const line = withoutControls(text.replace(/\s+/g, ' ')).trim()
   if (line === '') return '(none)'
@@ -78,7 +78,7 @@ function longestTicks(text: string): number {
   return (text.match(/`+/g) ?? []).reduce((longest, { length }) => Math.max(longest, length), 0)
 }
 
-/** They would command the terminal of whoever prints the file. Tabs stay. */
+/** Control characters would reach the terminal of anyone who prints the file. Tabs stay. */
 function withoutControls(text: string): string {
   return text.replace(/[\p{Cc}\u202A-\u202E\u2066-\u2069\u2028\u2029]/gu, (character) =>
     character === '\t' ? '\t' : '',

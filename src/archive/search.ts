@@ -1,4 +1,4 @@
-// Looks for words in everything that was said.
+// Full-text search over all messages and replies.
 
 import type { SearchedText, SearchFilter } from '../store/archive-queries.js'
 import type { Store } from '../store/store.js'
@@ -6,7 +6,7 @@ import { oneLine, showable } from '../core/one-line.js'
 
 const TEXTS_AT_ONCE = 200
 
-/** The messages and replies that hold every word, newest first. A word may hold spaces. */
+/** The messages and replies that contain every word, newest first. A word may contain spaces. */
 export async function* searchArchive(
   { archive }: Pick<Store, 'archive'>,
   words: string[],
@@ -17,11 +17,11 @@ export async function* searchArchive(
   const candidates = await archive.candidates({ ...filter, fragments: typed.flatMap(fragmentOf) })
   for (let start = 0; start < candidates.length; start += TEXTS_AT_ONCE) {
     const texts = await archive.texts(candidates.slice(start, start + TEXTS_AT_ONCE))
-    yield* texts.filter(({ text }) => holdsAll(text, wanted))
+    yield* texts.filter(({ text }) => containsAll(text, wanted))
   }
 }
 
-/** Words as they are looked for: without those that are none. */
+/** Trimmed and normalised, without empty ones. */
 export function typedWords(words: string[]): string[] {
   return words.map((word) => word.trim().normalize('NFC')).filter((word) => word !== '')
 }
@@ -35,34 +35,34 @@ export function excerptOf(text: string, words: string[], room: number): string {
     const places = wanted.map((word) => folded.indexOf(word)).filter((place) => place !== -1)
     if (places.length > 0) return cut(line, Math.min(...places), room)
   }
-  // Words that go over a line's end.
+  // The words span a line break.
   return oneLine(text, room)
 }
 
-function holdsAll(text: string, wanted: string[]): boolean {
+function containsAll(text: string, wanted: string[]): boolean {
   const folded = fold(text)
   return wanted.every((word) => folded.includes(word))
 }
 
-/** Makes the same of what differs only in case, or in how an accent is written. */
+/** Ignores case, and how accents are encoded. */
 function fold(text: string): string {
   return text.normalize('NFC').toUpperCase()
 }
 
-/** The longest part that a database compares as we do, and that stands in JSON as it is. */
+/** The longest part that databases compare as we do and that JSON stores unescaped. */
 function fragmentOf(word: string): string[] {
   const parts = word.match(/[ !#-[\]-~]+/g) ?? []
   const [longest] = parts.toSorted((a, b) => b.length - a.length)
   return longest === undefined ? [] : [longest.slice(0, 200)]
 }
 
-/** At most `room` characters, with those around `place`. */
+/** At most `room` characters around `place`. */
 function cut(line: string, place: number, room: number): string {
   if (line.length <= room) return line
   const start = Math.min(Math.max(place - Math.floor(room / 3), 0), line.length - room)
   const isCutAfter = start + room < line.length
   const part = line.slice(start > 0 ? start + 1 : start, start + room - (isCutAfter ? 1 : 0))
-  // Half of a character that takes two places.
+  // Half a surrogate pair.
   const whole = part.replace(/^[\uDC00-\uDFFF]|[\uD800-\uDBFF]$/g, '')
   return `${start > 0 ? '…' : ''}${whole}${isCutAfter ? '…' : ''}`
 }

@@ -217,7 +217,7 @@ run \`id-13\`, model \`opus\`
       const id = await answer('2025-03-01T10:00:05Z', 'So am I')
       for (let time = 0; time < 5; time += 1) archive.update({ id })
     }
-    await archive.written()
+    await archive.flush()
     const said = addresses.map((address) => read('2025-03-01.md', address).match(/^>.*/gm))
     expect(said).toEqual(addresses.map((address) => [`> I am in ${address}`, '> So am I']))
   })
@@ -232,13 +232,13 @@ run \`id-13\`, model \`opus\`
     }
     const [one, two, three] = [await idOf('one'), await idOf('two'), await idOf('three')]
     archive.update({ id: one })
-    const written = archive.written()
+    const written = archive.flush()
     archive.update({ id: two })
     await written
     // The timer of the second, which the first write took along.
     await vi.advanceTimersByTimeAsync(60_000)
     archive.update({ id: three })
-    await archive.written()
+    await archive.flush()
     const days = ['one', 'two', 'three'].map((address) => existsSync(fileOf('2025-03-01.md', address)))
     expect(days).toEqual([true, true, true])
   })

@@ -90,7 +90,7 @@ export async function createStage(engine: TestEngine): Promise<Stage> {
     read: (name, address) => readFileSync(fileOf(name, address), 'utf8'),
     write: async (id) => {
       archive.update({ id })
-      await archive.written()
+      await archive.flush()
     },
   }
 }
