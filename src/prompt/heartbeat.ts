@@ -1,21 +1,21 @@
-// What the agent is told at a heartbeat, and how its answer is read: the two must say the same.
+// What the agent is told at a heartbeat, and how its answer is parsed: the two must agree.
 
-/** The word by which it says that there is nothing to tell. */
+/** The word with which the agent says there is nothing to report. */
 export const HEARTBEAT_TOKEN = 'HEARTBEAT_OK'
 
-/** What may stand beside the word and is still no news. */
+/** The most text that may accompany the word and still not count as news. */
 const QUIET_CHARACTERS = 300
 
-/** A check that prints more than this is no check. */
+/** A check should not print more than this. */
 const CHECK_CHARACTERS = 8_000
 
-/** For the system prompt, before what stands in heartbeat.md. */
+/** For the system prompt, ahead of the content of heartbeat.md. */
 export const HEARTBEAT_CONTRACT = `The gateway wakes you from time to time, without anybody having written. Look at what is \
 listed here, and do what it says. When nothing needs the person's attention, answer with ${HEARTBEAT_TOKEN} and nothing \
 else: then nobody is disturbed. Otherwise leave that word out and write what the person should know; it is sent to them \
 as a message. Do not repeat what you have told them before, and do not make up work.`
 
-/** What the agent is asked. `found` is what the operator's check has printed. */
+/** The prompt of a heartbeat. `found` is the output of the operator's check. */
 export function heartbeatPrompt(found: string): string {
   const asked = `Heartbeat: look at your list under "Heartbeat". If nothing needs attention, answer ${HEARTBEAT_TOKEN}.`
   if (found === '') return asked
@@ -23,7 +23,7 @@ export function heartbeatPrompt(found: string): string {
   return `${asked}\n\nA check that ran before has printed:\n\n${cut}`
 }
 
-/** Whether there is anything to do in heartbeat.md beside headings, comments and empty points of a list. */
+/** Whether heartbeat.md contains anything besides headings, comments and empty list items. */
 export function hasTasks(markdown: string): boolean {
   return markdown
     .replaceAll(/<!--[\s\S]*?(?:-->|$)/g, '')
@@ -31,7 +31,10 @@ export function hasTasks(markdown: string): boolean {
     .some((line) => !/^\s*#{1,6}(?:\s|$)/.test(line) && /[\p{L}\p{N}]/u.test(line))
 }
 
-/** What of an answer is for the person; undefined when nothing is. A file or a link beside the word is news. */
+/**
+ * The part of an answer meant for the person; undefined if there is none. A file or a link next to the word counts as
+ * news.
+ */
 export function readHeartbeatAnswer(answer: string, hasFiles: boolean): string | undefined {
   const text = answer.trim()
   const rest = text.replace(AT_THE_START, '').replace(AT_THE_END, '').trim()
@@ -40,6 +43,6 @@ export function readHeartbeatAnswer(answer: string, hasFiles: boolean): string |
   return rest === '' || (isAcknowledged && rest.length <= QUIET_CHARACTERS) ? undefined : rest
 }
 
-// With the marks that agents like to put around a word, and the full stop after it.
+// Including the marks that agents like to put around a word, and a full stop after it.
 const AT_THE_START = new RegExp(`^[*_\`"'~([]{0,4}${HEARTBEAT_TOKEN}(?![A-Za-z0-9])[*_\`"'~.!)\\]]{0,4}`)
 const AT_THE_END = new RegExp(`(?<![A-Za-z0-9])[*_\`"'~([]{0,4}${HEARTBEAT_TOKEN}[*_\`"'~.!)\\]]{0,4}$`)

@@ -1,8 +1,8 @@
-// Reads the operator's prompt files, fresh each time. Nothing found there is a reason to fail a run: what cannot be used
-// is left out or cut, and the log says so.
+// Reads the operator's prompt files, fresh each time. Nothing found there fails a run: unusable content is left out or
+// cut, and logged.
 //
-// All at once, with nothing else in between: a few small files that the system has in memory. To have each step done beside
-// everything else takes ten times as long, and a turn waits for it.
+// Reads synchronously: these are a few small files in the page cache. Asynchronous reads take ten times as long, and a
+// turn waits for them.
 
 import { isUtf8 } from 'node:buffer'
 import { closeSync, constants, fstatSync, openSync, readdirSync, readSync } from 'node:fs'
@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import { messageOf } from '../errors.js'
 import type { Log } from '../log.js'
 
-/** In the order in which they use up `TOTAL_LIMIT_BYTES`; skills come after them. */
+/** In the order in which they use up `TOTAL_LIMIT_BYTES`; skills come last. */
 const FILE_NAMES = ['identity', 'soul', 'user', 'memory', 'tools', 'agents', 'heartbeat'] as const
 
 export type MarkdownFileName = (typeof FILE_NAMES)[number]
@@ -24,15 +24,15 @@ export interface MarkdownConfig extends Partial<Record<MarkdownFileName, string>
   skills: Skill[]
 }
 
-/** The model reads all of it on every turn: a file that outgrew this is more likely a mistake than a wish. */
+/** The model reads all of it on every turn: a file larger than this is more likely a mistake than intended. */
 export const FILE_LIMIT_BYTES = 64 * 1024
 export const TOTAL_LIMIT_BYTES = 256 * 1024
 
-/** A pipe or a device that took a file's name must neither make us wait nor become our terminal. */
+/** A pipe or a device under a file's name must neither block us nor become our controlling terminal. */
 const READ_WITHOUT_WAITING = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY
 
 export class MarkdownConfigLoader {
-  /** What was wrong with each file at the last load, so that a problem is told once and not with every message. */
+  /** The problem of each file at the last load, so that it is logged once rather than with every message. */
   #told: ReadonlyMap<string, string> = new Map()
 
   constructor(
@@ -40,7 +40,7 @@ export class MarkdownConfigLoader {
     private readonly log: Log,
   ) {}
 
-  /** Contract: never rejects. Missing files, and a missing directory, are not a problem. */
+  /** Contract: never rejects. Missing files or a missing directory are not a problem. */
   async load(): Promise<MarkdownConfig> {
     const reading = new Reading(this.directory)
     const markdown = reading.markdown()
@@ -89,7 +89,7 @@ class Reading {
   #skillFiles(directory: string): Array<{ name: string; file: string }> {
     const files: Array<{ name: string; file: string }> = []
     for (const entry of this.#list(directory)) {
-      // Editors and version control keep things of their own under such names.
+      // Editors and version control use such names for their own files.
       if (entry.startsWith('.')) continue
       const path = join(directory, entry)
       if (/\.md$/i.test(entry)) {
@@ -102,7 +102,7 @@ class Reading {
     return files.toSorted((a, b) => (a.name === b.name ? 0 : a.name < b.name ? -1 : 1))
   }
 
-  /** Sorted, since the order a file system gives is its own affair. */
+  /** Sorted, since file systems return entries in any order. */
   #list(directory: string, harmlessCode?: string): string[] {
     try {
       return readdirSync(directory).toSorted()
@@ -112,7 +112,7 @@ class Reading {
     }
   }
 
-  /** The path of the entry with that name in any case; the usual spelling wins over all others. */
+  /** The path of the entry with that name, ignoring case; the usual spelling wins. */
   #pick(directory: string, names: string[], usual: string): string | undefined {
     const matching = names.filter((name) => name.toLowerCase() === usual.toLowerCase())
     const picked = matching.includes(usual) ? usual : matching[0]
@@ -150,7 +150,7 @@ class Reading {
 
     const kept = bytes.subarray(0, characterBoundary(bytes, limit))
     const rule = limit === FILE_LIMIT_BYTES ? `a file may have ${FILE_LIMIT_BYTES} bytes` : TOTAL_RULE
-    // What is not known to be larger may be a file that grows, or one that does not tell its size.
+    // If it does not appear larger, the file may be growing, or not report its size.
     const size = Math.max(stat.size, bytes.length)
     const problem = `only the first ${kept.length} of ${size} bytes are used, since ${rule}`
     this.#note(file, problem)
@@ -159,7 +159,7 @@ class Reading {
 
   #decode(file: string, bytes: Buffer): string {
     if (!isUtf8(bytes)) this.#note(file, 'not valid UTF-8; save it as UTF-8, since unreadable characters were replaced')
-    // A TextDecoder takes away the byte order mark.
+    // TextDecoder drops the byte order mark.
     return new TextDecoder().decode(bytes).replaceAll(/\r\n?/g, '\n')
   }
 
@@ -171,7 +171,7 @@ class Reading {
 
 const TOTAL_RULE = `all files together may have ${TOTAL_LIMIT_BYTES} bytes`
 
-/** Does not go by the file's size: it may grow while it is read. */
+/** Does not rely on the file's size: it may grow while it is read. */
 function readUpTo(descriptor: number, limit: number): Buffer {
   const buffer = Buffer.allocUnsafe(limit)
   let length = 0
@@ -183,9 +183,9 @@ function readUpTo(descriptor: number, limit: number): Buffer {
   return buffer.subarray(0, length)
 }
 
-/** The last place at or before `end` where a character of UTF-8 begins. */
+/** The last position at or before `end` where a UTF-8 character begins. */
 function characterBoundary(bytes: Buffer, end: number): number {
-  // A character has at most three bytes after its first; more of them are no UTF-8 and may be cut anywhere.
+  // A character has at most three bytes after its first; longer runs are not UTF-8 and may be cut anywhere.
   for (let start = end; start > Math.max(0, end - 4); start -= 1) {
     if (((bytes[start] ?? 0) & 0b1100_0000) !== 0b1000_0000) return start
   }

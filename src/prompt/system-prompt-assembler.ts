@@ -2,13 +2,13 @@ import { HEARTBEAT_CONTRACT } from './heartbeat.js'
 import type { MarkdownConfig, MarkdownFileName } from './markdown-config-loader.js'
 
 export interface PromptContext {
-  /** What the agent is called for. */
+  /** What started the turn. */
   kind: 'message' | 'heartbeat' | 'cron' | 'hook' | 'webhook'
-  /** Whether files that its answer names are sent with it. */
+  /** Whether files named in its answer are sent. */
   canSendFiles?: boolean
 }
 
-/** Must say the same as `readMediaTokens` reads. */
+/** Must match what `readMediaTokens` parses. */
 const SENDING_FILES = `You can send files to the person. For each file, write a line of its own into your answer:
 
 MEDIA:<path>
@@ -19,7 +19,7 @@ gets the file with it, or is told where it is. Inside a code block the line stay
 working directory are sent, or under others that the operator allows, and none that usually hold secrets, such as
 \`.env\`, private keys or \`.git\`. Do not send a file unless it is asked for or is part of the answer.`
 
-/** Makes one system prompt of the prompt files. Contract: the same files and context give the same text. */
+/** Combines the prompt files into one system prompt. Contract: deterministic for the same files and context. */
 export class SystemPromptAssembler {
   assemble(markdown: MarkdownConfig, { kind, canSendFiles = false }: PromptContext): string {
     const file = (heading: string, name: MarkdownFileName) => section(`# ${heading}`, markdown[name] ?? '')
@@ -32,7 +32,7 @@ export class SystemPromptAssembler {
       file('Tools', 'tools'),
       section('# Skills', join(skills)),
       canSendFiles ? section('# Files', SENDING_FILES) : '',
-      // What changes most often stands last: providers cache a prompt up to its first change.
+      // What changes most often comes last: providers cache a prompt up to its first change.
       file('Memory', 'memory'),
       kind === 'heartbeat' ? section('# Heartbeat', `${HEARTBEAT_CONTRACT}\n\n${markdown.heartbeat ?? ''}`) : '',
     ])
