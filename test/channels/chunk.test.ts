@@ -188,12 +188,12 @@ describe('chunkMarkdown', () => {
     const texts = [`${words(40)}. `, '`', '```\n', '\n', '- a\n  b\n', 'x', '.', '[a](', `${FAMILY} `]
     const started = process.cpuUsage()
     for (const text of texts) chunkMarkdown(`\`${text.repeat(1_000_000 / text.length)}x`, 2000)
-    // A second each would be bad, and a quadratic step takes minutes.
+    // A second each would be too slow, and a quadratic step takes minutes.
     expect(process.cpuUsage(started).user / 1_000_000).toBeLessThan(20)
   })
 })
 
-/** A line of words of one length. */
+/** A line of the given length. */
 function words(length: number): string {
   return 'abcd '.repeat(length).slice(0, length - 1) + 'z'
 }
@@ -211,7 +211,7 @@ interface Line {
   after: Marker | undefined
 }
 
-/** Reads fences as CommonMark says, apart from lists and quotes. Those with a longer marker are text. */
+/** Parses fences as CommonMark does, ignoring lists and quotes. Fences with a longer marker are text. */
 function linesOf(text: string, longest = Infinity): Line[] {
   const lines: Line[] = []
   let open: Marker | undefined
@@ -233,12 +233,12 @@ function openFence(lines: Line[]): Marker | undefined {
 }
 
 /**
- * Puts the parts together again: gives `text` if they are what it must be cut into, else as much as is right. A part is
- * the opening line of the fence that it begins in, the piece of the text that comes next, and the closing line of the
- * fence that it would leave open. Between two pieces a line break may be left out in a fence, white space elsewhere.
+ * Reassembles the parts: returns `text` if they are a valid split of it, otherwise the valid beginning. A part consists
+ * of the opening line of the fence it begins in, the next piece of the text, and the closing line of the fence it would
+ * leave open. Between two pieces a line break may be dropped inside a fence, white space elsewhere.
  */
 function rejoin(parts: string[], text: string, limit: number): string {
-  // A third of a part is the longest marker that leaves room for anything else.
+  // A marker longer than a third of a part leaves room for nothing else.
   const lines = linesOf(text, limit / 3)
   const fenceFrom = (position: number) => {
     const line = lines.findLast(({ start }) => start <= position)
@@ -249,7 +249,7 @@ function rejoin(parts: string[], text: string, limit: number): string {
     return line && position >= line.end ? line.after : (line?.before ?? line?.after)
   }
   const gapsFrom = (position: number) => gapsAt(text, position, fenceUpTo(position) !== undefined)
-  // A closing line may look like what comes next in the text, so there can be more than one way to read a part.
+  // A closing line may look like what follows in the text, so a part can be read in more than one way.
   let ends = new Set([0])
   for (const part of parts) {
     const starts = [...ends].flatMap((end) => gapsFrom(end).map((gap) => end + gap.length))
@@ -279,7 +279,7 @@ function headerOf(fence: Marker | undefined, limit: number): string {
   return `${fence.indent}${fence.run}${info?.startsWith('~') ? '' : (info ?? '')}\n`
 }
 
-/** What the piece of a part can be: without or with its last line, as it needs to be closed. */
+/** The possible pieces of a part: with its last line, or without if that only closes a fence. */
 function bodiesOf(part: string, header: string): string[] {
   if (!part.startsWith(header)) return []
   return [part.length, part.lastIndexOf('\n')]
@@ -305,12 +305,12 @@ function anyPieces(...more: string[]): fc.Arbitrary<string> {
   return manyOf(piece, 80)
 }
 
-/** Whether `linesOf` would read a line otherwise because it is in a list. */
+/** Whether `linesOf` would misread a line because it is in a list. */
 function hasDeepMarker(text: string): boolean {
   return /^(?:[ \t]*\t| {4})[ \t]*(?:`{3}|~{3})/m.test(text)
 }
 
-/** What is left of a text after its characters were found in another, in their order and apart from white space. */
+/** What remains of a text after matching its characters in another, in order and ignoring white space. */
 function missingFrom(other: string, text: string): string {
   const wanted = text.replace(/\s/g, '')
   let found = 0

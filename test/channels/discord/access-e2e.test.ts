@@ -2,7 +2,7 @@ import { describe, it } from 'vitest'
 import { answered, beginThread, progressIn, openScene, type Scene, steps } from './stage.js'
 import { until } from '../../waiting.js'
 
-/** What the store keeps of somebody's message. */
+/** What the store holds of a person's message. */
 async function traceOf({ gateway }: Scene, platformId: string) {
   return {
     message: await gateway.store.inbox.findByPlatformId('discord', platformId),

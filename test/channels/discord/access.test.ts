@@ -9,7 +9,7 @@ const RUNS = { numRuns: 500 }
 const NO_LISTS: AccessLists = { guilds: [], channels: [], users: [], roles: [] }
 const OWNERS = ['owner']
 
-/** Somebody with a role, in a thread of a channel of a server. */
+/** A person with a role, in a thread of a server's channel. */
 const ANN: Speaker = { userId: 'ann', roleIds: ['dev'], guildId: 'home', channelIds: ['general', 'thread'] }
 const DIRECT: Speaker = { userId: 'ann', roleIds: [], channelIds: ['dm'] }
 
@@ -139,7 +139,7 @@ describe('how the bot is opened', () => {
   const after = ' in aetheel.json5, and start me again.'
   const you = 'your id, `7`, to `discordUsers`'
   const server = 'this server, `1`, to `discordGuilds`'
-  // Not the thread: others of the channel would stay closed.
+  // Not the thread: the channel's other threads would stay closed.
   const channel = 'this channel, `10`, to `discordChannels`'
 
   it.each<[title: string, speaker: Speaker, lists: Partial<AccessLists>, what: string]>([
@@ -175,7 +175,7 @@ describe('how the bot is opened', () => {
           return opened
         }
         const ways = advice.includes(', or ') ? additions.map((addition) => [addition]) : [additions]
-        // Directly only names count, and the first of them closes places that were open to everybody.
+        // In direct messages only names count, and the first name closes places that were open to everyone.
         const isDirect = speaker.guildId === undefined
         const isShutOut = (opened: AccessLists) =>
           !isDirect && mayTalk(other, lists, OWNERS) && !mayTalk(other, opened, OWNERS)
@@ -188,7 +188,7 @@ describe('how the bot is opened', () => {
   })
 })
 
-/** So few that they often meet. */
+/** So few that they often collide. */
 const anyId = fc.constantFrom<string[]>('1', '2', '3', '4', 'owner')
 const someIds = fc.uniqueArray(anyId, { maxLength: 3 })
 const oneOrMoreIds = fc.uniqueArray(anyId, { minLength: 1, maxLength: 3 })

@@ -1,17 +1,17 @@
 #!/usr/bin/env node
-// An agent in the wire format of Claude Code that does what the message says. A message that holds a line of JSON is a
-// list of steps; any other is answered with what was heard.
+// An agent that speaks Claude Code's wire format and does what the message says. A message containing a line of JSON is
+// a list of steps; any other is echoed.
 //
 //   {"text": "…", "times": 1}        writes, as deltas of some words
 //   {"drip": "…", "everyMs": 20}     writes word by word, with pauses
-//   {"tool": "Bash", "input": {…}}   uses a tool and gets its result; with "hold", when that is over
+//   {"tool": "Bash", "input": {…}}   uses a tool and gets its result; with "hold", once released
 //   {"hold": "name"}       waits for the file `go-name` in the working directory
 //   {"file": "name", "content": "…"} writes a file
-//   {"run": ["sleep", "1000"]}       leaves a process in a session of its own
-//   {"fail": "message", "unless": "name"}   ends with an error, but not when the file `go-name` is there
-//   {"result": "…"}        the final text; else all texts together
+//   {"run": ["sleep", "1000"]}       leaves a process behind, in its own session
+//   {"fail": "message", "unless": "name"}   ends with an error, unless the file `go-name` exists
+//   {"result": "…"}        the final text; by default all texts together
 //
-// The session is a file in the working directory, and `journal` holds what was asked.
+// The session is a file in the working directory, and `journal` records the prompts.
 
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'

@@ -21,7 +21,7 @@ function questionsIn(discord: FakeDiscord, channelId: string): APIMessage[] {
   return discord.messagesIn(channelId).filter(({ content }) => content.includes('🔐'))
 }
 
-/** The question, once it is there. */
+/** The question, once posted. */
 async function questionIn({ discord }: Scene, channelId: string): Promise<APIMessage> {
   return until(
     () => questionsIn(discord, channelId).findLast((message) => discord.buttonsOf(message).length > 0),
@@ -141,7 +141,7 @@ describe.concurrent('a question of an agent', () => {
   })
 })
 
-/** What somebody reads whose client still shows the button. */
+/** What a person sees whose client still shows the button. */
 async function stalePress(discord: FakeDiscord, message: APIMessage, customId: string): Promise<string> {
   try {
     return await discord.press(discord.owner, message, customId).answer()

@@ -9,11 +9,11 @@ import { message, recordingLog, refusal } from './samples.js'
 
 const HOUR_MS = 3_600_000
 const NOW = 1_800_000_000_000
-/** Where the cursor is, and a minute before it, since when is asked. */
+/** The cursor, and the minute before it from which messages are fetched. */
 const CURSOR = snowflakeAt(NOW - HOUR_MS)
 const AWAY_SINCE = snowflakeAt(NOW - HOUR_MS - 60_000)
 
-/** The id of what was said as the n-th after that; before it when it is negative. */
+/** The id of the n-th message after that, or before it if negative. */
 const nth = (count: number): string => String(BigInt(AWAY_SINCE) + BigInt(count))
 
 const nths = (count: number): string[] => Array.from({ length: count }, (_, index) => nth(index + 1))
@@ -21,14 +21,14 @@ const nths = (count: number): string[] => Array.from({ length: count }, (_, inde
 type Said = Record<string, string[]>
 
 interface Setup {
-  /** The ids of the messages by channel, oldest first. */
+  /** The message ids by channel, oldest first. */
   said: Said
   cursor?: string
   addresses?: string[]
-  /** The channel of each user whom we can write to. */
+  /** The direct channel of each user. */
   direct?: Record<string, string>
   directUserIds?: string[]
-  /** What the first requests about a channel or a user end with. */
+  /** The errors of the first requests about a channel or a user. */
   failures?: Record<string, Error[]>
   onMissed?: (message: APIMessage) => Promise<void>
 }
@@ -97,7 +97,7 @@ async function setup({ said, cursor: saved = CURSOR, addresses = [], direct = {}
     now: () => NOW,
   })
   let attempts = 0
-  /** Whether the cursor may go on. */
+  /** Whether the cursor may advance. */
   const isFree = async (): Promise<boolean> => {
     attempts += 1
     const later = String(BigInt(snowflakeAt(NOW)) + BigInt(attempts))
@@ -116,7 +116,7 @@ async function setup({ said, cursor: saved = CURSOR, addresses = [], direct = {}
     log,
     stopped,
     isFree,
-    /** When everything was looked at. */
+    /** Resolves when everything has been read. */
     done: async () => {
       await expect.poll(isFree, { interval: 10 }).toBe(true)
       await lanes.idle()
@@ -129,7 +129,7 @@ async function setup({ said, cursor: saved = CURSOR, addresses = [], direct = {}
   }
 }
 
-/** Channels are read side by side. */
+/** Channels are read in parallel. */
 const sorted = <T>(list: T[]): T[] => list.toSorted((a, b) => String(a).localeCompare(String(b)))
 
 describe('what was missed', () => {
@@ -436,7 +436,7 @@ describe('a channel that cannot be read', () => {
     await expect.poll(() => requests.length).toBe(1)
     stopped.abort()
     await lanes.idle()
-    // What it holds is asked for at the next start.
+    // Its messages are fetched at the next start.
     expect([requests.length, await isFree()]).toEqual([1, false])
   })
 

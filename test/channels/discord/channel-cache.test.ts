@@ -13,10 +13,10 @@ import { isAfter, snowflakeAt } from '../../../src/channels/discord/snowflake.js
 
 const RUNS = { numRuns: 300 }
 
-/** A payload with no more than what is looked at. */
+/** A payload with only the fields that are read. */
 const channel = (facts: Record<string, unknown>): APIChannel => facts as unknown as APIChannel
 
-/** `known` are those that the API tells of. */
+/** `known` are the channels the API returns. */
 function setup(...known: APIChannel[]) {
   const asked: string[] = []
   const channels = new ChannelCache({
@@ -37,7 +37,7 @@ describe('channels', () => {
     channels.learn(channel({ id: '20', type: ChannelType.PublicThread, parent_id: '10', owner_id: '900' }), '5')
     channels.learn(channel({ id: '30', type: ChannelType.DM }))
     expect([await channels.get('10'), await channels.get('20'), await channels.get('30'), asked]).toEqual([
-      // What a channel is in is a category.
+      // The parent of a channel is a category.
       { id: '10', type: ChannelType.GuildText, guildId: '5' },
       { id: '20', type: ChannelType.PublicThread, guildId: '5', parentId: '10', ownerId: '900' },
       { id: '30', type: ChannelType.DM },
@@ -116,7 +116,7 @@ describe('addresses', () => {
 
 describe('snowflakes', () => {
   it('begin where Discord says', () => {
-    // The example of Discord's reference.
+    // The example from Discord's reference.
     expect([snowflakeAt(1_462_015_105_796), snowflakeAt(0), snowflakeAt(1_420_070_400_000)]).toEqual([
       '175928847298985984',
       '0',

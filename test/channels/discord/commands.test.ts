@@ -10,13 +10,13 @@ import { until } from '../../waiting.js'
 
 const ANY_ID = '[0-9a-f-]{36}'
 
-/** What the owner reads after a slash command. */
+/** The owner's view after a slash command. */
 async function slash({ discord }: Scene, channelId: string, name: string, options: Record<string, string> = {}) {
   const handle = discord.slash(discord.owner, channelId, name, options)
   return { answer: await handle.answer(), isPrivate: handle.isEphemeral }
 }
 
-/** What the owner reads after a line in a channel. */
+/** The owner's view after a line in a channel. */
 async function say({ discord }: Scene, channelId: string, line: string): Promise<string> {
   const { id } = discord.say(discord.owner, channelId, line)
   const isAnswer = (message: APIMessage): boolean => message.message_reference?.message_id === id
@@ -30,7 +30,7 @@ async function goOn({ discord }: Scene, channelId: string, text: string): Promis
   return (await answered(discord, channelId, before + 1)).at(-1)
 }
 
-/** Something that an agent works on in a thread, until it is released. */
+/** A turn in a thread that runs until released. */
 async function beginWork(scene: Scene, channelId: string, ...before: object[]): Promise<void> {
   const { stage, discord } = scene
   const { length } = stage.journal()
@@ -292,7 +292,7 @@ describe.concurrent('/stop', () => {
       { tool: 'Bash', input: { command: 'npm test' }, hold: 'never' },
     )
     await until(() => stage.alive().some((command) => command.startsWith('sleep')), 'the child')
-    // What a tool does is on record a moment later.
+    // Tool events are recorded a moment later.
     await until(() => progressIn(discord, thread.id)?.content.includes('npm test'), 'the tool')
     const { answer } = await slash(scene, thread.id, 'stop')
     const left = stage.alive()
@@ -457,7 +457,7 @@ describe.concurrent('/ask', () => {
   it('that is refused is told why once, in a thread named after it', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished)
     const { stage, discord, channel } = scene
-    // Nothing is left of it.
+    // No text remains of it.
     const { answer } = await slash(scene, channel.id, 'ask', { text: '/ask' })
     const thread = await until(() => discord.threadsIn(channel.id)[0], 'a thread')
     const [why] = await answered(discord, thread.id)
@@ -519,7 +519,7 @@ describe.concurrent('a message that waits', () => {
     await beginWork(scene, thread.id)
     const waiting = discord.say(discord.owner, thread.id, 'the old text')
     discord.edit(waiting, 'the new text')
-    // In the same place, and so dealt with after the edit.
+    // In the same channel, so handled after the edit.
     const last = discord.say(discord.owner, thread.id, 'the last')
     await until(() => discord.reactionsOn(last.id).length > 0, 'the last to be taken')
     stage.release('it')

@@ -1,5 +1,4 @@
-// The connection breaks in all the ways in which it does at Discord. Whatever is said meanwhile is answered, once and in
-// order.
+// Breaks the connection in all the ways Discord does. Whatever is said meanwhile is answered once and in order.
 
 import { describe, it, type TestContext } from 'vitest'
 import { openDiscord } from '../../../src/channels/configured-channels.js'
@@ -9,7 +8,7 @@ import { answersIn, beginThread, DiscordStage, openScene, type Scene } from './s
 import { until } from '../../waiting.js'
 
 const IN_TIME = { timeout: 60_000, interval: 20 }
-/** Far below what any time-out on the way would take. */
+/** Far below any time-out involved. */
 const QUICKLY_MS = 10_000
 
 describe('A connection to Discord', { concurrent: true }, () => {
@@ -267,7 +266,7 @@ describe('A connection to Discord', { concurrent: true }, () => {
 })
 
 interface Conversation extends Scene {
-  /** In which a first message has been answered. */
+  /** A thread in which a first message has been answered. */
   thread: FakeChannel
 }
 
@@ -284,7 +283,7 @@ function answers(...texts: string[]): string[] {
   return texts.map((text) => `You said: ${text}`)
 }
 
-/** The last line with this message. */
+/** The last log line with this message. */
 function logged(stage: DiscordStage, message: string): Record<string, unknown> | undefined {
   return stage.logged.map((line) => JSON.parse(line) as Record<string, unknown>).findLast(({ msg }) => msg === message)
 }

@@ -7,7 +7,7 @@ const NOW = 1_800_000_000_000
 
 const MINUTE = 60_000n << 22n
 
-/** `recalled` is what an earlier gateway has left. */
+/** `recalled` is what an earlier gateway stored. */
 function setup(recalled?: string, firstStart = '0') {
   const values = new Map(
     recalled === undefined
@@ -246,7 +246,7 @@ type Step =
   | { kind: 'release' }
   | { kind: 'save'; fails: boolean }
 
-/** So few that what begins often ends, and some are older than the cursor. */
+/** So few that ids that begin often end too, and some are older than the cursor. */
 const anyMessageId = fc.integer({ min: 45, max: 75 })
 const anyStep = fc.oneof<Array<fc.MaybeWeightedArbitrary<Step>>>(
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('begin'), id: anyMessageId }) },

@@ -14,14 +14,14 @@ import { message, recordingLog, refusal } from './samples.js'
 const POST = { message: { content: 'Done', nonce: 'n', enforce_nonce: true } }
 const REFERENCE = { message_reference: { message_id: '20', fail_if_not_exists: false } }
 
-/** Discord, as far as threads go. `calls` are those to it, in order. */
+/** Discord's threads. `calls` lists the requests in order. */
 function setup() {
   const calls: unknown[] = []
   const log = recordingLog()
-  /** Those that are there. */
+  /** The threads that exist. */
   const threads = new Set<string>()
   const discord = {
-    /** What it says about a post in a thread, though that is there. */
+    /** The error for posting in an existing thread. */
     refusesPostsWith: undefined as number | undefined,
     opens: async (): Promise<void> => {},
   }
@@ -178,7 +178,7 @@ describe('a thread that cannot be used', () => {
       'failed',
       expect.stringContaining(`Refused with ${UNKNOWN_CHANNEL}`),
       '20',
-      // Only to open it.
+      // Only the request to open it.
       3,
     ])
   })

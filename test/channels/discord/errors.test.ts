@@ -7,15 +7,15 @@ import { storeOn } from '../../../src/store/store.js'
 import { answered, answersIn, beginThread, progressIn, openScene, type Scene, steps } from './stage.js'
 import { until } from '../../waiting.js'
 
-/** A message of the owner that begins a conversation. */
+/** Sends a message of the owner that starts a conversation. */
 function ask({ discord, channel }: Scene, text: string): string {
   return discord.say(discord.owner, channel.id, text, { mentions: [discord.bot] }).id
 }
 
-/** Lets the message that waits to be tried again be due now, as if so many attempts had failed. */
+/** Makes the message waiting for a retry due now, as if it had failed this often. */
 async function comeDue({ stage, gateway }: Scene, failures: number): Promise<void> {
   const { db, close } = storeOn(await openSqlite(databaseFile(stage.config())))
-  // The attempt before may still be on its way back, and the next one may have begun by itself.
+  // The previous attempt may not be settled yet, and the next one may have started by itself.
   await until(async () => {
     const update = db.updateTable('jobs').set({ due_at: 0, failures }).where('state', '=', 'ready')
     return (await update.executeTakeFirst()).numUpdatedRows > 0n
@@ -90,7 +90,7 @@ describe.concurrent('what a person is told when it goes wrong', () => {
     expect([progress.content, answers, hasRetryButton(scene, id), stage.alive()]).toEqual([
       expect.stringMatching(/\n-# ⚠️ The agent did not finish within [\d.]+ s\. · it is tried again$/),
       [
-        // Less where the machine was slow to begin.
+        // Less if the machine was slow to start.
         expect.stringMatching(
           /^⚠️ claude worked for \d s, the limit of one message, and was stopped\. What it had done by then stays done\. Ask for a smaller step, or have QUERY_TIMEOUT_MS raised\.$/,
         ),

@@ -2,7 +2,7 @@ import { describe, it } from 'vitest'
 import { answered, progressIn, openScene, type Scene, steps } from './stage.js'
 import { until } from '../../waiting.js'
 
-/** What the scheduler, a heartbeat or a hook gives an agent to do, with the output channel for its answer. */
+/** A task from the scheduler, a heartbeat or a hook, with the output channel for its answer. */
 async function give(
   { gateway, channel }: Scene,
   kind: 'cron' | 'heartbeat',

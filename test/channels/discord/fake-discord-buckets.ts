@@ -1,6 +1,6 @@
 // The rate limits of routes. A bucket belongs to a kind of request and a channel (or an interaction's token); its
-// window begins with the first request in it. Discord gives POST and PATCH of messages the same bucket name but counts
-// them apart (discord-api-docs issues 1442 and 8073); so does this.
+// window starts with the first request in it. Discord gives POST and PATCH of messages the same bucket name but counts
+// them separately (discord-api-docs issues 1442 and 8073); so does this.
 
 export interface Limit {
   limit: number
@@ -26,7 +26,7 @@ export interface Overrun {
   of: string
   /** In milliseconds since the epoch. */
   at: number
-  /** An answer that was sent before had said that nothing remains: the client could have known. */
+  /** An earlier response had announced that nothing remains: the client could have known. */
   wasTold: boolean
 }
 
@@ -44,14 +44,14 @@ const HASHES: Record<BucketName, string> = {
 interface Bucket {
   used: number
   resetsAt: number
-  /** An answer said that nothing remains. */
+  /** A response has announced that nothing remains. */
   isTold: boolean
 }
 
-/** The outcome for one request; `headers` go on its answer, and `answered` is called when that has been sent. */
+/** The outcome for one request; `headers` go on its response, and `answered` is called once that has been sent. */
 export interface Admission {
   headers: Record<string, string>
-  /** Set when the request is beyond the limit. */
+  /** Set if the request exceeds the limit. */
   retryAfterMs?: number
   answered(): void
 }
@@ -91,7 +91,7 @@ export class Buckets {
     }
   }
 
-  /** A client that begins anew has been told nothing. */
+  /** A restarted client knows nothing of earlier responses. */
   forgetTold(): void {
     for (const bucket of this.#buckets.values()) bucket.isTold = false
   }

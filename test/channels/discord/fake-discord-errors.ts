@@ -1,11 +1,11 @@
-// What Discord says when it refuses: an HTTP status, its own code and a sentence.
+// Discord's error responses: an HTTP status, a code of its own and a sentence.
 
 export class ApiError extends Error {
   constructor(
     readonly status: number,
     readonly code: number,
     message: string,
-    /** More of the body, such as `errors` of a form that does not fit. */
+    /** More of the body, such as the `errors` of an invalid form. */
     readonly details: Record<string, unknown> = {},
     readonly headers: Record<string, string> = {},
   ) {
@@ -42,7 +42,7 @@ export const refusals = {
   threadExists: () => new ApiError(400, 160004, 'A thread has already been created for this message'),
 }
 
-/** A form that does not fit; `path` says where, such as `content` or `components.0`. */
+/** An invalid form; `path` says where, such as `content` or `components.0`. */
 export function invalidForm(path: string, code: string, message: string): ApiError {
   let errors: Record<string, unknown> = { _errors: [{ code, message }] }
   for (const part of path.split('.').toReversed()) errors = { [part]: errors }

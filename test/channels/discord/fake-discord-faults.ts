@@ -1,22 +1,22 @@
-// What goes wrong on the way, by order of a test or by chance with a seed.
+// Faults, injected by a test or at random from a seed.
 
 export type Fault =
-  /** An answer with this status. With `hasEffect` the request was carried out nevertheless. */
+  /** A response with this status. With `hasEffect` the request was carried out nevertheless. */
   | { kind: 'status'; status: number; hasEffect?: boolean }
-  /** 429 that no bucket announced. */
+  /** A 429 that no bucket announced. */
   | { kind: 'rate-limit'; retryAfterMs: number; isGlobal?: boolean }
-  /** No answer ever. */
+  /** Never answered. */
   | { kind: 'hang'; hasEffect?: boolean }
-  /** The connection ends in good order without an answer: discord.js gives up at once. */
+  /** The connection closes cleanly without a response: discord.js gives up at once. */
   | { kind: 'close'; hasEffect?: boolean }
-  /** The connection is reset: discord.js tries again by itself. */
+  /** The connection is reset: discord.js retries by itself. */
   | { kind: 'reset'; hasEffect?: boolean }
 
 export interface RandomFaults {
   /** From 0 to 1. */
   rate: number
   seed: number
-  /** Where; all routes of channels and interactions when absent. */
+  /** The affected routes; by default all routes of channels and interactions. */
   routes?: string[]
   faults?: Fault[]
 }
@@ -40,7 +40,7 @@ interface Ordered {
 }
 
 export class Faults {
-  /** How many happened. */
+  /** The number of faults so far. */
   count = 0
   readonly #ordered: Ordered[] = []
   #random: { patterns: RegExp[]; rate: number; faults: Fault[]; next: () => number } | undefined
@@ -53,7 +53,7 @@ export class Faults {
     this.#random = { patterns: routes.map(routePattern), rate, faults, next: seeded(seed) }
   }
 
-  /** Those that were ordered and did not happen yet, and those by chance. */
+  /** Clears pending injected faults, and random ones. */
   clear(): void {
     this.#ordered.length = 0
     this.#random = undefined
@@ -76,7 +76,7 @@ export class Faults {
   }
 }
 
-/** `POST /channels/:id/messages`: `:name` is one part of the path, `**` any number, `*` any method. */
+/** `POST /channels/:id/messages`: `:name` matches one path segment, `**` any number, `*` any method. */
 export function routePattern(route: string): RegExp {
   const [method = '', path = ''] = route.split(' ')
   const parts = path.split('/').map((part) => {
@@ -86,7 +86,7 @@ export function routePattern(route: string): RegExp {
   return new RegExp(`^${method === '*' ? '[A-Z]+' : method} ${parts.join('/')}$`)
 }
 
-/** The same numbers on every machine: a linear congruence, of which only the high bits are used. */
+/** Deterministic on every machine: a linear congruential generator, of which only the high bits are used. */
 function seeded(seed: number): () => number {
   let state = seed >>> 0
   return () => {

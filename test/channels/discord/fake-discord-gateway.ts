@@ -1,5 +1,5 @@
-// The gateway socket: HELLO, IDENTIFY, READY, HEARTBEAT, RESUME and the events of the world, with the close codes of
-// Discord. Every session keeps its events under growing numbers, so that one who comes back gets what was missed.
+// The gateway socket: HELLO, IDENTIFY, READY, HEARTBEAT, RESUME and the world's events, with Discord's close codes.
+// Every session keeps its numbered events, so that a client that resumes gets what it missed.
 
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
@@ -13,13 +13,13 @@ interface Session {
   intents: number
   /** The number of the latest event. */
   sequence: number
-  /** The latest events, without gaps; `sequence` is the number of the last. */
+  /** The latest events, without gaps; `sequence` is the number of the last one. */
   events: string[]
-  /** The number of the event that went out last. */
+  /** The number of the last event sent. */
   sentUpTo: number
   socket?: WebSocket | undefined
   closedAt: number
-  /** It has READY and its guilds. */
+  /** It has received READY and its guilds. */
   isWelcome: boolean
 }
 
@@ -42,7 +42,7 @@ interface Resume {
 
 type Moment = 'before-ready' | 'before-guilds'
 
-/** Whoever asks for an older one has to identify anew. */
+/** A client that asks for an older one must identify again. */
 const KEPT_EVENTS = 10_000
 const LARGEST_PAYLOAD = 4_096
 const ALL_INTENTS = Object.values(GatewayIntentBits).reduce<number>(
@@ -50,7 +50,7 @@ const ALL_INTENTS = Object.values(GatewayIntentBits).reduce<number>(
   0,
 )
 
-/** The intents that have to be switched on for the application, and the flags that say so. */
+/** The privileged intents, and the application flags that enable them. */
 const PRIVILEGED = [
   [GatewayIntentBits.GuildMembers, ApplicationFlags.GatewayGuildMembers | ApplicationFlags.GatewayGuildMembersLimited],
   [GatewayIntentBits.GuildPresences, ApplicationFlags.GatewayPresence | ApplicationFlags.GatewayPresenceLimited],
@@ -64,7 +64,7 @@ export class Gateway {
   identifies = 0
   resumes = 0
   readonly #sessions = new Map<string, Session>()
-  /** Every open socket with its session, when it has one. */
+  /** Every open socket with its session, if any. */
   readonly #sockets = new Map<WebSocket, Session | undefined>()
   readonly #acts: { moment: Moment; act: () => void | Promise<void> }[] = []
   #isPaused = false
@@ -79,7 +79,7 @@ export class Gateway {
     readonly onIdentify: () => void,
   ) {}
 
-  /** Whether somebody is there and has been sent everything. */
+  /** Whether a client is connected and has been sent everything. */
   get isConnected(): boolean {
     return [...this.#sessions.values()].some(
       ({ socket, isWelcome, sentUpTo, sequence }) =>
@@ -106,7 +106,7 @@ export class Gateway {
       if (session?.socket !== socket) return
       session.socket = undefined
       session.closedAt = Date.now()
-      // Who says goodbye cannot resume.
+      // A client that closes normally cannot resume.
       if (code === GOODBYE || code === GOING_AWAY) this.#sessions.delete(session.id)
     })
     // `close` follows and is what counts.
@@ -120,7 +120,7 @@ export class Gateway {
     send(socket, { op: GatewayOpcodes.Hello, d: { heartbeat_interval: this.settings.heartbeatIntervalMs } })
   }
 
-  /** Gives the code to close with, when the payload is not in order. */
+  /** Returns the close code if the payload is invalid. */
   #hear(socket: WebSocket, { op, d }: Payload): GatewayCloseCodes | undefined {
     const session = this.#sockets.get(socket)
     switch (op as GatewayOpcodes) {
@@ -145,7 +145,7 @@ export class Gateway {
     }
   }
 
-  /** Ends every connection; without a code as a broken line does. The sessions can be resumed. */
+  /** Ends every connection; without a code, as a broken line would. The sessions can be resumed. */
   dropSockets(code?: number): void {
     for (const socket of this.#sockets.keys()) {
       if (code === undefined) socket.terminate()
@@ -153,7 +153,7 @@ export class Gateway {
     }
   }
 
-  /** Asks every client to come back. */
+  /** Asks every client to reconnect. */
   requestReconnect(): void {
     for (const socket of this.#sockets.keys()) send(socket, { op: GatewayOpcodes.Reconnect, d: null })
   }
@@ -161,7 +161,7 @@ export class Gateway {
   invalidateSessions(isResumable: boolean): void {
     for (const [socket, session] of this.#sockets) {
       if (!session) continue
-      // It identifies or resumes on this same socket, or on another.
+      // The client identifies or resumes on this socket or another.
       this.#sockets.set(socket, undefined)
       session.socket = undefined
       session.closedAt = Date.now()
@@ -302,7 +302,7 @@ function parse(raw: Buffer): Payload | undefined {
     const payload: unknown = JSON.parse(raw.toString())
     return typeof payload === 'object' && payload !== null && 'op' in payload ? (payload as Payload) : undefined
   } catch {
-    // What is no JSON is answered with a close code.
+    // Invalid JSON is answered with a close code.
     return undefined
   }
 }

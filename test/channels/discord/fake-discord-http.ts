@@ -1,4 +1,4 @@
-// The HTTP server: reads requests, keeps the log, asks the buckets and the faults, and writes what the routes answer.
+// The HTTP server: reads requests, logs them, applies buckets and faults, and writes the routes' responses.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
@@ -12,17 +12,17 @@ import type { Answer, Call, Route, Routes } from './fake-discord-routes.js'
 
 export interface LoggedRequest {
   method: string
-  /** Such as `/channels/:id/messages`; empty when there is no such route. */
+  /** Such as `/channels/:id/messages`; empty if there is no such route. */
   route: string
   /** Without `/api/v10`. */
   path: string
   query: Record<string, string>
   body: unknown
-  /** The names of those that came along. */
+  /** The names of the attached files. */
   files: string[]
   /** In milliseconds since the epoch. */
   at: number
-  /** Absent until and unless it was answered. */
+  /** Absent until, and unless, it was answered. */
   status?: number
   fault?: Fault['kind']
 }
@@ -84,7 +84,7 @@ export class HttpServer {
   }
 
   #admit(socket: Socket): void {
-    // The port stays ours, so that nobody else can take it meanwhile.
+    // Keeps the port, so that nobody else takes it meanwhile.
     if (this.#isOffline) {
       socket.resetAndDestroy()
       return
@@ -98,7 +98,7 @@ export class HttpServer {
     try {
       for await (const chunk of request) chunks.push(chunk as Buffer)
     } catch {
-      // It was given up by the client before it was whole.
+      // The client aborted it before it was complete.
       return
     }
     const { method = '' } = request
@@ -148,7 +148,7 @@ export class HttpServer {
     })
   }
 
-  /** Runs the act, unless something goes wrong first; when it goes wrong afterwards the act is silent. */
+  /** Runs the act unless it fails first; a fault afterwards suppresses its response. */
   #withFault(
     entry: LoggedRequest,
     response: ServerResponse,

@@ -1,4 +1,4 @@
-// Slash commands, their autocompletion and buttons: from the person's click to the answer that is seen.
+// Slash commands, autocompletion and buttons: from the person's click to the visible answer.
 
 import { randomBytes } from 'node:crypto'
 import {
@@ -100,7 +100,7 @@ export class Interactions {
     return this.#start(user, source.channel, customId, InteractionType.MessageComponent, data, source)
   }
 
-  /** The first answer. Gives what `with_response` asks for. */
+  /** The first response. Returns what `with_response` asks for. */
   callback(id: string, token: string, body: CallbackBody, uploads: Upload[]): object {
     const interaction = this.#byId.get(id)
     if (interaction?.token !== token) throw refusals.unknownInteraction()
@@ -116,7 +116,7 @@ export class Interactions {
     return this.#callbackResponse(interaction, type)
   }
 
-  /** The message that `@original` or an id means. */
+  /** The message meant by `@original` or an id. */
   find(token: string, id: string): FakeMessage {
     const interaction = this.#valid(token)
     const found = id === '@original' ? interaction.response : interaction.followUps.find(({ core }) => core.id === id)
@@ -141,7 +141,7 @@ export class Interactions {
   followUp(token: string, body: MessageBody, uploads: Upload[]): FakeMessage {
     const interaction = this.#valid(token)
     const { response } = interaction
-    // As the documentation has it: the first one takes the place of a deferred answer.
+    // As documented: the first one replaces a deferred response.
     if (response && isLoading(response.core)) {
       this.#change(response, body, uploads)
       return response

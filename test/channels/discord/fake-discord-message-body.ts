@@ -1,4 +1,4 @@
-// The body of a message that a bot sends, checked as Discord checks it.
+// The body of a bot's message, validated as Discord does.
 
 import type { APIAttachment, APIMessage, APIMessageTopLevelComponent } from 'discord.js'
 import { ApiError, invalidForm, refusals } from './fake-discord-errors.js'
@@ -37,7 +37,7 @@ const TYPES: Record<string, string> = {
   pdf: 'application/pdf',
 }
 
-/** What a message gets from a body; absent fields stay as they are when it is edited. */
+/** The fields a body sets; absent ones stay unchanged in an edit. */
 export function readContent(body: MessageBody): { content?: string } {
   if (body.content === undefined) return {}
   const content = (body.content ?? '').trim()
@@ -107,7 +107,7 @@ function checkComponents(rows: APIMessageTopLevelComponent[]): void {
   }
 }
 
-/** An edit beyond the limit for old messages is a 429 with a code of its own. */
+/** Too many edits of old messages are a 429 with a code of its own. */
 export function tooManyOldEdits(retryAfterMs: number): ApiError {
   const seconds = (retryAfterMs / 1000).toFixed(3)
   return new ApiError(

@@ -1,4 +1,4 @@
-// The things of the fake Discord as it keeps them, and the parts of the API's values that depend on nothing else.
+// The records of the fake Discord, and the parts of the API's values that depend on nothing else.
 
 import { ChannelType, GatewayIntentBits, Locale, MessageReferenceType } from 'discord.js'
 import type { APIGuildMember, APIMessage, APIOverwrite, APIRole, APIUser } from 'discord.js'
@@ -38,7 +38,7 @@ export interface FakeChannel {
   parentId?: string
   topic?: string
   overwrites: APIOverwrite[]
-  /** The other one, in a direct message. */
+  /** The other person, in a direct message. */
   recipient?: APIUser
   lastMessageId: string | null
   thread?: FakeThread
@@ -47,13 +47,13 @@ export interface FakeChannel {
 }
 
 export interface FakeMessage {
-  /** Without what depends on other things, such as reactions and the thread: `payload` adds that. */
+  /** Without dependent parts, such as reactions and the thread: `payload` adds those. */
   core: APIMessage
   channel: FakeChannel
   repliesTo?: FakeMessage | undefined
-  /** By emoji, the ids of those who reacted. */
+  /** The ids of those who reacted, by emoji. */
   reactions: Map<string, Set<string>>
-  /** Seen by one person alone; in no list of messages. */
+  /** Visible to one person; in no list of messages. */
   isEphemeral: boolean
 }
 
@@ -63,14 +63,14 @@ export interface StoredFile {
   content: Uint8Array
 }
 
-/** Fits every enumeration of flags. */
+/** Assignable to every flags enum. */
 export const NO_FLAGS = 0 as never
 
 export function isForum({ type }: FakeChannel): boolean {
   return type === ChannelType.GuildForum || type === ChannelType.GuildMedia
 }
 
-/** Where the messages newer than this one begin; the messages are sorted by their ids. */
+/** The index of the first message newer than this one; messages are sorted by id. */
 export function indexAfter(messages: FakeMessage[], id: string): number {
   let low = 0
   let high = messages.length
@@ -108,7 +108,7 @@ export function memberPayload({ user, roles, joinedAt }: FakeMember): APIGuildMe
   }
 }
 
-/** A guild as the API gives it, without what only GUILD_CREATE has. */
+/** A guild as the API returns it, without the parts that only GUILD_CREATE has. */
 export function guildFields(guild: FakeGuild) {
   return {
     id: guild.id,
@@ -145,7 +145,7 @@ export function guildFields(guild: FakeGuild) {
   }
 }
 
-/** The message for those who may not read what people write. */
+/** The message as seen without the message content intent. */
 export function conceal(core: APIMessage): APIMessage {
   return { ...core, content: '', embeds: [], attachments: [], components: [] }
 }

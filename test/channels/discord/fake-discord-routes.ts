@@ -1,5 +1,4 @@
-// The HTTP API, version 10: what each route does. Who may call, how often, and what goes wrong on the way is not
-// decided here.
+// The HTTP API, version 10: what each route does. Access, rate limits and faults are handled elsewhere.
 
 import { ApplicationFlags, MessageFlags, MessageType, PermissionFlagsBits } from 'discord.js'
 import type { APIApplicationCommand, APIMessage } from 'discord.js'
@@ -31,7 +30,7 @@ import type { Settings } from './fake-discord-settings.js'
 import type { World } from './fake-discord-world.js'
 
 export interface Call {
-  /** The parts of the path that the route names, in order. */
+  /** The path parameters, in order. */
   ids: string[]
   query: URLSearchParams
   body: unknown
@@ -48,9 +47,9 @@ export interface Route {
   name: string
   pattern: RegExp
   bucket?: BucketName
-  /** Which of the ids the bucket belongs to. */
+  /** The index of the id the bucket belongs to. */
   bucketOf: number
-  /** The token in the path is enough. */
+  /** The token in the path is sufficient. */
   needsNoToken: boolean
   handle(call: Call): Answer
 }
@@ -65,7 +64,7 @@ const COMMAND_NAME = /^[-_\p{L}\p{N}]{1,32}$/u
 const EMOJI = /\p{Extended_Pictographic}|\p{Regional_Indicator}|[\d#*]\u{FE0F}?\u{20E3}|^\w+:\d+$/u
 const DEFAULT_PAGE = 50
 const LARGEST_PAGE = 100
-/** What a bot may set itself: SUPPRESS_EMBEDS, SUPPRESS_NOTIFICATIONS, IS_VOICE_MESSAGE, IS_COMPONENTS_V2. */
+/** The flags a bot may set: SUPPRESS_EMBEDS, SUPPRESS_NOTIFICATIONS, IS_VOICE_MESSAGE, IS_COMPONENTS_V2. */
 const SETTABLE_FLAGS =
   MessageFlags.SuppressEmbeds |
   MessageFlags.SuppressNotifications |
@@ -295,7 +294,7 @@ export class Routes {
     const { messages } = channel
     const after = query.get('after')
     const before = query.get('before')
-    // The page lies next to the message that is named; newest first in any case.
+    // The page is adjacent to the named message; always newest first.
     const start = after === null ? undefined : indexAfter(messages, after)
     const end = before === null ? messages.length : indexBefore(messages, before)
     const page =
@@ -439,7 +438,7 @@ export class Routes {
     return { id, name, icon: null, banner: null, owner: false, permissions: String(permissions), features: [] }
   }
 
-  /** The channel, when the bot can see it and has the permission. */
+  /** The channel, if the bot can see it and has the permission. */
   #channel(id = '', permission?: (channel: FakeChannel) => bigint): FakeChannel {
     const channel = this.world.channels.get(id)
     if (!channel) throw refusals.unknownChannel()
@@ -453,7 +452,7 @@ export class Routes {
     if ((world.permissionsIn(world.bot, channel) & permission) === 0n) throw refusals.missingPermissions()
   }
 
-  /** Who may not manage threads cannot write in a locked one. */
+  /** Without the permission to manage threads, locked ones are read-only. */
   #checkWritable(channel: FakeChannel): void {
     const { world } = this
     if (!channel.thread?.isLocked) return
@@ -467,7 +466,7 @@ export class Routes {
     return record
   }
 
-  /** Over HTTP the setting of the application counts, not the intents of a session. */
+  /** Over HTTP the application's setting counts, not the intents of a session. */
   #canReadAll(): boolean {
     const flags = ApplicationFlags.GatewayMessageContent | ApplicationFlags.GatewayMessageContentLimited
     return (this.world.applicationFlags & flags) !== 0

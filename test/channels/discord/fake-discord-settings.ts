@@ -1,19 +1,19 @@
-// What a test may change, at any time. The values at the start are those of Discord, where they are known.
+// What a test may change at any time. The defaults are Discord's own, where known.
 
 export interface Settings {
   /** How long a nonce is remembered. */
   nonceWindowMs: number
-  /** How long an interaction waits for its first answer. */
+  /** How long an interaction waits for its first response. */
   interactionDeadlineMs: number
-  /** How long an interaction can be answered further. */
+  /** How long an interaction accepts further responses. */
   interactionTokenMs: number
-  /** From which age on edits of messages are limited, and how, in each channel. */
+  /** The age from which edits of messages are limited, and the limit, per channel. */
   oldMessageMs: number
   oldMessageEdits: { limit: number; perMs: number }
-  /** Of one file. */
+  /** Per file. */
   uploadMaxBytes: number
   heartbeatIntervalMs: number
-  /** A gateway that answers no heartbeat is a dead one to the client. */
+  /** A gateway that ignores heartbeats looks dead to the client. */
   acknowledgesHeartbeats: boolean
   /** How long a session without a socket can be resumed. */
   sessionTimeoutMs: number

@@ -1,5 +1,5 @@
 // What exists on the fake Discord: people, guilds, channels, threads, messages. Every change is published as the
-// gateway event that Discord would send; who may see it is the gateway's affair.
+// gateway event Discord would send; the gateway decides who may see it.
 
 import {
   ApplicationFlags,
@@ -42,7 +42,7 @@ import {
   type StoredFile,
 } from './fake-discord-records.js'
 
-/** Which mentions count; all when absent. */
+/** Which mentions count; by default all. */
 export interface AllowedMentions {
   parse?: string[]
   users?: string[]
@@ -65,22 +65,22 @@ export interface Draft {
   embeds?: APIMessage['embeds']
   more?: Partial<APIMessage>
   isEphemeral?: boolean
-  /** For a thread that begins with it. */
+  /** For a thread that starts with it. */
   id?: string
 }
 
 export interface WorldEvent {
   name: string
   data: object
-  /** One of these is needed; 0 when it goes to everybody. */
+  /** The intents of which one is required; 0 if it goes to everyone. */
   intents: number
-  /** What those get who may not read what people write. */
+  /** The payload for those without the message content intent. */
   concealed?: object
 }
 
 const DISCORD_EPOCH = 1_420_070_400_000
 
-/** What everybody may do in a new guild, and what the invitation gives the bot. */
+/** Everyone's permissions in a new guild, and those the invitation gives the bot. */
 export const EVERYONE_PERMISSIONS =
   PermissionFlagsBits.ViewChannel |
   PermissionFlagsBits.SendMessages |
@@ -98,7 +98,7 @@ const EVERY_PERMISSION = Object.values(PermissionFlagsBits).reduce((all, bit) =>
 export class World {
   readonly users = new Map<string, APIUser>()
   readonly guilds = new Map<string, FakeGuild>()
-  /** Threads and direct messages as well. */
+  /** Includes threads and direct messages. */
   readonly channels = new Map<string, FakeChannel>()
   readonly messages = new Map<string, FakeMessage>()
   readonly files = new Map<string, StoredFile>()
@@ -106,7 +106,7 @@ export class World {
   readonly owner: APIUser
   team: APITeam | null = null
   applicationFlags: number = ApplicationFlags.GatewayMessageContentLimited
-  /** Added to the clock of the machine. */
+  /** Added to the machine's clock. */
   clockOffsetMs = 0
   readonly #directChannels = new Map<string, FakeChannel>()
   readonly #publish: (event: WorldEvent) => void
@@ -138,7 +138,7 @@ export class World {
       bot_public: true,
       bot_require_code_grant: false,
       bot: this.bot,
-      // An application of a team has a made-up user as its owner.
+      // An application owned by a team has a made-up user as its owner.
       owner: this.team ? { ...this.owner, id: this.team.id, username: `team${this.team.id}` } : this.owner,
       summary: '',
       verify_key: '0'.repeat(64),
@@ -233,7 +233,10 @@ export class World {
     return channel
   }
 
-  /** From a message it gets that one's id. In a forum the first message gets the thread's: post it with the thread. */
+  /**
+   * A thread opened from a message gets its id. In a forum the first message gets the thread's id: post it with the
+   * thread.
+   */
   openThread(parent: FakeChannel, author: APIUser, name: string, from?: FakeMessage): FakeChannel {
     const now = this.now()
     const { guild } = parent
@@ -262,7 +265,7 @@ export class World {
     return thread
   }
 
-  /** The thread begins with a nameless pointer to the message, and the message says that it has a thread. */
+  /** The thread starts with a nameless pointer to the message, and the message says that it has a thread. */
   #startFrom(thread: FakeChannel, author: APIUser, from: FakeMessage): void {
     from.core.flags = (from.core.flags ?? 0) | MessageFlags.HasThread
     this.#publishMessage('MESSAGE_UPDATE', from)
@@ -403,7 +406,7 @@ export class World {
     const base = roles.reduce((all, id) => all | BigInt(guild.roles.get(id)?.permissions ?? 0), 0n)
     if (base & PermissionFlagsBits.Administrator) return EVERY_PERMISSION
     const { overwrites } = channel.thread ? this.#parentOf(channel) : channel
-    // First everybody, then all roles together, then the member: each denies before it allows.
+    // First everyone, then all roles together, then the member: each denies before it allows.
     const steps = [
       overwrites.filter(({ id }) => id === guild.id),
       overwrites.filter(({ id }) => member.roles.includes(id)),
@@ -424,10 +427,10 @@ export class World {
     return (this.permissionsIn(this.bot, channel) & PermissionFlagsBits.ViewChannel) !== 0n
   }
 
-  /** Adds a file to what can be fetched. */
+  /** Makes a file available for download. */
   store(channel: FakeChannel, name: string, type: string, content: Uint8Array, baseUrl: string): APIAttachment {
     const id = this.nextId()
-    // Discord keeps only these in the name.
+    // Discord keeps only these characters in the name.
     const filename = name.replaceAll(/[^\w.-]/g, '_')
     this.files.set(id, { name: filename, type, content })
     const url = `${baseUrl}/attachments/${channel.id}/${id}/${filename}`
@@ -501,7 +504,7 @@ export class World {
       unavailable: false,
       member_count: guild.members.size,
       voice_states: [],
-      // Without the intent for members only the bot itself is here.
+      // Without the members intent only the bot itself is listed.
       members: [this.memberOf(guild, this.bot)],
       channels: channels.filter(({ thread }) => !thread).map((channel) => this.channelPayload(channel)) as never,
       threads: channels.filter(isActive).map((channel) => this.channelPayload(channel)) as never,
@@ -512,7 +515,7 @@ export class World {
     }
   }
 
-  /** A message as the API gives it; `canRead` is whether the application may read what is not addressed to it. */
+  /** A message as the API returns it; `canRead` is whether the application may read messages not addressed to it. */
   payload(record: FakeMessage, canRead: boolean): APIMessage {
     const { core, channel, repliesTo } = record
     const thread = this.channels.get(core.id)
@@ -531,7 +534,7 @@ export class World {
     return message
   }
 
-  /** In a direct message, from the bot or to the bot. */
+  /** In a direct message, sent by the bot or to the bot. */
   #isForUs({ core, channel }: FakeMessage): boolean {
     const isOurs = core.author.id === this.bot.id
     return !channel.guild || isOurs || core.mentions.some(({ id }) => id === this.bot.id)
@@ -548,7 +551,7 @@ export class World {
     }))
   }
 
-  /** The nonce is in this event and in the answer to who posted it; who reads the message later does not get it. */
+  /** The nonce is in this event and in the response to the POST, but in no later read. */
   #publishMessage(name: 'MESSAGE_CREATE' | 'MESSAGE_UPDATE', record: FakeMessage, nonce?: string | number): void {
     if (!this.canView(record.channel)) return
     const intents = messageIntents(record.channel)

@@ -29,7 +29,7 @@ const COMMANDS = [
   },
 ]
 
-/** Tests run side by side: most of what they do is waiting for the client. */
+/** Run concurrently: most of the time is spent waiting for the client. */
 describe.concurrent('the real client', () => {
   it('logs in and gets what is said, with the roles of who said it', async ({ onTestFinished }) => {
     const { discord, guild, channel, ada, seen } = await stage(onTestFinished)
@@ -330,7 +330,7 @@ describe.concurrent('the real client', () => {
     discord.refuseResume()
     discord.dropSocket()
     discord.say(ada, channel.id, 'missed')
-    // discord.js lets at least five seconds lie between two IDENTIFYs.
+    // discord.js leaves at least five seconds between two IDENTIFYs.
     await discord.waitFor(() => discord.identifies === 2 && discord.isConnected, 15_000)
     discord.say(ada, channel.id, 'later')
     await discord.waitFor(() => seen('MESSAGE_CREATE').length > 0)
@@ -542,14 +542,14 @@ interface StageOptions {
   prepare?: (world: World) => void
 }
 
-/** A client that is logged in, and what the gateway told it. */
+/** A logged-in client, and what the gateway sent it. */
 interface Stage extends World {
   client: Client
   newClient(intents: number): Client
   seen(event: string): Record<string, unknown>[]
 }
 
-/** What it makes is closed with the test. */
+/** Everything it creates is closed with the test. */
 async function stage(
   onTestFinished: (handler: OnTestFinishedHandler) => void,
   { intents = ALL_INTENTS, commands, prepare }: StageOptions = {},
@@ -561,7 +561,7 @@ async function stage(
   prepare?.(made)
   const newClient = (intents: number) => {
     const client = new Client({ intents, rest: { api: discord.apiUrl } })
-    // A socket that breaks is no failure of the test; without a listener it would end the process.
+    // A broken socket does not fail the test; without a listener it would end the process.
     client.on('error', () => {})
     client.on('shardError', () => {})
     onTestFinished(async () => client.destroy())

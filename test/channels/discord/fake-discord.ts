@@ -1,7 +1,7 @@
 /**
  * A Discord on loopback, to which the unmodified discord.js client logs in: the HTTP API (version 10), the gateway
- * socket and the place where files lie, on one port. It keeps everything in memory, checks what it gets as Discord
- * does, and can fail in the ways that Discord fails.
+ * socket and the file downloads, on one port. It keeps everything in memory, validates requests as Discord does, and can
+ * fail in the ways Discord fails.
  *
  * ```ts
  * const discord = await FakeDiscord.start()
@@ -21,8 +21,8 @@
  * **Start and stop**: `FakeDiscord.start(): Promise<FakeDiscord>`, `stop(): Promise<void>`, `apiUrl` (ends with
  * `/api`), `token`.
  *
- * **World** (each change is told to the connected client, too):
- * - `bot`, `owner`: users. `applicationFlags`: which privileged intents are on; message content is, at the start.
+ * **World** (each change is also sent to the connected client):
+ * - `bot`, `owner`: users. `applicationFlags`: which privileged intents are on; message content is by default.
  *   `makeTeam(users)`: the application belongs to a team.
  * - `addUser(name, { isBot? }): APIUser`; `addGuild({ name?, everyone?, botPermissions? }): FakeGuild`; `addRole(guild,
  *   name, { users?, permissions? }): APIRole`; `addChannel(guild, { name?, type?, parentId?, topic?, overwrites? }):
@@ -37,42 +37,42 @@
  * - `edit(message, content): APIMessage`, `delete(message)`, `react(user, message, emoji)`.
  * - `slash(user, channelId, name, options?): InteractionHandle`, `press(user, message, customId): InteractionHandle`,
  *   `autocomplete(user, channelId, name, option, typed, others?): Promise<Choice[]>`. The command must have been
- *   registered. Of the handle: `answer(deadlineMs?): Promise<string>` (the text that the person sees in the end, once
- *   it does not load any more), `acknowledged(deadlineMs?)`, `callback`, `response`, `isEphemeral`, `followUps`.
+ *   registered. The handle has `answer(deadlineMs?): Promise<string>` (the final text the person sees, once it has
+ *   loaded), `acknowledged(deadlineMs?)`, `callback`, `response`, `isEphemeral`, `followUps`.
  *
- * **What is there**: `messagesIn(channelId): APIMessage[]` (oldest first, without Discord's own), `textsIn(channelId):
- * string[]` (the contents of those of the bot), `message(id)`, `threadOf(messageId): FakeChannel | undefined`,
+ * **What exists**: `messagesIn(channelId): APIMessage[]` (oldest first, without Discord's own), `textsIn(channelId):
+ * string[]` (the contents of the bot's), `message(id)`, `threadOf(messageId): FakeChannel | undefined`,
  * `threadsIn(channelId)`, `reactionsOn(messageId): string[]` (the bot's), `buttonsOf(message): string[]` (custom ids),
  * `typing`, `commands`, `requests: LoggedRequest[]` and `requestsTo('POST /channels/:id/messages')`: each has `method`,
- * `route`, `path`, `query`, `body`, `files`, `at`, `status` (absent until and unless it was answered) and `fault`.
+ * `route`, `path`, `query`, `body`, `files`, `at`, `status` (absent until, and unless, it was answered) and `fault`.
  *
- * **Waiting**: `waitFor(predicate, deadlineMs = 60_000): Promise<T>` gives the first value that is not undefined, null
- * or false.
+ * **Waiting**: `waitFor(predicate, deadlineMs = 60_000): Promise<T>` returns the first value that is not undefined,
+ * null or false.
  *
  * **Rate limits**: `limits.postMessage = { limit: 5, perMs: 5_000 }` and so on. `bucketViolations`: requests beyond a
- * bucket after an answer had said that nothing remains; `overruns`: all beyond a bucket, also those that could not
- * know. Both are lists.
+ * bucket after a response had announced that nothing remains; `overruns`: all beyond a bucket, even if the client could
+ * not know. Both are lists.
  *
  * **Faults**: `fail(route, fault, times = 1)` with `{ kind: 'status' | 'rate-limit' | 'hang' | 'close' | 'reset', … }`,
- * where `hasEffect: true` means that the request was carried out and only its answer is lost; `:id` in a route is one
- * part of the path, `**` any number, `*` any method; files are `GET /attachments/**`. `failAtRandom({ rate, seed,
+ * where `hasEffect: true` means that the request was carried out and only its response is lost; `:id` in a route is one
+ * path segment, `**` any number, `*` any method; files are `GET /attachments/**`. `failAtRandom({ rate, seed,
  * routes?, faults? })`, `clearFaults()`, `faultCount`.
  *
- * **Gateway**: `isConnected` (somebody has READY, the guilds and all events), `identifies`, `resumes`;
+ * **Gateway**: `isConnected` (a client has READY, the guilds and all events), `identifies`, `resumes`;
  * `dropSocket(code?)`, `requestReconnect()`, `invalidateSession({ isResumable? })`, `refuseResume(times = 1)`,
  * `duplicateNextMessage(times = 1)`, `beforeReady(act)` and `beforeGuilds(act)` (run at the next IDENTIFY; what is said
  * in them arrives too early), `pauseDelivery()`, `resumeDelivery()`, `goOffline()`, `comeOnline()`.
  *
  * **Clock**: `advance(ms)` for nonces, interactions and old messages. `settings`: see fake-discord-settings.ts.
  *
- * As in reality: a thread has the id of the message it was opened from, begins with a message of type 21, and opening
- * it changes the first message (MESSAGE_UPDATE without an edit). A nonce comes in MESSAGE_CREATE and in the answer to
- * POST and in no later read. Content is trimmed and at most 2,000 code points. POST and PATCH of messages have one
+ * As in reality: a thread has the id of the message it was opened from, starts with a message of type 21, and opening
+ * it changes the first message (MESSAGE_UPDATE without an edit). A nonce is in MESSAGE_CREATE and in the response to
+ * POST, but in no later read. Content is trimmed and at most 2,000 code points. POST and PATCH of messages have one
  * bucket name and two buckets. Too many edits of old messages are a 429 with code 30046. Without the intent the content
- * of what is not addressed to the bot is empty, and a reply is addressed to the bot when it pings.
+ * of messages not addressed to the bot is empty; a reply is addressed to the bot if it pings.
  *
- * Not as in reality: any number of IDENTIFYs at once and of payloads on a socket, no global limit (order it as a
- * fault), no private threads, no commands of a single guild, no embeds of links. People may write everywhere.
+ * Unlike reality: any number of IDENTIFYs at once and of payloads on a socket, no global limit (inject it as a fault),
+ * no private threads, no commands of a single guild, no link embeds. People may write everywhere.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -306,7 +306,7 @@ export class FakeDiscord {
     return this.waitFor(() => interaction.choices)
   }
 
-  // What is there
+  // What exists
 
   messagesIn(channelId: string): APIMessage[] {
     return this.#ordinary(channelId).map((record) => this.#seen(record))
@@ -447,7 +447,7 @@ export class FakeDiscord {
     this.#gateway.setPaused(false)
   }
 
-  /** Every connection breaks, and none can be made. The sessions can be resumed. */
+  /** Breaks every connection and refuses new ones. The sessions can be resumed. */
   goOffline(): void {
     this.#gateway.dropSockets()
     this.#http.setOffline(true)
@@ -489,7 +489,7 @@ export class FakeDiscord {
     )
   }
 
-  /** For the one who reads why a test failed. */
+  /** For whoever investigates a failed test. */
   #recent(): string {
     const lines = this.requests
       .slice(-15)
@@ -498,7 +498,7 @@ export class FakeDiscord {
   }
 }
 
-/** A command or a click, and what became of it. */
+/** A command or a click, and its outcome. */
 export class InteractionHandle {
   readonly #interaction: FakeInteraction
   readonly #seen: (record: FakeMessage) => APIMessage
@@ -518,7 +518,7 @@ export class InteractionHandle {
     return this.#interaction.id
   }
 
-  /** How it was answered first. */
+  /** The first response. */
   get callback(): InteractionResponseType | undefined {
     return this.#interaction.callback
   }
@@ -546,7 +546,7 @@ export class InteractionHandle {
     return message.content
   }
 
-  /** After a silent acknowledgement of a click only what follows is an answer. */
+  /** After a click was acknowledged silently, only follow-ups are an answer. */
   #shown(): APIMessage | undefined {
     const isSilent = this.callback === InteractionResponseType.DeferredMessageUpdate
     const shown = isSilent ? this.followUps[0] : this.response

@@ -8,7 +8,7 @@ import { describe, it } from 'vitest'
 import type { FakeDiscord, GivenFile } from './fake-discord.js'
 import { answered, answersIn, beginThread, openScene, type Scene, steps } from './stage.js'
 
-/** Lets the owner say something with files, and waits for as many answers. */
+/** Sends a message of the owner with files, and waits for that many answers. */
 async function send(scene: Scene, text: string, attachments: GivenFile[], count = 1): Promise<string> {
   const { discord, channel } = scene
   const { id } = discord.say(discord.owner, channel.id, text, { mentions: [discord.bot], attachments })

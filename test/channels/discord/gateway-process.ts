@@ -1,5 +1,5 @@
-// A gateway with the Discord channel as a process of its own: `gateway-process.ts <configuration file> <how many
-// milliseconds the clock of the channel is ahead> [step]`. At the step it kills itself.
+// A gateway with the Discord channel in its own process: `gateway-process.ts <configuration file> <milliseconds the
+// channel's clock is ahead> [step]`. At the step it kills itself.
 
 import { openDiscord } from '../../../src/channels/configured-channels.js'
 import { loadConfig } from '../../../src/config.js'

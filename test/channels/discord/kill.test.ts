@@ -1,5 +1,5 @@
-// The gateway, a process of its own, is killed on the way from a message to its answer. The next one brings people the
-// rest: every part of the answer once, in order, and nothing else.
+// The gateway, in its own process, is killed on the way from a message to its answer. The next one delivers the rest:
+// every part of the answer once, in order, and nothing else.
 
 import { describe, it, type TestContext } from 'vitest'
 import type { Step } from '../../../src/turns/types.js'
@@ -14,7 +14,7 @@ const DELETE = 'DELETE /channels/:id/messages/:id'
 const STEPS: Step[] = ['accepted', 'claimed', 'streaming', 'finished', 'committed', 'sent']
 const PARTS = ['one', 'two', 'three'].map((word) => `${word} `.repeat(300).trim())
 const THREE_PARTS = PARTS.join('\n\n')
-/** When the next gateway starts: the nonces are known to Discord, or forgotten. */
+/** When the next gateway starts: while Discord still knows the nonces, or after it forgot them. */
 const MOMENTS = [
   ['at once', 0],
   ['six minutes later', 6 * 60_000],
@@ -124,7 +124,7 @@ interface KillStage {
 async function openStage(onTestFinished: TestContext['onTestFinished']): Promise<KillStage> {
   const stage = await DiscordStage.open(onTestFinished)
   const { discord, directory } = stage
-  // The way to the answer is what counts here, not its pace.
+  // This tests the path to the answer, not its speed.
   discord.limits.postMessage.limit = 100
   const gateways = new GatewayStarter(directory, stage.config(), onTestFinished)
   const start = ({ fatalStep, aheadMs = 0 }: StartOptions = {}): KillableGateway =>

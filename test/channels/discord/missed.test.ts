@@ -1,4 +1,4 @@
-// What is said while nobody listens is answered afterwards, once, in order, and before what is newer.
+// What is said while nobody is listening is answered afterwards, once, in order, and before newer messages.
 
 import { describe, it, type TestContext } from 'vitest'
 import { createDatabase, postgresUrl } from '../../postgres.js'
@@ -16,7 +16,7 @@ describe('What is said while the gateway is stopped', { concurrent: true }, () =
     await stage.stop(gateway)
     for (const text of ['one', 'two', 'three']) discord.say(discord.owner, id, text)
 
-    // Time enough for what is new to come first.
+    // Long enough for new messages to arrive first.
     discord.fail('GET /channels/:id/messages', { kind: 'rate-limit', retryAfterMs: 1_000 })
     await stage.start()
     discord.say(discord.owner, id, 'four')
@@ -166,7 +166,7 @@ describe('What is said while the gateway is stopped', { concurrent: true }, () =
     const early = mention(discord, channel.id, 'early')
     const { id: direct } = discord.directChannel(discord.owner)
     discord.say(discord.owner, direct, 'early')
-    // By the clock of Discord, which tells the first start from what was before.
+    // Discord's clock separates the first start from what came before.
     discord.advance(1_000)
 
     await stage.start({}, { now: () => Date.now() + 1_000 })
@@ -271,7 +271,7 @@ function mention(discord: Scene['discord'], channelId: string, text: string): st
   return discord.say(discord.owner, channelId, text, { mentions: [discord.bot] }).id
 }
 
-/** All that the bot has said in a thread, if there is one. */
+/** Everything the bot said in a thread, if there is one. */
 function textsIn(discord: Scene['discord'], threadId: string): string[] {
   return discord.threadOf(threadId) ? discord.textsIn(threadId) : []
 }

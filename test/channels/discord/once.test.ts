@@ -1,4 +1,5 @@
-// What the gateway says is lost on the way, or only Discord's answer to it. People see it once, whole and in order.
+// The gateway's messages get lost, or only Discord's responses to them. People see each message once, complete and in
+// order.
 
 import { describe, it, type TestContext } from 'vitest'
 import type { FakeChannel } from './fake-discord-records.js'
@@ -15,7 +16,7 @@ const MINUTE_MS = 60_000
 
 describe('An answer', { concurrent: true }, () => {
   it.for<[string, Fault, number]>([
-    // These take longest: a client waits for 15 s.
+    // These take longest: a client waits 15 s.
     ['is not answered', { kind: 'hang' }, 1],
     ['is not answered when it was taken', { kind: 'hang', hasEffect: true }, 1],
     ['is limited', { kind: 'rate-limit', retryAfterMs: 700 }, 3],
@@ -233,7 +234,7 @@ describe('A progress message', { concurrent: true }, () => {
     const asked = ['a', 'b', 'c', 'd'].flatMap((name) => [{ text: `${name} ` }, { hold: name }])
     await showProgress({ discord, thread }, steps(...asked))
     stage.release('a')
-    // The first one tells discord.js that edits and posts have the same bucket.
+    // The first one teaches discord.js that edits and posts share a bucket.
     await until(() => discord.requestsTo(PATCH).some(({ status }) => status === 200), 'an edit')
     limit(discord)
     stage.release('b')
@@ -247,18 +248,18 @@ describe('A progress message', { concurrent: true }, () => {
 })
 
 interface Conversation extends Pick<Scene, 'stage' | 'discord' | 'channel'> {
-  /** In which a first message has been answered. */
+  /** A thread in which a first message has been answered. */
   thread: FakeChannel
 }
 
 async function openConversation(onTestFinished: TestContext['onTestFinished']): Promise<Conversation> {
   const scene = await openScene(onTestFinished)
-  // What fails counts, too, and would have to be waited for.
+  // Failed requests count too, and would have to be waited out.
   scene.discord.limits.postMessage.limit = 100
   return { ...scene, thread: await beginThread(scene) }
 }
 
-/** One in which time can pass, for Discord and for the gateway. */
+/** With a clock that advances for both Discord and the gateway. */
 async function openConversationWithClock(
   onTestFinished: TestContext['onTestFinished'],
 ): Promise<Conversation & { clock: { passes(ms: number): void } }> {

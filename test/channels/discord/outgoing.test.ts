@@ -24,7 +24,7 @@ import { BOT_ID, message, recordingLog, refusal, user } from './samples.js'
 const RUNS = { numRuns: 200 }
 const CREATED_AT = 1_800_000_000_000
 const REQUEST_TOO_LARGE = 40_005
-/** When Discord does not know a nonce any more. */
+/** When Discord no longer knows a nonce. */
 const LATER = CREATED_AT + 180_000
 
 function replyOf(more: Partial<OutgoingReply> = {}): OutgoingReply {
@@ -52,7 +52,7 @@ const partsOf = (reply: OutgoingReply, host = HOST): Promise<Part[]> =>
 const contentsOf = async (more: Partial<OutgoingReply>): Promise<string[]> =>
   (await partsOf(replyOf(more))).map(({ content }) => content)
 
-/** More than 20 messages of it. */
+/** More than 20 messages' worth. */
 const LONG = Array.from(
   { length: 1_000 },
   (_, index) => `Line ${index} of a very long answer, which goes on and on.`,
@@ -218,7 +218,7 @@ describe('the parts of an answer', () => {
 
 describe('how many parts are there', () => {
   const posted = ({ content, files }: Part): Pick<APIMessage, 'content' | 'attachments'> => ({
-    // Discord leaves out white space at the ends.
+    // Discord trims white space.
     content: content.trim(),
     attachments: files.map(({ name }, index) => ({ id: `${index}`, filename: name }) as APIAttachment),
   })
@@ -283,7 +283,7 @@ it.each<[string | undefined, boolean]>([
 })
 
 describe('posting an answer', () => {
-  /** Discord, with what is in the thread and in its channel already. */
+  /** Discord, with what the thread and its channel already contain. */
   function setup(there: APIMessage[] = [], beside: APIMessage[] = []) {
     const posts: Array<[channelId: string, body: RESTPostAPIChannelMessageJSONBody, files: RawFile[]]> = []
     const listed: Array<[channelId: string, after: string]> = []
@@ -523,7 +523,7 @@ describe('posting an answer', () => {
     const { send, posts, discord } = setup()
     const names = Array.from({ length: 10 }, (_, index) => `${index}.txt`)
     const directory = makeDirectory(Object.fromEntries(names.map((name) => [name, name])))
-    // One of our own more than fits beside them.
+    // A code file of our own, one more than fits.
     const text = `Look:\n\`\`\`js\n${'const a = 1\n'.repeat(500)}\`\`\``
     discord.failsOn = (index) => (posts[index]?.[2].length ? refusal(REQUEST_TOO_LARGE, 413) : undefined)
     await send({ text, files: names.map((path) => ({ path, directory })) })

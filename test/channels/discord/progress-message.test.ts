@@ -24,7 +24,7 @@ type Call =
   | { kind: 'edit'; at: number; id: string; body: RESTPatchAPIChannelMessageJSONBody }
   | { kind: 'remove'; at: number; id: string }
 
-/** Discord, which takes everything at once unless told otherwise. `typing` counts. */
+/** Discord, which accepts everything at once unless told otherwise. `typing` is a counter. */
 function setup({ onTestFinished }: TestContext, leftover: () => Promise<Posted | undefined> = async () => undefined) {
   const calls: Call[] = []
   const startedAt = performance.now()
@@ -74,10 +74,10 @@ function setup({ onTestFinished }: TestContext, leftover: () => Promise<Posted |
     typing,
     discord,
     show: (event: AgentEventBody, runId = 'run-1') => progress.show(runId, { ...event, timestamp: 0 }),
-    /** Text and edits as a person sees them, in order. */
+    /** The texts as a person sees them, in order. */
     contents: () => calls.flatMap((call) => (call.kind === 'remove' ? [] : [call.body.content ?? ''])),
     kinds: () => calls.map(({ kind }) => kind),
-    /** Lets time pass until there are so many calls. */
+    /** Advances time until there are that many calls. */
     called: async (count: number) => {
       for (let steps = 0; steps < 1_000 && calls.length < count; steps += 1) await pass(10)
       expect(calls.length).toBeGreaterThanOrEqual(count)

@@ -15,7 +15,7 @@ function isSilent({ flags }: Pick<APIMessage, 'flags'>): boolean {
   return ((flags ?? 0) & MessageFlags.SuppressNotifications) !== 0
 }
 
-/** The bodies that were posted into a channel, in order. */
+/** The bodies posted to a channel, in order. */
 function postedIn(discord: FakeDiscord, channelId: string) {
   return discord
     .requestsTo(NEW_MESSAGE)
@@ -23,7 +23,7 @@ function postedIn(discord: FakeDiscord, channelId: string) {
     .map(({ body, files, at }) => ({ ...(body as Pick<APIMessage, 'content' | 'flags'>), files, at }))
 }
 
-/** The progress message, once this stands in it. */
+/** The progress message, once it contains these words. */
 async function progressWith(discord: FakeDiscord, channelId: string, words: string): Promise<APIMessage> {
   return until(() => {
     const progress = progressIn(discord, channelId)
@@ -31,7 +31,7 @@ async function progressWith(discord: FakeDiscord, channelId: string, words: stri
   }, `a progress message with ${words}`)
 }
 
-/** The answer of the agent to the steps, as the messages that there are of it in the end. */
+/** The agent's answer to the steps, as the messages that remain in the end. */
 async function answerOf(scene: Scene, list: object[], count = 1): Promise<APIMessage[]> {
   const { discord, channel } = scene
   const { id } = discord.say(discord.owner, channel.id, steps(...list), { mentions: [discord.bot] })
@@ -138,7 +138,7 @@ describe.concurrent('while an agent works', () => {
     await answered(discord, id)
     const posted = postedIn(discord, id)
     const workedMs = (posted.at(-1)?.at ?? 0) - (discord.typing[0]?.at ?? 0)
-    // On a machine that is too busy for a quick answer nothing is said.
+    // A machine too busy for a quick answer proves nothing.
     expect(workedMs < 900 ? posted.map(({ content }) => content) : ['You said: hello']).toEqual(['You said: hello'])
   })
 
@@ -213,7 +213,7 @@ describe.concurrent('a turn that went to another gateway', () => {
     await db.updateTable('jobs').set({ fence: 1_000, gateway_id: 'another', due_at }).execute()
     await close()
     await until(() => stage.logged.some((line) => line.includes('turn.lost')), 'the loss')
-    // Time enough for a last word.
+    // Long enough for a last edit.
     await beginThread(scene)
     const left = progressIn(discord, id)
     expect([left?.content, left && discord.buttonsOf(left)]).toEqual([progress.content, discord.buttonsOf(progress)])
@@ -294,7 +294,7 @@ describe.concurrent('the answer', () => {
     const { stage, discord, guild, channel, ada } = scene
     const role = discord.addRole(guild, 'crew')
     const text = `@everyone @here <@${ada.id}> <@&${role.id}> look`
-    // Escaped, else they would be names before the agent gets them.
+    // Escaped, since mentions are replaced by names before the agent gets them.
     const said = steps({ text }, { hold: 'it' }, { text: ' again' }).replaceAll('<', String.raw`\u003c`)
     const { id } = discord.say(discord.owner, channel.id, said, { mentions: [discord.bot] })
     await until(() => progressIn(discord, id), 'a progress message')

@@ -1,4 +1,4 @@
-// Pieces of what Discord says, as small as the tests of single parts need them.
+// Minimal Discord payloads for unit tests.
 
 import { type APIMessage, type APIUser, DiscordAPIError, MessageType } from 'discord.js'
 import type { Log } from '../../../src/log.js'
@@ -9,7 +9,7 @@ export function user(id: string, username = `user${id}`): APIUser {
   return { id, username, discriminator: '0', global_name: null, avatar: null }
 }
 
-/** Of a person, in the channel 10, unless told otherwise. */
+/** From a person, in channel 10, unless told otherwise. */
 export function message(more: Partial<APIMessage> = {}): APIMessage {
   return {
     id: '1000',
@@ -30,7 +30,7 @@ export function message(more: Partial<APIMessage> = {}): APIMessage {
   }
 }
 
-/** A refusal of Discord's, as the client gives it. */
+/** A refusal by Discord, as the client throws it. */
 export function refusal(code: number, status = 400): DiscordAPIError {
   return new DiscordAPIError({ code, message: `Refused with ${code}` }, code, status, 'POST', 'http://discord', {
     body: undefined,
@@ -50,7 +50,7 @@ export function recordingLog(): Log & { logged: Logged[] } {
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error'), logged }
 }
 
-/** Half of a character: no text that can be sent has one. */
+/** Half a surrogate pair: no text that can be sent contains one. */
 export function hasLoneSurrogate(text: string): boolean {
   return /\p{Surrogate}/u.test(text)
 }

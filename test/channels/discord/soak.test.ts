@@ -1,5 +1,5 @@
-// Many channels and messages at once, while requests fail and connections break. SOAK_CHANNELS and SOAK_MESSAGES say how
-// many; SOAK_SEED repeats the faults of an earlier run.
+// Many channels and messages at once, while requests fail and connections break. SOAK_CHANNELS and SOAK_MESSAGES set
+// how many; SOAK_SEED repeats the faults of an earlier run.
 
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,10 +11,10 @@ const MESSAGES = Number(process.env['SOAK_MESSAGES'] ?? 200)
 const SEED = Number(process.env['SOAK_SEED'] ?? 4)
 const FAULT_RATE = 0.05
 const ROUNDS = MESSAGES / CHANNELS
-/** So many of them take some seconds, and are shown while they are worked on. */
+/** One message in this many takes some seconds, and shows its progress. */
 const ONE_SLOW_IN = 20
 
-/** As quick as an agent can be: two of its lines, and a note of what it was asked. */
+/** As fast as an agent can be: two lines of output, and a note of the prompt. */
 const AGENT = `#!/bin/sh
 while [ $# -gt 0 ]; do
   case $1 in

@@ -40,7 +40,7 @@ export class DiscordStage {
   /** Everything is stopped and removed when the test is over. */
   static async open(onTestFinished: TestContext['onTestFinished']): Promise<DiscordStage> {
     const stage = new DiscordStage(await FakeDiscord.start())
-    // Discord waits for three seconds, a test as long as it takes.
+    // Discord waits three seconds, a test as long as it takes.
     stage.discord.settings.interactionDeadlineMs = 60_000
     onTestFinished(async () => {
       for (const gateway of [...stage.#running]) await stage.stop(gateway)
@@ -66,7 +66,7 @@ export class DiscordStage {
     return loadConfig({ PATH: process.env['PATH'], HOME: home, AETHEEL_HOME: join(this.directory, 'data') }, file)
   }
 
-  /** `settings` stand in the configuration file, beside what every test needs; `now` is the channel's clock. */
+  /** `settings` go into the configuration file, besides what every test needs; `now` is the channel's clock. */
   async start(
     settings: object = {},
     { now = Date.now, ...more }: Pick<GatewayDependencies, 'onStep'> & { now?: () => number } = {},
@@ -86,7 +86,7 @@ export class DiscordStage {
     if (this.#running.delete(gateway)) await gateway.stop()
   }
 
-  /** Lets an agent go on that waits at `{"hold": name}`. */
+  /** Releases an agent that waits at `{"hold": name}`. */
   release(name: string): void {
     writeFileSync(join(this.workingDir, `go-${name}`), '')
   }
@@ -97,12 +97,12 @@ export class DiscordStage {
     return path
   }
 
-  /** What agents were asked, in order. */
+  /** The prompts the agents got, in order. */
   journal(directory = this.workingDir): Journaled[] {
     return journalIn(directory)
   }
 
-  /** What runs of the agents. */
+  /** The agents' running processes. */
   alive(): string[] {
     return livingProcesses(this.directory).map(({ command }) => command)
   }
@@ -123,7 +123,7 @@ export interface Scene {
   gateway: Gateway
 }
 
-/** A gateway that runs, and a server with one channel; the settings may name what is there. */
+/** A running gateway, and a server with one channel; the settings may refer to what exists. */
 export async function openScene(
   onTestFinished: TestContext['onTestFinished'],
   settings: object | ((world: Omit<Scene, 'gateway'>) => object) = {},
@@ -137,16 +137,17 @@ export async function openScene(
   return { ...world, gateway }
 }
 
-/** Lets the owner begin a conversation in the channel, and waits until it is answered. */
+/** Starts a conversation of the owner in the channel, and waits for the answer. */
 export async function beginThread({ discord, channel }: Pick<Scene, 'discord' | 'channel'>): Promise<FakeChannel> {
   const { id } = discord.say(discord.owner, channel.id, 'hello', { mentions: [discord.bot] })
   await answered(discord, id)
-  // Where all takes long it has one of its own, which goes after its answer came, and must not be taken for that of another.
+  // On a slow machine it has a progress message, removed only after its answer, which must not be mistaken for
+  // another's.
   await until(() => !progressIn(discord, id), 'the end of the progress message')
   return discord.threadOf(id) as FakeChannel
 }
 
-/** Waits until the bot has said so many things for good in a channel or thread, which may not be there yet. */
+/** Waits for that many final messages of the bot in a channel or thread, which need not exist yet. */
 export async function answered(discord: FakeDiscord, channelId: string, count = 1): Promise<string[]> {
   return until(() => {
     const answers = answersIn(discord, channelId)
@@ -154,16 +155,16 @@ export async function answered(discord: FakeDiscord, channelId: string, count = 
   }, `${count} answers in ${channelId}`)
 }
 
-/** What the bot has said for good: all but a message that shows what an agent does now. */
+/** The bot's final messages: all except progress messages. */
 export function answersIn(discord: FakeDiscord, channelId: string): string[] {
   return ownMessagesIn(discord, channelId)
-    .filter((message) => !isLive(discord, message))
+    .filter((message) => !isProgress(discord, message))
     .map(({ content }) => content)
 }
 
-/** The message that shows what an agent does now. */
+/** The progress message. */
 export function progressIn(discord: FakeDiscord, channelId: string): APIMessage | undefined {
-  return ownMessagesIn(discord, channelId).find((message) => isLive(discord, message))
+  return ownMessagesIn(discord, channelId).find((message) => isProgress(discord, message))
 }
 
 function ownMessagesIn(discord: FakeDiscord, channelId: string): APIMessage[] {
@@ -171,7 +172,7 @@ function ownMessagesIn(discord: FakeDiscord, channelId: string): APIMessage[] {
   return discord.messagesIn(channelId).filter(({ author }) => author.id === discord.bot.id)
 }
 
-function isLive(discord: FakeDiscord, message: APIMessage): boolean {
+function isProgress(discord: FakeDiscord, message: APIMessage): boolean {
   return discord.buttonsOf(message).some((id) => id.startsWith('stop:'))
 }
 

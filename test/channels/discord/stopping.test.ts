@@ -17,7 +17,7 @@ describe.concurrent('a stop', () => {
     const other = discord.addChannel(guild)
     await stage.stop(gateway)
     const missed = mention(discord, channel.id, 'missed')
-    // Longer than what is read again in any case.
+    // Longer than the overlap that is read again anyway.
     discord.advance(10 * MINUTE_MS)
     const reading = `GET /channels/${channel.id}/messages`
     discord.fail(reading, { kind: 'close' }, 1_000)
@@ -43,7 +43,7 @@ describe.concurrent('a stop', () => {
     await until(() => discord.requestsTo(route).length > 0, 'the request')
     const startedAt = performance.now()
     await stage.stop(gateway)
-    // The client alone waits for a quarter of a minute, four times.
+    // The client alone would wait 15 s, four times.
     expect(performance.now() - startedAt).toBeLessThan(10_000)
   })
 })

@@ -4,7 +4,7 @@ import { tailOf } from '../../../src/channels/discord/tail.js'
 import { hasLoneSurrogate } from './samples.js'
 
 const RUNS = { numRuns: 1_000 }
-/** `…` and a line end; a fence that is opened again, of up to 100 characters, and a line end; the same to close it. */
+/** `…` and a line break; a reopened fence of up to 100 characters, and a line break; the same to close it. */
 const MORE = 2 + 101 + 101
 
 describe('the end of a text', () => {
@@ -69,7 +69,7 @@ describe('the end of a text', () => {
   })
 })
 
-/** The marker of a fence that is open at the end: by CommonMark, but for lists and quotations. */
+/** The marker of the fence left open at the end: by CommonMark, except for lists and quotations. */
 function openFenceOf(text: string): string | undefined {
   let open: string | undefined
   for (const line of text.split('\n')) {
@@ -100,7 +100,7 @@ const anyLine = fc.oneof(
       )
       .map((parts) => parts.join('')),
   },
-  // A fence whose line is longer than anything that is meant.
+  // A fence with a line longer than any meaningful one.
   { weight: 1, arbitrary: fc.integer({ min: 85, max: 110 }).map((count) => `\`\`\`${'x'.repeat(count)}🙂🙂`) },
 )
 const anyMarkdown = fc.array(anyLine, { maxLength: 30 }).map((lines) => lines.join('\n'))

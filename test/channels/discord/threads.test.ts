@@ -4,7 +4,7 @@ import type { FakeDiscord } from './fake-discord.js'
 import { answered, answersIn, beginThread, progressIn, openScene, type Scene, steps } from './stage.js'
 import { until } from '../../waiting.js'
 
-/** What the bot said in a channel, each with the message that it replies to. */
+/** The bot's messages in a channel, each with the message it replies to. */
 function repliesIn(discord: FakeDiscord, channelId: string) {
   return discord
     .messagesIn(channelId)
@@ -12,7 +12,7 @@ function repliesIn(discord: FakeDiscord, channelId: string) {
     .map(({ content, message_reference }) => [content, message_reference?.message_id])
 }
 
-/** A mention that is worked on, in a thread that is there. */
+/** A mention being worked on, in an existing thread. */
 async function beginHeld({ stage, discord, channel }: Scene): Promise<string> {
   const text = steps({ hold: 'it' }, { text: 'the answer' })
   const { id } = discord.say(discord.owner, channel.id, text, { mentions: [discord.bot] })
@@ -20,8 +20,8 @@ async function beginHeld({ stage, discord, channel }: Scene): Promise<string> {
   return id
 }
 
-/** A mention that is worked on, with a progress message in its thread, and another message that waits there. */
-async function beginLive({ discord, channel }: Scene): Promise<string> {
+/** A mention being worked on, with a progress message in its thread, and another message waiting there. */
+async function beginWithProgress({ discord, channel }: Scene): Promise<string> {
   const text = steps({ text: 'I begin, ' }, { hold: 'it' }, { text: 'I end.' })
   const { id } = discord.say(discord.owner, channel.id, text, { mentions: [discord.bot] })
   await until(() => progressIn(discord, id), 'a progress message')
@@ -189,7 +189,7 @@ describe.concurrent('threads', () => {
   }) => {
     const scene = await openScene(onTestFinished)
     const { stage, discord, channel } = scene
-    const id = await beginLive(scene)
+    const id = await beginWithProgress(scene)
     discord.archive(id, { isLocked: true })
     stage.release('it')
     await answered(discord, channel.id, 2)
@@ -209,7 +209,7 @@ describe.concurrent('threads', () => {
   }) => {
     const scene = await openScene(onTestFinished)
     const { stage, discord, channel } = scene
-    const id = await beginLive(scene)
+    const id = await beginWithProgress(scene)
     const first = discord.message(id)
     discord.deleteChannel(id)
     if (first) discord.delete(first)
@@ -228,7 +228,7 @@ describe.concurrent('threads', () => {
   }) => {
     const scene = await openScene(onTestFinished)
     const { discord, channel } = scene
-    // The client tries each three times more.
+    // The client retries each three times.
     discord.fail('POST /channels/:id/messages/:id/threads', { kind: 'status', status: 500 }, 8)
     const { id } = discord.say(discord.owner, channel.id, 'hello', { mentions: [discord.bot] })
     await answered(discord, id)
@@ -328,7 +328,7 @@ describe.concurrent('a channel is a project', () => {
     await discord.slash(discord.owner, channel.id, 'model', { name: 'opus' }).answer()
     await discord.slash(discord.owner, thread.id, 'model', { name: 'haiku' }).answer()
     discord.say(discord.owner, thread.id, 'go on')
-    // One of them is what /model said.
+    // One of them is the answer to /model.
     await answered(discord, thread.id, 3)
     await beginThread(scene)
     expect(stage.journal().map(({ model }) => model)).toEqual(['none', 'haiku', 'opus'])

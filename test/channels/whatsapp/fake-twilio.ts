@@ -1,4 +1,4 @@
-// A Twilio on loopback: its REST API for messages and their media, and its requests to us, signed by Twilio's own code.
+// A Twilio on loopback: its REST API for messages and media, and its requests to us, signed by Twilio's own code.
 
 import { randomBytes } from 'node:crypto'
 import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http'
@@ -9,7 +9,7 @@ import { getExpectedTwilioSignature } from 'twilio/lib/webhooks/webhooks.js'
 export interface FakeMedia {
   type: string
   content: Buffer
-  /** Where the content is; left out, at Twilio itself. */
+  /** Where the content is; by default at Twilio itself. */
   redirectTo?: string
 }
 
@@ -21,7 +21,7 @@ export interface FakeMessage {
   body: string
   status: string
   media: FakeMedia[]
-  /** As it was given to Twilio. */
+  /** As given to Twilio. */
   mediaUrl?: string
   statusCallback?: string
   createdAt: number
@@ -31,9 +31,9 @@ export interface FakeMessage {
 
 export type Fault =
   | { kind: 'status'; status: number; code?: number; message?: string; retryAfterSeconds?: number; hasEffect?: boolean }
-  /** No answer, and the connection ends. */
+  /** No response, and the connection closes. */
   | { kind: 'drop'; hasEffect?: boolean }
-  /** No answer. */
+  /** No response. */
   | { kind: 'hang'; hasEffect?: boolean }
 
 export type Route = 'create' | 'list' | 'fetch' | 'media-list' | 'media' | 'typing' | 'account' | 'senders'
@@ -45,7 +45,7 @@ export interface WebhookResponse {
 
 interface WebhookChange {
   signature?: string
-  /** After it was signed. */
+  /** After signing. */
   tamper?: (form: URLSearchParams) => void
   headers?: Record<string, string>
   body?: string
@@ -67,17 +67,17 @@ export class FakeTwilio {
   readonly authToken = randomBytes(16).toString('hex')
   readonly number = '+14155238886'
   readonly messages: FakeMessage[] = []
-  /** The ids of messages, in the order in which typing was shown for them. */
+  /** The message ids for which typing was shown, in order. */
   readonly typing: string[] = []
-  /** What was asked, in order. */
+  /** The requests, in order. */
   readonly asked: Route[] = []
   readonly senders: { sender_id: string; status: string; webhook?: { callback_url: string } }[] = []
   accountType = 'Full'
-  /** What becomes of what is sent, told by its status callback. */
+  /** The status of the next messages sent, reported by the status callback. */
   nextStatus: { status: string; errorCode?: number } | undefined = { status: 'delivered' }
-  /** Whether it tells that before it answers whoever sends. */
+  /** Whether the status callback comes before the response to the sender. */
   tellsFirst = false
-  /** Where requests to us really go, and the URL that they are for. */
+  /** Where requests to us really go, and the URL they are signed for. */
   webhook: { target: string; publicUrl: string } | undefined
   faultCount = 0
   pageSize = 100
@@ -104,18 +104,18 @@ export class FakeTwilio {
     return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`
   }
 
-  /** Lets time pass for Twilio. */
+  /** Advances Twilio's clock. */
   advance(ms: number): void {
     this.#aheadMs += ms
   }
 
-  /** The next requests of this kind go wrong, after some that go well. */
+  /** Makes the next requests of this kind fail, after some that succeed. */
   fail(route: Route, fault: Fault, times = 1, after = 0): void {
     for (let count = 0; count < after; count += 1) this.#faults.push({ route, fault: undefined })
     for (let count = 0; count < times; count += 1) this.#faults.push({ route, fault })
   }
 
-  /** What people have got from us, in order. */
+  /** What people received from us, in order. */
   textsTo(number: string): string[] {
     return this.sentTo(number).map(({ body }) => body)
   }
@@ -124,7 +124,7 @@ export class FakeTwilio {
     return this.messages.filter(({ direction, to }) => direction === 'outbound-api' && to === `whatsapp:${number}`)
   }
 
-  /** A person writes. It is on record; `deliver` brings it by the webhook. */
+  /** A person writes. The message is on record; `deliver` calls the webhook. */
   write(from: string, body: string, media: FakeMedia[] = []): FakeMessage {
     const message: FakeMessage = {
       sid: `${media.length > 0 ? 'MM' : 'SM'}${randomBytes(16).toString('hex')}`,
@@ -174,7 +174,7 @@ export class FakeTwilio {
     return this.post('/whatsapp/webhook', form, change)
   }
 
-  /** Tells what became of a message, by its status callback if it has one. */
+  /** Reports the status of a message, through its status callback if it has one. */
   async tell(message: FakeMessage, status: string, errorCode?: number): Promise<WebhookResponse | undefined> {
     message.status = status
     message.sentAt ??= this.#now()
@@ -193,7 +193,7 @@ export class FakeTwilio {
     return this.post(statusCallback.slice(publicUrl.length), form)
   }
 
-  /** A request to our public URL, signed. */
+  /** Sends a signed request to our public URL. */
   post(path: string, form: URLSearchParams, change: WebhookChange = {}): Promise<WebhookResponse> {
     const { publicUrl } = this.#listener()
     const signature =
@@ -207,7 +207,7 @@ export class FakeTwilio {
     })
   }
 
-  /** As Twilio fetches a file. */
+  /** Fetches a file as Twilio does. */
   async fetchFile(url: string): Promise<WebhookResponse & { type: string | undefined }> {
     const { publicUrl } = this.#listener()
     if (!url.startsWith(publicUrl)) throw new Error(`${url} is not at the public URL`)
@@ -277,7 +277,7 @@ export class FakeTwilio {
     return authorization === `Basic ${Buffer.from(`${this.accountSid}:${this.authToken}`).toString('base64')}`
   }
 
-  /** Without a response, only what it does. */
+  /** Without a response, only the side effect. */
   #do(route: Route, url: URL, form: URLSearchParams, response?: ServerResponse): void {
     const answer = (status: number, body: object): void => {
       if (response) answerJson(response, status, body)
@@ -338,14 +338,14 @@ export class FakeTwilio {
     if (mediaUrl !== null) message.mediaUrl = mediaUrl
     if (statusCallback !== null) message.statusCallback = statusCallback
     this.messages.push(message)
-    // Later, as of another machine.
+    // Later, as if from another machine.
     if (!this.tellsFirst) setTimeout(() => void this.#tellNext(message), 20)
     return message
   }
 
   async #tellNext(message: FakeMessage): Promise<void> {
     const { nextStatus: next } = this
-    // Nobody may listen any more.
+    // Nobody may be listening any more.
     if (next) await this.tell(message, next.status, next.errorCode).catch(() => {})
   }
 
@@ -391,7 +391,7 @@ export class FakeTwilio {
   }
 }
 
-/** Twilio's own code takes one value for a name, or a list. */
+/** Twilio's own code expects a value per name, or a list. */
 export function fieldsOf(form: URLSearchParams): Record<string, string | string[]> {
   return Object.fromEntries([...new Set(form.keys())].map((name) => [name, single(form.getAll(name))]))
 }

@@ -1,5 +1,5 @@
-// A gateway with the WhatsApp channel and the HTTP server as a process of its own: `gateway-process.ts <configuration
-// file> [step]`. At the step it kills itself.
+// A gateway with the WhatsApp channel and the HTTP server in its own process: `gateway-process.ts <configuration file>
+// [step]`. At the step it kills itself.
 
 import { randomUUID } from 'node:crypto'
 import { openWhatsApp } from '../../../src/channels/configured-channels.js'

@@ -1,4 +1,4 @@
-// The gateway, a process of its own, is killed on the way from a message to its answer; or two of them run at once.
+// The gateway, in its own process, is killed on the way from a message to its answer; or two of them run at once.
 // People get every part of the answer once, in order.
 
 import { describe, it, type TestContext } from 'vitest'
@@ -19,7 +19,7 @@ describe('A gateway that is killed', { concurrent: true }, () => {
     const { twilio } = stage
     const killed = await start({ fatalStep: step })
     const message = twilio.write(ADA, steps({ text: THREE_PARTS }))
-    // It may end before it has answered.
+    // It may die before it has answered.
     await twilio.deliver(message).catch(() => undefined)
     const end = await killed.ended
 
@@ -74,7 +74,7 @@ describe.skipIf(postgresUrl() === undefined)('Two gateways on one database', () 
     const stage = await WhatsAppStage.open(onTestFinished)
     const { twilio } = stage
     for (let count = 0; count < 2; count += 1) {
-      // Each of them asks Twilio for everything.
+      // Each of them polls Twilio for everything.
       await stage.startWith({ ...stage.config({}, {}, false), databaseUrl: database.url })
     }
 

@@ -1,4 +1,4 @@
-// Files: those that people send, those that agents send, and voice messages that become text.
+// Files sent by people, files sent by agents, and voice messages that become text.
 
 import { existsSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-// What people write is dealt with once and in its order, whatever happens to gateway and settings meanwhile.
+// Messages are handled once and in order, whatever happens to the gateway and its settings meanwhile.
 
 import { describe, it } from 'vitest'
 import { ADA, BEN, steps, WhatsAppStage } from './stage.js'
@@ -40,7 +40,7 @@ describe('A message that was taken', { concurrent: true }, () => {
     const gateway = await stage.start()
     const { twilio } = stage
     const command = twilio.write(ADA, '/status')
-    // All that the one that was killed has left.
+    // All that the killed gateway left behind.
     await gateway.hostOf('whatsapp').claim(`command:${command.sid}`)
 
     await twilio.deliver(command)

@@ -1,4 +1,4 @@
-// Twilio is asked for what people wrote: without a public URL always, with one for what did not come.
+// Polling Twilio for messages: always without a public URL, and with one for what the webhook missed.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, it } from 'vitest'
@@ -247,7 +247,7 @@ describe('The poller', () => {
     expect(poller.cursor()).toEqual(poller.now())
   })
 
-  /** On a clock of its own, with a Twilio that is a list. */
+  /** With its own clock, and a list in place of Twilio. */
   function open({ fails }: { fails: Set<string> }) {
     let now = 1_000_000_000
     let messages: TwilioMessage[] = []

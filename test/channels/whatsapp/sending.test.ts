@@ -1,4 +1,4 @@
-// What we say is lost on the way, or only Twilio's answer to it; or Twilio takes it and cannot deliver it.
+// Our messages get lost, or only Twilio's responses to them; or Twilio accepts one and cannot deliver it.
 
 import { describe, it, type TestContext, vi } from 'vitest'
 import { queueList } from '../../../src/cli/commands/queue.js'
@@ -14,7 +14,7 @@ const WINDOW = /^Outside the 24-hour window of WhatsApp: .*63016/
 
 describe('An answer', { concurrent: true }, () => {
   it.for<[string, Fault, number]>([
-    // This takes longest: a client waits for 15 s.
+    // This takes longest: a client waits 15 s.
     ['is not answered when it was taken', { kind: 'hang', hasEffect: true }, 1],
     ['is lost', { kind: 'drop' }, 2],
     ['is lost when it was taken', { kind: 'drop', hasEffect: true }, 2],
@@ -192,7 +192,7 @@ describe('An answer', { concurrent: true }, () => {
     expect((await after.store.outbox.get(id))?.state).toEqual('delivered')
   })
 
-  // Alone, since it turns the clock of the whole process.
+  // Alone, since it changes the clock of the whole process.
   it.sequential('that is sent again at once stays delivered, whatever was said of it before', async (context) => {
     const { expect, onTestFinished } = context
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'], shouldAdvanceTime: true })
@@ -208,7 +208,7 @@ describe('An answer', { concurrent: true }, () => {
     gateway.wake()
     await until(async () => (await gateway.store.outbox.get(id))?.state === 'delivered', 'its delivery')
 
-    // That it failed is said twice, some seconds apart.
+    // The failure is reported twice, some seconds apart.
     await vi.advanceTimersByTimeAsync(6_000)
     expect((await gateway.store.outbox.get(id))?.state).toEqual('delivered')
   })
@@ -242,7 +242,7 @@ async function open(onTestFinished: TestContext['onTestFinished']): Promise<{
   return { stage, gateway, twilio: stage.twilio }
 }
 
-/** Why the one reply that was not delivered was not. */
+/** Why the undelivered reply was not delivered. */
 async function undelivered(gateway: Gateway): Promise<string> {
   return until(async () => (await gateway.store.outbox.list('undelivered', 1))[0]?.problem, 'an undelivered reply')
 }

@@ -14,7 +14,7 @@ const url = fc
     query: fc.constantFrom('', '?a=1'),
   })
   .map(({ scheme, host, port, path, query }) => `${scheme}://${host}${port}${path}${query}`)
-/** With names that come more than once, as a form may have them. */
+/** With repeated names, as a form may have. */
 const form = fc
   .array(fc.tuple(fc.oneof(fc.constantFrom('Body', 'body', 'From', 'A'), fc.string({ maxLength: 8 })), fc.string()))
   .map((pairs) => new URLSearchParams(pairs.filter(([name]) => name !== '__proto__')))

@@ -26,7 +26,7 @@ export const BEN = '+4915187654321'
 export const STRANGER = '+4915100009999'
 export const PUBLIC_URL = 'https://gateway.example'
 
-/** Many of them end at once, on few processors. */
+/** Many of them end at once, on few CPUs. */
 const END_WITHIN_MS = 60_000
 /** Often enough for tests; people cannot configure it. */
 const POLL_SECONDS = 0.1
@@ -38,7 +38,7 @@ export interface Journaled {
 }
 
 export interface StartOptions extends Pick<GatewayDependencies, 'onStep'> {
-  /** Without it, Twilio is asked again and again. */
+  /** Without it, Twilio is polled. */
   isListening?: boolean
   now?: () => number
 }
@@ -68,7 +68,7 @@ export class WhatsAppStage {
     return stage
   }
 
-  /** `reply` is the block `inbound.reply`, beside what every test needs. */
+  /** `reply` is the block `inbound.reply`, besides what every test needs. */
   config(reply: object = {}, settings: object = {}, isListening = true): GatewayConfig {
     const { twilio, workingDir } = this
     const file = join(this.directory, 'aetheel.json5')
@@ -135,7 +135,7 @@ export class WhatsAppStage {
     await gateway.stop()
   }
 
-  /** Lets an agent go on that waits at `{"hold": name}`. */
+  /** Releases an agent that waits at `{"hold": name}`. */
   release(name: string): void {
     writeFileSync(join(this.workingDir, `go-${name}`), '')
   }
@@ -146,7 +146,7 @@ export class WhatsAppStage {
     return path
   }
 
-  /** What agents were asked, in order. */
+  /** The prompts the agents got, in order. */
   journal(): Journaled[] {
     return journalIn(this.workingDir)
   }
@@ -155,7 +155,7 @@ export class WhatsAppStage {
     return livingProcesses(this.directory).map(({ command }) => command)
   }
 
-  /** The messages of the log, as they are called. */
+  /** The log entries with this message. */
   logsOf(name: string): Record<string, unknown>[] {
     return this.logged.map((line) => JSON.parse(line) as Record<string, unknown>).filter(({ msg }) => msg === name)
   }
@@ -166,7 +166,7 @@ export function steps(...list: object[]): string {
   return JSON.stringify(list)
 }
 
-/** One that nobody listens on now. */
+/** A port nobody is listening on. */
 export async function freePort(): Promise<number> {
   const server = createServer()
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

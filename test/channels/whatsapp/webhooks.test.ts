@@ -1,4 +1,4 @@
-// What comes to our public URL: from Twilio, once, twice, late, or from somebody else.
+// Requests to our public URL: from Twilio, once, twice or late, or from someone else.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, it, type TestContext } from 'vitest'
@@ -140,7 +140,7 @@ describe('A webhook', { concurrent: true }, () => {
     await stage.startWith({ ...stage.config(), publicUrl: `${PUBLIC_URL}/aetheel` })
     const target = twilio.webhook?.target ?? ''
 
-    // Behind a proxy that leaves the path in, and behind one that takes it away.
+    // Behind a proxy that keeps the path, and behind one that strips it.
     twilio.webhook = { target: `${target}/aetheel`, publicUrl: `${PUBLIC_URL}/aetheel` }
     await twilio.say(ADA, 'one')
     twilio.webhook = { target, publicUrl: `${PUBLIC_URL}/aetheel` }
