@@ -18,7 +18,7 @@ export interface Speaker {
 
 /**
  * Closed by default: without any list only the owners have access. Every configured list of places must match; of the
- * lists of people one match is enough, and if there is none, everyone in those places may talk.
+ * lists of people one match is enough, and if neither is configured, everyone there may talk.
  */
 export function mayTalk(speaker: Speaker, lists: AccessLists, ownerIds: readonly string[]): boolean {
   const { userId, roleIds, guildId, channelIds } = speaker

@@ -1,7 +1,7 @@
 /**
  * A Discord on loopback, to which the unmodified discord.js client logs in: the HTTP API (version 10), the gateway
- * socket and the file downloads, on one port. It keeps everything in memory, validates requests as Discord does, and can
- * fail in the ways Discord fails.
+ * socket and the file downloads, on one port. It keeps everything in memory, validates requests as Discord does, and
+ * can fail in the ways Discord fails.
  *
  * ```ts
  * const discord = await FakeDiscord.start()
@@ -50,8 +50,8 @@
  * null or false.
  *
  * **Rate limits**: `limits.postMessage = { limit: 5, perMs: 5_000 }` and so on. `bucketViolations`: requests beyond a
- * bucket after a response had announced that nothing remains; `overruns`: all beyond a bucket, even if the client could
- * not know. Both are lists.
+ * bucket after a response had announced that nothing remains; `overruns`: all beyond a bucket, even if the client
+ * could not know. Both are lists.
  *
  * **Faults**: `fail(route, fault, times = 1)` with `{ kind: 'status' | 'rate-limit' | 'hang' | 'close' | 'reset', … }`,
  * where `hasEffect: true` means that the request was carried out and only its response is lost; `:id` in a route is one
