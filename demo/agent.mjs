@@ -3,7 +3,7 @@
 // behind it: it lists the working directory with a real command and remembers what it was told in a session.
 import { execFileSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -30,7 +30,7 @@ print({ type: 'system', subtype: 'init', cwd: process.cwd(), model: 'demonstrati
 
 const name = /my name is (\p{L}+)/iu.exec(prompt)?.[1]
 if (name) memory.name = name
-writeFileSync(sessionFile, JSON.stringify(memory))
+remember()
 
 let answer = memory.name ? `Your name is ${memory.name}; you told me earlier in this session.` : 'I do not know it yet.'
 if (/count to ten/i.test(prompt)) {
@@ -53,6 +53,12 @@ print({
   usage: { input_tokens: prompt.length, output_tokens: answer.length },
 })
 
+/** Whole or not at all, even if it is killed meanwhile. */
+function remember() {
+  writeFileSync(`${sessionFile}.new`, JSON.stringify(memory))
+  renameSync(`${sessionFile}.new`, sessionFile)
+}
+
 /** Slow work that can be cut off: how far it came stands in the session. */
 async function count() {
   const numbers = 'one two three four five six seven eight nine ten'.split(' ')
@@ -63,7 +69,7 @@ async function count() {
     const index = numbers.indexOf(word.replaceAll(/\W/g, ''))
     if (index < counted) return
     memory.counted = (index + 1) % numbers.length
-    writeFileSync(sessionFile, JSON.stringify(memory))
+    remember()
   })
   return sentence
 }
