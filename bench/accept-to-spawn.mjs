@@ -1,6 +1,6 @@
 // Runs a gateway from the build, as operators do, and prints the median times from a message's arrival to the call that
-// starts its agent, and to the agent's process being there. In a process of its own: the kernel takes the longer for the
-// latter the more memory the starter has.
+// starts its agent, and to the existence of the agent's process. In its own process, because spawning takes the kernel
+// longer the more memory the parent has.
 import { subscribe } from 'node:diagnostics_channel'
 import { loadConfig } from '../dist/config.js'
 import { startGateway } from '../dist/gateway.js'
@@ -26,7 +26,7 @@ subscribe('child_process', () => {
 })
 const { ledger } = gateway.store
 const add = ledger.add.bind(ledger)
-// Called with every process, right after its start.
+// Called for every process, right after its start.
 ledger.add = (entry) => {
   startedAt = performance.now()
   return add(entry)

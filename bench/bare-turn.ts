@@ -1,4 +1,4 @@
-/** The real CLI without us: started as a backend starts it, with the same arguments, environment, input and directory. */
+/** The bare CLI: started as a backend starts it, with the same arguments, environment, input and directory. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { cp, mkdtemp, readFile, rm } from 'node:fs/promises'
@@ -22,7 +22,7 @@ export interface Invocation {
   environment: Record<string, string>
   cwd: string
   stdin: string
-  /** The private directory of the run, and where a copy of what was in it is. */
+  /** The run directory, and where its contents were copied to. */
   directory: string
   files: string
 }
@@ -32,7 +32,7 @@ interface BareTimes {
   totalMs: number
 }
 
-/** To its exit. */
+/** Measured until its exit. */
 export async function timeBare(cliPath: string, invocation: Invocation, signal: AbortSignal): Promise<BareTimes> {
   signal.throwIfAborted()
   const { args, cwd, environment, directory, files, stdin } = invocation
@@ -73,7 +73,7 @@ export async function recordInvocation(agent: Agent, sandbox: Sandbox, signal: A
     environment,
     passVariables: ['BENCH_RECORDING', 'BENCH_RUN_DIRECTORIES'],
   })
-  // The recorder gives no answer, so how the run ended says nothing; what it wrote does.
+  // The recorder does not answer, so the outcome of the run means nothing; only what it wrote counts.
   for await (const event of recorder.run(REQUEST, signal)) if (event.type === 'complete') break
   const recorded = JSON.parse(await readFile(join(recording, 'invocation.json'), 'utf8')) as Omit<Invocation, 'files'>
   return { ...recorded, files: join(recording, 'files') }

@@ -1,7 +1,7 @@
 /**
- * Output of any size as one long turn would print it: the opening of a captured turn, its rounds of text, thinking and
- * tools over and over, its end. The lines are short, as in the captures, which is the hard case: with longer ones
- * the share of JSON.parse grows.
+ * Output of any size, as from one long turn: the opening of a captured turn, its rounds of text, thinking and tools over
+ * and over, and its end. The lines are short, as in the captures, which is the hard case: with longer ones the share of
+ * JSON.parse grows.
  */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ import type { BackendName } from '../src/backends/types.js'
 interface Capture {
   /** Below `test/fixtures/<backend>`. */
   files: string[]
-  /** Lines that stand only at the beginning and only at the end of a turn. */
+  /** Lines that occur only at the beginning and only at the end of a turn. */
   opening: number
   ending: number
 }

@@ -1,6 +1,6 @@
 /**
- * What `run()` adds to a turn of the real CLI: the same arguments, environment, input and directory once through the
- * backend and once bare, turn about, against a model that answers at once.
+ * What `run()` adds to a turn of the real CLI: the same arguments, environment, input and directory, alternately through
+ * the backend and bare, against a model that answers at once.
  */
 import assert from 'node:assert/strict'
 import type { Agent } from '../conformance/agents.js'
@@ -60,7 +60,7 @@ async function compare(
   ]
 }
 
-/** To the end of the iteration, when everything of the run is gone. */
+/** Measured until the iteration ends, when nothing of the run is left. */
 async function timeRun(backend: AgentBackend, signal: AbortSignal): Promise<number> {
   signal.throwIfAborted()
   const startedAt = performance.now()

@@ -1,4 +1,4 @@
-/** How long a browser takes to show a conversation with thousands of events, and for how long it stands still meanwhile. */
+/** How long a browser takes to show a conversation with thousands of events, and how long it freezes meanwhile. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { chromium, type Page } from 'playwright-core'
 import { AetheelClient } from '../src/client/aetheel-client.js'
@@ -83,7 +83,7 @@ interface Shown {
   longestFrameMs: number
 }
 
-/** From the list to the conversation, with everything that stands behind its answer; then back. */
+/** From the list to the conversation, with all events of its answer; then back. */
 async function show(page: Page, id: string): Promise<Shown> {
   const shown = await page.evaluate<Shown>(`(async () => {
     const startedAt = performance.now()

@@ -1,4 +1,5 @@
-/** How many commands the service takes per second, beside routes that check the same body and keep next to nothing. */
+/** How many commands per second the service accepts, compared with routes that check the same body and store almost
+ *  nothing. */
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { Worker } from 'node:worker_threads'
@@ -12,20 +13,20 @@ import { type BenchService, startBenchService } from './service.js'
 
 const ROUNDS = 4
 const CONNECTIONS = 16
-/** Of one round, whichever comes first. */
+/** Limits of one round, whichever comes first. */
 const REQUESTS = 400
 const ROUND_MS = 800
 const LIMIT_MS = 20_000
-/** Of a route that makes one commit of one row. A command is twelve statements and two commits. */
+/** Compared with a route that commits one row. A command takes twelve statements and two commits. */
 const SHARE_GOAL = 0.05
 
-/** Keeps the only place there is, so that what is measured is taking commands and not working on them. */
+/** Occupies the only slot, so that only accepting commands is measured, not running them. */
 const AGENT = `#!/bin/sh
 [ "$1" = --version ] && exec echo 2.1.197
 exec sleep 1000
 `
 
-/** In a thread of its own, so that what is measured is the server. Tells how many were answered with 202, and in which time. */
+/** In its own thread, so that only the server is measured. Reports how many requests got a 202, and in what time. */
 const CLIENT_THREAD = `
 const { connect } = require('node:net')
 const { parentPort, workerData: { port, path, token, connections, requests, roundMs } } = require('node:worker_threads')
@@ -89,7 +90,7 @@ async function measureEngine(
   const committing = await startBareRoute(() => audit.add({ at: 0, actor: '', action: '', subject: '' }))
   try {
     const times: Record<'empty' | 'committing' | 'service', number[]> = { empty: [], committing: [], service: [] }
-    // By turns, so that what else the machine does falls on all.
+    // Alternating, so that other load on the machine affects all sides.
     for (let round = 0; round < ROUNDS; round += 1) {
       signal.throwIfAborted()
       times.empty.push(await msPerRequest({ ...service, ...(empty.server.address() as AddressInfo) }))

@@ -1,4 +1,4 @@
-/** What a running gateway costs: the time until an agent is started, and memory while nothing happens. */
+/** What a running gateway costs: the time until an agent starts, and memory when idle. */
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
@@ -60,7 +60,7 @@ async function measureTimeToSpawn(environment: NodeJS.ProcessEnv, signal: AbortS
   return JSON.parse(stdout) as SpawnTimes
 }
 
-/** Of the built gateway, as operators run it. */
+/** Measures the built gateway, as operators run it. */
 async function measureIdleMemory(environment: NodeJS.ProcessEnv, signal: AbortSignal): Promise<number> {
   const main = join(import.meta.dirname, '../dist/main.js')
   const gateway = spawn(process.execPath, [main, 'start'], { env: environment, stdio: ['ignore', 'pipe', 'ignore'] })

@@ -1,4 +1,4 @@
-/** What a line needs from an agent's process through the whole gateway to a client, beside a relay with nothing in it. */
+/** A line's latency from an agent's process through the whole gateway to a client, compared with a bare relay. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -18,7 +18,7 @@ const LINE_EVERY_MS = 20
 const ROUND_LIMIT_MS = 20_000
 const GOAL_MS = 2
 
-/** Waits for the file that its prompt names; then each of its lines tells when it was written, by the machine's clock. */
+/** Waits for the file named in its prompt; then prints lines that hold the time of their writing. */
 const AGENT = `#!/usr/bin/env node
 const { existsSync, readFileSync } = require('node:fs')
 const { setTimeout: sleep } = require('node:timers/promises')
@@ -38,7 +38,7 @@ const work = async () => {
 void work()
 `
 
-/** In a thread of its own, so that what is measured is the server. Tells that it is connected, and the times at the end. */
+/** In its own thread, so that only the server is measured. Reports that it is connected, and the times at the end. */
 const CLIENT_THREAD = `
 const { connect } = require('node:net')
 const { parentPort, workerData: { port, request } } = require('node:worker_threads')
@@ -61,7 +61,7 @@ export async function measureLineLatency({ signal, progress }: BenchOptions): Pr
   const service = await startBenchService(AGENT)
   try {
     const [bare, whole]: [number[], number[]] = [[], []]
-    // By turns, so that what else the machine does falls on both.
+    // Alternating, so that other load on the machine affects both sides.
     for (let round = 0; round < ROUNDS; round += 1) {
       signal.throwIfAborted()
       bare.push(
@@ -82,7 +82,7 @@ export async function measureLineLatency({ signal, progress }: BenchOptions): Pr
   }
 }
 
-/** Sends on what an agent prints as it comes, and does nothing else. */
+/** Forwards an agent's output as it comes, and does nothing else. */
 async function startRelay(directory: string): Promise<Server> {
   const agent = join(directory, 'agent')
   await writeFile(agent, AGENT, { mode: 0o700 })
@@ -101,7 +101,7 @@ function promptFor(go: string): string {
   return `go when ${go} is there`
 }
 
-/** How long each line took to a client, once that is connected. */
+/** How long each line took to reach a connected client. */
 async function timesOf(
   { port, token }: Pick<AddressInfo, 'port'> & { token?: string },
   path: string,

@@ -1,4 +1,4 @@
-/** What a benchmark hands back, and how it is shown. */
+/** The result of a benchmark, and how it is shown. */
 import type { Agent } from '../conformance/agents.js'
 
 export interface Measurement {
@@ -7,18 +7,18 @@ export interface Measurement {
   unit: string
   goal: string
   holds: boolean
-  /** What it was reckoned from, for who wants to know more. */
+  /** The data it was computed from. */
   figures?: Record<string, Record<string, number>>
 }
 
 export interface BenchOptions {
-  /** How many times each side is measured, where sides are compared. */
+  /** How often each side is measured in a comparison. */
   pairs: number
-  /** Those that are started for real. */
+  /** The agents that are really started. */
   agents: Agent[]
-  /** Ends the benchmark early, with an exception. */
+  /** Ends the benchmark early by an exception. */
   signal: AbortSignal
-  /** Tells a person how far it is. */
+  /** Reports progress to a person. */
   progress(line: string): void
 }
 
@@ -30,7 +30,7 @@ export function atLeast(name: string, value: number, limit: number, unit: string
   return { name, value: rounded(value), unit, goal: `>= ${rounded(limit)}`, holds: value >= limit }
 }
 
-/** What a machine with other work shows when it is left alone: less noisy than the mean, less lucky than the best. */
+/** Approximates an idle machine on a busy one: less noisy than the mean, less lucky than the best. */
 export function lowerQuartile(values: number[]): number {
   const sorted = values.toSorted((a, b) => a - b)
   const position = (sorted.length - 1) / 4

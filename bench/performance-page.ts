@@ -1,4 +1,4 @@
-/** The measured part of `docs/performance.md`, made of `bench/results.json` alone. */
+/** The measured part of `docs/performance.md`, generated from `bench/results.json` alone. */
 import { BACKEND_NAMES } from '../src/backends/types.js'
 import type { Measurement } from './measurement.js'
 
@@ -58,7 +58,7 @@ const TABLES: { title: string; benchmark: string; columns: Column[] }[] = [
   },
 ]
 
-/** The page with what was measured in place of what it had. Contract: leaves nothing for the formatter to do. */
+/** The page with its measurements replaced. Contract: leaves nothing for the formatter to change. */
 export function withResults(page: string, results: Measurement[]): string {
   const [before, rest] = page.split(BEGIN)
   const after = rest?.split(END)[1]

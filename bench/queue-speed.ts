@@ -1,4 +1,4 @@
-/** What the queue costs: a message through all its transactions, and a claim when many wait. */
+/** What the queue costs: a message through all its transactions, and a claim from a long queue. */
 import { randomUUID } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -14,7 +14,7 @@ const MESSAGES = 1_000
 const CONVERSATIONS = 1_000
 const QUEUED = 10_000
 const CLAIMS = 200
-/** Of messages per second to bare commits per second: a message needs three transactions, of several rows each. */
+/** Messages per second to bare commits per second: a message needs three transactions of several rows each. */
 const SHARE_GOAL = 0.1
 const CLAIM_GROWTH_GOAL = 2
 
@@ -78,7 +78,7 @@ async function measureEngine(
   }
 }
 
-/** The least that can be made durable on this disk. */
+/** The smallest durable commit on this disk. */
 async function bareCommit(store: Store): Promise<void> {
   await store.transaction((tables) => tables.audit.add({ at: 0, actor: '', action: '', subject: '' }))
 }

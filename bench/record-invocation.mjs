@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Stands in for a CLI once: writes down how it was started, with a copy of the files that are gone after the run.
+// Stands in for a CLI once: records how it was started, with a copy of the files that the run removes.
 import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 

@@ -1,9 +1,9 @@
 /**
- * Runs the benchmarks: `tsx bench/run.ts [--pairs 20] [--only queue,live,…] [--agent claude,…]`. `--only` takes the names of
- * benchmarks, or how they begin.
+ * Runs the benchmarks: `tsx bench/run.ts [--pairs 20] [--only queue,live,…] [--agent claude,…]`. `--only` takes names of
+ * benchmarks, or prefixes.
  *
- * What was measured goes to `bench/results.json` and `docs/performance.md`; with fewer pairs, or not all agents, it is only
- * printed. It is a report: a goal that does not hold is told, not failed on.
+ * The results go to `bench/results.json` and `docs/performance.md`; with fewer pairs, or not all agents, they are only
+ * printed. This is a report: a missed goal is reported and does not fail the run.
  */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -64,7 +64,7 @@ const [load = 0] = loadavg()
 if (load > availableParallelism() / 2 && !process.send)
   console.error(`The machine has other work (load ${load.toFixed(1)}): expect noise.`)
 
-// Everything temporary, also of the backends and the agents, stands below one directory and goes with it.
+// All temporary files, including those of backends and agents, are below one directory and are removed with it.
 const temporary = await mkdtemp(join(tmpdir(), 'aetheel-bench-'))
 process.env['TMPDIR'] = temporary
 try {
@@ -82,7 +82,7 @@ try {
   await rm(temporary, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 })
 }
 
-/** In a process of its own: what it costs to collect garbage depends on what a process holds, also of those before. */
+/** In its own process: the cost of garbage collection depends on what earlier benchmarks left in memory. */
 async function measureApart(name: string, agent: Agent): Promise<Measurement[]> {
   const args = ['--only', name, '--agent', agent.name, '--pairs', String(pairs)]
   const child = fork(import.meta.filename, args, { signal, killSignal: 'SIGTERM' })
@@ -105,7 +105,7 @@ async function report(measurements: Measurement[]): Promise<void> {
   else console.log('Not a complete measurement: bench/results.json is as it was.')
 }
 
-/** All that begin with the word. */
+/** All whose names begin with the word. */
 function benchmarksNamed(word: string): string[] {
   const found = Object.keys(benchmarks).filter((name) => name.startsWith(word))
   if (found.length === 0) throw new Error(`Unknown benchmark "${word}". Known: ${Object.keys(benchmarks).join(', ')}`)
@@ -118,7 +118,7 @@ function agentNamed(name: string): Agent {
   return found
 }
 
-/** What was not measured now stays as it was. */
+/** Results that were not measured now stay. */
 async function keepResults(measured: string[], measurements: Measurement[]): Promise<void> {
   const file = join(import.meta.dirname, 'results.json')
   const before = JSON.parse(await readFile(file, 'utf8')) as Measurement[]

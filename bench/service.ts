@@ -1,4 +1,4 @@
-/** A whole gateway that listens, in this process, with one project and an agent of the benchmark's own. */
+/** A whole listening gateway in this process, with one project and the benchmark's own agent. */
 import { randomUUID } from 'node:crypto'
 import { mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -19,17 +19,17 @@ const PROJECT_ID = 'bench'
 export interface BenchService {
   store: Store
   port: number
-  /** May run. */
+  /** With the scope `run`. */
   token: string
   /** Where commands are posted. */
   path: string
-  /** Contract: rejects unless the command was taken. */
+  /** Contract: rejects unless the command was accepted. */
   execute(body: { prompt: string }): Promise<{ stream_url: string }>
-  /** Ends everything, and removes its files. */
+  /** Ends everything and removes its files. */
   stop(): Promise<void>
 }
 
-/** `agent` is the text of an executable that speaks as Claude Code does. Without a `databaseUrl` it is on SQLite. */
+/** `agent` is the source of an executable that speaks Claude Code's format. Without a `databaseUrl` it uses SQLite. */
 export async function startBenchService(agent: string, databaseUrl?: string): Promise<BenchService> {
   const home = await realpath(await mkdtemp(join(tmpdir(), 'service-')))
   const remove = (): Promise<void> => rm(home, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 })

@@ -1,4 +1,4 @@
-/** Runs one turn of the backend and executable it is told, and prints what that took as JSON. */
+/** Runs one turn with the given backend and executable, and prints its memory use as JSON. */
 import { createBackend, resolveBackendName } from '../src/backends/registry.js'
 
 export interface MemoryReport {

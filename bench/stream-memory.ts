@@ -1,4 +1,4 @@
-/** How far the memory of a gateway grows while an agent prints 100 MB: each agent in a process of its own. */
+/** How much a gateway's memory grows while an agent prints 100 MB; each agent is measured in its own process. */
 import { execFile } from 'node:child_process'
 import { mkdtemp, open, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -10,7 +10,7 @@ import { atMost, type BenchOptions, type Measurement } from './measurement.js'
 import type { MemoryReport } from './stream-memory-process.js'
 
 const STREAM_BYTES = 100_000_000
-/** V8 lets up to 90 MB pile up between collections while 8 are in use; keeping the stream would add 100 to that. */
+/** V8 accumulates up to 90 MB between collections while 8 are in use; keeping the stream would add 100. */
 const GROWTH_GOAL_MB = 150
 const TIMEOUT_MS = 60_000
 
@@ -33,7 +33,7 @@ export async function measureStreamMemory({ signal, progress }: BenchOptions): P
   return measurements
 }
 
-/** An executable that prints the stream as fast as it is taken. */
+/** An executable that prints the stream as fast as it is read. */
 async function createPrinter(name: BackendName, directory: string): Promise<string> {
   const stream = await readCapturedStream(name)
   const [content, printer] = [join(directory, 'stdout'), join(directory, name)]

@@ -1,4 +1,4 @@
-/** What a stream costs: events to many clients beside a bare loop that writes the same. */
+/** What a stream costs: events to many clients, compared with a bare loop that writes the same. */
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer, type Server, type ServerResponse } from 'node:http'
@@ -17,14 +17,14 @@ import { atLeast, type BenchOptions, lowerQuartile, type Measurement } from './m
 
 const CLIENTS = [1, 50, 200]
 const ROUNDS = 5
-/** Events of one round come to this many frames at all clients together, so that each takes about as long. */
+/** Frames per round over all clients together, so that every round takes about as long. */
 const FRAMES = 300_000
 const MAX_EVENTS = 20_000
 const EVENTS_AT_ONCE = 20
 const LINE = 'The quick brown fox jumps over the lazy dog, and then writes about it. '.repeat(3)
 const SHARE_GOAL = 0.8
 
-/** In a thread of its own, so that what is measured is the server. Tells when all are connected, and when all have ended. */
+/** In its own thread, so that only the server is measured. Reports when all are connected, and when all have ended. */
 const CLIENT_THREAD = `
 const { connect } = require('node:net')
 const { parentPort, workerData: { port, count } } = require('node:worker_threads')
@@ -46,7 +46,7 @@ export async function measureStreams({ signal, progress }: BenchOptions): Promis
     for (const clients of CLIENTS) {
       const events = Math.min(MAX_EVENTS, FRAMES / clients)
       const [bare, streamed]: [number[], number[]] = [[], []]
-      // By turns, so that what else the machine does falls on both.
+      // Alternating, so that other load on the machine affects both sides.
       for (let round = 0; round < ROUNDS; round += 1) {
         signal.throwIfAborted()
         bare.push(await timeBareLoop(clients, events))

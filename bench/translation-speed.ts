@@ -1,6 +1,6 @@
 /**
- * How fast the bytes a CLI prints become events, against nothing but JSON.parse of the same lines, already cut and
- * decoded. The way of the bytes is that of `startRun`, without process and consumer.
+ * How fast a CLI's bytes become events, compared with bare JSON.parse of the same lines, already split and decoded. The
+ * bytes take the path of `startRun`, without process and consumer.
  */
 import { createBackend } from '../src/backends/registry.js'
 import { readInto } from '../src/backends/engine/translation.js'
@@ -84,7 +84,7 @@ function timeBare(lines: string[]): number {
   return duration
 }
 
-/** Decoded one by one: cut out of the whole text they would be slices of it, in its wider encoding. */
+/** Decoded one by one: split from the whole text, they would be slices of it in its wider encoding. */
 function cut(bytes: Buffer): string[] {
   const lines: string[] = []
   for (let start = 0; start < bytes.length;) {

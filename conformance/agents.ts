@@ -1,6 +1,6 @@
 /**
  * What each agent needs to talk to the scripted model from a clean home directory, and how the model talks to it.
- * Only what an operator would have to set up stands here: retry limits, trust and updates are the backend's business.
+ * Only what an operator would have to set up: retry limits, trust and updates are the backend's business.
  */
 import { join } from 'node:path'
 import type { BackendName } from '../src/backends/types.js'
@@ -11,31 +11,31 @@ export interface McpServer {
 }
 
 export interface Agent {
-  /** As it is called here; the name of its backend where only one package of it is tested. */
+  /** Its name here; the backend's name if only one of its packages is tested. */
   title: string
   name: BackendName
   /** The npm package. */
   packageName: string
-  /** Whether no newer version of the package will come. */
+  /** Whether the package is discontinued. */
   isFormer?: true
   binary: string
-  /** What of it we start; '' for the command itself. */
+  /** The subcommands we start; '' for the command itself. */
   subcommands: string[]
   model: string
-  /** Configuration files below the home directory. The MCP server is started where the agent knows such. */
+  /** Configuration files below the home directory. The MCP server is started if the agent supports MCP. */
   homeFiles(modelUrl: string, mcpServer?: McpServer): Record<string, string>
   environment(modelUrl: string, home: string): Record<string, string>
   /** The tool that runs a shell command, as the model calls it. */
   shellTool: { name: string; input(command: string): Record<string, unknown> }
-  /** A tool that can do no harm, to be the only one allowed. */
+  /** A harmless tool, to be the only one allowed. */
   harmlessTool: string
-  /** A sentence of the agent's own system prompt. */
+  /** A sentence from the agent's own system prompt. */
   ownPrompt: string
 }
 
 const dummyKey = 'not-a-real-key'
 
-/** What the operator's own command `/help` would put in place of the prompt, and a file that is named in one. */
+/** The text of the operator's command `/help`, and of a file that a prompt refers to. */
 export const neverForTheModel = 'never-for-the-model-8153'
 const command = `---\ndescription: A command of the operator\n---\n${neverForTheModel}\n`
 
@@ -68,7 +68,7 @@ const codex: Agent = {
   packageName: '@openai/codex',
   binary: 'codex',
   subcommands: ['exec', 'exec resume', 'app-server'],
-  // A model of the family that gets its tools in the classic way, as functions.
+  // A model of the family that gets its tools as plain functions.
   model: 'gpt-5.5',
   homeFiles: (modelUrl, mcpServer) => ({
     '.codex/prompts/help.md': command,
@@ -105,7 +105,7 @@ const gemini: Agent = {
   packageName: '@google/gemini-cli',
   binary: 'gemini',
   subcommands: [''],
-  // Named, because the automatic choice asks a second model which one to take.
+  // Explicit, because the automatic choice asks a second model.
   model: 'gemini-2.5-flash',
   homeFiles: (_modelUrl, mcpServer) => ({
     '.gemini/commands/help.toml': `description = "A command of the operator"\nprompt = "${neverForTheModel}"\n`,
@@ -143,7 +143,7 @@ const opencode: Agent = {
       },
     }),
     '.config/opencode/command/help.md': command,
-    // At every start it installs a plug-in package in the background; this keeps that on loopback.
+    // It installs a plug-in package in the background at every start; this keeps that on loopback.
     '.npmrc': `registry=${modelUrl}/\n`,
   }),
   environment: (_modelUrl, home) => ({
@@ -172,7 +172,7 @@ const pi: Agent = {
   ownPrompt: 'operating inside pi',
 }
 
-/** As it was called before its version 0.74. */
+/** Its name before version 0.74. */
 export const formerPi: Agent = {
   ...pi,
   title: 'pi-former',

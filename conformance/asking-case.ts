@@ -1,4 +1,4 @@
-/** An agent that asks before it uses a tool, and heeds the answer. */
+/** An agent that asks before it uses a tool, and obeys the answer. */
 import assert from 'node:assert/strict'
 import { readdir } from 'node:fs/promises'
 import type { ApprovalRequest, Approve } from '../src/backends/types.js'

@@ -7,18 +7,18 @@ import type { Stage } from './stage.js'
 export interface Scene {
   agent: Agent
   expected: Expectation
-  /** In the place of the column, unless the case has one of its own. */
+  /** In the column's place, unless the case has its own. */
   open(script: Script, openPlace?: OpenPlace): Promise<Stage>
 }
 
-/** A case that holds returns, in one line, what was seen; one that does not throws. */
+/** A passing case returns what was seen, in one line; a failing one throws. */
 export interface Case {
   name: string
   title: string
-  /** Where it needs longer than others. */
+  /** If it needs longer than others. */
   deadlineMs?: number
   run(scene: Scene): Promise<string>
 }
 
-/** Begins what was seen where the agent is known not to be able to do it. */
+/** Prefix of the result if the agent is known to lack the ability. */
 export const cannot = 'cannot: '

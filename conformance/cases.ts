@@ -1,6 +1,6 @@
 /**
- * What is asked of every agent. Where a case holds only in that the agent is known not to be able to, what it returns
- * says so with `cannot`.
+ * The cases for every agent. If a case passes only because the agent is known to lack the ability, its result begins
+ * with `cannot`.
  */
 import assert from 'node:assert/strict'
 import { access, readFile, writeFile } from 'node:fs/promises'
@@ -55,7 +55,7 @@ const streaming: Case = {
     const seen = new Promise<void>((resolve) => (markSeen = resolve))
     const stage = await open(() => ({ type: 'text', deltas: writeSlowly() }))
 
-    // The model goes on only when its first words have come out at the other end, so no clock is needed.
+    // The model continues only when its first words have arrived at the other end, so no clock is needed.
     async function* writeSlowly() {
       for (const delta of deltas) {
         yield delta
@@ -66,7 +66,7 @@ const streaming: Case = {
     const turn = await stage.ask({ prompt }, { onEvent: (event) => event.type === 'output' && markSeen() })
     const chunks = turn.events.flatMap((event) => (event.type === 'output' ? [event.content] : []))
     const whole = deltas.join('')
-    // What is left when the answer is whole may come in one piece.
+    // What is left once the answer is complete may come in one piece.
     assert.deepEqual([chunks[0], chunks.join('')], [expected.streams ? deltas[0] : whole, whole])
     assertAnswer(turn.result, whole, expected.usage)
     if (!expected.streams) return `${cannot}the answer comes whole, at the end`
@@ -149,7 +149,7 @@ const timeout: Case = {
   name: 'timeout',
   title: 'Model hangs',
   async run({ open }) {
-    // A start can be slow: only a run that got as far as asking the model counts.
+    // Start-up can be slow: only a run that has called the model counts.
     for (let timeoutMs = 5_000; ; timeoutMs *= 2) {
       const stage = await open(() => ({ type: 'silence' }))
       const { result } = await stage.ask({ prompt, timeoutMs })
@@ -228,7 +228,7 @@ function promptCase(name: string, text: string): Case {
   }
 }
 
-// With what the agents' own configuration languages would replace.
+// With placeholders of the agents' own configuration languages.
 const systemPromptOne =
   'Answer like "lighthouse keeper" 7431: ${AvailableTools} {env:HOME} {file:/etc/hostname}\nSecond line.'
 const systemPromptTwo = "Answer like a beekeeper's apprentice 9912."

@@ -1,4 +1,4 @@
-/** What the cases check, and how they read what an agent or the model was told. */
+/** Checks shared by the cases, and how they read what an agent or the model received. */
 import assert from 'node:assert/strict'
 import type { AgentResult, TokenUsage } from '../src/backends/types.js'
 import type { Failure } from './expectations.js'
@@ -28,13 +28,13 @@ export function assertFailure({ model }: Stage, { failure }: AgentResult, expect
   )
 }
 
-/** How many times each text stands in what the model was told beside the conversation. */
+/** How often each text occurs in what the model received besides the conversation. */
 export function assertSystem(request: ModelRequest | undefined, times: Record<string, number>): void {
   const seen = Object.keys(times).map((text) => [text, (request?.system.split(text).length ?? 0) - 1])
   assert.deepEqual(Object.fromEntries(seen), times)
 }
 
-/** Without what differs from run to run. */
+/** Without anything that varies from run to run. */
 export function toolEvents({ events }: Turn): object[] {
   return events.flatMap((event) => {
     if (event.type !== 'tool_use' && event.type !== 'tool_result') return []
@@ -71,6 +71,6 @@ export function describe({ reason, message }: Failure): string {
 }
 
 export function quote(text: string): string {
-  // A space of no width would not be seen.
+  // A zero-width space would be invisible.
   return JSON.stringify(text).replaceAll('\u200B', '\\u200b')
 }

@@ -1,4 +1,4 @@
-/** What is tested: every agent as one process per turn, and the other ways in which some can run. */
+/** What is tested: every agent as one process per turn, and the other modes that some support. */
 import { checkMachine } from '../test/kubernetes/machine.js'
 import { agentOf, agents, formerPi, type Agent } from './agents.js'
 import type { Case } from './case.js'
@@ -11,7 +11,7 @@ import { openPod } from './pod-place.js'
 import { serverCases } from './server/server-cases.js'
 import { openManaged } from './server/server-place.js'
 
-/** How the agent runs: one process per turn, one that stays, a server that stays, or one process per turn in a pod. */
+/** How the agent runs: one process per turn, a warm process, a warm server, or one process per turn in a pod. */
 export const modes = ['oneshot', 'live', 'server', 'pod'] as const
 
 export type Mode = (typeof modes)[number]
@@ -19,15 +19,15 @@ export type Mode = (typeof modes)[number]
 export interface Column {
   agent: Agent
   mode: Mode
-  /** Follows the package and its version in the document. */
+  /** Follows package and version in the document. */
   manner: string
   expected: Expectation
   openPlace: OpenPlace
-  /** The names of the cases of every column that are asked here; left out, all. */
+  /** Which of the common cases run here; absent, all. */
   onlyCases?: readonly string[]
-  /** Asked beside them; the same list in all columns of a mode, or none. */
+  /** Additional cases; the same list in all columns of a mode, or none. */
   extraCases: Case[]
-  /** Contract: rejects with what this machine lacks. */
+  /** Contract: rejects with whatever this machine lacks. */
   checkMachine?(): Promise<void>
 }
 
@@ -70,7 +70,7 @@ const pod = agents
     checkMachine,
   }))
 
-/** What would break first if it were no longer the same as its successor. */
+/** The cases that would break first if it diverged from its successor. */
 const former: Pick<Column, 'agent' | 'onlyCases' | 'extraCases'> = {
   agent: formerPi,
   onlyCases: ['tool-call', 'resume', 'unknown-session', 'cancel', 'system-prompt', 'untrusted'],
@@ -84,7 +84,7 @@ const ofPi = (mode: Mode): Column[] =>
 
 export const columns: Column[] = [...oneshot, ...ofPi('oneshot'), ...live, ...ofPi('live'), opencodeServer, ...pod]
 
-/** The agent, with its mode where that is not the usual one. */
+/** The agent, with its mode unless that is the default. */
 export function titleOf({ agent, mode }: Column): string {
   return mode === 'oneshot' ? agent.title : `${agent.title} ${mode}`
 }

@@ -1,4 +1,4 @@
-/** What a newer version of an agent does otherwise than the pinned one, for whoever has to follow it. */
+/** How a newer version of an agent differs from the pinned one, for whoever has to follow it. */
 import { execFile } from 'node:child_process'
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -9,7 +9,7 @@ import type { Column } from './columns.js'
 import type { Installation } from './installations.js'
 import type { Seen } from './wire.js'
 
-/** Of the pinned versions, written by a whole run: the options by agent, the kinds of messages by column. */
+/** Recorded from the pinned versions by a full run: options by agent, kinds of messages by column. */
 export interface Surface {
   options: Record<string, string[]>
   kinds: Record<string, string[]>
@@ -19,7 +19,7 @@ export interface AgentDrift {
   agent: Agent
   pinned: string
   installed: string
-  /** What was published since and does not install, with the reason. */
+  /** Versions published since that do not install, with the reason. */
   uninstallable: Record<string, string>
   options: Change
   columns: ColumnDrift[]
@@ -27,7 +27,7 @@ export interface AgentDrift {
 
 export interface ColumnDrift {
   title: string
-  /** Where its messages are translated. */
+  /** The file that translates its messages. */
   source: string
   kinds: Change
   notUnderstood: string[]
@@ -41,7 +41,7 @@ export interface Change {
 
 const run = promisify(execFile)
 
-/** All long options that its `--help` names, behind the subcommand. */
+/** All long options in the subcommand's `--help`. */
 export async function optionsOf(agent: Agent, { cliPath, path }: Installation): Promise<string[]> {
   const home = await mkdtemp(join(tmpdir(), 'aetheel-help-'))
   try {
@@ -59,7 +59,7 @@ export async function optionsOf(agent: Agent, { cliPath, path }: Installation): 
   }
 }
 
-/** Only where a line begins with options: in the texts beside them those of others are named, too. */
+/** Only at the start of a line: descriptions mention options of other commands too. */
 export function optionsIn(help: string): string[] {
   const heads = help.match(/^ *(?:-\w+,? +)?--[\w-]+(?:[, ]+--?[\w-]+)*/gm) ?? []
   return heads.flatMap((head) => head.match(/--[a-z][\w-]*/gi) ?? [])
@@ -127,7 +127,7 @@ function renderColumn({ title, source, kinds, notUnderstood, failures }: ColumnD
   ]
 }
 
-/** Those that stand in our own source. */
+/** Those that occur in our own source. */
 async function usedOf(options: string[], source: string): Promise<string[]> {
   const files = await readdir(source, { recursive: true, withFileTypes: true })
   const sources = files

@@ -1,45 +1,45 @@
 /**
- * What each real command line does, where the five differ: the exact words and reasons of every cell.
- * `{model}` stands for the address of the scripted model.
+ * How the five real CLIs differ: the exact words and reasons of every cell. `{model}` stands for the address of the
+ * scripted model.
  */
 import { userInfo } from 'node:os'
 import type { AgentFailure, BackendName, FailureReason, TokenUsage } from '../src/backends/types.js'
 
-/** A pattern stands where the CLI's words hold what differs from run to run. */
+/** A pattern where the CLI's message varies from run to run. */
 export interface Failure extends Pick<AgentFailure, 'reason' | 'message'> {
   report: string | RegExp
 }
 
 export interface Expectation {
-  /** Whether a turn is a process, which has an exit code. */
+  /** Whether a turn is a process of its own, with an exit code. */
   hasExitCode: boolean
   /** Whether text arrives while the model is still writing it. */
   streams: boolean
-  /** What one reply of the model counts as. */
+  /** The usage of one reply of the model. */
   usage: TokenUsage
   /** The events of a shell command that prints `output`. */
   shell: { toolName: string; toolInput(command: string): Record<string, unknown>; content(output: string): string }
-  /** An id of the right form that no session has. */
+  /** A well-formed id that no session has. */
   unknownSessionId: string
   unknownSession: Failure
   unauthorized: Failure
   rateLimited: Failure
   serverError: Failure
-  /** How a prompt reaches the model where it is not as it was given. */
+  /** How a prompt reaches the model, if not verbatim. */
   promptChanges: Record<string, string>
-  /** Whether a system prompt stays in the conversation when the next turn has another. */
+  /** Whether a system prompt stays in the conversation if the next turn has a different one. */
   remembersSystemPrompt: boolean
-  /** Whether a tool that is not among the allowed ones runs all the same. */
+  /** Whether a tool that is not allowed runs anyway. */
   runsUnlistedTools: boolean
-  /** Whether a session goes on whose very first answer was cut off. */
+  /** Whether a session continues whose very first answer was cut off. */
   keepsCutSession: boolean
-  /** Whether one process that stays is for all sessions. */
+  /** Whether one warm process serves all sessions. */
   isShared?: true
-  /** Whether a process that stays takes no session in the minute in which that began, unless it began there. */
+  /** Whether a warm process refuses a session during the minute in which another process began it. */
   declinesYoungSessions?: true
-  /** Whether it has no way to ask before it uses a tool. */
+  /** Whether it cannot ask before it uses a tool. */
   neverAsks?: true
-  /** Whether it does not work where the project is not trusted. */
+  /** Whether it does not work in an untrusted project. */
   refusesUntrusted?: true
   /** With a limit of two turns: the most requests the model gets, and how the run ends. Absent: the limit is ignored. */
   maxTurns?: Failure & { requests: number }
@@ -70,7 +70,7 @@ function saidByCli(reason: FailureReason, label: string, exitCode: number, messa
   return { reason, message, report: `${label} CLI error (exit ${exitCode}): ${message}` }
 }
 
-/** The CLI knows no limit: the backend counts and ends it, and by then the next request may be on its way. */
+/** The CLI has no limit: the backend counts and ends it, by which time the next request may be on its way. */
 const countedByBackend: Failure & { requests: number } = {
   reason: 'max_turns',
   message: 'Reached the maximum number of turns (2).',
@@ -116,7 +116,7 @@ const codex: Expectation = {
   usage: openaiUsage,
   shell: {
     toolName: 'command_execution',
-    // In the login shell of whoever runs the tests.
+    // In the tester's login shell.
     toolInput: (command) => ({ command: `${userInfo().shell} -lc '${command}'` }),
     content: (output) => `${output}\n`,
   },
@@ -140,14 +140,14 @@ const codex: Expectation = {
     'We’re currently experiencing high demand, which may cause temporary errors.',
   ),
   promptChanges: {},
-  // What a turn was told stays in its history as a message.
+  // A turn's instructions stay in its history as a message.
   remembersSystemPrompt: true,
-  // Its sandbox restricts what commands can reach, not which tools there are, and it counts no turns.
+  // Its sandbox restricts what commands can reach, not which tools exist, and it does not count turns.
   runsUnlistedTools: true,
   keepsCutSession: true,
 }
 
-/** On stderr the Gemini CLI prints warnings, stack traces and paths with the time in them before it fails. */
+/** Before it fails, the Gemini CLI prints warnings, stack traces and paths with timestamps on stderr. */
 function saidByGemini(reason: FailureReason, exitCode: number, message: string): Failure {
   return { reason, message, report: new RegExp(`^Gemini CLI error \\(exit ${exitCode}\\): .`) }
 }
@@ -174,7 +174,7 @@ const gemini: Expectation = {
     '[API Error: Too many requests.]\nPlease wait and try again later. To increase your limits, request a quota increase through AI Studio, or switch to another /auth method',
   ),
   serverError: saidByGemini('exit', 244, '[API Error: The model is broken.]'),
-  // It would run its own commands and put files before the model.
+  // It would run its own commands and include files.
   promptChanges: {
     '/help': ' /help',
     '/memory show': ' /memory show',
@@ -219,7 +219,7 @@ const opencode: Expectation = {
   maxTurns: countedByBackend,
 }
 
-/** Pi ends with exit code 0 whatever happened, so the report is what it said, as it came from the model's server. */
+/** Pi always exits with 0, so the report is its own message, as it came from the model's server. */
 function saidByPi(reason: FailureReason, status: number, type: string, message: string): Failure {
   const body = { type: 'error', error: { type, message } }
   return { reason, message: `${status} ${message}`, report: `${status} ${JSON.stringify(body)}` }
@@ -243,18 +243,18 @@ const pi: Expectation = {
   unauthorized: saidByPi('auth', 401, 'authentication_error', 'The key is not valid.'),
   rateLimited: saidByPi('rate_limit', 429, 'rate_limit_error', 'Too many requests.'),
   serverError: saidByPi('exit', 500, 'api_error', 'The model is broken.'),
-  // It trims its input, so only a space of no width keeps commands and templates from being looked up.
+  // It trims its input, so only a zero-width space prevents command and template lookup.
   promptChanges: { '/help': '\u200B/help', '/memory show': '\u200B/memory show' },
   remembersSystemPrompt: false,
   runsUnlistedTools: false,
-  // It writes nothing down before the first answer is whole.
+  // It stores nothing before the first answer is complete.
   keepsCutSession: false,
   maxTurns: countedByBackend,
 }
 
 export const expectations: Record<BackendName, Expectation> = { claude, codex, gemini, opencode, pi }
 
-/** A failure of a turn that is no process of its own: nothing but the words of the agent. */
+/** A failed turn without a process of its own: only the agent's message. */
 function inWords({ reason, message }: Pick<Failure, 'reason' | 'message'>): Failure {
   return { reason, message, report: message }
 }
@@ -278,12 +278,12 @@ export const opencodeServerExpectation: Expectation = {
   unknownSession: inWords({ reason: 'session_lost', message: `Session not found: ${opencode.unknownSessionId}` }),
 }
 
-/** As the model's server said it to the Gemini CLI. */
+/** The model server's words to the Gemini CLI. */
 function saidToGemini(reason: FailureReason, code: number, status: string, message: string): Failure {
   return { reason, message, report: JSON.stringify({ error: { code, message, status } }) }
 }
 
-/** Of those whose process can stay. */
+/** For agents with a warm mode. */
 export const liveExpectations: Record<Exclude<BackendName, 'opencode'>, Expectation> = {
   claude: withoutProcess(claude),
   codex: {
@@ -300,7 +300,7 @@ export const liveExpectations: Record<Exclude<BackendName, 'opencode'>, Expectat
     hasExitCode: false,
     isShared: true,
     declinesYoungSessions: true,
-    // What the cache held is in the input, and thinking is left out.
+    // Cached tokens are part of the input, and thinking is not counted.
     usage: {
       ...openaiUsage,
       inputTokens: 120,

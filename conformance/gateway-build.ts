@@ -6,11 +6,11 @@ import { promisify } from 'node:util'
 
 const project = join(import.meta.dirname, '..')
 
-/** The gateways in JavaScript: read as TypeScript, each of the many would keep a core busy for a second to start. */
+/** Gateways compiled to JavaScript: as TypeScript, each would need a second of CPU to start. */
 export class GatewayBuild {
   #directory: Promise<string> | undefined
 
-  /** The program to start; compiled when first asked for. */
+  /** The program to start; compiled on first use. */
   async program(): Promise<string> {
     this.#directory ??= compile()
     return join(await this.#directory, 'conformance', 'gateway-process.js')

@@ -1,6 +1,6 @@
 /**
- * What is asked of every agent in a whole gateway that is killed, restarted or told to stop: no message is lost, none is
- * answered twice, no process is left, and the conversation goes on in its session.
+ * The cases for every agent in a whole gateway that is killed, restarted or stopped: no message is lost, none is
+ * answered twice, no process is left, and the conversation continues in its session.
  */
 import assert from 'node:assert/strict'
 import type { Case } from './case.js'
@@ -17,7 +17,7 @@ const secondAnswer = 'Second answer.'
 
 const lostNote = 'The earlier session was lost; this answer begins a fresh one and knows nothing from before.'
 
-/** As long as a gateway that was killed may leave something behind. */
+/** How long a killed gateway may leave something behind. */
 const orphansLiveMs = 10_000
 
 const crashDuringTool: Case = {
@@ -29,7 +29,7 @@ const crashDuringTool: Case = {
     const { gateway, model } = stage
     await gateway.start()
     gateway.say(firstQuestion)
-    // The command may run before the gateway has heard of it, and so before it has told that the agent has begun.
+    // The command may run before the gateway has heard of it, and so before it reports that the agent has started.
     await gateway.until('the tool runs', async () => gateway.sessions().length === 1 && (await sleeper.isRunning()))
     await gateway.kill()
     await assertNothingLeft(stage, sleeper)
@@ -145,21 +145,21 @@ const stop: Case = {
 
 export const gatewayCases: Case[] = [crashDuringTool, crashDuringAnswer, restart, stop]
 
-/** An agent that did not come to the end of its answer is asked again, and told why. */
+/** An agent that did not finish its answer is asked again, and told why. */
 function assertAskedAgain(request: ModelRequest | undefined, question: string): void {
   const [note, again] = lastUserText(request).split('\n\n')
   assert.match(note ?? '', /^\[The gateway was restarted while you worked on this message/)
   assert.equal(again, question)
 }
 
-/** The questions and answers in what the model was told, the last question as well. */
+/** The questions and answers the model received, including the last question. */
 function heard(request: ModelRequest | undefined): string[] {
   const known = [firstQuestion, firstAnswer, secondQuestion, secondAnswer]
   const texts = request?.messages.map(({ text }) => text.trim()) ?? []
   return texts.flatMap((text) => known.find((sentence) => text.endsWith(sentence)) ?? [])
 }
 
-/** Of the agents, their tools and servers, and of their files. */
+/** Agents, their tools and servers, and their files. */
 async function assertNothingLeft({ gateway, sandbox }: Stage, sleeper?: Sleeper): Promise<void> {
   const isAlive = async () => (await sandbox.processes()).length > 0 || (await sleeper?.isRunning())
   await gateway.until('no process is left', async () => !(await isAlive()), orphansLiveMs)
@@ -167,7 +167,7 @@ async function assertNothingLeft({ gateway, sandbox }: Stage, sleeper?: Sleeper)
   await gateway.until('no files of the runs are left', async () => !(await hasFiles()), orphansLiveMs)
 }
 
-/** That so many turns were all in the session that is on record, and nobody waits for anything. */
+/** Checks that this many turns were all in the recorded session, and that nothing is pending. */
 async function assertConversation({ gateway }: Stage, turns: number, answers: string[]): Promise<void> {
   const [session = ''] = gateway.sessions()
   const status = await gateway.command('/status')

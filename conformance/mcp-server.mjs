@@ -1,4 +1,4 @@
-// An MCP server without tools and with bad manners: it stays when nobody listens to it any more.
+// A badly behaved MCP server without tools: it stays alive when nobody listens to it any more.
 
 import { createInterface } from 'node:readline'
 

@@ -1,4 +1,4 @@
-/** What the cases have the model say. */
+/** The model's replies in the cases. */
 import type { Agent } from './agents.js'
 import type { ModelReply } from './protocols/types.js'
 
@@ -7,7 +7,7 @@ export function say(...deltas: string[]): ModelReply {
 }
 
 export function refuse(status: number, message: string): ModelReply {
-  // The header is read by the agents that try again by themselves, so that the cell need not wait for their own pauses.
+  // Agents that retry read this header, so that the cell need not wait for their own back-off.
   return { type: 'error', status, message, headers: { 'retry-after': '1' } }
 }
 

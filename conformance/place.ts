@@ -7,10 +7,10 @@ import type { Agent, McpServer } from './agents.js'
 import type { Installation } from './installations.js'
 import { createSandbox, type Sandbox, type SandboxProcess } from './sandbox.js'
 
-/** Far more than any turn takes; what may not take long has a limit of its own. */
+/** Far more than any turn takes; whatever must be quick has its own limit. */
 const turnTimeoutMs = 100_000
 
-/** Every agent that can have one has one, so that each cell shows that it goes with its agent. */
+/** Every agent that supports one has one, so that each cell shows that it ends with its agent. */
 export const idleServer: McpServer = {
   command: process.execPath,
   args: [join(import.meta.dirname, 'mcp-server.mjs')],
@@ -27,19 +27,19 @@ export interface PlaceOptions {
 export interface Place {
   sandbox: Sandbox
   backend: AgentBackend
-  /** Goes with every request to the backend. */
+  /** Part of every request to the backend. */
   request?: Partial<AgentRequest>
-  /** For a whole gateway in place of the backend. */
+  /** For a whole gateway instead of the backend. */
   gatewayEnvironment: Record<string, string>
-  /** In which its conversation is; left out, in none. */
+  /** The conversation's project; absent, none. */
   gatewayProject?: string
-  /** Whether it is to live on from turn to turn; with the backend or the gateway it ends all the same. */
+  /** Whether it stays alive between turns; it still ends with the backend or the gateway. */
   stays(process: SandboxProcess): boolean
-  /** How long the agent may take for what it does beside a turn; left out, there is nothing of that kind. */
+  /** How long the agent may take for work outside a turn; absent, there is none. */
   besideMs?: number
-  /** Contract: throws when the turn did not run as it should here. */
+  /** Contract: throws if the turn did not run as it should here. */
   checkTurn?(result: AgentResult): void
-  /** Ends what stays. Contract: may be called twice. */
+  /** Ends warm processes. Contract: may be called twice. */
   close(): Promise<void>
 }
 
@@ -74,7 +74,7 @@ export function gatewayEnvironment(
     AGENT_MODE: 'oneshot',
     BACKEND_MODEL: agent.model,
     WORKING_DIR: workspace,
-    // Told to end, it shall not wait for its agents.
+    // On shutdown it must not wait for its agents.
     DRAIN_TIMEOUT_MS: '0',
   }
 }

@@ -1,4 +1,4 @@
-/** What can go wrong only between the gateway and a pod. */
+/** Failures that only occur between the gateway and a pod. */
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { PodProblem } from '../src/kubernetes/types.js'
@@ -100,7 +100,7 @@ const unnoticedCrash: Case = {
     place.pod.freeze()
     await gateway.kill()
     await gateway.start()
-    // Before the run in the pod would end itself, for want of a word from anybody.
+    // Before the run in the pod would end itself for lack of heartbeats.
     await gateway.until('the next gateway ends it', async () => !(await sleeper.isRunning()), 20_000)
     await gateway.untilReplies(1)
     assert.deepEqual(gateway.replies(), [{ text: answer, notes: [], isError: false }])

@@ -1,6 +1,6 @@
 /**
- * One process per turn in a pod, through the real kubectl. What the agent needs is in the pod alone: its home, its keys
- * and its command line; the gateway's own environment has none of them.
+ * One process per turn in a pod, through the real kubectl. The agent's home, keys and CLI are only in the pod; the
+ * gateway's own environment has none of them.
  */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -46,7 +46,7 @@ export async function openPod({ agent, installation, modelUrl, log }: PlaceOptio
     ...host,
     environment,
     processes: async () => [...(await host.processes()), ...(await pod.processes())],
-    // A pod that is gone has taken its volumes with it.
+    // A pod takes its volumes with it.
     runFiles: async () => (pod.container.isAlive() ? host.runFiles() : []),
     async remove() {
       await cluster.close()

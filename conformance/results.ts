@@ -1,4 +1,4 @@
-/** What came out of a conformance run, and how it is shown. */
+/** The results of a conformance run, and how they are shown. */
 import { cannot, type Case } from './case.js'
 import { casesOf, type Column, type Mode, modes, titleOf } from './columns.js'
 
@@ -8,14 +8,14 @@ export interface CellResult {
   mode: Mode
   case: string
   passed: boolean
-  /** What was seen when it passed; what is wrong when it did not. */
+  /** What was seen if it passed; what is wrong if it did not. */
   detail: string
 }
 
 /** A cell holds this until it has run, so one that never did counts as failed. */
 export const notRun = 'not run'
 
-/** The table of the cases that every column has, and one for each mode that has further ones. */
+/** A table of the common cases, and one for each mode that has additional ones. */
 export function renderMatrices(columns: Column[], cases: Case[], results: CellResult[]): string[] {
   const further = modes.flatMap((mode) => {
     const ofMode = columns.filter((column) => column.mode === mode && column.extraCases.length > 0)

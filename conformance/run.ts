@@ -1,10 +1,9 @@
 /**
  * Runs the conformance cases: `tsx conformance/run.ts [--latest] [--agent a,b] [--mode m,n] [--case x,y]`.
  *
- * A whole run writes `docs/compatibility.md`, `conformance/results.json` and `conformance/surface.json`, which holds the
- * options and kinds of messages that were seen; a filtered one only prints. With
- * `--latest` the newest versions that install are tested instead of the pinned ones, what has changed with them is told,
- * and nothing in the checkout changes.
+ * A full run writes `docs/compatibility.md`, `conformance/results.json` and `conformance/surface.json`, which holds the
+ * options and kinds of messages that were seen; a filtered run only prints. `--latest` tests the newest versions that
+ * install instead of the pinned ones and reports how they differ; nothing in the checkout changes.
  */
 import assert from 'node:assert/strict'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
@@ -26,11 +25,11 @@ import { Seen, watching } from './wire.js'
 
 const resultsFile = join(import.meta.dirname, 'results.json')
 const surfaceFile = join(import.meta.dirname, 'surface.json')
-/** Cells played at the same time. Some keep more than one core busy, others mostly wait. */
+/** Cells that run concurrently. Some keep more than one core busy, others mostly wait. */
 const lanes = 4
 const cellDeadlineMs = 150_000
 const mostFlaky = 3
-/** What a backend has to end its agent when the deadline has passed. */
+/** How long a backend has to end its agent after the deadline. */
 const graceMs = 30_000
 
 interface Cell {
@@ -48,7 +47,7 @@ const { values: options } = parseArgs({
     case: { type: 'string' },
   },
 })
-// Of a package that has ended there is nothing newer.
+// A discontinued package has no newer version.
 const columns = allColumns.filter(({ agent }) => !options.latest || !agent.isFormer)
 const isWhole = [options.agent, options.mode, options.case].every((choice) => choice === undefined)
 const extraCases = [...new Set(columns.flatMap((column) => column.extraCases))]
@@ -78,7 +77,7 @@ for (const column of chosenColumns) cells.push(...(await cellsOf(column)))
 const results = cells.map(({ result }) => result)
 
 const build = new GatewayBuild()
-// By case and not by column, so that those that wait run beside those that work.
+// By case and not by column, so that idle cells run beside busy ones.
 const order = [...chosenCases, ...extraCases]
 const waiting = cells.toSorted((one, other) => order.indexOf(one.testCase) - order.indexOf(other.testCase))
 await Promise.all(Array.from({ length: lanes }, runLane))
@@ -128,7 +127,7 @@ async function runLane(): Promise<void> {
   for (let cell = waiting.shift(); cell && !interrupted.signal.aborted; cell = waiting.shift()) await play(cell)
 }
 
-/** Once more, alone, as long as they are few. */
+/** Repeats failed cells alone, if they are few. */
 async function runAgain(failedCells: Cell[]): Promise<void> {
   if (failedCells.length > mostFlaky) return
   for (const cell of failedCells) {
@@ -184,7 +183,7 @@ async function runCell(
   }
 }
 
-/** Rejects when even the end of every turn did not end the case; `signal` says that it is not needed any more. */
+/** Rejects if even ending every turn did not end the case; `signal` cancels it. */
 async function giveUp(deadlineMs: number, signal: AbortSignal): Promise<never> {
   await sleep(deadlineMs + graceMs, undefined, { signal })
   throw new Error('the cell did not end when its time was over')
@@ -194,7 +193,7 @@ async function save(): Promise<void> {
   const json = `${JSON.stringify(results, null, 2)}\n`
   if (scratch) {
     const drift = await renderDrift(await findDrifts())
-    // The agents are gigabytes, the results are what is wanted.
+    // The agents take gigabytes; only the results are wanted.
     for (const { agent } of columns) await rm(join(scratch, agent.title), { recursive: true, force: true })
     await writeFile(join(scratch, 'results.json'), json)
     console.log(`\n${drift}\n\nResults: ${join(scratch, 'results.json')}`)
@@ -237,7 +236,7 @@ async function findDrifts(): Promise<AgentDrift[]> {
         .map((column) => {
           const title = titleOf(column)
           const seen = seenBy.get(title) ?? new Seen()
-          // In some of the cases not all kinds are to be expected.
+          // A subset of the cases does not show all kinds.
           const known = options.case === undefined ? [] : (before.kinds[title] ?? [])
           for (const kind of known) seen.kinds.add(kind)
           return columnDrift(title, column, seen, before, failuresOf(column))
@@ -250,7 +249,7 @@ function isSameCell(a: CellResult, b: CellResult): boolean {
   return a.agent === b.agent && a.mode === b.mode && a.case === b.case
 }
 
-/** Without those that are not installed; their cells say why. */
+/** Skips agents that are not installed; their cells say why. */
 async function installed(): Promise<Array<[Agent, Latest]>> {
   const all = await Promise.allSettled(
     [...installations].map(async ([agent, latest]): Promise<[Agent, Latest]> => [agent, await latest]),

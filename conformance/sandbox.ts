@@ -1,6 +1,6 @@
 /**
- * A place of its own for one cell: home directory, workspace, temporary files and environment. Nothing of the person
- * who runs the tests is seen by an agent, and everything an agent starts can be told by the home directory it has.
+ * An isolated home directory, workspace, temporary directory and environment for one cell. Agents see nothing of the
+ * tester's, and everything an agent starts can be recognised by its home directory.
  */
 import { mkdir, mkdtemp, readdir, readFile, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -13,11 +13,11 @@ export interface Sandbox {
   /** The directory for temporary files. */
   temporary: string
   environment: Record<string, string>
-  /** What was started in this sandbox and is alive. */
+  /** Processes that were started in this sandbox and are alive. */
   processes(): Promise<SandboxProcess[]>
-  /** The directories of runs among the temporary files. */
+  /** Run directories among the temporary files. */
   runFiles(): Promise<string[]>
-  /** Ends what is left in it, too: a failing cell must not burden the next ones. */
+  /** Also ends what is left in it: a failing cell must not burden the next ones. */
   remove(): Promise<void>
 }
 
@@ -54,7 +54,7 @@ export async function createSandbox(
     runFiles: async () => (await readdir(temporary)).filter((name) => name.startsWith('aetheel-run-')),
     async remove() {
       for (const { pid } of await findProcesses(`HOME=${home}`)) endNow(pid)
-      // Retried, because what was just ended may have been writing.
+      // Retried, because a process that was just ended may have been writing.
       await rm(root, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 })
     },
   }
@@ -86,6 +86,6 @@ async function readProcFile(pid: string, name: 'cmdline' | 'environ'): Promise<s
   try {
     return (await readFile(`/proc/${pid}/${name}`, 'utf8')).split('\0')
   } catch {
-    return [] // It has ended meanwhile, or is somebody else's.
+    return [] // It has ended, or belongs to another user.
   }
 }

@@ -1,8 +1,8 @@
 /**
- * A model that says what a test case tells it to, on loopback, in the wire protocols of the five command lines.
+ * A model on loopback that says what a test case tells it to, in the wire protocols of the five CLIs.
  *
- * Own code rather than `@copilotkit/aimock` 1.43.0, because that one keeps a request only in a form translated to chat
- * completions, so what the model really saw cannot be checked to the character, and it cannot report cached tokens.
+ * Not `@copilotkit/aimock` 1.43.0: it keeps requests only as translated to chat completions, so what the model really
+ * received cannot be checked to the character, and it cannot report cached tokens.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -14,7 +14,7 @@ import type { ModelReply, ModelRequest, WireProtocol } from './protocols/types.j
 
 const protocols: WireProtocol[] = [anthropicMessages, openaiResponses, openaiChat, geminiContent]
 
-/** Chooses the reply to the request with this number, counted from 0. */
+/** Chooses the reply to a request by its number, from 0. */
 export type Script = (request: ModelRequest, index: number) => ModelReply
 
 export interface ScriptedModel {
@@ -35,7 +35,7 @@ export async function startScriptedModel(script: Script): Promise<ScriptedModel>
     const body = await readBody(request)
     const protocol = request.method === 'POST' ? protocols.find((candidate) => candidate.serves(path)) : undefined
     if (!protocol) {
-      // Start-up probes such as `HEAD /`, model lists and package registries: no agent needs an answer to work.
+      // Start-up probes such as `HEAD /`, model lists and package registries: no agent needs an answer.
       response.writeHead(404).end()
       return
     }
@@ -65,14 +65,14 @@ export async function startScriptedModel(script: Script): Promise<ScriptedModel>
   }
 }
 
-/** The real servers take no history in which a call has no result, or a result no call. */
+/** Real servers reject a history in which a call has no result, or a result no call. */
 function refusalOf({ toolCalls, toolResults }: ModelRequest): ModelReply | undefined {
   const unpaired = [...without(toolCalls, toolResults), ...without(toolResults, toolCalls)]
   if (unpaired.length === 0) return undefined
   return { type: 'error', status: 400, message: `A call without a result, or a result without a call: ${unpaired[0]}.` }
 }
 
-/** What is left of `some` when each of `others` has taken away one that is the same. */
+/** Multiset difference: `some` without one occurrence for each of `others`. */
 function without(some: string[], others: string[]): string[] {
   const rest = [...some]
   for (const other of others) {

@@ -1,4 +1,4 @@
-/** Where a case plays: the scripted model, a place with the real agent, and a gateway for those who want one. */
+/** The environment of a case: the scripted model, a place with the real agent, and a gateway if needed. */
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { AgentBackend, AgentEvent, AgentRequest, AgentResult } from '../src/backends/types.js'
@@ -25,15 +25,15 @@ export interface Stage {
   agent: Agent
   model: ScriptedModel
   sandbox: Sandbox
-  /** The options the backend said it ignores. */
+  /** Options that the backend reported as ignored. */
   ignoredOptions: unknown[]
   /** Runs one turn to its end and checks the order of its events. */
   ask(request: AgentRequest, observer?: Observer): Promise<Turn>
   /** For turns that go through a whole gateway. */
   gateway: GatewayRunner
-  /** What is alive although no turn is under way, without what is to stay from turn to turn. */
+  /** Processes alive outside a turn, except warm ones. */
   leftovers(known?: number[]): Promise<SandboxProcess[]>
-  /** Ends what is to stay from turn to turn. */
+  /** Ends warm processes. */
   end(): Promise<void>
   close(): Promise<void>
 }

@@ -1,6 +1,6 @@
 /**
- * What a repository can hold to take over an agent that works in it. Each program in it leaves a mark when it is run, and
- * each text that is meant for the model holds `neverForTheModel`.
+ * What a repository can contain to take over an agent that works in it. Each program leaves a mark when it runs, and each
+ * text meant for the model contains `neverForTheModel`.
  */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -8,11 +8,11 @@ import type { BackendName } from '../src/backends/types.js'
 import { neverForTheModel } from './agents.js'
 
 export interface Traps {
-  /** The marks that are left where the repository is trusted. */
+  /** The marks that appear if the repository is trusted. */
   marks: string[]
-  /** By name; `run` makes a shell command that leaves a mark, `otherModel` leads the agent to a model elsewhere. */
+  /** By name; `run` makes a shell command that leaves a mark, `otherModel` redirects the agent to another model. */
   files(run: (mark: string) => string, otherModel?: string): Record<string, string>
-  /** What the agent cannot be kept from following: a project that has it is refused. */
+  /** Files the agent cannot be kept from obeying: a project that has one is refused. */
   followed?: string[]
 }
 
@@ -54,7 +54,7 @@ const gemini: Traps = {
     'GEMINI.md': neverForTheModel,
     '.gemini/skills/trap/SKILL.md': skill,
     '.gemini/settings.json': JSON.stringify({
-      // One that it also runs when it is kept alive.
+      // One that it runs even as a warm process.
       hooks: { BeforeAgent: hook(run('hook')) },
       mcpServers: { trap: shell(run('server')) },
     }),
@@ -97,7 +97,7 @@ const pi: Traps = {
 
 export const traps: Record<BackendName, Traps> = { claude, codex, gemini, opencode, pi }
 
-/** A repository whose own settings make git run a program, as no clone does, with these files. */
+/** A repository with these files, whose own settings make git run a program; no clone has such settings. */
 export async function layTraps(workspace: string, run: (mark: string) => string, files: Record<string, string>) {
   const repository = {
     '.git/HEAD': 'ref: refs/heads/main\n',

@@ -1,4 +1,4 @@
-/** A project that is not trusted: nothing in it may configure the agent, or run by itself. */
+/** An untrusted project: nothing in it may configure the agent or run by itself. */
 import assert from 'node:assert/strict'
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -10,7 +10,7 @@ import { layTraps, traps } from './traps.js'
 
 const prompt = 'Please do something.'
 const answer = 'Done, said by the scripted model.'
-/** Where nobody listens. */
+/** Nobody listens there. */
 const otherModel = 'http://127.0.0.1:9'
 
 export const untrusted: Case = {
@@ -22,7 +22,7 @@ export const untrusted: Case = {
     let directory = ''
     const leave = (mark: string) => `touch ${join(directory, mark)}`
     const stage = await open(({ toolResults }) =>
-      // Long enough for what is loaded late.
+      // Long enough for anything that loads late.
       toolResults.length === 0 ? callShell(agent, `sleep 3 && ${leave('tool')}`) : say(answer),
     )
     const { workspace, temporary } = stage.sandbox
@@ -40,7 +40,7 @@ export const untrusted: Case = {
       'and its instructions are read',
     )
 
-    // In the same home: that the directory was trusted once must not help it.
+    // In the same home: earlier trust in the directory must not help it.
     await rm(directory, { recursive: true })
     await mkdir(directory)
     for (const name of followed) await rm(join(workspace, name), { recursive: true, force: true })

@@ -1,5 +1,5 @@
 /**
- * What is seen on the wire of each column: the kinds of messages its agent sends, and those we do not understand. Of a
+ * What each column shows on the wire: the kinds of messages its agent sends, and those we do not understand. For a
  * server, whose events come over HTTP, only the latter.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
@@ -11,20 +11,20 @@ export class Seen {
   readonly notUnderstood = new Set<string>()
 }
 
-/** Of a message that no agent sends. */
+/** The kind of a message that no agent sends. */
 export const madeUpKind = 'made-up'
 
 const seenNow = new AsyncLocalStorage<Seen>()
 
-/** Contract: what is started meanwhile is noted in `seen` as long as it lives. */
+/** Contract: kinds from processes started meanwhile are added to `seen` for as long as they live. */
 export function watching<Result>(seen: Seen, run: () => Result): Result {
   return seenNow.run(seen, run)
 }
 
-/** Longer lines are texts; their kinds are known from shorter ones. */
+/** Longer lines are text; their kinds are known from shorter ones. */
 const longestLine = 65_536
 
-// The one place through which the output of every command line goes, in all modes.
+// Every CLI's output passes through here, in all modes.
 const { line: readLine } = JsonReader.prototype
 JsonReader.prototype.line = function (this: JsonReader, line: string): void {
   const kind = line.length > longestLine ? undefined : kindOf(line)
@@ -39,7 +39,7 @@ export function noteEvent(event: AgentEvent): void {
   if (what !== undefined && what !== madeUpKind) seenNow.getStore()?.notUnderstood.add(what)
 }
 
-/** Where in the messages of the five it says of which kind they are, the coarser first. */
+/** The fields that give a message's kind in the five wire formats, coarser first. */
 const discriminators = [
   ['type'],
   ['method'],
@@ -54,7 +54,7 @@ const discriminators = [
   ['params', 'update', 'sessionUpdate'],
 ]
 
-/** Such as `item.completed agent_message`; undefined for what has no kind, such as an answer to a request. */
+/** Such as `item.completed agent_message`; undefined if it has no kind, as an answer to a request. */
 export function kindOf(line: string): string | undefined {
   const message = parse(line)
   const words = discriminators.map((path) =>

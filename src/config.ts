@@ -3,7 +3,7 @@ import { dirname, join, posix, resolve, sep } from 'node:path'
 import type { AgentMode, BackendAdapterConfig, BackendName, Permissions } from './backends/types.js'
 import type { QueueMode } from './channels/types.js'
 import { fileExists, readConfigFile } from './config/file.js'
-import { heartbeatOf, problemsAcross, warningsAcross } from './config/checks.js'
+import { heartbeatOf, crossSettingProblems, crossSettingWarnings } from './config/checks.js'
 import { type InboundConfig, type ReplyConfig, replacedKey } from './config/inbound.js'
 import { describeProblems, dotted, quote, sentenceOf } from './config/problems.js'
 import {
@@ -21,78 +21,78 @@ import { POD_DIRECTORY, type PodAddress } from './kubernetes/types.js'
 import type { LogLevel } from './log.js'
 
 export interface GatewayConfig {
-  /** Of conversations in channels. */
+  /** Answers conversations in channels. */
   agentBackend: BackendName
-  /** Of new projects. */
+  /** The agent of new projects. */
   codeAgentDefault: BackendName
-  /** Else `agentBackend` is the usual one, which may not be there. */
+  /** If false, `agentBackend` is the default and may not be installed. */
   isAgentChosen: boolean
-  /** For `agentBackend` only; every other agent is looked up by its own name. */
+  /** For `agentBackend` only; other agents are found by name. */
   backendCliPath: string
   agentMode: AgentMode
   liveIdleMs: number
   liveMaxProcesses: number
   liveMaxMemoryMb: number
   liveSpare: boolean
-  /** Whether a person is asked before an agent uses its tools. */
+  /** Whether tool use needs a person's approval. */
   agentPermissions: Permissions
   approvalTimeoutMs: number
   /** For `agentBackend` only. */
   backendModel?: string
   backendMaxTurns: number
-  /** Else `backendMaxTurns` is the default. */
+  /** If false, `backendMaxTurns` is the default. */
   isMaxTurnsChosen: boolean
   allowedTools: string[]
   queryTimeoutMs: number
   idleTimeoutMs: number
   workingDir: string
-  /** Further variables that agents may see, as names or `PREFIX_*`. */
+  /** Additional variables passed to agents, as names or `PREFIX_*`. */
   agentEnvPass: string[]
-  /** Left out, each command has its own. */
+  /** Absent, each command has its own default. */
   logLevel?: LogLevel
-  /** Left out, an SQLite file under `home`. */
+  /** Absent, an SQLite file in `home`. */
   databaseUrl?: string
   maxConcurrentQueries: number
-  /** Of one conversation. */
+  /** Per conversation. */
   maxQueueDepth: number
-  /** Of conversations where none was chosen. */
+  /** For conversations that have not chosen one. */
   queueMode: QueueMode
-  /** Of one project, over HTTP. */
+  /** Per project, over HTTP. */
   maxWaitingCommands: number
   replyExpiryMs: number
   /** 0 for never. */
   sessionIdleMs: number
   leaseMs: number
-  /** 0 for at once. */
+  /** 0 to stop at once. */
   drainTimeoutMs: number
   promptDir: string
   hooks: HookConfig[]
   projects: ProjectConfig[]
-  /** Left out, Discord is not served. */
+  /** Absent, Discord is off. */
   discordBotToken?: string
-  /** Left out, the owner of the application. */
+  /** Absent, the application's owner. */
   discordOwnerId?: string
-  /** Where others than the owner may talk; an empty list leaves out no place. */
+  /** Where people other than the owner may talk; an empty list means anywhere. */
   discordGuilds: string[]
   discordChannels: string[]
-  /** Who may talk there; both empty, everybody, unless the lists of places are empty, too: then the owner alone. */
+  /** Who may talk there. If both are empty: everybody, or only the owner if the lists above are empty too. */
   discordUsers: string[]
   discordRoles: string[]
   /** Whether a mention opens a thread. */
   discordThreads: boolean
-  /** Where goes what answers no message. */
+  /** For posts that answer no message. */
   outputChannelId?: string
-  /** Without the version, and without a slash at the end. */
+  /** Without the version and without a trailing slash. */
   discordApiUrl: string
   attachmentMaxMb: number
   /** MIME types in lower case, or `image/*`. */
   attachmentTypes: string[]
-  /** Absolute. From these an agent may send files, beside the directory it works in. */
+  /** Absolute. Agents may send files from these, and from their working directory. */
   mediaRoots: string[]
-  /** OpenCode is a server: one that the gateway starts itself, or the one at `opencodeUrl`. */
+  /** Whether OpenCode runs as a server: the gateway's own (`opencodeManaged`), or the one at `opencodeUrl`. */
   opencodeEnabled: boolean
   opencodeManaged: boolean
-  /** Without a slash at the end. */
+  /** Without a trailing slash. */
   opencodeUrl: string
   opencodeUsername: string
   opencodePassword?: string
@@ -100,36 +100,36 @@ export interface GatewayConfig {
   /** For pods that name none. */
   kubernetesContext?: string
   kubernetesNamespace?: string
-  /** The key of the label whose value is the agent. */
+  /** The label key whose value names the agent. */
   kubernetesLabel: string
-  /** Absolute; at least one. Projects that the HTTP API or the command line makes are inside of them, new ones in the first. */
+  /** Absolute; at least one. Projects created by API or CLI must lie inside them; new directories go into the first. */
   projectRoots: string[]
-  /** The operator's own templates. */
+  /** The operator's templates. */
   templateDir?: string
   httpEnabled: boolean
   httpHost: string
-  /** 0 for any that is free. */
+  /** 0 for any free port. */
   httpPort: number
-  /** Beside those that need no mention: `host` or `host:port`, in lower case. */
+  /** In addition to the implicit ones: `host` or `host:port`, in lower case. */
   httpAllowedHosts: string[]
-  /** Where platforms reach us; without a slash at the end. */
+  /** Where platforms reach us; without a trailing slash. */
   publicUrl?: string
-  /** Left out, WhatsApp is not served. With it come `twilioWhatsappFrom` and either the auth token or key and secret. */
+  /** Absent, WhatsApp is off. Needs `twilioWhatsappFrom` and either the auth token or the API key and secret. */
   twilioAccountSid?: string
   twilioAuthToken?: string
   twilioApiKey?: string
   twilioApiSecret?: string
-  /** As +14155238886. */
+  /** Such as +14155238886. */
   twilioWhatsappFrom?: string
   twilioApiUrl: string
   whatsappPollSeconds: number
   inbound?: InboundConfig
   heartbeat?: NonNullable<ReturnType<typeof heartbeatOf>>
-  /** The data directory, as an absolute path. It need not exist yet. */
+  /** The data directory, absolute. It need not exist yet. */
   home: string
-  /** The file that was read, as an absolute path. */
+  /** The file that was read, absolute. */
   configFile?: string
-  /** What was wrong but could be put right, one sentence each. */
+  /** Problems that were corrected, one sentence each. */
   warnings: string[]
 }
 
@@ -137,19 +137,19 @@ export interface ProjectConfig {
   id: string
   name?: string
   directory: string
-  /** With context and namespace filled in, as far as they are configured. */
+  /** With the configured context and namespace filled in. */
   pod?: PodAddress
   backend?: BackendName
-  /** Left out, that of all. */
+  /** Absent, the global setting. */
   agentMode?: AgentMode
-  /** Left out, those of all. */
+  /** Absent, the global setting. */
   agentPermissions?: Permissions
   model?: string
   allowedTools?: string[]
   queryTimeoutMs?: number
   maxTurns?: number
   isUntrusted?: boolean
-  /** Ids of the Discord channels whose conversations work in it; none is in two projects. */
+  /** Ids of the Discord channels whose conversations use this project; a channel belongs to one project only. */
   discordChannels?: string[]
 }
 
@@ -158,21 +158,21 @@ export type SettingSource = 'default' | 'file' | 'environment'
 export const CONFIG_FILE_NAME = 'aetheel.json5'
 
 /**
- * The configuration file to use: the one that is named, else `aetheel.json5` in the current directory, else the one in
- * the data directory, else none. One that is named need not exist: `loadConfig` then says so.
+ * The configuration file to use: the explicit one, else `aetheel.json5` in the current directory, else in the data
+ * directory, else none. The explicit one need not exist; `loadConfig` reports it if it does not.
  */
 export function findConfigFile(env: NodeJS.ProcessEnv, cwd: string, explicit?: string): string | undefined {
   if (explicit !== undefined) return resolve(cwd, explicit)
   return configFilePlaces(env, cwd).find(fileExists)
 }
 
-/** Where a configuration file is looked for when none is named, first place first. */
+/** Where a configuration file is searched for when none is named, in order. */
 export function configFilePlaces(env: NodeJS.ProcessEnv, cwd: string): string[] {
   return [resolve(cwd, CONFIG_FILE_NAME), join(dataDirectory(env), CONFIG_FILE_NAME)]
 }
 
 /**
- * Reads the configuration from a JSON5 file, if one is named, and the environment, which wins.
+ * Reads the configuration from the JSON5 file, if given, and from the environment, which wins.
  *
  * Contract: throws one `config_invalid` that names every problem.
  */
@@ -180,7 +180,7 @@ export function loadConfig(env: NodeJS.ProcessEnv = operatorEnvironment(), file?
   return loadConfigWithSources(env, file).config
 }
 
-/** As `loadConfig`, and where each setting comes from. */
+/** Like `loadConfig`, and also tells where each setting comes from. */
 export function loadConfigWithSources(
   env: NodeJS.ProcessEnv,
   file?: string,
@@ -206,14 +206,14 @@ export function loadConfigWithSources(
     throw new GatewayError('config_invalid', problems.join('\n'))
   }
   const { $schema: _schema, ...settings } = parsed.data
-  const problems = problemsAcross(settings)
+  const problems = crossSettingProblems(settings)
   if (problems.length > 0) {
     const sentences = problems.map(({ path, message }) => `${placeOf(path)}: ${message}`)
     throw new GatewayError('config_invalid', sentences.join('\n'))
   }
-  warnings.push(...warningsAcross(settings, now).map(({ path, message }) => `${placeOf(path)}: ${message}.`))
+  warnings.push(...crossSettingWarnings(settings, now).map(({ path, message }) => `${placeOf(path)}: ${message}.`))
   const { heartbeat: _heartbeat, ...rest } = settings
-  // Each stands in for the other.
+  // Each is the other's fallback.
   const agentBackend = settings.agentBackend ?? settings.codeAgentDefault ?? 'claude'
   const chosen = { agentBackend, codeAgentDefault: settings.codeAgentDefault ?? agentBackend }
   const sourceOf = (name: SettingName): SettingSource =>
@@ -235,7 +235,7 @@ export function loadConfigWithSources(
 
 const CHOOSES_AGENT: SettingName[] = ['agentBackend', 'codeAgentDefault', 'backendCliPath', 'inbound']
 
-/** `baseOf` says where a relative path of a setting begins. */
+/** `baseOf` is the directory a setting's relative paths start from. */
 function resolvePaths(
   settings: Settings & { agentBackend: BackendName },
   env: NodeJS.ProcessEnv,
@@ -284,7 +284,7 @@ function resolvePaths(
       ...(pod && { pod: podOf(pod, settings) }),
     })),
     mediaRoots: settings.mediaRoots.map((root) => pathOf('mediaRoots', root)),
-    // Beside the data, not in it: who works in a project and looks around upwards must not come upon keys.
+    // Beside the data directory, not in it: an agent that looks at parent directories must not find keys.
     projectRoots: (settings.projectRoots ?? [join(dirname(dataDirectory(env)), 'aetheel-projects')]).map((root) =>
       pathOf('projectRoots', root),
     ),
@@ -296,7 +296,7 @@ function resolvePaths(
   }
 }
 
-/** With what is configured for pods that do not say it themselves. */
+/** Fills in the configured context and namespace where the address has none. */
 export function podOf(
   pod: PodAddress,
   { kubernetesContext, kubernetesNamespace }: Pick<GatewayConfig, 'kubernetesContext' | 'kubernetesNamespace'>,
@@ -308,22 +308,22 @@ export function podOf(
   }
 }
 
-/** Where the gateway keeps its data: `AETHEEL_HOME`, else `.aetheel` in the person's own directory. */
+/** `AETHEEL_HOME`, else `.aetheel` in the user's home directory. */
 function dataDirectory(env: NodeJS.ProcessEnv): string {
   const home = env['AETHEEL_HOME']
-  return home ? resolve(expandHome(home, env)) : join(personalDirectory(env), '.aetheel')
+  return home ? resolve(expandHome(home, env)) : join(userHome(env), '.aetheel')
 }
 
-/** Only a shell knows `~`; files and service definitions do not go through one. */
+/** Only shells expand `~`; configuration files and service definitions do not go through one. */
 export function expandHome(path: string, env: NodeJS.ProcessEnv): string {
-  return path === '~' || path.startsWith(`~${sep}`) ? join(personalDirectory(env), path.slice(1)) : path
+  return path === '~' || path.startsWith(`~${sep}`) ? join(userHome(env), path.slice(1)) : path
 }
 
-function personalDirectory(env: NodeJS.ProcessEnv): string {
+function userHome(env: NodeJS.ProcessEnv): string {
   return resolve(env['HOME'] || homedir())
 }
 
-/** An empty variable counts as not set, except for the backend: who empties that one should be told. */
+/** An empty variable counts as unset, except for the backend, where it is reported as a mistake. */
 function readEnvironment(env: NodeJS.ProcessEnv): Record<string, unknown> {
   const entries = Object.entries(VARIABLES).flatMap(([key, { name, read }]) => {
     const value = env[name]
@@ -336,7 +336,7 @@ function variableOf([key = '']: PropertyKey[], fromEnvironment: object): string 
   return Object.hasOwn(fromEnvironment, key) ? VARIABLES[key as keyof typeof VARIABLES].name : undefined
 }
 
-/** What a backend is built with. `BACKEND_CLI_PATH` and `BACKEND_MODEL` are meant for the chosen agent alone. */
+/** The options of one backend. `BACKEND_CLI_PATH` and `BACKEND_MODEL` apply only to the chosen agent. */
 export function backendConfig(config: GatewayConfig, name: BackendName): BackendAdapterConfig {
   const isChosen = name === config.agentBackend
   return {
@@ -350,7 +350,7 @@ export function backendConfig(config: GatewayConfig, name: BackendName): Backend
   }
 }
 
-/** The project whose threads a Discord channel holds. */
+/** The project a Discord channel belongs to. */
 export function projectOfChannel({ projects }: Pick<GatewayConfig, 'projects'>, channelId: string): string | undefined {
   return projects.find(({ discordChannels }) => discordChannels?.includes(channelId))?.id
 }

@@ -1,4 +1,4 @@
-/** Every mistake a caller can make. `status` is the HTTP answer; docs/errors.md explains each code. */
+/** Every mistake a caller can make. `status` is the HTTP status; docs/errors.md explains each code. */
 export const ERROR_CODES = {
   backend_missing: { status: 503 },
   backend_unknown: { status: 404 },
@@ -26,7 +26,7 @@ export const ERROR_CODES = {
 
 export type ErrorCode = keyof typeof ERROR_CODES
 
-/** Thrown for a caller's mistake. A failure of an agent is never thrown: it is a value (see `AgentFailure`). */
+/** Thrown for a caller's mistake. An agent's failure is never thrown: it is a value (see `AgentFailure`). */
 export class GatewayError extends Error {
   override readonly name = 'GatewayError'
 
@@ -39,7 +39,7 @@ export class GatewayError extends Error {
   }
 }
 
-/** What a thrown value says, for a sentence that quotes it. */
+/** The text of a thrown value, to be quoted in a sentence. */
 export function messageOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown)
 }

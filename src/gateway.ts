@@ -16,7 +16,7 @@ import type { Gateway, GatewayDependencies, GatewayParts } from './gateway-parts
 import { createMetrics, storeOperation } from './metrics.js'
 import { startGuardian } from './processes/guardian.js'
 import { thisProcess } from './processes/reaper.js'
-import { keepConfiguredProjects } from './projects/configured-projects.js'
+import { syncConfiguredProjects } from './projects/configured-projects.js'
 import { configuredPods } from './runtime/configured-pods.js'
 import { openAgents } from './runtime/gateway-agents.js'
 import { HookManager } from './runtime/hook-manager.js'
@@ -174,7 +174,7 @@ async function openBase(config: GatewayConfig, dependencies: GatewayDependencies
   const pods = dependencies.pods ?? configuredPods(config, environment, { owner, scrubber })
   await store.ledger.announceGateway(self)
   onClose(() => deregister(self.id, store))
-  await keepConfiguredProjects(config, store, now())
+  await syncConfiguredProjects(config, store, now())
   const keyRing = new KeyRing({ home: config.home, masterKey: environment['AETHEEL_MASTER_KEY'], scrubber })
   const credentials = new CredentialStore({ store, keyRing, scrubber, now })
   for (const { message } of await credentials.hideAll()) log.warn('credential.unreadable', { message })

@@ -16,9 +16,9 @@ export type LogLevel = (typeof LOG_LEVELS)[number]
 
 interface LogOptions {
   level?: LogLevel
-  /** Values that must never appear in a line, wherever they come from. */
+  /** Values that must never appear in a line. */
   secrets?: string[]
-  /** Knows those that come to be known later; `secrets` are made known to it. */
+  /** Hides secrets that become known later; `secrets` are added to it. */
   scrubber?: Pick<Scrubber, 'add' | 'scrubJson'>
   destination?: Pick<NodeJS.WritableStream, 'write'>
 }
@@ -30,7 +30,7 @@ export function createLog({
   destination = process.stderr,
 }: LogOptions = {}): Log {
   scrubber.add(secrets)
-  // The finished line is scrubbed, not the fields: a secret may hide in an error's text or deep in an object.
+  // Scrub the finished line, not the fields: a secret may be in an error's text or deep inside an object.
   const stream = new Writable({
     decodeStrings: false,
     write(line: string, _encoding, done) {
@@ -47,7 +47,7 @@ export function createLog({
   }
 }
 
-/** The values of variables that by their name hold a secret. */
+/** The values of variables whose names suggest a secret. */
 export function secretsOf(environment: NodeJS.ProcessEnv): string[] {
   return Object.entries(environment).flatMap(([name, value]) =>
     /KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL|DATABASE_URL/i.test(name) && value ? [value] : [],

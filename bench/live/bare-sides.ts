@@ -1,6 +1,6 @@
 /**
- * The protocol of each command line that stays, spoken by as little as it takes: what whoever builds on it cannot avoid.
- * Nothing is looked at but the text and the end of a turn.
+ * Minimal clients for the protocol of each warm CLI: the cost that nobody who builds on it can avoid. They look only at
+ * the text and the end of a turn.
  */
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -20,7 +20,7 @@ export const bareSides: Record<BackendName, OpenSide> = {
   pi: (place) => sideOfProcesses(place, piConversation),
 }
 
-/** A process that is spoken to in lines of JSON. */
+/** A process that talks in lines of JSON. */
 class LineProcess {
   onMessage = (_message: Json): void => {}
   readonly #child: ChildProcessByStdio<Writable, Readable, null>
@@ -29,9 +29,9 @@ class LineProcess {
   constructor({ installation, sandbox }: SidePlace, args: string[], environment: Record<string, string> = {}) {
     const env = { ...sandbox.environment, ...environment }
     const stdio = ['pipe', 'pipe', 'ignore'] as ['pipe', 'pipe', 'ignore']
-    // In a session of its own, as ours are: Linux shares out its processors among sessions.
+    // In its own session, like ours: Linux divides CPU time among sessions.
     this.#child = spawn(installation.cliPath, args, { cwd: sandbox.workspace, env, stdio, detached: true })
-    this.#child.stdin.on('error', () => {}) // Its end is heard by whoever waits for an answer.
+    this.#child.stdin.on('error', () => {}) // `until` reports its end.
     this.#child.stdout.setEncoding('utf8').on('data', (chunk: string) => this.#read(chunk))
   }
 
@@ -39,7 +39,7 @@ class LineProcess {
     this.#child.stdin.write(`${JSON.stringify(message)}\n`)
   }
 
-  /** Settles with what the first of these says that is not undefined; rejects when the process ends before. */
+  /** Settles with the first result of `read` that is not undefined; rejects if the process ends first. */
   async until<T>(read: (message: Json) => T | undefined): Promise<T> {
     const ended = new AbortController()
     const gone = once(this.#child, 'exit', { signal: ended.signal }).then(() => {
@@ -73,7 +73,7 @@ class LineProcess {
   }
 }
 
-/** For protocols with one conversation in a process. */
+/** For protocols with one conversation per process. */
 async function sideOfProcesses(
   place: SidePlace,
   begin: (place: SidePlace) => { process: LineProcess; conversation: Conversation },
@@ -127,7 +127,7 @@ function piConversation(place: SidePlace) {
   return { process, conversation: { say } }
 }
 
-/** Requests and answers over one process, and what is told of each conversation. */
+/** Requests, answers, and notifications per conversation over one process. */
 class RpcProcess {
   readonly #process: LineProcess
   readonly #answers = new Map<unknown, (message: Json) => void>()

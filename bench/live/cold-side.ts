@@ -1,9 +1,9 @@
-/** The command line alone, a process for each turn. */
+/** The bare CLI, one process per turn. */
 import { recordInvocation, timeBare } from '../bare-turn.js'
 import { ANSWER } from './script.js'
 import type { OpenSide } from './side.js'
 
-/** Each turn is a session of its own. */
+/** Each turn has its own session. */
 export const coldSide: OpenSide = async ({ agent, installation, sandbox, signal }) => {
   const invocation = await recordInvocation(agent, sandbox, signal)
   return {

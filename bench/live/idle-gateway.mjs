@@ -1,5 +1,5 @@
-// A gateway from the build, as operators run it, with as many conversations as its first argument says; each has had a turn.
-// Prints a line then, and ends with its input.
+// A gateway from the build, as operators run it. Takes one turn in as many conversations as its first argument says, prints
+// a line, and ends with its input.
 import { once } from 'node:events'
 import { loadConfig } from '../../dist/config.js'
 import { startGateway } from '../../dist/gateway.js'

@@ -1,5 +1,5 @@
-/** Eight conversations that are all asked at once, until the last one is answered: the bare protocol, our `run()`, the
- *  whole gateway, turn about. */
+/** Eight conversations asked at once, until the last is answered, alternating between the bare protocol, our `run()` and
+ *  the whole gateway. */
 import assert from 'node:assert/strict'
 import type { Agent } from '../../conformance/agents.js'
 import { atMost, type BenchOptions, lowerQuartile, type Measurement, rounded } from '../measurement.js'
@@ -28,7 +28,7 @@ async function measureAgent(agent: Agent, modelUrl: string, options: BenchOption
 
 async function askAll(side: OpenedSide): Promise<() => Promise<number>> {
   const conversations: Conversation[] = []
-  // One after the other: eight that start at once are a burden of its own.
+  // One after the other: eight concurrent starts would be a load of their own.
   while (conversations.length < AT_ONCE) {
     const conversation = await side.open()
     await conversation.say(PROMPT)

@@ -1,5 +1,5 @@
-/** What five conversations hold while nobody speaks: the command line alone, kept alive, and the same under a gateway, with
- *  all of the gateway itself. */
+/** The memory of five idle conversations: the bare CLI, kept warm, and the same under a gateway, including the gateway
+ *  itself. */
 import { spawn } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { once } from 'node:events'
@@ -67,7 +67,7 @@ async function gatewayMb(modelUrl: string, place: Place): Promise<number> {
   }
 }
 
-/** Of all that has the home directory of the sandbox. What several processes share is counted once. */
+/** Of all processes with the sandbox's home directory. Shared memory is counted once. */
 async function memoryIn(sandbox: Sandbox): Promise<number> {
   const sizes = (await sandbox.processes()).map(async ({ pid }) => {
     const rollup = await readFile(`/proc/${pid}/smaps_rollup`, 'latin1')

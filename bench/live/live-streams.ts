@@ -1,6 +1,6 @@
 /**
- * An answer of 20,000 characters in pieces of eight: how long it takes, and what it costs us beside what it costs the
- * command line itself. Turn about: the bare protocol, our `run()`, the whole gateway.
+ * An answer of 20,000 characters in pieces of eight: how long it takes, and what it costs us compared with the CLI itself.
+ * Alternates between the bare protocol, our `run()` and the whole gateway.
  */
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
@@ -14,12 +14,12 @@ import { measureEach, turnAbout, type Way } from './turn-about.js'
 const TIME_GOAL = 1.15
 const CPU_GOAL = 0.25
 const REST_MS = 100
-/** How the kernel counts, whatever the machine. */
+/** The kernel's clock tick, on every machine. */
 const TICK_MS = 10
 
 interface Cost {
   totalMs: number
-  /** Of this process, in which all three sides are. */
+  /** Of this process, which runs all three sides. */
   ownCpuMs: number
   agentCpuMs: number
 }
@@ -47,7 +47,7 @@ async function openStream(side: OpenedSide): Promise<() => Promise<Cost>> {
   }
 }
 
-/** The kernel counts an agent in ticks, so its turns are counted together. */
+/** The kernel measures an agent in ticks, so its turns are measured together. */
 function summary(costs: Cost[]): Record<string, number> {
   const mean = (of: keyof Cost): number => costs.reduce((sum, cost) => sum + cost[of], 0) / costs.length
   const megabytes = LONG_ANSWER.length / 1e6

@@ -1,7 +1,6 @@
 /**
- * What the next turn of a conversation takes, in each way to talk to an agent: the command line alone, cold and kept
- * alive, our `run()`, cold and kept alive, the whole gateway, and the makers' own libraries. Turn about, against a model
- * that answers at once.
+ * How long the next turn of a conversation takes with the bare CLI, cold and warm, our `run()`, cold and warm, the whole
+ * gateway, and the vendors' own SDKs. Alternating, against a model that answers at once.
  */
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -17,23 +16,23 @@ import { type Conversation, type OpenedSide, openSide, type OpenSide } from './s
 import { measureEach, OPENINGS, shuffled } from './turn-about.js'
 
 const RATIO_GOAL = 1.15
-/** What a server is asked for over HTTP is most of the turn, and the same for both. */
+/** The HTTP requests to a server are most of the turn, and the same for both. */
 const SERVER_RATIO_GOAL = 1.1
 const ADDED_GOAL_MS = 3
 const COLD_GOAL = 0.25
 const FIRST_TEXT_GOAL_MS = 5
 const GATEWAY_GOAL_MS = 10
 const WARM_UPS = 2
-/** Turns of what stays for one of what starts anew: they are short, and as noisy as long ones. */
+/** Warm turns per cold turn: they are short, and as noisy as long ones. */
 const MORE_TURNS = 10
-/** So that what one side still has to write down does not disturb the next. */
+/** So that one side's pending writes do not disturb the next. */
 const REST_MS = 100
 
 type Times = Record<'first' | 'total', number[]>
 
 interface Speaker {
   name: string
-  /** Whether it starts anew for each turn. */
+  /** Whether it starts a process for each turn. */
   isCold: boolean
   conversation: Conversation
 }
@@ -61,7 +60,7 @@ async function measureAgent(agent: Agent, modelUrl: string, options: BenchOption
     try {
       const speakers: Speaker[] = []
       for (const { name, openIn, isCold } of ways) {
-        // Two servers started alike differ by as much as is measured here, so all that stay talk to the one.
+        // Two identical servers differ by as much as is measured here, so all warm sides share one.
         const endpoint = isCold ? undefined : sides.find((side) => side.endpoint)?.endpoint
         const side = await openSide(openIn, modelUrl, { ...place, ...(endpoint && { endpoint }) })
         sides.push(side)
@@ -90,7 +89,7 @@ async function takeTurns(
   for (let pair = -WARM_UPS; pair < pairs; pair += 1) {
     for (let turn = 0; turn < MORE_TURNS; turn += 1) {
       for (const { name, isCold, conversation } of shuffled(speakers)) {
-        // What starts anew does not get warm.
+        // A cold side needs no warm-up.
         if (isCold && (pair < 0 || turn > 0)) continue
         signal.throwIfAborted()
         await sleep(REST_MS)

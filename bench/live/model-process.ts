@@ -1,11 +1,11 @@
-// The scripted model in a process of its own, so that what it costs is nobody's.
+// The scripted model in its own process, so that its cost is not attributed to any side.
 import { startScriptedModel } from '../../conformance/scripted-model.js'
 import { deltasFor, LONG_PROMPT } from './script.js'
 
 const model = await startScriptedModel(({ messages }) => {
   const answered = messages.findLastIndex(({ role }) => role === 'assistant')
   const isLong = messages.slice(answered + 1).some(({ text }) => text.includes(LONG_PROMPT))
-  // Nobody looks at what was asked.
+  // Nobody reads the requests.
   model.requests.length = 0
   return { type: 'text', deltas: deltasFor(isLong) }
 })

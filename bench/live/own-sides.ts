@@ -1,4 +1,4 @@
-/** Our own ways to take a turn: a process for each, processes that stay, and the whole gateway around these. */
+/** Our own sides: one process per turn, warm processes, and the whole gateway around these. */
 import { join } from 'node:path'
 import { gatewayEnvironment } from '../../conformance/place.js'
 import type { AgentBackend, AgentMode, AgentResult } from '../../src/backends/types.js'
@@ -10,11 +10,11 @@ import { createLog } from '../../src/log.js'
 import { SYSTEM_PROMPT } from './script.js'
 import { type Conversation, type OpenSide, type SidePlace, type SpokenTurn, TurnClock } from './side.js'
 
-/** Conversations that the gateway serves at the same time. */
+/** Conversations that the gateway serves concurrently. */
 export const AT_ONCE = 8
 const CHANNEL = 'bench'
 
-/** `run()`; in `oneshot` each turn is a session of its own. */
+/** `run()`; in `oneshot` each turn has its own session. */
 export function runSide(mode: AgentMode): OpenSide {
   return async (place) => {
     const environment = environmentOf(place, mode)
@@ -42,7 +42,7 @@ function staying(backend: AgentBackend, signal: AbortSignal): Conversation {
   }
 }
 
-/** To the end of the iteration. */
+/** Measured until the iteration ends. */
 async function take(
   backend: AgentBackend,
   prompt: string,
@@ -60,7 +60,7 @@ async function take(
   return { turn, ...(result && { result }) }
 }
 
-/** From the message that a channel hands over to the reply that it is handed; SQLite is on disk. */
+/** From the message a channel hands over to the reply it gets; SQLite is on disk. */
 export const gatewaySide: OpenSide = async (place) => {
   const environment = environmentOf(place, 'live')
   const config: GatewayConfig = loadConfig(environment)
@@ -107,7 +107,7 @@ export function environmentOf(place: SidePlace, mode: AgentMode): Record<string,
     AETHEEL_HOME: join(sandbox.temporary, 'gateway'),
     AGENT_MODE: mode,
     MAX_CONCURRENT_QUERIES: String(AT_ONCE),
-    // All of them are to stay, whatever they weigh.
+    // All of them stay warm, however much memory they use.
     LIVE_MAX_MEMORY_MB: '100000',
     ...(endpoint && {
       OPENCODE_ENABLED: 'true',

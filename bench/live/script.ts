@@ -1,10 +1,10 @@
-/** What is asked in the benchmarks, and what the model says to it. */
+/** The prompts of the benchmarks, and the model's answers. */
 
 export const PROMPT = 'Please say something.'
 export const LONG_PROMPT = 'Please say a lot.'
 export const SYSTEM_PROMPT = 'Answer in one sentence.'
 
-/** By which the answer is found where it is not looked at any closer. */
+/** Used to recognise the answer where it is not parsed. */
 export const BEGINNING = 'Something, '
 export const ENDING = 'scripted model.'
 
@@ -20,7 +20,7 @@ export function deltasFor(isLong: boolean): string[] {
   return isLong ? (LONG_TEXT.match(new RegExp(`.{1,${DELTA_CHARACTERS}}`, 'g')) ?? []) : SHORT_DELTAS
 }
 
-/** Always the same, and without the repetitions that an agent would take for a model that has lost itself. */
+/** Deterministic, and without repetitions that an agent would take for a model stuck in a loop. */
 function words(length: number): string {
   let state = 1
   let text = ''

@@ -1,9 +1,9 @@
-/** The makers' own libraries, as their pages say how to take turn after turn with them. */
+/** The vendors' own SDKs, used for successive turns as their documentation describes. */
 import type { BackendName } from '../../src/backends/types.js'
 import { SYSTEM_PROMPT } from './script.js'
 import { type OpenSide, type SidePlace, type SpokenTurn, TurnClock } from './side.js'
 
-// They are installed for the benchmarks alone, so the compiler need not find them. This is what is used of them.
+// They are installed only for the benchmarks, so the compiler need not find them. These are the parts we use.
 
 interface ClaudeSdk {
   query(given: {

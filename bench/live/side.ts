@@ -1,4 +1,4 @@
-/** The ways to talk to an agent that are compared. */
+/** The compared ways to talk to an agent. */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
@@ -21,18 +21,18 @@ export interface Conversation {
 export interface Side {
   /** Begins a conversation. */
   open(): Promise<Conversation>
-  /** Where its agent can be reached by others. */
+  /** Where others can reach its agent. */
   endpoint?: OpenCodeEndpoint
-  /** Ends what it has started itself. */
+  /** Ends what it started itself. */
   close(): Promise<void>
 }
 
-/** Where one side is: what it starts has a home directory of its own, by which it is found. */
+/** Where one side runs: its processes have their own home directory, by which they are found. */
 export interface SidePlace {
   agent: Agent
   installation: Installation
   sandbox: Sandbox
-  /** A server that runs already, to be used in place of one of its own. */
+  /** A running server to use instead of starting one. */
   endpoint?: OpenCodeEndpoint
   signal: AbortSignal
 }
@@ -43,7 +43,7 @@ export interface OpenedSide extends Side {
   sandbox: Sandbox
 }
 
-/** From the moment a message is sent. */
+/** Starts when a message is sent. */
 export class TurnClock {
   readonly #startedAt = performance.now()
   #firstTextMs: number | undefined
@@ -54,7 +54,7 @@ export class TurnClock {
     this.#text += text
   }
 
-  /** The answer of record is what was heard, unless it is told apart. */
+  /** The answer of record is the streamed text, unless it is given separately. */
   end(text = this.#text): SpokenTurn {
     const totalMs = performance.now() - this.#startedAt
     return { firstTextMs: this.#firstTextMs ?? totalMs, totalMs, text }
@@ -74,7 +74,7 @@ export async function openSide(
       sandbox,
       async open() {
         const { say } = await open()
-        // Nobody else ends a turn that is never answered.
+        // Nothing else ends a turn that is never answered.
         return { say: (prompt) => abortable(place.signal, () => say(prompt)) }
       },
       async close() {
@@ -89,7 +89,7 @@ export async function openSide(
 }
 
 export async function startModel(): Promise<{ url: string; close(): void }> {
-  // In a group of its own: what ends the benchmark from a terminal must not leave the agents without a model.
+  // In its own process group: Ctrl-C on the benchmark must not leave the agents without a model.
   const child = fork(join(import.meta.dirname, 'model-process.ts'), { detached: true })
   const [url] = (await once(child, 'message')) as [string]
   return { url, close: () => child.kill() }

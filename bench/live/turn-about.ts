@@ -1,4 +1,4 @@
-/** What the benchmarks of agents that stay have in common. */
+/** Shared by the benchmarks of warm agents. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Agent } from '../../conformance/agents.js'
 import { findPinned } from '../../conformance/installations.js'
@@ -12,7 +12,7 @@ export type Way = 'bare' | 'run' | 'gateway'
 export type MeasureAgent = (agent: Agent, modelUrl: string, options: BenchOptions) => Promise<Measurement[]>
 
 const WARM_UPS = 2
-/** How often each side is begun: two processes of one command line may differ for as long as they live, by a fifth and more. */
+/** How often each side is started: two processes of the same CLI may differ by a fifth or more for their whole life. */
 export const OPENINGS = 5
 
 export async function measureEach(options: BenchOptions, measureAgent: MeasureAgent): Promise<Measurement[]> {
@@ -26,13 +26,13 @@ export async function measureEach(options: BenchOptions, measureAgent: MeasureAg
   }
 }
 
-/** None shall always follow the same one, which may still be at work when its turn is over. */
+/** So that no side always follows the same one, which may still be busy after its turn. */
 export function shuffled<T>(ordered: T[]): T[] {
   const rest = [...ordered]
   return ordered.flatMap(() => rest.splice(Math.floor(Math.random() * rest.length), 1))
 }
 
-/** Measures the bare protocol, our `run()` and the whole gateway in one run, in changing order. */
+/** Measures the bare protocol, our `run()` and the whole gateway together, in changing order. */
 export async function turnAbout<Cost>(
   agent: Agent,
   modelUrl: string,

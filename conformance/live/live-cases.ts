@@ -1,4 +1,4 @@
-/** What can only be asked of an agent whose process stays: it outlives turns, can be lost, and has to make place. */
+/** Cases for warm agents: the process outlives turns, can be lost, and can be evicted. */
 import assert from 'node:assert/strict'
 import { readdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -18,7 +18,7 @@ import { isLiveAgent, openLive, programPath } from './live-place.js'
 
 interface LiveStage {
   stage: Stage
-  /** Of the processes that were started to stay, in order. */
+  /** Of the warm processes, in order of their start. */
   pids: number[]
 }
 
@@ -68,7 +68,7 @@ const killedInAnswer: Case = {
   name: 'live-killed-in-answer',
   title: 'Process killed during an answer',
   async run({ open }) {
-    // Asked again, they have a note before them.
+    // On a retry a note precedes them.
     const script: Script = (request) =>
       ['Two?', 'Other?'].includes(lastUserText(request)) ? { type: 'text', deltas: speakInVain() } : echo(request)
     const { stage, pids } = await openStaying(open, script, { mayFallBack: true })
@@ -125,9 +125,9 @@ const stopped: Case = {
   name: 'live-stop',
   title: '`/stop` during a tool, process kept',
   async run(scene) {
-    // Who does not obey within a second is ended; a machine that is too busy for that gets another chance.
+    // An agent that does not obey within a second is ended; a machine too busy for that gets another chance.
     for (let chances = 3; !(await staysWhenStopped(scene)); chances -= 1) assert.ok(chances > 1, 'the process stays')
-    // What was broken off with a tool is loaded again.
+    // A session that was interrupted during a tool call is loaded again.
     const next = scene.expected.declinesYoungSessions ? goesOn(scene.expected) : 'it takes the next message'
     return `interrupted within a second, and the process stays; ${next}`
   },
@@ -342,7 +342,7 @@ export const liveCases: Case[] = [
   ...[atOnce, silent, memory, many, replaced, garbage, asks],
 ]
 
-/** The prompt, with what was put before it after an interruption. */
+/** The prompt, including what precedes it after an interruption. */
 function promptOf(request: ModelRequest): string {
   return lastUserText(request).split('\n').at(-1) ?? ''
 }
@@ -360,7 +360,7 @@ async function* speakInVain() {
   await new Promise(() => {})
 }
 
-/** The questions and answers in what the model was told. */
+/** The questions and answers the model received. */
 function heard(request: ModelRequest | undefined): string[] {
   const texts = request?.messages.map(({ text }) => text.trim().split('\n').at(-1) ?? '') ?? []
   return texts.filter((text) => text.endsWith('?'))
@@ -370,7 +370,7 @@ function outcome({ result }: Turn): string | undefined {
   return result.failure?.message ?? result.finalOutput
 }
 
-/** That the second turn knew the first one. */
+/** Checks that the second turn knew the first. */
 function assertGoesOn({ model }: Stage, first: Turn, second: Turn): void {
   assert.equal(outcome(second), 'To Two?')
   assert.equal(second.result.sessionId, first.result.sessionId)
@@ -388,7 +388,7 @@ async function agentsOf({ agent, sandbox }: Stage): Promise<number[]> {
   return found.filter((process) => isLiveAgent(agent.name, process)).map(({ pid }) => pid)
 }
 
-/** The one that has started the others. */
+/** The process that started the others. */
 async function rootOf(pids: number[]): Promise<number> {
   for (const pid of pids) {
     const [, parent] = /^PPid:\s*(\d+)/m.exec(await readFile(`/proc/${pid}/status`, 'utf8')) ?? []
@@ -397,7 +397,7 @@ async function rootOf(pids: number[]): Promise<number> {
   throw new Error('no agent runs')
 }
 
-/** Claude tells its answer before it writes it down. */
+/** Claude reports its answer before it stores it. */
 async function untilOnDisk(stage: Stage, answer: string): Promise<void> {
   await stage.gateway.until('the answer is on disk', () => isOnDisk(stage, answer))
 }
@@ -405,7 +405,7 @@ async function untilOnDisk(stage: Stage, answer: string): Promise<void> {
 /** Whether a file in the home directory has this text. */
 async function isOnDisk({ sandbox }: Stage, text: string): Promise<boolean> {
   const home = sandbox.environment['HOME'] ?? ''
-  // The agent makes and removes directories meanwhile; then it is looked at again.
+  // The agent creates and removes directories meanwhile; then try again.
   const entries = await readdir(home, { recursive: true, withFileTypes: true }).catch(() => [])
   const files = entries.filter((entry) => entry.isFile()).map(({ parentPath, name }) => join(parentPath, name))
   const contents = await Promise.all(files.map((file) => readFile(file, 'utf8').catch(() => '')))

@@ -1,4 +1,4 @@
-/** An agent whose process stays for the next turn, in a pool of its own. */
+/** A warm agent, in its own pool. */
 import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -13,13 +13,13 @@ interface LiveOptions {
   limits?: Partial<WarmLimits>
   /** How often it is looked how much memory they take. */
   lookMs?: number
-  /** One that has rested for longer is asked whether it still answers. */
+  /** After this much idle time a process is pinged. */
   freshMs?: number
-  /** A program that starts the command line, in its place; see `programPath`. */
+  /** A program that wraps the CLI; see `programPath`. */
   program?(cliPath: string): string
   /** Without the MCP server that every session would have. */
   isBare?: boolean
-  /** Whether a turn may have a process of its own. */
+  /** Whether a turn may use a process of its own. */
   mayFallBack?: boolean
   onStarted?(pid: number): void
 }
@@ -60,7 +60,7 @@ export function openLive(options: LiveOptions = {}): OpenPlace {
       backend,
       gatewayEnvironment: { ...gatewayEnvironment(agent, installation, sandbox), AGENT_MODE: 'live' },
       stays: (process) => isLiveAgent(agent.name, process) || isIdleServer(process),
-      // Codex looks what the shell of the operator is like.
+      // Codex inspects the operator's shell.
       ...(agent.name === 'codex' && { besideMs: 5_000 }),
       checkTurn({ failure }) {
         if (mayFallBack || failure?.reason === 'refused') return
@@ -71,7 +71,7 @@ export function openLive(options: LiveOptions = {}): OpenPlace {
   }
 }
 
-/** Where `program` stands. */
+/** The path of `program`. */
 export function programPath({ temporary }: Sandbox): string {
   return join(temporary, 'agent')
 }
@@ -80,11 +80,11 @@ const signs: Partial<Record<BackendName, RegExp>> = {
   claude: / --input-format stream-json/,
   codex: / app-server /,
   gemini: / --acp /,
-  // It gives itself a title.
+  // It changes its process title.
   pi: /^pi +$| --mode rpc/,
 }
 
-/** Whether it is the agent itself. */
+/** Whether the process is the agent itself. */
 export function isLiveAgent(name: BackendName, { command }: SandboxProcess): boolean {
   return signs[name]?.test(command) === true
 }

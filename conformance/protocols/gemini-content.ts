@@ -1,4 +1,4 @@
-// Gemini generateContent, streamed and whole: the Gemini CLI uses the whole form for calls beside the conversation.
+// Gemini generateContent, streamed and unary: the Gemini CLI uses the unary form for calls outside the conversation.
 import { replyUsage, serverSentEvent, type ModelMessage, type ModelRequest, type WireProtocol } from './types.js'
 
 interface Part {

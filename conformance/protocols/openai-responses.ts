@@ -1,4 +1,4 @@
-// OpenAI Responses, streamed: Codex. Its system text travels as messages of the role `developer`.
+// OpenAI Responses, streamed: Codex. Its system text travels as `developer` messages.
 import { replyUsage, serverSentEvent, type ModelMessage, type ModelRequest, type WireProtocol } from './types.js'
 
 interface InputItem {

@@ -1,11 +1,11 @@
 /** What a case can ask about a request, whatever protocol it came in. */
 export interface ModelRequest {
   system: string
-  /** One entry per piece of text, in order; what the agent itself adds in the user's role is there too. */
+  /** One entry per piece of text, in order, including what the agent itself adds in the user's role. */
   messages: ModelMessage[]
-  /** The body as received: for checks that something is nowhere in it. */
+  /** The raw body, to check that something does not occur in it. */
   body: string
-  /** The tools that the history says were called, and those it has results of; by id where there are ids. */
+  /** Tool calls and tool results in the history; by id where there are ids. */
   toolCalls: string[]
   toolResults: string[]
 }
@@ -19,7 +19,7 @@ export type ModelReply =
   | { type: 'text'; deltas: Iterable<string> | AsyncIterable<string> }
   | { type: 'tool'; name: string; input: Record<string, unknown> }
   | { type: 'error'; status: number; message: string; headers?: Record<string, string> }
-  /** The connection stays open and nothing is ever said. */
+  /** The connection stays open and nothing is ever sent. */
   | { type: 'silence' }
 
 export type SpokenReply = Extract<ModelReply, { type: 'text' | 'tool' }>
@@ -34,8 +34,8 @@ export interface WireProtocol {
 }
 
 /**
- * What every reply claims to have used, so that the usage of a turn is this times its requests. Only Anthropic's
- * protocol tells of cache writes, and it alone does not tell of reasoning, which is a part of the output.
+ * The usage that every reply reports, so that a turn's usage is this times its requests. Only Anthropic's protocol
+ * reports cache writes, and only it does not report reasoning, which is part of the output.
  */
 export const replyUsage = { input: 100, cacheRead: 20, cacheWrite: 5, output: 10, reasoning: 3 }
 

@@ -1,4 +1,4 @@
-/** A server that an operator has started, and a connection to it that breaks. */
+/** A server started by an operator, and a connection to it that breaks. */
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { OpenCodeEndpoint } from '../../src/backends/opencode/server/servers.js'
@@ -18,11 +18,11 @@ interface Line {
   stage: Stage
   /** The server itself. */
   endpoint: OpenCodeEndpoint
-  /** By which the backend reaches it. */
+  /** The proxy through which the backend reaches it. */
   proxy: TcpProxy
 }
 
-/** With the line, the script can break it. */
+/** The script gets the proxy, so that it can cut it. */
 async function withLine(
   open: Scene['open'],
   script: (line: () => Line) => Script,
@@ -79,7 +79,7 @@ const cutUntilTheEnd: Case = {
   title: 'Connection cut until the turn is over',
   run({ agent, open }) {
     const script = (line: () => Line) => (_request: unknown, index: number) => {
-      // Longer than a server that is gone would be waited for.
+      // Longer than the backend waits for a lost server.
       if (index === 0) return callShell(agent, 'sleep 5; pwd')
       void mendWhenIdle(line())
       return say(answer)

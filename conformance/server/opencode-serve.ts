@@ -1,4 +1,4 @@
-/** A real `opencode serve` that nobody supervises, as an operator would start it. */
+/** A real, unsupervised `opencode serve`, as an operator would start it. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -11,14 +11,14 @@ const startMs = 60_000
 
 export interface OpenCodeServe {
   endpoint: OpenCodeEndpoint & { password: string }
-  /** Contract: may be called when it has ended already. */
+  /** Contract: may be called after it has ended. */
   kill(): Promise<void>
 }
 
-/** Its own directory is none that anybody works in. */
+/** Its own directory is not one that anybody works in. */
 export async function startOpenCodeServe(cliPath: string, { environment, temporary }: Sandbox): Promise<OpenCodeServe> {
   const password = randomUUID()
-  // Left to itself it takes the port of the one before, to which connections may still be kept.
+  // By default it reuses the previous server's port, to which connections may still be open.
   const port = String(await freePort())
   const server = spawn(cliPath, ['serve', '--hostname', '127.0.0.1', '--port', port], {
     cwd: temporary,

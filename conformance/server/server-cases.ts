@@ -1,4 +1,4 @@
-/** What can only be asked of an agent that is a server: it outlives turns, can be lost, and asks back. */
+/** Cases for an agent that is a server: it outlives turns, can be lost, and asks questions. */
 import assert from 'node:assert/strict'
 import { access } from 'node:fs/promises'
 import { createServer, type AddressInfo, type Socket } from 'node:net'

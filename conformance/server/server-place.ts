@@ -1,4 +1,4 @@
-/** OpenCode as a server: one that we start and supervise ourselves, or one that an operator has started. */
+/** OpenCode as a server: started and supervised by us, or started by an operator. */
 import { ExternalServer } from '../../src/backends/opencode/server/external-server.js'
 import { ManagedServers } from '../../src/backends/opencode/server/managed-servers.js'
 import { OpenCodeServerBackend } from '../../src/backends/opencode/server/opencode-server-backend.js'
@@ -18,7 +18,7 @@ import {
 import { createSandbox, type Sandbox, type SandboxProcess } from '../sandbox.js'
 import { startOpenCodeServe } from './opencode-serve.js'
 
-/** Of the operator, over those by which OpenCode finds the scripted model. */
+/** The operator's settings, on top of those by which OpenCode finds the scripted model. */
 type Settings = Record<string, unknown>
 
 export function openManaged(settings: Settings = {}): OpenPlace {
@@ -45,7 +45,7 @@ export function openExternal({ settings = {}, reach }: ExternalOptions = {}): Op
     const close = async (): Promise<void> => {
       await place.close()
       await kill()
-      // Whoever has started a server ends what belongs to it.
+      // Whoever started a server ends what belongs to it.
       for (const { pid } of (await sandbox.processes()).filter(isOfServer)) endNow(pid)
     }
     return { ...place, close }

@@ -1,11 +1,11 @@
-/** Stands between a client and a server on loopback, to be cut. */
+/** A proxy between client and server on loopback that can be cut. */
 import { createServer, connect, type AddressInfo, type Socket } from 'node:net'
 
 export interface TcpProxy {
   url: string
   /** How many event streams the server has opened since the last cut. */
   streams(): number
-  /** Breaks what is open; until `mend`, what comes is turned away. */
+  /** Breaks open connections, and rejects new ones until `mend`. */
   cut(): void
   mend(): void
   close(): Promise<void>

@@ -2,7 +2,7 @@
 
 import type { SearchedText, SearchFilter } from '../store/archive-queries.js'
 import type { Store } from '../store/store.js'
-import { oneLine, showable } from '../core/one-line.js'
+import { oneLine, printable } from '../core/one-line.js'
 
 const TEXTS_AT_ONCE = 200
 
@@ -29,7 +29,7 @@ export function typedWords(words: string[]): string[] {
 /** The line with the first hit, cut around it. */
 export function excerptOf(text: string, words: string[], room: number): string {
   const wanted = typedWords(words).map(fold)
-  const lines = text.split(/[\r\n]+/).map(showable)
+  const lines = text.split(/[\r\n]+/).map(printable)
   for (const line of lines) {
     const folded = fold(line)
     const places = wanted.map((word) => folded.indexOf(word)).filter((place) => place !== -1)

@@ -1,10 +1,10 @@
 // The person's side of one conversation with a gateway.
 //
-// What must stay true:
-// - The gateway's record is what holds. Pushed events and replies only make it quicker: they may be missing, when the
+// Invariants:
+// - The gateway's record is authoritative. Pushed events and replies are only faster: they may be missing if the
 //   connection broke or another gateway on the same database did the work, and then the record is read.
-// - A message keeps its platform id until the gateway has taken it: sent again after a break, it is still one message.
-// - A reply is shown once, however often and by whichever way it comes.
+// - A message keeps its platform id until the gateway has accepted it, so resending it after a disconnect is safe.
+// - A reply is shown once, however often and by whichever path it arrives.
 
 import { randomUUID } from 'node:crypto'
 import { wait } from '../core/async.js'
@@ -21,18 +21,18 @@ export interface ChatSessionOptions {
   stdout: Output
   stderr: Output
   width: number
-  /** Undefined when no gateway is there. */
+  /** Undefined if no gateway is running. */
   connect(onPush: (push: Push) => void): Promise<Control | undefined>
-  /** How long to wait for a gateway that has gone; left out, until it is back. */
-  patienceMs?: number
-  /** Nothing is being answered or printed. */
-  onQuiet(): void
+  /** How long to wait for a lost gateway; absent, until it is back. */
+  reconnectTimeoutMs?: number
+  /** No answer is pending and nothing is being printed. */
+  onIdle(): void
 }
 
 interface SentMessage {
   platformId: string
   text: string
-  /** Known when the gateway has taken it. */
+  /** Set once the gateway has accepted it. */
   messageId?: string
 }
 
@@ -40,7 +40,7 @@ interface ShownRun {
   id: string
   messageId: string
   seq: number
-  /** Whether all of it was seen from its beginning. */
+  /** Whether every event was seen from the first. */
   isWhole: boolean
   isOver: boolean
   printer: TurnPrinter
@@ -50,24 +50,24 @@ type EventPush = Extract<Push, { kind: 'event' }>
 
 const POLL_MS = 1_000
 const RECONNECT_MS = 300
-/** More open ones than these are not followed. */
+/** Open messages beyond these are not followed. */
 const POLLED_ENTRIES = 400
 const HISTORY_ENTRIES = 50
 
 export class ChatSession {
-  /** Whether a message was not answered. */
+  /** Whether any message went unanswered. */
   hasFailed = false
-  /** Whether there were lines, and nothing in them. */
+  /** Whether all lines so far were blank. */
   hasOnlyBlanks = false
   #hasAsked = false
   #control: Control | undefined
   #unanswered: SentMessage[] = []
-  /** Whether they were answered, by id. */
+  /** Whether each finished message was answered, by id. */
   readonly #finished = new Map<string, boolean>()
   readonly #shownReplies = new Set<string>()
   #afterSeq = 0
   #run: ShownRun | undefined
-  /** Of the next turn, while the reply of the last one is on its way. */
+  /** Events of the next turn, held until the last turn's reply has arrived. */
   #held: EventPush[] = []
   #failedTurn: { messageId: string; problem: string; at: number } | undefined
   #polling: Promise<void> | undefined
@@ -80,7 +80,7 @@ export class ChatSession {
 
   constructor(private readonly options: ChatSessionOptions) {}
 
-  /** Contract: rejects when the gateway refuses, such as for a project that it does not know. */
+  /** Contract: rejects if the gateway refuses, as for an unknown project. */
   async begin(control: Control, showsHistory: number): Promise<void> {
     await this.#attach(control)
     const { address } = this.options
@@ -91,7 +91,6 @@ export class ChatSession {
     this.#poll = setInterval(() => void this.#catchUp(), POLL_MS)
   }
 
-  /** Whether an answer is still to come. */
   get isBusy(): boolean {
     return this.#unanswered.length > 0
   }
@@ -108,28 +107,28 @@ export class ChatSession {
         this.#showReply({ ...push, id: push.idempotencyKey })
         if (push.isLast && push.messageId !== undefined) this.#finished.set(push.messageId, !push.isError)
         return this.#settleFinished()
-      default: // Of a newer gateway: what matters of it is on record.
+      default: // From a newer gateway; anything that matters is on record.
     }
   }
 
-  /** A line as the person wrote it. */
+  /** Handles a line the person typed. */
   async take(line: string): Promise<void> {
     this.#hasAsked ||= line.trim() !== ''
     this.hasOnlyBlanks = !this.#hasAsked
-    if (line.trim() === '') return this.options.onQuiet()
+    if (line.trim() === '') return this.options.onIdle()
     if (line.trim() === '/history') return this.#showHistory()
     if (isCommand(line)) return this.#command(line)
     this.#unanswered.push({ platformId: randomUUID(), text: line })
     await this.#send()
   }
 
-  /** Ends the turn that runs. */
+  /** Stops the running turn. */
   async stopTurn(): Promise<void> {
     await this.#command('/stop')
     await this.#catchUp()
   }
 
-  /** Settles when every message is answered, or will not be. */
+  /** Settles when every message is answered or has failed. */
   async answered(): Promise<void> {
     await this.#sending
     if (!this.isBusy) return
@@ -155,12 +154,12 @@ export class ChatSession {
   }
 
   async #reconnect(): Promise<void> {
-    const { patienceMs = Number.POSITIVE_INFINITY } = this.options
-    const goneAt = Date.now()
+    const { reconnectTimeoutMs = Number.POSITIVE_INFINITY } = this.options
+    const lostAt = Date.now()
     this.#note('! The gateway has gone. Waiting until it is back; Ctrl-C leaves.')
     while (!this.#isClosed) {
       await wait(RECONNECT_MS)
-      if (Date.now() - goneAt > patienceMs) {
+      if (Date.now() - lostAt > reconnectTimeoutMs) {
         this.#note('! It did not come back. What it had taken is kept and answered by the next one.')
         for (const message of this.#unanswered) this.#settle(message, false)
         return
@@ -172,17 +171,17 @@ export class ChatSession {
         await this.#attach(control)
         break
       } catch (error) {
-        this.#tell(error)
+        this.#report(error)
       }
     }
     if (this.#isClosed) return
     this.#note('! The gateway is back.')
     await this.#send()
     await this.#catchUp()
-    if (!this.isBusy) this.options.onQuiet()
+    if (!this.isBusy) this.options.onIdle()
   }
 
-  /** Hands over what the gateway does not have yet, in order. */
+  /** Sends what the gateway does not have yet, in order. */
   #send(): Promise<void> {
     this.#sending = this.#sending.then(() => this.#sendAll())
     return this.#sending
@@ -192,7 +191,7 @@ export class ChatSession {
     const { address, author } = this.options
     for (const message of this.#unanswered.filter(({ messageId }) => messageId === undefined)) {
       const control = this.#control
-      // After the break it is tried again.
+      // Sent again after the reconnect.
       if (!control) return
       const { platformId, text } = message
       try {
@@ -205,7 +204,7 @@ export class ChatSession {
           this.#note(`! ${position} ${position === 1 ? 'message comes' : 'messages come'} first.`)
         }
       } catch (error) {
-        if (isGone(error)) return
+        if (isDisconnected(error)) return
         this.#note(`Error: ${messageOf(error)}`)
         this.#settle(message, false)
       }
@@ -214,7 +213,7 @@ export class ChatSession {
   }
 
   async #command(line: string): Promise<void> {
-    const { address, author, onQuiet } = this.options
+    const { address, author, onIdle } = this.options
     try {
       if (!this.#control) throw new GatewayError('gateway_unavailable', 'The gateway is not there now.')
       const { answer } = await this.#control.call('chat.command', { address, author, line })
@@ -222,11 +221,11 @@ export class ChatSession {
     } catch (error) {
       this.#note(`Error: ${messageOf(error)}`)
     }
-    if (!this.isBusy) onQuiet()
+    if (!this.isBusy) onIdle()
   }
 
   async #showHistory(): Promise<void> {
-    const { address, onQuiet } = this.options
+    const { address, onIdle } = this.options
     try {
       if (!this.#control) throw new GatewayError('gateway_unavailable', 'The gateway is not there now.')
       const request = { address, afterSeq: 0, limit: HISTORY_ENTRIES }
@@ -235,10 +234,10 @@ export class ChatSession {
     } catch (error) {
       this.#note(`Error: ${messageOf(error)}`)
     }
-    if (!this.isBusy) onQuiet()
+    if (!this.isBusy) onIdle()
   }
 
-  /** Reads from the record what was not pushed. */
+  /** Reads what was not pushed from the record. */
   #catchUp(): Promise<void> {
     this.#mayBeMore = true
     this.#polling ??= this.#readRecord().finally(() => {
@@ -258,18 +257,18 @@ export class ChatSession {
           if (entry.kind === 'reply') this.#showReply(entry)
           else if (entry.state !== 'open') this.#finished.set(entry.id, entry.state === 'answered')
         }
-        this.#tellOfRetry(entries)
+        this.#noteRetry(entries)
         this.#advance(entries)
         this.#settleFinished()
         this.#release()
         this.#lastProblem = ''
       }
     } catch (error) {
-      if (!isGone(error)) this.#tell(error)
+      if (!isDisconnected(error)) this.#report(error)
     }
   }
 
-  /** What is before the first open message does not change any more. */
+  /** Entries before the first open message no longer change. */
   #advance(entries: HistoryEntry[]): void {
     const open = entries.find((entry) => entry.kind === 'message' && entry.state === 'open')
     this.#afterSeq = open ? open.seq - 1 : (entries.at(-1)?.seq ?? this.#afterSeq)
@@ -287,17 +286,17 @@ export class ChatSession {
     this.#unanswered = this.#unanswered.filter((other) => other !== message)
     if (this.isBusy) return
     for (const resolve of this.#onSettled.splice(0)) resolve()
-    this.options.onQuiet()
+    this.options.onIdle()
   }
 
   #take(push: EventPush): void {
-    // Of the same message: the earlier turn failed and has no reply.
+    // For the same message, the earlier turn failed and has no reply: do not hold.
     const isNext = this.#run !== undefined && this.#run.isOver && this.#run.messageId !== push.messageId
     if (isNext || this.#held.length > 0) this.#held.push(push)
     else this.#showEvent(push)
   }
 
-  /** The last turn has its reply, or gets none. */
+  /** Shows held events: the last turn has its reply, or gets none. */
   #release(): void {
     for (const push of this.#held.splice(0)) this.#showEvent(push)
   }
@@ -324,7 +323,7 @@ export class ChatSession {
     const isOfRun = this.#run !== undefined && this.#run.messageId === messageId
     if (!isOfRun) this.#run?.printer.break()
     const printer = (isOfRun ? this.#run?.printer : undefined) ?? this.#newPrinter()
-    // What answers no message, such as a question, comes in the middle of a run.
+    // A reply without a message, such as a question, comes in the middle of a run.
     if (messageId !== undefined) this.#run = undefined
     if (isError) printer.note(`Error: ${text}`)
     else printer.answer(text)
@@ -334,13 +333,13 @@ export class ChatSession {
     }
     for (const note of notes) printer.note(`! ${note}`)
     this.#release()
-    if (!this.isBusy) this.options.onQuiet()
+    if (!this.isBusy) this.options.onIdle()
   }
 
-  /** A turn that failed without a reply is tried again. */
-  #tellOfRetry(entries: HistoryEntry[]): void {
+  /** A turn that failed without a reply is retried; say so. */
+  #noteRetry(entries: HistoryEntry[]): void {
     const failed = this.#failedTurn
-    // The end of the turn is told before it is on record.
+    // The end of a turn is pushed before it is on record.
     if (!failed || Date.now() - failed.at < POLL_MS) return
     this.#failedTurn = undefined
     const isOpen = entries.some(
@@ -356,7 +355,7 @@ export class ChatSession {
       const time = new Date(entry.at).toISOString().slice(0, 16).replace('T', ' ')
       const who = entry.kind === 'message' ? entry.author : entry.isError ? 'error' : 'agent'
       const isWhole = entry.kind === 'reply' && index > lastMessage
-      // The answer to the last message is perhaps not read yet.
+      // The answer to the last message may not have been read yet: show it in full.
       stdout.write(
         `${time}  ${oneLine(who, 20)}: ${isWhole ? entry.text : oneLine(entry.text, Math.max(width - 42, 20))}\n`,
       )
@@ -374,13 +373,13 @@ export class ChatSession {
     else this.options.stderr.write(`${line}\n`)
   }
 
-  #tell(error: unknown): void {
+  #report(error: unknown): void {
     const problem = messageOf(error)
     if (problem !== this.#lastProblem) this.#note(`! ${problem}`)
     this.#lastProblem = problem
   }
 }
 
-function isGone(error: unknown): boolean {
+function isDisconnected(error: unknown): boolean {
   return error instanceof GatewayError && error.code === 'gateway_unavailable'
 }

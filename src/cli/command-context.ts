@@ -9,19 +9,19 @@ import { openStoreReadOnly, type Store } from '../store/store.js'
 import type { Control } from './control/protocol.js'
 import { withControl } from './with-control.js'
 
-/** Where the configuration is looked for. */
-export interface ConfigPlace {
+/** Where to find the configuration. */
+export interface ConfigLocation {
   environment: NodeJS.ProcessEnv
   cwd: string
-  /** The file that `--config` names. */
+  /** The file from `--config`. */
   explicit?: string
 }
 
 export const STOP_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
-/** What every command needs: configuration, log, store, agents, and a signal to stop. */
+/** What every command needs: configuration, log, store, agents and a stop signal. */
 export class CommandContext {
-  /** Learns of secrets while a command runs; the log hides them from then on. */
+  /** Learns secrets while a command runs; the log hides them from then on. */
   readonly scrubber = createScrubber()
   readonly #stop = new AbortController()
 
@@ -32,7 +32,7 @@ export class CommandContext {
     for (const stream of [process.stdout, process.stderr]) {
       stream.on('error', ({ code, message }: NodeJS.ErrnoException) => {
         this.#stop.abort()
-        // A reader that leaves, as in `aetheel ask … 2>&1 | head`, has what it wanted. A full disk has not.
+        // A reader that leaves, as in `aetheel ask … 2>&1 | head`, has what it wanted; a full disk is an error.
         if (code === 'EPIPE') return
         process.exitCode = 1
         if (stream === process.stdout) console.error(`The output could not be written: ${message}`)
@@ -40,29 +40,29 @@ export class CommandContext {
     }
   }
 
-  configPlace(): ConfigPlace {
+  configLocation(): ConfigLocation {
     const explicit = this.explicitConfigFile()
     return { environment: this.environment, cwd: process.cwd(), ...(explicit !== undefined && { explicit }) }
   }
 
   readConfig(): GatewayConfig {
-    const { environment, cwd, explicit } = this.configPlace()
+    const { environment, cwd, explicit } = this.configLocation()
     const config = loadConfig(environment, findConfigFile(environment, cwd, explicit))
     for (const warning of config.warnings) console.error(`Warning: ${warning}`)
     return config
   }
 
-  /** Where a person reads what is printed, the log speaks only when something is broken, or when asked to. */
+  /** A person reads the output, so by default only errors are logged. */
   openLog(config: GatewayConfig, level: LogLevel = 'error'): Log {
     this.scrubber.add([...secretsOf(this.environment), ...secretsOfConfig(config)])
     return createLog({ level: config.logLevel ?? level, scrubber: this.scrubber })
   }
 
-  /** Contract: nothing that was started for the agents is left afterwards. */
+  /** Contract: nothing started for the agents is left afterwards. */
   async withAgents<T>(config: GatewayConfig, use: (agents: ConfiguredAgents) => Promise<T>): Promise<T> {
     const { environment, scrubber } = this
     const log = this.openLog(config)
-    // A server does not end by itself, nor does an agent that asks, as one does that has answered.
+    // Neither a server nor an agent that waits for approval ends by itself if we are killed.
     const isServed = config.opencodeEnabled && config.opencodeManaged
     const guarded = isServed || config.agentPermissions === 'ask' ? guardedOwner(log) : undefined
     const dependencies = { environment, passVariables: config.agentEnvPass, log, scrubber }
@@ -85,25 +85,25 @@ export class CommandContext {
     }
   }
 
-  /** Prints what a command finds in the store. */
+  /** Prints what a command reads from the store. */
   async inspect(describe: (store: Store, config: GatewayConfig, log: Log) => Promise<string>): Promise<void> {
     const config = this.readConfig()
     console.log(await this.readStore(config, (store, log) => describe(store, config, log)))
   }
 
-  /** Prints what a command has changed. */
+  /** Prints the result of a change. */
   async operate(change: (control: Control) => Promise<string>): Promise<void> {
     const config = this.readConfig()
     console.log(await withControl(config, this.openLog(config), change))
   }
 
-  /** Aborts when nobody reads the output any more, too. */
+  /** Also aborts when nobody reads the output any more. */
   abortOn(signals: readonly NodeJS.Signals[]): AbortSignal {
     for (const signal of signals) process.on(signal, () => this.#stop.abort())
     return this.#stop.signal
   }
 
-  /** An earlier failure, such as of the output, keeps its exit code. */
+  /** The exit code of an earlier failure, such as of the output, wins. */
   endWith(exitCode: number): void {
     process.exitCode ||= exitCode
   }

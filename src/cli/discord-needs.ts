@@ -1,56 +1,56 @@
-// What the bot needs of a server, and where a person gives it.
+// The permissions the bot needs in a server, and the pages where a person grants them.
 
 import type { APIUser, PermissionsString } from 'discord.js'
 import { DEVELOPER_PORTAL } from '../channels/discord/identity.js'
-import { showable } from '../core/one-line.js'
+import { printable } from '../core/one-line.js'
 
 export interface NeededPermission {
   name: PermissionsString
-  /** As the settings of a server call it. */
+  /** As in Discord's server settings. */
   label: string
   /** What goes wrong without it. */
   without: string
-  /** Without it there is no answer at all. */
-  isVital: boolean
+  /** Without it the bot cannot answer at all. */
+  isRequired: boolean
 }
 
 export const NEEDED_PERMISSIONS: NeededPermission[] = [
-  { name: 'ViewChannel', label: 'View Channels', without: 'it does not see what is written there', isVital: true },
-  { name: 'SendMessages', label: 'Send Messages', without: 'it cannot answer there', isVital: true },
+  { name: 'ViewChannel', label: 'View Channels', without: 'it does not see what is written there', isRequired: true },
+  { name: 'SendMessages', label: 'Send Messages', without: 'it cannot answer there', isRequired: true },
   {
     name: 'CreatePublicThreads',
     label: 'Create Public Threads',
     without: 'it cannot open a thread for a mention',
-    isVital: true,
+    isRequired: true,
   },
   {
     name: 'SendMessagesInThreads',
     label: 'Send Messages in Threads',
     without: 'it cannot answer in threads',
-    isVital: true,
+    isRequired: true,
   },
   {
     name: 'ReadMessageHistory',
     label: 'Read Message History',
     without: 'it misses what was written while it was away, and cannot refer to a message',
-    isVital: true,
+    isRequired: true,
   },
-  { name: 'AddReactions', label: 'Add Reactions', without: 'it cannot mark a message as seen', isVital: false },
-  { name: 'AttachFiles', label: 'Attach Files', without: 'it cannot send files', isVital: false },
+  { name: 'AddReactions', label: 'Add Reactions', without: 'it cannot mark a message as seen', isRequired: false },
+  { name: 'AttachFiles', label: 'Attach Files', without: 'it cannot send files', isRequired: false },
 ]
 
-/** The page on which a person adds the bot to a server, with the permissions that it needs and no others. */
+/** The page that adds the bot to a server, with exactly the permissions it needs. */
 export async function inviteLink(applicationId: string): Promise<string> {
   const { PermissionFlagsBits } = await import('discord.js')
   const permissions = NEEDED_PERMISSIONS.reduce((bits, { name }) => bits | PermissionFlagsBits[name], 0n)
   return `https://discord.com/oauth2/authorize?client_id=${applicationId}&scope=bot+applications.commands&permissions=${permissions}`
 }
 
-/** The page on which the intents of the bot are switched. */
+/** The page with the bot's intents. */
 export function botPage(applicationId: string): string {
   return `${DEVELOPER_PORTAL}/${applicationId}/bot`
 }
 
 export function nameOf({ username, global_name: globalName }: Pick<APIUser, 'username' | 'global_name'>): string {
-  return showable(globalName ?? username) || 'someone without a name'
+  return printable(globalName ?? username) || 'someone without a name'
 }

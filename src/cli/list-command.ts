@@ -9,7 +9,7 @@ export interface ListFlags {
   json?: true
 }
 
-/** Makes `command` one that prints a list from the store. */
+/** Makes `command` print a list from the store. */
 export function defineList(
   command: Command,
   description: string,

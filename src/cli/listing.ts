@@ -6,21 +6,21 @@ import { table } from './table.js'
 export interface ListOptions {
   limit: number
   isJson: boolean
-  /** Of the terminal, in characters. */
+  /** Terminal width in characters. */
   width: number
   now: number
 }
 
-const WIDEST_CELL = 40
-const NARROWEST_TEXT = 20
-/** As far as an id reaches. */
+const MAX_CELL_WIDTH = 40
+const MIN_TEXT_WIDTH = 20
+/** The width of the id column. */
 const INDENT = ' '.repeat(10)
-/** What an agent said last may be a whole page. */
-const LONGEST_DETAIL = 1_000
+/** An agent's last words may fill a page. */
+const MAX_DETAIL_CHARACTERS = 1_000
 
 /**
- * A table under a heading, or nothing without rows. Cells may hold anybody's text: the last one gets the rest of the
- * line, the others what is usual. What must be read whole stands below its row, in as many lines as it takes.
+ * A table under a heading; empty without rows. Cells may hold untrusted text of any length: the last column gets the
+ * rest of the line, the others a maximum width. Details follow below their row, wrapped in full.
  */
 export function section(
   heading: string,
@@ -30,13 +30,13 @@ export function section(
   details: string[] = [],
 ): string {
   if (rows.length === 0) return ''
-  const heads = [columns, ...rows].map((row) => row.slice(0, -1).map((cell) => oneLine(cell, WIDEST_CELL) || '-'))
+  const heads = [columns, ...rows].map((row) => row.slice(0, -1).map((cell) => oneLine(cell, MAX_CELL_WIDTH) || '-'))
   const taken = Math.max(
     ...table(heads)
       .split('\n')
       .map(({ length }) => length),
   )
-  const room = Math.max(width - taken - 2, NARROWEST_TEXT)
+  const room = Math.max(width - taken - 2, MIN_TEXT_WIDTH)
   const lines = [columns, ...rows].map((row, index) => [
     ...(heads[index] ?? []),
     oneLine(row.at(-1) ?? '', room) || '-',
@@ -49,9 +49,9 @@ export function section(
 }
 
 function wrapped(text: string, width: number): string[] {
-  const room = Math.max(width - INDENT.length, NARROWEST_TEXT)
+  const room = Math.max(width - INDENT.length, MIN_TEXT_WIDTH)
   const lines: string[] = []
-  for (const word of oneLine(text, LONGEST_DETAIL).split(' ')) {
+  for (const word of oneLine(text, MAX_DETAIL_CHARACTERS).split(' ')) {
     const longer = lines.length === 0 ? word : `${lines.at(-1)} ${word}`
     if (lines.length > 0 && longer.length <= room) lines[lines.length - 1] = longer
     else if (word !== '') lines.push(word)
@@ -60,11 +60,11 @@ function wrapped(text: string, width: number): string[] {
 }
 
 export function terminalWidth(): number {
-  // 0 where a terminal does not know.
+  // 0 if the terminal does not know.
   return process.stdout.columns || 120
 }
 
-/** Enough to name it by. */
+/** Enough to identify it. */
 export function shortId(id: string): string {
   return id.slice(0, 8)
 }
@@ -78,7 +78,7 @@ export function age(then: number, now: number): string {
   return `${Math.floor(seconds / 86_400)} d`
 }
 
-/** Tells which gateways may still be at work: those that run here, and those of other machines. */
+/** A predicate for gateways that may still be working: those alive here, and all on other machines. */
 export async function workingGateways({ ledger }: Pick<Store, 'ledger'>): Promise<(id?: string) => boolean> {
   const gateways = await ledger.gateways()
   const working = new Set(gateways.filter((gateway) => isProcessAlive(gateway) !== 'dead').map(({ id }) => id))

@@ -9,7 +9,7 @@ export async function probeAll(backends: AgentBackend[]): Promise<ProbedAgent[]>
   return Promise.all(backends.map(async (backend) => ({ backend, probe: await backend.probe() })))
 }
 
-/** In one or two words. */
-export function absence({ path }: AgentProbe): string {
+/** Why an agent was not found, in a few words. */
+export function describeAbsence({ path }: AgentProbe): string {
   return path === undefined ? 'not installed' : `not reached at ${path}`
 }

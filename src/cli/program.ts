@@ -23,7 +23,7 @@ import { registerSessions } from './commands/sessions.js'
 import { registerStart } from './commands/start.js'
 import { registerTokens } from './commands/tokens.js'
 
-/** In the order of the help. */
+/** In the order of the help text. */
 const COMMANDS: ((program: Command, context: CommandContext) => void)[] = [
   registerInit,
   registerStart,

@@ -13,15 +13,15 @@ export interface Choice<Value extends string> {
   hint?: string
 }
 
-/** More would scroll away on a small terminal; the rest is reached with the arrows. */
+/** More would not fit on a small terminal; the rest is reached with the arrow keys. */
 const MAX_CHOICES_SHOWN = 12
-const USUAL_COLUMNS = 80
-const USUAL_ROWS = 24
+const DEFAULT_COLUMNS = 80
+const DEFAULT_ROWS = 24
 
 /**
  * Questions to a person at a terminal.
  *
- * Contract: a question that is cancelled, or that nobody is left to answer, throws. Nothing may be written before.
+ * Contract: throws if a question is cancelled or the input ends. Callers write nothing until all is answered.
  */
 export class Prompts {
   readonly #ended = new AbortController()
@@ -30,10 +30,10 @@ export class Prompts {
     private readonly input: Readable,
     private readonly output: Writable & { columns?: number; rows?: number },
   ) {
-    // Some terminals do not know how large they are; Clack would write one character to a line.
-    if (output.columns === 0) output.columns = USUAL_COLUMNS
-    if (output.rows === 0) output.rows = USUAL_ROWS
-    // Clack waits for ever when its input ends.
+    // Some terminals report no size; Clack would then write one character per line.
+    if (output.columns === 0) output.columns = DEFAULT_COLUMNS
+    if (output.rows === 0) output.rows = DEFAULT_ROWS
+    // Clack waits forever when its input ends.
     input.once('end', this.#onEnd).once('close', this.#onEnd).on('keypress', this.#onKey)
   }
 
@@ -49,7 +49,7 @@ export class Prompts {
     clack.outro(message, { output: this.output })
   }
 
-  giveUp(message: string): void {
+  cancel(message: string): void {
     clack.cancel(message, { output: this.output })
   }
 
@@ -57,7 +57,7 @@ export class Prompts {
     clack.log.info(message, { output: this.output })
   }
 
-  praise(message: string): void {
+  success(message: string): void {
     clack.log.success(message, { output: this.output })
   }
 
@@ -92,7 +92,7 @@ export class Prompts {
     return this.#ask((common) => this.#select(message, choices, common, initialValue))
   }
 
-  /** The same, until something else has come meanwhile: then that. */
+  /** Like `select`, unless something else happens first. */
   async selectUnless<Value extends string, Event>(
     message: string,
     choices: Choice<Value>[],
@@ -123,7 +123,7 @@ export class Prompts {
     }) as Promise<Value | symbol>
   }
 
-  /** Each question has a signal of its own: Clack goes on listening to it after the answer. */
+  /** Each question gets its own signal: Clack never removes its listener. */
   async #ask<Value>(
     ask: (common: clack.CommonOptions) => Promise<Value | symbol>,
     unless?: AbortSignal,

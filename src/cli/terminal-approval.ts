@@ -2,11 +2,11 @@ import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import type { ApprovalRequest, Approve } from '../backends/types.js'
 import type { Scrubber } from '../credentials/scrubber.js'
-import { showable } from '../core/one-line.js'
+import { printable } from '../core/one-line.js'
 import type { Output } from './turn-printer.js'
 
 interface TerminalOptions {
-  /** Where a person types; undefined where nobody does. */
+  /** Undefined if nobody can answer. */
   input: Readable | undefined
   output: Output
   scrubber: Scrubber
@@ -15,12 +15,12 @@ interface TerminalOptions {
 const NOBODY = 'Nobody is there who could allow this. Go on without it, or end with what you would do and why.'
 const REFUSED = 'The person who was asked has refused this.'
 
-/** Asks the person at the terminal, one thing after the other. Where nobody is there, nothing is allowed. */
+/** Asks the person at the terminal, one question at a time. Without one, everything is denied. */
 export function approveAtTerminal({ input, output, scrubber }: TerminalOptions): Approve {
   let before: Promise<unknown> = Promise.resolve()
   return ({ toolName, toolInput }: ApprovalRequest, signal) => {
     if (!input) return Promise.resolve({ isAllowed: false, message: NOBODY })
-    const question = showable(scrubber.scrub(`${toolName} ${JSON.stringify(toolInput)}`))
+    const question = printable(scrubber.scrub(`${toolName} ${JSON.stringify(toolInput)}`))
     const answer = before.then(async () => {
       if (!signal.aborted) output.write(`\nMay it use ${question}? [y/N] `)
       return (await isAllowed(input, signal)) ? { isAllowed: true as const } : { isAllowed: false, message: REFUSED }
@@ -30,9 +30,9 @@ export function approveAtTerminal({ input, output, scrubber }: TerminalOptions):
   }
 }
 
-/** The next line of the input; its end is a no. */
+/** Reads the next line; end of input means no. */
 async function isAllowed(input: Readable, signal: AbortSignal): Promise<boolean> {
-  // Left as it is, the terminal still makes a signal of Ctrl-C.
+  // Not in terminal mode, so that Ctrl-C still raises a signal.
   const lines = createInterface({ input, terminal: false })
   const close = (): void => lines.close()
   signal.addEventListener('abort', close)

@@ -1,7 +1,7 @@
-import { showableLines } from '../core/one-line.js'
+import { printableLines } from '../core/one-line.js'
 import type { Output } from './turn-printer.js'
 
-/** Keeps somebody else's text from acting on a terminal. A file or a pipe gets every character. */
+/** Keeps untrusted text from manipulating a terminal. Files and pipes get every character. */
 export function terminalSafe(stream: Output & { isTTY?: boolean }): Output {
-  return stream.isTTY ? { write: (text) => stream.write(showableLines(String(text))) } : stream
+  return stream.isTTY ? { write: (text) => stream.write(printableLines(String(text))) } : stream
 }

@@ -1,15 +1,15 @@
 import type { AgentEvent } from '../backends/types.js'
 import { readMediaTokens } from '../media/media-tokens.js'
-import { oneLine, showable } from '../core/one-line.js'
+import { oneLine, printable } from '../core/one-line.js'
 
 export type Output = Pick<NodeJS.WritableStream, 'write'>
 
 const ACTIVITY_CHARACTERS = 121
 
-/** Prints one turn of an agent: what it says to stdout, what it does to stderr. */
+/** Prints one turn: the agent's text on stdout, its activity on stderr. */
 export class TurnPrinter {
   #streamed = ''
-  /** Of a terminal, which shows both. */
+  /** On a terminal, which shows both streams. */
   #isMidLine = false
 
   constructor(
@@ -28,31 +28,30 @@ export class TurnPrinter {
     if (activity !== undefined) this.note(activity)
   }
 
-  /** A line beside what the agent says. */
+  /** Prints a line on stderr. */
   note(line: string): void {
     this.stderr.write(`${this.#isMidLine ? '\n' : ''}${line}\n`)
     this.#isMidLine = false
   }
 
-  /** Ends what was said, when there will be no answer: also for who reads stdout alone. */
+  /** Ends the streamed text if no answer will follow, also for readers of stdout alone. */
   break(): void {
     if (this.#streamed !== '' && !this.#streamed.endsWith('\n')) this.stdout.write('\n')
     this.#streamed = ''
     this.#isMidLine = false
   }
 
-  /** The answer of record. What streamed may fall short of it, as when the connection broke on the way. */
+  /** Prints the answer of record unless it has streamed. The stream may be incomplete, as after a disconnect. */
   answer(text: string): void {
-    // What streamed still has the lines that name files.
+    // The streamed text still has the lines that name files.
     const isThere = [this.#streamed, readMediaTokens(this.#streamed).text].some((said) => said.endsWith(text))
     if (!isThere) this.stdout.write(`${this.#streamed === '' ? '' : '\n\n'}${text}`)
     if (this.#streamed !== '' || text !== '') this.stdout.write('\n')
     this.#isMidLine = false
   }
 
-  /** What comes with the answer. */
   file(place: string): void {
-    this.stdout.write(`File: ${showable(place)}\n`)
+    this.stdout.write(`File: ${printable(place)}\n`)
   }
 }
 

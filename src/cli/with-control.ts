@@ -11,7 +11,7 @@ import type { Log } from '../log.js'
 import { Queue } from '../turns/queue.js'
 import { openStore } from '../store/store.js'
 
-/** Changes something by the gateway that runs, or in the database itself when none does. */
+/** Makes a change through the running gateway, or directly in the database if there is none. */
 export async function withControl<T>(
   config: GatewayConfig,
   log: Log,
@@ -33,6 +33,6 @@ async function openLocally(config: GatewayConfig, log: Log): Promise<Control> {
   const approvals: Pick<ApprovalService, 'answer'> = {
     answer: (id, decision, note) => answerApproval(store, id, decision, now(), note),
   }
-  // Nobody to wake: the next gateway finds the work by itself.
+  // Nobody to wake: the next gateway finds the work.
   return new LocalControl(operations({ store, queue, approvals, wake: () => {}, now }), () => store.close())
 }

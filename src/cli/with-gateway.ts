@@ -2,7 +2,7 @@ import { ControlClient } from './control/client.js'
 import { type Control, socketPath } from './control/protocol.js'
 import { GatewayError } from '../errors.js'
 
-/** For what only a running gateway can do. */
+/** For operations that need a running gateway. */
 export async function withGateway<T>(home: string, work: (control: Control) => Promise<T>): Promise<T> {
   const control = await ControlClient.connect(socketPath(home))
   if (!control) {

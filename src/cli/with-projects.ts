@@ -11,8 +11,8 @@ import { type Note, notesOf } from '../store/audit.js'
 import type { Store } from '../store/store.js'
 import { withStore } from './with-store.js'
 
-/** What changes projects: in the database itself, which a gateway that runs reads anew for each message. */
-export interface ProjectChanger {
+/** Changes projects directly in the database, which a running gateway rereads for each message. */
+export interface ProjectTools {
   store: Store
   agents: BackendRegistry
   projects: ProjectService
@@ -26,7 +26,7 @@ export async function withProjects<T>(
   config: GatewayConfig,
   environment: NodeJS.ProcessEnv,
   log: Log,
-  work: (changer: ProjectChanger) => Promise<T>,
+  work: (tools: ProjectTools) => Promise<T>,
 ): Promise<T> {
   return withStore(config, log, (store) => {
     const now = Date.now

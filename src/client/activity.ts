@@ -6,15 +6,15 @@ import { type StreamOptions, streamEvents } from './event-stream.js'
 const KNOWN: ReadonlySet<string> = new Set(ACTIVITY_EVENT_NAMES)
 
 /**
- * Contract: a `snapshot` after each connection, and the events of a message each once, from the first again when it is
- * taken up again after its `complete`. Ends with the signal; throws AetheelApiError when the gateway refuses, or stays
- * away for minutes.
+ * Contract: a `snapshot` after each connection, and each event of a message once; if a message is retried after its
+ * `complete`, its events start again from the first. Ends with the signal; throws AetheelApiError if the gateway refuses
+ * or is unreachable for minutes.
  */
 export async function* activity(
   connection: Connection,
   options: StreamOptions = {},
 ): AsyncGenerator<ActivityEvent, void> {
-  /** By message, the id of its last event. */
+  /** The id of each message's last event. */
   let positions = new Map<string, number>()
   const lastEventId = (): string => [...positions].map((pair) => pair.join(':')).join(',')
   for await (const { name, data } of streamEvents(connection, '/activity', lastEventId, options)) {

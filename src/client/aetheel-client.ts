@@ -1,4 +1,5 @@
-// The client of the HTTP API: `aetheel/client`. It loads nothing but its own folder, and runs wherever there is `fetch`.
+// The client of the HTTP API, `aetheel/client`. It runs wherever there is `fetch`, and loads only its own folder and the
+// parts of `core` that run in browsers.
 
 import type { Login, Me, Ticket } from '../service/api/access.js'
 import type { Agent, AgentList, DefaultAgent } from '../service/api/agents.js'
@@ -51,7 +52,7 @@ export type * from './types.js'
 export type AetheelClientOptions = ConnectionOptions
 
 export interface SubmitOptions {
-  /** Your own name for the command: sent again under it, it is the same command and not a second one. */
+  /** Your own name for the command: resending it under the same name does not create a second command. */
   idempotencyKey?: string
 }
 
@@ -74,19 +75,19 @@ export class AetheelClient {
     this.approvals = new ApprovalsClient(this.#connection)
   }
 
-  /** Logs this browser in, for a client without a token: also those of other tabs, until the logout or for 30 days. */
+  /** For a client without a token: logs this browser in, in all tabs, until logout or for 30 days. */
   async login(token: string): Promise<Me> {
     const { page_key: pageKey, ...me } = await this.#connection.json<Login>('POST', '/login', { body: { token } })
-    this.#connection.pageKey.keep(pageKey)
+    this.#connection.pageKey.save(pageKey)
     return me
   }
 
-  /** The token stays good. This browser is logged out also when the gateway does not answer, and this rejects. */
+  /** The token stays valid. Logs this browser out even if the gateway does not answer and this rejects. */
   async logout(): Promise<void> {
     try {
       await this.#connection.done('POST', '/logout')
     } finally {
-      this.#connection.pageKey.forget()
+      this.#connection.pageKey.clear()
     }
   }
 
@@ -95,12 +96,12 @@ export class AetheelClient {
     return this.#connection.json('GET', '/me')
   }
 
-  /** Has the agent of a project do something. Settles when the gateway has it on disk. */
+  /** Gives the project's agent a prompt. Settles when the gateway has stored it. */
   execute(projectId: string, request: ExecuteRequest, options?: SubmitOptions): Promise<GivenCommand> {
     return this.#submit(projectId, 'execute', request, options)
   }
 
-  /** Runs a program in a project, without a shell in between. */
+  /** Runs a program in a project, without a shell. */
   shell(projectId: string, request: ShellRequest, options?: SubmitOptions): Promise<GivenCommand> {
     return this.#submit(projectId, 'shell', request, options)
   }
@@ -109,7 +110,7 @@ export class AetheelClient {
     return this.#submit(projectId, 'git', request, options)
   }
 
-  /** One that was given before, by its id. Asks nothing. */
+  /** A command submitted earlier. Sends no request. */
   command(projectId: string, commandId: string): Command {
     return new Command(this.#connection, projectId, commandId)
   }
@@ -119,27 +120,27 @@ export class AetheelClient {
     return this.#connection.json('GET', `${projectPath(projectId)}/commands${queryOf(page)}`)
   }
 
-  /** What goes on in all conversations, as it happens. A connection that breaks is made again. */
+  /** Live activity in all conversations. Reconnects when the connection breaks. */
   activity(options?: StreamOptions): AsyncGenerator<ActivityEvent, void> {
     return activity(this.#connection, options)
   }
 
-  /** The events of a run as they are stored, in order. */
+  /** The stored events of a run, in order. */
   runEvents(runId: string, page: RunEventsQuery = {}): Promise<RunEvents> {
     return this.#connection.json('GET', `/runs/${encodeURIComponent(runId)}/events${queryOf(page)}`)
   }
 
-  /** What runs have taken and come to, by day, agent or project. */
+  /** Usage and outcomes of runs by day, agent or project. */
   figures(query: FiguresQuery = {}): Promise<Figures> {
     return this.#connection.json('GET', `/figures${queryOf(query)}`)
   }
 
-  /** What new projects can be made from. */
+  /** Templates for new projects. */
   async templates(): Promise<Template[]> {
     return (await this.#connection.json<TemplateList>('GET', '/templates')).templates
   }
 
-  /** Opens one event stream once, for an `EventSource`: `path` is that of a `stream_url`. */
+  /** Allows opening one event stream once, for an `EventSource`. `path` is that of a `stream_url`. */
   ticket(path: string): Promise<Ticket> {
     return this.#connection.json('POST', '/tickets', { body: { path } })
   }
@@ -183,12 +184,12 @@ class ProjectsClient {
     return this.connection.json('POST', '/projects', { body: project })
   }
 
-  /** What is left out stays; null takes a setting back. */
+  /** Absent settings stay; null clears one. */
   update(id: string, changes: ProjectChanges): Promise<Project> {
     return this.connection.json('PATCH', projectPath(id), { body: changes })
   }
 
-  /** Its files stay, unless they were made with it and are to go. */
+  /** Keeps the files, unless they were created with it and `deletesFiles` is set. */
   remove(id: string, { deletesFiles = false }: { deletesFiles?: boolean } = {}): Promise<void> {
     return this.connection.done('DELETE', `${projectPath(id)}${deletesFiles ? '?delete_files=true' : ''}`)
   }
@@ -201,7 +202,7 @@ class AgentsClient {
     return (await this.connection.json<AgentList>('GET', '/agents')).agents
   }
 
-  /** That of new projects. */
+  /** The agent of new projects. */
   async default(): Promise<Provider> {
     return (await this.connection.json<DefaultAgent>('GET', '/agents/default')).agent_provider
   }
@@ -223,18 +224,18 @@ class QueueClient {
     return this.connection.json('GET', entryPath(id))
   }
 
-  /** Takes up a dead letter, or sends an undelivered reply again. */
+  /** Retries a dead letter, or resends an undelivered reply. */
   retry(id: string): Promise<QueueEntry> {
     return this.connection.json('POST', `${entryPath(id)}/retry`)
   }
 
-  /** Takes a message out that nobody works on, or lets go of a reply. */
+  /** Discards a message that is not running, or a reply. */
   drop(id: string): Promise<QueueEntry> {
     return this.connection.json('DELETE', entryPath(id))
   }
 }
 
-/** What agents ask to be allowed. */
+/** Approvals that agents ask for. */
 class ApprovalsClient {
   constructor(private readonly connection: Connection) {}
 
@@ -247,12 +248,12 @@ class ApprovalsClient {
     return this.connection.json('GET', approvalPath(id))
   }
 
-  /** Once: who comes too late gets a `conflict` that tells who has answered. */
+  /** Only the first answer counts; a later one gets a `conflict` that says who answered. */
   answer(id: string, answer: ApprovalAnswer): Promise<Approval> {
     return this.connection.json('POST', approvalPath(id), { body: answer })
   }
 
-  /** What needs no question. */
+  /** What is allowed without asking. */
   async rules(page: ApprovalRuleQuery = {}): Promise<ApprovalRule[]> {
     return (await this.connection.json<ApprovalRuleList>('GET', `/approval-rules${queryOf(page)}`)).rules
   }
@@ -262,7 +263,7 @@ class ApprovalsClient {
   }
 }
 
-/** Those of one project, or, without `projectId`, those that all projects get. */
+/** Credentials of one project or, without `projectId`, of all projects. */
 class CredentialsClient {
   constructor(private readonly connection: Connection) {}
 
@@ -279,7 +280,7 @@ class CredentialsClient {
     return this.connection.done('DELETE', credentialsPath(projectId, name))
   }
 
-  /** Seals all of them with a new key, and tells how many there are. */
+  /** Seals all of them with a new key and returns their number. */
   async rotate(): Promise<number> {
     return (await this.connection.json<Rotated>('POST', '/credentials/rotate')).count
   }

@@ -3,27 +3,27 @@ import type { ErrorCode } from '../errors.js'
 /**
  * The codes of docs/errors.md, and two of the client's own:
  *
- * - `unreachable`: there was no answer; `status` is 0
- * - `unexpected_answer`: something else than the gateway answered, such as a proxy
+ * - `unreachable`: no response; `status` is 0
+ * - `unexpected_answer`: something other than the gateway answered, such as a proxy
  */
 export type ApiErrorCode = ErrorCode | 'unreachable' | 'unexpected_answer'
 
-/** What is wrong with one field of a request. */
+/** A problem with one field of a request. */
 export interface FieldProblem {
   path: string
   message: string
 }
 
-/** A request that was not answered as hoped. */
+/** A request failed. */
 export class AetheelApiError extends Error {
   override readonly name = 'AetheelApiError'
 
   constructor(
     readonly code: ApiErrorCode,
-    /** Of the HTTP answer. */
+    /** The HTTP status. */
     readonly status: number,
     message: string,
-    /** Of `request_invalid`, field by field. */
+    /** For `request_invalid`: one per field. */
     readonly problems: FieldProblem[] = [],
     options?: ErrorOptions,
   ) {
@@ -31,7 +31,7 @@ export class AetheelApiError extends Error {
   }
 }
 
-/** What an answer that is no success says. */
+/** The error in an unsuccessful response. */
 export function apiErrorOf(status: number, text: string): AetheelApiError {
   const error = errorIn(text)
   if (error) return new AetheelApiError(error.code, status, error.message, error.problems)
@@ -44,6 +44,6 @@ function errorIn(text: string): { code: ErrorCode; message: string; problems?: F
     const { error } = JSON.parse(text) as { error?: { code: ErrorCode; message: string; problems?: FieldProblem[] } }
     return typeof error?.code === 'string' && typeof error.message === 'string' ? error : undefined
   } catch {
-    return undefined // A page of a proxy, most likely.
+    return undefined // Most likely a proxy's page.
   }
 }

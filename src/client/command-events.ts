@@ -4,17 +4,17 @@ import type { Connection } from './connection.js'
 import { streamEvents } from './event-stream.js'
 
 export interface EventsOptions {
-  /** The id of the last event that was seen; left out, from the first one. */
+  /** The id of the last event seen; absent, starts from the first. */
   after?: number
-  /** Ends it: the loop gets the reason. */
+  /** Ends the stream: the loop throws the reason. */
   signal?: AbortSignal
 }
 
 const KNOWN_EVENTS: ReadonlySet<string> = new Set(STREAM_EVENT_NAMES)
 
 /**
- * Contract: each event once and in order; ends after `complete`, or at once when that had been seen. A connection that
- * breaks is made again from the last event. Throws AetheelApiError when the gateway refuses, or stays away for minutes.
+ * Contract: each event once and in order; ends after `complete`, or at once if that was already seen. Reconnects after
+ * the last event. Throws AetheelApiError if the gateway refuses or is unreachable for minutes.
  */
 export async function* commandEvents(
   connection: Connection,

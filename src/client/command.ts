@@ -4,7 +4,7 @@ import { AetheelApiError } from './api-error.js'
 import { commandEvents, type EventsOptions } from './command-events.js'
 import type { Connection } from './connection.js'
 
-/** A command that the gateway has, running or not. */
+/** A command at the gateway, running or not. */
 export class Command {
   constructor(
     private readonly connection: Connection,
@@ -12,17 +12,17 @@ export class Command {
     readonly id: string,
   ) {}
 
-  /** What it comes to so far. */
+  /** Its current state. */
   get(): Promise<CommandDetails> {
     return this.connection.json('GET', this.#path())
   }
 
-  /** Its events from the first one, or after one, as they come. A connection that breaks is made again. */
+  /** Its events as they happen, from the first or after a given one. Reconnects when the connection breaks. */
   events(options?: EventsOptions): AsyncGenerator<CommandEvent, void> {
     return commandEvents(this.connection, `${this.#path()}/events`, options)
   }
 
-  /** Waits for its end. A command that fails is a value, too: look at `state` and `error`. */
+  /** Waits for its end. A failed command does not throw: look at `state` and `error`. */
   async finished(options?: Pick<EventsOptions, 'signal'>): Promise<CommandDetails> {
     for await (const { name } of this.events(options)) {
       if (name === 'complete') return this.get()
@@ -30,7 +30,7 @@ export class Command {
     throw new AetheelApiError('unexpected_answer', 204, `The command ${this.id} has no end that could be followed.`)
   }
 
-  /** Ends it; once more does no harm. */
+  /** Idempotent. */
   cancel(): Promise<CancelledCommand> {
     return this.connection.json('POST', `${this.#path()}/cancel`)
   }
@@ -40,12 +40,12 @@ export class Command {
   }
 }
 
-/** A command that was just given. */
+/** A command that was just submitted. */
 export class GivenCommand extends Command {
   constructor(
     connection: Connection,
     projectId: string,
-    /** What the gateway has said to it: who works on it, in which session, where its events are. */
+    /** The gateway's response: which agent, which session, where the events are. */
     readonly submitted: SubmittedCommand,
   ) {
     super(connection, projectId, submitted.command_id)

@@ -2,11 +2,11 @@ import { AetheelApiError, apiErrorOf } from './api-error.js'
 import { PageKey } from './page-key.js'
 
 export interface ConnectionOptions {
-  /** Where the gateway is, as `http://127.0.0.1:7433`. */
+  /** Such as `http://127.0.0.1:7433`. */
   baseUrl: string
-  /** Left out in a page of the gateway, which logs in. */
+  /** Absent in the gateway's own pages, which log in. */
   token?: string
-  /** Left out, that of the platform. */
+  /** Absent, the platform's. */
   fetch?: typeof fetch
 }
 
@@ -25,7 +25,7 @@ export class Connection {
 
   constructor(options: ConnectionOptions) {
     const token = options.token?.trim()
-    // A platform that refuses it as a header would show it in its error.
+    // A platform that rejects it as a header would quote it in its error.
     if (token !== undefined && !/^[\x21-\x7e]+$/.test(token)) {
       throw new TypeError('The token is empty or holds characters that no token has. "aetheel tokens" makes one.')
     }
@@ -35,14 +35,14 @@ export class Connection {
     this.#fetch = options.fetch ?? fetch
   }
 
-  /** Contract: rejects with AetheelApiError, also for an answer that is no success, or with the reason of the signal. */
+  /** Contract: rejects with AetheelApiError, even for an unsuccessful response, or with the signal's reason. */
   async open(method: string, path: string, options?: RequestOptions): Promise<Response> {
     const response = await this.#send(method, path, options)
     if (response.ok) return response
     throw apiErrorOf(response.status, await response.text())
   }
 
-  /** `isAnswer` knows by its body an answer that is no success and yet what was asked for. */
+  /** `isAnswer` recognises an unsuccessful response whose body is still the answer. */
   async json<T>(
     method: string,
     path: string,
@@ -75,7 +75,7 @@ export class Connection {
   }
 
   async #send(method: string, path: string, { body, headers, signal }: RequestOptions = {}): Promise<Response> {
-    // Called without `this`: a browser refuses its own as a method of something else.
+    // Called without `this`: browsers reject their own `fetch` as a method of another object.
     const send = this.#fetch
     try {
       return await send(`${this.#baseUrl}${path}`, {
@@ -104,6 +104,6 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    return undefined // Told as what it is by whoever asked for it.
+    return undefined // The caller reports it.
   }
 }

@@ -14,11 +14,11 @@ import type {
 import type { Connection } from './connection.js'
 import { queryOf } from './query.js'
 
-/** Those of all channels. */
+/** Conversations of all channels. */
 export class ConversationsClient {
   constructor(private readonly connection: Connection) {}
 
-  /** Latest first; with `q`, those in which that was said. */
+  /** Latest first; `q` searches their text. */
   list(filter: ConversationFilter = {}): Promise<ConversationPage> {
     return this.connection.json('GET', `/conversations${queryOf(filter)}`)
   }
@@ -27,7 +27,7 @@ export class ConversationsClient {
     return this.connection.json('GET', pathOf(id))
   }
 
-  /** What was said, latest first. */
+  /** The transcript, latest first. */
   messages(id: string, page: TranscriptQuery = {}): Promise<TranscriptPage> {
     return this.connection.json('GET', `${pathOf(id)}/messages${queryOf(page)}`)
   }
@@ -36,18 +36,18 @@ export class ConversationsClient {
     return this.connection.json('POST', '/conversations', { body: conversation })
   }
 
-  /** Settles when the gateway has it on disk. Sent again under the same key, it is the same message. */
+  /** Settles when the gateway has stored it. Resending under the same key does not create a second message. */
   send(id: string, text: string, { idempotencyKey }: { idempotencyKey?: string } = {}): Promise<TakenMessage> {
     const headers = idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }
     return this.connection.json('POST', `${pathOf(id)}/messages`, { body: { text }, headers })
   }
 
-  /** What is left out stays; null takes a choice back. */
+  /** Absent choices stay; null clears one. */
   update(id: string, changes: ConversationChanges): Promise<ConversationDetails> {
     return this.connection.json('PATCH', pathOf(id), { body: changes })
   }
 
-  /** With `messageId`, that message alone: what has come after it goes on. */
+  /** With `messageId`, only that message: later ones continue. */
   stop(id: string, { messageId }: { messageId?: string } = {}): Promise<Done> {
     const given = messageId === undefined ? {} : { body: { message_id: messageId } }
     return this.connection.json('POST', `${pathOf(id)}/stop`, given)
@@ -57,17 +57,17 @@ export class ConversationsClient {
     return this.connection.json('POST', `${pathOf(id)}/new-session`)
   }
 
-  /** Those that the conversation could go on in, last used first. */
+  /** Sessions that the conversation could resume, most recently used first. */
   async sessions(id: string): Promise<UsedSession[]> {
     return (await this.connection.json<UsedSessionList>('GET', `${pathOf(id)}/sessions`)).sessions
   }
 
-  /** The next message goes on in an earlier session. */
+  /** The next message continues an earlier session. */
   resume(id: string, sessionId: string): Promise<Done> {
     return this.connection.json('POST', `${pathOf(id)}/resume`, { body: { session_id: sessionId } })
   }
 
-  /** Takes up a message that failed. */
+  /** Retries a failed message. */
   retry(id: string, messageId: string): Promise<Done> {
     return this.connection.json('POST', `${pathOf(id)}/retry`, { body: { message_id: messageId } })
   }

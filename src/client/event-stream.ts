@@ -1,4 +1,4 @@
-// An event stream of the gateway, over as many connections as it takes.
+// An event stream that reconnects as often as necessary.
 
 import { backoffMs } from '../core/async.js'
 import { AetheelApiError } from './api-error.js'
@@ -6,21 +6,21 @@ import type { Connection } from './connection.js'
 import { type ServerSentEvent, ServerSentEventsReader } from '../core/server-sent-events.js'
 
 const FIRST_DELAY_MS = 1_000
-const LONGEST_DELAY_MS = 30_000
-/** In a row, without a connection: some minutes. */
-const MOST_FAILURES = 12
-/** The gateway says something every 15 seconds. After this a connection is taken for dead. */
-const LONGEST_SILENCE_MS = 45_000
+const MAX_DELAY_MS = 30_000
+/** Consecutive failures to connect: a few minutes. */
+const MAX_FAILURES = 12
+/** The gateway sends something every 15 seconds. After this silence a connection counts as dead. */
+const MAX_SILENCE_MS = 45_000
 
 export interface StreamOptions {
   signal?: AbortSignal | undefined
-  /** A connection has broken, or could not be made: what was told so far may be old. */
+  /** The connection broke or could not be made: what was received so far may be stale. */
   onLost?: () => void
 }
 
 /**
- * Contract: ends when the gateway says that nothing can follow. A connection that breaks is made again, from what
- * `lastEventId` says then; `onLost` hears of each that does. Throws AetheelApiError when the gateway refuses, or stays away for minutes.
+ * Contract: ends when the gateway says that nothing can follow. When the connection breaks, it reconnects from
+ * `lastEventId` and calls `onLost`. Throws AetheelApiError if the gateway refuses or is unreachable for minutes.
  */
 export async function* streamEvents(
   connection: Connection,
@@ -36,7 +36,7 @@ export async function* streamEvents(
       const headers = { accept: 'text/event-stream', ...(last !== '' && { 'last-event-id': last }) }
       for await (const batch of openStream(connection, path, headers, signal)) {
         if (batch === 'over') return
-        // It is there: what ends now is tried again soon, but not at once, or for ever in a circle.
+        // It answered: if it ends now, retry soon, but not at once, which could loop forever.
         failures = Math.min(failures, 1)
         retryMs = batch.retryMs ?? retryMs
         for (const event of batch.events) {
@@ -45,7 +45,7 @@ export async function* streamEvents(
         }
       }
     } catch (error) {
-      if (signal?.aborted || !isPassing(error) || failures >= MOST_FAILURES) throw error
+      if (signal?.aborted || !isTransient(error) || failures >= MAX_FAILURES) throw error
     }
     failures += 1
     onLost?.()
@@ -58,7 +58,7 @@ interface Batch {
   retryMs?: number
 }
 
-/** One connection. Contract: it is closed when the loop over it is left. */
+/** One connection. Contract: closed when the consumer leaves the loop. */
 async function* openStream(
   connection: Connection,
   path: string,
@@ -70,7 +70,7 @@ async function* openStream(
   signal?.addEventListener('abort', close)
   if (signal?.aborted) close()
   const fallSilent = (): void => closing.abort(new AetheelApiError('unreachable', 0, 'The gateway fell silent.'))
-  let silence = setTimeout(fallSilent, LONGEST_SILENCE_MS)
+  let silence = setTimeout(fallSilent, MAX_SILENCE_MS)
   try {
     const response = await connection.open('GET', path, { headers, signal: closing.signal })
     if (response.status === 204 || !response.body) {
@@ -97,7 +97,7 @@ async function* openStream(
       reader.push(value)
       yield batch
       batch = { events: [] }
-      silence = setTimeout(fallSilent, LONGEST_SILENCE_MS)
+      silence = setTimeout(fallSilent, MAX_SILENCE_MS)
     }
   } finally {
     clearTimeout(silence)
@@ -106,19 +106,19 @@ async function* openStream(
   }
 }
 
-/** Whether it may be over soon. What breaks in the middle of an answer is no AetheelApiError. */
-function isPassing(error: unknown): boolean {
+/** Whether a retry may help. A response that breaks off midway is not an AetheelApiError. */
+function isTransient(error: unknown): boolean {
   if (!(error instanceof AetheelApiError)) return true
   return error.code === 'unreachable' || error.status === 429 || error.status >= 500
 }
 
-/** None the first time; then twice as long each time, and not the same for all clients of a gateway that was away. */
+/** Zero the first time, then doubling, with jitter so that not all clients come back at once. */
 function delayOf(failures: number, retryMs: number): number {
   if (failures === 1) return 0
-  return backoffMs(failures - 1, { firstMs: retryMs, longestMs: LONGEST_DELAY_MS }) * (0.5 + Math.random() / 2)
+  return backoffMs(failures - 1, { firstMs: retryMs, longestMs: MAX_DELAY_MS }) * (0.5 + Math.random() / 2)
 }
 
-/** Contract: ends early at the signal. */
+/** Contract: resolves early if the signal fires. */
 function pause(delayMs: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve) => {
     const end = (): void => {

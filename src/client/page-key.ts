@@ -1,40 +1,40 @@
 const NAME = 'aetheel-page-key'
 
-interface Shelf {
+interface KeyStorage {
   getItem(name: string): string | null
   setItem(name: string, value: string): void
   removeItem(name: string): void
 }
 
-/** The part of a login that is not in its cookie: where pages of the gateway's origin keep it, and no others see it. */
+/** The part of a login that is not in its cookie, kept where only pages of the gateway's origin can read it. */
 export class PageKey {
-  readonly #shelf = storage() ?? new Memory()
+  readonly #storage = storage() ?? new Memory()
 
   header(): Record<string, string> {
-    const key = this.#shelf.getItem(NAME)
+    const key = this.#storage.getItem(NAME)
     return key === null ? {} : { 'x-aetheel-page-key': key }
   }
 
-  keep(key: string): void {
-    this.#shelf.setItem(NAME, key)
+  save(key: string): void {
+    this.#storage.setItem(NAME, key)
   }
 
-  forget(): void {
-    this.#shelf.removeItem(NAME)
+  clear(): void {
+    this.#storage.removeItem(NAME)
   }
 }
 
-/** Of a browser that keeps anything. */
-function storage(): Shelf | undefined {
+/** Undefined outside browsers. */
+function storage(): KeyStorage | undefined {
   try {
-    const { document, localStorage } = globalThis as { document?: object; localStorage?: Shelf }
+    const { document, localStorage } = globalThis as { document?: object; localStorage?: KeyStorage }
     return document && localStorage
   } catch {
-    return undefined // A browser may forbid the look. Then a login lasts as long as its page.
+    return undefined // A browser may deny access. Then a login lasts as long as its page.
   }
 }
 
-class Memory implements Shelf {
+class Memory implements KeyStorage {
   readonly #items = new Map<string, string>()
 
   getItem(name: string): string | null {

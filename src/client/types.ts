@@ -1,5 +1,4 @@
-// What goes over the wire, under the names by which users of the client know it. Types alone: nothing of the gateway is
-// loaded with the client.
+// The wire types under the client's public names. Types only: the client loads nothing of the gateway.
 
 export type { Login, Me, Ticket } from '../service/api/access.js'
 export type { Agent } from '../service/api/agents.js'

@@ -1,4 +1,4 @@
-// What settings must be to each other, beyond what each of them must be by itself.
+// Checks that span several settings. The schema checks each setting by itself.
 
 import { basename } from 'node:path'
 import { BACKEND_NAMES } from '../backends/types.js'
@@ -15,7 +15,7 @@ import {
 } from '../turns/inbound-reply/command-template.js'
 import { isNeverDue } from '../schedule/beat-times.js'
 
-/** What is wrong, and where. */
+/** A problem and where it is. */
 export interface Finding {
   path: PropertyKey[]
   message: string
@@ -23,8 +23,8 @@ export interface Finding {
 
 const LARGEST_MEDIA_MB = 16
 
-/** Contract: what is found here keeps the gateway from starting. */
-export function problemsAcross(settings: Settings): Finding[] {
+/** Contract: any problem finding here keeps the gateway from starting. */
+export function crossSettingProblems(settings: Settings): Finding[] {
   return [
     ...whatsappProblems(settings),
     ...replyProblems(settings),
@@ -33,8 +33,8 @@ export function problemsAcross(settings: Settings): Finding[] {
   ]
 }
 
-/** What works, and may not be meant. */
-export function warningsAcross(settings: Settings, now: number): Finding[] {
+/** Settings that work but are probably not intended. */
+export function crossSettingWarnings(settings: Settings, now: number): Finding[] {
   const { inbound, publicUrl, twilioAccountSid } = settings
   const reply = ['inbound', 'reply']
   const { allowFrom, agent, command, session, responsePrefix, mediaMaxMb = 0 } = inbound?.reply ?? {}
@@ -43,14 +43,14 @@ export function warningsAcross(settings: Settings, now: number): Finding[] {
   const another = BACKEND_NAMES.find((name) => name === basename(executable) && name !== agent?.kind)
   return [
     ...(allowFrom?.includes('*')
-      ? [found([...reply, 'allowFrom'], '"*" lets everybody who knows the number use your agents; name the numbers')]
+      ? [finding([...reply, 'allowFrom'], '"*" lets everybody who knows the number use your agents; name the numbers')]
       : []),
     ...(twilioAccountSid !== undefined && !allowFrom?.length
-      ? [found(['twilioAccountSid'], 'nobody may write yet: name your number in inbound.reply.allowFrom')]
+      ? [finding(['twilioAccountSid'], 'nobody may write yet: name your number in inbound.reply.allowFrom')]
       : []),
     ...(agent?.format === 'text' && session
       ? [
-          found(
+          finding(
             [...reply, 'agent', 'format'],
             'with "text" the agent tells no session, so every message begins a new one',
           ),
@@ -59,29 +59,31 @@ export function warningsAcross(settings: Settings, now: number): Finding[] {
     ...(another === undefined
       ? []
       : [
-          found(
+          finding(
             [...reply, 'command'],
             `starts ${another}, but agent.kind is ${agent?.kind}: name an executable of that agent`,
           ),
         ]),
-    ...(hasPlaceholder([agent?.identityPrefix ?? '']) ? [found([...reply, 'agent', 'identityPrefix'], isLiteral)] : []),
-    ...(hasPlaceholder([responsePrefix ?? '']) ? [found([...reply, 'responsePrefix'], isLiteral)] : []),
-    ...(mediaMaxMb > LARGEST_MEDIA_MB
-      ? [found([...reply, 'mediaMaxMb'], `WhatsApp takes no file of more than ${LARGEST_MEDIA_MB} MB`)]
+    ...(hasPlaceholder([agent?.identityPrefix ?? ''])
+      ? [finding([...reply, 'agent', 'identityPrefix'], isLiteral)]
       : []),
-    ...(isReadableToOthers(publicUrl)
-      ? [found(['publicUrl'], 'messages travel readable to others over http: use https')]
+    ...(hasPlaceholder([responsePrefix ?? '']) ? [finding([...reply, 'responsePrefix'], isLiteral)] : []),
+    ...(mediaMaxMb > LARGEST_MEDIA_MB
+      ? [finding([...reply, 'mediaMaxMb'], `WhatsApp takes no file of more than ${LARGEST_MEDIA_MB} MB`)]
+      : []),
+    ...(isUnencrypted(publicUrl)
+      ? [finding(['publicUrl'], 'messages travel readable to others over http: use https')]
       : []),
     ...heartbeatWarnings(settings, now),
     ...openCodeWarnings(settings),
   ]
 }
 
-function isReadableToOthers(url: string | undefined): boolean {
+function isUnencrypted(url: string | undefined): boolean {
   return url?.startsWith('http:') === true && !/^http:\/\/(localhost|127(\.\d+){3}|\[::1\])([:/]|$)/.test(url)
 }
 
-/** The server that the gateway starts has an address and a password of its own: who gives others means another one. */
+/** The gateway's own server has its own address and password; configured ones can only mean another server. */
 function openCodeProblems({ opencodeEnabled, opencodeManaged, ...settings }: Settings): Finding[] {
   if (!opencodeEnabled || !opencodeManaged) return []
   const { opencodeUrl, opencodeUsername, opencodePassword } = settings
@@ -91,21 +93,21 @@ function openCodeProblems({ opencodeEnabled, opencodeManaged, ...settings }: Set
     ...(opencodePassword === undefined ? [] : ['opencodePassword']),
   ]
   const message = 'is for a server that runs already. Leave it out, or set opencodeManaged to false'
-  return given.map((name) => found([name], message))
+  return given.map((name) => finding([name], message))
 }
 
 function openCodeWarnings({ opencodeEnabled, opencodeManaged, opencodeUrl, opencodePassword }: Settings): Finding[] {
   if (!opencodeEnabled) {
-    return opencodeManaged ? [found(['opencodeManaged'], 'does nothing without opencodeEnabled')] : []
+    return opencodeManaged ? [finding(['opencodeManaged'], 'does nothing without opencodeEnabled')] : []
   }
   if (opencodeManaged) return []
   return [
-    ...(isReadableToOthers(opencodeUrl)
-      ? [found(['opencodeUrl'], 'prompts and the password travel readable to others over http: use https')]
+    ...(isUnencrypted(opencodeUrl)
+      ? [finding(['opencodeUrl'], 'prompts and the password travel readable to others over http: use https')]
       : []),
     ...(opencodePassword === undefined
       ? [
-          found(
+          finding(
             ['opencodeEnabled'],
             'no password is set: on an OpenCode server that has none either, everybody who reaches it can run commands as its user. Start it with OPENCODE_SERVER_PASSWORD, and set opencodePassword',
           ),
@@ -122,19 +124,19 @@ function heartbeatWarnings(settings: Settings, now: number): Finding[] {
   return [
     ...(isNeverDue(heartbeat, now)
       ? [
-          found(
+          finding(
             ['heartbeat', 'activeHours'],
             `hold no time that is due: times are counted from 00:00 UTC. Write shorter everyMinutes, or longer hours`,
           ),
         ]
       : []),
     ...(isUncounted
-      ? [found(['heartbeat', 'dailyTokens'], 'is only estimated: with agent.format "text" no tokens are told')]
+      ? [finding(['heartbeat', 'dailyTokens'], 'is only estimated: with agent.format "text" no tokens are told')]
       : []),
   ]
 }
 
-/** The heartbeat as it is kept, or nothing where there is none. */
+/** The heartbeat with its defaults filled in; undefined if there is none. */
 export function heartbeatOf({
   heartbeat,
   inbound,
@@ -156,19 +158,21 @@ function whatsappProblems(settings: Settings): Finding[] {
   if (twilioAccountSid === undefined) {
     return others
       .filter((name) => settings[name] !== undefined)
-      .map((name) => found([name], 'needs TWILIO_ACCOUNT_SID beside it: set that one, or take this one out'))
+      .map((name) => finding([name], 'needs TWILIO_ACCOUNT_SID beside it: set that one, or take this one out'))
   }
   const isWhole = (twilioApiKey === undefined) === (twilioApiSecret === undefined)
   const hasLogin = twilioAuthToken !== undefined || (twilioApiKey !== undefined && twilioApiSecret !== undefined)
   const needsAuthToken = settings.publicUrl !== undefined && twilioAuthToken === undefined
   const at = ['twilioAccountSid']
   return [
-    ...(twilioWhatsappFrom === undefined ? [found(at, 'needs TWILIO_WHATSAPP_FROM, the number to send from')] : []),
-    ...(hasLogin ? [] : [found(at, 'needs TWILIO_AUTH_TOKEN, or TWILIO_API_KEY and TWILIO_API_SECRET')]),
-    ...(hasLogin && !isWhole ? [found(at, 'TWILIO_API_KEY and TWILIO_API_SECRET go together: set both or none')] : []),
-    ...(needsAuthToken ? [found(['publicUrl'], 'webhooks are checked with TWILIO_AUTH_TOKEN: set it')] : []),
+    ...(twilioWhatsappFrom === undefined ? [finding(at, 'needs TWILIO_WHATSAPP_FROM, the number to send from')] : []),
+    ...(hasLogin ? [] : [finding(at, 'needs TWILIO_AUTH_TOKEN, or TWILIO_API_KEY and TWILIO_API_SECRET')]),
+    ...(hasLogin && !isWhole
+      ? [finding(at, 'TWILIO_API_KEY and TWILIO_API_SECRET go together: set both or none')]
+      : []),
+    ...(needsAuthToken ? [finding(['publicUrl'], 'webhooks are checked with TWILIO_AUTH_TOKEN: set it')] : []),
     ...(settings.publicUrl !== undefined && !settings.httpEnabled
-      ? [found(['publicUrl'], 'webhooks come by the HTTP server: take out HTTP_ENABLED=false, or PUBLIC_URL')]
+      ? [finding(['publicUrl'], 'webhooks come by the HTTP server: take out HTTP_ENABLED=false, or PUBLIC_URL')]
       : []),
   ]
 }
@@ -178,18 +182,18 @@ function replyProblems({ inbound }: Settings): Finding[] {
   const { text, bodyPrefix, command, session, transcribeAudio } = inbound.reply
   const at = (...path: string[]): PropertyKey[] => ['inbound', 'reply', ...path]
   const inText = (template: string | undefined, ...path: string[]): Finding[] =>
-    problemsOfTemplate(template ?? '').map((message) => found(at(...path), message))
+    problemsOfTemplate(template ?? '').map((message) => finding(at(...path), message))
   const inSession = (name: 'sessionArgNew' | 'sessionArgResume'): Finding[] =>
-    problemsOfSessionArguments(session?.[name] ?? []).map((message) => found(at('session', name), message))
+    problemsOfSessionArguments(session?.[name] ?? []).map((message) => finding(at('session', name), message))
   return [
-    ...problemsOfCommand(command ?? []).map((message) => found(at('command'), message)),
+    ...problemsOfCommand(command ?? []).map((message) => finding(at('command'), message)),
     ...inText(text, 'text'),
     ...inText(bodyPrefix, 'bodyPrefix'),
     ...inText(session?.sessionIntro, 'session', 'sessionIntro'),
     ...inSession('sessionArgNew'),
     ...inSession('sessionArgResume'),
     ...problemsOfArguments(transcribeAudio?.command ?? []).map((message) =>
-      found(at('transcribeAudio', 'command'), message),
+      finding(at('transcribeAudio', 'command'), message),
     ),
   ]
 }
@@ -198,14 +202,14 @@ function heartbeatProblems(settings: Settings): Finding[] {
   const { heartbeat, inbound } = settings
   const minutes = inbound?.reply.heartbeatMinutes
   if (heartbeat?.everyMinutes !== undefined && minutes !== undefined) {
-    return [found(['heartbeat', 'everyMinutes'], 'inbound.reply.heartbeatMinutes says it, too: keep one of them')]
+    return [finding(['heartbeat', 'everyMinutes'], 'inbound.reply.heartbeatMinutes says it, too: keep one of them')]
   }
   const problem = heartbeat?.to === undefined ? undefined : problemOfTarget(heartbeat.to)
-  if (problem !== undefined) return [found(['heartbeat', 'to'], problem)]
+  if (problem !== undefined) return [finding(['heartbeat', 'to'], problem)]
   const isWanted = (heartbeat?.everyMinutes ?? minutes ?? 0) > 0
   if (!isWanted || heartbeatOf(settings)) return []
   const path = minutes === undefined ? ['heartbeat', 'everyMinutes'] : ['inbound', 'reply', 'heartbeatMinutes']
-  return [found(path, 'there is nobody to tell: set heartbeat.to, inbound.reply.allowFrom or OUTPUT_CHANNEL_ID')]
+  return [finding(path, 'there is nobody to tell: set heartbeat.to, inbound.reply.allowFrom or OUTPUT_CHANNEL_ID')]
 }
 
 function problemOfTarget(to: string): string | undefined {
@@ -217,6 +221,6 @@ function problemOfTarget(to: string): string | undefined {
   }
 }
 
-function found(path: PropertyKey[], message: string): Finding {
+function finding(path: PropertyKey[], message: string): Finding {
   return { path, message }
 }

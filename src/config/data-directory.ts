@@ -4,12 +4,12 @@ import type { GatewayConfig } from '../config.js'
 import { makePrivateDirectory } from '../core/private-directory.js'
 import { GatewayError, messageOf } from '../errors.js'
 
-/** Where SQLite keeps its file. */
+/** The SQLite database. */
 export function databaseFile(config: Pick<GatewayConfig, 'home'>): string {
   return join(config.home, 'aetheel.db')
 }
 
-/** Makes the data directory, readable by its owner alone. One that is there is left as it is. */
+/** Creates the data directory, accessible to its owner alone. An existing one is left as it is. */
 export function makeHome(config: Pick<GatewayConfig, 'home'>): void {
   try {
     makePrivateDirectory(config.home)
@@ -19,8 +19,7 @@ export function makeHome(config: Pick<GatewayConfig, 'home'>): void {
   }
 }
 
-/** Whoever may write there may also put a configuration file there, which names executables; whoever may read finds files
- *  whose names tell something. */
+/** Write access lets others plant a configuration file, which names executables; read access reveals file names. */
 export function isOpenToOthers({ home }: Pick<GatewayConfig, 'home'>): boolean {
   return ((statSync(home, { throwIfNoEntry: false })?.mode ?? 0) & 0o077) !== 0
 }

@@ -6,7 +6,7 @@ import { GatewayError, messageOf } from '../errors.js'
 const MAX_BYTES = 1024 * 1024
 const EXAMPLE = "{ agentBackend: 'claude' }"
 
-/** Whether something is there, readable or not: who wrote a file wants to hear that it cannot be read. */
+/** True even if the file is unreadable, so that the operator hears about it. */
 export function fileExists(path: string): boolean {
   try {
     lstatSync(path)
@@ -16,7 +16,7 @@ export function fileExists(path: string): boolean {
   }
 }
 
-/** Contract: throws `config_invalid` when the file is not JSON5 with one object. */
+/** Contract: throws `config_invalid` unless the file is one JSON5 object. */
 export function readConfigFile(path: string): JsonObject {
   const text = decode(path, readBytes(path))
   if (text.trim() === '') throw invalid(`${path}: is empty; write an object such as ${EXAMPLE} into it, or remove it`)
@@ -25,7 +25,7 @@ export function readConfigFile(path: string): JsonObject {
   return settings
 }
 
-/** Not more than the limit and one: the path may also be a pipe or a device, which has no size. */
+/** Reads at most one byte beyond the limit: the path may be a pipe or a device, which has no size. */
 function readBytes(path: string): Buffer {
   const buffer = Buffer.alloc(MAX_BYTES + 1)
   let length = 0

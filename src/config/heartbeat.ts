@@ -1,11 +1,11 @@
-// The block `heartbeat`: when the agent looks by itself whether there is something to do.
+// The block `heartbeat`: when the agent checks on its own whether there is something to do.
 
 import { z } from 'zod'
 import { text, whole } from './values.js'
 
 const timeOfDay = () => z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$/, { error: 'must be a time of day, such as 08:00' })
 
-/** What the runtime knows by this name. */
+/** Any time zone the runtime knows. */
 export const timeZone = () =>
   z.string().refine(isTimeZone, { error: 'must be the name of a time zone, such as Europe/Berlin' })
 
@@ -47,6 +47,6 @@ function isTimeZone(name: string): boolean {
   try {
     return new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone !== ''
   } catch {
-    return false // It says so by throwing.
+    return false // Unknown names throw.
   }
 }

@@ -123,7 +123,7 @@ const REPLACED: Partial<Record<string, string>> = {
   store: 'is no more: sessions are kept in the database',
 }
 
-/** What became of a key that earlier relays had. */
+/** What replaced a key of earlier relays. */
 export function replacedKey(path: PropertyKey[]): string | undefined {
   const [block, ...rest] = path.map(String)
   const key = rest.at(-1)
@@ -132,7 +132,7 @@ export function replacedKey(path: PropertyKey[]): string | undefined {
   return Object.hasOwn(REPLACED, key) ? REPLACED[key] : undefined
 }
 
-/** Also beside other mistakes: all are told at once. */
+/** Lets a rule run even if there are other mistakes, so that all are reported at once. */
 function isObject({ value }: { value: unknown }): boolean {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

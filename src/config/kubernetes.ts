@@ -1,17 +1,17 @@
-// How pods are named, in the configuration file and wherever else somebody names one.
+// Schemas of pod addresses, for the configuration file and every other input.
 
 import { z } from 'zod'
 import { quote } from './problems.js'
 import { isObject } from './values.js'
-import { POD_WORDS } from '../kubernetes/types.js'
+import { POD_PATTERNS } from '../kubernetes/types.js'
 
 export const kubernetesName = (what: string) =>
-  z.string().regex(POD_WORDS.name, {
+  z.string().regex(POD_PATTERNS.name, {
     error: ({ input }) => `${quote(input)} is no ${what}, which has small letters, digits, "-" and "."`,
   })
 
 export const contextName = () =>
-  z.string().regex(POD_WORDS.context, {
+  z.string().regex(POD_PATTERNS.context, {
     error: ({ input }) =>
       `${quote(input)} is no context of kubectl, and "kubectl config get-contexts" shows which there are`,
   })
@@ -28,7 +28,7 @@ export const podSchema = z
     name: kubernetesName('name of a pod').exactOptional().describe('The pod.'),
     selector: z
       .string()
-      .regex(POD_WORDS.selector, { error: 'must be labels, such as app=web,tier=dev' })
+      .regex(POD_PATTERNS.selector, { error: 'must be labels, such as app=web,tier=dev' })
       .exactOptional()
       .describe('Labels, as app=web: the first pod by name that has them and is ready.'),
     container: kubernetesName('name of a container')

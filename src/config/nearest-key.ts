@@ -1,10 +1,10 @@
-/** The known key that was most likely meant, if one is near enough. Case, `_` and `-` do not count. */
+/** The known key that was probably meant, if one is close enough. Ignores case, `_` and `-`. */
 export function nearestKey(key: string, known: readonly string[]): string | undefined {
   const meant = plain(key)
   const near = known
     .map((candidate) => ({ candidate, target: plain(candidate) }))
     .map(({ candidate, target }) => ({ candidate, limit: mistakesAllowed(target), target }))
-    // Compared letter by letter, a key of a megabyte would take minutes.
+    // Computing the edit distance of a megabyte-long key would take minutes.
     .filter(({ limit, target }) => Math.abs(target.length - meant.length) <= limit)
     .map(({ candidate, limit, target }) => ({ candidate, limit, distance: editDistance(meant, target) }))
     .filter(({ limit, distance }) => distance <= limit)
@@ -20,7 +20,7 @@ function mistakesAllowed(target: string): number {
   return Math.max(1, Math.floor(target.length / 3))
 }
 
-/** How many letters must be put in, left out, replaced or swapped with their neighbour. */
+/** Counts inserted, deleted, replaced and transposed characters. */
 function editDistance(from: string, to: string): number {
   let beforeLast: number[] = []
   let last = Array.from({ length: to.length + 1 }, (_, column) => column)

@@ -1,4 +1,4 @@
-// Turns what zod found wrong with a configuration into sentences, one for each problem.
+// Turns zod issues of a configuration into sentences, one per problem.
 
 import { z } from 'zod'
 import { nearestKey } from './nearest-key.js'
@@ -6,16 +6,16 @@ import { nearestKey } from './nearest-key.js'
 type Issue = z.core.$ZodIssue
 type Path = PropertyKey[]
 
-/** More than this nobody reads; the wrong file was named. */
+/** Nobody reads more than this; probably the wrong file was named. */
 const MAX_PROBLEMS = 100
 const MAX_QUOTE_CHARACTERS = 80
 
-/** `placeOf` says in which file or variable a path stands. */
+/** `placeOf` tells which file or variable a path comes from. */
 export function describeProblems(
   schema: z.ZodType,
   issues: Issue[],
   placeOf: (path: Path) => string,
-  /** What took the place of a key that is no more. */
+  /** What replaced a removed key. */
   replacedBy: (path: Path) => string | undefined,
 ): string[] {
   const single = issues.flatMap((issue) => separate(issue))
@@ -26,7 +26,7 @@ export function describeProblems(
   return [...new Set(shown), ...(more > 0 ? [`… and ${more} more problems`] : [])]
 }
 
-/** The sentences of problems for which the schema has none of its own. */
+/** Messages for issues that have none in the schema. */
 export function sentenceOf(issue: z.core.$ZodRawIssue): string | undefined {
   switch (issue.code) {
     case 'invalid_type':
@@ -50,7 +50,7 @@ const KINDS: Partial<Record<string, string>> = {
   record: 'an object',
 }
 
-/** As it would be written in code: `hooks[1].on[0]`. */
+/** As in code: `hooks[1].on[0]`. */
 export function dotted(path: Path): string {
   return path
     .map((segment, index) => {
@@ -62,7 +62,7 @@ export function dotted(path: Path): string {
     .join('')
 }
 
-/** The value as it stands in a sentence. */
+/** The value as quoted in a sentence. */
 export function quote(value: unknown): string {
   if (Array.isArray(value)) return 'a list'
   if (typeof value === 'object' && value !== null) return 'an object'
@@ -70,13 +70,13 @@ export function quote(value: unknown): string {
   return JSON.stringify(value.length <= MAX_QUOTE_CHARACTERS ? value : `${value.slice(0, MAX_QUOTE_CHARACTERS)}…`)
 }
 
-/** One issue for each thing that is wrong, with its whole path. */
+/** One issue per problem, with its full path. */
 function separate(issue: Issue, parent: Path = []): Issue[] {
   const path = [...parent, ...issue.path]
   if (issue.code === 'unrecognized_keys') {
     return issue.keys.map((key) => ({ ...issue, path: [...path, key], keys: [key] }))
   }
-  // Of the forms that a value may have, the one is meant of which most is right.
+  // Report against the union member that the value matches best.
   const meant = issue.code === 'invalid_union' && issue.errors.find((errors) => errors.some((e) => e.path.length > 0))
   if (meant) return meant.flatMap((inner) => separate(inner, path))
   return [{ ...issue, path }]
@@ -91,7 +91,7 @@ function describe(issue: Issue, schema: z.ZodType, replacedBy: (path: Path) => s
   return meant === undefined ? `unknown key. Known: ${known.join(', ')}` : `unknown key; did you mean "${meant}"?`
 }
 
-/** The keys of the object that stands at a path. */
+/** The keys of the object at a path. */
 function keysAt(schema: z.core.$ZodType, path: Path): string[] {
   if (schema instanceof z.ZodOptional || schema instanceof z.ZodExactOptional || schema instanceof z.ZodDefault) {
     return keysAt(schema.def.innerType, path)

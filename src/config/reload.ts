@@ -1,4 +1,4 @@
-// Follows the configuration file while the gateway runs.
+// Reloads the configuration file while the gateway runs.
 
 import { statSync } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
@@ -6,8 +6,8 @@ import type { GatewayConfig } from '../config.js'
 import { SETTING_NAMES, type SettingName } from './schema.js'
 import { type ErrorCode, GatewayError, messageOf } from '../errors.js'
 
-/** What is looked at anew for each message or turn. Everything else holds from the start of a gateway to its end. */
-const LIVE_SETTINGS: ReadonlySet<SettingName> = new Set([
+/** Settings that are read for each message or turn. All others need a restart. */
+const RELOADABLE_SETTINGS: ReadonlySet<SettingName> = new Set([
   ...(['agentBackend', 'codeAgentDefault', 'backendCliPath', 'backendModel', 'backendMaxTurns'] as const),
   ...(['agentMode', 'liveIdleMs', 'liveMaxProcesses', 'liveMaxMemoryMb', 'liveSpare'] as const),
   ...(['agentPermissions', 'approvalTimeoutMs'] as const),
@@ -18,74 +18,74 @@ const LIVE_SETTINGS: ReadonlySet<SettingName> = new Set([
 ])
 
 export interface ConfigChange {
-  /** What holds from now on. */
+  /** In effect now. */
   changed: SettingName[]
-  /** What holds from the next start on. */
+  /** In effect after a restart. */
   waiting: SettingName[]
 }
 
-/** Puts what can change into the configuration that is in use, which everybody reads from. */
-export function applyConfig(live: GatewayConfig, next: GatewayConfig): ConfigChange {
-  const different = SETTING_NAMES.filter((name) => !isDeepStrictEqual(live[name], next[name]))
-  const changed = different.filter((name) => LIVE_SETTINGS.has(name))
+/** Updates the shared configuration in place, as far as settings can change while it is in use. */
+export function applyConfig(current: GatewayConfig, next: GatewayConfig): ConfigChange {
+  const different = SETTING_NAMES.filter((name) => !isDeepStrictEqual(current[name], next[name]))
+  const changed = different.filter((name) => RELOADABLE_SETTINGS.has(name))
   for (const name of changed) {
-    if (next[name] === undefined) delete live[name as 'inbound']
-    else Object.assign(live, { [name]: next[name] })
+    if (next[name] === undefined) delete current[name as 'inbound']
+    else Object.assign(current, { [name]: next[name] })
   }
-  live.isMaxTurnsChosen = next.isMaxTurnsChosen
-  return { changed, waiting: different.filter((name) => !LIVE_SETTINGS.has(name)) }
+  current.isMaxTurnsChosen = next.isMaxTurnsChosen
+  return { changed, waiting: different.filter((name) => !RELOADABLE_SETTINGS.has(name)) }
 }
 
 interface WatchOptions {
   file: string
-  /** Contract: rejects when the file is not right, or asks for what is not there. */
+  /** Contract: rejects if the file is invalid or asks for something that is not installed. */
   load(): Promise<GatewayConfig>
   onChange(next: GatewayConfig): Promise<void>
-  /** What is wrong with the file; the configuration before goes on. */
+  /** The file has a problem; the previous configuration stays in effect. */
   onProblem(problem: string): void
 }
 
-const LOOK_EVERY_MS = 300
-/** What a change of the file puts right. */
-const OF_FILE: ReadonlySet<ErrorCode> = new Set(['config_invalid', 'backend_missing'])
+const POLL_INTERVAL_MS = 300
+/** Errors that only a change to the file can fix. */
+const FILE_ERRORS: ReadonlySet<ErrorCode> = new Set(['config_invalid', 'backend_missing'])
 
 /**
- * Contract: what is there is told first, since it may have changed after it was read, and then each change, one at a
- * time. Returns what ends it.
+ * Contract: reports the current file first, since it may have changed since it was read, then each change, one at a
+ * time. Returns a function that stops watching.
  */
 export function watchConfig({ file, load, onChange, onProblem }: WatchOptions): () => void {
-  let told: string | undefined
-  let seen: string | undefined
+  let loadedState: string | undefined
+  let lastState: string | undefined
   let isReading = false
   let lastProblem: string | undefined
-  const look = async (): Promise<void> => {
+  const poll = async (): Promise<void> => {
     const state = stateOf(file)
-    // Some editors write a file in two steps: it is read when it has stayed the same from one look to the next.
-    const isSettled = state === seen
-    seen = state
-    if (isReading || !isSettled || state === told) return
+    // Some editors write a file in two steps: read it only once it is the same on two polls in a row.
+    const isSettled = state === lastState
+    lastState = state
+    if (isReading || !isSettled || state === loadedState) return
     isReading = true
-    told = state
+    loadedState = state
     try {
       await onChange(await load())
       lastProblem = undefined
     } catch (error) {
       const problem = error instanceof GatewayError ? error.message : `${file}: ${messageOf(error)}`
-      // Nothing is wrong with the file where the database is away: it is read again.
-      const isOfFile = error instanceof GatewayError && OF_FILE.has(error.code)
-      if (!isOfFile) told = undefined
-      if (isOfFile || problem !== lastProblem) onProblem(problem)
+      // Other errors, such as an unreachable database, are not the file's fault: try again.
+      const isFileError = error instanceof GatewayError && FILE_ERRORS.has(error.code)
+      if (!isFileError) loadedState = undefined
+      if (isFileError || problem !== lastProblem) onProblem(problem)
       lastProblem = problem
     } finally {
       isReading = false
     }
   }
-  // By looking again and again: notices of the system get lost on network drives, and when an editor puts a new file there.
-  const timer = setInterval(() => void look(), LOOK_EVERY_MS)
+  // Polled: file-system notifications get lost on network drives and when an editor replaces the file.
+  const timer = setInterval(() => void poll(), POLL_INTERVAL_MS)
   return () => clearInterval(timer)
 }
 
-/** Differs whenever the file does. */
+/** Changes whenever the file does. */
 function stateOf(file: string): string {
   try {
     const { ino, size, mtimeNs } = statSync(file, { bigint: true })

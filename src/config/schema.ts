@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { LONGEST_TIMER_MS } from '../core/async.js'
+import { MAX_TIMER_MS } from '../core/async.js'
 import { z } from 'zod'
 import { DEFAULT_IDLE_TIMEOUT_MS } from '../backends/engine/turn-watch.js'
 import { AGENT_MODES, PERMISSIONS } from '../backends/types.js'
@@ -26,11 +26,10 @@ const HOOK_NAMES = ['message-received', 'run-started', 'run-finished', 'reply-se
 export type HookName = (typeof HOOK_NAMES)[number]
 
 const DAY_MS = 86_400_000
-/** A timer of Node that is set for longer fires at once. */
-/** Added to the time of day this is still a date. */
-const LONGEST_AGE_MS = 3650 * DAY_MS
+/** Still a valid date when added to the current time. */
+const MAX_AGE_MS = 3650 * DAY_MS
 
-/** The x- forms are what some platforms still say. */
+/** Some platforms still send the x- forms. */
 const DEFAULT_ATTACHMENT_TYPES = [
   ...['image/*', 'audio/*', 'video/*', 'text/*'],
   ...['application/pdf', 'application/x-pdf', 'application/json', 'application/x-json'],
@@ -39,7 +38,7 @@ const DEFAULT_ATTACHMENT_TYPES = [
   ...['application/gzip', 'application/x-gzip'],
 ]
 
-/** What Discord calls an id. As a number it has more digits than JSON5 keeps. */
+/** A Discord id. As a number it would lose digits in JSON5. */
 export const snowflake = () =>
   z
     .string({
@@ -176,7 +175,7 @@ const projectsSchema = z.record(projectIdSchema, projectSchema).superRefine((pro
   }
 })
 
-/** Contract: what it says of a wrong token does not repeat it. */
+/** Contract: its error messages never quote the token. */
 export const discordTokenSchema = text().refine((token) => problemOfToken(token) === undefined, {
   error: ({ input }) => problemOfToken(String(input)),
 })
@@ -184,7 +183,7 @@ export const discordTokenSchema = text().refine((token) => problemOfToken(token)
 export const DEFAULT_OPENCODE_URL = 'http://127.0.0.1:4096'
 export const DEFAULT_OPENCODE_USERNAME = 'opencode'
 
-/** What the configuration file may hold; the environment has the same values under the names of `VARIABLES`. */
+/** The configuration file. The environment has the same settings under the names in `VARIABLES`. */
 export const settingsSchema = z.strictObject({
   $schema: z.string().exactOptional().describe('Where the JSON Schema of this file is, for editors.'),
   agentBackend: backend()
@@ -199,7 +198,7 @@ export const settingsSchema = z.strictObject({
     .describe(
       'Whether the process of an agent ends with each turn (oneshot) or stays for the next (live). auto: live where the installed version is known to work so.',
     ),
-  liveIdleMs: whole(1, LONGEST_TIMER_MS)
+  liveIdleMs: whole(1, MAX_TIMER_MS)
     .default(600_000)
     .describe('A process that stays and that nobody has used for so many milliseconds is ended.'),
   liveMaxProcesses: whole(1, 1000)
@@ -218,7 +217,7 @@ export const settingsSchema = z.strictObject({
     .describe(
       'Whether an agent uses its tools without asking (allow), or a person is asked before those that need permission (ask).',
     ),
-  approvalTimeoutMs: whole(1000, LONGEST_TIMER_MS)
+  approvalTimeoutMs: whole(1000, MAX_TIMER_MS)
     .default(600_000)
     .describe('How long such a question waits for an answer, in milliseconds; then it counts as refused.'),
   backendModel: text().exactOptional().describe("The model, by the agent's own name for it."),
@@ -259,16 +258,16 @@ export const settingsSchema = z.strictObject({
   maxWaitingCommands: whole(1, 1_000_000)
     .default(100)
     .describe('How many commands of one project, which came over HTTP, may wait; further ones are refused.'),
-  replyExpiryMs: whole(1, LONGEST_AGE_MS)
+  replyExpiryMs: whole(1, MAX_AGE_MS)
     .default(900_000)
     .describe('A reply that could not be delivered for so many milliseconds is kept as undelivered.'),
-  sessionIdleMs: whole(0, LONGEST_AGE_MS)
+  sessionIdleMs: whole(0, MAX_AGE_MS)
     .default(7 * DAY_MS)
     .describe('A conversation that was silent for so many milliseconds begins a new session. 0: never.'),
-  leaseMs: whole(1000, LONGEST_TIMER_MS)
+  leaseMs: whole(1000, MAX_TIMER_MS)
     .default(30_000)
     .describe('How long the work of a gateway that gives no sign stays its own, in milliseconds.'),
-  drainTimeoutMs: whole(0, LONGEST_TIMER_MS)
+  drainTimeoutMs: whole(0, MAX_TIMER_MS)
     .default(30_000)
     .describe('How long running turns may go on when the gateway is stopped, in milliseconds. 0: not at all.'),
   promptDir: text()
@@ -417,7 +416,7 @@ function problemOfToken(token: string): string | undefined {
 }
 
 function isPostgresUrl(url: string): boolean {
-  // A URL may leave out the host for the local socket, which `URL` refuses when there is a user.
+  // The host may be omitted for the local socket, which `URL` rejects if there is a user.
   return /^postgres(ql)?:\/\/./i.test(url) && URL.canParse(url.replace('@/', '@localhost/'))
 }
 
@@ -429,7 +428,7 @@ function isHostName(host: string): boolean {
   return host.length <= 253 && /^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/i.test(host)
 }
 
-/** As it stands in a URL: an IPv6 address has brackets. */
+/** As in a URL: IPv6 addresses have brackets. */
 function isHostAndPort(text: string): boolean {
   const [, inBrackets, host = '', port = '0'] = /^(?:\[([^\]]*)\]|([^:]*))(?::(\d{1,5}))?$/.exec(text) ?? []
   return (inBrackets === undefined ? isHostName(host) : isIP(inBrackets) === 6) && Number(port) <= 65_535

@@ -2,7 +2,7 @@ import type { GatewayConfig } from '../config.js'
 
 export const MASK = '***'
 
-/** What must not appear in a log beside the secrets of the environment. */
+/** Secrets in the configuration that must not appear in a log. Those of the environment are found by name. */
 export function secretsOfConfig({
   databaseUrl,
   discordBotToken,
@@ -18,14 +18,14 @@ export function secretsOfConfig({
   return [...own, ...hooks.map(({ url }) => url)].filter((secret) => secret !== undefined)
 }
 
-/** Up to the last `@`: a password whose reserved characters are not escaped has one itself, and is still a password. */
+/** Masks up to the last `@`, since an unescaped password may contain one. */
 export function maskDatabaseUrl(url: string): string {
   return url
     .replace(/^([^:]+:\/\/[^:@/?]*):.*@/s, `$1:${MASK}@`)
     .replace(/([?&][^=&]*(?:pass|secret|key|token)[^=&]*=)[^&]*/gi, `$1${MASK}`)
 }
 
-/** The server alone: chat services put the secret of a webhook into its path. */
+/** Shows only the server: chat services put a webhook's secret into its path. */
 export function maskHookUrl(url: string): string {
   const { protocol, host, href } = new URL(url)
   const server = `${protocol}//${host}/`

@@ -1,17 +1,17 @@
-// How an operator writes who is spoken to: a person or a place.
+// The operator's notation for a recipient: a person or a conversation.
 
 import { phoneNumber } from './values.js'
 import { GatewayError } from '../errors.js'
 
 export interface Target {
   channel: string
-  /** As the channel names it; on WhatsApp the number. */
+  /** In the channel's own form; on WhatsApp the phone number. */
   address: string
 }
 
 const FORMS = 'Write whatsapp:+4915112345678, discord:<channel id> or terminal:<conversation>.'
 
-/** Contract: throws `request_invalid` with what to write instead. */
+/** Contract: throws `request_invalid`, which says what to write instead. */
 export function parseTarget(text: string): Target {
   const trimmed = text.trim()
   if (trimmed.startsWith('+')) return { channel: 'whatsapp', address: parseNumber(trimmed) }

@@ -1,21 +1,21 @@
 import JSON5 from 'json5'
 import { BACKEND_NAMES, type BackendName } from '../backends/types.js'
 
-/** What "aetheel init" asks for. */
+/** The answers of "aetheel init". */
 export interface FirstSettings {
-  /** Where the JSON Schema is. */
+  /** Of the JSON Schema. */
   schemaUrl: string
   agentBackend: BackendName
   project: { id: string; directory: string; discordChannel?: { id: string; name: string } }
   discord?: {
-    /** Left out when the environment has it. */
+    /** Absent if the environment has it. */
     token?: string
-    /** Left out, the owners of the application. */
+    /** Absent, the application's owners. */
     owner?: { id: string; name?: string }
   }
 }
 
-/** A configuration file for people to read and go on with. */
+/** A commented configuration file for people to edit. */
 export function configText({ schemaUrl, agentBackend, project, discord }: FirstSettings): string {
   const { discordChannel } = project
   const sections = [
@@ -72,7 +72,7 @@ function keyOf(text: string): string {
   return /^[A-Za-z_]\w*$/.test(text) ? text : quoted(text)
 }
 
-/** Names are other people's text: what would end the line stays out. */
+/** Names are untrusted text: strip anything that would end the line. */
 function comment(text: string, indent = 0): string {
   return `${' '.repeat(indent)}// ${text.replaceAll(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ').trim()}`
 }

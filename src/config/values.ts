@@ -1,4 +1,4 @@
-// How single settings look, for the schemas of the configuration.
+// Schemas of single settings.
 
 import { z } from 'zod'
 import { problemOfTool } from '../backends/engine/allowed-tool.js'
@@ -6,7 +6,7 @@ import { ACCEPTED_NAMES, backendOf } from '../backends/engine/backend-names.js'
 import { BACKEND_NAMES } from '../backends/types.js'
 import { quote } from './problems.js'
 
-/** When a rule for a whole object is looked at: also beside mistakes inside of it, so that all are told at once. */
+/** Lets an object-level rule run even if there are mistakes inside it, so that all are reported at once. */
 export function isObject({ value }: { value: unknown }): boolean {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
@@ -30,7 +30,7 @@ export const tools = () =>
     }
   })
 
-/** One sentence for all bounds: a value that breaks two of them is one problem. */
+/** One message for all bounds, so that a value that breaks two is one problem. */
 export function whole(minimum: number, maximum?: number) {
   const range = maximum === undefined ? `, ${minimum} or more` : ` from ${minimum} to ${maximum}`
   const options = { error: `must be a whole number${range}` }
@@ -45,7 +45,7 @@ export const directories = () =>
     error: 'must be a list of directories',
   })
 
-/** At commas, but not at those inside a rule such as `Bash(git log,git show)`. */
+/** Splits at commas, except inside a rule such as `Bash(git log,git show)`. */
 export function splitList(text: string): string[] {
   return text
     .split(/,(?![^(]*\))/)
@@ -53,7 +53,7 @@ export function splitList(text: string): string[] {
     .filter((item) => item !== '')
 }
 
-/** In the form of E.164, also behind `whatsapp:`. */
+/** E.164, with an optional `whatsapp:` prefix. */
 export const phoneNumber = () =>
   z
     .string()

@@ -1,7 +1,7 @@
 import { splitList } from './values.js'
 import type { SettingName } from './schema.js'
 
-/** The settings that the environment may hold, and how their text is read. Those with parts stand in the file only. */
+/** Environment variables of the settings and how they are parsed. Structured settings are only in the file. */
 export const VARIABLES: Record<
   Exclude<SettingName, 'hooks' | 'projects' | 'inbound' | 'heartbeat'>,
   { name: string; read: (text: string) => unknown }
@@ -75,12 +75,12 @@ function asText(text: string): string {
   return text
 }
 
-/** What is no number stays text, and is then refused as such. */
+/** Other text stays as it is, for the schema to reject. */
 function asNumber(text: string): number | string {
   return /^\d+$/.test(text) ? Number(text) : text
 }
 
-/** What is neither stays text, and is then refused as such. */
+/** Other text stays as it is, for the schema to reject. */
 function asBoolean(text: string): boolean | string {
   if (/^(true|1|yes)$/i.test(text)) return true
   return /^(false|0|no)$/i.test(text) ? false : text

@@ -1,6 +1,6 @@
-// The environment of an agent is built on purpose: what a CLI needs passes, everything else stays with us.
+// An agent's environment is an allow-list: a CLI gets what it needs and nothing else.
 
-/** Names, or the beginning of names with a `*` for the rest. */
+/** Names, or prefixes that end in `*`. */
 const COMMON_VARIABLES = [
   ...['PATH', 'HOME', 'USER', 'LOGNAME', 'SHELL', 'TERM', 'TMPDIR', 'SSH_AUTH_SOCK', 'XDG_*'],
   ...['LANG', 'LANGUAGE', 'LC_*', 'TZ'],
@@ -8,13 +8,13 @@ const COMMON_VARIABLES = [
   ...['NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE', 'SSL_CERT_DIR', 'REQUESTS_CA_BUNDLE', 'CURL_CA_BUNDLE', 'GIT_SSL_CAINFO'],
 ]
 
-/** Secrets of the gateway and of the channels it serves: no configuration passes them on. */
+/** Secrets of the gateway and its channels, which no configuration can pass on. */
 const GATEWAY_VARIABLES = [
   'AETHEEL_*',
   'DISCORD_*',
   'TWILIO_*',
   'DATABASE_URL',
-  // Beside the OPENCODE_* variables of the CLI itself: how the gateway reaches an OpenCode server.
+  // How the gateway reaches an OpenCode server. Other OPENCODE_* variables belong to the CLI.
   ...['OPENCODE_URL', 'OPENCODE_USERNAME', 'OPENCODE_PASSWORD', 'OPENCODE_ENABLED', 'OPENCODE_MANAGED'],
 ]
 

@@ -1,12 +1,12 @@
-// Deadlines, waits that a signal can end, back-off and order by key: the one way to do each. By the global timers alone,
+// The one implementation of deadlines, abortable waits, back-off and ordering by key. It uses only the global timers,
 // which browsers have and tests can replace.
 
-/** setTimeout turns anything longer into one millisecond. */
-export const LONGEST_TIMER_MS = 2 ** 31 - 1
+/** setTimeout turns any longer delay into one millisecond. */
+export const MAX_TIMER_MS = 2 ** 31 - 1
 
 export interface WaitOptions {
   signal?: AbortSignal | undefined
-  /** False where the process may end meanwhile. */
+  /** False if the wait must not keep the process alive. */
   ref?: boolean
 }
 
@@ -27,11 +27,11 @@ export function wait(ms: number, { signal, ref = true }: WaitOptions = {}): Prom
   })
 }
 
-/** The answer, or undefined if it takes too long. Contract: rejects as the answer does, unless that is too late. */
+/** Undefined if the answer takes too long. Contract: rejects if the answer rejects in time. */
 export async function within<T>(ms: number, answer: Promise<T>): Promise<T | undefined> {
   let timer: ReturnType<typeof setTimeout> | undefined
   const late = new Promise<undefined>((resolve) => {
-    timer = setTimeout(() => resolve(undefined), Math.min(ms, LONGEST_TIMER_MS))
+    timer = setTimeout(() => resolve(undefined), Math.min(ms, MAX_TIMER_MS))
   })
   try {
     return await Promise.race([answer, late])
@@ -41,9 +41,10 @@ export async function within<T>(ms: number, answer: Promise<T>): Promise<T | und
 }
 
 /**
- * Work that a signal ends, even if it does not heed it. Contract: rejects with the signal's reason if that comes first.
+ * Stops waiting for work when the signal fires, even if the work ignores it. Contract: rejects with the signal's reason
+ * if that comes first.
  *
- * The work gets a signal of its own, because some libraries never stop listening to the one they are given.
+ * The work gets its own signal, because some libraries never remove their listeners.
  */
 export async function abortable<T>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const own = new AbortController()
@@ -62,18 +63,18 @@ export async function abortable<T>(signal: AbortSignal, work: (signal: AbortSign
 
 export interface Deadline {
   signal: AbortSignal
-  /** Contract: to be called when the work is over. */
+  /** Contract: the caller calls it when the work is over. */
   clear(): void
 }
 
 /**
- * A signal that fires when the time is over, or with another signal and its reason.
+ * A signal that fires when the time is up, or when the given signal fires, with its reason.
  *
- * Not `AbortSignal.timeout`: combined by `AbortSignal.any`, Node.js 20 collects its timer as garbage, and it never fires.
+ * Not `AbortSignal.timeout`: combined with `AbortSignal.any`, Node.js 20 garbage-collects its timer and it never fires.
  */
 export function startDeadline(ms: number, signal?: AbortSignal, reason: unknown = new DeadlinePassed()): Deadline {
   const deadline = new AbortController()
-  const timer = setTimeout(() => deadline.abort(reason), Math.min(ms, LONGEST_TIMER_MS))
+  const timer = setTimeout(() => deadline.abort(reason), Math.min(ms, MAX_TIMER_MS))
   const stop = (): void => deadline.abort(signal?.reason)
   signal?.addEventListener('abort', stop)
   if (signal?.aborted) stop()
@@ -91,7 +92,7 @@ class DeadlinePassed extends Error {
   override message = 'It took too long.'
 }
 
-/** Work that heeds a signal, which fires when the time is over, or with another signal and its reason. */
+/** Runs work under `startDeadline`. The work must observe the signal. */
 export async function withDeadline<T>(
   ms: number,
   signal: AbortSignal | undefined,
@@ -105,7 +106,6 @@ export async function withDeadline<T>(
   }
 }
 
-/** Fires with the first of them. */
 export function eitherSignal(one: AbortSignal, other: AbortSignal): AbortSignal {
   return AbortSignal.any([one, other])
 }
@@ -115,30 +115,30 @@ export interface Backoff {
   longestMs: number
 }
 
-/** How long to wait after so many failures in a row: twice as long each time. */
+/** The delay after this many consecutive failures; it doubles each time. */
 export function backoffMs(failures: number, { firstMs, longestMs }: Backoff): number {
   return Math.min(firstMs * 2 ** (failures - 1), longestMs)
 }
 
-/** One at a time for each key, in the order they came; different keys side by side. */
+/** Runs work one at a time and in order for each key; different keys run concurrently. */
 export class Lanes {
   readonly #tails = new Map<string, Promise<void>>()
 
-  /** Waits for its turn. Contract: the caller calls what it returns once, even if the signal ended the waiting. */
+  /** Waits for its turn. Contract: the caller calls the returned function once, even if the signal ended the wait. */
   async enter(key: string, signal?: AbortSignal): Promise<() => void> {
-    const before = this.#tails.get(key)
+    const ahead = this.#tails.get(key)
     let leave = (): void => {}
     const left = new Promise<void>((resolve) => {
       leave = resolve
     })
-    // Whoever gives up waiting does not let those behind it pass those before it.
-    const tail = before ? before.then(() => left) : left
+    // Giving up does not let later entries overtake earlier ones.
+    const tail = ahead ? ahead.then(() => left) : left
     this.#tails.set(key, tail)
     void tail.then(() => {
       if (this.#tails.get(key) === tail) this.#tails.delete(key)
     })
-    if (before && signal) await abortable(signal, () => before).catch(() => {})
-    else await before
+    if (ahead && signal) await abortable(signal, () => ahead).catch(() => {})
+    else await ahead
     return leave
   }
 
@@ -152,7 +152,7 @@ export class Lanes {
     }
   }
 
-  /** Settles when everything that has come so far is done. */
+  /** Settles when everything entered so far is done. */
   async idle(): Promise<void> {
     await Promise.all(this.#tails.values())
   }

@@ -1,10 +1,9 @@
-/** The environment the operator started us in. The only place that reads it; everything else takes it as an argument. */
+/** The operator's environment. Nothing else reads `process.env`; everything takes it as an argument. */
 export function operatorEnvironment(): NodeJS.ProcessEnv {
   return process.env
 }
 
-/** Whether a run may have its own value of a variable. What decides how programs are found and started, and what is
- *  ours, is the same for every run. */
+/** Whether a run may set this variable. Ours, and those that decide how programs are found and started, are fixed. */
 export function canBeSetForRun(name: string): boolean {
   return /^[A-Za-z_]\w*$/.test(name) && !/^(?:PATH|HOME|PWD|NODE_OPTIONS|(?:LD|DYLD|AETHEEL)_.*)$/.test(name)
 }

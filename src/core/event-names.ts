@@ -1,7 +1,7 @@
-// The names of the events on the wire. The client needs them in browsers, where nothing of the service is loaded, and
-// its schemas need them, too: so they stand here, without either.
+// Event names on the wire. They are separate because both the service's schemas and the client need them, and the
+// client must not load the service in browsers.
 
-/** Of the stream of a command, in no order; `complete` is the last of each. */
+/** Events of a command's stream, in no particular order. `complete` is always the last event. */
 export const STREAM_EVENT_NAMES = [
   'started',
   'output',
@@ -16,7 +16,7 @@ export const STREAM_EVENT_NAMES = [
 
 export type StreamEventName = (typeof STREAM_EVENT_NAMES)[number]
 
-/** Of the stream of all activity. */
+/** Events of the activity stream. */
 export const ACTIVITY_EVENT_NAMES = ['snapshot', 'conversation', 'event'] as const
 
 export type ActivityEventName = (typeof ACTIVITY_EVENT_NAMES)[number]

@@ -4,6 +4,6 @@ export function isDirectory(path: string): boolean {
   try {
     return statSync(path).isDirectory()
   } catch {
-    return false // Missing, below a file, a circle of links: there is no directory in any case.
+    return false // Missing, below a file, or a link cycle.
   }
 }

@@ -2,9 +2,9 @@ import { mkdirSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 
 /**
- * Makes a directory and those above it, for us alone, unless they are there.
+ * Creates a directory and its missing parents, accessible to us alone.
  *
- * Not by `recursive`: Node.js 20 then tries for ever where a file system says ENOENT to anything new, as /proc does.
+ * Not with `recursive`: Node.js 20 then loops forever on file systems that answer ENOENT to every mkdir, such as /proc.
  */
 export function makePrivateDirectory(path: string): void {
   if (isDirectory(path)) return
@@ -12,7 +12,7 @@ export function makePrivateDirectory(path: string): void {
   try {
     mkdirSync(path, 0o700)
   } catch (error) {
-    // Another process may have made it meanwhile.
+    // Another process may have created it meanwhile.
     if (!isDirectory(path)) throw error
   }
 }

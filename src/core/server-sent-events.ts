@@ -1,4 +1,4 @@
-// Reads server-sent events as the HTML standard says, from chunks that end anywhere.
+// Parses server-sent events as the HTML standard defines them, from chunks split anywhere.
 
 export interface ServerSentEvent {
   id: string
@@ -8,9 +8,9 @@ export interface ServerSentEvent {
 
 export interface ServerSentEventsListener {
   onEvent(event: ServerSentEvent): void
-  /** How long the server wants its clients to wait before they come back. */
+  /** How long the server wants clients to wait before they reconnect. */
   onRetry?(delayMs: number): void
-  /** In place of an event that is too long; this is how the line begins that makes it so. */
+  /** Replaces an event that is too long; `beginning` is the start of the line that exceeded the limit. */
   onTooLong?(beginning: string): void
 }
 
@@ -18,9 +18,9 @@ const BEGINNING_CHARACTERS = 2_000
 
 export class ServerSentEventsReader {
   readonly #decoder = new TextDecoder()
-  /** The pieces of a line that has not ended: joined once, however long it gets. */
+  /** Pieces of an unfinished line, joined only once however long it gets. */
   #pieces: string[] = []
-  /** Of that line, and of the event so far. */
+  /** Length of the unfinished line, and of the event so far. */
   #lineCharacters = 0
   #eventCharacters = 0
   #isTooLong = false
@@ -37,7 +37,7 @@ export class ServerSentEventsReader {
   push(chunk: Uint8Array): void {
     let text = this.#decoder.decode(chunk, { stream: true })
     if (text === '') return
-    // A line end of two characters may come in two chunks.
+    // CRLF may be split over two chunks.
     if (this.#endedWithReturn && text.startsWith('\n')) text = text.slice(1)
     this.#endedWithReturn = text === '' ? false : text.endsWith('\r')
     const [first = '', ...lines] = text.split(/\r\n|\r|\n/)

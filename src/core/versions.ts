@@ -2,7 +2,7 @@ export function parseVersion(output: string): string | undefined {
   return /\d+\.\d+\.\d+/.exec(output)?.[0]
 }
 
-/** Negative when `a` is older than `b`. */
+/** Negative if `a` is older than `b`. */
 export function compareVersions(a: string, b: string): number {
   const [left, right] = [a, b].map((version) => version.split('.').map(Number))
   const index = left?.findIndex((part, position) => part !== right?.[position]) ?? -1

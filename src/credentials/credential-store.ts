@@ -7,13 +7,12 @@ import type { KeyRing } from './key-ring.js'
 import type { Scrubber } from './scrubber.js'
 import { SHORTEST_SECRET } from './secret-forms.js'
 
-/** Whose credentials every project gets. */
+/** The owner of credentials that every project gets. */
 export const GLOBAL_OWNER = ''
 
-/** What may be told of a credential: everything but its value. */
+/** A credential without its value. */
 export type CredentialInfo = Omit<CredentialRecord, 'keyId' | 'sealed'>
 
-/** What a run gets. */
 export interface CredentialValue {
   name: string
   kind: CredentialKind
@@ -23,43 +22,43 @@ export interface CredentialValue {
 export interface CredentialStoreDependencies {
   store: Pick<Store, 'credentials' | 'transaction'>
   keyRing: KeyRing
-  /** Hears of every value before anybody else does. */
+  /** Learns every value before anything else sees it. */
   scrubber: Pick<Scrubber, 'add'>
   now: () => number
 }
 
 const NAME = /^[A-Z_][A-Z0-9_]{0,99}$/
-export const LARGEST_VALUE_BYTES = 64 * 1024
+export const MAX_VALUE_BYTES = 64 * 1024
 export const VALUE_TOO_LARGE = 'The value is larger than 64 KB. Give a smaller one.'
 
-/** Secrets for agents, of one project or of all, sealed in the database. */
+/** Secrets for agents, per project or global, sealed in the database. */
 export class CredentialStore {
   constructor(private readonly dependencies: CredentialStoreDependencies) {}
 
-  /** Contract: throws `request_invalid` for a name or value that cannot be one, `not_found` for an unknown project. */
+  /** Contract: throws `request_invalid` for an invalid name or value, `not_found` for an unknown project. */
   async set(owner: string, name: string, value: string, kind: CredentialKind, note?: Note): Promise<void> {
     const problem = problemOfName(name) ?? problemOfValue(value)
     if (problem !== undefined) throw new GatewayError('request_invalid', problem)
     const { store, keyRing, scrubber, now } = this.dependencies
     scrubber.add([value])
     await store.transaction(async ({ credentials, projects, audit }) => {
-      // Sealed under the lock: otherwise a rotation could drop the key in between.
+      // Seal under the lock: otherwise a rotation could drop the key in between.
       await credentials.lock()
       if (owner !== GLOBAL_OWNER && !(await projects.get(owner))) {
         throw new GatewayError('not_found', `There is no project ${owner}. Look its id up, or leave it out for all.`)
       }
-      await credentials.put({ owner, name, kind, ...keyRing.seal(value, aboutOf(owner, name)) }, now())
+      await credentials.put({ owner, name, kind, ...keyRing.seal(value, associatedDataOf(owner, name)) }, now())
       await note?.({ audit }, { action: 'credential.set', subject: subjectOf(owner, name) })
     })
   }
 
-  /** Of one owner, or all. */
+  /** Those of one owner, or all. */
   async list(owner?: string): Promise<CredentialInfo[]> {
     const records = await this.dependencies.store.credentials.list(owner === undefined ? undefined : [owner])
     return records.map(({ keyId: _keyId, sealed: _sealed, ...info }) => info)
   }
 
-  /** Contract: throws `not_found` when there is none. */
+  /** Contract: throws `not_found`. */
   async remove(owner: string, name: string, note?: Note): Promise<void> {
     const isRemoved = await this.dependencies.store.transaction(async ({ credentials, audit }) => {
       if (!(await credentials.remove(owner, name))) return false
@@ -72,21 +71,21 @@ export class CredentialStore {
     throw new GatewayError('not_found', `There is no credential ${name} ${whose}. ${advice}`)
   }
 
-  /** Seals everything with a new key and lets go of the keys before. How many there were. */
+  /** Seals everything with a new key and discards the old keys. Returns the number of credentials. */
   async rotate(note?: Note): Promise<number> {
     const { store, keyRing } = this.dependencies
     const count = await store.transaction(async ({ credentials, audit }) => {
       await credentials.lock()
-      // All are opened first: what cannot be keeps everything as it is.
+      // Open all of them first: if one fails, nothing changes.
       const opened = (await credentials.list()).map((record) => ({ ...record, value: this.#open(record) }))
       keyRing.advance()
       for (const { owner, name, value } of opened) {
-        await credentials.reseal({ owner, name, ...keyRing.seal(value, aboutOf(owner, name)) })
+        await credentials.reseal({ owner, name, ...keyRing.seal(value, associatedDataOf(owner, name)) })
       }
       await note?.({ audit }, { action: 'credential.rotate', subject: 'all' })
       return opened.length
     })
-    // Only now: had the transaction failed, the earlier key would still be needed.
+    // Only after the commit: had it failed, the old key would still be needed.
     await store.transaction(async ({ credentials }) => {
       await credentials.lock()
       keyRing.retain(new Set((await credentials.list()).map(({ keyId }) => keyId)))
@@ -95,19 +94,19 @@ export class CredentialStore {
   }
 
   /**
-   * What an agent in this project gets; of two with the same name that of the project.
+   * The credentials for an agent in this project. The project's own take precedence over global ones.
    *
-   * Contract: throws when one cannot be opened, since an agent must not go on without it as if it had never been there.
+   * Contract: throws if one cannot be opened; an agent must not silently run without it.
    */
   async valuesFor(projectId?: string): Promise<CredentialValue[]> {
     const owners = projectId === undefined ? [GLOBAL_OWNER] : [GLOBAL_OWNER, projectId]
     const records = await this.dependencies.store.credentials.list(owners)
-    // The empty owner comes first, and later ones take the place of earlier ones.
+    // The empty (global) owner comes first, and later entries replace earlier ones.
     const byName = new Map(records.map((record) => [record.name, record]))
     return [...byName.values()].map((record) => ({ name: record.name, kind: record.kind, value: this.#open(record) }))
   }
 
-  /** Makes every value known to the scrubber. What could not be opened, and why; no agent gets that either. */
+  /** Registers every value with the scrubber. Returns why some could not be opened; no agent gets those either. */
   async hideAll(): Promise<GatewayError[]> {
     const problems: GatewayError[] = []
     for (const record of await this.dependencies.store.credentials.list()) {
@@ -124,7 +123,7 @@ export class CredentialStore {
   #open({ owner, name, keyId, sealed }: CredentialRecord): string {
     const { keyRing, scrubber } = this.dependencies
     try {
-      const value = keyRing.open({ keyId, sealed }, aboutOf(owner, name))
+      const value = keyRing.open({ keyId, sealed }, associatedDataOf(owner, name))
       scrubber.add([value])
       return value
     } catch (error) {
@@ -134,7 +133,7 @@ export class CredentialStore {
   }
 }
 
-/** Why it cannot be the name of a credential, if so. */
+/** Undefined if it can be the name of a credential. */
 export function problemOfName(name: string): string | undefined {
   if (!NAME.test(name)) {
     return 'The name of a credential is that of a variable: capital letters, digits and _, no digit first, at most 100.'
@@ -143,23 +142,23 @@ export function problemOfName(name: string): string | undefined {
   return undefined
 }
 
-/** Why it cannot be the value of a credential, if so. Never quotes it. */
+/** Undefined if it can be the value of a credential. Never quotes it. */
 export function problemOfValue(value: string): string | undefined {
   if (value.trim().length < SHORTEST_SECRET) {
     return `The value needs at least ${SHORTEST_SECRET} characters: a shorter one could not be hidden in what agents say.`
   }
-  if (Buffer.byteLength(value) > LARGEST_VALUE_BYTES) return VALUE_TOO_LARGE
+  if (Buffer.byteLength(value) > MAX_VALUE_BYTES) return VALUE_TOO_LARGE
   if (value.includes('\0')) return 'The value has a NUL in it, which no variable can hold. Encode it, as in base64.'
   if (Buffer.from(value).toString() !== value) return 'The value is not valid text. Encode it, as in base64.'
   return undefined
 }
 
-/** How the audit log names it. */
+/** Its name in the audit log. */
 function subjectOf(owner: string, name: string): string {
   return owner === GLOBAL_OWNER ? name : `${owner}/${name}`
 }
 
-/** Bound into the seal, so that a row cannot be given to another project or name. */
-function aboutOf(owner: string, name: string): string {
+/** Authenticated with the seal, so that a row cannot be moved to another project or name. */
+function associatedDataOf(owner: string, name: string): string {
   return `${owner}\0${name}`
 }

@@ -5,23 +5,23 @@ import { type Piece, StreamedText } from './streamed-text.js'
 type TextEvent = Extract<AgentEvent, { type: 'output' | 'thinking' }>
 type CompleteEvent = Extract<AgentEvent, { type: 'complete' }>
 
-/** What was told last of one kind on one stream, and may go on. */
+/** The text of one kind on one stream, which may continue. */
 interface OpenText {
   type: TextEvent['type']
   stream: unknown
   text: StreamedText<TextEvent>
 }
 
-/** Fields that hold words and objects of the contract. What stands in all others came from an agent. */
+/** Fields with words and objects of the contract. All other fields hold an agent's text. */
 const OUR_WORDS = new Set(['type', 'stream', 'reason'])
 const OUR_OBJECTS = new Set(['result', 'failure', 'usage', 'sessionUsage'])
 
 /**
- * Takes known secrets out of the events of one run.
+ * Removes known secrets from the events of one run.
  *
- * Contract: the events that come out keep the contract of `run`. Text that may be the beginning of a secret waits for the
- * next event of its kind and stream, and at the longest until an event of another kind; then a long beginning is hidden,
- * too. An event that is no text comes out as the last one of its answer.
+ * Contract: the output obeys the contract of `run`. Text that may be the beginning of a secret is held back until the
+ * next event of its kind and stream, or until an event of another kind; then a long beginning is hidden as well. An
+ * event that is not text comes last in the returned list.
  */
 export class EventScrubber {
   readonly #texts: OpenText[] = []
@@ -31,7 +31,7 @@ export class EventScrubber {
   scrub(event: AgentEvent): AgentEvent[] {
     if (event.type === 'complete') {
       const texts = toEvents(this.#texts.flatMap(({ text }) => text.end()))
-      return [...texts, this.#withoutRests(this.#scrubFields(event))]
+      return [...texts, this.#hideRemainders(this.#scrubFields(event))]
     }
     if (event.type !== 'output' && event.type !== 'thinking') {
       return [...toEvents(this.#texts.flatMap(({ text }) => text.flush())), this.#scrubFields(event)]
@@ -39,14 +39,14 @@ export class EventScrubber {
     const others = this.#texts.filter(({ type }) => type !== event.type)
     const own = this.#textOf(event)
     const { content, ...rest } = event
-    // Without metadata all of it is ours, as of nearly every event.
+    // Without metadata, as in nearly every event, there is nothing to scrub.
     const owner = { ...(rest.metadata ? this.#scrubFields(rest) : rest), content: '' }
     const events = toEvents([...others.flatMap(({ text }) => text.flush()), ...own.push(content, owner)])
-    // It has no text that could come out with it.
+    // An empty text would otherwise be lost.
     return content === '' ? [...events, owner] : events
   }
 
-  /** A command prints on two streams at once: what comes on one must not part what belongs together on the other. */
+  /** Per stream: a command prints on two at once, and output on one must not split a secret on the other. */
   #textOf({ type, metadata }: TextEvent): StreamedText<TextEvent> {
     const stream = metadata?.['stream']
     const known = this.#texts.find((open) => open.type === type && open.stream === stream)
@@ -56,12 +56,12 @@ export class EventScrubber {
     return text
   }
 
-  /** The answer is often what came after the last tool: it may hold the rest of a secret alone. */
-  #withoutRests(event: CompleteEvent): CompleteEvent {
+  /** The final answer often starts after the last tool, so it may contain only the remainder of a secret. */
+  #hideRemainders(event: CompleteEvent): CompleteEvent {
     const { finalOutput } = event.result
     if (finalOutput === undefined) return event
-    const rests = this.#texts.flatMap(({ text }) => [...text.rests])
-    const hidden = rests.reduce((text, rest) => text.replaceAll(rest, MARK), finalOutput)
+    const remainders = this.#texts.flatMap(({ text }) => [...text.remainders])
+    const hidden = remainders.reduce((text, remainder) => text.replaceAll(remainder, MARK), finalOutput)
     return { ...event, result: { ...event.result, finalOutput: hidden } }
   }
 
@@ -81,7 +81,7 @@ export class EventScrubber {
     try {
       json = JSON.stringify(value)
     } catch {
-      // Nested so deeply that it could not be written down either; and it must not pass without a look.
+      // Nested too deeply to be stored, and it must not pass unchecked.
       return { [MARK]: 'nested too deeply' }
     }
     const scrubbed = this.scrubber.scrubJson(json)

@@ -1,8 +1,8 @@
 // The keys that credentials are sealed with.
 //
-// What must stay true:
-// - A key is on the disk before anything is sealed with it, and stays there as long as anything is.
-// - The file is read each time it is needed: another process may have changed the key meanwhile.
+// Invariants:
+// - A key is on disk before anything is sealed with it, and stays there as long as anything is.
+// - The file is read every time it is needed: another process may have changed it.
 
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
 import {
@@ -30,7 +30,7 @@ export interface Sealed {
 
 interface Keys {
   current: string
-  /** By their ids. */
+  /** By id. */
   keys: Record<string, Buffer>
 }
 
@@ -50,38 +50,39 @@ interface KeyRingOptions {
 
 export class KeyRing {
   readonly #file: string
-  readonly #given: Keys | undefined
+  readonly #fromEnvironment: Keys | undefined
   readonly #scrubber: Pick<Scrubber, 'add'> | undefined
 
-  /** `masterKey` is `AETHEEL_MASTER_KEY`: a key, and behind commas earlier ones that may still be in use. Left out, keys
-   *  are kept in a file in `home`, which is made when it is first needed. `scrubber` hears of every key: an agent may
-   *  print the file. */
+  /** `masterKey` is `AETHEEL_MASTER_KEY`: a key, then, after commas, earlier ones that may still be in use. Absent, keys
+   *  are in a file in `home`, created on first use. `scrubber` learns every key, since an agent may print the file. */
   constructor({ home, masterKey, scrubber }: KeyRingOptions) {
     this.#file = join(home, 'master.key')
     this.#scrubber = scrubber
-    this.#given = masterKey ? this.#hidden(parseMasterKey(masterKey)) : undefined
+    this.#fromEnvironment = masterKey ? this.#register(parseMasterKey(masterKey)) : undefined
   }
 
-  /** `about` says what it is; the same is needed to open it. */
-  seal(plain: string, about: string): Sealed {
-    const { current, keys } = this.#given ?? this.#readFile() ?? this.#makeFile()
+  /** The same `associatedData` is needed to open it. */
+  seal(plain: string, associatedData: string): Sealed {
+    const { current, keys } = this.#fromEnvironment ?? this.#readFile() ?? this.#makeFile()
     const iv = randomBytes(IV_BYTES)
-    const cipher = createCipheriv(CIPHER, keyOf(keys, current), iv).setAAD(Buffer.from(about))
+    const cipher = createCipheriv(CIPHER, keyOf(keys, current), iv).setAAD(Buffer.from(associatedData))
     const sealed = Buffer.concat([iv, cipher.update(plain, 'utf8'), cipher.final(), cipher.getAuthTag()])
     return { keyId: current, sealed: sealed.toString('base64') }
   }
 
-  /** Contract: throws when the key is not there, and when a single bit of it or of `about` was changed. */
-  open({ keyId, sealed }: Sealed, about: string): string {
-    const key = this.#given?.keys[keyId] ?? this.#readFile()?.keys[keyId]
+  /** Contract: throws if the key is missing, or if a single bit of the ciphertext or `associatedData` was changed. */
+  open({ keyId, sealed }: Sealed, associatedData: string): string {
+    const key = this.#fromEnvironment?.keys[keyId] ?? this.#readFile()?.keys[keyId]
     if (!key) {
-      const where = this.#given ? `neither in AETHEEL_MASTER_KEY nor in ${this.#file}` : `not in ${this.#file}`
+      const where = this.#fromEnvironment
+        ? `neither in AETHEEL_MASTER_KEY nor in ${this.#file}`
+        : `not in ${this.#file}`
       throw new GatewayError('config_invalid', `Its key ${keyId} is ${where}. Put the key back, or set it again.`)
     }
     const bytes = Buffer.from(sealed, 'base64')
     try {
       const decipher = createDecipheriv(CIPHER, key, bytes.subarray(0, IV_BYTES), { authTagLength: TAG_BYTES })
-      decipher.setAAD(Buffer.from(about)).setAuthTag(bytes.subarray(-TAG_BYTES))
+      decipher.setAAD(Buffer.from(associatedData)).setAuthTag(bytes.subarray(-TAG_BYTES))
       const plain = [decipher.update(bytes.subarray(IV_BYTES, -TAG_BYTES)), decipher.final()]
       return Buffer.concat(plain).toString()
     } catch (error) {
@@ -90,19 +91,19 @@ export class KeyRing {
     }
   }
 
-  /** Seals with a new key from now on; with `AETHEEL_MASTER_KEY`, with the first one there. Those before still open. */
+  /** Seals with a new key from now on; with `AETHEEL_MASTER_KEY`, with its first key. Older keys still open. */
   advance(): void {
-    if (this.#given) return
+    if (this.#fromEnvironment) return
     const known = this.#readFile()
     const key = randomBytes(KEY_BYTES)
     this.#replaceFile({ current: idOf(key), keys: { ...known?.keys, [idOf(key)]: key } })
   }
 
-  /** Lets go of every key in the file that is not current and not one of these. */
+  /** Discards every key in the file that is neither current nor one of these. */
   retain(keyIds: ReadonlySet<string>): void {
     const known = this.#readFile()
     if (!known) return
-    const current = this.#given ? undefined : known.current
+    const current = this.#fromEnvironment ? undefined : known.current
     const kept = Object.entries(known.keys).filter(([id]) => id === current || keyIds.has(id))
     if (kept.length === 0) rmSync(this.#file)
     else if (kept.length < Object.keys(known.keys).length) {
@@ -119,12 +120,12 @@ export class KeyRing {
       throw unusable(this.#file, `It cannot be read: ${messageOf(error)}. Let this user read it.`, error)
     }
     try {
-      // Of the file that is open: another could be put in its place between two looks.
+      // Stat the open descriptor: the file could be swapped between two calls by path.
       const stats = fstatSync(descriptor)
       if (!stats.isFile()) throw unusable(this.#file, 'It is no file. Move it away; a new one is made.')
       const isOpenToOthers = (stats.mode & 0o077) !== 0
       if (isOpenToOthers) throw unusable(this.#file, 'Others may read it. Run "chmod 600" on it; better, then rotate.')
-      return this.#hidden(parseKeyFile(this.#file, readFileSync(descriptor, 'utf8')))
+      return this.#register(parseKeyFile(this.#file, readFileSync(descriptor, 'utf8')))
     } finally {
       closeSync(descriptor)
     }
@@ -135,7 +136,7 @@ export class KeyRing {
     const made = { current: idOf(key), keys: { [idOf(key)]: key } }
     const draft = this.#writeDraft(made)
     try {
-      // Not by rename, which would put it in the place of one that another process has made meanwhile.
+      // Not by rename, which would overwrite a file that another process has created meanwhile.
       linkSync(draft, this.#file)
     } catch (error) {
       const theirs = this.#readFile()
@@ -153,14 +154,14 @@ export class KeyRing {
     syncDirectory(dirname(this.#file))
   }
 
-  #hidden(keys: Keys): Keys {
+  #register(keys: Keys): Keys {
     this.#scrubber?.add(Object.values(keys.keys).map((key) => key.toString('base64')))
     return keys
   }
 
   #writeDraft({ current, keys }: Keys): string {
     const draft = `${this.#file}.${randomBytes(6).toString('hex')}.tmp`
-    this.#hidden({ current, keys })
+    this.#register({ current, keys })
     const texts = Object.fromEntries(Object.entries(keys).map(([id, key]) => [id, key.toString('base64')]))
     try {
       makePrivateDirectory(dirname(this.#file))
@@ -194,12 +195,12 @@ function parseKeyFile(file: string, text: string): Keys {
     const isWhole = Object.entries(keys).every(([id, key]) => id === idOf(key)) && keys[current] !== undefined
     if (isWhole) return { current, keys }
   } catch {
-    // What it says is not told: it may quote a key.
+    // The error is dropped: it may quote a key.
   }
   throw unusable(file, 'It is damaged. Put a backup in its place, or move it away and set every credential again.')
 }
 
-/** Tells keys apart and nothing about them. */
+/** Identifies a key and reveals nothing about it. */
 function idOf(key: Buffer): string {
   return createHash('sha256').update('aetheel master key\0').update(key).digest('hex').slice(0, 16)
 }
@@ -215,7 +216,7 @@ function unusable(file: string, sentences: string, cause?: unknown): GatewayErro
   return new GatewayError('config_invalid', message, cause === undefined ? {} : { cause })
 }
 
-/** A name that is new in a directory is as safe as the directory. */
+/** A new directory entry is durable only once the directory is synced. */
 function syncDirectory(path: string): void {
   const descriptor = openSync(path, 'r')
   try {

@@ -1,8 +1,8 @@
-// Finds known secrets in texts.
+// Finds known secrets in text.
 //
-// What must stay true:
-// - Of a secret that stands in a text, in any of its forms, no character is left, also where two overlap.
-// - The time depends on the length of the text and hardly on how many secrets there are.
+// Invariants:
+// - No character of a secret is left, in any of its forms, even where two overlap.
+// - Time depends on the length of the text and hardly on the number of secrets.
 
 import { formsOf, SHORTEST_SECRET } from './secret-forms.js'
 
@@ -10,33 +10,32 @@ export const MARK = '[secret]'
 
 export interface Span {
   start: number
-  /** Behind the last character. */
+  /** Exclusive. */
   end: number
 }
 
 export interface Findings {
-  /** In order, and without overlaps. */
+  /** In order, without overlaps. */
   spans: Span[]
-  /** Where something begins that may become a form when the text goes on. */
+  /** Where something starts that may become a form if the text continues. */
   openAt?: number
 }
 
 export interface Scrubber {
-  /** Contract: holds from now on and for good, since a value that was replaced may still be in somebody's hands. Values
-   *  that are too short are left out. */
+  /** Contract: permanent, since a replaced value may still be in use somewhere. Ignores values that are too short. */
   add(values: Iterable<string>): void
   scrub(text: string): string
-  /** Contract: what was JSON is JSON afterwards. Names of fields and numbers are looked at, too. */
+  /** Contract: the result is JSON. Field names and numbers are scrubbed too. */
   scrubJson(json: string): string
   find(text: string): Findings
-  /** Every text that is looked for. */
+  /** Every text that is searched for. */
   readonly forms: ReadonlySet<string>
 }
 
-/** Every form is at least so long: its beginning is looked up by a hash that rolls over the text. */
+/** The shortest form. The first characters of each form are looked up by a rolling hash over the text. */
 const WINDOW = SHORTEST_SECRET
 const BASE = 0x9e3779b1
-/** What the character that leaves the window has been multiplied with. */
+/** The factor of the character that leaves the window. */
 const LEAVING = Array.from({ length: WINDOW }).reduce<number>((power) => Math.imul(power, BASE), 1)
 const FILTER_BITS = 16
 
@@ -49,11 +48,11 @@ export function createScrubber(values: Iterable<string> = []): Scrubber {
 class WindowScrubber implements Scrubber {
   readonly forms = new Set<string>()
   readonly #values = new Set<string>()
-  /** By the hash of their beginning, the longest first. */
+  /** Forms by the hash of their first window, longest first. */
   readonly #byHash = new Map<number, string[]>()
-  /** Whether a hash with these first bits is known: most places of a text are passed by this look alone. */
+  /** Whether a hash with these leading bits is known. This alone rules out most positions of a text. */
   readonly #filter = new Uint8Array(1 << FILTER_BITS)
-  /** Beginnings of forms that are shorter than the window. */
+  /** Prefixes of forms that are shorter than the window. */
   readonly #beginnings = new Set<string>()
 
   add(values: Iterable<string>): void {
@@ -96,7 +95,7 @@ class WindowScrubber implements Scrubber {
     let at = 0
     for (let start = 0, end = 0; start < json.length; start = end) {
       end = endOfToken(json, start)
-      // Shorter than any secret.
+      // Too short for a secret.
       if (end - start < WINDOW) continue
       const token = json.slice(start, end)
       const text = token.startsWith('"') ? (JSON.parse(token) as string) : token
@@ -137,8 +136,8 @@ class WindowScrubber implements Scrubber {
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 
-/** Where the string, the number or the other character that begins at `start` is over. By hand: a regular expression runs out
- *  of stack on a string with millions of escapes. */
+/** The end of the string, number or other character at `start`. Not a regular expression, which runs out of stack on a
+ *  string with millions of escapes. */
 function endOfToken(json: string, start: number): number {
   let end = start + 1
   if (json.charCodeAt(start) !== QUOTE) {
@@ -153,7 +152,7 @@ function endOfToken(json: string, start: number): number {
   throw new Error('This is no JSON: a string in it has no end')
 }
 
-/** Digits, signs, points and exponents. No other word of JSON is as long as a secret. */
+/** Digits, signs, points and exponents. JSON's other words are shorter than any secret. */
 function isOfNumber(code: number): boolean {
   return (
     (code >= 0x30 && code <= 0x39) || code === 0x2b || code === 0x2d || code === 0x2e || code === 0x45 || code === 0x65

@@ -1,16 +1,16 @@
-// How a secret looks in texts: as it is, and as programs write it into JSON, addresses, HTML, command lines, base64 and hex.
+// The forms a secret takes in text: literal, and as programs encode it in JSON, URLs, HTML, shell, base64 and hex.
 
-/** What is shorter stands in too many texts by chance to be hidden. */
+/** Anything shorter occurs too often by chance to be hidden. */
 export const SHORTEST_SECRET = 6
 
-/** A line of a key or certificate: long, and of no characters that words or settings need. */
+/** A line of a key or certificate: long, and without the punctuation of prose or settings. */
 const KEY_LINE = /^[\w+/=-]{32,}$/
-/** After how many characters programs break lines of base64: MIME and coreutils, PEM. */
+/** Where programs wrap base64: MIME and coreutils, PEM. */
 const BASE64_COLUMNS = [76, 64]
 
-/** Contract: every form has at least `SHORTEST_SECRET` characters; there is none of a shorter value. */
+/** Contract: every form has at least `SHORTEST_SECRET` characters; shorter values have none. */
 export function formsOf(value: string): Set<string> {
-  // A key in a file is rarely shown in one piece: without its last line end, or with a number before each line.
+  // A key file is rarely printed verbatim: the last newline may be missing, or each line may be numbered.
   const texts = new Set([value, value.trim(), ...value.split(/\r?\n/).filter((line) => KEY_LINE.test(line))])
   const forms = new Set<string>()
   for (const text of texts) {
@@ -25,9 +25,9 @@ function jsonForms(text: string): string[] {
   const once = escapeJson(text)
   return [
     once,
-    // A line of JSON that was printed into another one.
+    // JSON inside a JSON string.
     escapeJson(once),
-    // As Python writes it, and as Go does.
+    // As Python and as Go escape it.
     once.replace(/[\u0080-\uFFFF]/g, escapeCharacter),
     once.replace(/[<>&\u2028\u2029]/g, escapeCharacter),
   ]
@@ -42,7 +42,7 @@ function escapeCharacter(character: string): string {
 }
 
 function urlForms(text: string): string[] {
-  // Half a pair has no encoding.
+  // A lone surrogate has no encoding.
   const wellFormed = Buffer.from(text).toString()
   const component = encodeURIComponent(wellFormed)
   const encodings = [
@@ -55,7 +55,7 @@ function urlForms(text: string): string[] {
   return encodings.flatMap((form) => [form, form.replace(/%[0-9A-F]{2}/g, (code) => code.toLowerCase())])
 }
 
-/** Libraries differ in how they write quotes. */
+/** Libraries escape quotes differently. */
 function htmlForms(text: string): string[] {
   const escaped = text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
   return ["'", '&#39;', '&#x27;', '&apos;'].flatMap((single) =>
@@ -63,7 +63,7 @@ function htmlForms(text: string): string[] {
   )
 }
 
-/** As it stands between quotes of a shell, and as `printf %q` writes it. */
+/** Inside shell quotes, and as `printf %q` prints it. */
 function shellForms(text: string): string[] {
   return [
     text.replaceAll("'", String.raw`'\''`),
@@ -91,7 +91,7 @@ function base64Forms(text: string): string[] {
   return [...forms, ...forms.map((form) => form.replaceAll('+', '-').replaceAll('/', '_'))]
 }
 
-/** The characters that no neighbour has a part in, when as many bytes stand before, beside full groups of three. */
+/** The characters that depend only on these bytes, if `before` bytes of an incomplete group of three precede them. */
 function base64Within(bytes: Buffer, before: number): string {
   const encoded = Buffer.concat([Buffer.alloc(before), bytes]).toString('base64')
   return encoded.slice(Math.ceil((before * 8) / 6), Math.floor(((before + bytes.length) * 8) / 6))

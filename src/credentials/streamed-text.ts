@@ -1,107 +1,108 @@
 import { MARK, type Scrubber, type Span } from './scrubber.js'
 import { SHORTEST_SECRET } from './secret-forms.js'
 
-/** A part of the text, and whose it was. */
+/** A part of the text and the event it came with. */
 export interface Piece<Owner> {
   owner: Owner
   text: string
 }
 
 /**
- * Scrubs a text that comes bit by bit.
+ * Scrubs a text that arrives in pieces.
  *
- * Contract: without `flush` in between, what is told is the scrubbed whole, in order. Only an end that may be the
- * beginning of a secret waits. What was flushed cannot be taken back; but the rest of a secret that began there is
- * hidden, and so is a beginning that is long enough to be no chance.
+ * Contract: without `flush`, the pieces emitted make up the scrubbed text, in order. Only a tail that may be the
+ * beginning of a secret is held back. Flushed text cannot be taken back; but the remainder of a secret that began there
+ * is hidden, and so is a beginning that is too long to be a coincidence.
  */
 export class StreamedText<Owner> {
-  /** From where something began that may still become a secret. */
+  /** Everything from where a possible secret begins. */
   #text = ''
-  /** How much of it was told already: behind the mark of a secret that it overlaps, or by `flush`. */
-  #told = 0
-  #isToldAsMark = false
-  /** Something else came after what was told last. */
+  /** How much of it was already emitted: under the mark of an overlapping secret, or by `flush`. */
+  #emitted = 0
+  #isEmittedAsMark = false
+  /** Something else came after the last text emitted. */
   #isFlushed = false
-  /** Whose the text is, each from the end of the one before. */
+  /** Who owns which part of the text; each begins where the previous one ends. */
   #parts: Array<{ owner: Owner; end: number }> = []
 
-  /** What was hidden of secrets that were parted by something else. */
-  readonly rests = new Set<string>()
+  /** Hidden remainders of secrets that were split by something else. */
+  readonly remainders = new Set<string>()
 
   constructor(private readonly scrubber: Pick<Scrubber, 'find'>) {}
 
   push(text: string, owner: Owner): Piece<Owner>[] {
-    // Agents begin a new paragraph after the use of a tool, also in the middle of a secret.
-    const blanks = this.#isFlushed && !this.#goesOnWith(text) ? (/^\s+/.exec(text)?.[0] ?? '') : ''
+    // Agents start a new paragraph after a tool call, even in the middle of a secret.
+    const blanks = this.#isFlushed && !this.#continuesIn(text) ? (/^\s+/.exec(text)?.[0] ?? '') : ''
     if (blanks !== '') return [{ owner, text: blanks }, ...this.push(text.slice(blanks.length), owner)]
     this.#isFlushed &&= text === ''
     this.#text += text
     this.#parts.push({ owner, end: this.#text.length })
     const { spans, openAt = this.#text.length } = this.#find()
-    // What is open may make the secret that it begins in longer; the mark is the same.
+    // The open part may extend the secret it starts in; the mark stays the same.
     const around = spans.find(({ start, end }) => start < openAt && openAt < end)
-    const until = Math.max(this.#told, around?.end ?? openAt)
+    const until = Math.max(this.#emitted, around?.end ?? openAt)
     for (const { start, end } of spans) {
-      if (start < this.#told && end - this.#told >= SHORTEST_SECRET) this.rests.add(this.#text.slice(this.#told, end))
+      if (start < this.#emitted && end - this.#emitted >= SHORTEST_SECRET)
+        this.remainders.add(this.#text.slice(this.#emitted, end))
     }
-    const pieces = this.#tell(
+    const pieces = this.#emit(
       spans.filter(({ start }) => start < openAt),
       until,
     )
-    this.#isToldAsMark = around !== undefined && around.end >= this.#told
-    this.#told = until - openAt
+    this.#isEmittedAsMark = around !== undefined && around.end >= this.#emitted
+    this.#emitted = until - openAt
     this.#text = this.#text.slice(openAt)
     this.#parts = this.#parts.flatMap((part) => (part.end > openAt ? [{ ...part, end: part.end - openAt }] : []))
     return pieces
   }
 
-  /** Tells what waits, for something else comes now. */
+  /** Emits what was held back, because something else follows. */
   flush(): Piece<Owner>[] {
     this.#isFlushed = true
     const end = this.#text.length
     const { spans, openAt = end } = this.#find()
     if (end - openAt < SHORTEST_SECRET) return this.end()
-    const isBegun = this.#isToldAsMark && openAt < this.#told
+    const isBegun = this.#isEmittedAsMark && openAt < this.#emitted
     const hidden = { start: isBegun ? BEFORE : openAt, end }
-    return this.#tellAll([...spans.filter(({ start }) => start < openAt), hidden], true)
+    return this.#emitAll([...spans.filter(({ start }) => start < openAt), hidden], true)
   }
 
-  /** Tells what waits, for nothing more comes. */
+  /** Emits what was held back, because nothing follows. */
   end(): Piece<Owner>[] {
-    return this.#tellAll(this.#find().spans, false)
+    return this.#emitAll(this.#find().spans, false)
   }
 
-  /** Whether a secret that began before goes on in the text as it is. */
-  #goesOnWith(text: string): boolean {
-    const told = this.#text.length
+  /** Whether a secret that began earlier continues in this text. */
+  #continuesIn(text: string): boolean {
+    const emitted = this.#text.length
     const { spans, openAt = Infinity } = this.scrubber.find(this.#text + text)
-    return openAt < told || spans.some(({ start, end }) => start < told && told < end)
+    return openAt < emitted || spans.some(({ start, end }) => start < emitted && emitted < end)
   }
 
-  #tellAll(spans: Span[], isEndHidden: boolean): Piece<Owner>[] {
-    if (this.#told === this.#text.length) return []
-    const pieces = this.#tell(spans, this.#text.length)
-    this.#isToldAsMark = isEndHidden
-    this.#told = this.#text.length
+  #emitAll(spans: Span[], isEndHidden: boolean): Piece<Owner>[] {
+    if (this.#emitted === this.#text.length) return []
+    const pieces = this.#emit(spans, this.#text.length)
+    this.#isEmittedAsMark = isEndHidden
+    this.#emitted = this.#text.length
     return pieces
   }
 
   #find(): { spans: Span[]; openAt?: number } {
     const found = this.scrubber.find(this.#text)
-    if (!this.#isToldAsMark) return found
-    const told = this.#told
-    const joined = found.spans.filter(({ start }) => start < told)
-    const begun = { start: BEFORE, end: Math.max(told, ...joined.map(({ end }) => end)) }
-    return { ...found, spans: [begun, ...found.spans.filter(({ start }) => start >= told)] }
+    if (!this.#isEmittedAsMark) return found
+    const emitted = this.#emitted
+    const joined = found.spans.filter(({ start }) => start < emitted)
+    const begun = { start: BEFORE, end: Math.max(emitted, ...joined.map(({ end }) => end)) }
+    return { ...found, spans: [begun, ...found.spans.filter(({ start }) => start >= emitted)] }
   }
 
-  #tell(spans: Span[], until: number): Piece<Owner>[] {
+  #emit(spans: Span[], until: number): Piece<Owner>[] {
     const pieces: Piece<Owner>[] = []
-    let at = this.#told
+    let at = this.#emitted
     for (const { start, end } of spans) {
-      if (end <= this.#told) continue
+      if (end <= this.#emitted) continue
       this.#copy(at, start, pieces)
-      if (start !== BEFORE) this.#add(MARK, Math.max(start, this.#told), pieces)
+      if (start !== BEFORE) this.#add(MARK, Math.max(start, this.#emitted), pieces)
       at = end
     }
     this.#copy(at, until, pieces)
@@ -127,5 +128,5 @@ export class StreamedText<Owner> {
   }
 }
 
-/** Where a secret begins whose mark was told with what came before. */
+/** Start of a secret whose mark was already emitted. */
 const BEFORE = -1

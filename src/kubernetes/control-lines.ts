@@ -1,4 +1,4 @@
-/** Takes the records of the supervisor out of what an agent prints on stderr. Contract: nothing else is changed. */
+/** Extracts the supervisor's records from an agent's stderr. Contract: the rest passes unchanged. */
 export class ControlLines {
   readonly #opening: Buffer
   #pending: Buffer = Buffer.alloc(0)
@@ -29,7 +29,7 @@ export class ControlLines {
     this.#pending = bytes.subarray(bytes.length - kept)
   }
 
-  /** What only looked like the beginning of a record. */
+  /** Passes on what only looked like the beginning of a record. */
   end(): void {
     this.#rest(this.#pending)
     this.#pending = Buffer.alloc(0)
@@ -39,7 +39,7 @@ export class ControlLines {
     if (bytes.length > 0) this.onRest(bytes)
   }
 
-  /** How many of the last bytes may be the beginning of a record. */
+  /** How many trailing bytes may be the beginning of a record. */
   #openingAtEnd(bytes: Buffer): number {
     const longest = Math.min(this.#opening.length - 1, bytes.length)
     for (let length = longest; length > 0; length -= 1) {

@@ -1,4 +1,4 @@
-// The one place that knows how kubectl is called. No text of a person stands on its command line.
+// The only place that calls kubectl. No user text goes on its command line.
 
 import { randomUUID } from 'node:crypto'
 import { delimiter, resolve } from 'node:path'
@@ -8,9 +8,9 @@ import { findExecutable } from '../processes/find-executable.js'
 import { type LocalProcess, type ProcessOptions, startProcess } from '../processes/local-process.js'
 import { OWNER_MARKER } from '../processes/process-owner.js'
 import { NO_KUBECTL, podError } from './pod-problems.js'
-import { POD_WORDS, type PodAddress, PodError } from './types.js'
+import { POD_PATTERNS, type PodAddress, PodError } from './types.js'
 
-/** Beside what any program gets: how it finds the cluster, and what the plug-ins that log it in need. */
+/** In addition to the common ones: how it finds the cluster, and what its login plug-ins need. */
 const KUBECTL_VARIABLES = [
   ...['KUBE*', 'AWS_*', 'AZURE_*', 'AAD_*', 'MSI_*', 'IDENTITY_*', 'ARM_*'],
   ...['GOOGLE_*', 'CLOUDSDK_*', 'USE_GKE_GCLOUD_AUTH_PLUGIN', 'GCE_METADATA_HOST'],
@@ -18,13 +18,13 @@ const KUBECTL_VARIABLES = [
 ]
 
 export interface KubectlDependencies {
-  /** The operator's environment; filtered before kubectl sees it. */
+  /** The operator's; filtered before kubectl sees it. */
   environment: NodeJS.ProcessEnv
-  /** Further variables to pass on, as names or `PREFIX_*`. */
+  /** Additional variables to pass on, as names or `PREFIX_*`. */
   passVariables: readonly string[]
-  /** A name looked up in PATH, or a path; left out, `kubectl`. */
+  /** A path, or a name looked up in PATH; absent, `kubectl`. */
   kubectlPath?: string
-  /** Of whoever answers for what is started: in the environment, so that it is found. */
+  /** Put into the environment, so that the process can be found. */
   ownerId?: string
 }
 
@@ -36,13 +36,13 @@ export interface KubectlOutcome {
 
 type StartOptions = Pick<ProcessOptions, 'stdin' | 'keepsInput' | 'runId' | 'owner' | 'onStdout' | 'onStderr'>
 
-/** More than any cluster lists: what goes on longer is not an answer. */
-const MOST_OUTPUT_BYTES = 256 * 1024 * 1024
+/** More than any cluster lists. */
+const MAX_OUTPUT_BYTES = 256 * 1024 * 1024
 
 export class Kubectl {
   constructor(private readonly dependencies: KubectlDependencies) {}
 
-  /** Contract: throws a `PodError` when there is no kubectl. */
+  /** Contract: throws a `PodError` if there is no kubectl. */
   start(args: string[], options: StartOptions): LocalProcess {
     const { environment, passVariables, kubectlPath = 'kubectl', ownerId } = this.dependencies
     const executable = findExecutable(kubectlPath, environment['PATH'] ?? '')
@@ -53,7 +53,7 @@ export class Kubectl {
       cwd: '/',
       environment: {
         ...agentEnvironment(environment, [...KUBECTL_VARIABLES, ...passVariables]),
-        ...(environment['KUBECONFIG'] && { KUBECONFIG: fromHere(environment['KUBECONFIG']) }),
+        ...(environment['KUBECONFIG'] && { KUBECONFIG: absolutePaths(environment['KUBECONFIG']) }),
         ...(ownerId !== undefined && { [OWNER_MARKER]: ownerId }),
       },
       stopSignal: 'SIGTERM',
@@ -61,7 +61,7 @@ export class Kubectl {
     })
   }
 
-  /** Contract: rejects with a `PodError` when there is no kubectl or it does not end in time. */
+  /** Contract: rejects with a `PodError` if there is no kubectl or it does not end in time. */
   async run(args: string[], timeoutMs: number, stdin = ''): Promise<KubectlOutcome> {
     const stdout: Buffer[] = []
     const stderr = new BoundedText()
@@ -71,7 +71,7 @@ export class Kubectl {
       runId: `kubectl-${randomUUID()}`,
       onStdout(chunk) {
         bytes += chunk.length
-        if (bytes > MOST_OUTPUT_BYTES) child.stop()
+        if (bytes > MAX_OUTPUT_BYTES) child.stop()
         else stdout.push(chunk)
       },
       onStderr: (chunk) => stderr.append(chunk.toString('utf8')),
@@ -94,24 +94,24 @@ export class Kubectl {
   }
 }
 
-/** kubectl does not run in the gateway's directory, from which the operator's paths go. */
-function fromHere(paths: string): string {
+/** kubectl runs elsewhere, but the operator's relative paths start from the gateway's directory. */
+function absolutePaths(paths: string): string {
   const absolute = paths.split(delimiter).map((path) => (path === '' ? path : resolve(path)))
   return absolute.join(delimiter)
 }
 
-/** Contract: throws a `PodError` for anything that could be taken for an option. */
+/** Contract: throws a `PodError` for anything that could be parsed as an option. */
 export function requireAddress(address: PodAddress): void {
   const { context, namespace, name, selector, container } = address
   const isSound =
     (name === undefined) !== (selector === undefined) &&
-    [namespace, name, container].every((word) => word === undefined || POD_WORDS.name.test(word)) &&
-    (context === undefined || POD_WORDS.context.test(context)) &&
-    (selector === undefined || POD_WORDS.selector.test(selector))
+    [namespace, name, container].every((word) => word === undefined || POD_PATTERNS.name.test(word)) &&
+    (context === undefined || POD_PATTERNS.context.test(context)) &&
+    (selector === undefined || POD_PATTERNS.selector.test(selector))
   if (!isSound) throw podError('pod_not_found', address, 'is not named as pods are')
 }
 
-/** Which cluster and namespace. Each is one word, so that none is taken for an option. */
+/** Each is one word, so that no value is parsed as an option. */
 export function scopeArgs({ context, namespace }: Pick<PodAddress, 'context' | 'namespace'>): string[] {
   return [
     ...(context === undefined ? [] : [`--context=${context}`]),

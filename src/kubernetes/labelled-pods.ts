@@ -2,12 +2,12 @@ import { createHash } from 'node:crypto'
 import type { PodState } from './pod-state.js'
 import type { LabelledPod, PodAddress } from './types.js'
 
-/** Those of Deployments come and go: the label by which they are told from those of an older version. */
+/** The label that a Deployment gives to its pods, which come and go. Each version has its own. */
 const TEMPLATE_HASH = 'pod-template-hash'
-const MOST_ID_CHARACTERS = 64
+const MAX_ID_CHARACTERS = 64
 
-/** Contract: in the order given; a Deployment is there once, by a pod that lasts if it has one, and no two have the same
- *  id. */
+/** Contract: keeps the order; a Deployment appears once, represented by a pod that is not ending if it has one; ids are
+ *  unique. */
 export function labelledPods(states: PodState[], label: string, context: string | undefined): LabelledPod[] {
   const found = new Map<string, LabelledPod & { namespace: string; title: string }>()
   for (const state of states) {
@@ -15,8 +15,8 @@ export function labelledPods(states: PodState[], label: string, context: string 
     const isOver = state.status.phase === 'Succeeded' || state.status.phase === 'Failed'
     const provider = labels[label]
     if (provider === undefined) continue
-    const title = titleOf(state)
-    const address = { ...(context !== undefined && { context }), namespace, ...whichOf(state) }
+    const title = workloadName(state)
+    const address = { ...(context !== undefined && { context }), namespace, ...addressPart(state) }
     const key = `${namespace}/${title}`
     const isEnding = isOver || !!deletionTimestamp
     const known = found.get(key)
@@ -39,27 +39,27 @@ export function labelledPods(states: PodState[], label: string, context: string 
   }))
 }
 
-/** The name of its Deployment, or its own. */
-function titleOf({ metadata: { name, labels } }: PodState): string {
+/** The Deployment's name, or the pod's own. */
+function workloadName({ metadata: { name, labels } }: PodState): string {
   const hash = labels[TEMPLATE_HASH]
   const at = hash === undefined ? -1 : name.lastIndexOf(`-${hash}-`)
   return at > 0 ? name.slice(0, at) : name
 }
 
-function whichOf({ metadata: { name, labels } }: PodState): Pick<PodAddress, 'name' | 'selector'> {
+function addressPart({ metadata: { name, labels } }: PodState): Pick<PodAddress, 'name' | 'selector'> {
   if (labels[TEMPLATE_HASH] === undefined) return { name }
-  const lasting = Object.entries(labels).filter(([key]) => key !== TEMPLATE_HASH)
-  const words = lasting.map(([key, value]) => `${key}=${value}`)
+  const stable = Object.entries(labels).filter(([key]) => key !== TEMPLATE_HASH)
+  const words = stable.map(([key, value]) => `${key}=${value}`)
   return { selector: words.toSorted().join(',') }
 }
 
 function idOf(title: string): string {
-  return title.replaceAll(/[^A-Za-z0-9_-]/g, '-').slice(0, MOST_ID_CHARACTERS)
+  return title.replaceAll(/[^A-Za-z0-9_-]/g, '-').slice(0, MAX_ID_CHARACTERS)
 }
 
 function withHash(id: string, title: string): string {
   const hash = createHash('sha256').update(title).digest('hex').slice(0, 8)
-  return `${id.slice(0, MOST_ID_CHARACTERS - hash.length - 1)}-${hash}`
+  return `${id.slice(0, MAX_ID_CHARACTERS - hash.length - 1)}-${hash}`
 }
 
 function countsOf(ids: string[]): Map<string, number> {

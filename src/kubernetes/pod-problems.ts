@@ -1,15 +1,15 @@
-// Why a pod cannot be used, in sentences that say what to do. kubectl ends with 1 whatever went wrong: only its words
-// tell one thing from the other. They were taken from kubectl 1.32 and 1.33.
+// Why a pod cannot be used, in sentences that say what to do. kubectl exits with 1 whatever went wrong; only its
+// messages tell failures apart. They were taken from kubectl 1.32 and 1.33.
 
 import { describePod, type PodAddress, PodError, type PodProblem } from './types.js'
 
-/** In the words of runc, then of crun. */
+/** As runc, then as crun message it. */
 const NO_SHELL = /exec: "sh": .*(?:not found|no such file)|executable file `sh` not found/
 
-/** Contract: the first that matches decides; what matches none may be anything. */
-const SIGNS: ReadonlyArray<readonly [RegExp, PodProblem]> = [
+/** Contract: the first match decides. Without a match, it may be anything. */
+const STDERR_PATTERNS: ReadonlyArray<readonly [RegExp, PodProblem]> = [
   [/\(NotFound\): (?:pods|namespaces) "[^"]*" not found/, 'pod_not_found'],
-  // Of something before the cluster: a proxy, or a wrong path. Whether the pod is there, it does not know.
+  // From something in front of the cluster, such as a proxy or a wrong path; it says nothing about the pod.
   [/\(NotFound\)/, 'unreachable'],
   [/\(Forbidden\)|\(Unauthorized\)/, 'forbidden'],
   [/is not valid for pod/, 'container_not_found'],
@@ -33,7 +33,7 @@ const ADVICE: Record<PodProblem, string> = {
   stream_lost: 'If it happens often, look at what stands between the gateway and the cluster.',
 }
 
-/** `what` goes on after the name of the pod, and what kubectl said after that. */
+/** `what` follows the pod's name in the sentence, and kubectl's message follows `what`. */
 export function podError(
   problem: PodProblem,
   address: PodAddress,
@@ -41,26 +41,26 @@ export function podError(
   { stderr = '', advice = ADVICE[problem] }: { stderr?: string; advice?: string } = {},
 ): PodError {
   const name = describePod(address)
-  const words = ownWords(stderr)
-  const fact = `${name.charAt(0).toUpperCase()}${name.slice(1)} ${what}${words === '' ? '' : `: ${words}`}`
+  const message = kubectlMessage(stderr)
+  const fact = `${name.charAt(0).toUpperCase()}${name.slice(1)} ${what}${message === '' ? '' : `: ${message}`}`
   return new PodError(problem, `${fact.replace(/[.!?]?$/, '.')} ${advice}`)
 }
 
-/** What kubectl failed with before anything had begun; undefined when its words may mean anything. */
-export function errorOfWords(address: PodAddress, stderr: string): PodError | undefined {
-  const [sign, problem] = SIGNS.find(([sign]) => sign.test(stderr)) ?? []
-  if (sign === NO_SHELL) return podError('cli_missing', address, 'has no shell', { stderr, advice: NEEDS_SHELL })
+/** Why kubectl failed before anything started; undefined if its message is inconclusive. */
+export function errorFromStderr(address: PodAddress, stderr: string): PodError | undefined {
+  const [pattern, problem] = STDERR_PATTERNS.find(([pattern]) => pattern.test(stderr)) ?? []
+  if (pattern === NO_SHELL) return podError('cli_missing', address, 'has no shell', { stderr, advice: NEEDS_SHELL })
   return problem && podError(problem, address, 'cannot be used', { stderr })
 }
 
 const NEEDS_SHELL = 'Take an image with sh for the container: every agent is started by one.'
-const WORDS_CHARACTERS = 1_000
+const MAX_MESSAGE_CHARACTERS = 1_000
 
-/** Of what it and an agent printed, the last that is kubectl's. Whole or not at all: of half a secret nobody would know. */
-function ownWords(stderr: string): string {
+/** kubectl's last message among what it and an agent printed. Never cut, since half a secret could not be scrubbed. */
+function kubectlMessage(stderr: string): string {
   const lines = stderr.split('\n').map((line) => line.trim())
-  const words = lines.findLast((line) => /^(?:error: |Error |Unable |The connection |Please enter )/.test(line)) ?? ''
-  return words.length > WORDS_CHARACTERS ? '' : words
+  const message = lines.findLast((line) => /^(?:error: |Error |Unable |The connection |Please enter )/.test(line)) ?? ''
+  return message.length > MAX_MESSAGE_CHARACTERS ? '' : message
 }
 
 export const NO_KUBECTL =

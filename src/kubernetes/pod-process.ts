@@ -1,11 +1,11 @@
 // One process in a pod, from its start until nothing of it is alive there.
 //
-// Traps that a careless edit would fall into:
-// - kubectl's exit code says nothing: it is 0 for a stream that was closed in mid-run, and 1 for whatever else. Only the
-//   supervisor's own word is an end.
-// - What was not confirmed may still run: then a second exec ends it by its marker.
-// - A frozen stream looks like an agent that thinks. Only the heartbeat tells one from the other; but where much is
-//   printed the heartbeat comes late, and what is printed is a sign of life as well.
+// Traps:
+// - kubectl's exit code says nothing: it is 0 for a stream closed in mid-run, and 1 for everything else. Only the
+//   supervisor's own report counts as the end.
+// - An unconfirmed run may still be alive: a second exec then ends it by its marker.
+// - A frozen stream looks like an agent that is thinking. Only the heartbeat tells them apart; but much output delays the
+//   heartbeat, so output counts as a sign of life as well.
 
 import { randomBytes } from 'node:crypto'
 import { wait } from '../core/async.js'
@@ -14,7 +14,7 @@ import type { LocalProcess } from '../processes/local-process.js'
 import type { ProcessOwner } from '../processes/process-owner.js'
 import { ControlLines } from './control-lines.js'
 import { execArgs, type Kubectl } from './kubectl.js'
-import { errorOfWords, podError } from './pod-problems.js'
+import { errorFromStderr, podError } from './pod-problems.js'
 import { encodeValue, LOADER, POD_MARKER, RUN_SCRIPT, SCRIPT_VARIABLES } from './supervisor.js'
 import {
   type PodAddress,
@@ -28,17 +28,17 @@ import {
 
 /** All in milliseconds. */
 export interface PodLimits {
-  /** From the start of kubectl to the supervisor's first word. */
+  /** From the start of kubectl to the supervisor's first record. */
   readyMs: number
-  /** How often each side shows that it is there; silence of three of them is the end. */
+  /** How often each side sends a heartbeat. After three missed ones the stream counts as dead. */
   beatMs: number
-  /** From `stop` to the supervisor's word that nothing is left. */
+  /** From `stop` to the supervisor's confirmation that nothing is left. */
   confirmMs: number
-  /** For kubectl to end after the supervisor's last word. */
+  /** For kubectl to end after the supervisor's last record. */
   closeMs: number
   /** For one question to the cluster or the container. */
   answerMs: number
-  /** How long it is believed that a pod is still there. */
+  /** How long a pod that was found is assumed to exist. */
   freshMs: number
 }
 
@@ -53,23 +53,23 @@ export const POD_LIMITS: PodLimits = {
 
 const END_ATTEMPTS = 2
 
-export interface PodProcessPlace {
+export interface PodProcessContext {
   kubectl: Kubectl
-  /** Names its pod. */
+  /** With the pod's name. */
   address: PodAddress
-  /** What the container sets for everything in it. */
+  /** What the container sets for every process in it. */
   environment: Record<string, string>
   limits: PodLimits
   endRun(runId: string): Promise<boolean>
-  /** What became of the container since it was opened; undefined when nothing did, or nobody can tell. */
+  /** What happened to the container since it was opened; undefined if nothing did, or if it is unknown. */
   findLoss(): Promise<PodError | undefined>
 }
 
-export function startInPod(place: PodProcessPlace, options: PodProcessOptions): PodProcess {
-  const { kubectl, address, limits } = place
+export function startInPod(context: PodProcessContext, options: PodProcessOptions): PodProcess {
+  const { kubectl, address, limits } = context
   const { runId, owner } = options
   const nonce = randomBytes(16).toString('hex')
-  const words = new BoundedText()
+  const stderrText = new BoundedText()
   let isReady = false
   let isThere = false
   let outcome: PodExit | undefined
@@ -77,20 +77,20 @@ export function startInPod(place: PodProcessPlace, options: PodProcessOptions): 
   let lastSignOfLife = performance.now()
 
   const control = new ControlLines(nonce, onRecord, (bytes) => {
-    words.append(bytes.toString('utf8'))
+    stderrText.append(bytes.toString('utf8'))
     options.onStderr(bytes)
   })
 
   let child: LocalProcess
   try {
     child = kubectl.start(execArgs(address, ['sh', '-c', LOADER, runName(runId)]), {
-      stdin: `${RUN_SCRIPT}${headerOf(nonce, place, options)}`,
+      stdin: `${RUN_SCRIPT}${headerOf(nonce, context, options)}`,
       keepsInput: true,
       runId,
       ...(owner && { owner: recordedBy(owner, address) }),
       onStdout(chunk) {
         lastSignOfLife = performance.now()
-        // It may come before the word on stderr.
+        // It may arrive before the record on stderr.
         begin()
         options.onStdout(chunk)
       },
@@ -129,7 +129,7 @@ export function startInPod(place: PodProcessPlace, options: PodProcessOptions): 
   function stop(): void {
     if (stopping) return
     stopping = true
-    // What may not have begun must not begin.
+    // If the run may not have started yet, it must not start at all.
     if (!isReady) {
       child.stop()
       return
@@ -139,14 +139,14 @@ export function startInPod(place: PodProcessPlace, options: PodProcessOptions): 
     setTimeout(child.stop, limits.confirmMs).unref()
   }
 
-  /** How it ended when the supervisor did not say so. */
+  /** How it ended, if the supervisor did not report it. */
   async function findOutcome(): Promise<PodExit> {
-    const stderr = words.toString()
-    const refusal = isReady ? undefined : errorOfWords(address, stderr)
-    const isEnded = refusal !== undefined || (await endForSure(place, runId, () => stopping))
+    const stderr = stderrText.toString()
+    const refusal = isReady ? undefined : errorFromStderr(address, stderr)
+    const isEnded = refusal !== undefined || (await endWithRetry(context, runId, () => stopping))
     if (isEnded) await owner?.ended(runId)
-    // Nobody asks what became of the pod under something that was stopped.
-    const loss = refusal ?? (stopping ? undefined : await place.findLoss())
+    // After a stop, the pod's fate does not matter.
+    const loss = refusal ?? (stopping ? undefined : await context.findLoss())
     if (loss) return exitOf(loss)
     return isReady
       ? exitOf(podError('stream_lost', address, 'was cut off before the agent had ended', { stderr }))
@@ -167,13 +167,13 @@ export function startInPod(place: PodProcessPlace, options: PodProcessOptions): 
   return { ended: finish(), stop }
 }
 
-/** The name of a run is a word on a command line and a name in a directory, of the pod. */
+/** A word on a command line and the name of a directory in the pod. */
 function runName(runId: string): string {
   if (!/^[\w-]{1,100}$/.test(runId)) throw new TypeError(`${JSON.stringify(runId)} cannot be the id of a run in a pod`)
   return `aetheel-run-${runId}`
 }
 
-/** The owner hears of the end from us: kubectl may be dead and the agent alive. */
+/** We report the end ourselves: kubectl may be dead while the agent is alive. */
 function recordedBy(owner: ProcessOwner, address: PodAddress): ProcessOwner {
   return {
     id: owner.id,
@@ -182,10 +182,10 @@ function recordedBy(owner: ProcessOwner, address: PodAddress): ProcessOwner {
   }
 }
 
-/** What cannot be ended stays on record: its supervisor ends it when nobody speaks with it, or a gateway does later.
- *  Who waits for a stop does not wait for a second attempt. */
-async function endForSure(
-  { endRun, limits }: PodProcessPlace,
+/** A run that cannot be ended stays on record: its supervisor ends it after missed heartbeats, or a gateway does later.
+ *  A stop does not wait for a second attempt. */
+async function endWithRetry(
+  { endRun, limits }: PodProcessContext,
   runId: string,
   isStopping: () => boolean,
 ): Promise<boolean> {
@@ -197,10 +197,10 @@ async function endForSure(
   return false
 }
 
-/** What the supervisor is told before the run begins. */
+/** What the supervisor reads before the run starts. */
 export function headerOf(
   nonce: string,
-  { environment: container, limits }: Pick<PodProcessPlace, 'environment' | 'limits'>,
+  { environment: container, limits }: Pick<PodProcessContext, 'environment' | 'limits'>,
   { executable, args, directory, environment, defaults, stdin, files, runId, stopSignal, expects }: PodProcessOptions,
 ): string {
   const unset = Object.entries(defaults).filter(([name]) => container[name] === undefined)
@@ -227,18 +227,18 @@ export function headerOf(
   ].join('\n')
 }
 
-/** Some shells have a limit for one word of a command, and printf is one there. */
+/** Some shells limit the length of a word, and have no built-in printf. */
 const CHUNK_CHARACTERS = 16 * 1024
 
 function linesOf(file: PodFile): string[] {
   if ('directory' in file) return [`folder ${encodeValue(file.directory)}`]
   const { name } = file
   if ('linkTo' in file) return [`file ${encodeValue(name)}`, `link ${encodeValue(file.linkTo)}`]
-  // An empty file is a file.
+  // Creates the file even if it is empty.
   const lines = [`file ${encodeValue(name)}`, 'data ']
   for (let from = 0; from < file.content.length;) {
     let to = Math.min(from + CHUNK_CHARACTERS, file.content.length)
-    // Not between the halves of a character.
+    // Not inside a surrogate pair.
     if (/[\uD800-\uDBFF]/.test(file.content.charAt(to - 1)) && to < file.content.length) to += 1
     lines.push(`data ${encodeValue(file.content.slice(from, to))}`)
     from = to

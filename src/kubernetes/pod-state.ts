@@ -1,4 +1,4 @@
-// What `kubectl get pod -o json` says, as far as we look at it.
+// The part of `kubectl get pod -o json` that we use.
 
 import { z } from 'zod'
 import { podError } from './pod-problems.js'
@@ -46,12 +46,12 @@ const podSchema = z.looseObject({
 
 export type PodState = z.infer<typeof podSchema>
 
-/** Contract: throws when it is no pod. */
+/** Contract: throws unless it is a pod. */
 export function parsePod(json: string): PodState {
   return podSchema.parse(JSON.parse(json))
 }
 
-/** Contract: throws when it is no list of pods. In the order of their names. */
+/** Ordered by name. Contract: throws unless it is a list of pods. */
 export function parsePods(json: string): PodState[] {
   const { items } = z.looseObject({ items: z.array(podSchema) }).parse(JSON.parse(json))
   const order = ({ metadata: { namespace, name } }: PodState): string => `${namespace}/${name}`
@@ -71,12 +71,12 @@ export function containerOf({ container }: PodAddress, { metadata, spec }: PodSt
   return container ?? metadata.annotations[DEFAULT_CONTAINER] ?? spec.containers[0]?.name
 }
 
-/** One life of one container: what was seen of it holds as long as this stays the same. */
+/** Identifies one life of a container: cached facts are valid as long as this stays the same. */
 export function instanceOf(state: PodState, container: string): string {
   return `${state.metadata.uid}/${container}/${statusOf(state, container)?.restartCount ?? 0}`
 }
 
-/** Why nothing can run in the container now; undefined when it can. */
+/** Why nothing can run in the container now; undefined if it can. */
 export function obstacleIn(state: PodState, address: PodAddress, container: string): PodError | undefined {
   const { spec, status, metadata } = state
   const names = [...spec.containers, ...spec.initContainers, ...spec.ephemeralContainers].map(({ name }) => name)
@@ -94,7 +94,7 @@ export function obstacleIn(state: PodState, address: PodAddress, container: stri
   return podError('pod_not_running', address, `is not running (${[status.phase, ...reasons].join(', ')})`)
 }
 
-/** What became of it since a run began there; undefined when it still is the same. */
+/** What happened to it since a run began there; undefined if it is still the same. */
 export function lossOf(state: PodState, container: string, instance: string): string | undefined {
   const { metadata, status } = state
   if (instanceOf(state, container) !== instance) return 'was restarted during the run'

@@ -3,7 +3,7 @@ import { abortable } from '../core/async.js'
 import { z } from 'zod'
 import { compareVersions, parseVersion } from '../core/versions.js'
 import type { ProcessOwner } from '../processes/process-owner.js'
-import { ContainerLook } from './container-look.js'
+import { ContainerInspector } from './container-inspector.js'
 import {
   execArgs,
   Kubectl,
@@ -14,7 +14,7 @@ import {
 } from './kubectl.js'
 import { labelledPods } from './labelled-pods.js'
 import { POD_LIMITS, type PodLimits, startInPod } from './pod-process.js'
-import { errorOfWords, podError } from './pod-problems.js'
+import { errorFromStderr, podError } from './pod-problems.js'
 import {
   containerOf,
   instanceOf,
@@ -30,7 +30,7 @@ import {
   describePod,
   type LabelledPod,
   type Pod,
-  POD_WORDS,
+  POD_PATTERNS,
   type PodAddress,
   PodError,
   type PodProcess,
@@ -41,7 +41,7 @@ import {
 export interface PodsDependencies extends Omit<KubectlDependencies, 'ownerId'> {
   owner?: ProcessOwner
   limits?: Partial<PodLimits>
-  /** Hears what each container sets for what runs in it. */
+  /** Receives the environment of each container that is opened. */
   onEnvironment?(environment: Record<string, string>): void
 }
 
@@ -49,16 +49,16 @@ export function createPods(dependencies: PodsDependencies): Pods {
   return new ClusterPods(dependencies)
 }
 
-/** Older ones speak only SPDY, which newer clusters are about to leave out. */
+/** Older ones speak only SPDY, which newer clusters are about to drop. */
 const OLDEST_KUBECTL = '1.30.0'
-const MOST_REMEMBERED = 500
+const MAX_CACHED = 500
 const VERSION_CHARACTERS = 10_000
 
-/** A container that answered, and what was learnt of it. */
-interface Found {
+/** A container that answered, and what is known about it. */
+interface FoundContainer {
   address: PodAddress & { name: string; container: string }
   instance: string
-  look: ContainerLook
+  inspector: ContainerInspector
   versions: Map<string, string | undefined>
 }
 
@@ -66,9 +66,9 @@ class ClusterPods implements Pods {
   readonly #kubectl: Kubectl
   readonly #limits: PodLimits
   readonly #onEnvironment: (environment: Record<string, string>) => void
-  readonly #found = new Map<string, { until: number; found: Promise<Found> }>()
+  readonly #found = new Map<string, { until: number; found: Promise<FoundContainer> }>()
   #current: { until: number; name: Promise<string | undefined> } | undefined
-  readonly #containers = new Map<string, Pick<Found, 'look' | 'versions'>>()
+  readonly #containers = new Map<string, Pick<FoundContainer, 'inspector' | 'versions'>>()
 
   constructor({ owner, limits, onEnvironment = () => {}, ...dependencies }: PodsDependencies) {
     this.#onEnvironment = onEnvironment
@@ -80,7 +80,7 @@ class ClusterPods implements Pods {
     requireAddress(address)
     const key = JSON.stringify(address)
     const found = await inTime(this.#findCached(key, address), signal, address)
-    const environment = await inTime(found.look.environment(), signal, address)
+    const environment = await inTime(found.inspector.environment(), signal, address)
     this.#onEnvironment(environment)
     const start = (options: PodProcessOptions) => this.#start(key, found, environment, options)
     return {
@@ -88,14 +88,14 @@ class ClusterPods implements Pods {
       address: found.address,
       environment,
       version: (executable, signal) => readVersion(found, start, executable, signal),
-      readFile: (path, signal) => inTime(found.look.readFile(path), signal, found.address),
-      list: (directory, signal) => inTime(found.look.list(directory), signal, found.address),
+      readFile: (path, signal) => inTime(found.inspector.readFile(path), signal, found.address),
+      list: (directory, signal) => inTime(found.inspector.list(directory), signal, found.address),
       start,
     }
   }
 
   async endRun(address: PodAddress, runId: string): Promise<boolean> {
-    // Nothing with such an id was ever started.
+    // No run ever has such an id.
     if (!/^[\w-]+$/.test(runId)) return true
     const nonce = randomBytes(16).toString('hex')
     try {
@@ -103,9 +103,9 @@ class ClusterPods implements Pods {
       const { address: named } = address.name === undefined ? await this.#find(address) : { address }
       const args = execArgs(named, ['sh', '-c', LOADER, 'aetheel-end'])
       const { stderr } = await this.#run(args, `${END_SCRIPT}${nonce}\n${runId}\n`)
-      return stderr.includes(`\x1e${nonce} ended\x1e`) || (await this.#isGone(named, errorOfWords(named, stderr)))
+      return stderr.includes(`\x1e${nonce} ended\x1e`) || (await this.#isGone(named, errorFromStderr(named, stderr)))
     } catch (error) {
-      if (error instanceof PodError) return NOTHING_THERE.has(error.problem)
+      if (error instanceof PodError) return NOTHING_ALIVE.has(error.problem)
       throw error
     }
   }
@@ -115,7 +115,7 @@ class ClusterPods implements Pods {
       throw new PodError('pod_not_found', `${JSON.stringify(label)} is not the key of a label.`)
     }
     const { namespace, ...cluster } = where
-    // Its name would be looked at, if it had one.
+    // `requireAddress` needs a name or a selector.
     requireAddress({ ...cluster, ...(namespace !== undefined && namespace !== '*' && { namespace }), selector: label })
     const states = await this.#list({ ...where, selector: label })
     return labelledPods(states, label, where.context)
@@ -134,7 +134,12 @@ class ClusterPods implements Pods {
     }
   }
 
-  #start(key: string, found: Found, environment: Record<string, string>, options: PodProcessOptions): PodProcess {
+  #start(
+    key: string,
+    found: FoundContainer,
+    environment: Record<string, string>,
+    options: PodProcessOptions,
+  ): PodProcess {
     const process = startInPod(
       {
         kubectl: this.#kubectl,
@@ -147,26 +152,26 @@ class ClusterPods implements Pods {
       options,
     )
     const ended = process.ended.then((exit) => {
-      // The next one looks again what is there.
+      // The next run looks again.
       if ('problem' in exit) this.#found.delete(key)
       return exit
     })
     return { ended, stop: process.stop }
   }
 
-  #findCached(key: string, address: PodAddress): Promise<Found> {
+  #findCached(key: string, address: PodAddress): Promise<FoundContainer> {
     const known = this.#found.get(key)
     if (known && known.until > Date.now()) return known.found
     const found = this.#find(address)
     keep(this.#found, key, { until: Date.now() + this.#limits.freshMs, found })
     found.catch(() => {
-      // Another look may have taken its place.
+      // A newer lookup may have replaced it.
       if (this.#found.get(key)?.found === found) this.#found.delete(key)
     })
     return found
   }
 
-  async #find(given: PodAddress): Promise<Found> {
+  async #find(given: PodAddress): Promise<FoundContainer> {
     const address = { ...given, ...(await this.#cluster(given)) }
     const state = address.name === undefined ? await this.#firstReady(address) : await this.#get(address)
     const container = containerOf(address, state) ?? ''
@@ -178,14 +183,14 @@ class ClusterPods implements Pods {
     const instance = instanceOf(state, container)
     const key = `${context ?? ''}/${instance}`
     const known = this.#containers.get(key) ?? {
-      look: new ContainerLook(this.#kubectl, named, this.#limits.answerMs),
+      inspector: new ContainerInspector(this.#kubectl, named, this.#limits.answerMs),
       versions: new Map(),
     }
     keep(this.#containers, key, known)
     return { address: named, instance, ...known }
   }
 
-  /** By name: the current context may be another one when a run of this one is ended. None inside of a cluster. */
+  /** Pins the current context by name, since it may have changed by the time a run is ended. None inside a cluster. */
   async #cluster({ context }: PodAddress): Promise<Pick<PodAddress, 'context'>> {
     if (context !== undefined) return { context }
     if (!this.#current || this.#current.until <= Date.now()) {
@@ -200,7 +205,7 @@ class ClusterPods implements Pods {
   async #currentContext(): Promise<string | undefined> {
     const { exitCode, stdout } = await this.#run(['config', 'current-context'])
     const name = stdout.toString('utf8').trim()
-    return exitCode === 0 && POD_WORDS.context.test(name) ? name : undefined
+    return exitCode === 0 && POD_PATTERNS.context.test(name) ? name : undefined
   }
 
   async #firstReady(address: PodAddress): Promise<PodState> {
@@ -223,7 +228,7 @@ class ClusterPods implements Pods {
 
   #parse<T>(address: PodAddress, { exitCode, stdout, stderr }: KubectlOutcome, parse: (json: string) => T): T {
     if (exitCode !== 0) {
-      throw errorOfWords(address, stderr) ?? podError('unreachable', address, 'cannot be looked at', { stderr })
+      throw errorFromStderr(address, stderr) ?? podError('unreachable', address, 'cannot be looked at', { stderr })
     }
     try {
       return parse(stdout.toString('utf8'))
@@ -233,8 +238,8 @@ class ClusterPods implements Pods {
     }
   }
 
-  /** What became of a container in which something had begun. */
-  async #findLoss({ address, instance }: Found): Promise<PodError | undefined> {
+  /** What happened to a container in which a run had started. */
+  async #findLoss({ address, instance }: FoundContainer): Promise<PodError | undefined> {
     try {
       const loss = lossOf(await this.#get(address), address.container, instance)
       return loss === undefined ? undefined : podError('pod_gone', address, loss)
@@ -245,7 +250,7 @@ class ClusterPods implements Pods {
   }
 
   async #isGone(address: PodAddress, error: PodError | undefined): Promise<boolean> {
-    if (error) return NOTHING_THERE.has(error.problem)
+    if (error) return NOTHING_ALIVE.has(error.problem)
     const state = await this.#get(address)
     return obstacleIn(state, address, containerOf(address, state) ?? '') !== undefined
   }
@@ -255,11 +260,11 @@ class ClusterPods implements Pods {
   }
 }
 
-/** Then nothing can be alive in it. */
-const NOTHING_THERE = new Set<string>(['pod_not_found', 'pod_not_running', 'container_not_found'])
+/** With these, nothing can be alive in the container. */
+const NOTHING_ALIVE = new Set<string>(['pod_not_found', 'pod_not_running', 'container_not_found'])
 
 async function readVersion(
-  { address, versions }: Found,
+  { address, versions }: FoundContainer,
   start: (options: PodProcessOptions) => PodProcess,
   executable: string,
   signal: AbortSignal,
@@ -283,7 +288,7 @@ async function readVersion(
   })
   if (signal.aborted) child.stop()
   signal.addEventListener('abort', child.stop)
-  // Also after a stop: when the turn ends, nothing of it may be alive in the pod.
+  // Even after a stop: when the turn ends, nothing of it may be alive in the pod.
   const exit = await child.ended
   signal.removeEventListener('abort', child.stop)
   if (signal.aborted) throw tooLate(address)
@@ -301,11 +306,11 @@ function versionOf(json: string): string | undefined {
   try {
     return parseVersion(schema.parse(JSON.parse(json)).clientVersion.gitVersion)
   } catch {
-    return undefined // Not what any kubectl says.
+    return undefined // Not kubectl's output.
   }
 }
 
-/** Contract: rejects with a `PodError` if the signal comes first; the work goes on for others who wait for it. */
+/** Contract: rejects with a `PodError` if the signal fires first; the work continues for other waiters. */
 async function inTime<T>(work: Promise<T>, signal: AbortSignal, address: PodAddress): Promise<T> {
   try {
     return await abortable(signal, () => work)
@@ -322,5 +327,5 @@ function keep<T>(map: Map<string, T>, key: string, value: T): void {
   map.delete(key)
   map.set(key, value)
   const [oldest] = map.keys()
-  if (map.size > MOST_REMEMBERED && oldest !== undefined) map.delete(oldest)
+  if (map.size > MAX_CACHED && oldest !== undefined) map.delete(oldest)
 }

@@ -1,20 +1,20 @@
-// What runs in a pod beside an agent, in the shell of the image: POSIX only, and no more tools than any image with a
-// shell has (cat, grep, head, ln, mkdir, rm, sed, sleep, tr; setsid where it is there).
+// The shell scripts that run in a pod beside an agent: POSIX only, with just the tools that any image with a shell has
+// (cat, grep, head, ln, mkdir, rm, sed, sleep, tr; setsid if available).
 //
-// Traps that a careless edit would fall into:
-// - The words of `kubectl exec` travel in a URL, which proxies and audit logs keep. They hold the loader and the name of
-//   the run. Everything else comes through the input.
-// - `read` takes its input byte by byte and nothing beyond its line, so loader, header and heartbeats share one input.
-// - Nothing of the header is ever evaluated: a value is a word of its own, or goes through `printf %b`.
-// - The agent stays in the foreground: a shell lets what it puts into the background ignore SIGINT for ever.
-// - A variable of the run may have any name. None but AETHEEL_* are used between setting the first and the exec.
-// - What the container has by a name that is used here is the script's from the first line on. The agent gets its own
-//   again, and nothing of the script's: among that is the nonce.
+// Traps:
+// - The arguments of `kubectl exec` travel in a URL, which proxies and audit logs keep. They hold only the loader and
+//   the run's name. Everything else comes through stdin.
+// - `read` consumes no byte beyond its line, so loader, header and heartbeats can share one input.
+// - Nothing in the header is ever evaluated: a value is a word of its own, or goes through `printf %b`.
+// - The agent stays in the foreground: shells make background processes ignore SIGINT for good.
+// - A run's variable may have any name. Only AETHEEL_* names are used between setting the first one and the exec.
+// - A container variable whose name is used here is the script's from the first line on. The agent gets the container's
+//   value back, and none of the script's, which include the nonce.
 
-/** As the marker of runs here, by another name: a gateway may share the processes of the pod, and must not be ended. */
+/** Not `RUN_MARKER`: a gateway may share the pod's processes and must not be ended with them. */
 export const POD_MARKER = 'AETHEEL_POD_RUN_ID'
 
-/** Reads the script up to a line with a dot, and runs it if it came whole. */
+/** Reads the script up to a line with a dot, and runs it if it is complete. */
 export const LOADER = `s=;while IFS= read -r l&&[ "$l" != . ];do s="$s$l
 ";done;[ "$l" = . ]&&eval "$s"`
 
@@ -23,10 +23,10 @@ umask 077
 exec 4>&2
 IFS= read -r nonce
 
-# A record among what the agent prints on stderr; nobody else knows the nonce.
+# Writes a record into the agent's stderr; nobody else knows the nonce.
 tell() { printf '\\036%s %s\\036' "$nonce" "$*" >&4; }
 
-# Values come with backslash, newline and NUL escaped. Command substitution would eat newlines at the end: hence the dot.
+# Backslash, newline and NUL are escaped in values. Command substitution strips trailing newlines: hence the dot.
 decode() {
   AETHEEL_value=$1
   case $1 in *\\\\*) AETHEEL_value=$(printf '%b.' "$1"); AETHEEL_value=\${AETHEEL_value%.} ;; esac
@@ -35,12 +35,12 @@ decode() {
 remove() { rm -rf -- "$1" 2>/dev/null || { chmod -R u+rwX -- "$1"; rm -rf -- "$1"; } 2>/dev/null; }
 `
 
-// `id` is the run, `dir` its directory. `session` is `setsid` when `agent` leads a session of its own.
+// `id` is the run, `dir` its directory. `session` is `setsid` if `agent` leads its own session.
 const ENDING = `
-# Not every sleep knows fractions. Counts in tenths of a second.
+# Counts in tenths of a second. Not every sleep supports fractions.
 pause() { if sleep 0.1 2>/dev/null; then waited=$((waited + 1)); else sleep 1; waited=$((waited + 10)); fi; }
 
-# The processes that have the line in this file of theirs under /proc.
+# The processes whose /proc file $1 contains the line $2.
 having() {
   for word in $(head -n 99999 /dev/null /proc/[0-9]*/"$1" 2>/dev/null | LC_ALL=C tr '\\000' '\\n' |
     LC_ALL=C grep -e "^==> /proc/[0-9]*/$1 <==\\$" -e "^$2\\$"); do
@@ -52,7 +52,7 @@ having() {
   done
 }
 
-# Sets "found" to what is alive of the run, each as pid:start, so that no later process with the same pid is meant.
+# Sets "found" to the run's live processes as pid:start, so that a reused pid does not match.
 scan() {
   members=" $(having environ "${POD_MARKER}=$id")$roots "
   # pid, parent, group, session, start
@@ -74,7 +74,7 @@ scan() {
   done
 }
 
-# Sets "start"; fails when the process has ended.
+# Sets "start"; fails if the process has ended.
 look_at() {
   { IFS= read -r stat < "/proc/$1/stat"; } 2>/dev/null || return 1
   set -- \${stat##*) }
@@ -84,14 +84,14 @@ look_at() {
 
 lives() { look_at "\${1%:*}" && [ "$start" = "\${1#*:}" ]; }
 
-# Who the agent is, and since when the container lives: a directory may outlast it.
+# Finds the agent, unless the container was restarted since: the directory may outlive it.
 find_agent() {
   { IFS=' ' read -r agent session birth < "$dir/.agent"; } 2>/dev/null
   look_at 1
   [ "$start" = "$birth" ] || agent= session=
 }
 
-# Ends what is found, with what "kept" names already. The hard way after half a second.
+# Ends what "scan" finds and what is already in "kept"; with SIGKILL after half a second.
 sweep() {
   round=0
   while [ "$round" -lt 20 ]; do
@@ -103,7 +103,7 @@ sweep() {
     if [ "$round" = 0 ]; then hard=TERM; patience=5; else hard=KILL; patience=10; fi
     reached=
     for one in $left; do if kill -s "$hard" "\${one%:*}" 2>/dev/null; then reached="$reached $one"; fi; done
-    # What became another user's is out of reach.
+    # Processes that changed their user are out of reach.
     [ -n "$reached" ] || return 1
     waited=0
     while [ "$waited" -lt "$patience" ]; do
@@ -148,7 +148,7 @@ while IFS= read -r line; do
     go) begun=1; break ;;
   esac
 done
-# The input ended too early: nobody is there any more.
+# The input ended early: nobody is there any more.
 [ -n "$begun" ] || { remove "$dir"; exit 0; }
 [ -z "$broken" ] || fail files
 (cd -- "$directory") 2>/dev/null || fail directory
@@ -172,14 +172,14 @@ esac
 session=-
 if command -v setsid >/dev/null 2>&1; then session=setsid; fi
 
-# The process that calls it: "$$" stays that of the first shell.
+# The calling process: "$$" is always the first shell.
 find_self() { IFS=' ' read -r self _ < /proc/self/stat; }
 
 to_agent() { kill -s "$1" -- "-$agent" 2>/dev/null || kill -s "$1" "$agent" 2>/dev/null; }
 
 until_gone() { waited=0; while [ "$waited" -lt "$1" ] && kill -s 0 "$agent" 2>/dev/null; do pause; done; }
 
-# Ends the agent with the signal it cleans up best on, then harder, then what it left. The first shell waits for that.
+# Ends the agent with its preferred signal, then with stronger ones, then what it left. The first shell waits for it.
 halt() {
   trap '' TERM USR2
   waited=0
@@ -202,8 +202,8 @@ nap() {
   kill "$!"
 }
 
-# When nobody has spoken for three beats the stream is dead, whatever the connection looks like from here. What is
-# written to it may never be taken: then the first shell hangs in its last word.
+# After three missed heartbeats the stream is dead, whatever the connection looks like from here. Writes to it may
+# block forever: then the first shell hangs in its last record.
 watch_silence() {
   trap 'quiet=0' USR2
   quiet=1
@@ -216,18 +216,18 @@ watch_silence() {
   kill -s KILL "$$"
 }
 
-# Hangs as well when nobody takes what it writes: so it has no trap, and TERM ends it anywhere but in "halt".
+# Writes here may block as well: so it has no trap, and TERM ends it anywhere except in "halt".
 watch_input() {
   while IFS= read -r line && [ "$line" != stop ]; do
     kill -s USR2 "$silence"
     tell beat
   done
-  # The input has ended, and nobody said so: there is nobody left to tell anything.
+  # The input ended without "stop": nobody is left to report to.
   [ "$line" = stop ] || : > "$dir/.alone"
   halt
 }
 
-# From here on stderr is for the agent alone: a shell remarks on what is killed.
+# From here on stderr is for the agent alone: shells report killed processes on theirs.
 exec 3<&0 </dev/null 2>/dev/null
 watch_silence >/dev/null 3<&- &
 silence=$!
@@ -271,7 +271,7 @@ IFS= read -r id
 kept= roots= dir=/tmp/aetheel-run-$id
 find_agent
 sweep
-# Its supervisor may be ending it at this moment, and know of more than can be found now: let it, unless it hangs.
+# Its supervisor may be ending it right now, and may know more processes than can be found: let it, unless it hangs.
 waited=0
 while roots=$(having cmdline "aetheel-run-$id") && [ -n "$roots" ] && [ "$waited" -lt 50 ]; do pause; done
 sweep
@@ -280,17 +280,17 @@ remove "$dir"
 if [ "$ended" = 0 ]; then tell ended; fi
 `
 
-/** Of a file that is read in a container. */
-export const MOST_FILE_BYTES = 1_000_000
+/** The largest file that is read in a container. */
+export const MAX_FILE_BYTES = 1_000_000
 
-const LOOK = `
+const INSPECT = `
 print() { printf '\\036%s\\036' "$nonce"; }
 while IFS= read -r line && [ "$line" != go ]; do
   decode "\${line#* }"
   print
   case $line in
     environment) cat "/proc/$$/environ" ;;
-    'file '*) if [ -f "$AETHEEL_value" ]; then printf =; head -c ${MOST_FILE_BYTES + 1} "$AETHEEL_value" && printf =; fi ;;
+    'file '*) if [ -f "$AETHEEL_value" ]; then printf =; head -c ${MAX_FILE_BYTES + 1} "$AETHEEL_value" && printf =; fi ;;
     'list '*)
       for name in "$AETHEEL_value"/* "$AETHEEL_value"/.[!.]* "$AETHEEL_value"/..?*; do
         if [ -e "$name" ] || [ -L "$name" ]; then printf '%s\\000' "\${name##*/}"; fi
@@ -300,16 +300,16 @@ done
 print
 `
 
-/** Supervises one run: header lines, then a line at least every `beat` seconds, then `stop` or the end of the input. */
+/** Supervises one run. Input: header lines, then a line at least every `beat` seconds, then `stop` or end-of-file. */
 export const RUN_SCRIPT = scriptOf(COMMON, ENDING, RUN)
-/** What an agent must be told again, where its container has it. */
+/** Variables that must be set again for the agent if its container has them. */
 export const SCRIPT_VARIABLES: readonly string[] = namesIn([RUN_SCRIPT])
-/** Ends all of a run, its supervisor too, and removes its files. */
+/** Ends a whole run, including its supervisor, and removes its files. */
 export const END_SCRIPT = scriptOf(COMMON, ENDING, END)
 /** Answers questions about the container. */
-export const LOOK_SCRIPT = scriptOf(COMMON, LOOK)
+export const INSPECT_SCRIPT = scriptOf(COMMON, INSPECT)
 
-/** As the loader takes it. What a shell was given by a variable, it would give on. */
+/** In the loader's format. Inherited variables are unset first, because a shell would pass its new values on. */
 function scriptOf(...parts: string[]): string {
   const lines = parts
     .join('\n')
@@ -319,7 +319,7 @@ function scriptOf(...parts: string[]): string {
   return `unset ${namesIn(lines).join(' ')}\n${lines.join('\n')}\n.\n`
 }
 
-/** The variables of the loader and of a script; the lines may look like a few more. */
+/** The variables of the loader and a script; may include a few false positives. */
 function namesIn(lines: string[]): string[] {
   const assigned = [LOADER, ...lines].flatMap((line) =>
     [...line.matchAll(/(?<![\w$])([a-z]\w*)=|\bfor (\w+) in\b|\bread -r ([a-z][a-z ]*)/g)].flatMap(
@@ -329,14 +329,14 @@ function namesIn(lines: string[]): string[] {
   return [...new Set(assigned.filter((name) => name !== ''))].toSorted()
 }
 
-/** Whether a shell has a value of its own by this name, which it does not give away. */
-export function isShellsOwn(name: string): boolean {
+/** Whether shells reserve this variable, so that it cannot be set for an agent. */
+export function isShellVariable(name: string): boolean {
   return /^(?:_|BASH.*|DIRSTACK|EPOCH.*|EUID|FUNCNAME|GROUPS|HISTCMD|IFS|LINENO|OPTIND|PPID|S?RANDOM|SECONDS|SHELLOPTS|UID)$/.test(
     name,
   )
 }
 
-/** A value as it stands in a line of the header. */
+/** A value as encoded in a header line. */
 export function encodeValue(text: string): string {
   return text.replaceAll('\\', '\\\\').replaceAll('\n', '\\n').replaceAll('\0', '\\0000')
 }

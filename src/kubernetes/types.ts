@@ -1,43 +1,43 @@
-/** The contract between the gateway and a cluster, which is reached by `kubectl`. */
+/** The contract between the gateway and a cluster, which it reaches through `kubectl`. */
 
 import type { ProcessExit } from '../processes/local-process.js'
 import type { ProcessOwner } from '../processes/process-owner.js'
 
-/** Which container an agent works in. `name` or `selector` is given, and not both. */
+/** Which container an agent works in. Exactly one of `name` and `selector` is set. */
 export interface PodAddress {
-  /** Of the kubeconfig; left out, its current one. */
+  /** In the kubeconfig; absent, the current one. */
   context?: string
-  /** Left out, that of the context. */
+  /** Absent, the context's. */
   namespace?: string
   name?: string
-  /** Labels, as `kubectl get -l` takes them: the first pod by name that is ready. */
+  /** Labels, as for `kubectl get -l`: the first pod by name that is ready. */
   selector?: string
-  /** Left out, the first one, or the one that the pod itself names as its default. */
+  /** Absent, the pod's default container, else its first. */
   container?: string
 }
 
-/** How the parts of an address look. They stand on the command line of kubectl: none begins with a dash. */
-export const POD_WORDS = {
+/** The parts of an address. They go on kubectl's command line, so none begins with a dash. */
+export const POD_PATTERNS = {
   name: /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/,
   context: /^[^\s\p{Cc}-][^\s\p{Cc}]*$/u,
   selector: /^[^\s\p{Cc}-][^\p{Cc}]*$/u,
 }
 
-/** Where agents in pods work unless something else is said. */
+/** The default working directory in pods. */
 export const POD_DIRECTORY = '/workspace'
 
 /**
- * What keeps an agent in a pod from its work.
+ * Why an agent in a pod cannot work.
  *
- * - `pod_not_found`: no such pod, or none that the selector means
- * - `pod_not_running`: it is there, but not ready for work
+ * - `pod_not_found`: no such pod, or none that matches the selector
+ * - `pod_not_running`: it exists but is not ready for work
  * - `pod_gone`: it was evicted, deleted or restarted during the run
  * - `container_not_found`: the pod has no such container
- * - `cli_missing`: the image has not the agent's command line
- * - `directory_missing`: the directory is not there, /tmp cannot be written to, or a needed file cannot be read
+ * - `cli_missing`: the image does not have the agent's CLI
+ * - `directory_missing`: the directory does not exist, /tmp is not writable, or a needed file is not readable
  * - `forbidden`: the cluster does not let us
  * - `unreachable`: the cluster does not answer, or kubectl cannot be used
- * - `stream_lost`: the connection ended without a word on how the agent did
+ * - `stream_lost`: the connection ended before the agent's end was reported
  */
 export type PodProblem =
   | 'pod_not_found'
@@ -50,14 +50,14 @@ export type PodProblem =
   | 'unreachable'
   | 'stream_lost'
 
-/** A pod with the label by which projects are discovered. */
+/** A pod with the discovery label. */
 export interface LabelledPod {
   address: PodAddress
-  /** The id that its project gets: the same for each pod of a deployment. */
+  /** The id for its project: the same for every pod of a Deployment. */
   projectId: string
-  /** What the label says, as it stands there. */
+  /** The label's value, unchanged. */
   provider: string
-  /** It is ending or has ended: another one may come in its place. */
+  /** It is terminating or has terminated; another may replace it. */
   isEnding?: true
 }
 
@@ -65,17 +65,17 @@ export interface LabelledPod {
 export interface Pod {
   /** For people: `pod x in namespace y`. */
   title: string
-  /** The one that was found, by its name and with everything filled in. */
+  /** The pod that was found, by name and with everything filled in. */
   address: PodAddress
-  /** The environment that the container gives to what runs in it. */
+  /** What the container sets for every process in it. */
   environment: Record<string, string>
-  /** What `executable --version` prints; undefined when it is not there or does not end well. Kept for the life of the
-   *  container. Contract: rejects with a `PodError` when nobody can tell. */
+  /** The output of `executable --version`; undefined if it is missing or fails. Cached for the life of the container.
+   *  Contract: rejects with a `PodError` if it cannot be determined. */
   version(executable: string, signal: AbortSignal): Promise<string | undefined>
-  /** Undefined when there is no such file. What is asked for at once is asked of the cluster at once. Contract: rejects
-   *  with a `PodError`, also when the file cannot be read or is larger than a megabyte. */
+  /** Undefined if there is no such file. Concurrent reads share one request. Contract: rejects with a `PodError`, which
+   *  includes files that are unreadable or larger than a megabyte. */
   readFile(path: string, signal: AbortSignal): Promise<string | undefined>
-  /** The names in a directory; none when there is no such directory. Otherwise as `readFile`. */
+  /** The names in a directory; empty if it does not exist. Otherwise like `readFile`. */
   list(directory: string, signal: AbortSignal): Promise<string[]>
   start(options: PodProcessOptions): PodProcess
 }
@@ -84,13 +84,13 @@ export interface PodProcessOptions {
   executable: string
   args: string[]
   directory: string
-  /** Set whatever the container says. */
+  /** Overrides the container's. */
   environment: Record<string, string>
-  /** Set where the container says nothing. */
+  /** Applies where the container sets nothing. */
   defaults: Record<string, string>
   stdin: string
   files: PodFile[]
-  /** Of a file that the process leaves among `files` when all goes as intended. */
+  /** The name of a file that the process leaves among `files` on success. */
   expects?: string
   runId: string
   owner?: ProcessOwner
@@ -100,14 +100,15 @@ export interface PodProcessOptions {
   onStderr(chunk: Buffer): void
 }
 
-/** Names are below `podFilesPath(runId)` and gone with the run; a directory is made where it is not there, and stays. */
+/** Names are relative to `podFilesPath(runId)` and are removed with the run; a `directory` is created if missing, and
+ *  stays. */
 export type PodFile = { name: string; content: string } | { name: string; linkTo: string } | { directory: string }
 
 export type PodExit = PodProcessExit | Extract<ProcessExit, { spawnError: Error }> | PodLoss
 
 export interface PodProcessExit {
   exitCode: number
-  /** Whether the file that was expected is there. */
+  /** Whether the expected file exists. */
   hasExpected: boolean
 }
 
@@ -123,13 +124,13 @@ export interface PodProcess {
 }
 
 export interface Pods {
-  /** What is read of a container to open it, or of its files, is of no run, changes nothing and ends by itself: it goes on
-   *  for whoever asks next when the signal comes. Contract: rejects with a `PodError`. */
+  /** Reads that open a container, or its files, belong to no run and change nothing: after the signal they continue for
+   *  the next caller. Contract: rejects with a `PodError`. */
   open(address: PodAddress, signal: AbortSignal): Promise<Pod>
-  /** Ends everything of a run and removes its files. Contract: never rejects; whether nothing of it is left, also because
-   *  there is no such pod any more. */
+  /** Ends a whole run and removes its files. Contract: never rejects; true if nothing of it is left, even because the pod
+   *  is gone. */
   endRun(address: PodAddress, runId: string): Promise<boolean>
-  /** Those with the label, in the namespace or, where it is `*`, in all. Contract: rejects with a `PodError`. */
+  /** Pods with the label, in the namespace, or in all if it is `*`. Contract: rejects with a `PodError`. */
   labelled(label: string, where: { context?: string; namespace?: string }): Promise<LabelledPod[]>
   /** What an operator should know about kubectl, one sentence each. */
   problems(): Promise<string[]>
@@ -146,7 +147,7 @@ export class PodError extends Error {
   }
 }
 
-/** Where the files of a run are in its pod. */
+/** The directory of a run's files in its pod. */
 export function podFilesPath(runId: string): string {
   return `/tmp/aetheel-run-${runId}`
 }
@@ -162,7 +163,7 @@ export function describePod({ context, namespace, name, selector, container }: P
   return parts.length === 0 ? pod : `${pod} (${parts.join(', ')})`
 }
 
-/** Where a session is at home: the same text for the same directory of the same pod, and never a path of this machine. */
+/** Identifies a session's directory in a pod: equal for the same directory of the same pod, and never a local path. */
 export function podDirectory({ context, namespace, name, selector, container }: PodAddress, directory: string): string {
   const parts = [context, namespace, name ?? selector, container].map((part) => part ?? '')
   return `pod:${parts.join(':')}:${directory}`

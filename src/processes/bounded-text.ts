@@ -1,6 +1,6 @@
 const KEPT_CHARACTERS = 8 * 1024
 
-/** Keeps the beginning and the end of a text of any length: the first error and the last words of a CLI. */
+/** Keeps the beginning and the end of a text of any length: a CLI's first error and last words. */
 export class BoundedText {
   #head = ''
   #tail = ''

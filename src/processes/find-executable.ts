@@ -1,7 +1,7 @@
 import { accessSync, constants, statSync } from 'node:fs'
 import { delimiter, isAbsolute, join, resolve, sep } from 'node:path'
 
-/** Where the command is, as an absolute path; a name without a slash is looked up in `searchPath` as a shell would. */
+/** The command's absolute path; a name without a slash is looked up in `searchPath` as in a shell. */
 export function findExecutable(command: string, searchPath: string): string | undefined {
   if (command === '') return undefined
   if (command.includes(sep)) return isExecutable(resolve(command)) ? resolve(command) : undefined
@@ -18,6 +18,6 @@ function isExecutable(path: string): boolean {
     accessSync(path, constants.X_OK)
     return true
   } catch {
-    return false // What may not be run, or not even be looked at, is as good as missing.
+    return false // Not permitted, even to stat: as good as missing.
   }
 }

@@ -3,7 +3,7 @@ import type { Log } from '../log.js'
 import { startGuardian } from './guardian.js'
 import type { ProcessOwner } from './process-owner.js'
 
-/** Keeps no record: only the guardian ends what is left, should this process be killed. */
+/** An owner without a ledger: if this process is killed, only the guardian cleans up. */
 export function guardedOwner(log: Log): { owner: ProcessOwner; stop(): Promise<void> } {
   const id = randomUUID()
   const guardian = startGuardian(id, log)

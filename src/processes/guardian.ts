@@ -1,12 +1,12 @@
-// A gateway that is killed by SIGKILL can end nothing any more. The guardian is a shell beside it that waits for that.
+// A gateway killed with SIGKILL cannot clean up. The guardian is a shell beside it that waits for its death.
 //
-// Traps that a careless edit would fall into:
-// - It learns of the death by the end of its input, which nobody but the gateway may hold open: Node.js keeps the
-//   writing end from every process that it starts.
-// - It holds none of the gateway's files, so that whoever reads the gateway's output sees its end.
-// - It is in a session of its own and ignores the signals that end a terminal or a service: they come to all at once.
-// - The id of the owner goes to it without the name of the variable: `ps` shows arguments and environment alike, and
-//   the guardian must not be taken for one of those it is to end.
+// Traps:
+// - It learns of the death from end-of-file on stdin, so only the gateway may hold the pipe open: Node.js keeps the
+//   writing end from every process it starts.
+// - It holds none of the gateway's file descriptors, so that readers of the gateway's output see end-of-file.
+// - It has its own session and ignores the signals that end a terminal or a service, which go to everyone at once.
+// - It gets the owner id without the variable's name: `ps` shows arguments like environment, and the guardian must not
+//   be taken for one of the processes it is to end.
 
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -19,12 +19,12 @@ import type { Log } from '../log.js'
 import { ownCommand } from './own-program.js'
 
 export interface Guardian {
-  /** For an orderly end: settles when the guardian is gone. What still runs is not ended by it. */
+  /** For an orderly shutdown: settles when the guardian is gone. It ends no processes. */
   stop(): Promise<void>
 }
 
-// A line is the orderly end, no line the death of the gateway. Node.js stops ignoring signals when it starts: a sweep
-// that was hit by one is started again.
+// A line means orderly shutdown; end-of-file means the gateway died. Node.js resets ignored signals when it starts, so
+// a sweep that was hit by one is started again.
 const SCRIPT = `
 trap '' HUP INT QUIT TERM
 read -r line && exit
@@ -32,10 +32,10 @@ for attempt in 1 2 3; do "$@" && exit; done
 `
 
 const BACKOFF = { firstMs: 100, longestMs: 30_000 }
-const LONG_LIFE_MS = 60_000
+const STABLE_AFTER_MS = 60_000
 const KILL_AFTER_MS = 2_000
 
-/** Watches over the processes of this owner until `stop`, and ends them should this process die before. */
+/** Ends the owner's processes if this process dies before `stop`. */
 export function startGuardian(ownerId: string, log: Log): Guardian {
   let shell: Shell | undefined
   let failures = 0
@@ -48,8 +48,8 @@ export function startGuardian(ownerId: string, log: Log): Guardian {
     const restart = (fields: Record<string, unknown>): void => {
       shell = undefined
       if (stopped) return
-      if (performance.now() - startedAt > LONG_LIFE_MS) failures = 0
-      // One that cannot live must not be started all the time.
+      if (performance.now() - startedAt > STABLE_AFTER_MS) failures = 0
+      // Back off if it keeps dying.
       const pauseMs = failures === 0 ? 0 : backoffMs(failures, BACKOFF)
       failures += 1
       log.warn('guardian.died', { ...fields, restartInMs: pauseMs })
@@ -83,7 +83,7 @@ function startShell(ownerId: string, onDeath: (fields: Record<string, unknown>) 
   const sweep = [...ownCommand('./sweep', import.meta.url), ownerId]
   const shell = spawn('/bin/sh', ['-c', SCRIPT, 'aetheel-guardian', ...sweep], {
     cwd: '/',
-    // The temporary directory has the files of runs, which go too.
+    // Run directories are in the temporary directory and are removed too.
     env: { PATH: '/usr/bin:/bin', TMPDIR: tmpdir() },
     stdio: ['pipe', 'ignore', 'ignore'],
     detached: true,
@@ -93,7 +93,7 @@ function startShell(ownerId: string, onDeath: (fields: Record<string, unknown>) 
     return undefined
   }
   shell.once('exit', (code, signal) => onDeath({ pid: shell.pid, code, signal }))
-  // Told by `exit`.
+  // `exit` reports it.
   shell.stdin.on('error', () => {})
   shell.unref()
   const pipe = shell.stdin as Socket

@@ -1,4 +1,4 @@
-// Lines are cut as bytes and decoded whole, so a character split over two chunks stays one character.
+// Lines are split as bytes and decoded whole, so a character split over two chunks survives.
 
 const NEWLINE = 0x0a
 const EMPTY = Buffer.alloc(0)
@@ -8,14 +8,15 @@ export interface OutputLimits {
   totalBytes: number
 }
 
-/** Pi repeats the whole answer with every few characters of it: a long answer is honestly hundreds of megabytes. */
+/** Pi repeats the whole answer with every few characters, so a long answer really is hundreds of megabytes. */
 export const OUTPUT_LIMITS: OutputLimits = { lineBytes: 32 * 1024 * 1024, totalBytes: 4 * 1024 * 1024 * 1024 }
 
-/** What is used of a line whose first and last bytes are these, where that is not all of it. Contract: pure, and fast. */
+/** The only part of a line that is needed, given its first and last chunks; undefined to decode it all. Contract: pure
+ *  and fast. */
 export type ShortenLine = (beginning: Buffer, end: Buffer) => string | undefined
 
-/** Contract: calls `onLine` once per line, without its newline, with how long it was; after `onOverflow` it ignores all
- *  further input. */
+/** Contract: calls `onLine` once per line, without its newline, with the line's length in bytes; after `onOverflow` it
+ *  ignores all further input. */
 export class LineSplitter {
   #parts: Buffer[] = []
   #partsBytes = 0
@@ -61,7 +62,7 @@ export class LineSplitter {
     this.#partsBytes = 0
     const [beginning = EMPTY, end = beginning] = [parts[0], parts.at(-1)]
     const short = this.shorten(beginning, end)
-    // Whole in one part, as nearly all are.
+    // Nearly all lines are in one part.
     const whole = short ?? (parts.length === 1 ? beginning : Buffer.concat(parts, bytes)).toString('utf8')
     this.onLine(whole, bytes)
   }

@@ -1,4 +1,4 @@
-// Starts one process of a run and guarantees that nothing of it outlives the run.
+// Starts a run's process and guarantees that nothing it started outlives the run.
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -10,24 +10,24 @@ import { endLeftovers, endStrays, endTree, type RunRoot, type Spared, toolsBelow
 
 const CLOSE_AFTER_EXIT_MS = 5_000
 const RECORD_AFTER_EXIT_MS = 1_000
-const LONG_WORK_MS = 20
+const SLOW_CHUNK_MS = 20
 
 export interface ProcessOptions {
-  /** Absolute: with `cwd` set, a relative one would be looked up there. */
+  /** Absolute: a relative one would be resolved against `cwd`. */
   executable: string
   args: string[]
   cwd: string
   environment: Record<string, string>
-  /** Written whole, then closed unless it `keepsInput`: every CLI that takes one prompt waits for the end of its input. */
+  /** Written whole, then closed unless `keepsInput`: a CLI that takes one prompt waits for end-of-file. */
   stdin: string
-  /** For who is told more while it runs. */
+  /** Keeps stdin open for `write`. */
   keepsInput?: boolean
   runId: string
-  /** Hears of the process before it gets its input, and when nothing of it is alive. */
+  /** Notified before the process gets its input, and when nothing of it is alive. */
   owner?: ProcessOwner
-  /** The signal this CLI cleans up best on. */
+  /** The signal on which this CLI cleans up best. */
   stopSignal: NodeJS.Signals
-  /** Contract: returns at once. Reading never waits, since Claude Code drops output nobody takes. */
+  /** Contract: returns at once. Reading never waits, since Claude Code drops output that nobody reads. */
   onStdout(chunk: Buffer): void
   onStderr(chunk: Buffer): void
 }
@@ -35,21 +35,20 @@ export interface ProcessOptions {
 export type ProcessExit = { exitCode: number } | { spawnError: Error }
 
 export interface LocalProcess {
-  /** Absent where it could not be started. */
+  /** Absent if it could not be started. */
   pid?: number
   /** Contract: never rejects; settles when the process has exited, its output is read and nothing of it is alive. */
   ended: Promise<ProcessExit>
-  /** True before `ended`, while others of its processes may be alive. */
+  /** May be true before `ended`, while descendants are still alive. */
   hasExited(): boolean
-  /** To a process that `keepsInput`. What comes before it is on record waits; what comes when it has ended is lost. */
+  /** Requires `keepsInput`. Input is held until the process is on record, and dropped after it has ended. */
   write(text: string): void
-  /** The end of its input. */
   endInput(): void
-  /** Ends what the process has started, but for what is spared; the process goes on. */
+  /** Ends what the process has started, except what is spared. The process itself continues. */
   endStrays(spared: Spared): Promise<void>
-  /** The tools that it runs now. */
+  /** Tools running now. */
   tools(): ProcessEntry[]
-  /** Ends the process and everything it started; `ended` settles soon after. Safe to call twice, or late. */
+  /** Ends the process and everything it started; `ended` settles soon after. Idempotent. */
   stop(): void
 }
 
@@ -61,19 +60,19 @@ export function startProcess(options: ProcessOptions): LocalProcess {
       cwd: options.cwd,
       env: { ...options.environment, [RUN_MARKER]: runId, ...(owner && { [OWNER_MARKER]: owner.id }) },
       stdio: ['pipe', 'pipe', 'pipe'],
-      // Its own process group, so that a signal reaches wrapper and agent alike and Ctrl-C in our terminal only us.
+      // Its own process group: a signal reaches both wrapper and agent, and Ctrl-C in our terminal reaches only us.
       detached: true,
     })
   } catch (error) {
-    // Arguments that are too long or hold NUL make spawn throw instead of emitting `error`.
-    return { ended: Promise.resolve({ spawnError: error as Error }), ...NOTHING_TO_DO }
+    // Arguments that are too long or contain NUL make spawn throw instead of emitting `error`.
+    return { ended: Promise.resolve({ spawnError: error as Error }), ...NO_PROCESS }
   }
 
   const { pid } = child
   if (pid === undefined) {
-    // Nothing more may be asked of it: with too many open files, not even its pipes are there.
+    // Touch nothing else on it: with too many open files, not even its pipes exist.
     const failed = once(child, 'error').then(([spawnError]: Error[]) => ({ spawnError: spawnError as Error }))
-    return { ended: failed, ...NOTHING_TO_DO }
+    return { ended: failed, ...NO_PROCESS }
   }
   const root: RunRoot = {
     pid,
@@ -85,13 +84,13 @@ export function startProcess(options: ProcessOptions): LocalProcess {
   child.stdout.on('data', (chunk: Buffer) => {
     const startedAt = performance.now()
     options.onStdout(chunk)
-    if (performance.now() - startedAt < LONG_WORK_MS) return
-    // A flood. Others get their turn before the next chunk; nothing is lost in that time.
+    if (performance.now() - startedAt < SLOW_CHUNK_MS) return
+    // A flood: let others run before the next chunk. Nothing is lost meanwhile.
     child.stdout.pause()
     setImmediate(() => child.stdout.resume())
   })
   child.stderr.on('data', options.onStderr)
-  // A CLI that exits without reading its input breaks the pipe; how it exited says all there is to say.
+  // A CLI that exits without reading its input breaks the pipe; its exit says enough.
   child.stdin.on('error', () => {})
 
   const closed = new Promise<void>((resolve) => {
@@ -107,7 +106,7 @@ export function startProcess(options: ProcessOptions): LocalProcess {
     if (!hasEnded) stopping ??= endTree(root, options.stopSignal)
   }
 
-  /** Of a process that is not on record yet, which must not begin to work. */
+  /** Input held back until the process is on record: before that it must not start to work. */
   const waiting: string[] = [options.stdin]
   let hasInputEnded = options.keepsInput !== true
   let isRecorded = false
@@ -137,7 +136,7 @@ export function startProcess(options: ProcessOptions): LocalProcess {
 
   const finish = async (): Promise<ProcessExit> => {
     const exit = await exited
-    // Leftovers first: one of them may hold the output open.
+    // Leftovers first: they may hold the output open.
     await (stopping ?? endLeftovers(root))
     await within(CLOSE_AFTER_EXIT_MS, closed)
     child.stdout.destroy()
@@ -161,7 +160,7 @@ export function startProcess(options: ProcessOptions): LocalProcess {
       flush()
     },
     endStrays: async (spared) => {
-      // By then its pid may be another's.
+      // After its exit the pid may be reused.
       if (!root.hasExited()) await endStrays(root, spared)
     },
     tools: () => (root.hasExited() ? [] : toolsBelow(root)),
@@ -169,7 +168,7 @@ export function startProcess(options: ProcessOptions): LocalProcess {
   }
 }
 
-const NOTHING_TO_DO = {
+const NO_PROCESS = {
   hasExited: () => true,
   write: () => {},
   endInput: () => {},

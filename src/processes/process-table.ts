@@ -1,4 +1,4 @@
-// Which processes exist now. Linux answers from /proc in a few milliseconds; everything else asks `ps`.
+// The processes that exist now: from /proc on Linux, which takes a few milliseconds, otherwise from `ps`.
 
 import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -7,13 +7,13 @@ export interface ProcessEntry {
   pid: number
   parentPid: number
   groupId: number
-  /** As a tool of an agent, or a daemon. */
+  /** True for an agent's tools and for daemons. */
   leadsSession: boolean
-  /** When it was started, in a unit of the platform. Tells a process from a later one with the same pid. */
+  /** In a unit of the platform. Distinguishes a process from a later one with the same pid. */
   startTime: number
-  /** Whether it has ended and only waits to be collected by its parent. */
+  /** It has ended and waits for its parent to reap it. */
   isZombie: boolean
-  /** Whether `NAME=value` stands in the environment it was started with. */
+  /** Whether `NAME=value` is in the environment it was started with. */
   hasVariable(assignment: string): boolean
 }
 
@@ -21,7 +21,7 @@ export function readProcessTable(platform: NodeJS.Platform = process.platform): 
   return platform === 'linux' ? readProc() : parsePs(runPs(platform))
 }
 
-/** Undefined when no such process is alive. */
+/** Undefined if no such process is alive. */
 export function findProcess(pid: number, platform: NodeJS.Platform = process.platform): ProcessEntry | undefined {
   if (platform !== 'linux') return readProcessTable(platform).find((entry) => entry.pid === pid && !entry.isZombie)
   const stat = readOrUndefined(`/proc/${pid}/stat`)
@@ -29,7 +29,7 @@ export function findProcess(pid: number, platform: NodeJS.Platform = process.pla
   return entry?.isZombie ? undefined : entry
 }
 
-/** Without asking for more than that, which elsewhere takes a process of its own. */
+/** Cheaper than `findProcess`, which starts `ps` on platforms other than Linux. */
 export function isRunning(pid: number, platform: NodeJS.Platform = process.platform): boolean {
   if (platform === 'linux') return findProcess(pid) !== undefined
   try {
@@ -39,7 +39,7 @@ export function isRunning(pid: number, platform: NodeJS.Platform = process.platf
   }
 }
 
-/** 0 where finding out would take a process of its own. */
+/** 0 on platforms where finding out would mean starting `ps`. */
 export function startTimeOf(pid: number, platform: NodeJS.Platform = process.platform): number {
   const stat = platform === 'linux' ? readOrUndefined(`/proc/${pid}/stat`) : undefined
   return stat === undefined ? 0 : parseStat(pid, stat).startTime
@@ -54,7 +54,7 @@ function readProc(): ProcessEntry[] {
 }
 
 function parseStat(pid: number, stat: string): ProcessEntry {
-  // The name in parentheses may itself hold spaces and parentheses: the fields begin after the last one.
+  // The name in parentheses may itself contain spaces and parentheses: the fields begin after the last one.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   return {
     pid,
@@ -69,17 +69,17 @@ function parseStat(pid: number, stat: string): ProcessEntry {
 
 function readOrUndefined(path: string): string | undefined {
   try {
-    // Twice as fast as any other encoding: Node.js reads such files, whose size is unknown, natively in this one alone.
+    // Twice as fast as any other encoding: only for this one does Node.js read files of unknown size natively.
     return readFileSync(path, 'utf8')
   } catch {
-    return undefined // The process ended meanwhile, or belongs to somebody else.
+    return undefined // The process has ended, or belongs to another user.
   }
 }
 
 function runPs(platform: NodeJS.Platform): string {
   const showEnvironment = platform === 'darwin' ? '-axEww' : 'axeww'
   const columns = 'pid=,ppid=,pgid=,stat=,lstart=,command='
-  // A fixed locale: `lstart` is five words in it. A fixed zone: the same time must read the same on a machine that moves.
+  // A fixed locale, in which `lstart` is five words, and a fixed zone, because the machine's may change.
   const env = { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' }
   return execFileSync('ps', [showEnvironment, '-o', columns], { encoding: 'latin1', maxBuffer: 256 * 1024 * 1024, env })
 }

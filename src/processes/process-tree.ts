@@ -1,35 +1,35 @@
 // Ends everything a run started.
 //
-// Agents start their tools in sessions of their own, so a signal to the process group misses them, and a tool whose
-// parent has died hangs below pid 1, so walking down from the agent misses it too. Therefore:
-// - the tree is collected before the first signal, while the parents still stand;
-// - what was started with the run's marker in its environment belongs to the run, wherever it hangs now;
-// - a pid is signalled only while it still is the process that was collected (same start time).
+// Agents start tools in sessions of their own, so a signal to the process group misses them; and a tool whose parent has
+// died is reparented to pid 1, so walking down from the agent misses it too. Therefore:
+// - the tree is collected before the first signal, while the parents are still alive;
+// - any process with the run's marker in its environment belongs to the run, whatever its parent is now;
+// - a pid is signalled only while it is still the process that was collected (same start time).
 
 import { wait } from '../core/async.js'
 import { type ProcessEntry, readProcessTable } from './process-table.js'
 
 export interface RunRoot {
-  /** Also the id of its group. `NO_PID` where only the marker is to tell what belongs to the run. */
+  /** Also its process group. `NO_PID` to find the run's processes by marker alone. */
   pid: number
-  /** Nothing of the run is older. */
+  /** No process of the run is older. */
   startTime: number
-  /** `NAME=value` in the environment of every process of the run. */
+  /** `NAME=value`, in the environment of every process of the run. */
   marker: string
   hasExited(): boolean
 }
 
-/** Of no process and no group. */
+/** Matches no process and no group. */
 export const NO_PID = -1
 
 const TERM_AFTER_MS = 2_000
 const KILL_AFTER_MS = 1_000
 const TOOL_KILL_AFTER_MS = 500
-/** Claude Code ends its tool some moments after it has said that the turn is over. */
+/** Claude Code ends its tool a moment after it has reported the end of the turn. */
 const TOOL_END_MS = 500
 const MAX_SWEEPS = 20
 
-/** Ends the agent with the signal it cleans up best on, then harder, then whatever it left behind. */
+/** Ends the agent with its preferred signal, then with stronger ones, then whatever it left behind. */
 export async function endTree(root: RunRoot, stopSignal: NodeJS.Signals): Promise<void> {
   const collected = collectTree(root, readProcessTable())
   if (!root.hasExited()) {
@@ -44,15 +44,15 @@ export async function endTree(root: RunRoot, stopSignal: NodeJS.Signals): Promis
   await endLeftovers(root, collected)
 }
 
-/** Ends what a run left behind after its agent exited by itself. */
+/** Ends what a run left behind after its agent exited. */
 export async function endLeftovers(root: RunRoot, collected: ProcessEntry[] = []): Promise<void> {
   await endAll((table) => collectTree(root, table), collected)
 }
 
-/** What an agent that stays keeps for itself, as its MCP servers: what is in its group, or what hangs below it. */
+/** What a warm agent keeps, such as its MCP servers: its process group, or all its descendants. */
 export type Spared = 'group' | 'descendants'
 
-/** Ends what an agent that stays has started, as its tools are, but for what is spared. */
+/** Ends what a warm agent has started, such as tools, except what is spared. */
 export async function endStrays(root: RunRoot, spared: Spared): Promise<void> {
   await endAll((table) => {
     const descendants = withDescendants(new Set([root.pid]), table)
@@ -63,12 +63,12 @@ export async function endStrays(root: RunRoot, spared: Spared): Promise<void> {
 }
 
 /**
- * The tools that run below an agent that stays. Agents give each a session of its own; their MCP servers are in the agent's
- * session, those of Codex in groups of their own.
+ * The running tools of a warm agent. Agents start each tool in its own session; their MCP servers are in the agent's
+ * session, Codex's in groups of their own.
  */
 export function toolsBelow(root: RunRoot, table = readProcessTable()): ProcessEntry[] {
   const inSession = new Set([root.pid])
-  // Children may stand before their parents in the table, as above.
+  // As in `withDescendants`.
   for (let size = -1; size !== inSession.size;) {
     size = inSession.size
     for (const { pid, parentPid, leadsSession } of table) {
@@ -81,7 +81,7 @@ export function toolsBelow(root: RunRoot, table = readProcessTable()): ProcessEn
   )
 }
 
-/** Ends such tools with all that they started, when they do not end by themselves: the agent may be about to end them. */
+/** Ends tools and their descendants, after giving the agent a moment to end them itself. */
 export async function endTools(tools: ProcessEntry[]): Promise<void> {
   const collect = (table: ProcessEntry[]): ProcessEntry[] => {
     const members = withDescendants(new Set(stillAlive(tools, table).map(({ pid }) => pid)), table)
@@ -115,10 +115,10 @@ export function collectTree(root: RunRoot, table: ProcessEntry[]): ProcessEntry[
   return candidates.filter(({ pid, isZombie }) => members.has(pid) && !isZombie)
 }
 
-/** The processes with all that hangs below them. */
+/** The processes and all their descendants. */
 export function withDescendants(pids: Set<number>, table: ProcessEntry[]): Set<number> {
   const members = new Set(pids)
-  // Children may stand before their parents in the table: go on until a pass finds nothing new.
+  // Children may come before their parents in the table: repeat until a pass finds nothing new.
   for (let size = -1; size !== members.size;) {
     size = members.size
     for (const { pid, parentPid } of table) if (members.has(parentPid)) members.add(pid)
@@ -131,12 +131,12 @@ function stillAlive(entries: ProcessEntry[], table: ProcessEntry[]): ProcessEntr
   return table.filter((entry) => !entry.isZombie && wanted.get(entry.pid) === entry.startTime)
 }
 
-/** Signal the group, not the child: the CLI may be a wrapper whose real process would outlive it. */
+/** The group, not the child: the CLI may be a wrapper whose real process would outlive it. */
 function signalGroup(pid: number, signal: NodeJS.Signals): void {
   signalProcess(-pid, signal)
 }
 
-/** Whether the process will get it. One that became another user's, as by `sudo`, is out of our reach. */
+/** Whether the process gets it. One that changed its user, as with `sudo`, is out of reach. */
 function signalProcess(pid: number, signal: NodeJS.Signals): boolean {
   try {
     return process.kill(pid, signal)

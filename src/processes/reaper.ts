@@ -1,7 +1,7 @@
-// Ends what a dead gateway left, from what it had put on record.
+// Ends what a dead gateway left behind, using its ledger.
 //
-// A record is old by nature: its pid may be another process by now. So nothing is ended for its pid, only for the
-// marker of the run in its environment, or for descending from such a process.
+// A ledger entry is stale by nature: its pid may have been reused. So processes are never ended because of their pid,
+// only because they, or an ancestor, have the run's marker in their environment.
 
 import { execFileSync } from 'node:child_process'
 import { readFileSync, readlinkSync } from 'node:fs'
@@ -12,21 +12,21 @@ import { RUN_MARKER } from './process-owner.js'
 import { findProcess, readProcessTable } from './process-table.js'
 import { collectTree, endLeftovers, NO_PID, type RunRoot } from './process-tree.js'
 
-/** Where a pid means something. */
+/** The machine and boot in which a pid is meaningful. */
 export interface HostIdentity {
   host: string
-  /** Empty where it cannot be told. */
+  /** Empty if unknown. */
   bootId: string
 }
 
-/** One process, and no later one with the same pid. */
+/** One process, as opposed to a later one with the same pid. */
 export interface ProcessIdentity extends HostIdentity {
   pid: number
-  /** 0 where it is not known. */
+  /** 0 if unknown. */
   startTime: number
 }
 
-/** A process on record that is not known to have ended. */
+/** A recorded process that is not known to have ended. */
 export interface LedgerEntry extends ProcessIdentity {
   runId: string
   ownerId: string
@@ -52,10 +52,10 @@ export function isProcessAlive(identity: ProcessIdentity): 'alive' | 'dead' | 'e
 }
 
 /**
- * Ends what is alive of these runs.
+ * Ends the surviving processes of these runs.
  *
- * Contract: to be called with runs whose owner is dead. Never rejects. Returns those of which nothing is alive that
- * could be ended, to be taken off the record; runs of other hosts are left to these.
+ * Contract: the owners of these runs are dead. Never rejects. Returns the entries that can be deleted, because nothing
+ * of them is left that could be ended. Runs on other hosts are left to those hosts.
  */
 export async function endOrphans(entries: LedgerEntry[], log: Log): Promise<LedgerEntry[]> {
   const here = hostIdentity()
@@ -72,7 +72,7 @@ async function endOrphan({ runId, startTime }: LedgerEntry, log: Log): Promise<b
     await endLeftovers(root, found)
     const left = collectTree(root, readProcessTable())
     log.warn('orphan.ended', { runId, processes: found.length })
-    // Of another user, or already killed and held by the kernel: nothing more can be done.
+    // Another user's, or killed but held by the kernel: nothing more can be done.
     if (left.length > 0) log.warn('orphan.left', { runId, pids: left.map(({ pid }) => pid) })
     return true
   } catch (error) {
@@ -87,7 +87,7 @@ function isOfAnotherBoot({ bootId }: HostIdentity, here: HostIdentity): boolean 
 
 const FIRST_PID_NAMESPACE = 'pid:[4026531836]'
 
-/** Containers may share the name of their host, and each counts its pids from 1. */
+/** Containers may share their host's name, and each has its own pids. */
 function containerSuffix(): string {
   if (process.platform !== 'linux') return ''
   const namespace = readlinkSync('/proc/self/ns/pid')
@@ -98,9 +98,9 @@ function readBootId(): string {
   try {
     if (process.platform === 'linux') return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
     if (process.platform !== 'darwin') return ''
-    // Not kern.boottime, which moves when the clock is set.
+    // Not kern.boottime, which changes when the clock is set.
     return execFileSync('/usr/sbin/sysctl', ['-n', 'kern.bootsessionuuid'], { encoding: 'utf8', stdio: 'pipe' }).trim()
   } catch {
-    return '' // Then marker and start time alone decide.
+    return '' // Then only marker and start time decide.
   }
 }

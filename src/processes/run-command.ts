@@ -7,28 +7,28 @@ import { type ProcessExit, startProcess } from './local-process.js'
 import type { ProcessOwner } from './process-owner.js'
 
 export interface CommandOptions {
-  /** The command and its arguments; no shell sees them. With a slash, the command is a path, taken from `cwd`. */
+  /** The command and its arguments, without a shell. A command with a slash is a path relative to `cwd`. */
   argv: string[]
   cwd: string
   environment: Record<string, string>
   stdin: string
-  /** Hears what it prints, which else goes nowhere. */
+  /** Absent, stdout is discarded. */
   onStdout?: (chunk: Buffer) => void
   timeoutMs: number
-  /** Ends the command before its time. */
+  /** Ends the command early. */
   signal?: AbortSignal
   owner?: ProcessOwner | undefined
 }
 
-/** The problem is a sentence without its subject, to go on after the name of the command. */
+/** `problem` is a sentence without its subject, to follow the command's name. */
 export type CommandOutcome = { ok: true } | { ok: false; problem: string }
 
 const COMPLAINT_CHARACTERS = 200
 
 /**
- * Runs a command to its end; what it says on stderr goes nowhere, but for its last words when it fails.
+ * Runs a command to its end. Of stderr, only the last line is kept, as part of the problem.
  *
- * Contract: never rejects; when it settles nothing that the command started is alive.
+ * Contract: never rejects; when it settles, nothing that the command started is alive.
  */
 export async function runCommand(options: CommandOptions): Promise<CommandOutcome> {
   const { argv, cwd, environment, stdin, onStdout = () => {}, timeoutMs, signal, owner } = options

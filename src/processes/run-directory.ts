@@ -2,15 +2,15 @@ import { chmodSync, existsSync, lstatSync, mkdtempSync, readdirSync, rmSync, wri
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 
-/** A private directory for the files of one run: readable by us alone, gone with `remove`. */
+/** A directory for the files of one run, accessible to us alone. */
 export interface RunDirectory {
   path: string
-  /** Writes a file and returns its absolute path. */
+  /** Returns the file's absolute path. */
   write(name: string, content: string | Uint8Array): string
   remove(): void
 }
 
-/** `ownerId` stands in its name, so that it is found when the owner has died. */
+/** `ownerId` is part of its name, so that it can be found after the owner has died. */
 export function createRunDirectory(ownerId?: string): RunDirectory {
   const path = mkdtempSync(resolve(tmpdir(), prefixOf(ownerId)))
   return {
@@ -25,10 +25,10 @@ export function createRunDirectory(ownerId?: string): RunDirectory {
 }
 
 /**
- * Removes what the runs of a dead owner left. What cannot be removed is told by `onProblem` and left.
+ * Removes the run directories of a dead owner. Those that cannot be removed are reported to `onProblem`.
  *
- * Everybody may put something under such a name into a shared directory. A link there must not lead us to remove what
- * it points to: only what is a directory of our own is touched.
+ * Anyone may create such a name in a shared directory. Only real directories of our own user are touched, so that a
+ * link cannot make us remove its target.
  */
 export function removeRunDirectories(ownerId: string, onProblem: (path: string, error: unknown) => void): void {
   for (const name of namesIn(tmpdir(), onProblem)) {
@@ -64,13 +64,13 @@ function removeTree(path: string): void {
       makeWritable(path)
       rmSync(path, { recursive: true, force: true })
     } catch (error) {
-      // Else somebody was faster, as the guardian of a gateway that stops.
+      // If it is gone, somebody was faster, such as the guardian of a stopping gateway.
       if (existsSync(path)) throw error
     }
   }
 }
 
-/** A tool may leave directories that nobody may change, such as a cache of modules. */
+/** Tools may leave read-only directories, such as a module cache. */
 function makeWritable(directory: string): void {
   chmodSync(directory, 0o700)
   for (const entry of readdirSync(directory, { withFileTypes: true })) {

@@ -1,4 +1,4 @@
-// Started by the guardian when its gateway has died: ends every process of that owner, removes their files, ends itself.
+// Started by the guardian after its gateway has died: ends every process of that owner, removes their files and exits.
 
 import { wait } from '../core/async.js'
 import { OWNER_MARKER } from './process-owner.js'
@@ -12,16 +12,16 @@ const DEADLINE_MS = 8_000
 const ROUNDS = 6
 const PAUSE_MS = 250
 
-// The service manager or the terminal that ended the gateway may mean us too.
+// The service manager or terminal that ended the gateway may signal us too.
 for (const signal of ['SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGTERM'] as const) process.on(signal, () => {})
 
-// What cannot be ended, such as a process in an uninterruptible call, must not keep us for ever.
+// A process that cannot be ended, such as one in an uninterruptible call, must not keep us forever.
 setTimeout(() => process.exit(), DEADLINE_MS).unref()
 
-// More than once: a process that was just being started when the gateway died is not marked yet.
+// Several rounds: a process that was being started when the gateway died is not marked yet.
 for (let round = 0; round < ROUNDS; round += 1) {
   if (round > 0) await wait(PAUSE_MS)
   await endLeftovers({ pid: NO_PID, startTime: 0, marker: `${OWNER_MARKER}=${ownerId}`, hasExited: () => true })
 }
-// Nobody is there to be told; the next gateway tries again.
+// Nobody to report to; the next gateway tries again.
 removeRunDirectories(ownerId, () => {})

@@ -4,7 +4,7 @@ import type { Project } from '../store/projects.js'
 import type { ProjectSource } from '../store/schema.js'
 import type { Tables } from '../store/store.js'
 
-/** Contract: throws `conflict` when the id is taken. */
+/** Contract: throws `conflict` if the id is taken. */
 export async function addProject(
   tables: Tables,
   project: Project,
@@ -14,13 +14,13 @@ export async function addProject(
 ): Promise<void> {
   const { id } = project
   if (!(await tables.projects.add(project, now, source))) throw idIsTaken(id)
-  // Of one that the configuration file had under this id.
-  await forgetRights(tables, id)
+  // A project in the configuration file may have had this id before.
+  await revokeGrants(tables, id)
   await note?.(tables, { action: 'project.create', subject: id })
 }
 
-/** What was given to a project or for it must not serve another that gets its id. */
-export async function forgetRights({ credentials, tokens, approvalRules }: Tables, projectId: string): Promise<void> {
+/** Whatever was granted to a project must not pass to another one that reuses its id. */
+export async function revokeGrants({ credentials, tokens, approvalRules }: Tables, projectId: string): Promise<void> {
   await credentials.removeAllOf(projectId)
   await tokens.forgetProject(projectId)
   await approvalRules.removeAllOf(projectId)

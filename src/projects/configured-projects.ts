@@ -1,8 +1,8 @@
 import type { GatewayConfig } from '../config.js'
 import type { Store } from '../store/store.js'
 
-/** Brings the store up to date with the projects of the configuration file, which alone says which of its projects exist. */
-export async function keepConfiguredProjects(
+/** Makes the store match the projects of the configuration file, and removes those no longer in it. */
+export async function syncConfiguredProjects(
   { projects }: Pick<GatewayConfig, 'projects'>,
   store: Pick<Store, 'projects'>,
   now: number,

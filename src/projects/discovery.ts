@@ -1,5 +1,5 @@
-// Projects of the pods that bear the label. The cluster says which there are and which agent each has; everything else of
-// them is changed as of other projects.
+// Projects discovered from labelled pods. The cluster decides which exist and which agent each has; everything else can
+// be changed as in other projects.
 
 import { isDeepStrictEqual } from 'node:util'
 import { findBackendName } from '../backends/engine/backend-names.js'
@@ -21,10 +21,10 @@ interface DiscoveryDependencies {
   note: Note
 }
 
-/** Where was looked: what is not found there is gone. */
-export interface SearchedPlace {
+/** Where the search took place. A project missing from the result is gone only if it lies in this scope. */
+export interface SearchScope {
   context?: string
-  /** `*` for all. Left out, one that only kubectl knows. */
+  /** `*` for all. Absent, kubectl's default. */
   namespace?: string
 }
 
@@ -32,37 +32,37 @@ export interface Discovered {
   id: string
   /**
    * - `made`, `changed`, `unchanged`: the project follows its pod
-   * - `taken`: another project has the id, and was left alone
-   * - `ending`: its pod ends, or has ended and is still there; another may come in its place
-   * - `gone`, `removed`: no pod of it was found
-   * - `kept`: no pod of it was found, and messages of it still wait or are worked on
+   * - `taken`: another project has the id and was left alone
+   * - `ending`: its pod is terminating or has terminated; another may replace it
+   * - `gone`, `removed`: none of its pods was found
+   * - `kept`: none of its pods was found, but some of its messages are still queued or running
    */
   outcome: 'made' | 'changed' | 'unchanged' | 'taken' | 'ending' | 'gone' | 'removed' | 'kept'
-  /** What the label says. */
+  /** The label's value. */
   label?: string
-  /** Who answers. */
+  /** The agent that answers. */
   agent: string
   pod: PodAddress
 }
 
-/** Contract: what it did is on record when it settles, project by project. */
+/** Contract: writes project by project; when it settles, everything it did is stored. */
 export async function discoverProjects(
   pods: LabelledPod[],
-  where: SearchedPlace,
+  scope: SearchScope,
   { removesMissing }: { removesMissing: boolean },
   dependencies: DiscoveryDependencies,
 ): Promise<Discovered[]> {
   const found: Discovered[] = []
   for (const pod of pods) {
-    if (pod.isEnding) found.push(...(await leave(pod, dependencies)))
+    if (pod.isEnding) found.push(...(await keepEnding(pod, dependencies)))
     else found.push(await adopt(pod, dependencies))
   }
   const isFound = new Set(found.filter(({ outcome }) => outcome !== 'taken').map(({ id }) => id))
   const namespaces = new Set(pods.map(({ address }) => address.namespace))
   const missing = (await dependencies.store.projects.list()).filter(
-    (project) => !isFound.has(project.id) && isWithin(project, where, namespaces),
+    (project) => !isFound.has(project.id) && isInScope(project, scope, namespaces),
   )
-  for (const project of missing) found.push(await letGo(project, removesMissing, dependencies))
+  for (const project of missing) found.push(await handleMissing(project, removesMissing, dependencies))
   return found
 }
 
@@ -71,21 +71,21 @@ async function adopt(
   { store, agents, now, note }: DiscoveryDependencies,
 ): Promise<Discovered> {
   const id = await idOf({ projectId, address: pod }, store)
-  // Of an agent that nobody knows the name is kept: it may be registered later.
+  // Keep the name of an unknown agent: it may be registered later.
   const backend = agentOf(label) ?? agents.defaultProvider() ?? ''
   const outcome = await store.transaction(async (tables) => {
-    // Nobody takes it into use or removes it meanwhile.
+    // Locked, so that nobody starts to use it or removes it meanwhile.
     const known = await tables.projects.hold(id, 'removal')
     if (!known) {
       await addProject(tables, { id, directory: POD_DIRECTORY, pod, backend }, 'cluster', now(), note)
       return 'made'
     }
-    // What is kept for one must not get to a pod of another namespace that is called the same.
+    // A pod of the same name in another namespace must not get this project's data.
     if (known.source !== 'cluster' || !known.pod || !isSameNamespace(known.pod, pod)) return 'taken'
     const isSwitched = known.backend !== backend
     if (!isSwitched && isDeepStrictEqual(known.pod, pod)) return 'unchanged'
     const { model, ...rest } = known
-    // A model of one agent is unknown to another, and so is a session.
+    // Models and sessions belong to one agent.
     const kept = isSwitched || model === undefined ? rest : known
     await tables.projects.put({ ...kept, pod, backend }, 'cluster', now())
     if (isSwitched) await tables.projects.clearSessions(id, now())
@@ -95,8 +95,8 @@ async function adopt(
   return { id, outcome, label, agent: agents.resolve(backend).agent.name(), pod }
 }
 
-/** Nothing is made of it, and what was made stays as it is. */
-async function leave(
+/** Creates nothing, and leaves an existing project as it is. */
+async function keepEnding(
   { address, ...pod }: LabelledPod,
   { store, agents }: DiscoveryDependencies,
 ): Promise<Discovered[]> {
@@ -106,7 +106,7 @@ async function leave(
   return [{ id: known.id, outcome: 'ending', agent, pod: known.pod }]
 }
 
-/** It keeps the id under which it was found first, also when others of that name have come. */
+/** A pod keeps the id it was first found under, even if others of the same name have appeared since. */
 async function idOf({ projectId, address }: Pick<LabelledPod, 'projectId' | 'address'>, store: Store): Promise<string> {
   const earlier = (await store.projects.list()).find(
     (one) => one.source === 'cluster' && isDeepStrictEqual(one.pod, address),
@@ -114,7 +114,7 @@ async function idOf({ projectId, address }: Pick<LabelledPod, 'projectId' | 'add
   return earlier?.id ?? checkProjectId(idFromName(projectId))
 }
 
-async function letGo(
+async function handleMissing(
   { id, backend = '', pod = {} }: ProjectRecord,
   removesMissing: boolean,
   { agents, projects, note }: DiscoveryDependencies,
@@ -130,9 +130,9 @@ async function letGo(
   }
 }
 
-function isWithin(
+function isInScope(
   { source, pod }: ProjectRecord,
-  { context, namespace }: SearchedPlace,
+  { context, namespace }: SearchScope,
   namespaces: ReadonlySet<string | undefined>,
 ): boolean {
   if (source !== 'cluster' || pod?.context !== context) return false
@@ -144,7 +144,7 @@ function isSameNamespace(one: PodAddress, other: PodAddress): boolean {
   return one.context === other.context && one.namespace === other.namespace
 }
 
-/** A name that nobody knows, as it stands there. */
+/** Unknown names are returned unchanged. */
 function agentOf(label: string): string | undefined {
   return findBackendName(label) ?? (label || undefined)
 }

@@ -1,5 +1,5 @@
-// Brings a repository here. A URL is somebody's text: it must not become an option, a command, or a place that the
-// operator did not allow; and a repository is somebody's code: nothing of it runs.
+// Clones a repository. The URL is untrusted: it must not become an option, a command, or a path the operator did not
+// allow. The repository is untrusted too: none of its code runs.
 
 import { isAbsolute } from 'node:path'
 import { agentEnvironment } from '../core/agent-environment.js'
@@ -12,11 +12,11 @@ import { directoryInRoots } from './project-roots.js'
 export interface GitSource {
   /** `https://…`, `ssh://…`, `git@host:path`, or an absolute path inside the project roots. */
   url: string
-  /** A branch or a tag; left out, what the repository itself calls its main branch. */
+  /** A branch or a tag; absent, the repository's default branch. */
   ref?: string
 }
 
-/** Runs `git` with these arguments. Contract: as `runCommand`. */
+/** Contract: as `runCommand`. */
 export type RunGit = (options: {
   args: string[]
   cwd: string
@@ -24,17 +24,17 @@ export type RunGit = (options: {
   signal?: AbortSignal
 }) => Promise<CommandOutcome>
 
-/** Enough for an agent to read on; the rest can be fetched. */
+/** Enough history for an agent; the rest can be fetched. */
 const DEPTH = 100
 const CLONE_TIMEOUT_MS = 600_000
-const LONGEST_URL = 2_000
+const MAX_URL_CHARACTERS = 2_000
 
-/** How the operator reaches servers. Not what would point git at another repository, such as GIT_DIR. */
+/** How the operator reaches servers. Excludes variables that point git at another repository, such as GIT_DIR. */
 const GIT_VARIABLES = ['GIT_SSH', 'GIT_SSH_COMMAND', 'GIT_CONFIG_GLOBAL', 'GIT_CONFIG_SYSTEM', 'GIT_CONFIG_NOSYSTEM']
 
 const SAFE_SETTINGS = [
   'core.hooksPath=/dev/null',
-  // Above all no `ext::`, which is a command.
+  // Above all not `ext::`, which runs a command.
   ...['protocol.allow=never', 'protocol.ext.allow=never'],
   ...['https', 'ssh', 'file'].map((protocol) => `protocol.${protocol}.allow=always`),
 ]
@@ -42,7 +42,7 @@ const SAFE_SETTINGS = [
 export function gitRunner(environment: NodeJS.ProcessEnv, owner?: ProcessOwner): RunGit {
   const variables = {
     ...agentEnvironment(environment, GIT_VARIABLES),
-    // Nobody is there to be asked.
+    // Nobody could answer a prompt.
     GIT_TERMINAL_PROMPT: '0',
     GIT_ASKPASS: '',
     SSH_ASKPASS: '',
@@ -54,12 +54,12 @@ export function gitRunner(environment: NodeJS.ProcessEnv, owner?: ProcessOwner):
 }
 
 /**
- * Contract: throws `request_invalid` for a source that is not allowed, and says what is.
- * What it returns is safe as the last arguments of `clone`.
+ * Contract: throws `request_invalid` for a source that is not allowed, and says which are.
+ * The result is safe to pass as the last arguments of `clone`.
  */
 export async function checkGitSource(
   { url, ref }: GitSource,
-  places: Pick<GatewayConfig, 'projectRoots' | 'home'>,
+  roots: Pick<GatewayConfig, 'projectRoots' | 'home'>,
 ): Promise<GitSource> {
   if (ref !== undefined && !isRefName(ref)) {
     throw new GatewayError(
@@ -69,11 +69,11 @@ export async function checkGitSource(
   }
   const problem = problemOfUrl(url)
   if (problem !== undefined) throw new GatewayError('request_invalid', `The repository cannot be taken: ${problem}.`)
-  const source = isAbsolute(url) ? await directoryInRoots(url, places) : url
+  const source = isAbsolute(url) ? await directoryInRoots(url, roots) : url
   return { url: source, ...(ref !== undefined && { ref }) }
 }
 
-/** Contract: rejects with a sentence when it fails; what is in the directory then is of no use. */
+/** Contract: rejects with a sentence; the directory's contents are then unusable. */
 export async function cloneInto(
   directory: string,
   { url, ref }: GitSource,
@@ -84,10 +84,10 @@ export async function cloneInto(
     ...SAFE_SETTINGS.flatMap((setting) => ['-c', setting]),
     'clone',
     '--quiet',
-    // Without the operator's templates, which may hold hooks.
+    // The operator's templates may contain hooks.
     '--template=',
     '--no-recurse-submodules',
-    // A repository beside us is read as one from afar: its files are not linked.
+    // Copy a local repository as if it were remote, instead of hard-linking its files.
     '--no-local',
     `--depth=${DEPTH}`,
     ...(ref === undefined ? [] : [`--branch=${ref}`]),
@@ -95,7 +95,7 @@ export async function cloneInto(
   ]
   const outcome = await run({ args, cwd: directory, timeoutMs: CLONE_TIMEOUT_MS, ...(signal && { signal }) })
   if (outcome.ok) return
-  // The operator's own settings of git may have put a password into the URL.
+  // The operator's git settings may have put a password into the URL.
   const problem = outcome.problem.replaceAll(/\/\/[^/@\s]*@/g, '//')
   const message = `The repository could not be cloned: git ${problem}`
   if (signal?.aborted) throw new GatewayError('request_invalid', message)
@@ -104,7 +104,7 @@ export async function cloneInto(
 }
 
 function problemOfUrl(url: string): string | undefined {
-  if (url.length > LONGEST_URL || /[\p{Cc}\s]/u.test(url)) return 'its URL is too long, or has spaces in it'
+  if (url.length > MAX_URL_CHARACTERS || /[\p{Cc}\s]/u.test(url)) return 'its URL is too long, or has spaces in it'
   if (url.startsWith('-')) return 'a URL does not begin with "-"'
   if (isAbsolute(url) || /^git@[a-z0-9][a-z0-9.-]*:[^-:][^:]*$/i.test(url)) return undefined
   if (!/^(https|ssh):\/\//.test(url) || !URL.canParse(url)) {
@@ -119,7 +119,7 @@ function problemOfUrl(url: string): string | undefined {
   return undefined
 }
 
-/** What git itself allows, and less. */
+/** A subset of what git allows. */
 function isRefName(ref: string): boolean {
   return /^[A-Za-z0-9_][A-Za-z0-9._/+-]{0,199}$/.test(ref) && !/\.\.|\/\/|\.lock$|[/.]$/.test(ref)
 }

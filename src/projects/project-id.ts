@@ -2,9 +2,9 @@ import { basename } from 'node:path'
 import { projectIdSchema } from '../config/schema.js'
 import { GatewayError } from '../errors.js'
 
-const LONGEST_ID = 64
+const MAX_ID_CHARACTERS = 64
 
-/** Contract: throws `request_invalid` for what is no id. */
+/** Contract: throws `request_invalid` unless it is an id. */
 export function checkProjectId(id: string): string {
   const parsed = projectIdSchema.safeParse(id)
   if (parsed.success) return id
@@ -12,7 +12,7 @@ export function checkProjectId(id: string): string {
   throw new GatewayError('request_invalid', `${JSON.stringify(id.slice(0, 100))} is no id of a project. ${rule}`)
 }
 
-/** An id that looks like the name. Empty when the name has nothing that an id may have. */
+/** An id derived from the name; empty if no character of it is allowed in an id. */
 export function idFromName(name: string): string {
   return name
     .normalize('NFKD')
@@ -20,11 +20,11 @@ export function idFromName(name: string): string {
     .toLowerCase()
     .replaceAll(/[^a-z0-9]+/g, '-')
     .replace(/^-+/, '')
-    .slice(0, LONGEST_ID)
+    .slice(0, MAX_ID_CHARACTERS)
     .replace(/-+$/, '')
 }
 
-/** What a directory or a repository is called: the last part of its path, without `.git`. */
+/** The name of a directory or repository: the last part of its path, without `.git`. */
 export function nameFromPath(path: string): string {
   const last = basename(path.replace(/\/+$/, '')).split(':').at(-1) ?? ''
   return last.replace(/\.git$/, '')

@@ -1,5 +1,4 @@
-// Projects that are made and changed while the gateway runs. Those of the configuration file are seen here, and left
-// alone.
+// Creates and changes projects at run time. Those in the configuration file are read-only here.
 
 import { rm } from 'node:fs/promises'
 import { requireHoldable } from '../backends/engine/agent-limits.js'
@@ -14,8 +13,8 @@ import type { Note } from '../store/audit.js'
 import type { Project, ProjectRecord, ProjectSettings } from '../store/projects.js'
 import type { Store } from '../store/store.js'
 import { checkGitSource, cloneInto, type GitSource, type RunGit } from './git-clone.js'
-import { addProject, forgetRights, idIsTaken } from './add-project.js'
-import { placeInPod, refuseUntrusted } from './pod-place.js'
+import { addProject, idIsTaken, revokeGrants } from './add-project.js'
+import { checkPodLocation, refuseUntrusted } from './pod-location.js'
 import { checkProjectId, idFromName, nameFromPath } from './project-id.js'
 import { directoryInRoots, isInside, isStillInRoots, makeProjectDirectory } from './project-roots.js'
 import { writeTemplateFiles } from './template-files.js'
@@ -41,30 +40,30 @@ export interface ProjectServiceOptions {
   log: Log
 }
 
-/** A project that shall be: exactly one of `directory`, `git`, `template` and `pod` says where its files are. */
+/** Exactly one of `directory`, `git`, `template` and `pod` says where the files come from. */
 export interface NewProject {
-  /** Left out, made from the name. */
+  /** Absent, derived from the name. */
   id?: string
-  /** Left out, that of the directory or the repository. */
+  /** Absent, that of the directory or repository. */
   name?: string
-  /** One that is there, as an absolute path inside the project roots; with `pod`, one of the pod. */
+  /** An existing directory: absolute and inside the project roots, or with `pod` in the pod. */
   directory?: string
   git?: GitSource
   template?: { name: string; variables?: Record<string, string> }
-  /** Context and namespace are filled in, as far as they are configured. */
+  /** The configured context and namespace are filled in. */
   pod?: PodAddress
-  /** Left out, the default for new projects. */
+  /** Absent, the default for new projects. */
   backend?: BackendName
   model?: string
   allowedTools?: string[]
   queryTimeoutMs?: number
   maxTurns?: number
   isUntrusted?: boolean
-  /** Left out, those of the configuration. */
+  /** Absent, the configured ones. */
   agentPermissions?: Permissions
 }
 
-/** `null` takes a setting back; what is left out stays. */
+/** `null` clears a setting; absent ones stay. */
 export type ProjectChanges = Omit<ProjectSettings, 'backend'> & { backend?: BackendName }
 
 type Source =
@@ -73,7 +72,7 @@ type Source =
   | { kind: 'template'; name: string; variables: Record<string, string> }
   | { kind: 'pod'; pod: PodAddress; directory: string }
 
-const LONGEST_NAME = 200
+const MAX_NAME_CHARACTERS = 200
 
 export class ProjectService {
   readonly #options: ProjectServiceOptions
@@ -84,14 +83,14 @@ export class ProjectService {
     this.#templates = new Templates(options.log, options.config.templateDir)
   }
 
-  /** By id. */
+  /** Ordered by id. */
   async list(): Promise<ProjectRecord[]> {
     return this.#options.store.projects.list()
   }
 
   /** Contract: throws `not_found`. */
   async get(id: string): Promise<ProjectRecord> {
-    return known(id, await this.#options.store.projects.get(id))
+    return requireKnown(id, await this.#options.store.projects.get(id))
   }
 
   async templates(): Promise<Template[]> {
@@ -99,17 +98,17 @@ export class ProjectService {
   }
 
   /**
-   * Contract: when it throws, nothing is left of the project. `conflict` when the id or its directory is taken,
-   * `backend_missing` when the agent is not there, `not_found` for an unknown template, `request_invalid` else, also for
-   * limits that the agent cannot hold.
+   * Contract: if it throws, nothing of the project is left. `conflict` if the id or its directory is taken,
+   * `backend_missing` if the agent is not available, `not_found` for an unknown template, otherwise `request_invalid`,
+   * which includes limits the agent cannot enforce.
    */
   async create(project: NewProject, signal?: AbortSignal, note?: Note): Promise<ProjectRecord> {
     const { config, agents, store } = this.#options
     const source = sourceOf(project)
-    const name = checkName(project.name ?? usualName(source))
+    const name = checkName(project.name ?? defaultName(source))
     const id = project.id === undefined ? this.#idFor(name) : checkProjectId(project.id)
     const backend = project.backend ?? agents.defaultProvider() ?? config.codeAgentDefault
-    // What a pod has is seen when it is used.
+    // Which agents a pod has shows only when it is used.
     if (project.backend !== undefined && source.kind !== 'pod') await this.requireAvailable(project.backend)
     if (source.kind === 'pod') refuseUntrusted(project)
     this.#requireHoldable(project, backend)
@@ -128,27 +127,27 @@ export class ProjectService {
     return this.get(id)
   }
 
-  /** Contract: throws `conflict` for a project of the configuration file and for the agent of one that its pod's label
-   *  says, `backend_missing` as `create` does. */
+  /** Contract: throws `conflict` for a project in the configuration file and for a change of agent where the pod's label
+   *  decides it, and `backend_missing` as `create` does. */
   async update(id: string, changes: ProjectChanges, note?: Note): Promise<ProjectRecord> {
     const { store, now } = this.#options
     const name = changes.name === null ? null : checkName(changes.name)
     const project = await this.#changeable(id)
     const { backend: chosen = this.#options.config.agentBackend, pod, source } = project
     const isSwitched = changes.backend !== undefined && changes.backend !== chosen
-    if (isSwitched && source === 'cluster') throw labelSaysAgent(id)
+    if (isSwitched && source === 'cluster') throw agentSetByLabel(id)
     if (changes.backend !== undefined && isSwitched && !pod) await this.requireAvailable(changes.backend)
     if (pod) refuseUntrusted(changes)
     const limits = {
-      allowedTools: given(changes.allowedTools, project.allowedTools),
-      maxTurns: given(changes.maxTurns, project.maxTurns),
+      allowedTools: changedSetting(changes.allowedTools, project.allowedTools),
+      maxTurns: changedSetting(changes.maxTurns, project.maxTurns),
     }
     this.#requireHoldable(limits, changes.backend ?? chosen)
     await store.transaction(async (tables) => {
       const settings = {
         ...changes,
         ...(name !== undefined && { name }),
-        // A model of one agent is unknown to another.
+        // A model belongs to one agent.
         ...(isSwitched && changes.model === undefined && { model: null }),
       }
       await tables.projects.change(id, settings, now())
@@ -160,10 +159,10 @@ export class ProjectService {
   }
 
   /**
-   * Its files stay unless they were made here and are to be deleted, too.
+   * Keeps the files, unless they were created here and `deletesFiles` is set.
    *
-   * Contract: throws `conflict` for a project of the configuration file, while messages of it wait or are worked on, and
-   * for files that are not ours to delete; then nothing was removed.
+   * Contract: throws `conflict`, and removes nothing, for a project in the configuration file, while any of its messages
+   * is queued or running, and for files that are not ours to delete.
    */
   async remove(id: string, { deletesFiles = false }: { deletesFiles?: boolean } = {}, note?: Note): Promise<void> {
     const { store, log } = this.#options
@@ -171,7 +170,7 @@ export class ProjectService {
     const { directory } = project
     if (deletesFiles) await this.#requireDeletable(project)
     await store.transaction(async (tables) => {
-      // Else a command could be taken between the count and the end.
+      // Locked: otherwise a command could be accepted between the count and the removal.
       await tables.projects.hold(id, 'removal')
       const open = await tables.projects.countOpenMessages(id)
       if (open > 0) {
@@ -180,7 +179,7 @@ export class ProjectService {
         throw new GatewayError('conflict', `The project ${id} is in use: ${open} ${messages} worked on. ${advice}`)
       }
       await tables.projects.remove(id)
-      await forgetRights(tables, id)
+      await revokeGrants(tables, id)
       const detail = deletesFiles ? { detail: 'with its files' } : {}
       await note?.(tables, { action: 'project.remove', subject: id, ...detail })
     })
@@ -188,7 +187,7 @@ export class ProjectService {
     log.info('project.removed', { projectId: id, filesDeleted: deletesFiles })
   }
 
-  /** What fills the directory of a new project; all that can be checked before is. */
+  /** Returns a function that fills a new project's directory, after checking whatever can be checked first. */
   async #contentOf(
     source: Extract<Source, { kind: 'git' | 'template' }>,
     id: string,
@@ -210,7 +209,7 @@ export class ProjectService {
   ): Promise<void> {
     const { config } = this.#options
     const { id } = project
-    // Also keeps the place from others that want the same id now.
+    // This also reserves the id against concurrent requests.
     const directory = await makeProjectDirectory(id, config)
     try {
       await fill(directory, signal)
@@ -246,7 +245,7 @@ export class ProjectService {
     throw new GatewayError('conflict', `${message} Remove that one first.`)
   }
 
-  /** Contract: throws `backend_missing` when the agent is not there. */
+  /** Contract: throws `backend_missing` if the agent is not available. */
   async requireAvailable(backend: BackendName): Promise<void> {
     const available = (await this.#options.agents.availableAgents()).map((agent) => agent.name())
     if (available.includes(backend)) return
@@ -265,8 +264,8 @@ export class ProjectService {
   }
 }
 
-/** What a setting is after a change: `null` takes it back. */
-function given<T>(change: T | null | undefined, before: T | undefined): T | undefined {
+/** A setting's value after a change: `null` clears it. */
+function changedSetting<T>(change: T | null | undefined, before: T | undefined): T | undefined {
   return change === undefined ? before : (change ?? undefined)
 }
 
@@ -281,7 +280,7 @@ async function deleteFiles(id: string, directory: string): Promise<void> {
 
 function sourceOf({ directory, git, template, pod }: NewProject): Source {
   if (pod !== undefined) {
-    if (git === undefined && template === undefined) return { kind: 'pod', ...placeInPod(pod, directory) }
+    if (git === undefined && template === undefined) return { kind: 'pod', ...checkPodLocation(pod, directory) }
     const message = 'A project in a pod has the files that are there: leave git and template out.'
     throw new GatewayError('request_invalid', message)
   }
@@ -295,26 +294,26 @@ function sourceOf({ directory, git, template, pod }: NewProject): Source {
   throw new GatewayError('request_invalid', 'A project is made from exactly one of directory, git, template and pod.')
 }
 
-function labelSaysAgent(id: string): GatewayError {
+function agentSetByLabel(id: string): GatewayError {
   const message = `The agent of the project ${id} is what the label of its pod says.`
   return new GatewayError('conflict', `${message} Change the label there, then run "aetheel projects discover".`)
 }
 
-function usualName(source: Source): string | undefined {
+function defaultName(source: Source): string | undefined {
   if (source.kind === 'template') return undefined
   if (source.kind === 'pod') return source.pod.name
   const name = nameFromPath(source.kind === 'directory' ? source.directory : source.git.url)
-  return oneLine(name, LONGEST_NAME) || undefined
+  return oneLine(name, MAX_NAME_CHARACTERS) || undefined
 }
 
 function checkName(name: string | undefined): string | undefined {
   if (name === undefined) return undefined
   const trimmed = name.trim()
-  if (trimmed !== '' && trimmed.length <= LONGEST_NAME && !/[\p{Cc}\p{Zl}\p{Zp}]/u.test(trimmed)) return trimmed
-  throw new GatewayError('request_invalid', `A name is one line of 1 to ${LONGEST_NAME} characters.`)
+  if (trimmed !== '' && trimmed.length <= MAX_NAME_CHARACTERS && !/[\p{Cc}\p{Zl}\p{Zp}]/u.test(trimmed)) return trimmed
+  throw new GatewayError('request_invalid', `A name is one line of 1 to ${MAX_NAME_CHARACTERS} characters.`)
 }
 
-function known(id: string, project: ProjectRecord | undefined): ProjectRecord {
+function requireKnown(id: string, project: ProjectRecord | undefined): ProjectRecord {
   if (project) return project
   const message = `There is no project ${JSON.stringify(id.slice(0, 100))}. GET /projects, or "aetheel projects list", shows them.`
   throw new GatewayError('not_found', message)

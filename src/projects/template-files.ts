@@ -1,5 +1,5 @@
-// The files of a template with its variables filled in. Values are somebody's text: they reach names and contents by one
-// pass, so that a value that looks like a placeholder stays what it is, and a name never leads out of the project.
+// Renders the files of a template. Values are untrusted: they are substituted in one pass, so that a value that looks
+// like a placeholder stays literal, and a file name never leads out of the project.
 
 import { isUtf8 } from 'node:buffer'
 import { chmod, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
@@ -8,13 +8,13 @@ import { GatewayError } from '../errors.js'
 
 type Values = ReadonlyMap<string, string>
 
-/** `from` is its path in the template, `path` that in the project. */
+/** `from` is the path in the template, `path` the path in the project. */
 export type TemplateEntry = { from: string; path: string } & (
   | { kind: 'directory' }
   | { kind: 'file'; content: Uint8Array | string; mode: number }
 )
 
-/** Exactly so, without spaces: what other languages put into double braces is left alone. */
+/** No spaces, so that double braces of other languages are left alone. */
 const PLACEHOLDER = /\{\{([a-z][a-z0-9_]*)\}\}/g
 
 export function placeholdersIn(text: string): string[] {
@@ -27,9 +27,9 @@ export function fillPlaceholders(text: string, values: Values): string {
 }
 
 /**
- * Reads the whole template; directories come before what is in them.
+ * Reads the whole template; directories come before their contents.
  *
- * Contract: throws `config_invalid` when the template is wrong, `request_invalid` when the values make it so.
+ * Contract: throws `config_invalid` if the template is wrong, `request_invalid` if the values make it so.
  */
 export async function readTemplateFiles(
   template: { name: string; directory: string },
@@ -43,7 +43,7 @@ export async function readTemplateFiles(
   throw new GatewayError('request_invalid', message)
 }
 
-/** Contract: the directory is there and empty, and nobody else writes there. */
+/** Contract: the directory exists, is empty, and nobody else writes to it. */
 export async function writeTemplateFiles(directory: string, entries: TemplateEntry[]): Promise<void> {
   for (const entry of entries) {
     const path = join(directory, entry.path)
@@ -51,7 +51,7 @@ export async function writeTemplateFiles(directory: string, entries: TemplateEnt
       await mkdir(path)
     } else {
       await writeFile(path, entry.content, { flag: 'wx' })
-      // Apart: what is given when a file is made goes through the umask.
+      // Separately, because a mode given at creation goes through the umask.
       await chmod(path, entry.mode)
     }
   }
@@ -82,25 +82,25 @@ async function readBelow(
       entries.push({ kind: 'directory', from, path }, ...(await readBelow(template, values, from, path)))
     } else if (child.isFile()) {
       const bytes = await readFile(join(template.directory, from))
-      // Where Aetheel is installed it may be read-only; a project is not.
+      // Installed files may be read-only; a project's are not.
       const { mode } = await stat(join(template.directory, from))
       const content = isText(bytes) ? filled(bytes.toString()) : bytes
       entries.push({ kind: 'file', from, path, content, mode: (mode & 0o777) | 0o600 })
     } else {
-      // A link could bring in any file of the machine.
+      // A link could expose any file on the machine.
       throw new GatewayError('config_invalid', `${place} is neither a file nor a directory. Take it out.`)
     }
   }
   return entries
 }
 
-/** npm leaves `.gitignore` out of packages, and obeys it: in a template it has another name. */
+/** npm excludes `.gitignore` from packages and obeys it, so templates use another name. */
 function storedName(name: string): string {
   return name === '_gitignore' ? '.gitignore' : name
 }
 
 function isPlainName(name: string): boolean {
-  // Git configures itself from what is called so, also by commands.
+  // Git reads configuration from such a directory, which can run commands.
   if (/^\.git$/i.test(name)) return false
   return name !== '' && name !== '.' && name !== '..' && Buffer.byteLength(name) <= 255 && !/[/\\\p{Cc}]/u.test(name)
 }

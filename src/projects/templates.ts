@@ -1,4 +1,4 @@
-// Templates: a directory each, with a `template.json5` that says which variables its files have.
+// Each template is a directory with a `template.json5` that declares its variables.
 
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -12,9 +12,9 @@ import { fillPlaceholders, placeholdersIn, readTemplateFiles, type TemplateEntry
 export interface TemplateVariable {
   name: string
   description: string
-  /** Left out, a value must be given. May have `{{project_id}}` and `{{project_name}}` in it. */
+  /** Absent, a value must be given. May contain `{{project_id}}` and `{{project_name}}`. */
   default?: string
-  /** A regular expression that the whole value must match. */
+  /** A regular expression; the whole value must match. */
   pattern?: string
 }
 
@@ -22,20 +22,20 @@ export interface Template {
   name: string
   description: string
   variables: TemplateVariable[]
-  /** Whether it came with Aetheel. */
+  /** Whether it comes with Aetheel. */
   isBuiltIn: boolean
 }
 
-/** What every template knows of its project. */
-export interface TemplateSubject {
+/** The project that a template is rendered for. */
+export interface TemplateProject {
   id: string
   name: string
 }
 
 const DESCRIPTION_FILE = 'template.json5'
-const LONGEST_VALUE = 200
+const MAX_VALUE_CHARACTERS = 200
 
-const OF_PROJECT = ['project_id', 'project_name']
+const PROJECT_VARIABLES = ['project_id', 'project_name']
 
 const templateName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/)
 
@@ -50,8 +50,8 @@ const descriptionSchema = z.strictObject({
         description: z.string().min(1),
         default: z
           .string()
-          .refine((text) => placeholdersIn(text).every((name) => OF_PROJECT.includes(name)), {
-            error: `may have only ${OF_PROJECT.map((name) => `{{${name}}}`).join(' and ')} in it`,
+          .refine((text) => placeholdersIn(text).every((name) => PROJECT_VARIABLES.includes(name)), {
+            error: `may have only ${PROJECT_VARIABLES.map((name) => `{{${name}}}`).join(' and ')} in it`,
           })
           .exactOptional(),
         pattern: z.string().refine(isPattern, { error: 'must be a regular expression' }).exactOptional(),
@@ -60,22 +60,22 @@ const descriptionSchema = z.strictObject({
     .default([]),
 })
 
-/** Those that came with Aetheel; beside `src` as beside `dist`. */
+/** Next to both `src` and `dist`. */
 export const BUILT_IN_TEMPLATES = fileURLToPath(new URL('../../templates', import.meta.url))
 
 export class Templates {
-  /** Of two with the same name, that of `ownDirectory` counts. */
+  /** `ownDirectory` takes precedence over built-in templates of the same name. */
   constructor(
     private readonly log: Log,
     private readonly ownDirectory?: string,
     private readonly builtInDirectory: string = BUILT_IN_TEMPLATES,
   ) {}
 
-  /** By name. One whose description is wrong is told in the log and left out. */
+  /** Ordered by name. One with an invalid description is logged and skipped. */
   async list(): Promise<Template[]> {
     const names = new Set<string>()
-    for (const place of this.#places()) {
-      for (const name of await templateNames(place)) names.add(name)
+    for (const parent of this.#directories()) {
+      for (const name of await templateNames(parent)) names.add(name)
     }
     const templates: Template[] = []
     for (const name of [...names].toSorted()) {
@@ -92,22 +92,22 @@ export class Templates {
    * The files of a new project.
    *
    * Contract: throws `not_found` for an unknown template, `request_invalid` for wrong variables, and `config_invalid`
-   * when the template itself is wrong.
+   * if the template itself is wrong.
    */
-  async render(name: string, given: Record<string, string>, subject: TemplateSubject): Promise<TemplateEntry[]> {
+  async render(name: string, given: Record<string, string>, project: TemplateProject): Promise<TemplateEntry[]> {
     const { template, directory } = await this.#find(name)
-    const values = valuesOf(template, given, subject)
+    const values = valuesOf(template, given, project)
     const entries = await readTemplateFiles({ name, directory }, values)
     return entries.filter(({ from }) => from !== DESCRIPTION_FILE)
   }
 
   async #find(name: string): Promise<{ template: Template; directory: string }> {
     if (templateName.safeParse(name).success) {
-      for (const place of this.#places()) {
-        const directory = join(place, name)
-        const text = await textIfThere(join(directory, DESCRIPTION_FILE))
+      for (const parent of this.#directories()) {
+        const directory = join(parent, name)
+        const text = await readIfExists(join(directory, DESCRIPTION_FILE))
         if (text === undefined) continue
-        const isBuiltIn = place === this.builtInDirectory
+        const isBuiltIn = parent === this.builtInDirectory
         return { template: { name, ...parseDescription(text, directory), isBuiltIn }, directory }
       }
     }
@@ -116,31 +116,31 @@ export class Templates {
     throw new GatewayError('not_found', message)
   }
 
-  #places(): string[] {
+  #directories(): string[] {
     return [...(this.ownDirectory === undefined ? [] : [this.ownDirectory]), this.builtInDirectory]
   }
 }
 
-async function templateNames(place: string): Promise<string[]> {
+async function templateNames(parent: string): Promise<string[]> {
   let entries
   try {
-    entries = await readdir(place)
+    entries = await readdir(parent)
   } catch (error) {
     const advice = 'Make it, or set TEMPLATE_DIR to another.'
-    const message = `The templates in ${place} cannot be read: ${messageOf(error)}. ${advice}`
+    const message = `The templates in ${parent} cannot be read: ${messageOf(error)}. ${advice}`
     throw new GatewayError('config_invalid', message, { cause: error })
   }
   const isTemplate = await Promise.all(
     entries.map(
       async (name) =>
         templateName.safeParse(name).success &&
-        (await stat(join(place, name, DESCRIPTION_FILE)).catch(() => undefined)) !== undefined,
+        (await stat(join(parent, name, DESCRIPTION_FILE)).catch(() => undefined)) !== undefined,
     ),
   )
   return entries.filter((_, index) => isTemplate[index])
 }
 
-async function textIfThere(path: string): Promise<string | undefined> {
+async function readIfExists(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, 'utf8')
   } catch (error) {
@@ -169,22 +169,22 @@ function parseDescription(text: string, directory: string): z.output<typeof desc
 function valuesOf(
   template: Template,
   given: Record<string, string>,
-  subject: TemplateSubject,
+  project: TemplateProject,
 ): ReadonlyMap<string, string> {
   const ofProject = new Map([
-    ['project_id', subject.id],
-    ['project_name', subject.name],
+    ['project_id', project.id],
+    ['project_name', project.name],
   ])
   const values = new Map(ofProject)
   const known = template.variables.map(({ name }) => name)
   const problems = Object.keys(given)
     .filter((name) => !known.includes(name))
     .map((name) => `has no variable ${JSON.stringify(name.slice(0, 100))}; known: ${known.join(', ') || 'none'}`)
-  for (const { name, description, default: usual, pattern } of template.variables) {
-    const value = Object.hasOwn(given, name) ? given[name] : usual && fillPlaceholders(usual, ofProject)
+  for (const { name, description, default: fallback, pattern } of template.variables) {
+    const value = Object.hasOwn(given, name) ? given[name] : fallback && fillPlaceholders(fallback, ofProject)
     if (value === undefined) problems.push(`needs the variable ${name}: ${description}`)
-    else if (!isOneLine(value)) problems.push(`${name} must be one line of at most ${LONGEST_VALUE} characters`)
-    else if (pattern !== undefined && !wholePattern(pattern).test(value)) {
+    else if (!isOneLine(value)) problems.push(`${name} must be one line of at most ${MAX_VALUE_CHARACTERS} characters`)
+    else if (pattern !== undefined && !anchoredPattern(pattern).test(value)) {
       problems.push(`${name} is ${JSON.stringify(value)}, which does not match ${pattern}: give another value`)
     } else values.set(name, value)
   }
@@ -196,18 +196,18 @@ function valuesOf(
 }
 
 function isOneLine(value: string): boolean {
-  return value.length <= LONGEST_VALUE && !/[\p{Cc}\p{Zl}\p{Zp}]/u.test(value)
+  return value.length <= MAX_VALUE_CHARACTERS && !/[\p{Cc}\p{Zl}\p{Zp}]/u.test(value)
 }
 
 function isPattern(pattern: string): boolean {
   try {
-    wholePattern(pattern)
+    anchoredPattern(pattern)
     return true
   } catch {
-    return false // What cannot be compiled is none.
+    return false // It does not compile.
   }
 }
 
-function wholePattern(pattern: string): RegExp {
+function anchoredPattern(pattern: string): RegExp {
   return new RegExp(`^(?:${pattern})$`, 'u')
 }

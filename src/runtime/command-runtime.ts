@@ -16,7 +16,7 @@ import { gitObstacle, UNTRUSTED_GIT } from '../backends/engine/untrusted-git.js'
 import { messageOf } from '../errors.js'
 import { EventScrubber } from '../credentials/event-scrubber.js'
 import type { Scrubber } from '../credentials/scrubber.js'
-import { isShellsOwn } from '../kubernetes/supervisor.js'
+import { isShellVariable } from '../kubernetes/supervisor.js'
 import { type PodAddress, PodError, type PodLoss, type Pods } from '../kubernetes/types.js'
 import { BoundedText } from '../processes/bounded-text.js'
 import { findExecutable } from '../processes/find-executable.js'
@@ -130,7 +130,7 @@ export class CommandRuntime {
     const { directory, runId, timeoutMs, environment, isUntrusted } = request
     const [command = '', ...args] = request.argv
     const executable = place.isPod ? command : this.#findExecutable(command, directory)
-    const shells = place.isPod ? Object.keys(environment ?? {}).find(isShellsOwn) : undefined
+    const shells = place.isPod ? Object.keys(environment ?? {}).find(isShellVariable) : undefined
     const untrusted = isUntrusted ? await this.#obstacle(request, signal) : undefined
     const obstacle = shells === undefined ? untrusted : shellsVariable(shells)
     if (signal.aborted) return { problem: CANCELLED }

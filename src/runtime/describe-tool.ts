@@ -1,4 +1,4 @@
-import { cut, showable } from '../core/one-line.js'
+import { cut, printable } from '../core/one-line.js'
 
 const TOOL_CHARACTERS = 100
 
@@ -8,7 +8,7 @@ const SUBJECTS = ['command', 'file_path', 'filePath', 'path', 'pattern', 'url', 
 /** A tool and its subject, on one line. */
 export function describeTool({ name, input }: { name: string; input: Record<string, unknown> }): string {
   const field = subjectField(input)
-  return cut(showable(field === undefined ? name : `${name}: ${String(input[field])}`), TOOL_CHARACTERS)
+  return cut(printable(field === undefined ? name : `${name}: ${String(input[field])}`), TOOL_CHARACTERS)
 }
 
 export function subjectField(input: Record<string, unknown>): string | undefined {

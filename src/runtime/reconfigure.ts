@@ -3,7 +3,7 @@ import { applyConfig, type ConfigChange } from '../config/reload.js'
 import { secretsOfConfig } from '../config/secrets.js'
 import type { GatewayConfig } from '../config.js'
 import type { Scrubber } from '../credentials/scrubber.js'
-import { keepConfiguredProjects } from '../projects/configured-projects.js'
+import { syncConfiguredProjects } from '../projects/configured-projects.js'
 import type { Store } from '../store/store.js'
 import type { GatewayAgents } from './gateway-agents.js'
 import type { HookManager } from './hook-manager.js'
@@ -27,7 +27,7 @@ export async function reconfigure(
 ): Promise<ConfigChange> {
   scrubber.add(secretsOfConfig(next))
   // First, since only this can fail.
-  if (!isDeepStrictEqual(config.projects, next.projects)) await keepConfiguredProjects(next, store, now())
+  if (!isDeepStrictEqual(config.projects, next.projects)) await syncConfiguredProjects(next, store, now())
   const { changed, waiting } = applyConfig(config, next)
   if (changed.includes('hooks')) hooks.replace(config.hooks)
   if (changed.includes('codeAgentDefault')) agents.registry.setDefault(config.codeAgentDefault)

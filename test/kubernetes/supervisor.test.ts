@@ -9,7 +9,7 @@ import { describe, test as bareTest } from 'vitest'
 import { canBeSetForRun } from '../../src/core/environment.js'
 import { ControlLines } from '../../src/kubernetes/control-lines.js'
 import { headerOf, POD_LIMITS } from '../../src/kubernetes/pod-process.js'
-import { END_SCRIPT, isShellsOwn, LOADER, RUN_SCRIPT } from '../../src/kubernetes/supervisor.js'
+import { END_SCRIPT, isShellVariable, LOADER, RUN_SCRIPT } from '../../src/kubernetes/supervisor.js'
 import { type PodProcessOptions, podFilesPath } from '../../src/kubernetes/types.js'
 import { endNow } from '../processes/living-processes.js'
 import { until } from '../waiting.js'
@@ -129,7 +129,7 @@ while :; do sleep 1; done
 const text = fc.string({ unit: 'binary', maxLength: 40 }).map((value) => value.replaceAll('\0', ''))
 const name = fc
   .stringMatching(/^[A-Za-z_][A-Za-z0-9_]{0,10}$/)
-  .filter((name) => canBeSetForRun(name) && !isShellsOwn(name) && !SHOWN.has(name))
+  .filter((name) => canBeSetForRun(name) && !isShellVariable(name) && !SHOWN.has(name))
 /** The shell that shows what it got sets these anew. */
 const SHOWN = new Set(['PS1', 'PS2', 'PS4'])
 describe('what is sent', () => {

@@ -3,7 +3,7 @@
 import { canBeSetForRun } from '../../core/environment.js'
 import { GatewayError, messageOf } from '../../errors.js'
 import { isDirectory } from '../../core/is-directory.js'
-import { isShellsOwn } from '../../kubernetes/supervisor.js'
+import { isShellVariable } from '../../kubernetes/supervisor.js'
 import { PodError } from '../../kubernetes/types.js'
 import { parseTool, problemOfTool } from './allowed-tool.js'
 import { EventQueue } from './event-queue.js'
@@ -92,7 +92,7 @@ export function refusedVariable({ environment = {}, secretFiles = [], pod }: Age
     const message = `The variable ${JSON.stringify(fixed)} cannot be set for a run. Give it another name.`
     return { reason: 'refused', message }
   }
-  const shells = pod && names.find(isShellsOwn)
+  const shells = pod && names.find(isShellVariable)
   if (shells !== undefined) return { reason: 'refused', message: shellsVariable(shells) }
   const broken = Object.entries(environment).find(([, value]) => value.includes('\0'))
   if (!broken) return undefined

@@ -1,4 +1,4 @@
-import { LONGEST_TIMER_MS } from '../../core/async.js'
+import { MAX_TIMER_MS } from '../../core/async.js'
 import { requireMilliseconds } from './refusals.js'
 import type { Failed } from './translation.js'
 import type { AgentRequest, BackendAdapterConfig } from '../types.js'
@@ -93,7 +93,7 @@ export function tookTooLong(timeoutMs: number): Failed {
 }
 
 export function startTimer(onTime: () => void, ms: number): NodeJS.Timeout {
-  return setTimeout(onTime, Math.min(ms, LONGEST_TIMER_MS))
+  return setTimeout(onTime, Math.min(ms, MAX_TIMER_MS))
 }
 
 function seconds(ms: number): string {

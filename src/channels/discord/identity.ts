@@ -3,7 +3,7 @@
 
 import type { APIApplication, APITeamMember, APIUser, REST, TeamMemberMembershipState } from 'discord.js'
 import { GatewayError, messageOf } from '../../errors.js'
-import { showable } from '../../core/one-line.js'
+import { printable } from '../../core/one-line.js'
 
 export const DEVELOPER_PORTAL = 'https://discord.com/developers/applications'
 
@@ -62,10 +62,10 @@ export function describeProblem(error: unknown, apiUrl: string): string {
   if (status !== undefined && status >= 500) {
     return `Discord has trouble of its own (HTTP ${status}): try again later; https://discordstatus.com tells of it`
   }
-  if (status !== undefined) return `Discord says: ${showable(messageOf(error))} (HTTP ${status})`
+  if (status !== undefined) return `Discord says: ${printable(messageOf(error))} (HTTP ${status})`
   const reason = networkReason(error)
   if (reason === undefined) {
-    return `${showable(messageOf(error))}: try again, and look at https://discordstatus.com when it stays so`
+    return `${printable(messageOf(error))}: try again, and look at https://discordstatus.com when it stays so`
   }
   return `${new URL(apiUrl).host} cannot be reached (${reason}): check the network, a firewall and discordApiUrl`
 }

@@ -5,7 +5,7 @@ import { allFields } from '../../approvals/asked-input.js'
 import type { CommandContext } from '../command-context.js'
 import type { Control } from '../control/protocol.js'
 import { GatewayError } from '../../errors.js'
-import { oneLine, showable, showableLines } from '../../core/one-line.js'
+import { oneLine, printable, printableLines } from '../../core/one-line.js'
 import type { Approval } from '../../store/approvals.js'
 import type { Store } from '../../store/store.js'
 import { defineList } from '../list-command.js'
@@ -54,7 +54,7 @@ export function registerApprovals(program: Command, context: CommandContext): vo
     .action((id: string) => context.operate((control) => approvalsForget(control, id)))
 }
 
-/** What `aetheel approvals` prints: the newest first. */
+/** The output of `aetheel approvals`, newest first. */
 export async function approvalsList(
   store: Pick<Store, 'approvals'>,
   { limit, isJson, width, now }: ListOptions,
@@ -73,7 +73,7 @@ export async function approvalsList(
   return section('', columns, rows, width) || 'No agent has asked for anything yet.'
 }
 
-/** What `aetheel approvals show` prints: all that is kept of the input. `id` may be the beginning of one. */
+/** The output of `aetheel approvals show`: the whole stored input. `id` may be a prefix. */
 export async function approvalsShow(
   store: Pick<Store, 'approvals'>,
   id: string,
@@ -88,11 +88,11 @@ export async function approvalsShow(
     ['asked', new Date(approval.askedAt).toISOString()],
     ['state', outcomeText(approval)],
     ['tool', approval.toolName],
-  ].map(([name = '', value = '']) => [name, showable(value)])
-  return `${table(facts)}\n\n${showableLines(allFields(approval)) || 'It has no input.'}`
+  ].map(([name = '', value = '']) => [name, printable(value)])
+  return `${table(facts)}\n\n${printableLines(allFields(approval)) || 'It has no input.'}`
 }
 
-/** Contract: throws `not_found` when there is none, and `request_invalid` when several begin so. */
+/** Contract: throws `not_found`, or `request_invalid` if the prefix is ambiguous. */
 async function findApproval({ approvals }: Pick<Store, 'approvals'>, id: string): Promise<Approval> {
   const prefix = id.toLowerCase()
   const found = /^[0-9a-f-]{4,36}$/.test(prefix) ? await approvals.findByPrefix(prefix) : []
@@ -103,7 +103,7 @@ async function findApproval({ approvals }: Pick<Store, 'approvals'>, id: string)
   throw new GatewayError('not_found', message)
 }
 
-/** What `aetheel approvals rules` prints. */
+/** The output of `aetheel approvals rules`. */
 export async function approvalRules(
   store: Pick<Store, 'approvalRules'>,
   { limit, isJson, width, now }: ListOptions,

@@ -22,7 +22,7 @@ export function registerArchive(program: Command, context: CommandContext): void
     )
 }
 
-/** What `aetheel archive` prints, when it has written every conversation as Markdown again. */
+/** Rewrites every conversation as Markdown, and returns the output of `aetheel archive`. */
 export async function rebuildArchive(
   home: string,
   store: Pick<Store, 'archive'>,

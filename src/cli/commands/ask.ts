@@ -30,14 +30,14 @@ interface AskFlags {
 interface AskOptions {
   backend: Pick<AgentBackend, 'run'>
   request: AgentRequest
-  /** To tell beside what the agent does, a sentence each. */
+  /** Shown with the agent's activity, one sentence each. */
   notices?: string[]
-  /** Every event as a line of JSON instead of text. */
+  /** Prints every event as a line of JSON. */
   isJson: boolean
   stdout: Output
   stderr: Output
   signal: AbortSignal
-  /** Knows, among others, the password of a server that was started for this. */
+  /** Knows, among others, the password of a server started for this run. */
   scrubber: Scrubber
 }
 
@@ -57,7 +57,7 @@ export function registerAsk(program: Command, context: CommandContext): void {
       const { scrubber } = context
       const config = context.readConfig()
       const stderr = terminalSafe(process.stderr)
-      // What the prompt was read from has ended.
+      // If the prompt was read from stdin, nobody can answer there.
       const input = prompt !== undefined && process.stdin.isTTY ? process.stdin : undefined
       const request = {
         prompt: prompt ?? (await text(process.stdin)),
@@ -69,7 +69,7 @@ export function registerAsk(program: Command, context: CommandContext): void {
         ...(flags.system !== undefined && { systemPrompt: flags.system }),
         ...(flags.timeout !== undefined && { timeoutMs: flags.timeout * 1000 }),
       }
-      // For one turn nothing need stay.
+      // A single turn needs no warm process.
       const { isError } = await context.withAgents({ ...config, agentMode: 'oneshot' }, (agents) => {
         const backend = agents.open(flags.backend ?? config.agentBackend)
         return ask({
@@ -87,7 +87,7 @@ export function registerAsk(program: Command, context: CommandContext): void {
     })
 }
 
-/** Asks one agent one thing: the answer streams to stdout, what it does meanwhile to stderr. */
+/** Runs one turn: the answer streams to stdout, the activity to stderr. */
 export async function ask({
   backend,
   request,

@@ -30,15 +30,15 @@ interface ChatOptions {
   stderr: WriteStream
   /** Calls back on Ctrl-C. */
   onInterrupt(listener: () => void): void
-  /** Aborted when it is to end at once. */
+  /** Ends the chat at once. */
   signal: AbortSignal
 }
 
 const HISTORY_AT_START = 10
-const KEPT_LINES = 500
+const MAX_LINES = 500
 const LINES_FILE = 'chat-history'
-/** A script is not left waiting for a gateway that nobody starts again. */
-const SCRIPT_PATIENCE_MS = 30_000
+/** A script must not wait forever for a gateway that nobody restarts. */
+const SCRIPT_RECONNECT_TIMEOUT_MS = 30_000
 
 export function registerChat(program: Command, context: CommandContext): void {
   program
@@ -66,7 +66,7 @@ export function registerChat(program: Command, context: CommandContext): void {
     })
 }
 
-/** Talks with the gateway until the person leaves. Returns the exit code. */
+/** Chats until the person leaves. Returns the exit code. */
 async function chat(options: ChatOptions): Promise<number> {
   const { config, environment, log, conversation, projectId, stdin, stdout, stderr, signal } = options
   const isInteractive = stdin.isTTY && stdout.isTTY
@@ -83,10 +83,10 @@ async function chat(options: ChatOptions): Promise<number> {
       isTTY: stderr.isTTY,
       write: (text) => (screen ? screen.write(String(text), stderr) : stderr.write(String(text))),
     }),
-    ...(!isInteractive && { patienceMs: SCRIPT_PATIENCE_MS }),
+    ...(!isInteractive && { reconnectTimeoutMs: SCRIPT_RECONNECT_TIMEOUT_MS }),
     width: stdout.columns || 120,
     connect: (onPush) => ControlClient.connect(path, onPush),
-    onQuiet: () => screen?.prompt(),
+    onIdle: () => screen?.prompt(),
   })
   const onPush = (push: Push): void => session.onPush(push)
   const running = await ControlClient.connect(path, onPush)
@@ -99,7 +99,7 @@ async function chat(options: ChatOptions): Promise<number> {
     }
     await session.begin(control, isInteractive && options.showsHistory ? HISTORY_AT_START : 0)
     screen = new Screen(options, isInteractive, log)
-    await untilLeft(session, screen, options)
+    await untilDone(session, screen, options)
     if (!isInteractive && session.hasOnlyBlanks) {
       stderr.write('The message is empty. Write what the agent should do.\n')
       return 1
@@ -111,7 +111,7 @@ async function chat(options: ChatOptions): Promise<number> {
   } finally {
     screen?.close()
     await session.close()
-    // The session knows it only once it has begun.
+    // The session closes it only if it has begun.
     await control.close()
   }
 }
@@ -121,7 +121,7 @@ function nameArgument(value: string): string {
   throw new InvalidArgumentError('It must be a name of at most 500 characters, without control characters.')
 }
 
-/** Without the gateway's lock: leases keep two on one database apart. */
+/** Does not take the gateway's lock: leases keep two gateways on one database apart. */
 async function startOwnGateway(
   config: GatewayConfig,
   environment: NodeJS.ProcessEnv,
@@ -131,14 +131,14 @@ async function startOwnGateway(
 ): Promise<Control> {
   await requireBackend(config, environment, log)
   const terminal = new TerminalChannel()
-  // Who leaves before the answer does not want to wait for it.
+  // Leaving before the answer must not wait for it.
   const settings = { ...config, drainTimeoutMs: 0 }
   const gateway = await startGateway(settings, { environment, log, channels: [terminal], address })
   return new LocalControl(gatewayHandlers(gateway, terminal, config, Date.now), () => gateway.stop(), onPush)
 }
 
-/** Settles when the person has left, or has said all and has every answer. */
-async function untilLeft(session: ChatSession, screen: Screen, { signal, onInterrupt }: ChatOptions): Promise<void> {
+/** Settles when the person leaves, or when the input has ended and everything is answered. */
+async function untilDone(session: ChatSession, screen: Screen, { signal, onInterrupt }: ChatOptions): Promise<void> {
   await new Promise<void>((resolve) => {
     let taking: Promise<void> = Promise.resolve()
     let isStopping = false
@@ -160,7 +160,7 @@ async function untilLeft(session: ChatSession, screen: Screen, { signal, onInter
   })
 }
 
-/** Lines in, text out; at a terminal with a prompt that gives way to what is printed. */
+/** Lines in, text out. On a terminal, the prompt makes way for printed text. */
 class Screen {
   readonly #lines: Interface
   #isPrompting = false
@@ -179,11 +179,11 @@ class Screen {
           output: stdout,
           prompt: '> ',
           history: readLines(file),
-          historySize: KEPT_LINES,
+          historySize: MAX_LINES,
           removeHistoryDuplicates: true,
         })
       : createInterface({ input: stdin, terminal: false })
-    this.#lines.on('history', (lines: string[]) => keepLines(file, lines, log))
+    this.#lines.on('history', (lines: string[]) => saveLines(file, lines, log))
     this.#lines.on('line', () => {
       this.#isPrompting = false
     })
@@ -231,16 +231,16 @@ class Screen {
   }
 }
 
-/** Newest first, as readline has them. */
+/** Newest first, as readline wants them. */
 function readLines(file: string): string[] {
   try {
-    return readFileSync(file, 'utf8').split('\n').filter(Boolean).toReversed().slice(0, KEPT_LINES)
+    return readFileSync(file, 'utf8').split('\n').filter(Boolean).toReversed().slice(0, MAX_LINES)
   } catch {
-    return [] // Nothing was typed here before.
+    return [] // No history yet.
   }
 }
 
-function keepLines(file: string, lines: string[], log: Log): void {
+function saveLines(file: string, lines: string[], log: Log): void {
   try {
     writeFileSync(file, `${lines.toReversed().join('\n')}\n`, { mode: 0o600 })
   } catch (error) {

@@ -13,7 +13,7 @@ import { parseMasterKey } from '../../credentials/key-ring.js'
 import { GatewayError } from '../../errors.js'
 import { isDirectory } from '../../core/is-directory.js'
 import { findExecutable } from '../../processes/find-executable.js'
-import type { CommandContext, ConfigPlace } from '../command-context.js'
+import type { CommandContext, ConfigLocation } from '../command-context.js'
 import { table } from '../table.js'
 
 interface Report {
@@ -23,10 +23,10 @@ interface Report {
 
 interface Setting {
   name: string
-  /** Without secrets. Null when it is not set and has no default. */
+  /** Secrets are masked. Null if it is unset and has no default. */
   value: unknown
   from: SettingSource
-  /** The one that holds it. */
+  /** The environment variable it comes from. */
   variable?: string
 }
 
@@ -39,16 +39,16 @@ export function registerConfig(program: Command, context: CommandContext): void 
   config
     .command('check')
     .description('Say every problem, or that there is none.')
-    .action(() => print(configCheck(context.configPlace())))
+    .action(() => print(configCheck(context.configLocation())))
   config
     .command('show')
     .description('Show every setting and where it comes from; secrets are masked.')
     .option('--json', 'print JSON')
-    .action((flags: { json?: true }) => print(configShow({ ...context.configPlace(), isJson: flags.json === true })))
+    .action((flags: { json?: true }) => print(configShow({ ...context.configLocation(), isJson: flags.json === true })))
 }
 
-/** The report of `aetheel config check`: every problem, or that there is none. */
-export function configCheck(options: ConfigPlace): Report {
+/** The output of `aetheel config check`. */
+export function configCheck(options: ConfigLocation): Report {
   return report(options, ({ config }) => {
     const masterKey = options.environment['AETHEEL_MASTER_KEY']
     if (masterKey) parseMasterKey(masterKey)
@@ -61,8 +61,8 @@ export function configCheck(options: ConfigPlace): Report {
   })
 }
 
-/** What `aetheel config show` prints: every setting that holds, and where it comes from. Secrets are masked. */
-export function configShow(options: ConfigPlace & { isJson: boolean }): Report {
+/** The output of `aetheel config show`: every effective setting and its source. Secrets are masked. */
+export function configShow(options: ConfigLocation & { isJson: boolean }): Report {
   return report(options, (loaded) => {
     const { config } = loaded
     const settings = effectiveSettings(options.environment, loaded)
@@ -82,7 +82,7 @@ export function configShow(options: ConfigPlace & { isJson: boolean }): Report {
 
 type Loaded = ReturnType<typeof loadConfigWithSources>
 
-function report({ environment, cwd, explicit }: ConfigPlace, describe: (loaded: Loaded) => string): Report {
+function report({ environment, cwd, explicit }: ConfigLocation, describe: (loaded: Loaded) => string): Report {
   try {
     const loaded = loadConfigWithSources(environment, findConfigFile(environment, cwd, explicit))
     return { text: describe(loaded), exitCode: 0 }
@@ -113,7 +113,7 @@ function effectiveSettings(environment: NodeJS.ProcessEnv, { config, sourceOf }:
   return [home, ...settings]
 }
 
-/** A row for each hook and each project: in one cell they would be too wide to read. */
+/** One row per hook and project: in one cell they would be too wide to read. */
 function settingRows({ name, value, from, variable }: Setting): string[][] {
   const source = variable === undefined ? from : `${from} (${variable})`
   const entries: unknown[] = (name === 'hooks' || name === 'projects') && Array.isArray(value) ? value : []
@@ -125,7 +125,7 @@ function warningLines({ warnings }: GatewayConfig): string[] {
   return warnings.map((warning) => `Warning: ${warning}`)
 }
 
-/** What the file names and is not there now; it may be when the gateway starts. */
+/** Missing files are only warnings: they may exist by the time the gateway starts. */
 function missingLines(
   { workingDir, inbound, heartbeat, projects, kubectlPath }: GatewayConfig,
   environment: NodeJS.ProcessEnv,

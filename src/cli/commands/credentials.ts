@@ -4,7 +4,7 @@ import type { GatewayConfig } from '../../config.js'
 import {
   CredentialStore,
   GLOBAL_OWNER,
-  LARGEST_VALUE_BYTES,
+  MAX_VALUE_BYTES,
   problemOfName,
   problemOfValue,
   VALUE_TOO_LARGE,
@@ -20,14 +20,13 @@ import { defineList } from '../list-command.js'
 import { age, type ListOptions, section } from '../listing.js'
 import { withStore } from '../with-store.js'
 
-interface CredentialPlace {
+interface CredentialContext {
   config: GatewayConfig
   environment: NodeJS.ProcessEnv
   log: Log
 }
 
-/** What the commands below change. */
-interface CredentialDesk {
+interface CredentialTools {
   credentials: CredentialStore
   store: Store
   /** For the audit log. */
@@ -47,8 +46,8 @@ const LINE_END_BYTES = 2
 export function registerCredentials(program: Command, context: CommandContext): void {
   const change = async (work: Parameters<typeof withCredentials>[1]): Promise<void> => {
     const config = context.readConfig()
-    const place = { config, environment: context.environment, log: context.openLog(config) }
-    console.log(await withCredentials(place, work))
+    const log = context.openLog(config)
+    console.log(await withCredentials({ config, environment: context.environment, log }, work))
   }
   const credentials = program.command('credentials').description('Secrets for agents, kept sealed.')
   defineList(credentials.command('list', { isDefault: true }), 'List their names.', context, credentialsList)
@@ -59,8 +58,8 @@ export function registerCredentials(program: Command, context: CommandContext): 
     .option('-p, --project <id>', 'for this project alone')
     .option('--file', 'agents get a file, and the variable names it')
     .action((name: string, flags: { project?: string; file?: true }) =>
-      change((desk) =>
-        credentialsSet(desk, {
+      change((tools) =>
+        credentialsSet(tools, {
           name,
           ...(flags.project !== undefined && { projectId: flags.project }),
           isFile: flags.file === true,
@@ -75,7 +74,7 @@ export function registerCredentials(program: Command, context: CommandContext): 
     .argument('<name>')
     .option('-p, --project <id>', 'that of this project')
     .action((name: string, { project }: { project?: string }) =>
-      change((desk) => credentialsRemove(desk, { name, ...(project !== undefined && { projectId: project }) })),
+      change((tools) => credentialsRemove(tools, { name, ...(project !== undefined && { projectId: project }) })),
     )
   credentials
     .command('rotate')
@@ -84,8 +83,8 @@ export function registerCredentials(program: Command, context: CommandContext): 
 }
 
 export async function withCredentials(
-  { config, environment, log }: CredentialPlace,
-  change: (desk: CredentialDesk) => Promise<string>,
+  { config, environment, log }: CredentialContext,
+  change: (tools: CredentialTools) => Promise<string>,
 ): Promise<string> {
   const keyRing = new KeyRing({ home: config.home, masterKey: environment['AETHEEL_MASTER_KEY'] })
   const now = Date.now
@@ -98,9 +97,9 @@ export async function withCredentials(
   )
 }
 
-/** The value is asked for, or read from stdin; never an argument, which every user of the machine could see. */
+/** Prompts for the value or reads it from stdin. Never an argument, which every user of the machine could see. */
 export async function credentialsSet(
-  { credentials, note }: CredentialDesk,
+  { credentials, note }: CredentialTools,
   { name, projectId = GLOBAL_OWNER, isFile, input, output }: SetOptions,
 ): Promise<string> {
   const problem = problemOfName(name)
@@ -111,21 +110,21 @@ export async function credentialsSet(
   return `Set ${name}. Agents ${whereOf(projectId)} get ${how} ${name}, from their next turn on.`
 }
 
-/** What `aetheel credentials list` prints. */
+/** The output of `aetheel credentials list`. */
 export async function credentialsList(
   store: Pick<Store, 'credentials'>,
   { limit, isJson, width, now }: ListOptions,
 ): Promise<string> {
   const listed = (await store.credentials.list()).slice(0, limit)
   if (isJson) {
-    const told = listed.map(({ owner, name, kind, createdAt, updatedAt }) => ({
+    const shown = listed.map(({ owner, name, kind, createdAt, updatedAt }) => ({
       project: owner === GLOBAL_OWNER ? null : owner,
       name,
       kind,
       createdAt,
       updatedAt,
     }))
-    return JSON.stringify(told, null, 2)
+    return JSON.stringify(shown, null, 2)
   }
   const rows = listed.map(({ owner, name, kind, updatedAt }) => [
     name,
@@ -137,14 +136,14 @@ export async function credentialsList(
 }
 
 export async function credentialsRemove(
-  { credentials, note }: CredentialDesk,
+  { credentials, note }: CredentialTools,
   { name, projectId = GLOBAL_OWNER }: Pick<SetOptions, 'name' | 'projectId'>,
 ): Promise<string> {
   await credentials.remove(projectId, name, note)
   return `Removed ${name}. Agents ${whereOf(projectId)} do not get it any more, from their next turn on.`
 }
 
-export async function credentialsRotate({ credentials, note }: CredentialDesk): Promise<string> {
+export async function credentialsRotate({ credentials, note }: CredentialTools): Promise<string> {
   const count = await credentials.rotate(note)
   return `${count} ${count === 1 ? 'credential is' : 'credentials are'} sealed with the new key. Earlier keys are gone.`
 }
@@ -154,7 +153,7 @@ async function askForValue(name: string, isFile: boolean, input: Readable, outpu
     const advice = `Give it by "aetheel credentials set ${name} --file < path".`
     throw new GatewayError('request_invalid', `The content of a file is read from stdin. ${advice}`)
   }
-  // Loaded here: no other of these commands asks questions.
+  // Loaded lazily: no other command in this file asks questions.
   const { Prompts } = await import('../prompts.js')
   const prompts = new Prompts(input, output)
   try {
@@ -170,15 +169,15 @@ async function readValue(isFile: boolean, input: Readable): Promise<string> {
   for await (const chunk of input as AsyncIterable<Buffer | string>) {
     chunks.push(Buffer.from(chunk))
     size += chunk.length
-    // Not at the end: it may have none.
-    if (size > LARGEST_VALUE_BYTES + LINE_END_BYTES) throw new GatewayError('request_invalid', VALUE_TOO_LARGE)
+    // Checked here, because the input may never end.
+    if (size > MAX_VALUE_BYTES + LINE_END_BYTES) throw new GatewayError('request_invalid', VALUE_TOO_LARGE)
   }
   const bytes = Buffer.concat(chunks)
   const text = bytes.toString()
   if (!Buffer.from(text).equals(bytes)) {
     throw new GatewayError('request_invalid', 'The value is not UTF-8 text. Encode it first, as in base64.')
   }
-  // The line end that `echo` puts behind it is no part of a variable.
+  // Strip the newline that `echo` appends.
   return isFile ? text : text.replace(/\r?\n$/, '')
 }
 

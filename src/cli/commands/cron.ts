@@ -23,10 +23,10 @@ interface CronFlags {
 
 interface ListedJob extends CronJob {
   nextAt?: number
-  /** When it was last done, and what became of that. */
+  /** When it last ran, and how that ended. */
   lastAt?: number
   lastState?: MessageState
-  /** Of its command, if it was another than 0. */
+  /** Only if not 0. */
   lastExitCode?: number
 }
 
@@ -76,7 +76,7 @@ export function registerCron(program: Command, context: CommandContext): void {
     .action((job: string) => context.operate((control) => cronRemove(control, job)))
 }
 
-/** What `aetheel cron list` prints. */
+/** The output of `aetheel cron list`. */
 export async function cronList(
   store: Pick<Store, 'cronJobs' | 'inbox' | 'runs'>,
   { limit, isJson, width, now }: ListOptions,
@@ -102,13 +102,13 @@ async function cronAdd(control: Control, request: CronJobRequest): Promise<strin
   return `The job ${name} is kept. It comes next at ${describeTime(nextAt, timeZone)}.`
 }
 
-/** What `aetheel cron run` prints. */
+/** The output of `aetheel cron run`. */
 async function cronRun(home: string, wanted: string): Promise<string> {
   const { job, messageId } = await withGateway(home, (control) => control.call('cron.run', { job: wanted }))
   return `The job ${job} is done now, as message ${shortId(messageId)}.`
 }
 
-/** What `aetheel cron rm` prints. */
+/** The output of `aetheel cron rm`. */
 async function cronRemove(control: Control, wanted: string): Promise<string> {
   const { job } = await control.call('cron.rm', { job: wanted })
   return `The job ${job} is gone.`

@@ -14,7 +14,7 @@ import { OWNER_MARKER } from '../../processes/process-owner.js'
 import { readProcessTable } from '../../processes/process-table.js'
 import type { Output } from '../turn-printer.js'
 
-/** A real executable that speaks Claude Code's wire format; it needs no model. */
+/** A real executable that speaks Claude Code's wire format without a model. */
 const DEMO_AGENT = fileURLToPath(new URL('../../../demo/agent.mjs', import.meta.url))
 
 const START_LIMIT_MS = 30_000
@@ -30,7 +30,7 @@ export function registerDemo(program: Command, context: CommandContext): void {
     })
 }
 
-/** Talks to a gateway in a process of its own, kills it in mid-turn, and shows that nothing is lost. The exit code. */
+/** Talks to a gateway in a separate process, kills it in mid-turn, and shows that nothing is lost. */
 async function demo(environment: NodeJS.ProcessEnv, stdout: Output, signal: AbortSignal): Promise<number> {
   const directory = mkdtempSync(join(tmpdir(), 'aetheel-demo-'))
   const stage = new Stage(directory, environment, stdout, signal)
@@ -69,7 +69,7 @@ class Stage {
   readonly #home: string
   readonly #project: string
   readonly #lines = new Map<string, string>()
-  /** Who waits for an answer, by message. */
+  /** Resolvers of pending answers, by message. */
   readonly #waiting = new Map<string, () => void>()
   readonly #heard: Array<{ speaker: string; word: string; resolve(): void }> = []
   #gateway: ReturnType<typeof startOwnProgram> | undefined
@@ -125,7 +125,7 @@ class Stage {
     await this.#catchUp()
   }
 
-  /** Settles when the answer has come, from this gateway or the next one. */
+  /** Settles when the answer has arrived, from this gateway or the next. */
   async ask(speaker: string, text: string): Promise<void> {
     this.#line(speaker, 'you', text)
     if (!this.#lines.has(speaker)) await this.#client?.call('chat.attach', { address: speaker })
@@ -138,7 +138,7 @@ class Stage {
     await this.#within(ANSWER_LIMIT_MS, 'an answer', answered)
   }
 
-  /** Settles when the agent has said this. */
+  /** Settles when the agent has said this word. */
   async heard(speaker: string, word: string): Promise<void> {
     const heard = new Promise<void>((resolve) => this.#heard.push({ speaker, word, resolve }))
     await this.#within(ANSWER_LIMIT_MS, `"${word}"`, heard)
@@ -164,7 +164,7 @@ class Stage {
     )
   }
 
-  /** Contract: throws unless every message has one answer. */
+  /** Contract: throws unless every message has exactly one answer. */
   async countAnswers(): Promise<number> {
     let answers = 0
     for (const address of this.#lines.keys()) {
@@ -184,7 +184,7 @@ class Stage {
     await exited
   }
 
-  /** Replies that were given while we were not attached. */
+  /** Reads replies that were sent while we were not attached. */
   async #catchUp(): Promise<void> {
     for (const address of this.#lines.keys()) {
       const history = await this.#client?.call('chat.history', { address, afterSeq: 0, limit: 50 })
@@ -215,7 +215,7 @@ class Stage {
     resolve()
   }
 
-  /** Two agents speak at once: a piece of what one says goes out when it is long enough, or ends. */
+  /** Two agents speak at once, so text is printed in pieces: when one is long enough, or ends a sentence. */
   #stream(speaker: string, text: string): void {
     const pending = (this.#lines.get(speaker) ?? '') + text
     this.#lines.set(speaker, pending)

@@ -3,9 +3,9 @@ import type { GatewayConfig } from '../../config.js'
 import { contextName, kubernetesName, labelKey } from '../../config/kubernetes.js'
 import { GatewayError } from '../../errors.js'
 import { describePod, type LabelledPod, PodError, type Pods } from '../../kubernetes/types.js'
-import { type Discovered, discoverProjects, type SearchedPlace } from '../../projects/discovery.js'
+import { type Discovered, discoverProjects, type SearchScope } from '../../projects/discovery.js'
 import { section } from '../listing.js'
-import type { ProjectChanger } from '../with-projects.js'
+import type { ProjectTools } from '../with-projects.js'
 import type { Output } from '../turn-printer.js'
 
 /** The options of `aetheel projects discover`. */
@@ -18,16 +18,16 @@ export interface DiscoverFlags {
   json?: true
 }
 
-interface DiscoverDependencies extends Omit<ProjectChanger, 'pods'> {
+interface DiscoverDependencies extends Omit<ProjectTools, 'pods'> {
   config: Pick<GatewayConfig, 'kubernetesContext' | 'kubernetesNamespace' | 'kubernetesLabel'>
   pods: Pick<Pods, 'labelled'>
-  /** Of the terminal, in characters. */
+  /** Terminal width in characters. */
   width: number
-  /** What happens meanwhile. */
+  /** For progress. */
   stderr: Output
 }
 
-/** Makes projects of the pods with the label. Contract: throws `cluster_unavailable` with what to do. */
+/** Creates projects from labelled pods. Contract: throws `cluster_unavailable`, which says what to do. */
 export async function projectsDiscover(flags: DiscoverFlags, dependencies: DiscoverDependencies): Promise<string> {
   const { config, pods, width, stderr } = dependencies
   const { label, where } = searchOf(flags, config)
@@ -58,11 +58,11 @@ const OUTCOMES: Record<Discovered['outcome'], string> = {
   kept: 'gone; kept, since it is in use',
 }
 
-/** Contract: throws `request_invalid` for what kubectl could not name. */
+/** Contract: throws `request_invalid` for names that kubectl would reject. */
 function searchOf(
   { context, namespace, allNamespaces, label, removeMissing }: DiscoverFlags,
   { kubernetesContext, kubernetesNamespace, kubernetesLabel }: DiscoverDependencies['config'],
-): { label: string; where: SearchedPlace } {
+): { label: string; where: SearchScope } {
   if (allNamespaces && namespace !== undefined) {
     throw new GatewayError('request_invalid', 'Give either --namespace or --all-namespaces.')
   }
@@ -91,7 +91,7 @@ function searchOf(
   }
 }
 
-async function labelled(pods: Pick<Pods, 'labelled'>, label: string, where: SearchedPlace): Promise<LabelledPod[]> {
+async function labelled(pods: Pick<Pods, 'labelled'>, label: string, where: SearchScope): Promise<LabelledPod[]> {
   try {
     return await pods.labelled(label, where)
   } catch (error) {
@@ -100,7 +100,7 @@ async function labelled(pods: Pick<Pods, 'labelled'>, label: string, where: Sear
   }
 }
 
-function describeSearch({ context, namespace }: SearchedPlace): string {
+function describeSearch({ context, namespace }: SearchScope): string {
   const inContext = context === undefined ? '' : ` of the context ${context}`
   if (namespace === '*') return `in all namespaces${inContext}`
   return namespace === undefined ? `in the usual namespace${inContext}` : `in the namespace ${namespace}${inContext}`

@@ -18,7 +18,7 @@ export function registerEvent(program: Command, context: CommandContext): void {
     })
 }
 
-/** Gives the gateway something to do that nobody asks for in a chat; the answer goes to the output channel. */
+/** Gives the gateway a prompt from outside a chat; the answer goes to the output channel. */
 export async function sendEvent(home: string, kind: (typeof EVENT_KINDS)[number], text: string): Promise<string> {
   if (text.trim() === '') throw new GatewayError('request_invalid', 'Say what the agent should do: aetheel event "…"')
   const acceptance = await withGateway(home, (control) => control.call('event.send', { kind, text }))

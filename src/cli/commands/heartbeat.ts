@@ -40,14 +40,14 @@ export function registerHeartbeat(program: Command, context: CommandContext): vo
     })
 }
 
-/** What `aetheel heartbeat run` prints. */
+/** The output of `aetheel heartbeat run`. */
 export async function heartbeatRun(home: string, isForced: boolean): Promise<string> {
   const result = await withGateway(home, (control) => control.call('heartbeat.run', { isForced }))
   if (result.status === 'begun') return `The agent looks now, as message ${shortId(result.messageId)}.`
   throw new GatewayError('request_invalid', `The agent was not woken. ${result.note} To wake it all the same: --force`)
 }
 
-/** What `aetheel heartbeat status` prints. */
+/** The output of `aetheel heartbeat status`. */
 export async function heartbeatReport(
   store: Pick<Store, 'heartbeats' | 'figures' | 'ledger'>,
   config: Pick<GatewayConfig, 'heartbeat'>,

@@ -8,9 +8,9 @@ export function registerInit(program: Command, context: CommandContext): void {
     .command('init')
     .description('Set up the gateway: asks, checks, and writes the configuration file.')
     .action(async () => {
-      // Loaded here: no other command asks questions.
+      // Loaded lazily: hardly any other command asks questions.
       const { init } = await import('../init/init.js')
       const probe = (config: GatewayConfig) => context.withAgents(config, (agents) => probeAll(agents.all()))
-      context.endWith(await init({ ...context.configPlace(), probe, input: process.stdin, output: process.stdout }))
+      context.endWith(await init({ ...context.configLocation(), probe, input: process.stdin, output: process.stdout }))
     })
 }

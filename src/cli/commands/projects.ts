@@ -2,7 +2,7 @@ import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import { BACKEND_NAMES, type BackendName } from '../../backends/types.js'
 import type { GatewayConfig } from '../../config.js'
-import { showable } from '../../core/one-line.js'
+import { printable } from '../../core/one-line.js'
 import { GatewayError } from '../../errors.js'
 import { describePod, type PodAddress } from '../../kubernetes/types.js'
 import type { NewProject } from '../../projects/project-service.js'
@@ -15,7 +15,7 @@ import { defineList } from '../list-command.js'
 import { type ListOptions, section, terminalWidth } from '../listing.js'
 import { table } from '../table.js'
 import { terminalSafe } from '../terminal-safe.js'
-import { type ProjectChanger, withProjects } from '../with-projects.js'
+import { type ProjectTools, withProjects } from '../with-projects.js'
 import { type DiscoverFlags, projectsDiscover } from './discover.js'
 
 /** The options of `aetheel projects create`. */
@@ -39,10 +39,10 @@ export interface ProjectFlags {
 }
 
 export function registerProjects(program: Command, context: CommandContext): void {
-  const change = async (work: (changer: ProjectChanger, config: GatewayConfig) => Promise<string>): Promise<void> => {
+  const change = async (work: (tools: ProjectTools, config: GatewayConfig) => Promise<string>): Promise<void> => {
     const config = context.readConfig()
     const log = context.openLog(config)
-    console.log(await withProjects(config, context.environment, log, (changer) => work(changer, config)))
+    console.log(await withProjects(config, context.environment, log, (tools) => work(tools, config)))
   }
   const projects = program.command('projects').description('Directories in which agents work.')
   defineList(projects.command('list', { isDefault: true }), 'List them.', context, projectsList)
@@ -73,7 +73,7 @@ export function registerProjects(program: Command, context: CommandContext): voi
     .option('-m, --model <model>', "model, by the agent's own name for it")
     .option('--untrusted', 'nothing in its directory may configure the agent')
     .action((flags: ProjectFlags) =>
-      change((changer) => projectsCreate(changer, flags, process.cwd(), context.abortOn(STOP_SIGNALS))),
+      change((tools) => projectsCreate(tools, flags, process.cwd(), context.abortOn(STOP_SIGNALS))),
     )
   projects
     .command('discover')
@@ -85,8 +85,8 @@ export function registerProjects(program: Command, context: CommandContext): voi
     .option('--remove-missing', 'remove projects whose pods are gone')
     .option('--json', 'print JSON')
     .action((flags: DiscoverFlags) =>
-      change((changer, config) =>
-        projectsDiscover(flags, { ...changer, config, width: terminalWidth(), stderr: terminalSafe(process.stderr) }),
+      change((tools, config) =>
+        projectsDiscover(flags, { ...tools, config, width: terminalWidth(), stderr: terminalSafe(process.stderr) }),
       ),
     )
   projects
@@ -95,11 +95,11 @@ export function registerProjects(program: Command, context: CommandContext): voi
     .argument('<id>')
     .option('--delete-files', 'delete the directory, too, if it was made here')
     .action((id: string, flags: { deleteFiles?: true }) =>
-      change((changer) => projectsRemove(changer, id, flags.deleteFiles === true)),
+      change((tools) => projectsRemove(tools, id, flags.deleteFiles === true)),
     )
 }
 
-/** What `aetheel projects list` prints. */
+/** The output of `aetheel projects list`. */
 export async function projectsList(
   { projects }: Pick<Store, 'projects'>,
   { limit, isJson, width }: Omit<ListOptions, 'now'>,
@@ -117,7 +117,7 @@ export async function projectsList(
   return section('', ['ID', 'NAME', 'AGENT', 'DEFINED IN', 'DIRECTORY'], rows, width) || advice
 }
 
-/** What `aetheel projects show` prints. */
+/** The output of `aetheel projects show`. */
 export async function projectsShow(
   { projects }: Pick<Store, 'projects'>,
   id: string,
@@ -130,9 +130,9 @@ export async function projectsShow(
   return isJson ? JSON.stringify(project, null, 2) : describe(project)
 }
 
-/** Contract: `signal` stops a clone; nothing is left of the project then. */
+/** Contract: `signal` stops a clone, and then nothing of the project is left. */
 export async function projectsCreate(
-  { projects, note }: ProjectChanger,
+  { projects, note }: ProjectTools,
   flags: ProjectFlags,
   cwd: string,
   signal?: AbortSignal,
@@ -142,7 +142,7 @@ export async function projectsCreate(
 }
 
 export async function projectsRemove(
-  { projects, note }: ProjectChanger,
+  { projects, note }: ProjectTools,
   id: string,
   deletesFiles: boolean,
 ): Promise<string> {
@@ -223,5 +223,5 @@ function describe(project: ProjectRecord): string {
     ['Permissions', agentPermissions ?? 'those of AGENT_PERMISSIONS'],
     ['Defined in', DEFINED_IN[project.source]],
   ]
-  return table(rows.map((row) => row.map(showable)))
+  return table(rows.map((row) => row.map(printable)))
 }

@@ -23,7 +23,7 @@ export function registerQueue(program: Command, context: CommandContext): void {
     .action((id: string) => context.operate((control) => queueDrop(control, id)))
 }
 
-/** What `aetheel queue list` prints. */
+/** The output of `aetheel queue list`. */
 export async function queueList(
   store: Pick<Store, 'inbox' | 'outbox' | 'conversations' | 'ledger'>,
   { limit, isJson, width, now }: ListOptions,
@@ -84,8 +84,8 @@ export async function queueList(
 }
 
 export async function queueRetry(control: Control, id: string): Promise<string> {
-  const { id: whole, kind } = await control.call('queue.retry', { id })
-  return kind === 'message' ? `The message ${whole} waits again.` : `The reply ${whole} is sent again.`
+  const { id: fullId, kind } = await control.call('queue.retry', { id })
+  return kind === 'message' ? `The message ${fullId} waits again.` : `The reply ${fullId} is sent again.`
 }
 
 export async function queueDrop(control: Control, id: string): Promise<string> {

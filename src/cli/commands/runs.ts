@@ -25,7 +25,7 @@ export function registerRuns(program: Command, context: CommandContext): void {
     )
 }
 
-/** What `aetheel runs` prints: the latest first. */
+/** The output of `aetheel runs`, latest first. */
 export async function runsList(store: Tables, { limit, isJson, width, now }: ListOptions): Promise<string> {
   const isWorking = await workingGateways(store)
   const runs = await Promise.all(
@@ -39,7 +39,7 @@ export async function runsList(store: Tables, { limit, isJson, width, now }: Lis
   const rows = runs.map((run) => [
     shortId(run.id),
     age(run.startedAt, now),
-    took(run),
+    duration(run),
     run.conversation,
     run.backend,
     run.state,
@@ -49,7 +49,7 @@ export async function runsList(store: Tables, { limit, isJson, width, now }: Lis
   return section('', columns, rows, width) || 'No agent has run yet.'
 }
 
-/** What `aetheel runs show` prints. `id` may be the beginning of one. */
+/** The output of `aetheel runs show`. `id` may be a prefix. */
 export async function runsShow(
   store: Tables,
   id: string,
@@ -68,7 +68,7 @@ export async function runsShow(
     ['session', run.sessionId ?? '-'],
     ['state', run.state],
     ['started', new Date(run.startedAt).toISOString()],
-    ['took', took(run)],
+    ['took', duration(run)],
     ...(run.metadata ? [['metadata', JSON.stringify(run.metadata)]] : []),
     ...(run.result?.usage ? [['tokens', describeUsage(run.result.usage)]] : []),
     ...(run.result?.costUsd === undefined ? [] : [['cost', `${run.result.costUsd} USD`]]),
@@ -83,7 +83,7 @@ export async function runsShow(
   return [table(facts), log || 'It left no events.'].join('\n\n')
 }
 
-/** Contract: throws `not_found` when there is none, and `request_invalid` when several begin so. */
+/** Contract: throws `not_found`, or `request_invalid` if the prefix is ambiguous. */
 async function findRun({ runs }: Tables, id: string): Promise<RunRecord> {
   const prefix = id.toLowerCase()
   const found = /^[0-9a-f-]{4,36}$/.test(prefix) ? await runs.findByPrefix(prefix) : []
@@ -98,12 +98,12 @@ async function nameOf({ conversations }: Tables, { conversationId }: RunRecord):
   return conversation ? `${conversation.channel}/${conversation.address}` : conversationId
 }
 
-/** The end of a run whose gateway died is noted when the next one takes its message up. */
+/** A run whose gateway died is marked as ended only when another gateway takes over its message. */
 function describeState({ state }: RunRecord, isWorking: boolean): RunState {
   return state === 'running' && !isWorking ? 'interrupted' : state
 }
 
-function took({ startedAt, endedAt }: RunRecord): string {
+function duration({ startedAt, endedAt }: RunRecord): string {
   return endedAt === undefined ? '-' : `${((endedAt - startedAt) / 1000).toFixed(1)} s`
 }
 

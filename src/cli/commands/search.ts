@@ -3,7 +3,7 @@ import { excerptOf, searchArchive, typedWords } from '../../archive/search.js'
 import { GatewayError } from '../../errors.js'
 import type { SearchedText } from '../../store/archive-queries.js'
 import type { Store } from '../../store/store.js'
-import { oneLine, showable } from '../../core/one-line.js'
+import { oneLine, printable } from '../../core/one-line.js'
 import type { CommandContext } from '../command-context.js'
 import { addListFlags, type ListFlags, listOptions } from '../list-command.js'
 import { table } from '../table.js'
@@ -15,22 +15,22 @@ interface SearchFlags extends ListFlags {
 }
 
 export interface SearchOptions {
-  /** All must be in the same message; one may hold spaces. */
+  /** All must occur in the same message; each may contain spaces. */
   words: string[]
   address?: string
   channel?: string
-  /** As a person types it: a day, or a day and a time, in UTC. */
+  /** As typed: a day, or a day and a time, in UTC. */
   since?: string
   limit?: number
   isJson: boolean
-  /** Of the terminal, in characters. */
+  /** Terminal width in characters. */
   width?: number
 }
 
-const WIDEST_CONVERSATION = 32
-const WIDEST_AUTHOR = 20
-const NARROWEST_LINE = 30
-/** Who spoke, when it was no person and no agent. */
+const MAX_CONVERSATION_WIDTH = 32
+const MAX_AUTHOR_WIDTH = 20
+const MIN_LINE_WIDTH = 30
+/** The author if it was neither a person nor an agent. */
 const GATEWAY = 'aetheel'
 
 export function registerSearch(program: Command, context: CommandContext): void {
@@ -53,7 +53,7 @@ export function registerSearch(program: Command, context: CommandContext): void 
     )
 }
 
-/** What `aetheel search` prints: the messages and replies that hold every word, newest first. */
+/** The output of `aetheel search`: messages and replies with every word, newest first. */
 export async function search(
   store: Pick<Store, 'archive'>,
   { words, address, channel, since, limit = 20, isJson, width = 120 }: SearchOptions,
@@ -81,9 +81,9 @@ export async function search(
 function parseSince(text: string): number {
   const [, day = '', time = '00:00'] = /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2})?)Z?)?$/.exec(text) ?? []
   const at = new Date(`${day}T${time}Z`)
-  // A 30th of February is taken for a day in March.
+  // `Date` turns 30 February into a day in March.
   if (!Number.isNaN(at.getTime()) && at.toISOString().startsWith(day)) return at.getTime()
-  const message = `"${showable(text)}" is no date. Write it as 2025-12-31 or 2025-12-31T18:30, in UTC.`
+  const message = `"${printable(text)}" is no date. Write it as 2025-12-31 or 2025-12-31T18:30, in UTC.`
   throw new GatewayError('request_invalid', message)
 }
 
@@ -94,13 +94,13 @@ function toJson({ type, id, at, channel, address, author = GATEWAY, text }: Sear
 function hitTable(hits: SearchedText[], words: string[], width: number): string {
   const heads = hits.map(({ at, channel, address, author = GATEWAY }) => [
     `${new Date(at).toISOString().replace('T', ' ').slice(0, 19)}Z`,
-    oneLine(`${channel}/${address}`, WIDEST_CONVERSATION),
-    oneLine(author, WIDEST_AUTHOR),
+    oneLine(`${channel}/${address}`, MAX_CONVERSATION_WIDTH),
+    oneLine(author, MAX_AUTHOR_WIDTH),
   ])
   const [taken = 0] = table(heads)
     .split('\n')
     .map(({ length }) => length)
     .toSorted((a, b) => b - a)
-  const room = Math.max(width - taken - 2, NARROWEST_LINE)
+  const room = Math.max(width - taken - 2, MIN_LINE_WIDTH)
   return table(heads.map((head, index) => [...head, excerptOf(hits[index]?.text ?? '', words, room)]))
 }

@@ -16,12 +16,12 @@ export function registerSend(program: Command, context: CommandContext): void {
     })
 }
 
-/** Says something by the running gateway, which goes on trying until it is delivered or too old. */
+/** Sends a text through the running gateway, which retries until it is delivered or expires. */
 export async function send(home: string, to: string, text: string): Promise<string> {
   if (text.trim() === '') {
     throw new GatewayError('request_invalid', 'Say what to send: aetheel send --to whatsapp:+4915112345678 "…"')
   }
-  // A mistake in it is told also where no gateway runs.
+  // Checked first, so that a mistake is reported even if no gateway is running.
   const target = parseTarget(to)
   await withGateway(home, (control) => control.call('send', { to, text }))
   return `On its way to ${describeTarget(target)}. "aetheel queue list" shows it if it cannot be delivered.`

@@ -16,7 +16,7 @@ export function registerSessions(program: Command, context: CommandContext): voi
     .action((conversation: string) => context.operate((control) => sessionsReset(control, conversation)))
 }
 
-/** What `aetheel sessions` prints. */
+/** The output of `aetheel sessions`. */
 export async function sessionsList(
   store: Pick<Store, 'sessions'>,
   { limit, isJson, width, now }: ListOptions,

@@ -32,13 +32,13 @@ export const PLAIN_HTTP_NOTE =
   'Other machines can reach the HTTP API, and tokens travel there in the clear: put a proxy with TLS in front of it.'
 
 interface StartOptions {
-  /** Contract: changed when its file is. */
+  /** Updated in place when its file changes. */
   config: GatewayConfig
   environment: NodeJS.ProcessEnv
   log: Log
   scrubber: Scrubber
   stdout: Pick<NodeJS.WritableStream, 'write'>
-  /** Aborted when the gateway is to stop. */
+  /** Stops the gateway. */
   signal: AbortSignal
 }
 
@@ -52,26 +52,26 @@ export function registerStart(program: Command, context: CommandContext): void {
       const stop = new AbortController()
       for (const signal of STOP_SIGNALS) {
         process.on(signal, () => {
-          // The second time at once, as after a kill: the guardian ends the agents, the next start goes on.
+          // The second signal exits at once, as a kill would: the guardian ends the agents, and the next start recovers.
           if (stop.signal.aborted) process.exit(1)
           stop.abort()
         })
       }
       const log = context.openLog(config, 'info')
       await start({ config, environment, log, scrubber, stdout: process.stdout, signal: stop.signal })
-      // Requests that a platform has not answered must not keep us here.
+      // Pending requests to a platform must not keep the process alive.
       process.exit()
     })
 }
 
-/** Runs the gateway until it is told to stop. Contract: rejects when it cannot start; then nothing of it is left. */
+/** Runs the gateway until the signal fires. Contract: rejects if it cannot start, and then leaves nothing behind. */
 async function start({ config, environment, log, scrubber, stdout, signal }: StartOptions): Promise<void> {
   const print = (line: string): void => void stdout.write(`${line}\n`)
   const path = socketPath(config.home)
   requireSocketPath(path)
   const missing = await missingAgent(config, environment, log)
   makeHome(config)
-  // On PostgreSQL, too: several gateways may share the work there, but not the socket of one directory.
+  // Even on PostgreSQL: several gateways may share the work there, but not one directory's socket.
   const unlock = await lockDirectory(join(config.home, 'gateway.lock'))
   try {
     let control: ControlServer | undefined
@@ -83,7 +83,7 @@ async function start({ config, environment, log, scrubber, stdout, signal }: Sta
     const endpoints = channels.flatMap((channel) => channel.endpoints ?? [])
     let service: HttpServer | undefined
     let stopWatching = (): void => {}
-    // Where it may not or cannot listen, no message is taken first.
+    // If the service cannot listen, fail before any message is accepted.
     const beforeWork = async (parts: GatewayParts): Promise<void> => {
       if (config.httpEnabled) service = await startService(parts, config, environment, log, endpoints)
     }
@@ -107,7 +107,7 @@ async function start({ config, environment, log, scrubber, stdout, signal }: Sta
       print(
         `Aetheel is running. ${missing === undefined ? 'Talk to it: aetheel chat' : 'The dashboard has the first steps.'}`,
       )
-      stopWatching = follow(gateway, config, environment, log, print)
+      stopWatching = watchConfigFile(gateway, config, environment, log, print)
       await aborted(signal)
       print('Stopping: what is under way may finish. Once more, and it stops at once.')
     } finally {
@@ -120,7 +120,7 @@ async function start({ config, environment, log, scrubber, stdout, signal }: Sta
   }
 }
 
-/** As `requireBackend`, but for an agent that nobody chose: the dashboard tells how to get one. Returns what is wrong with it. */
+/** Like `requireBackend`, but only returns the problem if nobody chose the agent: the dashboard says how to get one. */
 async function missingAgent(
   config: GatewayConfig,
   environment: NodeJS.ProcessEnv,
@@ -136,8 +136,8 @@ async function missingAgent(
   return undefined
 }
 
-/** Takes over what is changed in the configuration file. Returns what ends it. */
-function follow(
+/** Applies changes of the configuration file. Returns a function that stops watching. */
+function watchConfigFile(
   gateway: Gateway,
   { configFile: file }: GatewayConfig,
   environment: NodeJS.ProcessEnv,
@@ -167,7 +167,7 @@ function follow(
   })
 }
 
-/** Contract: its library is loaded only where it is used. */
+/** Contract: the HTTP library is loaded only if it is used. */
 async function startService(
   gateway: GatewayParts,
   config: GatewayConfig,

@@ -14,7 +14,7 @@ import { withStore } from '../with-store.js'
 
 interface TokenDependencies {
   store: Store
-  /** The data directory, in which the first token stands. */
+  /** The data directory, which holds the first token. */
   home: string
   now: () => number
   newId: () => string
@@ -23,9 +23,9 @@ interface TokenDependencies {
 interface NewToken {
   name: string
   scope: Scope
-  /** Left out, all. */
+  /** Absent, all. */
   projects?: string[]
-  /** Left out, it does not expire. */
+  /** Absent, it does not expire. */
   days?: number
 }
 
@@ -69,7 +69,7 @@ export function registerTokens(program: Command, context: CommandContext): void 
     .action((id: string) => change((dependencies) => tokensRotate(dependencies, id)))
 }
 
-/** What `aetheel tokens create` prints. */
+/** The output of `aetheel tokens create`. */
 export async function tokensCreate(
   { store, now, newId }: TokenDependencies,
   { name, scope, projects, days }: NewToken,
@@ -99,7 +99,7 @@ export async function tokensCreate(
   return `${token}\n${SHOWN_ONCE}`
 }
 
-/** What `aetheel tokens list` prints. */
+/** The output of `aetheel tokens list`. */
 export async function tokensList(
   store: Pick<Store, 'tokens'>,
   { limit, isJson, width, now }: ListOptions,
@@ -119,10 +119,10 @@ export async function tokensList(
   return section('', columns, rows, width) || 'There are no tokens. "aetheel tokens create" makes one.'
 }
 
-/** What `aetheel tokens revoke` prints. */
+/** The output of `aetheel tokens revoke`. */
 export async function tokensRevoke({ store, home, now }: TokenDependencies, id: string): Promise<string> {
   const token = await findToken(store, id)
-  const isInFile = await standsInFile(store, home, token)
+  const isInFile = await isInTokenFile(store, home, token)
   await store.transaction(async ({ tokens, audit }) => {
     await tokens.remove(token.id)
     const about = { action: 'token.revoke', subject: token.id, detail: token.name } as const
@@ -132,10 +132,10 @@ export async function tokensRevoke({ store, home, now }: TokenDependencies, id: 
   return `The token ${token.name} is worth nothing from now on.`
 }
 
-/** What `aetheel tokens rotate` prints. */
+/** The output of `aetheel tokens rotate`. */
 export async function tokensRotate({ store, home, now }: TokenDependencies, id: string): Promise<string> {
   const token = await findToken(store, id)
-  const isInFile = await standsInFile(store, home, token)
+  const isInFile = await isInTokenFile(store, home, token)
   const replacement = newToken()
   await store.transaction(async ({ tokens, audit }) => {
     await tokens.replace(token.id, hashOf(replacement))
@@ -155,7 +155,7 @@ async function requireProjects({ projects }: Pick<Store, 'projects'>, ids: strin
   throw new GatewayError('not_found', `There is no project ${unknown.join(', ')}. ${advice}`)
 }
 
-/** By its id, the beginning of it, or its name where only one has it. */
+/** By id, by a prefix of it, or by name if it is unique. */
 async function findToken({ tokens }: Pick<Store, 'tokens'>, id: string): Promise<TokenRecord> {
   const all = await tokens.list()
   const found = all.filter((token) => token.name === id || (id.length >= 4 && token.id.startsWith(id.toLowerCase())))
@@ -165,7 +165,7 @@ async function findToken({ tokens }: Pick<Store, 'tokens'>, id: string): Promise
   throw new GatewayError('not_found', `There is no token ${id}. "aetheel tokens list" shows them.`)
 }
 
-async function standsInFile({ tokens }: Pick<Store, 'tokens'>, home: string, token: TokenRecord): Promise<boolean> {
+async function isInTokenFile({ tokens }: Pick<Store, 'tokens'>, home: string, token: TokenRecord): Promise<boolean> {
   const hash = tokenFileHash(home)
   return hash !== undefined && (await tokens.find(hash))?.id === token.id
 }

@@ -16,16 +16,16 @@ interface Call {
   reject(error: GatewayError): void
 }
 
-/** The gateway that we ask is our own: a long history is no attack. */
+/** Generous: the gateway is our own, and a long history is not an attack. */
 const MAX_ANSWER_BYTES = 256 * 1024 * 1024
 
-/** A running gateway, by its socket. */
+/** A running gateway, over its socket. */
 export class ControlClient implements Control {
   readonly closed: Promise<void>
   readonly #calls = new Map<number, Call>()
   #lastId = 0
 
-  /** Undefined when no gateway listens there. */
+  /** Undefined if no gateway listens there. */
   static async connect(path: string, onPush: (push: Push) => void = () => {}): Promise<ControlClient | undefined> {
     const socket = connect(path)
     try {
@@ -34,7 +34,7 @@ export class ControlClient implements Control {
         socket.once('error', reject)
       })
     } catch (error) {
-      if (isNobodyThere(error)) return undefined
+      if (isNotListening(error)) return undefined
       const message = `The gateway's socket ${path} cannot be opened: ${messageOf(error)}. Does it belong to another user?`
       throw new GatewayError('gateway_unavailable', message, { cause: error })
     }
@@ -52,7 +52,7 @@ export class ControlClient implements Control {
       () => socket.destroy(),
     )
     socket.on('data', (chunk) => splitter.push(chunk))
-    // Told by `close`.
+    // `close` reports it.
     socket.on('error', () => {})
     this.closed = new Promise((resolve) => {
       socket.once('close', () => {
@@ -85,7 +85,7 @@ export class ControlClient implements Control {
 
   #take(line: string): void {
     const parsed = answerSchema.safeParse(parseJson(line))
-    // Of a newer gateway, perhaps; what we wait for still comes.
+    // Perhaps from a newer gateway; the answer we wait for still comes.
     if (!parsed.success) return
     const answer = parsed.data
     if ('push' in answer) {
@@ -107,9 +107,9 @@ export class ControlClient implements Control {
   }
 }
 
-function isNobodyThere(error: unknown): boolean {
+function isNotListening(error: unknown): boolean {
   const { code = '' } = error as NodeJS.ErrnoException
-  // EINVAL and ENAMETOOLONG: no gateway could have made a socket there.
+  // EINVAL and ENAMETOOLONG: no gateway could have created a socket there.
   return ['ENOENT', 'ECONNREFUSED', 'ENOTDIR', 'EINVAL', 'ENAMETOOLONG', 'ECONNRESET'].includes(code)
 }
 
@@ -123,6 +123,6 @@ function parseJson(line: string): unknown {
   try {
     return JSON.parse(line)
   } catch {
-    return undefined // Which is no answer.
+    return undefined // The schema rejects it.
   }
 }

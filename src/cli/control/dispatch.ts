@@ -1,7 +1,7 @@
 import { GatewayError } from '../../errors.js'
 import { type Handlers, type MethodName, PARAMETERS, type Peer } from './protocol.js'
 
-/** Contract: rejects with `request_invalid` when there is no such method, or it is called with something else. */
+/** Contract: rejects with `request_invalid` for an unknown method or wrong parameters. */
 export async function dispatch(
   handlers: Partial<Handlers>,
   method: string,
@@ -18,7 +18,7 @@ export async function dispatch(
     const problems = parsed.error.issues.map(({ path, message }) => `${path.join('.') || 'params'}: ${message}`)
     throw new GatewayError('request_invalid', `${method}: ${problems.join('; ')}`)
   }
-  // The schema and the handler are of the same method, which the type of a table cannot say.
+  // Schema and handler belong to the same method, which the table's type cannot express.
   const handle = handlers[method] as (parameters: unknown, peer: Peer) => Promise<unknown>
   return handle(parsed.data, peer)
 }

@@ -9,12 +9,12 @@ import type { Delivery } from '../../store/outbox.js'
 import { operations } from './operations.js'
 import type { Handlers, HistoryEntry, ShownFile } from './protocol.js'
 
-/** Of a message that stands in a history; its author knows the rest. */
+/** Messages in a history are cut to this; the author knows the rest. */
 const MESSAGE_CHARACTERS = 2_000
 
 type FileLocator = Pick<ChannelHost, 'locateFile'>
 
-/** What a running gateway does for whoever may open its socket. */
+/** What a running gateway offers over its socket. */
 export function gatewayHandlers(
   gateway: Gateway,
   terminal: TerminalChannel,
@@ -49,7 +49,7 @@ export function gatewayHandlers(
     'chat.history': async ({ address, afterSeq, limit }) => {
       const conversation = await store.conversations.find(terminal.name, address)
       if (!conversation) return { entries: [] }
-      // Messages first: a reply that comes meanwhile is then there for a message that is seen as answered.
+      // Messages first: then every message seen as answered has its reply.
       const messages = await store.inbox.history(conversation.id, limit, afterSeq)
       const replies = await store.outbox.history(conversation.id, limit, afterSeq)
       const answers = await Promise.all(replies.map((reply) => replyEntry(reply, host)))
@@ -115,7 +115,7 @@ async function replyEntry(delivery: Delivery, host: FileLocator): Promise<Histor
   return { kind: 'reply', seq, id, at: createdAt, ...(messageId !== undefined && { messageId }), ...reply, shownFiles }
 }
 
-/** Who reads this sits at the machine: where a file is says all. */
+/** The reader is on this machine, so a path is enough. */
 async function showFiles(files: OutgoingFile[] = [], host: FileLocator): Promise<ShownFile[]> {
   return Promise.all(
     files.map(async (file) => {

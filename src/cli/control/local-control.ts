@@ -1,7 +1,7 @@
 import { dispatch } from './dispatch.js'
 import type { Control, Handlers, MethodName, ParametersOf, Push, ResultOf } from './protocol.js'
 
-/** As a gateway behind its socket, without the socket: for a command that does the work itself. */
+/** Handlers called in process, for a command that does the work itself. */
 export class LocalControl implements Control {
   readonly closed: Promise<void>
   readonly #onClose: Array<() => void> = []

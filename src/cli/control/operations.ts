@@ -1,5 +1,5 @@
-// What changes the queue, approvals, the sessions and the cron jobs by hand: the same code in a running gateway, which is asked by its socket, and
-// in a command that found none.
+// Manual changes to the queue, approvals, sessions and cron jobs. The same code runs in a gateway, behind its socket,
+// and in a command that found no gateway.
 
 import { randomUUID } from 'node:crypto'
 import type { ApprovalService } from '../../approvals/approval-service.js'
@@ -21,7 +21,7 @@ export interface OperationDependencies {
   now: () => number
 }
 
-const LOOKED_THROUGH = 1_000
+const SEARCH_LIMIT = 1_000
 
 export function operations({
   store,
@@ -37,48 +37,48 @@ export function operations({
 
   return {
     'queue.retry': async ({ id }) => {
-      const whole = await wholeId(store, id)
-      const kind = await queue.retry(whole, note)
+      const fullId = await resolveId(store, id)
+      const kind = await queue.retry(fullId, note)
       wake()
-      return { id: whole, kind }
+      return { id: fullId, kind }
     },
 
     'queue.drop': async ({ id }) => {
-      const whole = await wholeId(store, id)
-      const outcome = await queue.drop(whole, note)
+      const fullId = await resolveId(store, id)
+      const outcome = await queue.drop(fullId, note)
       if (outcome === 'active') {
-        throw new GatewayError('request_invalid', `${whole} is worked on. Stop it with /stop in its conversation.`)
+        throw new GatewayError('request_invalid', `${fullId} is worked on. Stop it with /stop in its conversation.`)
       }
       if (outcome === 'finished') {
-        throw new GatewayError('request_invalid', `${whole} is finished: there is nothing to drop.`)
+        throw new GatewayError('request_invalid', `${fullId} is finished: there is nothing to drop.`)
       }
       wake()
-      return { id: whole }
+      return { id: fullId }
     },
 
     'approvals.answer': async ({ id, ...answer }) => {
-      const whole = oneOf(await store.approvals.findByPrefix(prefixOf(id)), id)
-      const { summary } = await approvals.answer(whole, { ...answer, by: 'terminal' }, note)
+      const fullId = onlyMatch(await store.approvals.findByPrefix(prefixOf(id)), id)
+      const { summary } = await approvals.answer(fullId, { ...answer, by: 'terminal' }, note)
       return { summary }
     },
 
     'approvals.forget': async ({ id }) => {
-      const rules = await store.approvalRules.list({}, LOOKED_THROUGH)
-      const whole = oneOf(
+      const rules = await store.approvalRules.list({}, SEARCH_LIMIT)
+      const fullId = onlyMatch(
         rules.filter((rule) => rule.id.startsWith(prefixOf(id))),
         id,
       )
-      const found = rules.find((rule) => rule.id === whole)
+      const found = rules.find((rule) => rule.id === fullId)
       if (!found) throw new GatewayError('not_found', `There is no rule ${id}. "aetheel approvals rules" shows them.`)
       await store.transaction(async (tables) => {
-        await tables.approvalRules.remove(whole)
-        await note(tables, { action: 'approval-rule.remove', subject: whole })
+        await tables.approvalRules.remove(fullId)
+        await note(tables, { action: 'approval-rule.remove', subject: fullId })
       })
       return { toolName: found.toolName }
     },
 
     'sessions.reset': async ({ conversation }) => {
-      const session = findSession(conversation, await store.sessions.list(LOOKED_THROUGH))
+      const session = findSession(conversation, await store.sessions.list(SEARCH_LIMIT))
       await store.transaction(async (tables) => {
         await tables.sessions.reset(session.conversationId, now())
         await note(tables, { action: 'session.reset', subject: session.conversationId })
@@ -106,26 +106,26 @@ export function operations({
   }
 }
 
-/** The id of a message or a reply. Contract: one that nothing begins with is returned as it is, to be refused. */
-async function wholeId({ inbox, outbox }: Pick<Store, 'inbox' | 'outbox'>, id: string): Promise<string> {
+/** Completes the id of a message or reply. Contract: without a match it is returned unchanged, to be rejected later. */
+async function resolveId({ inbox, outbox }: Pick<Store, 'inbox' | 'outbox'>, id: string): Promise<string> {
   const prefix = prefixOf(id)
-  return oneOf([...(await inbox.findByPrefix(prefix)), ...(await outbox.findByPrefix(prefix))], id)
+  return onlyMatch([...(await inbox.findByPrefix(prefix)), ...(await outbox.findByPrefix(prefix))], id)
 }
 
-/** As the tables look for it; of what cannot be the beginning of an id, what none begins with. */
+/** A prefix for the tables. Anything that cannot be one becomes a prefix that matches nothing. */
 function prefixOf(id: string): string {
   const prefix = id.toLowerCase()
   return /^[0-9a-f-]{4,36}$/.test(prefix) ? prefix : 'none'
 }
 
-function oneOf(found: { id: string }[], id: string): string {
+function onlyMatch(found: { id: string }[], id: string): string {
   if (found.length <= 1) return found[0]?.id ?? id
   throw new GatewayError('request_invalid', `More than one id begins with ${id}. Type more of it.`)
 }
 
 type ListedSession = SessionRecord & { channel: string; address: string }
 
-/** By `channel/address`, or by the address alone where only one has it. */
+/** By `channel/address`, or by the address alone if it is unique. */
 function findSession(conversation: string, sessions: ListedSession[]): ListedSession {
   const found = sessions.filter(({ channel, address }) => [address, `${channel}/${address}`].includes(conversation))
   const [first] = found

@@ -1,10 +1,11 @@
-// What commands say to a running gateway: one JSON object per line, over a unix socket that only its owner may open.
+// The protocol between commands and a running gateway: one JSON object per line, over a Unix socket that only its owner
+// may open.
 //
 //   → {"id":1,"method":"chat.send","params":{…}}
 //   ← {"id":1,"result":{…}}   or   {"id":1,"error":{"code":"not_found","message":"…"}}
-//   ← {"push":{"kind":"event",…}}   to whoever has attached
+//   ← {"push":{"kind":"event",…}}   to attached clients
 //
-// The two ends may be of different versions: what one does not know of the other's it leaves aside, or says so.
+// The two ends may have different versions: each ignores or rejects what it does not know.
 
 import { REMEMBERED } from '../../approvals/answer-approval.js'
 import { join } from 'node:path'
@@ -19,7 +20,7 @@ const name = () =>
     .max(500)
     .regex(/^\P{Cc}+$/u, { error: 'must be a name, without control characters' })
 
-/** The methods and what each is called with. */
+/** The methods and their parameters. */
 export const PARAMETERS = {
   status: z.object({}),
   'chat.attach': z.object({ address: name(), projectId: name().exactOptional() }),
@@ -60,14 +61,14 @@ export type ResultOf<M extends MethodName> = Results[M]
 
 interface Results {
   status: GatewayStatus
-  /** Live events and replies of this conversation are pushed from now on. */
+  /** From now on, events and replies of this conversation are pushed. */
   'chat.attach': Record<string, never>
-  /** Oldest first; the latest `limit` of those after `afterSeq`. */
+  /** The latest `limit` entries after `afterSeq`, oldest first. */
   'chat.history': { entries: HistoryEntry[] }
   'chat.send': Acceptance
   'chat.command': { answer: string }
   'event.send': Acceptance
-  /** With the whole id. */
+  /** With the full id. */
   'queue.retry': { id: string; kind: 'message' | 'reply' }
   'queue.drop': { id: string }
   'approvals.answer': { summary: string }
@@ -90,7 +91,7 @@ export interface GatewayStatus {
 
 /** `seq` orders messages and replies of one conversation. */
 export type HistoryEntry =
-  /** Of a long text, the beginning. */
+  /** Long texts are cut. */
   | { kind: 'message'; seq: number; id: string; at: number; author: string; text: string; state: MessageState }
   | ({ kind: 'reply'; seq: number; at: number } & ShownReply)
 
@@ -103,35 +104,35 @@ export interface ShownReply {
   shownFiles?: ShownFile[]
 }
 
-/** Of what an answer names: its path or address, or why it is not given out. */
+/** A file named in an answer: its path or URL, or why it is withheld. */
 export type ShownFile = { place: string } | { problem: string }
 
 export type Push =
   | ({ kind: 'event' } & LiveEvent)
-  /** `isLast`: its message gets no other. */
+  /** `isLast`: the message gets no further reply. */
   | ({ kind: 'reply'; isLast: boolean; shownFiles?: ShownFile[] } & Omit<OutgoingReply, 'files'>)
 
-/** Whoever called, for as long as they are there. */
+/** The calling client, while it is connected. */
 export interface Peer {
   push(push: Push): void
   onClose(listener: () => void): void
 }
 
-/** Contract: a `GatewayError` is told to the caller; anything else is a mistake of ours. */
+/** Contract: a `GatewayError` is reported to the caller; anything else is our bug. */
 export type Handlers = {
   [M in MethodName]: (parameters: ParametersOf<M>, peer: Peer) => Promise<ResultOf<M>>
 }
 
-/** A gateway to ask: one that runs, by its socket, or one of our own. */
+/** A running gateway, over its socket, or one in this process. */
 export interface Control {
-  /** Contract: rejects with `gateway_unavailable` when the gateway ends before it has answered. */
+  /** Contract: rejects with `gateway_unavailable` if the gateway ends before it answers. */
   call<M extends MethodName>(method: M, parameters: ParametersOf<M>): Promise<ResultOf<M>>
   /** Settles when the gateway is gone, or after `close`. */
   closed: Promise<void>
   close(): Promise<void>
 }
 
-/** A message may have a million characters, of three bytes each. */
+/** A message may have a million characters of three bytes each. */
 export const MAX_REQUEST_BYTES = 8 * 1024 * 1024
 
 export const requestSchema = z.object({

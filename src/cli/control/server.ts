@@ -1,7 +1,7 @@
-// What must stay true:
-// - Only the holder of the gateway's lock listens, so a socket that is there already is that of a dead gateway.
-// - Nobody but the owner may open the socket, not even for a moment.
-// - Whoever does not read, or sends garbage, loses the connection; nobody else notices.
+// Invariants:
+// - Only the holder of the gateway's lock listens, so an existing socket belongs to a dead gateway.
+// - Only the owner may open the socket, at every moment.
+// - A client that does not read, or sends garbage, is disconnected; no other client notices.
 
 import { once } from 'node:events'
 import { rmSync } from 'node:fs'
@@ -14,21 +14,21 @@ import { dispatch } from './dispatch.js'
 import { type Handlers, MAX_REQUEST_BYTES, type Peer, requestSchema } from './protocol.js'
 
 export interface ControlServer {
-  /** Takes no more requests, answers those it has, then lets everybody go. */
+  /** Stops accepting requests, answers pending ones, then disconnects all clients. */
   close(): Promise<void>
 }
 
-/** What a client may leave unread. */
+/** How much a client may leave unread. */
 const MAX_UNREAD_BYTES = 16 * 1024 * 1024
 const CLOSE_TIMEOUT_MS = 5_000
-/** Of `sun_path`, without the zero at its end. */
-const LONGEST_PATH_BYTES = process.platform === 'linux' ? 107 : 103
+/** The size of `sun_path`, without the terminating NUL. */
+const MAX_PATH_BYTES = process.platform === 'linux' ? 107 : 103
 
-/** Contract: throws `config_invalid` when no socket can be made at this path. */
+/** Contract: throws `config_invalid` if the path is too long for a socket. */
 export function requireSocketPath(path: string): void {
   const bytes = Buffer.byteLength(path)
-  if (bytes <= LONGEST_PATH_BYTES) return
-  const limit = `${bytes} bytes, of at most ${LONGEST_PATH_BYTES}`
+  if (bytes <= MAX_PATH_BYTES) return
+  const limit = `${bytes} bytes, of at most ${MAX_PATH_BYTES}`
   throw new GatewayError(
     'config_invalid',
     `The path ${path} is too long for a socket: ${limit}. Choose a shorter AETHEEL_HOME.`,
@@ -37,10 +37,10 @@ export function requireSocketPath(path: string): void {
 
 export async function startControlServer(path: string, handlers: Partial<Handlers>, log: Log): Promise<ControlServer> {
   requireSocketPath(path)
-  const connections = new Set<Connection>()
-  // Half open: who says no more still gets its answers.
+  const connections = new Set<ControlConnection>()
+  // A client that has ended its side still gets its answers.
   const server = createServer({ allowHalfOpen: true }, (socket) => {
-    const connection = new Connection(socket, handlers, log)
+    const connection = new ControlConnection(socket, handlers, log)
     connections.add(connection)
     socket.once('close', () => connections.delete(connection))
   })
@@ -62,7 +62,7 @@ export async function startControlServer(path: string, handlers: Partial<Handler
 async function listen(server: Server, path: string): Promise<void> {
   try {
     rmSync(path, { force: true })
-    // The socket gets its mode when it is made, which is before `listen` returns.
+    // The socket gets its mode on creation, which is before `listen` returns.
     const before = process.umask(0o177)
     try {
       server.listen(path)
@@ -76,7 +76,7 @@ async function listen(server: Server, path: string): Promise<void> {
   }
 }
 
-class Connection {
+class ControlConnection {
   readonly #running = new Set<Promise<void>>()
   #isEnding = false
 
@@ -96,11 +96,11 @@ class Connection {
     )
     socket.on('data', (chunk) => splitter.push(chunk))
     socket.on('end', () => void this.end())
-    // Told by `close`.
+    // `close` reports it.
     socket.on('error', () => {})
   }
 
-  /** Settles when what was asked is answered. */
+  /** Settles when pending requests are answered. */
   async end(): Promise<void> {
     this.#isEnding = true
     await Promise.all(this.#running)
@@ -117,7 +117,7 @@ class Connection {
   }
 
   #take(line: string): void {
-    // Not answered: who asked sees the connection end, and asks the next gateway.
+    // No answer: the client sees the connection end, and asks the next gateway.
     if (this.#isEnding || line.trim() === '') return
     const running = this.#answer(line).finally(() => this.#running.delete(running))
     this.#running.add(running)
@@ -147,17 +147,17 @@ class Connection {
   }
 
   #refuse(id: number | string | null, error: unknown): void {
-    const told =
+    const reported =
       error instanceof GatewayError
         ? error
         : { code: 'internal', message: `The gateway could not do it: ${messageOf(error)}. Its log says more.` }
-    this.#write({ id, error: { code: told.code, message: told.message } })
+    this.#write({ id, error: { code: reported.code, message: reported.message } })
   }
 
   #write(answer: object): void {
     const { socket } = this
     if (socket.destroyed) return
-    // Before, not after: one long answer to somebody who reads is fine.
+    // Checked before writing: one long answer to a client that reads is fine.
     if (socket.writableLength <= MAX_UNREAD_BYTES) {
       socket.write(`${JSON.stringify(answer)}\n`)
       return
@@ -171,6 +171,6 @@ function parseJson(line: string): unknown {
   try {
     return JSON.parse(line)
   } catch {
-    return undefined // Which is no request.
+    return undefined // The schema rejects it.
   }
 }

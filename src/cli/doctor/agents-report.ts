@@ -1,12 +1,14 @@
-import { absence, type ProbedAgent } from '../probed-agents.js'
+import { describeAbsence, type ProbedAgent } from '../probed-agents.js'
 import type { DoctorReport } from './findings.js'
 
-/** The part of `aetheel doctor` about the agents: healthy where the one that the gateway would use is there. */
+/** The part of `aetheel doctor` about agents: healthy if the chosen one is installed. */
 export function agentsReport(agents: ProbedAgent[], chosen: string): DoctorReport {
   const lines = agents.flatMap(({ backend, probe }) => {
     const name = backend.name() === chosen ? `${backend.name()} (chosen)` : backend.name()
     const mode = probe.mode === undefined ? '' : `, ${probe.mode}`
-    const state = probe.isFound ? `${probe.version ?? 'version unknown'} at ${probe.path}${mode}` : absence(probe)
+    const state = probe.isFound
+      ? `${probe.version ?? 'version unknown'} at ${probe.path}${mode}`
+      : describeAbsence(probe)
     const mark = !probe.isFound ? '✗' : probe.problems.length > 0 ? '!' : '✓'
     const sentences = [...probe.problems, ...(probe.whyNotLive === undefined ? [] : [probe.whyNotLive])]
     return [`${mark} ${name}: ${state}`, ...sentences.map((sentence) => `    ${sentence}`)]

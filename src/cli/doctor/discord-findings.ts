@@ -1,4 +1,4 @@
-// What "doctor" makes of what it saw on Discord.
+// Turns what "doctor" saw on Discord into findings.
 
 import type { PermissionsString } from 'discord.js'
 import type { GatewayConfig } from '../../config.js'
@@ -10,18 +10,18 @@ export interface ChannelFacts {
   name: string
   /** Absent for a direct message. */
   guildId?: string
-  /** `wordless` are categories and the like, in which nobody writes. */
-  kind: 'text' | 'thread' | 'direct' | 'other' | 'wordless'
+  /** `non-text` are categories and the like, which hold no messages. */
+  kind: 'text' | 'thread' | 'direct' | 'other' | 'non-text'
   missing: PermissionsString[]
 }
 
 export interface GuildFacts {
   id: string
   name: string
-  /** Not while Discord has trouble with it. */
+  /** False during a Discord outage. */
   isAvailable: boolean
   roles: { id: string; name: string }[]
-  /** Those in which a mention can be answered. */
+  /** Channels in which a mention can be answered. */
   channels: ChannelFacts[]
 }
 
@@ -30,12 +30,12 @@ export interface DiscordFacts {
   applicationId: string
   inviteLink: string
   canReadMessages: boolean
-  /** Those who may always talk to it. */
+  /** People who may always talk to it. */
   owners: { id: string; name?: string }[]
   guilds: GuildFacts[]
-  /** The names of those whom the configuration names; absent for who is in none of the servers. */
+  /** Names of people in the configuration; undefined for those in none of the servers. */
   members: Map<string, string | undefined>
-  /** The channels that the configuration names; absent for those that are not there, or that the bot may not see. */
+  /** Channels in the configuration; undefined for those that do not exist or that the bot cannot see. */
   channels: Map<string, ChannelFacts | undefined>
 }
 
@@ -51,7 +51,7 @@ type Lists = Pick<
   | 'projects'
 >
 
-/** More names than these nobody reads. */
+/** Nobody reads more names than this. */
 const MAX_NAMES = 5
 
 export function discordFindings(config: Lists, facts: DiscordFacts): Finding[] {
@@ -89,7 +89,7 @@ function guildFinding(config: Lists, guild: GuildFacts): Finding {
   const named = namedChannels(config)
   const isServed = ({ id }: ChannelFacts): boolean =>
     config.discordChannels.length === 0 || config.discordChannels.includes(id)
-  // One that is named and not seen is told of with the list that names it.
+  // A configured channel that is not visible is reported with its list.
   const served = guild.channels.filter((channel) => isServed(channel) && isSeen(channel))
   if (served.length === 0) {
     return config.discordChannels.length > 0
@@ -103,8 +103,8 @@ function guildFinding(config: Lists, guild: GuildFacts): Finding {
   const count = served.length === 1 ? '1 channel' : `${served.length} channels`
   if (gaps.length === 0) return good(`${title}: ${count}, and every permission there`)
   const isBroken = gaps.some(
-    ({ isVital, channels }) =>
-      isVital && (channels.length === served.length || channels.some(({ id }) => named.has(id))),
+    ({ isRequired, channels }) =>
+      isRequired && (channels.length === served.length || channels.some(({ id }) => named.has(id))),
   )
   return {
     mark: isBroken ? '✗' : '!',
@@ -120,7 +120,7 @@ function guildFinding(config: Lists, guild: GuildFacts): Finding {
   }
 }
 
-/** The permissions that are missing, and where. */
+/** Missing permissions, and where. */
 function gapsOf({ discordThreads }: Lists, channels: ChannelFacts[]) {
   return NEEDED_PERMISSIONS.filter(({ name }) => discordThreads || name !== 'CreatePublicThreads')
     .map((permission) => ({
@@ -130,7 +130,7 @@ function gapsOf({ discordThreads }: Lists, channels: ChannelFacts[]) {
     .filter(({ channels }) => channels.length > 0)
 }
 
-/** Every id of the lists must be something, and be reachable. */
+/** Every configured id must exist and be reachable. */
 function listFindings(config: Lists, facts: DiscordFacts): Finding[] {
   const guildOf = (id: string): GuildFacts | undefined => facts.guilds.find((guild) => guild.id === id)
   const guilds = config.discordGuilds
@@ -169,8 +169,8 @@ function channelFindings(place: string, id: string, config: Lists, facts: Discor
   const problem = unreachable(id, facts)
   if (problem) return [bad(`${place}: ${problem.text}`, problem.advice)]
   const channel = facts.channels.get(id)
-  // Those of text channels are told of with the server.
-  const missing = channel?.kind === 'text' ? '' : missingIn(channel, ({ isVital }) => isVital)
+  // Text channels are reported with their server.
+  const missing = channel?.kind === 'text' ? '' : missingIn(channel, ({ isRequired }) => isRequired)
   if (missing !== '') return [bad(`${place}: ${missing}`, 'Give it to the role of the bot there')]
   const guild = facts.guilds.find(({ id }) => id === channel?.guildId)
   if (guild && config.discordGuilds.length > 0 && !config.discordGuilds.includes(guild.id)) {
@@ -195,7 +195,7 @@ function outputFindings({ outputChannelId: id }: Lists, facts: DiscordFacts): Fi
   return [bad(`outputChannelId: ${missing}`, 'Give it to the role of the bot there')]
 }
 
-/** Empty when nothing is missing of what counts. */
+/** Empty if no relevant permission is missing. */
 function missingIn(channel: ChannelFacts | undefined, counts: (permission: NeededPermission) => boolean): string {
   const missing = NEEDED_PERMISSIONS.filter((one) => channel?.missing.includes(one.name) && counts(one))
   if (missing.length === 0) return ''
@@ -210,7 +210,7 @@ function unreachable(id: string, facts: DiscordFacts): { text: string; advice: s
     const advice = 'Give the role of the bot "View Channels" there, add the bot to that server, or copy the id again'
     return { text: `the bot does not see ${channel ? `${channel.name} (${id})` : `a channel ${id}`}`, advice }
   }
-  if (channel.kind === 'wordless') {
+  if (channel.kind === 'non-text') {
     return { text: `${channel.name} (${id}) is no channel to write in`, advice: 'Name a text channel' }
   }
   return undefined

@@ -11,7 +11,7 @@ export async function discordReport(config: GatewayConfig, timeoutMs: number = T
   if (token === undefined) {
     return { text: '- Discord: not configured; run "aetheel init" or see docs/discord.md', isHealthy: true }
   }
-  // Loaded only where there is something to look at: discord.js is large.
+  // Loaded lazily: discord.js is large.
   const { surveyDiscord } = await import('./discord-survey.js')
   try {
     return renderFindings('Discord', discordFindings(config, await surveyDiscord(config, token, timeoutMs)))

@@ -1,4 +1,4 @@
-// Looks at Discord with a client of its own. This file loads discord.js.
+// Inspects Discord with its own client. This file loads discord.js.
 
 import { within } from '../../core/async.js'
 import {
@@ -16,11 +16,11 @@ import { ClosableStrategy } from '../../channels/discord/closable-strategy.js'
 import { identify, ownersOf, readsMessages } from '../../channels/discord/identity.js'
 import type { ChannelFacts, DiscordFacts, GuildFacts } from './discord-findings.js'
 import { inviteLink, nameOf, NEEDED_PERMISSIONS } from '../discord-needs.js'
-import { showable } from '../../core/one-line.js'
+import { printable } from '../../core/one-line.js'
 
 const REQUEST_TIMEOUT_MS = 8_000
 
-/** Contract: it has left Discord when it settles. */
+/** Contract: disconnected from Discord when it settles. */
 export async function surveyDiscord(config: GatewayConfig, token: string, timeoutMs: number): Promise<DiscordFacts> {
   const leaving = new AbortController()
   const client = new Client({
@@ -69,7 +69,7 @@ async function collect(client: Client, token: string, config: GatewayConfig): Pr
   }
 }
 
-/** Settles when every server is known that Discord has told of. */
+/** Settles when every announced server is known. */
 async function logIn(client: Client, token: string): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     client.once(Events.ClientReady, () => resolve())
@@ -86,10 +86,10 @@ async function guildFacts(guild: Guild): Promise<GuildFacts> {
   const channels = await Promise.all([...guild.channels.cache.values()].map((channel) => channelFacts(channel)))
   return {
     id: guild.id,
-    // Of one that Discord has trouble with nothing is known.
-    name: guild.available ? showable(guild.name) : guild.id,
+    // During an outage nothing else is known.
+    name: guild.available ? printable(guild.name) : guild.id,
     isAvailable: guild.available,
-    roles: [...guild.roles.cache.values()].map(({ id, name }) => ({ id, name: showable(name) })),
+    roles: [...guild.roles.cache.values()].map(({ id, name }) => ({ id, name: printable(name) })),
     channels: channels.filter((channel) => channel.kind === 'text'),
   }
 }
@@ -97,16 +97,16 @@ async function guildFacts(guild: Guild): Promise<GuildFacts> {
 async function channelFacts(channel: Channel): Promise<ChannelFacts> {
   if (channel.isDMBased()) return { id: channel.id, name: 'a direct message', kind: 'direct', missing: [] }
   const isText = channel.type === ChannelType.GuildText || channel.type === ChannelType.GuildAnnouncement
-  const kind = channel.isThread() ? 'thread' : isText ? 'text' : channel.isTextBased() ? 'other' : 'wordless'
-  // One whose channel is gone is no place to look at.
+  const kind = channel.isThread() ? 'thread' : isText ? 'text' : channel.isTextBased() ? 'other' : 'non-text'
+  // Without its parent channel, permissions cannot be computed.
   if (channel.isThread() && !channel.parent)
-    return { id: channel.id, name: `#${showable(channel.name)}`, guildId: channel.guild.id, kind, missing: [] }
+    return { id: channel.id, name: `#${printable(channel.name)}`, guildId: channel.guild.id, kind, missing: [] }
   const me = await channel.guild.members.fetchMe()
   const allowed = channel.permissionsFor(me)
   const missing = NEEDED_PERMISSIONS.filter(({ name }) => isNeeded(name, kind) && !allowed.has(name))
   return {
     id: channel.id,
-    name: `#${showable(channel.name)}`,
+    name: `#${printable(channel.name)}`,
     guildId: channel.guild.id,
     kind,
     missing: missing.map(({ name }) => name),
@@ -129,7 +129,7 @@ function isNeeded(name: PermissionsString, kind: ChannelFacts['kind']): boolean 
 async function findMember(guilds: Guild[], id: string): Promise<string | undefined> {
   for (const guild of guilds) {
     const member = await guild.members.fetch(id).catch(unlessUnknown)
-    if (member) return showable(member.displayName)
+    if (member) return printable(member.displayName)
   }
   return undefined
 }
@@ -139,7 +139,7 @@ async function findChannel(client: Client, id: string): Promise<ChannelFacts | u
   return channel ? channelFacts(channel) : undefined
 }
 
-/** What is not there, or not for the bot to see, is an answer. */
+/** Missing, or hidden from the bot, is a valid answer. */
 function unlessUnknown(error: unknown): undefined {
   const status = error instanceof Error && 'status' in error ? error.status : undefined
   if (status !== 403 && status !== 404) throw error

@@ -10,7 +10,7 @@ import { podsReport } from './pods-report.js'
 import { storeReport } from './store-report.js'
 import { whatsAppReport } from './whatsapp-report.js'
 
-/** Prints what it finds. Returns whether nothing must be fixed. */
+/** Prints its findings. Returns whether everything is healthy. */
 export async function doctor(context: CommandContext): Promise<boolean> {
   const { environment } = context
   const config = context.readConfig()

@@ -1,7 +1,7 @@
-// What "doctor" says about a channel.
+// Findings of "doctor".
 
 export interface Finding {
-  /** `!` is for what may be meant so, `✗` for what must be put right. */
+  /** `!` may be intended, `✗` must be fixed. */
   mark: '✓' | '!' | '✗'
   text: string
   details: string[]

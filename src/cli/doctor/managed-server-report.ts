@@ -5,7 +5,7 @@ import { bad, type DoctorReport, good, renderFindings } from './findings.js'
 /**
  * The part of `aetheel doctor` about the OpenCode server that the gateway starts itself.
  *
- * Contract: never rejects. Nothing where OpenCode itself is not there, which is told with the agents.
+ * Contract: never rejects. Undefined if OpenCode is not installed, which is reported with the agents.
  */
 export async function managedServerReport(servers: OpenCodeServers): Promise<DoctorReport | undefined> {
   if (!(await servers.probe()).isFound) return undefined

@@ -19,7 +19,7 @@ export async function podsReport(
   const listed = await listProjects().catch((error: unknown) => messageOf(error))
   const unseen =
     typeof listed === 'string' ? [doubtful('the projects of the database cannot be looked at', listed)] : []
-  // No gateway may have seen the file as it is now.
+  // The file counts as it is now; no gateway may have read it yet.
   const made = (typeof listed === 'string' ? [] : listed).filter(
     ({ id, source }) => source !== 'file' && !config.projects.some((one) => one.id === id),
   )
@@ -31,19 +31,19 @@ export async function podsReport(
   }
   const [problems, found] = await Promise.all([
     inPods.length === 0 ? [] : pods.problems(),
-    Promise.all(inPods.map((project) => look(project, agentOf(project, config), pods))),
+    Promise.all(inPods.map((project) => checkPod(project, agentOf(project, config), pods))),
   ])
   const doubts = problems.map((text): Finding => ({ mark: '!', text, details: [] }))
   return renderFindings('Kubernetes', [...unseen, ...doubts, ...found])
 }
 
-/** Who answers: where nobody knows the agent of the project, the default one. */
+/** The agent that answers: the default one if the project's is unknown. */
 function agentOf(project: Project, config: Parameters<typeof podsReport>[0]): BackendName {
   const { backend } = chooseAgent({}, project, config)
   return findBackendName(backend) ?? config.codeAgentDefault
 }
 
-async function look(
+async function checkPod(
   { id, pod: address, directory }: Pick<Project, 'id' | 'directory'> & { pod: PodAddress },
   agent: BackendName,
   pods: Pick<Pods, 'open'>,

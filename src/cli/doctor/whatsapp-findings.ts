@@ -1,14 +1,14 @@
-// What "doctor" makes of what Twilio said, and of what the gateway said by its public URL.
+// Turns the answers of Twilio, and of the gateway at its public URL, into findings.
 
 import type { TwilioAccount, TwilioSender } from '../../channels/whatsapp/twilio-api.js'
 import { WEBHOOK_PATH } from '../../channels/whatsapp/public-paths.js'
 import type { GatewayConfig } from '../../config.js'
 import { bad, doubtful, type Finding, good } from './findings.js'
 
-/** What could not be found out, and why. */
+/** Why something could not be determined. */
 export interface Doubt {
   problem: string
-  /** Twilio does not accept who asks. */
+  /** Twilio rejected the credentials. */
   isRefusal: boolean
 }
 
@@ -21,17 +21,17 @@ export interface TwilioFacts {
 }
 
 export interface PublicFacts {
-  /** Of the webhook, as a browser sees it. */
+  /** The webhook's answer to a browser. */
   greeting: Found<{ status: number; isOurs: boolean }>
-  /** Of the webhook, as Twilio calls it. */
+  /** The webhook's answer to a signed request, as from Twilio. */
   signed: Found<{ status: number }>
 }
 
-/** What was found on this machine, and what was not. */
+/** What was found on this machine. */
 export interface LocalFacts {
-  /** The one that answers, where one does. */
+  /** Absent if no agent answers. */
   agent?: string
-  /** Why it cannot be started, and what to do. */
+  /** Why it cannot start, and what to do. */
   agentProblem?: string
   missingDirectory?: string
   missingTranscriber?: string
@@ -41,20 +41,20 @@ type Settings = Pick<GatewayConfig, 'publicUrl' | 'twilioAuthToken' | 'whatsappP
   from: string
 }
 
-/** Twilio's own number, for trying things out. */
+/** Twilio's shared number for trying things out. */
 const SANDBOX = '+14155238886'
 const CONSOLE = 'https://console.twilio.com'
 
 export function whatsAppFindings(
   config: Settings,
   facts: TwilioFacts,
-  { outside, here }: { outside: PublicFacts | undefined; here: LocalFacts },
+  { publicFacts, localFacts }: { publicFacts: PublicFacts | undefined; localFacts: LocalFacts },
 ): Finding[] {
   return [
     ...accountFindings(facts),
     ...senderFindings(config, facts),
-    ...publicFindings(config, outside),
-    ...localFindings(here),
+    ...publicFindings(config, publicFacts),
+    ...localFindings(localFacts),
     audienceFinding(config),
   ]
 }
@@ -93,7 +93,7 @@ function accountFindings({ messages, account }: TwilioFacts): Finding[] {
 }
 
 function senderFindings(config: Settings, { messages, senders }: TwilioFacts): Finding[] {
-  // Where nothing can be asked, one sentence about that is enough.
+  // If Twilio cannot be asked, one finding about that is enough.
   if ('problem' in messages) return []
   const { from, publicUrl } = config
   if (from === SANDBOX) {
@@ -137,7 +137,7 @@ function webhookFindings({ webhook }: TwilioSender, publicUrl: string | undefine
   return [bad(`Twilio calls ${url === '' ? 'nobody' : url} for incoming messages`, `Set ${expected} at ${where}`)]
 }
 
-function publicFindings(config: Settings, outside: PublicFacts | undefined): Finding[] {
+function publicFindings(config: Settings, facts: PublicFacts | undefined): Finding[] {
   const { publicUrl, twilioAuthToken, whatsappPollSeconds } = config
   if (publicUrl === undefined) {
     return [
@@ -146,10 +146,10 @@ function publicFindings(config: Settings, outside: PublicFacts | undefined): Fin
       ),
     ]
   }
-  if (twilioAuthToken === undefined || !outside) {
+  if (twilioAuthToken === undefined || !facts) {
     return [bad('webhooks cannot be checked without the Auth Token', 'Set TWILIO_AUTH_TOKEN, beside the API key')]
   }
-  const { greeting, signed } = outside
+  const { greeting, signed } = facts
   const advice = 'Start the gateway, and check the tunnel or proxy that leads to its HTTP API'
   if ('problem' in greeting) return [bad(`${publicUrl} is not reached: ${greeting.problem}`, advice)]
   const { status, isOurs } = greeting.value

@@ -34,23 +34,23 @@ export async function whatsAppReport(
   const api = new TwilioApi({ ...account, apiUrl })
   const owner = { user: account.accountSid, password: authToken ?? '' }
   const facts: TwilioFacts = {
-    messages: await tried(() => api.pages({ to: from }).next()),
-    // An API key may do everything that the gateway does, but not look at the account.
+    messages: await attempt(() => api.pages({ to: from }).next()),
+    // An API key can do everything the gateway needs, but cannot read the account.
     account:
       authToken === undefined
         ? { problem: 'not asked', isRefusal: false }
-        : await tried(() => new TwilioApi({ ...account, apiUrl, auth: owner }).account()),
-    senders: await tried(() => api.senders()),
+        : await attempt(() => new TwilioApi({ ...account, apiUrl, auth: owner }).account()),
+    senders: await attempt(() => api.senders()),
   }
   const findings = whatsAppFindings({ ...config, from }, facts, {
-    outside: await lookFromOutside(config),
-    here: await lookHere(config, environment, log),
+    publicFacts: await checkPublicUrl(config),
+    localFacts: await checkLocal(config, environment, log),
   })
   return renderFindings('WhatsApp', findings)
 }
 
-/** Looks for what `inbound.reply` names of this machine. */
-async function lookHere(config: GatewayConfig, environment: NodeJS.ProcessEnv, log: Log): Promise<LocalFacts> {
+/** Checks what `inbound.reply` refers to on this machine. */
+async function checkLocal(config: GatewayConfig, environment: NodeJS.ProcessEnv, log: Log): Promise<LocalFacts> {
   const { agent, command, cwd, transcribeAudio } = config.inbound?.reply ?? {}
   const [executable] = command ?? []
   const problem = agent && (await agentProblem(agent.kind, executable, config, { environment, log }))
@@ -64,19 +64,19 @@ async function lookHere(config: GatewayConfig, environment: NodeJS.ProcessEnv, l
   }
 }
 
-/** Asks the gateway by its public URL, as Twilio does. */
-async function lookFromOutside({ publicUrl, twilioAuthToken }: GatewayConfig): Promise<PublicFacts | undefined> {
+/** Calls the gateway at its public URL, as Twilio does. */
+async function checkPublicUrl({ publicUrl, twilioAuthToken }: GatewayConfig): Promise<PublicFacts | undefined> {
   if (publicUrl === undefined || twilioAuthToken === undefined) return undefined
   const url = `${publicUrl}${WEBHOOK_PATH}`
-  // To no number: the gateway has nothing to do with it, and says so only to who has signed it.
+  // Without a number the gateway ignores it, and says so only if the signature is right.
   const form = new URLSearchParams({ AetheelSelfTest: randomUUID() })
   const signature = signatureOf(twilioAuthToken, url, form)
   return {
-    greeting: await tried(async () => {
+    greeting: await attempt(async () => {
       const { status, text } = await fetchText(url)
       return { status, isOurs: text.includes(WEBHOOK_GREETING) }
     }),
-    signed: await tried(async () => {
+    signed: await attempt(async () => {
       const { status } = await fetchText(url, { body: form, headers: { 'x-twilio-signature': signature } })
       return { status }
     }),
@@ -102,7 +102,7 @@ async function fetchText(
   }
 }
 
-async function tried<T>(ask: () => Promise<T>): Promise<{ value: T } | Doubt> {
+async function attempt<T>(ask: () => Promise<T>): Promise<{ value: T } | Doubt> {
   try {
     return { value: await ask() }
   } catch (error) {

@@ -13,16 +13,16 @@ import {
   readsMessages,
 } from '../../channels/discord/identity.js'
 import { botPage, inviteLink, nameOf } from '../discord-needs.js'
-import { oneLine, showable } from '../../core/one-line.js'
+import { oneLine, printable } from '../../core/one-line.js'
 import type { Choice, Prompts } from '../prompts.js'
 
 export interface DiscordAnswers {
-  /** Left out when the environment has it. */
+  /** Absent if the environment has it. */
   token?: string
-  /** Left out, the owners of the application. */
+  /** Absent, the application's owners. */
   owner?: { id: string; name?: string }
   channel?: { id: string; name: string }
-  /** Left out when Discord could not be asked. */
+  /** Absent if Discord could not be reached. */
   botName?: string
 }
 
@@ -32,7 +32,7 @@ type Guild = Pick<RESTAPIPartialCurrentUserGuild, 'id' | 'name'>
 const REQUEST_TIMEOUT_MS = 10_000
 const POLL_MS = 3_000
 
-/** Asks for what the gateway needs to serve Discord, and looks at each answer there. */
+/** Asks for the Discord settings, and checks each answer with Discord. */
 export async function askForDiscord(
   prompts: Prompts,
   config: GatewayConfig,
@@ -46,7 +46,7 @@ export async function askForDiscord(
     const id = await askForOwnerId(prompts, 'Which user may always talk to it? Empty: the owner of the application')
     return { ...written, ...(id !== undefined && { owner: { id } }) }
   }
-  prompts.praise(`The bot is ${nameOf(identity.user)}.`)
+  prompts.success(`The bot is ${nameOf(identity.user)}.`)
   await checkIntent(prompts, config, rest, identity)
   prompts.say(`To add the bot to a server, open this link:\n${await inviteLink(identity.application.id)}`)
   const owner = await askForOwner(prompts, identity)
@@ -55,11 +55,11 @@ export async function askForDiscord(
     ...written,
     ...(owner && { owner }),
     ...(channel && { channel }),
-    botName: showable(identity.user.username),
+    botName: printable(identity.user.username),
   }
 }
 
-/** Without an identity when the person goes on although Discord could not be asked. */
+/** No identity if the person continues although Discord could not be reached. */
 async function askForToken(
   prompts: Prompts,
   config: GatewayConfig,
@@ -121,13 +121,13 @@ async function checkIntent(prompts: Prompts, config: GatewayConfig, rest: REST, 
     if (choice === 'later') return
     application = (await attempt(prompts, config, () => identify(rest)))?.application ?? application
   }
-  prompts.praise('It may read messages.')
+  prompts.success('It may read messages.')
 }
 
 async function askForOwner(prompts: Prompts, { application }: Identity): Promise<DiscordAnswers['owner']> {
   const owners = ownersOf(application)
   const choices: Choice<string>[] = [
-    ...owners.map((user) => ({ value: user.id, label: nameOf(user), hint: showable(user.username) })),
+    ...owners.map((user) => ({ value: user.id, label: nameOf(user), hint: printable(user.username) })),
     ...(owners.length > 1 ? [{ value: 'team', label: 'Everybody in the team that owns the application' }] : []),
     { value: 'other', label: 'Somebody else' },
   ]
@@ -165,11 +165,11 @@ async function askForChannel(
     ])
     if (choice === 'none') return undefined
     const channel = channels.find(({ id }) => id === choice)
-    if (channel) return { id: channel.id, name: `#${showable(channel.name)}` }
+    if (channel) return { id: channel.id, name: `#${printable(channel.name)}` }
   }
 }
 
-/** Waits until there is one; absent when the person does not want to. */
+/** Waits until there is one; undefined if the person skips this. */
 async function findGuilds(
   prompts: Prompts,
   config: GatewayConfig,
@@ -189,7 +189,7 @@ async function findGuilds(
 async function askForGuild(prompts: Prompts, guilds: Guild[]): Promise<Guild | undefined> {
   const [only, ...others] = guilds
   if (others.length === 0) {
-    prompts.say(`The bot is in the server ${showable(only?.name ?? '')}.`)
+    prompts.say(`The bot is in the server ${printable(only?.name ?? '')}.`)
     return only
   }
   const choices = guilds.map(({ id, name }) => ({ value: id, label: oneLine(name, 80) }))
@@ -200,7 +200,7 @@ async function askForGuild(prompts: Prompts, guilds: Guild[]): Promise<Guild | u
 async function untilInGuild(rest: REST, pollMs: number, signal: AbortSignal): Promise<Guild[]> {
   for (;;) {
     await wait(pollMs, { signal })
-    // What fails now may work the next time; the person can go on without.
+    // A failure may pass; the person can skip this.
     const guilds = await guildsOf(rest).catch(() => [])
     if (guilds.length > 0) return guilds
   }
@@ -218,7 +218,7 @@ async function textChannels(rest: REST, guildId: string): Promise<TextChannel[]>
     .toSorted((a, b) => a.position - b.position)
 }
 
-/** What cannot be had is told, and done without. */
+/** Warns and returns undefined on failure. */
 async function attempt<Value>(
   prompts: Prompts,
   config: GatewayConfig,

@@ -11,17 +11,17 @@ import { VARIABLES } from '../../config/variables.js'
 import { configText } from '../../config/text.js'
 import { GatewayError, messageOf } from '../../errors.js'
 import { makePrivateDirectory } from '../../core/private-directory.js'
-import type { ConfigPlace } from '../command-context.js'
-import { absence, type ProbedAgent } from '../probed-agents.js'
+import type { ConfigLocation } from '../command-context.js'
+import { describeAbsence, type ProbedAgent } from '../probed-agents.js'
 import { askForDiscord, type DiscordAnswers } from './ask-for-discord.js'
 import { Prompts } from '../prompts.js'
 
-interface InitOptions extends ConfigPlace {
+interface InitOptions extends ConfigLocation {
   /** Every agent, and whether it is installed. */
   probe: (config: GatewayConfig) => Promise<ProbedAgent[]>
   input: Readable & { isTTY?: boolean }
   output: Writable
-  /** How often is looked whether the bot has been added to a server. */
+  /** How often to check whether the bot has been added to a server. */
   pollMs?: number
 }
 
@@ -33,9 +33,9 @@ interface Project {
 const SCHEMA_URL = new URL('../../../aetheel.schema.json', import.meta.url).href
 
 /**
- * Asks for what a gateway needs, writes the configuration file and says what to do next. The answer is the exit code.
+ * Asks for what a gateway needs, writes the configuration file and says what to do next. Returns the exit code.
  *
- * Contract: nothing is written before everything is answered.
+ * Contract: writes nothing until everything is answered.
  */
 export async function init(options: InitOptions): Promise<number> {
   const config = loadConfig(options.environment)
@@ -47,7 +47,7 @@ export async function init(options: InitOptions): Promise<number> {
     return 0
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
-    prompts.giveUp(error.message)
+    prompts.cancel(error.message)
     return 1
   } finally {
     prompts.close()
@@ -69,7 +69,7 @@ async function setUp(prompts: Prompts, config: GatewayConfig, options: InitOptio
   })
   makeDirectory(project.directory)
   const backup = write(file, text, options.environment)
-  prompts.praise(`Written: ${file}${backup === undefined ? '' : `\nThe one before is kept: ${backup}`}`)
+  prompts.success(`Written: ${file}${backup === undefined ? '' : `\nThe one before is kept: ${backup}`}`)
   for (const warning of warningsOf(file, options)) prompts.warn(warning)
   prompts.say(['Next:', ...nextSteps(options, discord)].join('\n'))
   prompts.end('Done.')
@@ -99,7 +99,7 @@ async function askForFile(prompts: Prompts, { home }: GatewayConfig, options: In
           CONFIG_FILE_NAME,
         )
   if (!fileExists(file)) return file
-  const question = `${file} is there already. Begin anew, and keep it as ${basename(freeBackup(file))}?`
+  const question = `${file} is there already. Begin anew, and keep it as ${basename(freeBackupName(file))}?`
   if (await prompts.confirm(question, false)) return file
   throw new GatewayError('request_invalid', `Nothing was written. Change ${file} by hand; docs/configuration.md helps.`)
 }
@@ -112,10 +112,10 @@ async function askForAgent(prompts: Prompts, config: GatewayConfig, agents: Prob
   }
   const choices = sorted.map(({ backend, probe }) => ({
     value: backend.name(),
-    label: `${backend.name()} (${probe.isFound ? (probe.version ?? 'version unknown') : absence(probe)})`,
+    label: `${backend.name()} (${probe.isFound ? (probe.version ?? 'version unknown') : describeAbsence(probe)})`,
   }))
-  const usual = sorted.find(({ backend }) => backend.name() === config.agentBackend)
-  const initial = usual?.probe.isFound ? config.agentBackend : choices[0]?.value
+  const preferred = sorted.find(({ backend }) => backend.name() === config.agentBackend)
+  const initial = preferred?.probe.isFound ? config.agentBackend : choices[0]?.value
   const name = await prompts.select('Which agent shall answer?', choices, initial)
   const problems = agents.find(({ backend }) => backend.name() === name)?.probe.problems ?? []
   for (const problem of problems) prompts.warn(problem)
@@ -148,7 +148,7 @@ async function askForDirectory(prompts: Prompts, cwd: string, environment: NodeJ
   }
 }
 
-/** The name of the directory, as far as an id may have it. */
+/** The directory's name, reduced to what an id allows. */
 function suggestedId(directory: string): string {
   const id = basename(directory)
     .replaceAll(/[^A-Za-z0-9_-]+/g, '-')
@@ -171,7 +171,7 @@ function makeDirectory(path: string): void {
   }
 }
 
-/** Contract: either the whole file is there, for us alone, or what was there before. Gives where that is kept. */
+/** Contract: atomic, and accessible to us alone. Returns the path of the previous file's backup. */
 function write(file: string, text: string, environment: NodeJS.ProcessEnv): string | undefined {
   try {
     makePrivateDirectory(dirname(file))
@@ -186,7 +186,7 @@ function replace(file: string, text: string, check: (draft: string) => void): st
   writeFileSync(draft, text, { mode: 0o600, flag: 'wx' })
   try {
     check(draft)
-    const backup = fileExists(file) ? freeBackup(file) : undefined
+    const backup = fileExists(file) ? freeBackupName(file) : undefined
     if (backup !== undefined) copyFileSync(file, backup, constants.COPYFILE_EXCL)
     renameSync(draft, file)
     return backup
@@ -195,15 +195,15 @@ function replace(file: string, text: string, check: (draft: string) => void): st
   }
 }
 
-/** One that is free: what an earlier run has kept stays, too. */
-function freeBackup(file: string): string {
+/** An unused name, so that earlier backups stay. */
+function freeBackupName(file: string): string {
   for (let count = 1; ; count += 1) {
     const backup = `${file}.bak${count === 1 ? '' : count}`
     if (!fileExists(backup)) return backup
   }
 }
 
-/** What will not be as it was just answered. */
+/** Where the effective settings differ from the answers just given. */
 function warningsOf(file: string, { environment, cwd, explicit }: InitOptions): string[] {
   const { config, sourceOf } = loadConfigWithSources(environment, file)
   const written = readConfigFile(file)
@@ -234,7 +234,7 @@ function hello({ botName = 'the bot', channel }: DiscordAnswers): string {
   return `write "@${botName} hello" ${place}`
 }
 
-/** As a shell takes it for one word. */
+/** Quoted for a shell if necessary. */
 function shellWord(text: string): string {
   return /^[\w./~-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 }

@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { execArgs, type Kubectl } from './kubectl.js'
-import { errorOfWords, podError } from './pod-problems.js'
-import { encodeValue, LOADER, LOOK_SCRIPT, MOST_FILE_BYTES } from './supervisor.js'
+import { errorFromStderr, podError } from './pod-problems.js'
+import { encodeValue, INSPECT_SCRIPT, LOADER, MAX_FILE_BYTES } from './supervisor.js'
 import type { PodAddress, PodError } from './types.js'
 
-/** What one container answers to questions. Answers are kept for a while; what is asked at once goes in one exec. */
-export class ContainerLook {
+/** Reads a container's environment and files. Answers are cached; concurrent questions share one exec. */
+export class ContainerInspector {
   readonly #answers = new Map<string, { until: number; answer: Promise<Buffer> }>()
   #batch: { questions: string[]; answers: Promise<Buffer[]> } | undefined
 
@@ -16,7 +16,7 @@ export class ContainerLook {
     private readonly answerMs: number,
   ) {}
 
-  /** What the container sets for everything that is started in it. */
+  /** What the container sets for every process in it. */
   async environment(): Promise<Record<string, string>> {
     const entries = namesIn(await this.#ask('environment', Infinity)).map((entry) => {
       const at = entry.indexOf('=')
@@ -28,12 +28,12 @@ export class ContainerLook {
   async readFile(path: string): Promise<string | undefined> {
     const answer = await this.#ask(`file ${encodeValue(path)}`)
     if (answer.length === 0) return undefined
-    // A mark on each side of what is in it, the second when it was read to the end.
+    // The content has a mark on each side, the second only if it was read to the end.
     const isRead = answer.length > 1 && answer.at(-1) === MARK
-    const isWhole = answer.length - 2 <= MOST_FILE_BYTES
+    const isWhole = answer.length - 2 <= MAX_FILE_BYTES
     if (isRead && isWhole) return answer.toString('utf8', 1, answer.length - 1)
     const [what, advice] = isRead
-      ? [`has more than ${MOST_FILE_BYTES} bytes in ${path}`, 'Make the file smaller.']
+      ? [`has more than ${MAX_FILE_BYTES} bytes in ${path}`, 'Make the file smaller.']
       : [`cannot read ${path}`, 'Give the file to the user of the container.']
     throw podError('directory_missing', this.address, what, { advice })
   }
@@ -42,14 +42,14 @@ export class ContainerLook {
     return namesIn(await this.#ask(`list ${encodeValue(directory)}`))
   }
 
-  #ask(question: string, keptMs = KEPT_MS): Promise<Buffer> {
+  #ask(question: string, cacheMs = CACHE_MS): Promise<Buffer> {
     const known = this.#answers.get(question)
     if (known && known.until > Date.now()) return known.answer
     this.#batch ??= this.#newBatch()
     const index = this.#batch.questions.push(question) - 1
     const answer = this.#batch.answers.then((answers) => answers[index] ?? Buffer.alloc(0))
-    this.#answers.set(question, { until: Date.now() + keptMs, answer })
-    // Told to whoever asked; the next one asks anew.
+    this.#answers.set(question, { until: Date.now() + cacheMs, answer })
+    // The caller sees the error; the next one asks again.
     answer.catch(() => this.#answers.delete(question))
     return answer
   }
@@ -58,28 +58,28 @@ export class ContainerLook {
     const questions: string[] = []
     const answers = nextTurn().then(() => {
       this.#batch = undefined
-      return this.#look(questions)
+      return this.#query(questions)
     })
     return { questions, answers }
   }
 
-  async #look(questions: string[]): Promise<Buffer[]> {
+  async #query(questions: string[]): Promise<Buffer[]> {
     const nonce = randomBytes(16).toString('hex')
     const args = execArgs(this.address, ['sh', '-c', LOADER, 'aetheel-look'])
-    const stdin = `${LOOK_SCRIPT}${[nonce, ...questions, 'go', ''].join('\n')}`
+    const stdin = `${INSPECT_SCRIPT}${[nonce, ...questions, 'go', ''].join('\n')}`
     const { stdout, stderr } = await this.kubectl.run(args, this.answerMs, stdin)
     const parts = splitAt(stdout, Buffer.from(`\x1e${nonce}\x1e`))
-    // One before the first answer, and one after the last.
+    // There is one part before the first answer and one after the last.
     if (parts.length === questions.length + 2) return parts.slice(1, -1)
     throw this.#failure(stderr)
   }
 
   #failure(stderr: string): PodError {
-    return errorOfWords(this.address, stderr) ?? podError('unreachable', this.address, 'did not answer', { stderr })
+    return errorFromStderr(this.address, stderr) ?? podError('unreachable', this.address, 'did not answer', { stderr })
   }
 }
 
-const KEPT_MS = 60_000
+const CACHE_MS = 60_000
 const MARK = '='.charCodeAt(0)
 
 function namesIn(bytes: Buffer): string[] {

@@ -4,8 +4,9 @@ import { dotted, sentenceOf } from '../config/problems.js'
 import { GatewayError } from '../errors.js'
 import { POD_DIRECTORY, type PodAddress } from '../kubernetes/types.js'
 
-/** Where a project in a pod works. Contract: throws `request_invalid` for what the configuration file would refuse. */
-export function placeInPod(pod: PodAddress, directory = POD_DIRECTORY): { pod: PodAddress; directory: string } {
+/** Checks where a project in a pod works. Contract: throws `request_invalid` for whatever the configuration file would
+ *  reject. */
+export function checkPodLocation(pod: PodAddress, directory = POD_DIRECTORY): { pod: PodAddress; directory: string } {
   const parsed = podSchema.safeParse(pod, { error: sentenceOf })
   if (!parsed.success) {
     const problems = parsed.error.issues.map(({ path, message }) => `${dotted(['pod', ...path])}: ${message}`)
