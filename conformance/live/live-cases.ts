@@ -198,16 +198,16 @@ const memory: Case = {
   name: 'live-memory',
   title: 'Memory cap reached',
   async run({ expected, open }) {
-    const lookMs = 100
+    const measureMs = 100
     async function* speakSlowly(text: string) {
       yield ''
-      await sleep(5 * lookMs)
+      await sleep(5 * measureMs)
       yield text
     }
     const script = (request: ModelRequest): ModelReply => ({ type: 'text', deltas: speakSlowly(reply(request)) })
     const { stage, pids } = await openStaying(open, script, {
-      limits: { mostMemoryMb: 1 },
-      lookMs,
+      limits: { maxMemoryMb: 1 },
+      measureMs,
       mayFallBack: expected.declinesYoungSessions === true,
     })
     const first = await stage.ask({ prompt: 'One?' })
@@ -226,8 +226,8 @@ const many: Case = {
   deadlineMs: 400_000,
   async run({ expected, open }) {
     const conversations = 50
-    const mostProcesses = 4
-    const { stage, pids } = await openStaying(open, echo, { limits: { mostProcesses }, isBare: true })
+    const maxProcesses = 4
+    const { stage, pids } = await openStaying(open, echo, { limits: { maxProcesses }, isBare: true })
     const asked: Turn[] = []
     const waiting = Array.from({ length: conversations }, (_, index) => index)
     const ask = async () => {
@@ -236,10 +236,10 @@ const many: Case = {
         assert.equal(outcome(turn), `To Question ${index}?`)
         asked[index] = turn
         const alive = pids.filter(isAlive).length
-        assert.ok(alive <= mostProcesses, `${alive} processes`)
+        assert.ok(alive <= maxProcesses, `${alive} processes`)
       }
     }
-    await Promise.all(Array.from({ length: mostProcesses }, ask))
+    await Promise.all(Array.from({ length: maxProcesses }, ask))
     assert.equal(new Set(asked.map(({ result }) => result.sessionId)).size, conversations, 'a session for each')
 
     const last = conversations - 1

@@ -12,7 +12,7 @@ import { createSandbox, type Sandbox, type SandboxProcess } from '../sandbox.js'
 interface LiveOptions {
   limits?: Partial<WarmLimits>
   /** How often it is looked how much memory they take. */
-  lookMs?: number
+  measureMs?: number
   /** After this much idle time a process is pinged. */
   freshMs?: number
   /** A program that wraps the CLI; see `programPath`. */
@@ -24,10 +24,10 @@ interface LiveOptions {
   onStarted?(pid: number): void
 }
 
-const usualLimits: WarmLimits = { idleMs: 600_000, mostProcesses: 8, mostMemoryMb: 4096, hasSpare: false }
+const usualLimits: WarmLimits = { idleMs: 600_000, maxProcesses: 8, maxMemoryMb: 4096, hasSpare: false }
 
 export function openLive(options: LiveOptions = {}): OpenPlace {
-  const { limits, lookMs, freshMs, program, isBare, mayFallBack, onStarted } = options
+  const { limits, measureMs, freshMs, program, isBare, mayFallBack, onStarted } = options
   return async ({ agent, installation: installed, modelUrl, log: stageLog }) => {
     const sandbox = await createSandbox(agent, modelUrl, installed.path, isBare ? undefined : idleServer)
     const installation = { ...installed, ...(program && { cliPath: programPath(sandbox) }) }
@@ -42,7 +42,7 @@ export function openLive(options: LiveOptions = {}): OpenPlace {
     const pool = new WarmPool({
       log,
       limits: () => ({ ...usualLimits, ...limits }),
-      ...(lookMs !== undefined && { lookMs }),
+      ...(measureMs !== undefined && { measureMs }),
       ...(freshMs !== undefined && { freshMs }),
     })
     const warm = { mode: 'live' as const, pool }

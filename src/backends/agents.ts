@@ -1,4 +1,4 @@
-// The agents, a line each: whatever lists agents or knows their names follows from this table.
+// The agents, one line each. Everything that lists agents or knows their names derives from this table.
 
 import { ClaudeCodeBackend } from './claude/backend.js'
 import { CodexBackend } from './codex/backend.js'
@@ -6,7 +6,7 @@ import { GeminiBackend } from './gemini/backend.js'
 import { OpenCodeBackend } from './opencode/backend.js'
 import { PiBackend } from './pi/backend.js'
 
-/** `provider` is what HTTP, health, metrics and the labels of pods call it, where that is not its name. */
+/** `provider` is the name used in HTTP, health, metrics and pod labels, where it differs. */
 export const AGENTS = {
   claude: { backend: ClaudeCodeBackend, provider: 'claudecode' },
   codex: { backend: CodexBackend },

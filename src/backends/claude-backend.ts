@@ -1,3 +1,3 @@
-// Others import this path. The agent itself is in `claude/`.
+// Public import path. The agent itself is in `claude/`.
 
 export { ClaudeCodeBackend } from './claude/backend.js'

@@ -1,3 +1,3 @@
-// Others import this path. The agent itself is in `codex/`.
+// Public import path. The agent itself is in `codex/`.
 
 export { CodexBackend } from './codex/backend.js'

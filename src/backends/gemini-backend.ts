@@ -1,3 +1,3 @@
-// Others import this path. The agent itself is in `gemini/`.
+// Public import path. The agent itself is in `gemini/`.
 
 export { GeminiBackend } from './gemini/backend.js'

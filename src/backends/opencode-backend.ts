@@ -1,3 +1,3 @@
-// Others import this path. The agent itself is in `opencode/`.
+// Public import path. The agent itself is in `opencode/`.
 
 export { OpenCodeBackend } from './opencode/backend.js'

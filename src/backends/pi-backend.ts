@@ -1,3 +1,3 @@
-// Others import this path. The agent itself is in `pi/`.
+// Public import path. The agent itself is in `pi/`.
 
 export { PiBackend } from './pi/backend.js'

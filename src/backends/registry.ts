@@ -21,12 +21,12 @@ export function resolveBackendName(raw: string | undefined): BackendName {
   throw new GatewayError('backend_unknown', `Unknown backend "${raw}". Known: ${BACKEND_NAMES.join(', ')}`)
 }
 
-/** `validate` looks for a file or asks a server on the network. Who asks, such as a health check, gives up soon itself. */
+/** `validate` looks for a file or asks a server over the network. Callers such as health checks give up soon themselves. */
 const AVAILABILITY_TIMEOUT_MS = 2_000
-/** So that frequent health checks do not ask a server each time. */
+/** Spares a server from every frequent health check. */
 const AVAILABILITY_CACHE_MS = 10_000
 
-/** The agents of a gateway by name. The first one registered is the default until another is set. */
+/** A gateway's agents by name. The first one registered is the default until another is set. */
 export class BackendRegistry {
   readonly #backends = new Map<BackendName, AgentBackend>()
   readonly #availability = new Map<BackendName, { until: number; isAvailable: Promise<boolean> }>()
@@ -34,7 +34,7 @@ export class BackendRegistry {
 
   constructor(private readonly now: () => number = Date.now) {}
 
-  /** Takes the place of one registered before under the same name. */
+  /** Replaces any backend registered under the same name. */
   register(backend: AgentBackend): void {
     this.#backends.set(backend.name(), backend)
     this.#availability.delete(backend.name())
@@ -46,9 +46,9 @@ export class BackendRegistry {
   }
 
   /**
-   * The agent of that name or, where it is not registered, the default one; `missing` is then the name.
+   * The agent with that name or, if it is not registered, the default one with the name in `missing`.
    *
-   * Contract: throws `backend_unknown` when there is no agent at all.
+   * Contract: throws `backend_unknown` if no agent is registered at all.
    */
   resolve(name: string): { agent: AgentBackend; missing?: string } {
     const known = findBackendName(name)
@@ -81,7 +81,7 @@ export class BackendRegistry {
     return this.#backends.size
   }
 
-  /** Those that say they can run now. One that takes too long to say is not among them. */
+  /** The agents that can run now. One that takes too long to say so is left out. */
   async availableAgents(): Promise<AgentBackend[]> {
     const backends = [...this.#backends.values()]
     const answers = await Promise.all(backends.map((backend) => this.#isAvailable(backend)))
@@ -101,6 +101,6 @@ async function validateSafely(backend: AgentBackend): Promise<boolean> {
   try {
     return await backend.validate()
   } catch {
-    return false // One that cannot even say whether it is available is not.
+    return false // A backend that cannot even say whether it is available is not.
   }
 }

@@ -11,26 +11,26 @@ export type BackendName = keyof typeof AGENTS
 
 export const BACKEND_NAMES = Object.keys(AGENTS) as readonly BackendName[]
 
-/** Whether the process of an agent ends with its turn (`oneshot`) or stays warm for the next; `auto` is `live` where the
- *  installed version is known to work so. */
+/** Whether an agent's process ends with its turn (`oneshot`) or stays warm for the next (`live`). `auto` means `live` if
+ *  the installed version is known to work as a warm process. */
 export const AGENT_MODES = ['oneshot', 'live', 'auto'] as const
 
 export type AgentMode = (typeof AGENT_MODES)[number]
 
-/** Whether an agent uses its tools without asking, or asks a person before. */
+/** Whether an agent uses its tools freely or asks a person first. */
 export const PERMISSIONS = ['allow', 'ask'] as const
 
 export type Permissions = (typeof PERMISSIONS)[number]
 
 export interface BackendAdapterConfig {
-  /** Name looked up in PATH, or a path to the executable. */
+  /** A name looked up in PATH, or a path to the executable. */
   cliPath: string
   workingDir: string
   queryTimeoutMs: number
   /** The agent's own tool names; empty means every tool. */
   allowedTools: string[]
   maxTurns: number
-  /** False where `maxTurns` is a default: an agent that cannot keep to it then need not warn. */
+  /** False if `maxTurns` is a default: an agent that cannot enforce it then need not warn. */
   isMaxTurnsChosen?: boolean
   model?: string
 }
@@ -61,88 +61,90 @@ export interface AgentBackend extends BackendAdapter {
   /**
    * Runs one turn.
    *
-   * Text that comes in many small pieces may be yielded in fewer, larger ones; the first is not held back.
+   * Small pieces of text may be combined into larger ones; the first is never held back.
    *
-   * Contract: yields `started` at most once, before any other event, and `complete` exactly once, last: also after
-   * a kill, a time-out, a crash or garbage on stdout. Every `tool_use` is closed by a `tool_result`. Failures of the
-   * agent are a `complete` with `isError`; it throws only when called wrongly. When the iterator ends, whether by
-   * itself or because the consumer left early, no process of the run is alive, except a warm agent.
+   * Contract: yields `started` at most once, before any other event, and `complete` exactly once, last, even after a
+   * kill, a time-out, a crash or garbage on stdout. Every `tool_use` is closed by a `tool_result`. If the agent fails,
+   * `complete` has `isError`; `run` throws only if it is called wrongly. When the iterator ends, even because the
+   * consumer left early, no process of the run is alive, except a warm agent.
    */
   run(request: AgentRequest, signal: AbortSignal): AsyncIterable<AgentEvent>
 
   capabilities(): AgentCapabilities
 
-  /** Reads the version of the installed CLI and what is known about it; `doctor` and `start` show it. */
+  /** Reads the installed CLI's version and its known problems; `doctor` and `start` show them. */
   probe(): Promise<AgentProbe>
 }
 
 export interface AgentRequest {
   prompt: string
-  /** Marks the processes of this run; made up when left out. */
+  /** Marks the processes of this run; generated if left out. */
   runId?: string
   systemPrompt?: string
   /** The CLI's own id of the conversation to continue. */
   sessionId?: string
-  /** What the session had used before this turn, as its last `AgentResult.sessionUsage` said. */
+  /** The session's usage before this turn, from its last `AgentResult.sessionUsage`. */
   sessionUsage?: TokenUsage
-  /** The rest overrides the backend's configuration for this one turn. */
+  /** This and the following fields override the backend's configuration for this turn. */
   mode?: AgentMode
   model?: string
   allowedTools?: string[]
-  /** Left out, a session this backend has seen is continued where it began. */
+  /** If left out, a session this backend has seen continues in the directory where it began. */
   workingDir?: string
-  /** Where the CLI runs; left out, here. `workingDir` is then a directory of the container, `/workspace` if left out. */
+  /** The pod the CLI runs in; if left out, it runs on this machine. In a pod, `workingDir` is a directory in the
+   *  container and defaults to `/workspace`. */
   pod?: PodAddress
   timeoutMs?: number
-  /** Longest silence of the agent; 0 switches the watchdog off. */
+  /** The longest the agent may stay silent; 0 turns the watchdog off. */
   idleTimeoutMs?: number
   maxTurns?: number
-  /** Nothing in the working directory may configure the agent or run by itself; where that cannot be had, `refused`. */
+  /** Nothing in the working directory may configure the agent or run by itself. If that cannot be guaranteed, the turn
+   *  fails with `refused`. */
   isUntrusted?: boolean
-  /** Variables for the processes of this run alone. */
+  /** Variables for this run's processes only. */
   environment?: Record<string, string>
-  /** Files for this run alone, gone with it; the agent finds the path in the variable. */
+  /** Files for this run only, removed when it ends; the variable holds the path. */
   secretFiles?: SecretFile[]
-  /** What whoever asked said beside the prompt, by names of their own. No agent that is built in takes anything from it. */
+  /** Data the caller sent along with the prompt, under its own names. No built-in agent reads it. */
   metadata?: Record<string, string>
-  /** How the operator wants the CLI to be started. */
+  /** How the operator wants the CLI started. */
   command?: AgentCommand
-  /** Asked before each tool for which the agent wants to be allowed; left out, it need not ask. An agent that cannot ask is
+  /** Called for each tool call the agent wants approved. If left out, it need not ask. An agent that cannot ask fails with
    *  `refused`. */
   approve?: Approve
-  /** Gets a way to talk to the agent while it works, as soon as there is one. An agent may have none. */
+  /** Receives a way to steer the agent while it works, as soon as there is one. Not every agent has one. */
   onSteerable?(steer: Steer): void
 }
 
-/** What an agent wants to be allowed. */
+/** A tool call that an agent wants approved. */
 export interface ApprovalRequest {
   toolName: string
   toolInput: Record<string, unknown>
 }
 
-/** `message` is told to the agent. */
+/** `message` is passed on to the agent. */
 export type ApprovalAnswer = { isAllowed: true } | { isAllowed: false; message: string }
 
-/** Contract: never rejects; settles soon after the signal. While it is waited for, the time of the turn stands still. */
+/** Contract: never rejects; settles soon after the signal. The turn's clock is paused meanwhile. */
 export type Approve = (request: ApprovalRequest, signal: AbortSignal) => Promise<ApprovalAnswer>
 
-/** Contract: never rejects; true when the agent has taken the words into the turn under way, false when it never will. */
+/** Contract: never rejects; true once the agent has taken the text into the running turn, false if it never will. */
 export type Steer = (text: string) => Promise<boolean>
 
-/** What a command template of the operator has come to. It adds to what the backend itself gives its CLI. */
+/** The expanded command template of the operator. It adds to the arguments the backend passes itself. */
 export interface AgentCommand {
-  /** A name looked up in PATH, or a path; left out, the configured one. */
+  /** A name looked up in PATH, or a path; defaults to the configured one. */
   executable?: string
-  /** Beside the backend's own. Contract: no text of a person stands at the beginning of one that begins with `-`. */
+  /** In addition to the backend's own. Contract: user text is never at the start of an argument that begins with `-`. */
   args: string[]
-  /** `args` before anything was put in; left out, nothing was. What an element means is read from these, so that nobody
-   *  changes it by what they write. */
+  /** `args` before substitution; if left out, nothing was substituted. The meaning of each element is read from these, so
+   *  user text cannot change it. */
   template?: string[]
-  /** In place of those by which the backend continues a session, or begins one. */
+  /** Replaces the backend's own arguments for continuing or beginning a session. */
   sessionArgs?: string[]
-  /** How the CLI prints; left out, as the backend likes best. `text` has neither session nor usage. */
+  /** The CLI's output format; defaults to the backend's preferred one. `text` has neither session nor usage. */
   format?: 'text' | 'json'
-  /** Codex only looks, unless `args` say otherwise. */
+  /** Codex runs read-only, unless `args` say otherwise. */
   isReadOnly?: boolean
 }
 
@@ -151,18 +153,18 @@ export interface SecretFile {
   content: string
 }
 
-/** Tokens of one turn. `inputTokens` leaves out what came from or went to the cache. */
+/** Tokens of one turn. `inputTokens` excludes cache reads and writes. */
 export interface TokenUsage {
   inputTokens: number
   outputTokens: number
   cacheReadTokens: number
   cacheWriteTokens: number
-  /** Part of `outputTokens`, where the CLI tells. */
+  /** Part of `outputTokens`, if the CLI reports it. */
   reasoningTokens: number
   totalTokens: number
 }
 
-/** `metadata` holds what only one agent tells. */
+/** `metadata` holds agent-specific details. */
 export type AgentEventBody = { metadata?: Record<string, unknown> } & (
   | { type: 'started'; sessionId?: string; model?: string }
   | { type: 'output'; content: string; stream: 'stdout' }
@@ -182,12 +184,13 @@ export interface AgentResult {
   /** The answer of record: the CLI's own final text, character for character. */
   finalOutput?: string
   sessionId?: string
-  /** Absent when no process ran, or it did not exit by itself after its answer. A process ended by a signal has 128 plus its number, as in a shell. */
+  /** Absent if no process ran, or it did not exit by itself after its answer. A process ended by a signal has 128 plus the
+   *  signal's number, as in a shell. */
   exitCode?: number
   durationMs: number
-  /** Of this turn. Absent when the CLI did not tell, or counts per session and `sessionUsage` was not given. */
+  /** Of this turn. Absent if the CLI did not report it, or counts per session and `sessionUsage` was not given. */
   usage?: TokenUsage
-  /** Of the whole session, from a CLI that counts that way; goes back in with the next request. */
+  /** Of the whole session, from a CLI that counts that way; to be passed in with the next request. */
   sessionUsage?: TokenUsage
   costUsd?: number
   failure?: AgentFailure
@@ -195,13 +198,13 @@ export interface AgentResult {
 }
 
 /**
- * - `exit`: the agent ended with an error that has no more special name, such as a crash or a failing model server
+ * - `exit`: the agent ended with an error not covered below, such as a crash or a failing model server
  * - `timeout`: total time or silence exceeded
  * - `auth`: not logged in, or the key was refused
  * - `session_lost`: the session to continue does not exist here, or is damaged
- * - `refused`: the model, the CLI or we would not do this
+ * - `refused`: the model, the CLI or the gateway refused
  * - `spawn`: the process could not be started
- * - `no_result`: the process ended well without the agent's own final word
+ * - `no_result`: the process ended normally, but without the agent's own final word
  */
 export type FailureReason =
   | 'exit'
@@ -217,17 +220,17 @@ export type FailureReason =
 
 export interface AgentFailure {
   reason: FailureReason
-  /** For people: the agent's own words where it had any. */
+  /** For people: the agent's own words, if it had any. */
   message: string
-  /** For callers of `execute`: the sentence the gateway document prescribes. */
+  /** For callers of `execute`: a sentence with fixed wording. */
   report: string
-  /** Milliseconds since the epoch when a rate limit is over, if the agent said so. */
+  /** When a rate limit ends, in milliseconds since the epoch, if the agent said so. */
   retryAt?: number
-  /** It stays so until somebody has put it right. */
+  /** Permanent: a retry cannot succeed until somebody fixes the cause. */
   isLasting?: boolean
-  /** What it was, where the agent runs in a pod and it is the pod's fault. */
+  /** The problem with the pod, if the agent runs in one and the pod caused the failure. */
   podProblem?: PodProblem
-  /** The beginning and the end of what the CLI printed on stderr, if anything. */
+  /** The beginning and end of the CLI's stderr, if any. */
   stderr?: string
 }
 
@@ -239,9 +242,9 @@ export interface AgentCapabilities {
   supportsMaxTurns: boolean
   /** Whether text arrives while the model is still writing it. */
   supportsStreaming: boolean
-  /** Models known by name; empty where any the provider has may be named. */
+  /** Models known by name; empty if any model of the provider may be named. */
   supportedModels: string[]
-  /** The one configured; without it the CLI chooses. */
+  /** The configured model; if absent, the CLI chooses. */
   defaultModel?: string
   /** In bytes or characters, as the CLI counts; 0 is unlimited. */
   maxPromptLength: number
@@ -249,13 +252,13 @@ export interface AgentCapabilities {
 
 export interface AgentProbe {
   isFound: boolean
-  /** Where the executable is, when found; or where a server is looked for. */
+  /** Path of the executable if found, or the address of the server. */
   path?: string
   version?: string
-  /** What an operator should know or do, one sentence each. */
+  /** What the operator should know or do, one sentence each. */
   problems: string[]
-  /** How its turns are taken, where it is found. */
+  /** How its turns run, if it was found. */
   mode?: Exclude<AgentMode, 'auto'>
-  /** Why its process does not stay although it might: a sentence. */
+  /** Why its process is not kept warm although that is enabled: a sentence. */
   whyNotLive?: string
 }

@@ -1,7 +1,7 @@
 // Creates and changes projects at run time. Those in the configuration file are read-only here.
 
 import { rm } from 'node:fs/promises'
-import { requireHoldable } from '../backends/engine/agent-limits.js'
+import { requireEnforceable } from '../backends/engine/agent-limits.js'
 import type { BackendRegistry } from '../backends/registry.js'
 import type { BackendName, Permissions } from '../backends/types.js'
 import { type GatewayConfig, podOf } from '../config.js'
@@ -111,7 +111,7 @@ export class ProjectService {
     // Which agents a pod has shows only when it is used.
     if (project.backend !== undefined && source.kind !== 'pod') await this.requireAvailable(project.backend)
     if (source.kind === 'pod') refuseUntrusted(project)
-    this.#requireHoldable(project, backend)
+    this.#requireEnforceable(project, backend)
     if (await store.projects.get(id)) throw idIsTaken(id)
 
     const record = { ...project, id, ...(name !== undefined && { name }), backend }
@@ -142,7 +142,7 @@ export class ProjectService {
       allowedTools: changedSetting(changes.allowedTools, project.allowedTools),
       maxTurns: changedSetting(changes.maxTurns, project.maxTurns),
     }
-    this.#requireHoldable(limits, changes.backend ?? chosen)
+    this.#requireEnforceable(limits, changes.backend ?? chosen)
     await store.transaction(async (tables) => {
       const settings = {
         ...changes,
@@ -254,8 +254,8 @@ export class ProjectService {
     throw new GatewayError('backend_missing', message)
   }
 
-  #requireHoldable(limits: Parameters<typeof requireHoldable>[0], backend: string): void {
-    requireHoldable(limits, this.#options.agents.resolve(backend).agent.capabilities())
+  #requireEnforceable(limits: Parameters<typeof requireEnforceable>[0], backend: string): void {
+    requireEnforceable(limits, this.#options.agents.resolve(backend).agent.capabilities())
   }
 
   #idFor(name: string | undefined): string {

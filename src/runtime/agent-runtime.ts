@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { interruptedPrompt } from '../backends/engine/interrupted.js'
-import { joinedPrompt, noting } from '../backends/engine/joined-prompt.js'
+import { joinedPrompt, recordTaken } from '../backends/engine/joined-prompt.js'
 import type {
   AgentEvent,
   AgentMode,
@@ -223,7 +223,7 @@ export class AgentRuntime {
       ...(secretFiles && { secretFiles }),
       ...(metadata && { metadata }),
       ...(approve && { approve }),
-      ...(listener.onSteerable && { onSteerable: (steer) => listener.onSteerable?.(noting(steer, steered)) }),
+      ...(listener.onSteerable && { onSteerable: (steer) => listener.onSteerable?.(recordTaken(steer, steered)) }),
     }
     const sessionOf = (sessionId: string): Session => ({
       conversationId: channelId,

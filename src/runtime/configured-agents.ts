@@ -36,8 +36,8 @@ export class ConfiguredAgents {
       now: this.#dependencies.now,
       limits: () => ({
         idleMs: config.liveIdleMs,
-        mostProcesses: config.liveMaxProcesses,
-        mostMemoryMb: config.liveMaxMemoryMb,
+        maxProcesses: config.liveMaxProcesses,
+        maxMemoryMb: config.liveMaxMemoryMb,
         hasSpare: config.liveSpare,
       }),
     })

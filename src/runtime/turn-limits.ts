@@ -1,7 +1,7 @@
 // The limits of a turn. A request can only narrow those of its project or, if that has none, of the configuration:
 // whoever may run something in a project must not lift its limits.
 
-import { requireHoldable } from '../backends/engine/agent-limits.js'
+import { requireEnforceable } from '../backends/engine/agent-limits.js'
 import { parseTool } from '../backends/engine/allowed-tool.js'
 import type { AgentCapabilities } from '../backends/types.js'
 import type { MessageOptions } from '../channels/types.js'
@@ -32,7 +32,7 @@ export function limitTurn(
     throw new GatewayError('request_invalid', `These tools may not be used here: ${beyond.join(', ')}. ${advice}`)
   }
   const allowedTools = asked.allowedTools ?? project?.allowedTools
-  requireHoldable({ allowedTools, maxTurns: project?.maxTurns }, agent)
+  requireEnforceable({ allowedTools, maxTurns: project?.maxTurns }, agent)
   return { ...(allowedTools && { allowedTools }), timeoutMs: limitTime(asked, project, config) }
 }
 

@@ -1,7 +1,7 @@
 // Decides what runs for a message: an agent turn, a command or a fixed text.
 
 import { randomUUID } from 'node:crypto'
-import { unheldLimits } from '../backends/engine/agent-limits.js'
+import { unenforcedLimits } from '../backends/engine/agent-limits.js'
 import { joinedPrompt } from '../backends/engine/joined-prompt.js'
 import type { BackendRegistry } from '../backends/registry.js'
 import type { AgentEvent, AgentResult, BackendName } from '../backends/types.js'
@@ -150,7 +150,7 @@ function planAgent(work: Work, reply: ReplyConfig | undefined, dependencies: Pla
     canSendFiles,
     notices: [
       ...(missing === undefined ? [] : [fallbackNotice(missing, backend)]),
-      ...(limits.allowedTools ? [] : unheldLimits(config, capabilities)),
+      ...(limits.allowedTools ? [] : unenforcedLimits(config, capabilities)),
     ],
     needsApproval: (project?.agentPermissions ?? config.agentPermissions) === 'ask',
     takesSecrets: true,

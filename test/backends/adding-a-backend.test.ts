@@ -1,4 +1,4 @@
-// Follows docs/adding-a-backend.md to the letter, in a copy of the sources: what it says is enough for a turn.
+// Follows docs/adding-a-backend.md to the letter, in a copy of the sources, to show that it suffices for a turn.
 
 import { execFile } from 'node:child_process'
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -12,7 +12,7 @@ const PROJECT = join(import.meta.dirname, '../..')
 
 const run = promisify(execFile)
 
-/** The code blocks of the section whose heading begins so. */
+/** The code blocks of the section whose heading begins with this. */
 function blocksOf(heading: string): string[] {
   const page = readFileSync(join(PROJECT, 'docs/adding-a-backend.md'), 'utf8')
   const section = page.split(/^## /m).find((text) => text.startsWith(heading)) ?? ''
@@ -61,7 +61,7 @@ test('the page is enough to add an agent', async ({ onTestFinished }) => {
   writeFileSync(table, imported + registered)
   await run(join(PROJECT, 'node_modules/.bin/tsc'), ['-p', 'tsconfig.build.json'], { cwd: directory }).catch(
     (error: Error & { stdout: string }) => {
-      // The compiler complains there.
+      // The compiler reports errors on stdout.
       throw new Error(error.stdout, { cause: error })
     },
   )

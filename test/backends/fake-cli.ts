@@ -1,4 +1,4 @@
-// Backends driven by executables that only pretend to be the CLI, in a home and a working directory of their own.
+// Backends that drive fake executables in place of the CLI, each with its own home and working directory.
 
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -16,12 +16,12 @@ import type {
   BackendName,
 } from '../../src/backends/types.js'
 
-/** What the clock says in these tests: Sunday 2026-11-15, 12:00 local time. */
+/** The time in these tests: Sunday 2026-11-15, 12:00 local time. */
 export const NOW = new Date(2026, 10, 15, 12).getTime()
 
 const LOG = { debug() {}, info() {}, warn() {}, error() {} }
 
-/** The least each CLI must print for its answer to be "done". */
+/** The minimal output of each CLI for the answer "done". */
 export const ANSWERS: Record<BackendName, string> = {
   claude: '{"type":"result","result":"done"}\n',
   codex: '{"type":"message","role":"assistant","content":"done"}\n',
@@ -30,7 +30,7 @@ export const ANSWERS: Record<BackendName, string> = {
   pi: '{"type":"message_end","message":{"role":"assistant","content":[{"type":"text","text":"done"}]}}\n',
 }
 
-/** Prompts that some CLI takes for something else, cuts or cannot be given as an argument. */
+/** Prompts that some CLI misinterprets, truncates or cannot take as an argument. */
 export const DELICATE_PROMPTS = {
   'a flag': '--help',
   'a list': '- one\n- two',
@@ -52,11 +52,11 @@ export interface Stage {
   home: string
   /** Where the agent works, empty. */
   workingDir: string
-  /** Writes a file that is gone after the test and returns its path. */
+  /** Writes a file that is removed after the test, and returns its path. */
   write(name: string, content: string | Buffer): string
 }
 
-/** Contract: called in a test; everything is removed when that test is over. One that runs beside others says which. */
+/** Contract: called in a test; everything is removed afterwards. A concurrent test passes its own `onTestFinished`. */
 export function createStage(onFinished: (remove: () => void) => void = onTestFinished): Stage {
   const directory = realpathSync(mkdtempSync(join(tmpdir(), 'aetheel-test-')))
   onFinished(() => rmSync(directory, { recursive: true, force: true }))
@@ -76,17 +76,17 @@ export function createStage(onFinished: (remove: () => void) => void = onTestFin
 
 export interface Options {
   config?: Partial<BackendAdapterConfig>
-  /** Beside PATH and HOME. */
+  /** In addition to PATH and HOME. */
   environment?: NodeJS.ProcessEnv
   dependencies?: Partial<BackendDependencies>
 }
 
-/** Prints what is in the files it is told. */
+/** Prints the contents of the given files. */
 export const PRINTER = fileURLToPath(new URL('./print.sh', import.meta.url))
-/** Writes down how it was started, and answers. */
+/** Records how it was started, and answers. */
 const RECORDER = fileURLToPath(new URL('./record.mjs', import.meta.url))
 
-/** A backend whose clock stands still. */
+/** A backend with a stopped clock. */
 export function createFakeBackend(name: BackendName, cliPath: string, stage: Stage, options: Options = {}): CliBackend {
   const { passVariables = [], ...dependencies } = options.dependencies ?? {}
   return createBackend(
@@ -112,11 +112,11 @@ export function createFakeBackend(name: BackendName, cliPath: string, stage: Sta
 export interface Printed {
   stdout?: string | Buffer
   stderr?: string | Buffer
-  /** Negative is the signal it dies of. */
+  /** Negative for the signal that kills it. */
   exit?: number
 }
 
-/** A backend whose CLI prints this, whatever it is asked. */
+/** A backend whose CLI prints this, whatever the prompt. */
 export function createPrintingBackend(
   name: BackendName,
   printed: Printed,
@@ -139,23 +139,23 @@ export interface Start {
   stdin: string
   cwd: string
   environment: Record<string, string>
-  /** Whether its processes can be told from others. */
+  /** Whether its processes carry a marker. */
   isMarked: boolean
   /** The files of the run while the CLI ran, by name. */
   files: Record<string, string>
-  /** What is left of them. */
+  /** The files that are left after the run. */
   isRemoved: boolean
   hookOutput?: string
 }
 
 export interface Recorded {
-  /** Absent when nothing was started. */
+  /** Absent if nothing was started. */
   start?: Start
   events: AgentEvent[]
   result: AgentResult
 }
 
-/** Runs one turn with a CLI that writes down how it was started. */
+/** Runs one turn with a CLI that records how it was started. */
 export async function record(
   name: BackendName,
   request: Partial<AgentRequest> = {},

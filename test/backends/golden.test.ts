@@ -1,4 +1,4 @@
-// What became of every capture of the real CLIs: the answer, the events, and why it failed.
+// The outcome of every capture of the real CLIs: the answer, the events, and why it failed.
 
 import { describe, expect, it } from 'vitest'
 import { stripAnsi } from '../../src/backends/engine/jsonl.js'

@@ -1,5 +1,5 @@
-// The correctness properties of the gateway document, for any strings: prompts that equal flags, blank ones, all of
-// Unicode. Properties 9 and 10 are those of the runtime.
+// Correctness properties for arbitrary strings: prompts that equal flags, blank ones, all of Unicode. Properties 9 and 10
+// are tested with the runtime.
 
 import { writeFileSync } from 'node:fs'
 import fc from 'fast-check'
@@ -12,7 +12,7 @@ const RUNS = { numRuns: 200 }
 /** Each run of Property 8 starts processes. */
 const PROCESS_RUNS = { numRuns: 100 }
 
-/** What a careless command line would take for something else. */
+/** Strings that a careless command line would misinterpret. */
 const FLAGS = ['-', '--', '-p', '--resume', '--session', '--continue', '--model', 'resume', 'exec', 'run', '--help', '']
 
 const anyCodeUnits = fc.array(fc.integer({ min: 0, max: 0xff_ff })).map((units) => String.fromCharCode(...units))
@@ -293,7 +293,7 @@ describe('the name of a backend', () => {
     fc.assert(
       fc.property(anyName, (name) => {
         const known = ['claude', 'codex', 'gemini', 'opencode', 'pi'].find((one) => one === name)
-        // As the document of the project service calls it.
+        // Its name on the wire.
         const meant = name === 'claudecode' ? 'claude' : known
         expect(outcomeOf(() => resolveBackendName(name))).toEqual(
           meant ?? `Unknown backend "${name}". Known: claude, codex, gemini, opencode, pi`,
@@ -312,7 +312,7 @@ describe('the name of a backend', () => {
 it('a non-zero exit code gives an error with the first 500 characters of stderr', async () => {
   const stage = createStage()
   const [stdout, stderrFile] = [stage.write('stdout', ''), stage.write('stderr', '')]
-  // No terminal codes: those are left out of the sentence, see cli-run.test.ts.
+  // No terminal codes: those are stripped from the message.
   const anyStderr = fc
     .oneof(anyText, fc.string({ unit: 'binary', minLength: 490, maxLength: 1100 }))
     .filter((text) => !text.includes('\u001B'))
@@ -362,7 +362,7 @@ const GRAMMAR: Record<BackendName, { command?: true; valued: string[]; switches:
   pi: { valued: ['--mode', '--model', '--tools', '--session', '--append-system-prompt'], switches: ['-p'] },
 }
 
-/** Reads arguments by their position, as a CLI does: a command, options with their values, and the last words. */
+/** Parses arguments by position, as a CLI does: a command, options with their values, and the remaining words. */
 function readCommandLine(name: BackendName, args: string[], wordCount: number) {
   const { command, valued, switches } = GRAMMAR[name]
   const options: Record<string, Value[]> = {}

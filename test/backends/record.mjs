@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// A command line that writes down how it was started, with the files of its run as they are at that moment, and answers.
+// A command line that records how it was started, including the files of its run at that moment, and answers.
 import { execFileSync } from 'node:child_process'
 import { lstatSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'

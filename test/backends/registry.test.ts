@@ -15,7 +15,7 @@ const CONFIG: BackendAdapterConfig = {
   maxTurns: 25,
 }
 
-/** An agent that answers `validate` so, and counts how often it was asked. */
+/** An agent that answers `validate` like this, and counts the calls. */
 function createAvailable(name: BackendName, validate: () => Promise<boolean>) {
   const asked = { times: 0 }
   const unasked = () => {

@@ -1,25 +1,25 @@
-// Prompts for test/fixtures/bin/fake-agent.sh, which runs its prompt as a shell script: a few milliseconds instead of
-// the start of a Node.js, so that every agent can be put through everything.
+// Prompts for test/fixtures/bin/fake-agent.sh, which runs its prompt as a shell script. That takes a few milliseconds
+// rather than a start of Node.js, so every agent can be put through every test.
 
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { BackendName } from '../../src/backends/types.js'
 import { type Speaker, speakers } from './wire-formats.js'
 
-/** What the agent is to do next. */
+/** The agent's next action. */
 export type Step =
   /** Announces a session: a new one, or the one named here. */
   | { start: true | string }
-  /** A text before the answer, in as many deltas as there are strings. */
+  /** Text before the answer, one delta per string. */
   | { say: string | string[] }
   | { sayForEver: string }
   | { think: string }
-  /** A tool call; without `output` it is never heard of again. */
+  /** A tool call; without `output` it never returns. */
   | { tool: { id?: string; command: string; output?: string; isError?: boolean } }
   /** The CLI's own final word. */
   | { answer: string | string[] }
   | { fail: string }
-  /** Lines of known kinds without what belongs in them. */
+  /** Lines of known kinds with missing fields. */
   | { misshape: true }
   /** Raw output. */
   | { print: string }
@@ -27,10 +27,10 @@ export type Step =
   | { printOneLineOf: number }
   /** How lines are printed from now on. */
   | { style: Style }
-  /** Files in the working directory, to go hand in hand with the test. */
+  /** Files in the working directory, to synchronise with the test. */
   | { touch: string }
   | { waitFor: string }
-  /** A process that ignores polite signals and never ends by itself. */
+  /** A process that ignores SIGTERM and the like and never ends by itself. */
   | { descendant: DescendantKind }
   | { ignoreSignals: NodeJS.Signals[] }
   | { onStop: Step[] }
@@ -51,7 +51,7 @@ export type DescendantKind = 'child' | 'own-session' | 'own-session-no-environme
 
 export const START: Step = { start: true }
 
-/** Writes prompts for one agent; what it will print is kept in `directory`. */
+/** Writes prompts for one agent; `directory` holds what it will print. */
 export class AgentScript {
   readonly #outputs: string
   readonly #speaker: Speaker
@@ -72,7 +72,7 @@ export class AgentScript {
     this.#commands = []
     for (const step of steps) this.#add(step)
     this.#flush()
-    // The first word is none that an adapter would have to disguise.
+    // The first word is not one that a backend would have to neutralise.
     return ['set -e', ...this.#commands, 'exit 0'].join('\n')
   }
 
@@ -131,13 +131,13 @@ export class AgentScript {
     this.#pending += output
   }
 
-  /** What comes one after the other is printed at once. */
+  /** Prints consecutive lines at once. */
   #flush(): void {
     if (this.#pending !== '') this.#commands.push(`cat ${this.#keep(this.#pending)}`)
     this.#pending = ''
   }
 
-  /** Cut before every byte that continues a character. */
+  /** Splits before every continuation byte of a character. */
   #piecewise(output: string): string {
     const bytes = Buffer.from(output)
     const cuts = [...bytes.keys()].filter((index) => (bytes[index] ?? 0) >> 6 === 0b10)
@@ -168,12 +168,12 @@ export class AgentScript {
     const outer = this.#commands
     const reaction = this.prompt(steps).replaceAll('\n', '; ')
     this.#commands = outer
-    // A shell reacts only while it waits, and a program in its place not at all.
+    // A shell handles signals only while it waits, and a program that replaces it not at all.
     this.#isTrapped = true
     return `trap '${reaction}' TERM INT`
   }
 
-  /** Names the file that holds it. */
+  /** Returns the name of the file that holds it. */
   #keep(output: string | Uint8Array): string {
     this.#count += 1
     const path = join(this.#outputs, String(this.#count))
@@ -182,7 +182,7 @@ export class AgentScript {
   }
 }
 
-/** The step is done when the process runs and ignores polite signals. */
+/** The step is done once the process runs and ignores those signals. */
 function descendant(kind: DescendantKind): string {
   const ready = `descendant-${kind}`
   const stay = `/bin/sh -c 'trap "" TERM INT HUP; : > ${ready}; exec /bin/sleep 1000' < /dev/null`
@@ -190,7 +190,7 @@ function descendant(kind: DescendantKind): string {
     child: `${stay} > /dev/null 2>&1 &`,
     'own-session': `setsid ${stay} > /dev/null 2>&1 &`,
     'own-session-no-environment': `env -i /usr/bin/setsid ${stay} > /dev/null 2>&1 &`,
-    // Its parent is gone at once: it hangs below the first process of the system.
+    // Its parent exits at once, so it becomes a child of init.
     orphan: `(setsid ${stay} > /dev/null 2>&1 &)`,
     'holds-output': `setsid ${stay} &`,
   }

@@ -1,11 +1,11 @@
-// What every backend keeps to that asks before it uses a tool.
+// The contract of every backend that asks for approval before it uses a tool.
 
 import { describe, expect, it } from 'vitest'
 import type { AgentEvent, AgentResult, ApprovalRequest, Approve } from '../../src/backends/types.js'
 import { until } from '../waiting.js'
 import { brokenInvariants } from './invariants.js'
 
-/** One turn of it. */
+/** One turn. */
 export interface AskingTurn {
   events: AgentEvent[]
   stop(): void
@@ -22,7 +22,7 @@ export type AskingPrompt = 'allowed' | 'denied' | 'asked' | 'after'
 interface AskingSetup {
   /** Contract: called in a test. `asks` begins with `allowed`, `asks-interrupt` with `asked`. */
   open(what: 'asks' | 'asks-interrupt'): Promise<AskingAgent>
-  /** What it asks for. */
+  /** The tool call it wants approved. */
   tool: ApprovalRequest
 }
 

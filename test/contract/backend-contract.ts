@@ -14,56 +14,56 @@ import { describeStreaming } from './streaming.js'
 import { describeUntrusted } from './untrusted.js'
 import type { TestAPI } from 'vitest'
 
-/** What differs between the agents, beside what their `capabilities` say. */
+/** Differences between the agents, apart from their `capabilities`. */
 export interface BackendSetup {
   name: BackendName
   create: CreateBackend
-  /** What must be there before a backend is created; returns how to put it away. */
+  /** Set-up before a backend is created; returns the tear-down. */
   prepare?: (stage: Stage) => Promise<() => Promise<void>>
-  /** How the fake agent says what it does; left out, as the CLI of that name. */
+  /** The fake agent's wire format; defaults to that of the CLI of the same name. */
   speaker?: () => Speaker
-  /** Why there is no process of ours for each turn. Then what is about one does not apply: how it is called, what it
-   *  prints, its exit code, and what it leaves behind. */
+  /** Why turns have no process of their own. Tests about that process are then skipped: its arguments, output, exit code
+   *  and leftovers. */
   withoutProcess?: string
-  /** Where that process stays for the next turn: what stands in the command line of it. Then what is about its end does not
-   *  apply: its exit code, a last line without an end, words after the final one, a document over many lines. */
+  /** If that process stays warm: a part of its command line. Tests about its end are then skipped: its exit code, a last
+   *  line without a newline, output after the final word, a document of many lines. */
   staysAs?: string
-  /** Why that process goes on when its turn is cancelled, even before it listens: its files are gone with it, and not with the
-   *  run. */
+  /** Why that process survives the cancelling of its turn, even before it is ready: its files are removed with it, not with
+   *  the run. */
   isShared?: string
-  /** Why that process is not on this machine. Then what is about this machine does not apply: which executable there is,
-   *  what the operator's environment says, and untrusted directories. */
+  /** Why that process is not on this machine. Tests about this machine are then skipped: the executable, the operator's
+   *  environment, and untrusted directories. */
   elsewhere?: string
-  /** As it stands in error sentences. */
+  /** The agent's name in error messages. */
   label: string
   /** The session the fake agent starts, and two that look like the CLI's own. */
   newSession: string
   knownSession: string
   otherSession: string
-  /** Strings that are no session id of this CLI. */
+  /** Strings that are not session ids of this CLI. */
   wrongSessions: string[]
-  /** How the CLI says that it does not know a session. */
+  /** How the CLI reports an unknown session. */
   unknownSession: Step[]
-  /** Whether it then starts another one without a word, or a new one when it should not. */
+  /** Whether it then silently starts another one, or a new one when it should not. */
   startsAnew: boolean
-  /** Whether it has no turn limit of its own. */
+  /** Whether it lacks a turn limit of its own. */
   isCounted: boolean
   shellTool: string
-  /** How the id of a tool and its command are told, where not as they are. */
+  /** How a tool's id and command are reported, if not verbatim. */
   toolId?: (id: string) => string
   toolInput?: (command: string) => object
-  /** Whether a tool is told only once it is done. */
+  /** Whether a tool is reported only once it is done. */
   tellsFinishedTools: boolean
   tellsThoughts: boolean
-  /** Why events of an unknown kind are no notices. */
+  /** Why unknown events do not become notices. */
   overlooksKinds?: string
-  /** Why it is not known what came from the cache, and counts as new. */
+  /** Why cached tokens are unknown and count as new ones. */
   hidesCache?: string
-  /** Why the model stands on no command line, and may be of any length. */
+  /** Why the model is not on a command line, so its name may be of any length. */
   saysModel?: string
-  /** Outputs of the gateway document: each alone is complete, and says `Hello` in `knownSession`. */
+  /** Outputs that `parseOutput` must accept: each is complete, and says `Hello` in `knownSession`. */
   documents: Record<string, string>
-  /** What the CLI must be sent so that it takes this prompt as nothing but a prompt. */
+  /** The neutralised form of this prompt, which the CLI takes literally. */
   sent(prompt: string): string
   promptLimit?: string
   /** A variable of this agent's own, and one that is not. */
@@ -73,19 +73,19 @@ export interface BackendSetup {
 
 export interface ContractPart {
   it: TestAPI<{ stage: Stage }>
-  /** For what is about a process of ours. */
+  /** For tests about a process of our own. */
   itOfProcess: ReturnType<TestAPI<{ stage: Stage }>['runIf']>
-  /** For what is about a process that ends with its turn. */
+  /** For tests about a process that ends with its turn. */
   itIfEnding: ContractPart['itOfProcess']
-  /** For what is about a process of ours on this machine. */
+  /** For tests about a process of our own on this machine. */
   itHere: ReturnType<TestAPI<{ stage: Stage }>['runIf']>
   setup: BackendSetup
 }
 
-/** Whether the suite is run whole for everything that it holds for. That takes a while: without it, a part shows most. */
+/** Whether to run the whole suite for every variant. That takes a while; by default, a part covers most of it. */
 export const ARE_ALL_COMBINATIONS = process.env['CONTRACT_COMBINATIONS'] === 'all'
 
-/** One suite for every backend: what is promised in src/backends/types.ts, held by fake agents of all bad manners. */
+/** One suite for every backend: tests the promises of src/backends/types.ts against misbehaving fake agents. */
 export function describeBackendContract(
   name: BackendName,
   setup: Omit<BackendSetup, 'name'>,
@@ -103,7 +103,7 @@ export function describeBackendContract(
     setup: { ...setup, name },
   }
   describe.concurrent(`${title}: the contract of a backend`, () => {
-    // Wherever it runs, what it says means the same.
+    // Its output means the same wherever it runs.
     if (setup.elsewhere === undefined || ARE_ALL_COMBINATIONS) {
       describeReading(part)
       describeStreaming(part)

@@ -15,7 +15,7 @@ interface Call {
 }
 
 export function describeCalls({ it, itOfProcess, itHere, setup }: ContractPart): void {
-  /** The files the mirror agent leaves in its working directory are the proof that it ran there. */
+  /** The files that the mirror agent leaves in its working directory prove that it ran there. */
   const call = async (
     stage: Stage,
     request: AgentRequest,

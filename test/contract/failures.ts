@@ -46,7 +46,7 @@ export function describeFailures({ it, itOfProcess, itIfEnding, itHere, setup }:
       'garbage printed': [[{ print: '<html>502</html>\n{"a":[1\n' }], 'Failed to parse CLI output'],
       'an end without the final word': [[START], 'Failed to parse CLI output'],
     }
-    /** A process that stays has said all with its final word. */
+    /** A warm process says nothing after its final word. */
     const ofEnding = ['stderr over what the CLI reported', 'an exit code with a report on stdout']
     const sentences = Object.entries(executed).filter(
       ([what]) => setup.staysAs === undefined || !ofEnding.includes(what),
@@ -168,7 +168,7 @@ export function describeFailures({ it, itOfProcess, itIfEnding, itHere, setup }:
         clock.looks += 1
         return clock.time
       }
-      /** While nothing is printed, only the watchdog looks at the clock. */
+      /** While nothing is printed, only the watchdog reads the clock. */
       const watched = async () => {
         const { looks } = clock
         while (clock.looks < looks + 2) await sleep(5)

@@ -1,12 +1,12 @@
 import type { AgentEvent } from '../../src/backends/types.js'
 
-/** The kinds of events in order; text in several events, of which nobody knows how many they are, counts once. */
+/** The kinds of events in order; consecutive text events count once, since their number is not fixed. */
 export function kindsOf(events: AgentEvent[]): string[] {
   const kinds = events.map(({ type }) => type)
   return kinds.filter((kind, index) => (kind !== 'output' && kind !== 'thinking') || kind !== kinds[index - 1])
 }
 
-/** Which rules of the contract the events of one finished run break, a sentence each. */
+/** The contract violations in the events of one finished run, one sentence each. */
 export function brokenInvariants(events: AgentEvent[]): string[] {
   return [...brokenOrder(events), ...openTools(events), ...brokenTimestamps(events), ...brokenResult(events)]
 }

@@ -1,10 +1,10 @@
-// How agents that stay say what they do, where that is not as the CLI does it for one turn; the shapes are those of
-// test/fixtures/<backend>/live-*.jsonl. That a session is opened and a turn begins is said by the process itself
-// (test/fixtures/bin/staying-agent.mjs), which also puts in what stands in angle brackets.
+// The wire formats of warm agents, where they differ from one-shot; shapes as in test/fixtures/<backend>/live-*.jsonl.
+// The process itself (test/fixtures/bin/staying-agent.mjs) reports the opening of a session and the start of a turn, and
+// fills in the placeholders in angle brackets.
 
 import { type Speaker, speakers, USED } from './wire-formats.js'
 
-/** As Gemini CLI names a call of a tool that was alone in the answer of the model. */
+/** Gemini CLI's id for the only tool call in a model response. */
 export function geminiToolId(id: string): string {
   return `run_shell_command__${id}_1794831977930_0`
 }
@@ -38,7 +38,7 @@ function codex(): Speaker {
   const end = (fields: object) => tell('turn/completed', { turn: { id: '<turn>', ...fields } })
   return {
     start(resumed) {
-      // It counts over the whole thread: a resumed one had a turn before.
+      // Totals of the whole thread: a resumed one already had a turn.
       turns = resumed === undefined ? 1 : 2
       return []
     },

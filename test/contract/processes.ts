@@ -7,13 +7,13 @@ import { until } from '../waiting.js'
 
 export function describeProcesses({ it, itOfProcess, itIfEnding, setup }: ContractPart): void {
   const descendants = (...kinds: DescendantKind[]): Step[] => kinds.map((descendant) => ({ descendant }))
-  /** Found by their marker, wherever they hang. */
+  /** Found by their marker, whatever their parent. */
   const marked = descendants('child', 'own-session', 'orphan', 'holds-output')
-  /** What has no marker is found below the agent while that lives. */
+  /** Unmarked processes are found as descendants while the agent lives. */
   const all = [...marked, ...descendants('own-session-no-environment')]
   const busy: Step[] = [...all, START, { say: 'Working' }, { hang: true }]
   const nothing = { broken: [], alive: [] }
-  /** Elsewhere it has a supervisor. */
+  /** How many processes a run has; elsewhere, it also has a supervisor. */
   const aRun: unknown = setup.elsewhere === undefined ? 1 + all.length : expect.any(Number)
 
   describe('no process is alive', () => {
@@ -25,7 +25,7 @@ export function describeProcesses({ it, itOfProcess, itIfEnding, setup }: Contra
     })
 
     itIfEnding('after an answer of an agent that does not exit, and the answer counts', async ({ stage }) => {
-      // Silence sets in when the agent has answered, however long that takes.
+      // Silence begins when the agent has answered, however long that takes.
       let [time, passing] = [0, 0]
       const backend = stage.backend({}, { now: () => (time += passing) })
       const onEvent = ({ type }: AgentEvent) => type === 'output' && (passing = 400)
@@ -48,7 +48,7 @@ export function describeProcesses({ it, itOfProcess, itIfEnding, setup }: Contra
     })
 
     it('after a time-out', async ({ stage }) => {
-      // It comes when everything has been started, however long that takes: then time passes with each look at the clock.
+      // It arrives when everything has been started, however long that takes; then each reading of the clock advances it.
       let [time, passing] = [0, 0]
       const backend = stage.backend({}, { now: () => (time += passing) })
       const onEvent = ({ type }: AgentEvent) => type === 'output' && (passing = 400)
@@ -64,7 +64,7 @@ export function describeProcesses({ it, itOfProcess, itIfEnding, setup }: Contra
       let aliveBefore = 0
       const onEvent = async ({ type }: AgentEvent) => {
         if (type !== 'output') return
-        // What only starts another one may still be there.
+        // A process that only starts another one may still be there.
         const isSettled = () => setup.elsewhere !== undefined || stage.alive().length === 1 + all.length
         await until(isSettled, 'everything that was started')
         aliveBefore = stage.alive().length

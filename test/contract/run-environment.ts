@@ -8,7 +8,7 @@ import type { BackendDependencies } from '../../src/backends/engine/backend-depe
 import type { AgentRequest } from '../../src/backends/types.js'
 
 export function describeRunEnvironment({ it, itOfProcess, setup }: ContractPart): void {
-  /** What of these variables an agent saw in its environment. */
+  /** Which of these variables an agent saw in its environment. */
   const seen = async (
     stage: Stage,
     names: string[],

@@ -1,4 +1,4 @@
-// The five command lines, and what their suites must know of each.
+// The five command lines, and what the suites need to know about each.
 
 import { ClaudeCodeBackend } from '../../src/backends/claude/backend.js'
 import { CodexBackend } from '../../src/backends/codex/backend.js'

@@ -1,5 +1,4 @@
-// What one test of the contract plays on: directories of its own, a backend that drives a fake agent, and what was
-// seen of a run.
+// The stage of one contract test: its own directories, a backend that drives a fake agent, and the record of a run.
 
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -28,14 +27,14 @@ export type CreateBackend = (
   stage: Stage,
 ) => AgentBackend
 
-/** What matters of a finished run. */
+/** The record of a finished run. */
 export interface Seen {
-  /** Of the contract; see `brokenInvariants`. */
+  /** Contract violations; see `brokenInvariants`. */
   broken: string[]
   /** Processes of the run at the moment it ended. */
   alive: string[]
   types: string
-  /** What a person saw streaming. */
+  /** The streamed text. */
   output: string
   notices: string[]
   events: AgentEvent[]
@@ -43,7 +42,7 @@ export interface Seen {
 }
 
 export class Stage {
-  /** Stands in the environment of every process of the run: unlike any other. */
+  /** A unique value in the environment of every process of the run. */
   readonly directory = realpathSync(mkdtempSync(join(tmpdir(), 'aetheel-stage-')))
   readonly workingDir = this.makeDirectory('work')
   readonly environment = { PATH: process.env['PATH'], HOME: this.makeDirectory('home') }
@@ -59,7 +58,7 @@ export class Stage {
     private readonly name: BackendName,
     private readonly create: CreateBackend,
     private readonly speaker?: () => Speaker,
-    /** In the command line of a process that stays for the next turn. */
+    /** Part of a warm process's command line. */
     private readonly staysAs?: string,
   ) {}
 
@@ -78,7 +77,7 @@ export class Stage {
     )
   }
 
-  /** What makes the fake agent do this. */
+  /** The prompt that makes the fake agent do this. */
   prompt(...steps: Step[]): string {
     const prompt = new AgentScript(this.name, this.directory, this.speaker).prompt(steps)
     if (this.staysAs === undefined || !this.speaker) return prompt
@@ -86,13 +85,13 @@ export class Stage {
     return `if [ "$STAYS" ]; then\n${prompt}\nelse\n${alone}\nfi`
   }
 
-  /** The session that the agent opens in place of the one it is asked for; without one, it knows none. For those that open it
+  /** The session that the agent opens instead of the requested one; if left out, it knows none. For agents that open it
    *  before they read the prompt. */
   openSessionsAs(sessionId = ''): void {
     writeFileSync(join(this.workingDir, 'opens-as'), sessionId)
   }
 
-  /** Runs to the end. `onEvent` is waited for, as a consumer that takes its time. */
+  /** Runs to the end. Awaits `onEvent`, like a slow consumer. */
   async see(
     request: AgentRequest,
     { backend = this.backend(), signal = new AbortController().signal, onEvent = noMore }: SeeOptions = {},
@@ -125,7 +124,7 @@ export class Stage {
     return staysAs === undefined ? commands : commands.filter((command) => !command.includes(staysAs))
   }
 
-  /** What the deaf and the mirror agent say in this directory. */
+  /** What the deaf and the mirror agent print in this directory. */
   leaveAnswer(answer: string, directory = this.workingDir): void {
     writeFileSync(join(directory, 'answer'), printedAnswer(this.name, answer))
   }
@@ -135,7 +134,7 @@ export class Stage {
     writeFileSync(join(this.workingDir, name), '')
   }
 
-  /** A file beside the working directory. */
+  /** A file next to the working directory. */
   executable(name: string, content: string, mode = 0o755): string {
     const path = join(this.directory, name)
     writeFileSync(path, content, { mode })
@@ -172,7 +171,7 @@ export function agentPath(
   return fileURLToPath(new URL(`../fixtures/bin/${name}`, import.meta.url))
 }
 
-/** A test whose `stage` is gone when it is over. */
+/** A test whose `stage` is removed afterwards. */
 export function testOnStage(
   name: BackendName,
   { create, prepare, speaker, staysAs }: Pick<BackendSetup, 'create' | 'prepare' | 'speaker' | 'staysAs'>,
@@ -188,7 +187,7 @@ export function testOnStage(
   })
 }
 
-/** Never shows the same time twice, so that what is told out of order is seen. */
+/** Never returns the same time twice, so events out of order are noticed. */
 function risingClock(): () => number {
   let last = 0
   return () => (last = Math.max(Date.now(), last + 0.001))

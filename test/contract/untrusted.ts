@@ -4,7 +4,7 @@ import { describe, expect } from 'vitest'
 import type { ContractPart } from './backend-contract.js'
 import { agentPath } from './stage.js'
 
-// Newer than any version that was tried.
+// Newer than any tested version.
 const NEW_AGENT = `#!/bin/sh
 if [ "$1" = --version ]; then echo 9999.0.0; exit; fi
 exec ${agentPath('mirror-agent.sh')} "$@"

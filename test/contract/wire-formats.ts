@@ -1,14 +1,13 @@
 import type { BackendName } from '../../src/backends/types.js'
 
-// How each of the five CLIs says what an agent does, as far as the tests need it; the shapes are those of the captures
-// in test/fixtures/<backend>.
+// The wire formats of the five CLIs, as far as the tests need them; shapes as in the captures in test/fixtures/<backend>.
 
-/** What every turn of the fakes uses: 70 new input tokens, 30 from the cache, 12 of output. */
+/** The usage of every fake turn: 70 new input tokens, 30 cached, 12 output tokens. */
 export const USED = { fresh: 70, cached: 30, output: 12 }
 
 /** Contract: each method returns the objects to print for it. */
 export interface Speaker {
-  /** Announces a new session, or one that is resumed. */
+  /** Announces a new or resumed session. */
   start(resumed?: string): object[]
   say(texts: string[]): object[]
   think(thought: string): object[]
@@ -16,13 +15,13 @@ export interface Speaker {
   toolResult(id: string, command: string, output: string, isError: boolean): object[]
   answer(texts: string[]): object[]
   fail(message: string): object[]
-  /** What it says without what belongs in it, where that is not the same for every agent. */
+  /** Lines with missing fields, where they differ between agents. */
   misshape?(): object[]
 }
 
 export const speakers: Record<BackendName, () => Speaker> = { claude, codex, gemini, opencode, pi }
 
-/** All an agent prints for an answer. */
+/** Everything an agent prints for an answer. */
 export function printedAnswer(name: BackendName, answer: string): string {
   const speaker = speakers[name]()
   return [...speaker.start(), ...speaker.answer([answer])].map((line) => `${JSON.stringify(line)}\n`).join('')
@@ -86,7 +85,7 @@ function codex(): Speaker {
   })
   return {
     start(resumed) {
-      // It counts over the whole thread: a resumed one had a turn before.
+      // Totals of the whole thread: a resumed one already had a turn.
       turns = resumed === undefined ? 1 : 2
       return [{ type: 'thread.started', thread_id: resumed ?? UUID }, { type: 'turn.started' }]
     },
@@ -120,7 +119,7 @@ function gemini(): Speaker {
       { type: 'message', role: 'user', content: 'what was asked' },
     ],
     say,
-    // Its headless mode keeps thoughts to itself.
+    // Its headless mode does not print thoughts.
     think: () => [],
     toolCall: (id, command) => [
       { type: 'tool_use', tool_name: 'run_shell_command', tool_id: id, parameters: { command } },
@@ -147,7 +146,7 @@ function opencode(): Speaker {
     },
     say,
     think: (text) => [line('reasoning', { text })],
-    // A tool is told when it is done.
+    // A tool is reported when it is done.
     toolCall: () => [],
     toolResult: (callID, command, output, isError) => [
       line('tool_use', {

@@ -30,7 +30,7 @@ type ClaudeLine =
     }
   | { type: 'user'; message: { content: string | Block[] }; parent_tool_use_id?: string | null }
   | ResultLine
-  // The service document's names for the same things.
+  // Alternative names for the same events.
   | { type: 'init'; session_id: string }
   | { type: 'message'; content: string | Block[] }
   | ({ type: 'tool_use' } & ToolUseBlock)
@@ -70,9 +70,9 @@ interface ResultLine {
   num_turns?: number
   total_cost_usd?: number
   usage?: Record<'input_tokens' | 'output_tokens' | 'cache_read_input_tokens' | 'cache_creation_input_tokens', number>
-  /** Newer versions count from the beginning of the session, also over earlier processes; the cost, too. */
+  /** In newer versions, totals since the start of the session, even across processes. So is the cost. */
   modelUsage?: Record<string, ModelUsage>
-  /** Of those versions. */
+  /** Only in those versions. */
   model_usage_since_last_result?: Record<string, ModelUsage & { costUSD?: number }>
   permission_denials?: unknown[]
 }
@@ -81,10 +81,10 @@ type ModelUsage = Record<'inputTokens' | 'outputTokens' | 'cacheReadInputTokens'
 
 const FIRST_WITH_SNAPSHOT = '2.1.257'
 
-/** Settings, hooks, commands and CLAUDE.md of the directory are left out, and every MCP server. */
+/** Ignore the directory's settings, hooks, commands and CLAUDE.md, and every MCP server. */
 const UNTRUSTED_ARGS = ['--setting-sources', 'user', '--strict-mcp-config']
 
-/** What would have it begin to speak between the turns, with nobody asking. */
+/** Disables what would make it speak unprompted between turns. */
 const WARM_ENVIRONMENT = { CLAUDE_CODE_DISABLE_BACKGROUND_TASKS: '1', CLAUDE_CODE_DISABLE_CRON: '1' }
 
 const ROOT_ADVICE = 'Run the gateway as another user, or set IS_SANDBOX=1 where root is confined, as in a container.'
@@ -132,7 +132,7 @@ export class ClaudeCodeBackend extends CliBackend {
       ...(model === undefined ? [] : ['--model', model]),
       ...(sessionId ? ['--resume', sessionId] : []),
       ...allowedTools.flatMap((tool) => ['--allowedTools', tool]),
-      // After --allowedTools, which takes every word up to the next option and would swallow the prompt.
+      // Between --allowedTools and the prompt, which that option would swallow.
       ...['--append-system-prompt-file', systemPromptOrFile],
       prompt,
     ]
@@ -156,9 +156,9 @@ export class ClaudeCodeBackend extends CliBackend {
     const { systemPrompt, further } = await withPrompts(turn, place, signal)
     return {
       args: [
-        // With an option after it: it takes every word up to the next one.
+        // Needs an option after it: it takes every word up to the next option.
         ...(isPod && workingDir !== POD_DIRECTORY ? ['--add-dir', workingDir] : []),
-        // Not the first: for one that begins so, its runtime compiles and collects on the one thread that also works.
+        // `-p` must not come first: the runtime would then compile and collect garbage on the main thread.
         ...[...format, '-p'],
         ...(namesOption(further, ['--max-turns']) ? [] : ['--max-turns', String(maxTurns)]),
         ...(model === undefined ? [] : ['--model', model]),
@@ -171,22 +171,22 @@ export class ClaudeCodeBackend extends CliBackend {
         ...(systemPrompt === '' || sessionId === undefined ? [] : await freshPromptArgs(place, signal)),
       ],
       environment: {
-        // Without it `@/etc/passwd` in a message puts that file before the model, unasked.
+        // Otherwise `@/etc/passwd` in a message would put that file into the context.
         CLAUDE_CODE_DISABLE_ATTACHMENTS: '1',
       },
       defaults: {
-        // Ten retries, also of a refused key, take three minutes.
+        // The default of ten retries takes three minutes, even for a refused key.
         CLAUDE_CODE_MAX_RETRIES: '2',
-        // What runs in the background ends with the turn: better the model knows.
+        // Background tasks would end with the turn, so the model should not rely on them.
         CLAUDE_CODE_DISABLE_BACKGROUND_TASKS: '1',
         DISABLE_AUTOUPDATER: '1',
-        // It would not skip permissions for root, as which many containers run.
+        // Otherwise it refuses to skip permissions as root, the user of many containers.
         ...(isPod && { IS_SANDBOX: '1' }),
       },
     }
   }
 
-  /** A leading slash would run a command of the CLI instead of asking the model; a space before it does not. */
+  /** A leading slash would run a command of the CLI instead of prompting the model; a space prevents that. */
   protected override neutralise(prompt: string): string {
     return prompt.startsWith('/') ? ` ${prompt}` : prompt
   }
@@ -206,14 +206,14 @@ const SKIP_OPTION = { names: ['--dangerously-skip-permissions'], takesValue: fal
 const APPENDED_TEXT = { names: ['--append-system-prompt'], takesValue: true }
 const APPENDED_FILE = { names: ['--append-system-prompt-file'], takesValue: true }
 
-/** Newer versions resume with the system prompt of the first turn unless told not to; older ones know no such option. */
+/** By default, newer versions resume with the system prompt of the first turn. Older ones do not know the option. */
 async function freshPromptArgs(place: Place, signal: AbortSignal): Promise<string[]> {
   const version = await place.version(signal)
   const keepsFirst = version !== undefined && compareVersions(version, FIRST_WITH_SNAPSHOT) >= 0
   return keepsFirst ? ['--system-prompt-snapshot', 'off'] : []
 }
 
-/** The CLI takes one addition to its prompt: one of the template joins ours. */
+/** The CLI accepts one addition to its system prompt, so the template's is merged into ours. */
 async function withPrompts(
   { systemPrompt, workingDir, command }: Turn,
   place: Place,
@@ -237,9 +237,9 @@ function formatArgs(format?: 'text' | 'json'): string[] {
 }
 
 /**
- * Nothing is asked, since nobody could answer. A list of plain names is enforced by offering only those tools; a rule
- * such as `Bash(git log:*)` or the name of an MCP tool needs the permission system, which skipping would switch off. So
- * does a template that says itself what is allowed.
+ * Never asks, since nobody could answer. A list of plain names is enforced by offering only those tools. A rule such as
+ * `Bash(git log:*)` or the name of an MCP tool needs the permission system, so permissions cannot be skipped. The same
+ * goes for a template that sets its own permissions.
  */
 function permissionArgs(allowedTools: string[], further: string[]): string[] {
   const hasMode = namesOption(further, ['--permission-mode'])
@@ -256,15 +256,15 @@ function permissionArgs(allowedTools: string[], further: string[]): string[] {
 }
 
 /**
- * What the settings of the operator allow, and what only reads, is not asked. A rule of the list, such as
- * `Bash(git log:*)`, makes the CLI ask and say so; without one it would not tell such a call from others.
+ * The CLI does not ask about read-only tools or what the operator's settings allow. For a rule in the list, such as
+ * `Bash(git log:*)`, an "ask" rule makes it report that the rule matched; otherwise such a call would look like any other.
  */
 function askingArgs(allowedTools: string[]): string[] {
   const rules = allowedTools.filter((tool) => tool.includes('('))
   const hasMcpTools = allowedTools.length === 0 || allowedTools.some((tool) => tool.startsWith('mcp__'))
   return [
     ...['--permission-mode', 'default', '--permission-prompt-tool', 'stdio'],
-    // Who answers can say yes or no, and nothing else.
+    // An approval can only be yes or no.
     ...['--disallowedTools', 'AskUserQuestion'],
     ...(hasMcpTools ? [] : ['--disallowedTools', 'mcp__*']),
     ...(allowedTools.length === 0 ? [] : ['--tools', toolNames(allowedTools)]),
@@ -272,22 +272,22 @@ function askingArgs(allowedTools: string[]): string[] {
   ]
 }
 
-/** Without rules; `default` is no tool but all of them. */
+/** Without rules; `default` is not a tool but stands for all of them. */
 function toolNames(allowedTools: string[]): string {
   const names = allowedTools.map((tool) => parseTool(tool).name).filter((name) => name !== 'default')
   return [...new Set(names)].join(',')
 }
 
 class ClaudeTranslation extends Translation {
-  /** The message whose text arrives in deltas now, and what has arrived of it. */
+  /** The message that is being streamed, and its text so far. */
   #streamingId: string | undefined
   #streamed = ''
   #lastText = ''
 
   protected translate(value: JsonObject): void {
     const line = value as ClaudeLine
-    this.inSession(value['session_id'])
-    // What a subagent says is for its parent, not for the person.
+    this.setSession(value['session_id'])
+    // A subagent speaks to its parent, not to the user.
     if ('parent_tool_use_id' in line && line.parent_tool_use_id) return
     switch (line.type) {
       case 'system':
@@ -297,7 +297,7 @@ class ClaudeTranslation extends Translation {
       case 'stream_event':
         return this.#streamEvent(line.event)
       case 'assistant':
-        // The error of the model server in the disguise of an answer; the result line has it too.
+        // An error of the model server disguised as an answer; the result line has it too.
         if (line.message.model !== '<synthetic>') this.#assistant(line.message)
         return
       case 'message':
@@ -350,7 +350,7 @@ class ClaudeTranslation extends Translation {
     } else if (event.type === 'content_block_start') this.endText()
   }
 
-  /** A whole block. Its text repeats what was streamed, unless the stream broke and it was fetched anew. */
+  /** A complete block. Its text repeats what was streamed, unless the stream broke and was retried. */
   #assistant({ id, content }: { id?: string; content: Block[] }): void {
     const isStreamed = id !== undefined && id === this.#streamingId
     for (const block of content) {
@@ -379,7 +379,7 @@ class ClaudeTranslation extends Translation {
     this.metadata = { turns: line.num_turns, permissionDenials: line.permission_denials }
   }
 
-  /** `usage` leaves out requests that were made again; what was spent per model does not. */
+  /** `usage` excludes retried requests; the per-model counts include them. */
   #count({ usage, modelUsage, model_usage_since_last_result: sinceLast, total_cost_usd: cost }: ResultLine): void {
     const models = Object.values(sinceLast ?? modelUsage ?? {})
     const counted =
@@ -395,7 +395,7 @@ class ClaudeTranslation extends Translation {
   }
 
   #judge(line: ResultLine): void {
-    // The subtype alone misleads: it is "success" for every error of the model server.
+    // The subtype alone is misleading: it is "success" even for errors of the model server.
     if (!line.is_error && !line.subtype?.startsWith('error')) return this.succeeded(line.result ?? this.#lastText)
     const errors = line.errors?.filter((error) => !error.startsWith('[ede_diagnostic]'))
     const message = line.result ?? (errors?.join('\n') || undefined)

@@ -1,11 +1,11 @@
 // Claude Code as a warm process. Wire types captured from `claude -p --input-format stream-json`, CLI 2.1.197; see
 // test/fixtures/claude/live-*.jsonl and docs/backends/claude.md.
 //
-// Traps that a careless edit would fall into:
-// - A line that it cannot read ends the process: only JSON goes in.
+// Traps:
+// - It exits on a line that it cannot parse: send only JSON.
 // - Cost and tokens per model count from the start of the process; those of a turn are differences.
-// - It may begin to speak with nobody asking, as when it was woken: that is not the answer to the next message.
-// - Leave to use a tool must come with its input, or the tool fails.
+// - It may speak unprompted, as when it is woken up: that is not the answer to the next message.
+// - Approval of a tool must include the tool's input, or the tool fails.
 
 import { parseTool } from '../engine/allowed-tool.js'
 import type { JsonObject } from '../engine/jsonl.js'
@@ -24,16 +24,16 @@ type ClaudeMessage =
   | { type: 'system'; subtype: string }
   | { type: 'result' }
 
-/** What it wants to be allowed. */
+/** A tool call that it wants approved. */
 interface Permission {
   tool_name: string
   input: Record<string, unknown>
-  /** `rule` where a rule says that it shall ask. */
+  /** `rule` if an "ask" rule matched. */
   decision_reason_type?: string
 }
 
-/** Of a result. */
-interface Spent {
+/** Totals in a result line. */
+interface Totals {
   total_cost_usd?: number
   modelUsage?: Record<string, ModelUsage>
 }
@@ -52,7 +52,7 @@ export class ClaudeWarmDriver implements WarmDriver {
     private readonly translation: Translate,
   ) {}
 
-  /** All but the message itself stands on the command line. Another model could be set, but then the history tells of it. */
+  /** Everything but the message is on the command line. The model could be switched, but that would show in the history. */
   keyOf({ prompt: _prompt, sessionId: _sessionId, sessionUsage: _sessionUsage, ...fixed }: Turn): string {
     return JSON.stringify(fixed)
   }
@@ -64,15 +64,15 @@ export class ClaudeWarmDriver implements WarmDriver {
 
 class ClaudeConnection implements WarmConnection {
   readonly ready: Promise<void>
-  /** By the id of the request. */
+  /** Pending control requests, by id. */
   #answers = new Map<string, (error: string | undefined) => void>()
   #requestCount = 0
   #turn: ClaudeTurn | undefined
-  /** What it waits to be allowed, by the id of the request. */
-  #questions = new Map<string, AbortController>()
-  /** It speaks with nobody asking. */
-  #isUnasked = false
-  #spent: Spent = {}
+  /** Pending approvals, by request id. */
+  #approvals = new Map<string, AbortController>()
+  /** It is speaking unprompted. */
+  #isUnprompted = false
+  #totals: Totals = {}
 
   constructor(
     private readonly send: Send,
@@ -88,7 +88,7 @@ class ClaudeConnection implements WarmConnection {
   }
 
   begin(turn: Turn, emit: (event: AgentEventBody) => void, approve?: Approve): WarmTurn {
-    const ask = approve && withinList(turn.allowedTools, approve)
+    const ask = approve && denyUnlisted(turn.allowedTools, approve)
     this.#turn = new ClaudeTurn(this.translation(emit, turn), () => this.#request('interrupt'), ask)
     this.send({ type: 'user', message: { role: 'user', content: turn.prompt } })
     return this.#turn
@@ -98,60 +98,60 @@ class ClaudeConnection implements WarmConnection {
     const line = message as ClaudeMessage
     switch (line.type) {
       case 'control_response':
-        return this.#answered(line.response)
+        return this.#onResponse(line.response)
       case 'control_request':
-        void this.#asked(line.request_id, line.request)
+        void this.#onRequest(line.request_id, line.request)
         return
       case 'control_cancel_request':
-        this.#questions.get(line.request_id)?.abort()
+        this.#approvals.get(line.request_id)?.abort()
         return
       case 'result':
         return this.#result(message)
       case 'system':
-        if (line.subtype === 'init' && !this.#turn) this.#quiet()
+        if (line.subtype === 'init' && !this.#turn) this.#silence()
         break
       default:
         break
     }
-    if (!this.#isUnasked) this.#turn?.translation.accept(message)
+    if (!this.#isUnprompted) this.#turn?.translation.accept(message)
   }
 
   #result(line: JsonObject): void {
-    const ofThisTurn = spentSince(line, this.#spent)
-    this.#spent = line
-    if (this.#isUnasked) {
-      this.#isUnasked = false
+    const ofThisTurn = totalsSince(line, this.#totals)
+    this.#totals = line
+    if (this.#isUnprompted) {
+      this.#isUnprompted = false
       return
     }
     this.#turn?.finish({ ...line, ...ofThisTurn })
     this.#turn = undefined
   }
 
-  /** Without an answer it would wait. Contract: never rejects. */
-  async #asked(id: string, request: { subtype: string } & Permission): Promise<void> {
-    const ask = this.#isUnasked ? undefined : this.#turn?.ask
+  /** Always answers, since Claude waits. Contract: never rejects. */
+  async #onRequest(id: string, request: { subtype: string } & Permission): Promise<void> {
+    const ask = this.#isUnprompted ? undefined : this.#turn?.ask
     if (request.subtype !== 'can_use_tool' || !ask) {
       this.send({ type: 'control_response', response: { subtype: 'error', request_id: id, error: 'Not supported' } })
       return
     }
-    const question = new AbortController()
-    this.#questions.set(id, question)
-    const answer = await ask(request, question.signal)
-    this.#questions.delete(id)
-    if (question.signal.aborted) return
+    const approval = new AbortController()
+    this.#approvals.set(id, approval)
+    const answer = await ask(request, approval.signal)
+    this.#approvals.delete(id)
+    if (approval.signal.aborted) return
     const response = answer.isAllowed
       ? { behavior: 'allow', updatedInput: request.input }
       : { behavior: 'deny', message: answer.message }
     this.send({ type: 'control_response', response: { subtype: 'success', request_id: id, response } })
   }
 
-  /** It works for nobody. */
-  #quiet(): void {
-    this.#isUnasked = true
+  /** Interrupts unprompted work. */
+  #silence(): void {
+    this.#isUnprompted = true
     void this.#request('interrupt')
   }
 
-  /** Settles with what was wrong, if anything. */
+  /** Settles with the error, if any. */
   #request(subtype: 'initialize' | 'interrupt' | 'mcp_status'): Promise<string | undefined> {
     this.#requestCount += 1
     const id = `${subtype}-${this.#requestCount}`
@@ -159,7 +159,7 @@ class ClaudeConnection implements WarmConnection {
     return new Promise((resolve) => this.#answers.set(id, resolve))
   }
 
-  #answered({ request_id, subtype, error = 'no reason given' }: AnswerOf<ClaudeMessage>): void {
+  #onResponse({ request_id, subtype, error = 'no reason given' }: AnswerOf<ClaudeMessage>): void {
     this.#answers.get(request_id)?.(subtype === 'error' ? error : undefined)
     this.#answers.delete(request_id)
   }
@@ -170,10 +170,10 @@ type AnswerOf<Message> = Message extends { type: 'control_response'; response: i
 type Ask = (permission: Permission, signal: AbortSignal) => Promise<ApprovalAnswer>
 
 /**
- * Nobody is asked about what the list of tools leaves out. Built-in tools that it does not name are not offered at all; of
- * one that it names with a rule, the CLI tells whether a rule has matched.
+ * Denies tools that are not on the list without asking. Built-in tools that are not on it are not offered at all; for a
+ * tool listed with a rule, the CLI reports whether a rule matched.
  */
-function withinList(allowedTools: string[], approve: Approve): Ask {
+function denyUnlisted(allowedTools: string[], approve: Approve): Ask {
   return async ({ tool_name: toolName, input, decision_reason_type: reason }, signal) => {
     const entries = allowedTools.filter((entry) => isAbout(entry, toolName))
     const isMissing = allowedTools.length > 0 && entries.length === 0 && toolName.startsWith('mcp__')
@@ -183,7 +183,7 @@ function withinList(allowedTools: string[], approve: Approve): Ask {
   }
 }
 
-/** The name of an MCP server stands for all its tools. */
+/** An MCP server's name stands for all its tools. */
 function isAbout(entry: string, toolName: string): boolean {
   const { name } = parseTool(entry)
   return name === toolName || (name.startsWith('mcp__') && toolName.startsWith(`${name}__`))
@@ -197,7 +197,7 @@ class ClaudeTurn implements WarmTurn {
   constructor(
     readonly translation: Translation,
     private readonly requestInterrupt: () => Promise<unknown>,
-    /** Absent where the turn does not ask. */
+    /** Absent if the turn needs no approvals. */
     readonly ask?: Ask,
   ) {
     this.done = new Promise((resolve) => {
@@ -209,14 +209,14 @@ class ClaudeTurn implements WarmTurn {
     this.#interrupted = this.requestInterrupt()
   }
 
-  /** An interrupt that came too late must not meet the next turn: it is waited for. */
+  /** Waits for a pending interrupt, which must not hit the next turn. */
   finish(result: JsonObject): void {
     this.translation.accept(result)
     void this.#interrupted.then(() => this.#settle())
   }
 }
 
-function spentSince({ total_cost_usd: cost, modelUsage }: Spent, before: Spent): Spent {
+function totalsSince({ total_cost_usd: cost, modelUsage }: Totals, before: Totals): Totals {
   const models = Object.entries(modelUsage ?? {}).map(([model, usage]) => {
     const then = before.modelUsage?.[model]
     const counts = COUNTED.map((name) => [name, usage[name] - (then?.[name] ?? 0)])

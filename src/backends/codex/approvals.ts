@@ -1,26 +1,30 @@
-// What `codex app-server` asks before it uses a tool. Captured from CLI 0.166.0; see test/fixtures/codex/live-asks.jsonl.
+// Approval requests of `codex app-server`. Captured from CLI 0.166.0; see test/fixtures/codex/live-asks.jsonl.
 
 import type { JsonObject } from '../engine/jsonl.js'
 import type { ApprovalRequest } from '../types.js'
 import type { Item } from './warm-lines.js'
 
-export interface Asked extends JsonObject {
+export interface ApprovalParams extends JsonObject {
   itemId?: string
-  /** Of a command. `kind` tells a command from what is typed into one that runs. */
+  /** For a command. `kind` distinguishes a command from input to a running one. */
   kind?: string
   approvalId?: string | null
   command?: string | null
   cwd?: string | null
   reason?: string | null
-  /** Of the tool of an MCP server. */
+  /** For a tool of an MCP server. */
   serverName?: string
   message?: string
   _meta?: { codex_approval_kind?: string; tool_params?: JsonObject } | null
 }
 
-/** Undefined where it is not about a tool, or does not say what for: nobody could tell two of those apart. */
-export function requestOf(method: string, asked: Asked, items: Map<string, Item>): ApprovalRequest | undefined {
-  const { itemId = '', kind = 'command', approvalId, command, cwd, reason, serverName, message, _meta } = asked
+/** Undefined if it is not about a tool, or lacks details: two such requests could not be told apart. */
+export function requestOf(
+  method: string,
+  params: ApprovalParams,
+  items: Map<string, Item>,
+): ApprovalRequest | undefined {
+  const { itemId = '', kind = 'command', approvalId, command, cwd, reason, serverName, message, _meta } = params
   switch (method) {
     case 'item/commandExecution/requestApproval':
       if (!command && kind === 'command') return undefined
@@ -30,7 +34,7 @@ export function requestOf(method: string, asked: Asked, items: Map<string, Item>
           command: withoutShell(command ?? ''),
           ...(cwd && { cwd }),
           ...(reason && { reason }),
-          // What is typed is not told, so that two of them need not be the same.
+          // The input itself is not included, so two such requests need not be the same.
           ...(kind !== 'command' && { kind, call: approvalId ?? itemId }),
         },
       }
@@ -43,15 +47,14 @@ export function requestOf(method: string, asked: Asked, items: Map<string, Item>
     }
     case 'mcpServer/elicitation/request':
       if (_meta?.codex_approval_kind !== 'mcp_tool_call') return undefined
-      // A rule for a tool must not be one for those of all servers.
+      // Includes the server's name: a rule for one server's tools must not apply to another's.
       return { toolName: `mcp__${serverName}`, toolInput: { arguments: _meta.tool_params, message } }
     default:
       return undefined
   }
 }
 
-/** The command itself, of one that a shell is given as its only argument. The agent may name the shell: another than that of
- *  the system is told. */
+/** Unwraps `sh -c <command>`. The agent may choose the shell, so any but a system shell is shown in full. */
 function withoutShell(command: string): string {
   const [, argument = ''] = /^(?:\/usr(?:\/local)?)?\/bin\/(?:ba|z|da)?sh -l?c (.+)$/s.exec(command) ?? []
   let text = ''
@@ -64,5 +67,5 @@ function withoutShell(command: string): string {
   return argument !== '' && end === argument.length ? text : command
 }
 
-/** A piece of one word of a shell. */
+/** Part of one shell word. */
 const QUOTED = /'([^']*)'|"((?:[^"\\]|\\.)*)"|([^\s'"\\$`;&|<>()*?~#!]+)/gs

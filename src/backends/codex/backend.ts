@@ -21,13 +21,13 @@ type CodexLine =
   | { type: 'turn.completed'; usage?: Record<string, number> }
   | { type: 'turn.failed'; error: { message: string; status?: number } }
   | { type: 'error'; message: string }
-  // As src/backends/codex/warm-driver.ts tells what only `codex app-server` does.
+  // Made by codex/warm-lines.ts, for events that only `codex app-server` has.
   | { type: 'item.delta'; item_id: string; text: string }
   | { type: 'turn.usage'; usage: Record<string, number>; before?: Record<string, number> }
-  // The gateway document's shape.
+  // A shape that `parseOutput` also accepts.
   | { type: 'message'; role: string; content: string | Array<{ text?: string }>; session_id?: string }
 
-/** `text` of agent_message and reasoning, `message` of error; every other type is a tool with fields of its own. */
+/** agent_message and reasoning have `text`, error has `message`; every other type is a tool with its own fields. */
 interface CodexItem extends JsonObject {
   id: string
   type: string
@@ -48,7 +48,7 @@ export class CodexBackend extends CliBackend {
     promptLimit: { size: 1_048_576, unit: 'characters' },
     failureSigns: [
       [/no rollout found|thread not found|no (?:saved )?session found/i, 'session_lost'],
-      // Its file is damaged.
+      // The session file is damaged.
       [/\.jsonl\S* (?:is empty|does not start with session metadata)/i, 'session_lost'],
       [/missing environment variable|codex login/i, 'auth'],
     ],
@@ -61,7 +61,7 @@ export class CodexBackend extends CliBackend {
     },
     subcommand: 'exec',
     ownOptions: [
-      // `--trust` would be written down for good, also where the project is not trusted.
+      // `--trust` would be persisted, even for an untrusted project.
       { names: ['--json', '--skip-git-repo-check', '--trust', '-'], takesValue: false },
       { names: ['-C', '--cd'], takesValue: true },
     ],
@@ -83,13 +83,13 @@ export class CodexBackend extends CliBackend {
     const { args: further = [], format } = command ?? {}
     const instructions = systemPrompt === '' ? undefined : instructionsHook(systemPrompt, place.files)
     return {
-      // Everything stands before `resume`: the CLI refuses some options after it.
+      // Everything comes before `resume`: the CLI rejects some options after it.
       args: [
         ...['exec', ...(format === 'text' ? [] : ['--json'])],
         ...sandboxArgs(command),
         ...['--cd', workingDir],
         ...modelArgs(model),
-        // With options after it: some, such as --image, take every word up to the next one.
+        // Needs an option after it: some, such as --image, take every word up to the next option.
         ...further,
         '--skip-git-repo-check',
         ...COMMON_ARGS,
@@ -116,14 +116,14 @@ export class CodexBackend extends CliBackend {
 
 const COMMON_ARGS = [
   ...['-c', 'check_for_update_on_startup=false'],
-  // Otherwise a server that is down is waited for without end.
+  // Otherwise it waits indefinitely for a server that is down.
   ...['--disable', 'unbounded_connection_retries'],
 ]
 
 const BYPASS = '--dangerously-bypass-approvals-and-sandbox'
 const SANDBOX_MODE = /^sandbox_mode\s*=/
 
-/** The first tested version in which `exec` does not trust a project by itself. */
+/** The first tested version in which `exec` does not trust every project. */
 const FIRST_WITH_TRUST = '0.169.0'
 
 async function trustArgs(workingDir: string, place: Place, signal: AbortSignal): Promise<string[]> {
@@ -135,7 +135,7 @@ function modelArgs(model: string | undefined): string[] {
   return model === undefined ? [] : ['--model', model]
 }
 
-/** None when the template says itself what Codex may do. */
+/** None if the template sets its own sandbox. */
 function sandboxArgs({ args = [], template = args, isReadOnly = false }: Partial<AgentCommand> = {}): string[] {
   const isSaid =
     namesOption(template, [BYPASS, '--yolo', '--sandbox']) ||
@@ -149,15 +149,15 @@ function sandboxArgs({ args = [], template = args, isReadOnly = false }: Partial
 
 class CodexTranslation extends Translation {
   #lastMessage: string | undefined
-  /** The message of which parts were told, and how much of it. */
-  #told = { id: '', length: 0 }
+  /** The message that is being streamed, and how much of it has been. */
+  #streamed = { id: '', length: 0 }
   #startedTools = new Set<string>()
 
   protected translate(value: JsonObject): void {
     const line = value as CodexLine
     switch (line.type) {
       case 'thread.started':
-        if (this.isAskedSession(line.thread_id)) this.started(line.thread_id)
+        if (this.isRequestedSession(line.thread_id)) this.started(line.thread_id)
         return
       case 'turn.started':
       case 'item.updated':
@@ -168,7 +168,7 @@ class CodexTranslation extends Translation {
         return this.#itemCompleted(line.item)
       case 'item.delta':
         this.#continue(line.item_id)
-        this.#told.length += line.text.length
+        this.#streamed.length += line.text.length
         return this.output(line.text)
       case 'turn.completed':
         if (line.usage) this.#count(line.usage)
@@ -179,8 +179,8 @@ class CodexTranslation extends Translation {
       case 'turn.failed':
         return this.failed(line.error.message, reasonOfStatus(line.error.status))
       case 'error':
-        // Also a mere retry is reported so; only `turn.failed` is the end.
-        return this.complained(line.message)
+        // May be a mere retry; only `turn.failed` is the end.
+        return this.reportProblem(line.message)
       case 'message':
         return this.#message(line)
       default:
@@ -201,11 +201,11 @@ class CodexTranslation extends Translation {
       case 'agent_message':
         this.#lastMessage = item.text ?? ''
         this.#continue(item.id)
-        return this.output(this.#lastMessage.slice(this.#told.length))
+        return this.output(this.#lastMessage.slice(this.#streamed.length))
       case 'reasoning':
         return this.thinking(item.text ?? '')
       case 'error':
-        // A warning: the turn goes on.
+        // A warning: the turn continues.
         return this.notice(item.message ?? '')
       case 'todo_list':
         return
@@ -223,27 +223,27 @@ class CodexTranslation extends Translation {
     }
   }
 
-  /** Each message is a text of its own. */
+  /** Each message is a separate text. */
   #continue(itemId: string): void {
-    if (this.#told.id === itemId) return
-    this.#told = { id: itemId, length: 0 }
+    if (this.#streamed.id === itemId) return
+    this.#streamed = { id: itemId, length: 0 }
     this.endText()
   }
 
   #message(line: Extract<CodexLine, { type: 'message' }>): void {
     if (line.role !== 'assistant') return
-    if (!this.isAskedSession(line.session_id)) return
-    this.inSession(line.session_id)
+    if (!this.isRequestedSession(line.session_id)) return
+    this.setSession(line.session_id)
     const { content } = line
     const text = typeof content === 'string' ? content : content.map((part) => part.text ?? '').join('')
     this.endText()
     this.output(text)
     this.succeeded(text)
-    // Each message comes like this, whether or not another follows.
-    this.goesOn()
+    // Another message may follow.
+    this.keepsWorking()
   }
 
-  /** Codex counts over the whole thread. */
+  /** Codex reports totals of the whole thread. */
   #count(usage: Record<string, number>, countBefore?: Record<string, number>): void {
     const total = usageOf(usage)
     this.sessionUsage = total
@@ -270,7 +270,7 @@ function outcomeOf({ aggregated_output, changes, result, error }: CodexItem): st
   return typeof outcome === 'string' ? outcome : JSON.stringify(outcome)
 }
 
-/** What is not a tool's input in its item. */
+/** Fields of a tool's item that are not its input. */
 const NOT_INPUT = new Set(['id', 'type', 'status', 'aggregated_output', 'exit_code', 'result', 'error', '__proto__'])
 
 const NO_TOOLS = new Set(['agent_message', 'reasoning', 'error', 'todo_list'])

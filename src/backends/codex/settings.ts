@@ -1,4 +1,4 @@
-// What Codex is told beside the prompt: how far a project is trusted, and the system prompt.
+// What Codex gets in addition to the prompt: the trust level of a project, and the system prompt.
 
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
@@ -7,8 +7,8 @@ import type { JsonObject } from '../engine/jsonl.js'
 import type { RunFiles } from '../engine/place.js'
 
 /**
- * Settings, hooks and MCP servers of a directory count only where it is trusted. Not so AGENTS.md, which is read up to a
- * limit, and skills, which are told to the model or not, those of the operator too.
+ * Codex ignores settings, hooks and MCP servers of an untrusted directory, but not AGENTS.md and skills. AGENTS.md is
+ * disabled by its size limit, and skills altogether, including the operator's.
  */
 export function untrustedArgs(workingDir: string): string[] {
   const projects = withParents(workingDir).map((path) => `${JSON.stringify(path)}={trust_level="untrusted"}`)
@@ -21,14 +21,14 @@ export function untrustedArgs(workingDir: string): string[] {
 }
 
 /**
- * Nobody could answer whether the directory is trusted; the operator has. Not by `--trust`, which writes it down, and fails
- * where the settings of Codex say otherwise.
+ * Nobody could answer whether the directory is trusted, but the operator already has. Not `--trust`, which persists the
+ * choice, and fails if the settings of Codex disagree.
  */
 export function trustedArgs(workingDir: string): string[] {
   return ['-c', `projects={${JSON.stringify(workingDir)}={trust_level="trusted"}}`]
 }
 
-/** The same as `untrustedArgs` for a thread of `codex app-server`, where rules of an untrusted directory do not count by themselves. */
+/** Same as `untrustedArgs`, for a thread of `codex app-server`, which ignores rules of an untrusted directory anyway. */
 export function untrustedConfig(workingDir: string): JsonObject {
   const projects = withParents(workingDir).map((path) => [path, { trust_level: 'untrusted' }])
   return {
@@ -38,15 +38,15 @@ export function untrustedConfig(workingDir: string): JsonObject {
   }
 }
 
-/** The directory and all above it: the operator may trust any of them. */
+/** The directory and its ancestors: the operator may trust any of them. */
 function withParents(directory: string): string[] {
   const parent = dirname(directory)
   return parent === directory ? [directory] : [directory, ...withParents(parent)]
 }
 
-// How the system prompt reaches the model. `developer_instructions` would be taken on the first turn only, and the
-// other settings replace Codex' own prompt. A SessionStart hook runs on every start and adds a developer message; so
-// that a long conversation does not repeat it turn by turn, it stays silent while the last one it added is the same.
+// How the system prompt reaches the model. `developer_instructions` only applies to the first turn, and the other
+// settings replace Codex' own prompt. A SessionStart hook runs on every start and adds a developer message. To avoid
+// repeating it every turn, the hook adds nothing while the last message it added is the same.
 const DIRECTORY = 'AETHEEL_INSTRUCTIONS'
 const OPENING = '<gateway_instructions>'
 const HOOK_COMMAND = [
@@ -61,36 +61,36 @@ const HOOK = {
   timeout: 600,
   type: 'command',
 }
-/** Codex runs a hook only when its hash is trusted: sha-256 over its JSON with sorted keys. */
+/** Codex runs a hook only if its hash is trusted: sha-256 of its JSON with sorted keys. */
 const HOOK_HASH = createHash('sha256')
   .update(JSON.stringify({ event_name: 'session_start', hooks: [HOOK] }))
   .digest('hex')
 
-/** What the hook leaves when it was run. */
+/** The file that the hook leaves behind. */
 export const DELIVERED = {
   file: 'delivered',
   otherwise: 'This version of Codex did not take the system prompt; its own prompt was used alone.',
 }
 
-/** The message of the developer that a system prompt becomes. */
+/** The developer message that carries a system prompt. */
 export function gatewayInstructions(systemPrompt: string): string {
   return `${OPENING}\n${systemPrompt}\n</gateway_instructions>`
 }
 
-/** Whether the last system prompt in the record of a thread is this one, and no summary has taken its place. */
-export async function isLastInstructed(systemPrompt: string, recordPath: string): Promise<boolean> {
+/** Whether the last system prompt in a thread's record is this one, and has not been compacted away. */
+export async function areLastInstructions(systemPrompt: string, recordPath: string): Promise<boolean> {
   let record: string
   try {
     record = await readFile(recordPath, 'utf8')
   } catch {
-    return false // Then the model is told once more.
+    return false // Then the model gets it once more.
   }
   const start = record.lastIndexOf(OPENING)
   if (start === -1 || record.includes('"type":"compacted"', start)) return false
   return record.startsWith(asRecorded(gatewayInstructions(systemPrompt)), start)
 }
 
-/** As it stands in a string of JSON. */
+/** As it appears inside a JSON string. */
 function asRecorded(text: string): string {
   return JSON.stringify(text).slice(1, -1)
 }

@@ -1,18 +1,18 @@
 // Codex as a warm process. Wire types captured from `codex app-server`, CLI 0.166.0; see test/fixtures/codex/live-*.jsonl and
-// docs/backends/codex.md. What it tells is given to the translation of one-shot in the words of `codex exec --json`.
+// docs/backends/codex.md. Its events are converted to lines of `codex exec --json` for the one-shot translation.
 //
-// Traps that a careless edit would fall into:
-// - A turn that is started on a busy thread steers the one that runs: turns of a thread wait for each other.
-// - What is told of an earlier turn comes late, such as the end of a command or old usage: the id of the turn decides.
-// - An interrupt before `turn/started` is refused, and one leaves the commands of the turn running.
-// - A thread that is loaded is locked: no other process can continue it until this one has ended.
-// - Only at its load does a thread take settings, and a model without being told that it was changed.
-// - A thread that is loaded keeps its settings, whatever `thread/resume` says, and its sub-agents theirs: threads that ask have
-//   a process of their own.
-// - What is added to a thread in the middle of a turn makes the model answer once more.
+// Traps:
+// - A turn started on a busy thread steers the running one, so turns of a thread wait for each other.
+// - Events of an earlier turn may arrive late, such as the end of a command or old usage: go by the turn's id.
+// - An interrupt before `turn/started` is refused, and an interrupt leaves the turn's commands running.
+// - A loaded thread is locked: no other process can continue it until this one has ended.
+// - A thread takes settings only when it is loaded. Only then can its model be set without the model being told.
+// - A loaded thread keeps its settings, whatever `thread/resume` says, and so do its subagents: threads that need approvals
+//   get a separate process.
+// - Items added to a thread in the middle of a turn make the model answer once more.
 
 import { messageOf } from '../../errors.js'
-import { gatewayInstructions, isLastInstructed, untrustedConfig } from './settings.js'
+import { areLastInstructions, gatewayInstructions, untrustedConfig } from './settings.js'
 import type { JsonObject } from '../engine/jsonl.js'
 import type { Translation } from '../engine/translation.js'
 import type { Turn } from '../engine/turn.js'
@@ -20,13 +20,13 @@ import type { AgentEventBody, ApprovalAnswer, Approve, Steer } from '../types.js
 import { requestOf } from './approvals.js'
 import { type Item, lineOf, type Notification } from './warm-lines.js'
 import { Rpc } from '../engine/warm/rpc.js'
-import { SessionLines, SharedTurn } from '../engine/warm/shared-turn.js'
+import { SessionQueues, SharedTurn } from '../engine/warm/shared-turn.js'
 import type { WarmConnection, WarmDriver, WarmTurn } from '../engine/warm/types.js'
 
 type Send = (message: JsonObject) => void
 type Translate = (emit: (event: AgentEventBody) => void, turn: Turn) => Translation
 
-interface Loaded {
+interface LoadedThread {
   thread: { id: string; path?: string | null }
   model: string
 }
@@ -38,14 +38,13 @@ interface Config {
 
 interface Thread {
   id: string
-  /** Where it works. */
   workingDir: string
   model: string
   isModelChosen: boolean
-  /** The system prompt it was given at its load. */
-  lasting: string
-  /** The one that the model was told last. */
-  instructed: string | undefined
+  /** The system prompt it was loaded with, which survives compaction. */
+  loadedInstructions: string
+  /** The system prompt the model got last. */
+  lastInstructions: string | undefined
 }
 
 export class CodexWarmDriver implements WarmDriver {
@@ -59,7 +58,7 @@ export class CodexWarmDriver implements WarmDriver {
     private readonly translation: Translate,
   ) {}
 
-  /** All else is said with a thread or a turn. */
+  /** Everything else is set per thread or turn. */
   keyOf({ isUntrusted, isAsking }: Turn): string {
     return JSON.stringify({ isUntrusted, isAsking })
   }
@@ -72,14 +71,14 @@ export class CodexWarmDriver implements WarmDriver {
 class CodexConnection implements WarmConnection {
   readonly ready: Promise<void>
   readonly #rpc: Rpc
-  #lines = new SessionLines()
-  /** Those that are loaded, by id. */
+  #queues = new SessionQueues()
+  /** LoadedThread threads, by id. */
   #threads = new Map<string, Thread>()
-  /** Those under way, by the id of their thread. */
+  /** Running turns, by thread id. */
   #turns = new Map<string, CodexTurn>()
-  /** What was last told of the usage of each thread. */
+  /** The latest total usage of each thread. */
   #totals = new Map<string, JsonObject>()
-  /** What was told of threads while no turn of them was under way. */
+  /** Warnings about threads without a running turn. */
   #warnings = new Map<string, string[]>()
 
   constructor(
@@ -87,8 +86,8 @@ class CodexConnection implements WarmConnection {
     private readonly translation: Translate,
   ) {
     this.#rpc = new Rpc(send, {
-      notified: (method, params) => this.#notified(method, params),
-      asked: (method, params) => this.#asked(method, params),
+      onNotification: (method, params) => this.#onNotification(method, params),
+      onRequest: (method, params) => this.#onRequest(method, params),
     })
     this.ready = this.#initialize()
   }
@@ -104,15 +103,15 @@ class CodexConnection implements WarmConnection {
   begin(turn: Turn, emit: (event: AgentEventBody) => void, approve?: Approve): WarmTurn {
     const warm = new CodexTurn(turn, this.translation(emit, turn), this.#rpc, approve)
     const open = (): Promise<Thread> => this.#open(turn, 'thread/start')
-    void this.#lines.play(warm, open, (id) => this.#talk(id, warm))
+    void this.#queues.run(warm, open, (id) => this.#talk(id, warm))
     return warm
   }
 
   async #initialize(): Promise<void> {
     await this.#rpc.request('initialize', {
       clientInfo: { name: 'aetheel', title: null, version: '0' },
-      // Experimental is the request that ends what a turn left running.
-      capabilities: { experimentalApi: true, requestAttestation: false, optOutNotificationMethods: UNHEARD },
+      // The request that ends commands left running is experimental.
+      capabilities: { experimentalApi: true, requestAttestation: false, optOutNotificationMethods: UNWANTED },
     })
     this.#rpc.notify('initialized')
   }
@@ -127,13 +126,13 @@ class CodexConnection implements WarmConnection {
     this.#warnings.delete(thread.id)
     await this.#instruct(thread, turn.systemPrompt)
     const model = turn.model ?? (thread.isModelChosen ? await this.#defaultModel(turn) : thread.model)
-    if (!warm.mayAsk()) return
+    if (!warm.mayPrompt()) return
     this.#turns.set(thread.id, warm)
     try {
       await this.#rpc.request('turn/start', {
         threadId: thread.id,
         input: inputOf(turn.prompt),
-        // What is said anew, Codex works out anew, which takes it milliseconds.
+        // Only if changed: Codex spends milliseconds on each setting it is given.
         ...(turn.workingDir !== thread.workingDir && { cwd: turn.workingDir }),
         ...(model !== thread.model && { model }),
       })
@@ -141,7 +140,7 @@ class CodexConnection implements WarmConnection {
       await warm.completed
       if (warm.hasOpenCommands) await this.#endCommands(thread.id, warm)
     } catch (error) {
-      // The next turn loads it anew.
+      // The next turn reloads it.
       this.#threads.delete(thread.id)
       throw error
     } finally {
@@ -149,7 +148,7 @@ class CodexConnection implements WarmConnection {
     }
   }
 
-  /** What a turn left running would go on for ever. */
+  /** Commands that a turn left running would never end. */
   async #endCommands(threadId: string, warm: CodexTurn): Promise<void> {
     try {
       await this.#rpc.request('thread/backgroundTerminals/clean', { threadId })
@@ -170,29 +169,29 @@ class CodexConnection implements WarmConnection {
       ...(model !== undefined && { model }),
       ...(own && { developerInstructions: instructions.join('\n\n') }),
       ...(isUntrusted && { config: untrustedConfig(workingDir) }),
-    })) as unknown as Loaded
-    const isInstructed =
-      systemPrompt === '' || id === undefined || (await isLastInstructed(systemPrompt, loaded.thread.path ?? ''))
+    })) as unknown as LoadedThread
+    const isUpToDate =
+      systemPrompt === '' || id === undefined || (await areLastInstructions(systemPrompt, loaded.thread.path ?? ''))
     const thread: Thread = {
       id: loaded.thread.id,
       workingDir,
       model: loaded.model,
       isModelChosen: model !== undefined,
-      lasting: systemPrompt,
-      instructed: isInstructed ? systemPrompt : undefined,
+      loadedInstructions: systemPrompt,
+      lastInstructions: isUpToDate ? systemPrompt : undefined,
     }
     if (id === undefined) this.#totals.set(thread.id, {})
     this.#threads.set(thread.id, thread)
     return thread
   }
 
-  /** Of the operator, and of the project where it may have a say. */
+  /** The operator's configuration, merged with that of a trusted project. */
   async #config({ workingDir, isUntrusted }: Turn): Promise<Config> {
     const { config } = await this.#rpc.request('config/read', isUntrusted ? {} : { cwd: workingDir })
     return config as Config
   }
 
-  /** The one that a thread has which is started without. */
+  /** The model of a thread that is started without one. */
   async #defaultModel(turn: Turn): Promise<string | undefined> {
     const { model } = await this.#config(turn)
     if (model) return model
@@ -200,10 +199,11 @@ class CodexConnection implements WarmConnection {
     return data.find(({ isDefault }) => isDefault)?.model
   }
 
-  /** As the hook of one-shot adds it, and knows it again. What a thread was given at its load is not said anew when changed. */
+  /** Adds the system prompt in the form that the one-shot hook adds and recognises. Codex does not tell the model about
+   *  changed `developerInstructions` of a thread. */
   async #instruct(thread: Thread, systemPrompt: string): Promise<void> {
-    if (systemPrompt === '' || thread.instructed === systemPrompt) return
-    thread.instructed = systemPrompt
+    if (systemPrompt === '' || thread.lastInstructions === systemPrompt) return
+    thread.lastInstructions = systemPrompt
     const content = [{ type: 'input_text', text: gatewayInstructions(systemPrompt) }]
     await this.#rpc.request('thread/inject_items', {
       threadId: thread.id,
@@ -211,8 +211,8 @@ class CodexConnection implements WarmConnection {
     })
   }
 
-  /** Sub-agents have threads of their own, which nobody knows here: what they ask for is declined. */
-  async #asked(method: string, params: JsonObject): Promise<JsonObject | undefined> {
+  /** Requests of subagents are declined: they come from threads unknown here. */
+  async #onRequest(method: string, params: JsonObject): Promise<JsonObject | undefined> {
     const warm = this.#turns.get(String(params['threadId']))
     const answer = await warm?.ask(method, params)
     switch (method) {
@@ -226,7 +226,7 @@ class CodexConnection implements WarmConnection {
     }
   }
 
-  #notified(method: string, params: Notification): void {
+  #onNotification(method: string, params: Notification): void {
     const { threadId = '', tokenUsage, item, message } = params
     const warm = this.#turns.get(threadId)
     if (method === 'warning' && message !== undefined) {
@@ -234,27 +234,28 @@ class CodexConnection implements WarmConnection {
       else this.#warnings.set(threadId, [...(this.#warnings.get(threadId) ?? []), message])
       return
     }
-    warm?.heard(method, params, this.#totals.get(threadId))
+    warm?.receive(method, params, this.#totals.get(threadId))
     if (tokenUsage) this.#totals.set(threadId, tokenUsage.total)
     const thread = this.#threads.get(threadId)
-    // A summary took the place of all that was said, but for what the thread was given at its load.
-    if (thread && method === 'item/completed' && item?.type === 'contextCompaction') thread.instructed = thread.lasting
+    // Compaction replaced everything except the instructions the thread was loaded with.
+    if (thread && method === 'item/completed' && item?.type === 'contextCompaction')
+      thread.lastInstructions = thread.loadedInstructions
   }
 }
 
 class CodexTurn extends SharedTurn {
-  /** Settles when Codex has said that the turn is over. */
+  /** Settles when Codex reports the end of the turn. */
   readonly completed: Promise<void>
   #setCompleted = (): void => {}
   readonly #started: Promise<void>
   #setStarted = (): void => {}
-  /** Where to interrupt it, when it has started. */
+  /** Where to interrupt it; set once it has started. */
   #address: { threadId: string; turnId: string } | undefined
   #totalBefore: JsonObject | undefined
   #openCommands = new Set<string>()
-  /** What it has begun with, by id. */
+  /** Started items, by id. */
   #items = new Map<string, Item>()
-  /** What is said of tools that were not allowed, by the id of the item. */
+  /** Reasons for denied tools, by item id. */
   #denials = new Map<string, string>()
   #over = new AbortController()
 
@@ -277,7 +278,7 @@ class CodexTurn extends SharedTurn {
     this.translation.accept({ type: 'turn.failed', error: { message: messageOf(error) } })
   }
 
-  /** The id of the turn goes along: without it, what comes too late would begin another. */
+  /** Includes the turn's id: without it, text that comes too late would begin another turn. */
   readonly steer: Steer = async (text) => {
     await this.#started
     const { threadId, turnId } = this.#address ?? {}
@@ -294,11 +295,11 @@ class CodexTurn extends SharedTurn {
   }
 
   protected stop(): void {
-    // Refused when it is over anyway.
+    // Refused only if the turn is over anyway.
     if (this.#address) this.rpc.request('turn/interrupt', this.#address).catch(() => {})
   }
 
-  /** Undefined for what is no tool, or where the turn does not ask. */
+  /** Undefined if it is not about a tool, or the turn needs no approvals. */
   async ask(method: string, params: JsonObject): Promise<ApprovalAnswer | undefined> {
     const request = requestOf(method, params, this.#items)
     if (!this.approve || !request || this.isInterrupted) return undefined
@@ -311,8 +312,8 @@ class CodexTurn extends SharedTurn {
     this.translation.accept({ type: 'item.completed', item: { id: '', type: 'error', message } })
   }
 
-  /** `total` is what the thread has used before, where that is known. */
-  heard(method: string, params: Notification, total: JsonObject | undefined): void {
+  /** `total` is the thread's usage so far, if known. */
+  receive(method: string, params: Notification, total: JsonObject | undefined): void {
     const { threadId = '', turn, turnId = turn?.id, item } = params
     if (turnId === undefined) return
     if (method === 'turn/started' && !this.#address) {
@@ -322,7 +323,7 @@ class CodexTurn extends SharedTurn {
       if (this.isInterrupted) this.stop()
     }
     if (turnId !== this.#address?.turnId) return
-    this.translation.accept(lineOf(method, this.#told(params), this.#totalBefore))
+    this.translation.accept(lineOf(method, this.#withDenial(params), this.#totalBefore))
     if (item && method === 'item/started') this.#items.set(item.id, item)
     if (item?.type === 'commandExecution') {
       if (method === 'item/started') this.#openCommands.add(item.id)
@@ -334,16 +335,16 @@ class CodexTurn extends SharedTurn {
     }
   }
 
-  /** Why it was not allowed is not among what Codex says of a tool. */
-  #told(params: Notification): Notification {
+  /** Adds the reason for a denial, which Codex does not repeat. */
+  #withDenial(params: Notification): Notification {
     const { item } = params
     const aggregatedOutput = item?.status === 'declined' ? this.#denials.get(item.id) : undefined
     return item && aggregatedOutput !== undefined ? { ...params, item: { ...item, aggregatedOutput } } : params
   }
 }
 
-/** With the whole machine before it, `untrusted` asks about every command and every change of a file. The settings of the
- *  operator could have an agent answer in place of a person. */
+/** With full access, `untrusted` asks about every command and every file change. `user` overrides operator settings that
+ *  let an agent review in place of a person. */
 function approval({ isAsking }: Turn): JsonObject {
   return isAsking ? { approvalPolicy: 'untrusted', approvalsReviewer: 'user' } : { approvalPolicy: 'never' }
 }
@@ -352,8 +353,8 @@ function inputOf(text: string): JsonObject[] {
   return [{ type: 'text', text, text_elements: [] }]
 }
 
-/** What grows with the output of commands and with files, or tells nothing of a turn. */
-const UNHEARD = [
+/** Notifications that grow with command output and files, or say nothing about a turn. */
+const UNWANTED = [
   ...['item/commandExecution/outputDelta', 'item/fileChange/outputDelta', 'item/fileChange/patchUpdated'],
   ...['turn/diff/updated', 'account/rateLimits/updated', 'remoteControl/status/changed'],
   ...['thread/started', 'thread/status/changed', 'thread/readState/changed'],

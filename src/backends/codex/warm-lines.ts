@@ -1,8 +1,8 @@
-// What `codex app-server` tells of a turn, in the words of `codex exec --json`, which the translation of one-shot knows.
+// Converts events of `codex app-server` to lines of `codex exec --json`, which the one-shot translation understands.
 
 import { isObject, type JsonObject } from '../engine/jsonl.js'
 
-/** What is told of a thread; with a `turnId` or a `turn`, of one of its turns. */
+/** About a thread or, with a `turnId` or a `turn`, about one of its turns. */
 export interface Notification {
   threadId?: string
   turnId?: string
@@ -19,7 +19,7 @@ export interface Notification {
 interface CodexError {
   message: string
   additionalDetails?: string | null
-  /** A word, or an object whose one value may have the status of the model server. */
+  /** A word, or an object whose only value may hold the model server's status. */
   codexErrorInfo?: unknown
 }
 
@@ -29,16 +29,17 @@ export interface Item extends JsonObject {
   status?: string
 }
 
-/** What `codex exec --json` says too, and is nothing but a sign of life. */
-const ALIVE = { type: 'turn.started' }
+/** A line that is merely a sign of life. */
+const SIGN_OF_LIFE = { type: 'turn.started' }
 
-/** As `codex exec --json` would tell it. */
 export function lineOf(method: string, params: Notification, totalBefore: JsonObject | undefined): JsonObject {
   const { item, turn, error } = params
   switch (method) {
     case 'item/started':
     case 'item/completed':
-      return item && !UNTOLD.has(item.type) ? { type: method.replace('/', '.'), item: toldItem(item) } : ALIVE
+      return item && !IGNORED_ITEMS.has(item.type)
+        ? { type: method.replace('/', '.'), item: execItem(item) }
+        : SIGN_OF_LIFE
     case 'item/agentMessage/delta':
       return { type: 'item.delta', item_id: params.itemId, text: params.delta }
     case 'thread/tokenUsage/updated':
@@ -48,13 +49,13 @@ export function lineOf(method: string, params: Notification, totalBefore: JsonOb
         ...(totalBefore && { before: toSnakeCase(totalBefore) }),
       }
     case 'error':
-      // The last one is also why the turn fails.
-      return error && params.willRetry ? { type: 'error', message: sentenceOf(error) } : ALIVE
+      // The final error comes again with `turn/completed`.
+      return error && params.willRetry ? { type: 'error', message: sentenceOf(error) } : SIGN_OF_LIFE
     case 'turn/completed':
       if (turn?.status === 'completed') return { type: 'turn.completed' }
       return { type: 'turn.failed', error: failureOf(turn?.error) }
     default:
-      return ALIVE
+      return SIGN_OF_LIFE
   }
 }
 
@@ -69,8 +70,8 @@ function failureOf(error: CodexError | null | undefined): JsonObject {
   return { message: error.message, status: isObject(about) ? about['httpStatusCode'] : undefined }
 }
 
-/** Neither a tool nor said to the person. */
-const UNTOLD = new Set([
+/** Neither tools nor text for the user. */
+const IGNORED_ITEMS = new Set([
   'userMessage',
   'hookPrompt',
   'plan',
@@ -79,8 +80,8 @@ const UNTOLD = new Set([
   'exitedReviewMode',
 ])
 
-/** What `codex exec --json` does not tell of an item. */
-const LEFT_OUT = new Set([
+/** Fields that `codex exec --json` does not have. */
+const DROPPED_FIELDS = new Set([
   ...[
     'startedAtMs',
     'completedAtMs',
@@ -95,18 +96,18 @@ const LEFT_OUT = new Set([
   ...['appContext', 'mcpAppResourceUri', 'mcpAppUi', 'readOnlyHint', 'summary', 'content'],
 ])
 
-function toldItem({ type, status, changes, ...rest }: Item): JsonObject {
-  const kept = Object.entries(rest).filter(([name, value]) => value !== null && !LEFT_OUT.has(name))
+function execItem({ type, status, changes, ...rest }: Item): JsonObject {
+  const kept = Object.entries(rest).filter(([name, value]) => value !== null && !DROPPED_FIELDS.has(name))
   return {
     ...toSnakeCase(Object.fromEntries(kept)),
     type: snakeCase(type),
     ...(typeof status === 'string' && { status: status === 'declined' ? 'failed' : snakeCase(status) }),
-    ...(Array.isArray(changes) && { changes: changes.map(toldChange) }),
+    ...(Array.isArray(changes) && { changes: changes.map(execChange) }),
     ...(type === 'reasoning' && Array.isArray(rest['summary']) && { text: rest['summary'].join('\n\n') }),
   }
 }
 
-function toldChange({ path, kind }: { path: string; kind: { type: string } }): JsonObject {
+function execChange({ path, kind }: { path: string; kind: { type: string } }): JsonObject {
   return { path, kind: kind.type }
 }
 

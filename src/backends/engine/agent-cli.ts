@@ -1,4 +1,4 @@
-// One agent as it is installed and configured here: what every lifetime of its process looks at before a turn.
+// One agent as installed and configured here. Every process lifetime consults it before a turn.
 
 import { existsSync, statSync } from 'node:fs'
 import { agentEnvironment } from '../../core/agent-environment.js'
@@ -29,15 +29,15 @@ import type {
   BackendName,
 } from '../types.js'
 
-/** To ask a CLI its version. Without it a turn may get arguments that are wrong for it, so even a slow answer is waited for. */
+/** Time to ask a CLI for its version. Generous: without the version, a turn may get the wrong arguments. */
 export const VERSION_TIMEOUT_MS = 10_000
-/** To look at an untrusted project; what is not seen by then keeps the agent from it. */
-export const UNTRUSTED_LOOK_MS = 30_000
+/** Time to check an untrusted project. If that is not enough, the agent is not started. */
+export const UNTRUSTED_CHECK_MS = 30_000
 
-/** Which executable is meant; left out, the configured one. */
+/** Which executable to use; defaults to the configured one. */
 export type ExecutableChoice = Pick<AgentCommand, 'executable'>
 
-/** What a backend says of its CLI; each as `CliBackend` has it. */
+/** What a backend knows about its CLI; see `CliBackend` for each member. */
 export interface CliDefinition {
   name: BackendName
   traits: CliTraits
@@ -49,17 +49,16 @@ export interface CliDefinition {
   driver: WarmDriver | undefined
 }
 
-/** How its processes are kept warm. */
 export interface WarmAgent extends WarmOptions {
   driver: WarmDriver
 }
 
 export class AgentCli {
-  /** Absent where every turn has a process of its own. */
+  /** Absent if every turn gets a process of its own. */
   readonly warm: WarmAgent | undefined
   readonly #warned = new Set<string>()
   readonly #directories = new SessionDirectories()
-  /** What was read of executables, by path. */
+  /** Versions of executables, by path. */
   readonly #versions = new Map<string, { mtimeMs: number; text: string | undefined }>()
 
   constructor(
@@ -79,20 +78,20 @@ export class AgentCli {
     return findExecutable(executable, this.dependencies.environment['PATH'] ?? '')
   }
 
-  /** Contract: throws with what to do where it is not there. */
+  /** Contract: throws, with advice, if it is not installed. */
   require(): string {
     const path = this.find()
     if (path === undefined) throw new GatewayError('backend_missing', this.#notFound())
     return path
   }
 
-  /** In a pod by its own name: where it is on this machine says nothing there. */
+  /** In a pod, the bare name: a path on this machine means nothing there. */
   executableIn({ isPod }: Place, { command }: Turn): string {
     if (isPod) return command?.executable ?? this.definition.name
     return this.find(command) ?? this.config.cliPath
   }
 
-  /** Differs whenever the executable does; empty where there is none. */
+  /** Changes whenever the executable does; empty if there is none. */
   fingerprint(): string {
     const path = this.find()
     if (path === undefined) return ''
@@ -100,7 +99,7 @@ export class AgentCli {
     return JSON.stringify([path, ino, mtimeMs, size])
   }
 
-  /** Asked of the CLI once, and again when its file has changed: it may be updated under us. */
+  /** Cached until the CLI's file changes: it may be updated while we run. */
   async version(signal: AbortSignal, command?: ExecutableChoice): Promise<string | undefined> {
     const path = this.find(command)
     if (path === undefined) return undefined
@@ -121,17 +120,17 @@ export class AgentCli {
       const { label, versions } = this.#traits
       const version = await this.version(signal, command)
       const nodeProblem = await problemOfNode(label, path, this.#environment(), signal)
-      // Where it cannot run, it is no wonder that it does not tell its version.
+      // If it cannot run at all, a missing version is not a separate problem.
       const versionProblems = version === undefined && nodeProblem ? [] : problemsOfVersion(version, versions)
       const problems = [...(nodeProblem ? [nodeProblem] : []), ...versionProblems, ...this.definition.problems()]
       return { isFound: true, path, ...(version && { version }), problems }
     })
   }
 
-  /** `isWarm` where a process takes it that takes others too. Contract: throws `request_invalid`. */
+  /** `isWarm` means that a warm process takes the turn. Contract: throws `request_invalid`. */
   turnOf(request: AgentRequest, isWarm = false): Turn {
     const command = request.command && this.#command(request.command, request.model)
-    // Then the configured one is not meant.
+    // A model named by the template overrides the configured one.
     const isModelNamed = namesOption(command?.args ?? [], this.#traits.modelOption.names)
     const asked = isModelNamed ? { ...request, model: request.model ?? '' } : request
     return {
@@ -141,21 +140,21 @@ export class AgentCli {
     }
   }
 
-  /** A turn of the session ran in this directory. */
+  /** Remembers that the session runs in this directory. */
   remember(sessionId: string | undefined, directory: string): void {
     this.#directories.remember(sessionId, directory)
   }
 
-  /** Why this is refused without starting anything. */
+  /** Why this request is refused before anything is started. */
   refusalOf(request: AgentRequest, turn: Turn): Failed | undefined {
     return refusedInput(turn, this.#traits) ?? this.#refusedPlace(turn, request.pod) ?? refusedVariable(request)
   }
 
   /**
-   * Why nothing is started in an untrusted directory: a sentence with what to do.
+   * Why nothing may be started in this untrusted directory: a sentence with advice.
    *
-   * How a project is held back is known of the versions that were tried, and of no older one. What is not seen before
-   * the signal keeps the agent from it.
+   * Only tested versions are known to ignore a project's settings; older ones are refused. So is a project that cannot be
+   * checked before the signal.
    */
   async obstacleIn(turn: Turn, signal: AbortSignal): Promise<string | undefined> {
     const { label, versions } = this.#traits
@@ -195,7 +194,7 @@ export class AgentCli {
     }
   }
 
-  /** Of a process on this machine. `variables` are those of the run. */
+  /** The environment of a process on this machine. `variables` are those of the run. */
   environmentOf(
     { defaults, environment }: Pick<Invocation, 'defaults' | 'environment'>,
     turn: Pick<Turn, 'isUntrusted' | 'workingDir'>,
@@ -225,13 +224,13 @@ export class AgentCli {
     return { reason: 'spawn', message: this.#notFound(turn.command), isLasting: true }
   }
 
-  /** Without what would stand on the command line twice: the person's choice of a model comes before the template's. */
+  /** Strips options that would appear on the command line twice. The user's choice of model beats the template's. */
   #command(command: AgentCommand, model: string | undefined): AgentCommand {
     const { subcommand, ownOptions, modelOption } = this.#traits
     const { args, template = args } = command
     const from = template[0] !== undefined && template[0] === subcommand ? 1 : 0
     const options = model ? [...ownOptions, modelOption] : ownOptions
-    // Nothing that was put in makes or unmakes an option: the same is left of both.
+    // Substituted text can neither create nor remove an option, so `args` and `template` are stripped alike.
     const strip = (elements: string[]): string[] => withoutOptions(elements.slice(from), options)
     return { ...command, args: strip(args), template: strip(template) }
   }
@@ -254,7 +253,7 @@ export class AgentCli {
   }
 }
 
-/** The variables of a run, and the paths of its secret files, which this writes. */
+/** The variables of a run, including the paths of its secret files, which this writes. */
 export function runVariables(
   { environment, secretFiles = [] }: AgentRequest,
   { files }: Place,
@@ -263,7 +262,7 @@ export function runVariables(
   return { ...environment, ...Object.fromEntries(paths) }
 }
 
-/** What a run sets, whatever its place says. */
+/** Variables that a run always sets, overriding those of its place. */
 export function setByRun(
   environment: Invocation['environment'],
   { isUntrusted, workingDir }: Pick<Turn, 'isUntrusted' | 'workingDir'>,
@@ -272,7 +271,7 @@ export function setByRun(
   return {
     ...variables,
     ...(isUntrusted && UNTRUSTED_GIT),
-    // OpenCode trusts it more than its real working directory.
+    // OpenCode prefers it to its real working directory.
     PWD: workingDir,
     ...environment,
   }

@@ -1,8 +1,8 @@
 import { GatewayError } from '../../errors.js'
 import type { AgentCapabilities } from '../types.js'
 
-/** Contract: throws `request_invalid` for a limit that the agent cannot hold: it would be none. */
-export function requireHoldable(
+/** Contract: throws `request_invalid` for a limit that the agent cannot enforce. */
+export function requireEnforceable(
   { allowedTools = [], maxTurns }: { allowedTools?: string[] | undefined; maxTurns?: number | undefined },
   { provider, supportsToolControl, supportsMaxTurns }: AgentCapabilities,
 ): void {
@@ -17,8 +17,8 @@ export function requireHoldable(
   }
 }
 
-/** What the configuration wants and the agent cannot hold, in a sentence each: it goes on without. */
-export function unheldLimits(
+/** Configured limits that the agent cannot enforce, one sentence each. The turn runs without them. */
+export function unenforcedLimits(
   { allowedTools }: { allowedTools: string[] },
   { supportsToolControl }: AgentCapabilities,
 ): string[] {

@@ -1,25 +1,25 @@
 // One element of a list of allowed tools: a tool, or some of its calls, as in `Bash(git log:*)`.
 //
-// What must stay true: an element is one tool for every agent. Claude Code splits its `--allowedTools` at spaces and
-// commas wherever the last parenthesis was a closing one, nested or not; what came out of an element as a second tool
-// would lift the list that a project has.
+// Invariant: an element is exactly one tool for every agent. Claude Code splits its `--allowedTools` at spaces and commas
+// wherever the last parenthesis was a closing one, nested or not. A second tool split off that way would bypass the
+// project's list.
 
 import { GatewayError } from '../../errors.js'
 
 export interface AllowedTool {
   name: string
-  /** What stands in the parentheses: which calls are allowed. Left out, all of them. */
+  /** The text in parentheses: which calls are allowed. If left out, all of them. */
   calls?: string
 }
 
-/** Contract: throws `request_invalid` for what is not exactly one tool. */
+/** Contract: throws `request_invalid` for anything but exactly one tool. */
 export function parseTool(text: string): AllowedTool {
   const tool = read(text)
   if (tool) return tool
   throw new GatewayError('request_invalid', `${problemOfTool(text)}.`)
 }
 
-/** What is wrong with an element of a list of allowed tools, if anything is. */
+/** What is wrong with an element of a list of allowed tools, if anything. */
 export function problemOfTool(text: string): string | undefined {
   if (read(text)) return undefined
   const form = 'write one tool per element, such as Read, mcp__server__tool or Bash(git log:*)'
@@ -28,7 +28,7 @@ export function problemOfTool(text: string): string | undefined {
   return `invalid tool ${JSON.stringify(text)}: ${form}. ${rules}`
 }
 
-/** The first character keeps it from being read as an option. */
+/** The first character prevents it from being parsed as an option. */
 const ONE_TOOL = /^([\p{L}\p{N}_*][^\s(),\p{Cc}\p{Cs}]*)(?:\(([^\p{Cc}\p{Cs}]+)\))?$/u
 const SPLIT_AFTER_NESTED = /\)[^(]*[\s,]/
 

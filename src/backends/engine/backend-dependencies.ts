@@ -10,27 +10,27 @@ import type { AgentMode } from '../types.js'
 export interface BackendDependencies {
   /** The operator's environment; filtered before an agent sees it. */
   environment: NodeJS.ProcessEnv
-  /** Further variables to pass on, as names or `PREFIX_*`. */
+  /** Additional variables to pass on, as names or `PREFIX_*`. */
   passVariables: readonly string[]
   log: Log
   now: () => number
-  /** For how long something takes: does not jump when the clock is set, as `now` does. */
+  /** Monotonic, for durations: unlike `now`, it does not jump when the clock is set. */
   elapsed: () => number
   limits: OutputLimits
-  /** Without one, nobody ends the agents of a gateway that was itself killed. */
+  /** Without one, nothing ends the agents of a gateway that was killed. */
   owner?: ProcessOwner
   /** Without it, nothing runs in pods. */
   pods?: Pods
-  /** Without it, every turn has a process of its own. */
+  /** Without it, every turn gets a process of its own. */
   warm?: WarmOptions
-  /** Knows secrets. What is not told whole is scrubbed here: of half a secret nobody above could know. */
+  /** Text is scrubbed before it is cut: nothing above could recognise half a secret. */
   scrubber: Scrubber
 }
 
 export interface WarmOptions {
-  /** For requests that name none. */
+  /** The default for requests that name none. */
   mode: AgentMode
-  /** Of all agents. */
+  /** Shared by all agents. */
   pool: WarmPool
 }
 

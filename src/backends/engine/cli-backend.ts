@@ -1,5 +1,5 @@
-// Everything about driving a command line that is the same for all five agents. A subclass says how its CLI is
-// started (`invocation`) and what its output means (`translation`).
+// What driving a command line has in common for all agents. A subclass defines how its CLI is started (`invocation`) and
+// what its output means (`translation`).
 
 import { AgentCli, type ExecutableChoice } from './agent-cli.js'
 import { type BackendDependencies, completeDependencies } from './backend-dependencies.js'
@@ -32,39 +32,39 @@ import type {
   StreamCallback,
 } from '../types.js'
 
-/** What is fixed about one CLI. */
+/** Fixed properties of one CLI. */
 export interface CliTraits extends InputRules {
   /** The npm package that installs it. */
   packageName: string
-  /** The agent's own variables, as names or `PREFIX_*`. */
+  /** The agent's own environment variables, as names or `PREFIX_*`. */
   variables: readonly string[]
   /** The signal it cleans up best on. */
   stopSignal: NodeJS.Signals
-  /** What it prints on stderr when it fails before it can say so in its wire format. */
+  /** Recognise failures that the CLI prints on stderr rather than reporting in its wire format. */
   failureSigns: readonly FailureSign[]
   supportsMaxTurns: boolean
   supportsToolControl: boolean
   supportsStreaming: boolean
   versions: VersionKnowledge
-  /** The first word of its command line, where it has several commands. */
+  /** The first word of its command line, if it has several commands. */
   subcommand?: string
-  /** What a command template cannot change: how the CLI speaks with us, and in which session and directory. */
+  /** Options that a command template cannot change: output format, session and directory. */
   ownOptions: readonly CliOption[]
   modelOption: CliOption
 }
 
-/** How a turn is really started; the prompt goes by stdin. */
+/** How a turn is actually started. The prompt travels on stdin. */
 export interface Invocation {
   args: string[]
-  /** Set whatever the environment of the place says. */
+  /** Overrides the environment of the place. */
   environment?: Record<string, string>
-  /** Set where the environment of the place says nothing. */
+  /** Overridden by the environment of the place. */
   defaults?: Record<string, string>
-  /** A file that the CLI leaves among its files when all goes as intended; the sentence is told when it does not. */
+  /** A file the CLI leaves in the run directory if all goes as intended, and the notice to send if it is missing. */
   expects?: { file: string; otherwise: string }
 }
 
-/** What a finished output came to. */
+/** The result of reading a complete output. */
 export interface ReadOutput extends Pick<
   AgentResult,
   'isError' | 'sessionId' | 'usage' | 'sessionUsage' | 'costUsd' | 'metadata'
@@ -77,7 +77,7 @@ export abstract class CliBackend implements AgentBackend {
   protected abstract readonly traits: CliTraits
   protected readonly dependencies: BackendDependencies
   #cli: AgentCli | undefined
-  /** What `auto` came to when the installed version was last looked at. */
+  /** What `auto` resolved to at the last probe. */
   #probedMode: AgentProbe['mode']
 
   constructor(
@@ -90,39 +90,39 @@ export abstract class CliBackend implements AgentBackend {
   abstract name(): BackendName
 
   /**
-   * The arguments as the gateway document defines them; what is spawned is `invocation`.
+   * A fixed contract for callers; what is actually spawned is `invocation`.
    *
-   * Contract: pure and trusting. It never validates, alters or throws; options stand before prompt and file names.
+   * Contract: pure and trusting. It never validates, alters or throws; options come before prompt and file names.
    */
   abstract buildArgs(prompt: string, systemPromptOrFile: string, sessionId?: string): string[]
 
-  /** How today's CLI is started. Contract: changes nothing but the files of the place, which are gone after the run. */
+  /** How today's CLI is started. Contract: writes only files of the place, which are removed after the run. */
   protected abstract invocation(turn: Turn, place: Place, signal: AbortSignal): Invocation | Promise<Invocation>
 
-  /** The prompt with the one space or escape that keeps this CLI from running or replacing parts of it. */
+  /** Adds the space or escape that keeps this CLI from executing or expanding parts of the prompt. */
   protected neutralise(prompt: string, _isWarm: boolean): string {
     return prompt
   }
 
-  /** What in this environment will keep the agent from working, beside its version. */
+  /** What in this environment will keep the agent from working, apart from its version. */
   protected problems(): string[] {
     return []
   }
 
-  /** What in an untrusted directory this CLI would obey whatever it is told; a sentence with what to do. */
+  /** What in an untrusted directory this CLI would obey regardless of its options: a sentence with advice. */
   protected untrustedObstacle(_turn: Turn): string | undefined {
     return undefined
   }
 
-  /** How the CLI takes turn after turn in one process, where it can. */
+  /** How the CLI takes many turns in one process, if it can. */
   protected warmDriver(): WarmDriver | undefined {
     return undefined
   }
 
-  /** Contract: a fresh translation for one turn, or for one finished output when there is no turn. */
+  /** Contract: a fresh translation for one turn or, without a turn, for one complete output. */
   protected abstract translation(emit: (event: AgentEventBody) => void, turn?: Turn): Translation
 
-  /** Contract: pure; the same translation as in `run`, over an output that is complete. */
+  /** Contract: pure; the same translation as in `run`, over a complete output. */
   parseOutput(stdout: string): BackendEventResult {
     return foldOutput(
       stdout,
@@ -131,7 +131,7 @@ export abstract class CliBackend implements AgentBackend {
     )
   }
 
-  /** As `parseOutput`, with all that the CLI told; without a text when it did not say how it ended. */
+  /** As `parseOutput`, with everything the CLI reported. Has no text if there was no final word. */
   readOutput(stdout: string, format?: AgentCommand['format']): ReadOutput {
     let model: string | undefined
     const emit = (event: AgentEventBody): void => {
@@ -164,7 +164,7 @@ export abstract class CliBackend implements AgentBackend {
 
   run(request: AgentRequest, signal: AbortSignal): AsyncGenerator<AgentEvent, void, undefined> {
     const { cli, config, dependencies } = this
-    // A session in a pod is not at home here.
+    // Warm processes run on this machine only.
     if (cli.warm && !request.pod) return takeWarmTurn(cli, cli.warm, request, signal)
     return takeTurn({ request, signal, config, dependencies }, new OneShot(cli, request))
   }
@@ -178,7 +178,7 @@ export abstract class CliBackend implements AgentBackend {
     const { warm } = this.cli
     if (!probe.isFound || !warm || command) return probe
     const { mode, pool, driver } = warm
-    const isBackingOff = pool.backoffs.leftMs(this.cli.fingerprint()) > 0
+    const isBackingOff = pool.backoffs.remainingMs(this.cli.fingerprint()) > 0
     const use = modeInUse({ mode, oldestKnown: driver.oldestKnown, isBackingOff }, probe.version)
     this.#probedMode = use.mode
     return { ...probe, ...use }
@@ -194,7 +194,7 @@ export abstract class CliBackend implements AgentBackend {
       supportsModelSelection: true,
       supportsToolControl: traits.supportsToolControl,
       supportsMaxTurns: traits.supportsMaxTurns,
-      // Every warm agent streams, also Codex, whose command line tells whole texts.
+      // Every warm agent streams, even Codex, whose command line prints whole messages.
       supportsStreaming: traits.supportsStreaming || mode !== 'oneshot',
       supportedModels: [],
       ...(this.config.model !== undefined && { defaultModel: this.config.model }),
@@ -202,7 +202,7 @@ export abstract class CliBackend implements AgentBackend {
     }
   }
 
-  /** The same CLI for whoever drives it in another way. */
+  /** Also for callers that drive the same CLI in another way. */
   get cli(): AgentCli {
     this.#cli ??= new AgentCli(
       {

@@ -1,12 +1,12 @@
-// Arguments of an operator's command template, beside those that a backend gives its CLI itself.
+// Arguments of an operator's command template, which come in addition to the backend's own.
 
-/** An option by all its names, and whether a value may follow it as an argument of its own. */
+/** An option with all its names, and whether its value may follow as a separate argument. */
 export interface CliOption {
   names: readonly string[]
   takesValue: boolean
 }
 
-/** Whether one of the options is among the arguments; `--name=value` counts, too. */
+/** Whether one of the options is among the arguments, even as `--name=value`. */
 export function namesOption(args: readonly string[], names: readonly string[]): boolean {
   return args.some((argument) => names.includes(nameOf(argument)))
 }
@@ -18,13 +18,13 @@ export function withoutOptions(args: readonly string[], options: readonly CliOpt
     const argument = args[index] ?? ''
     const option = options.find(({ names }) => names.includes(nameOf(argument)))
     if (!option) kept.push(argument)
-    // An option can stand where its value would: that was the prompt, which goes by stdin.
+    // An option may follow where a value should: the value was the prompt, which travels on stdin.
     else if (option.takesValue && nameOf(argument) === argument && isValue(args[index + 1])) index += 1
   }
   return kept
 }
 
-/** The value of an option, of the first one that is there. */
+/** The value of the first of these options that is present. */
 export function valueOf(args: readonly string[], names: readonly string[]): string | undefined {
   const index = args.findIndex((argument) => names.includes(nameOf(argument)))
   const argument = args[index]

@@ -1,29 +1,28 @@
 import { joinText } from './join-text.js'
 import type { AgentEvent, AgentEventBody, AgentResult } from '../types.js'
 
-/** Each event has its price on the whole way, however little it says: text that follows text so closely goes together. A
- *  screen does not show more, and models take longer from one word to the next. */
+/** Every event costs something at each step, however short: text that arrives within this time is combined. Screens refresh
+ *  no faster, and models take longer between words. */
 const TEXT_EVERY_MS = 16
 
 /**
- * Carries the events of one run from the process to whoever iterates, and holds the order of the contract whatever a
- * CLI prints: `started` first and once, every tool closed, `complete` once and last.
+ * Carries the events of one run from the process to its consumer, and enforces the order of the contract whatever the CLI
+ * prints: `started` first and once, every tool closed, `complete` once and last.
  *
- * It never makes the sender wait. It is iterated once. Text that was not taken yet may become one event.
+ * It never makes the sender wait, and can be iterated once. Text not yet consumed may be combined into one event.
  */
 export class EventQueue implements AsyncIterable<AgentEvent> {
   #events: AgentEvent[] = []
-  /** How many of them the consumer has. */
+  /** How many of them the consumer has taken. */
   #taken = 0
   #resolve: ((next: IteratorResult<AgentEvent, undefined>) => void) | undefined
   #timer: NodeJS.Timeout | undefined
   #textDueAt = 0
   #isComplete = false
-  /** Whether an event of the agent has been sent. */
   #hasBegun = false
-  /** Notices that came before the agent's first event, which may still be `started`. */
+  /** Notices from before the agent's first event, which may turn out to be `started`. */
   #held: AgentEventBody[] = []
-  /** Names by id. */
+  /** Tool names by tool id. */
   #openTools = new Map<string, string>()
   #closedTools = new Set<string>()
 
@@ -65,10 +64,10 @@ export class EventQueue implements AsyncIterable<AgentEvent> {
     if (failure) this.#begin({ type: 'error', content: failure.message, reason: failure.reason })
     this.#begin({ type: 'complete', result })
     this.#isComplete = true
-    this.#handOver()
+    this.#deliver()
   }
 
-  /** Not a generator: those take several turns of the microtask queue for each of many thousand events. */
+  /** Not a generator: that takes several microtasks for each of thousands of events. */
   [Symbol.asyncIterator](): AsyncIterator<AgentEvent, undefined> {
     return { next: () => this.#next() }
   }
@@ -76,18 +75,18 @@ export class EventQueue implements AsyncIterable<AgentEvent> {
   #next(): Promise<IteratorResult<AgentEvent, undefined>> {
     return new Promise((resolve) => {
       this.#resolve = resolve
-      this.#handOver()
+      this.#deliver()
     })
   }
 
-  #handOver(): void {
+  #deliver(): void {
     if (!this.#resolve) return
     const event = this.#events[this.#taken]
     if (event && this.#isEarly(event)) {
       this.#timer ??= setTimeout(() => {
         this.#textDueAt = 0
         this.#timer = undefined
-        this.#handOver()
+        this.#deliver()
       }, this.#textDueAt - performance.now())
     } else if (event) {
       this.#taken += 1
@@ -107,7 +106,7 @@ export class EventQueue implements AsyncIterable<AgentEvent> {
     resolve?.(next)
   }
 
-  /** Whether more of the same may come soon enough. */
+  /** Whether to wait for more text to combine it with. */
   #isEarly({ type }: AgentEvent): boolean {
     if (type !== 'output' && type !== 'thinking') return false
     const now = performance.now()
@@ -130,6 +129,6 @@ export class EventQueue implements AsyncIterable<AgentEvent> {
     const last = this.#events.length - 1
     const waiting = last < this.#taken ? undefined : this.#events[last]
     if (!waiting || !joinText(waiting, body)) this.#events.push({ ...body, timestamp: this.now() })
-    this.#handOver()
+    this.#deliver()
   }
 }

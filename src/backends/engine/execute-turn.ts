@@ -2,7 +2,7 @@ import type { Log } from '../../log.js'
 import { pumpStream } from './stream-pump.js'
 import type { AgentBackend, AgentRequest, AgentResult, BackendEventResult } from '../types.js'
 
-/** `execute` of a backend, by way of its `run`. */
+/** Implements a backend's `execute` by its `run`. */
 export async function executeTurn(
   backend: Pick<AgentBackend, 'run'>,
   log: Log,

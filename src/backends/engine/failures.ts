@@ -1,9 +1,9 @@
 import type { FailureReason } from '../types.js'
 
-/** The first sign that matches names the reason, and where the CLI's own words do not, what to do about it. */
+/** The first matching sign determines the reason, and adds advice where the CLI's own message has none. */
 export type FailureSign = readonly [sign: RegExp, reason: FailureReason, advice?: string]
 
-/** What the CLIs and the model servers behind them say, whichever agent it is. A backend's own signs come first. */
+/** Common to all CLIs and model servers. A backend's own signs take precedence. */
 const COMMON_SIGNS: readonly FailureSign[] = [
   [/\b429\b|rate.?limit|too many requests|\bquota\b|usage limit|hit your limit|resource.?exhausted/i, 'rate_limit'],
   [/\b40[13]\b|unauthori[sz]ed|forbidden|api.?key|not logged in|authenticat|please (?:log|sign) ?in/i, 'auth'],
@@ -17,7 +17,7 @@ export function findSign(message: string, signs: readonly FailureSign[]): Failur
   return signs.find(([sign]) => sign.test(message))
 }
 
-/** What an HTTP status of the model server says about the failure, if anything special. */
+/** The failure reason implied by an HTTP status of the model server, if any. */
 export function reasonOfStatus(status: unknown): FailureReason | undefined {
   if (status === 401 || status === 403) return 'auth'
   return status === 429 ? 'rate_limit' : undefined
@@ -29,9 +29,9 @@ const WAIT = /(?:try again|retry|resets?|available)\s+(?:in|after)\s+((?:\d+(?:\
 const CLOCK = /(?:try again|retry|resets?|until)\s+(?:at\s+)?(\d{1,2})(?::(\d{2}))?\s*([ap]m)?\b(?!\s*[a-z]*second)/i
 const EPOCH = /\|(\d{10})\b/
 
-/** When a rate limit is over, if its message says so: `…|1760000000`, `try again in 2 h 5 m`, `resets 3pm`. */
+/** When a rate limit ends, if its message says so: `…|1760000000`, `try again in 2 h 5 m`, `resets 3pm`. */
 export function parseRetryAt(wholeMessage: string, now: number): number | undefined {
-  // The patterns are slow on long runs of digits, and nobody says it this late.
+  // The patterns are slow on long runs of digits, and the time always comes early in the message.
   const message = wholeMessage.slice(0, 1_000)
   const epoch = EPOCH.exec(message)?.[1]
   if (epoch) return Number(epoch) * 1000
@@ -52,11 +52,11 @@ export function parseRetryAt(wholeMessage: string, now: number): number | undefi
   const hour = clock[3] ? (Number(clock[1]) % 12) + (isAfternoon ? 12 : 0) : Number(clock[1])
   const at = new Date(now)
   at.setHours(hour, Number(clock[2] ?? 0), 0, 0)
-  // A clock time that is past means tomorrow.
+  // A time of day that has passed means tomorrow.
   return at.getTime() > now ? at.getTime() : at.getTime() + 86_400_000
 }
 
-/** Model servers answer errors in JSON, and some CLIs show them as they came: what a person should read of it. */
+/** The human-readable part of an error: some CLIs pass on the model server's JSON verbatim. */
 export function readableMessage(message: string): string {
   const start = message.indexOf('{')
   const end = message.lastIndexOf('}') + 1

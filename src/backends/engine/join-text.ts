@@ -1,13 +1,14 @@
 import type { AgentEventBody } from '../types.js'
 
-/** Who follows gets an event whole. */
-const LONGEST_JOINED = 65_536
+/** Followers receive each event whole, so events must not grow without bound. */
+const MAX_JOINED_CHARACTERS = 65_536
 
-/** Adds the later text to the earlier event, unless they must stay apart. Contract: nobody else has the earlier one. */
+/** Appends the later text to the earlier event, unless they must stay separate. Contract: nobody else holds the earlier
+ *  one. */
 export function joinText(earlier: AgentEventBody, later: AgentEventBody): boolean {
   if (earlier.type !== 'output' && earlier.type !== 'thinking') return false
   if (later.type !== earlier.type || earlier.metadata || later.metadata) return false
-  if (earlier.content.length + later.content.length > LONGEST_JOINED) return false
+  if (earlier.content.length + later.content.length > MAX_JOINED_CHARACTERS) return false
   earlier.content += later.content
   return true
 }

@@ -1,4 +1,4 @@
-// What is told to an agent beside the message that began its turn.
+// Messages an agent receives in addition to the one that began its turn.
 
 import type { Steer } from '../types.js'
 
@@ -7,8 +7,8 @@ export function joinedPrompt(prompt: string, others: string[]): string {
   return [prompt, ...others.map((text) => `[Another message of this conversation:]\n\n${text}`)].join('\n\n')
 }
 
-/** Keeps what the agent takes: should the turn begin anew, it is part of the prompt. */
-export function noting(steer: Steer, taken: string[]): Steer {
+/** Records what the agent takes. If the turn starts over, it becomes part of the prompt. */
+export function recordTaken(steer: Steer, taken: string[]): Steer {
   return async (text) => {
     const isTaken = await steer(text)
     if (isTaken) taken.push(text)

@@ -1,12 +1,12 @@
-// Reads JSON values out of what a CLI prints: one per line as a rule, but also one value over many lines, since that
-// is how `--output-format json` prints an array. Text that is no JSON is handed on as text and never lost.
+// Reads JSON values from a CLI's output: usually one per line, but also one value across many lines, as
+// `--output-format json` prints an array. Anything that is not JSON is passed on as text, never lost.
 
 export type JsonObject = { [key: string]: unknown }
 
 export interface JsonSink {
-  /** A JSON object; those in an array come one by one. */
+  /** A JSON object; objects in an array arrive one by one. */
   object(value: JsonObject): void
-  /** A line that is no JSON object, without colour codes. */
+  /** A line that is not a JSON object, without colour codes. */
   text(line: string): void
 }
 
@@ -17,11 +17,11 @@ export function stripAnsi(text: string): string {
   return text.includes('\u001B') ? text.replace(ANSI_CODES, '') : text
 }
 
-/** What a kept line costs beside its characters. */
+/** Cost of a kept line in addition to its characters. */
 const LINE_OVERHEAD = 64
 
 export class JsonReader {
-  /** The lines of a value that is not closed yet. */
+  /** The lines of an incomplete value. */
   #open: string[] = []
   #openCharacters = 0
   #prefix = new JsonPrefix()
@@ -33,7 +33,7 @@ export class JsonReader {
 
   line(line: string): void {
     if (this.#open.length > 0) return this.#continue(line)
-    // As nearly every line is: nothing to clean.
+    // Fast path for nearly every line: nothing to clean.
     const value = line.startsWith('{') ? parse(line) : undefined
     if (isObject(value)) return this.sink.object(value)
 
@@ -48,7 +48,7 @@ export class JsonReader {
     this.#giveUp()
   }
 
-  /** Whether the text was dealt with by itself. */
+  /** Handles a line that is complete by itself. Returns whether it was. */
   #single(text: string): boolean {
     const trimmed = text.trim()
     if (trimmed === '') return true
@@ -78,7 +78,7 @@ export class JsonReader {
     this.#emit(value, text)
   }
 
-  /** What looked like the beginning of a value was none: each line stands for itself. */
+  /** What looked like the start of a value was not: handles each line by itself. */
   #giveUp(): void {
     const lines = this.#open
     this.#forget()
@@ -108,19 +108,19 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Without colour codes, a byte order mark and the first half of a Windows line end. */
+/** Strips colour codes, a byte order mark and the CR of a Windows line ending. */
 function clean(line: string): string {
   const text = stripAnsi(line)
   return text.slice(text.startsWith('\uFEFF') ? 1 : 0, text.endsWith('\r') ? -1 : undefined)
 }
 
-/** A failing JSON.parse is slow: text that is cut off is spared it. */
+/** A failing JSON.parse is slow, so obviously truncated text is not parsed. */
 function parse(text: string): unknown {
   if (!text.endsWith('}') && !text.endsWith(']')) return undefined
   try {
     return JSON.parse(text)
   } catch {
-    return undefined // Not JSON: the caller goes on with it as text.
+    return undefined // Not JSON: the caller treats it as text.
   }
 }
 
@@ -128,7 +128,7 @@ const TOKEN = /[ \t\r]+|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null|[{}[\],
 
 type Expected = 'value' | 'value-or-end' | 'key' | 'key-or-end' | 'colon' | 'comma-or-end' | 'nothing'
 
-/** Tells, line by line, whether a text can still become one JSON value. No token of JSON spans two lines. */
+/** Checks, line by line, whether a text can still become one JSON value. No JSON token spans two lines. */
 class JsonPrefix {
   #closers: Array<'}' | ']'> = []
   #expected: Expected = 'value'
@@ -182,13 +182,13 @@ class JsonPrefix {
   }
 }
 
-/** Where the token that begins at `start` is over; -1 when none begins there. */
+/** The end of the token that begins at `start`; -1 if none does. */
 function endOfToken(line: string, start: number): number {
   if (line[start] !== '"') {
     TOKEN.lastIndex = start
     return TOKEN.test(line) ? TOKEN.lastIndex : -1
   }
-  // By hand: a regular expression runs out of stack on a string of some megabytes.
+  // By hand: a regular expression overflows the stack on a string of several megabytes.
   for (let index = start + 1; index < line.length; index += 1) {
     if (line[index] === '"') return index + 1
     if (line[index] === '\\') index += 1

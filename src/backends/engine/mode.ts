@@ -1,4 +1,4 @@
-// Whether a turn is taken by a warm process or by one of its own: decided here alone.
+// Decides whether a turn runs in a warm process or in one of its own. Nothing else does.
 
 import { compareVersions } from '../../core/versions.js'
 import type { AgentMode, AgentProbe } from '../types.js'
@@ -8,18 +8,18 @@ const BACKING_OFF =
 
 interface ModeInputs {
   mode: AgentMode
-  /** Versions from this one on are known to work as warm processes. */
+  /** The oldest version known to work as a warm process. */
   oldestKnown: string
-  /** Whether a warm process has failed to start a moment ago. */
+  /** Whether a warm process recently failed to start. */
   isBackingOff?: boolean
 }
 
 interface TurnInputs extends ModeInputs {
-  /** Only a warm process asks before it uses a tool. */
+  /** The turn needs approvals, which only a warm process can ask for. */
   isAsking: boolean
-  /** What the request says can be had of a command line alone. */
+  /** Only a one-shot command line can do what the request asks for. */
   needsCommandLine: boolean
-  /** Contract: not called unless it matters. */
+  /** Contract: called only if it matters. */
   version(): Promise<string | undefined>
 }
 
@@ -30,7 +30,7 @@ export async function isWarmTurn({ isAsking, needsCommandLine, version, ...input
   return modeInUse(inputs, matters ? await version() : undefined).mode === 'live'
 }
 
-/** What comes of a mode with this version. */
+/** What a configured mode resolves to with this version. */
 export function modeInUse(
   { mode, oldestKnown, isBackingOff = false }: ModeInputs,
   version: string | undefined,

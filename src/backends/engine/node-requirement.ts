@@ -1,5 +1,5 @@
-// Whether the Node.js that would run a CLI is new enough for it. A CLI from npm often is a script that begins with
-// `#!/usr/bin/env node`, and its package says which Node.js it needs.
+// Checks that the Node.js that would run a CLI is new enough. CLIs from npm are often scripts that begin with
+// `#!/usr/bin/env node`, and their package states the Node.js they need.
 
 import { open, readFile, realpath } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -7,7 +7,7 @@ import { findExecutable } from '../../processes/find-executable.js'
 import { compareVersions } from '../../core/versions.js'
 import { readVersion } from './version.js'
 
-/** A sentence with what to do, or undefined where nothing is wrong or the CLI does not run on Node.js. */
+/** A sentence with advice, or undefined if all is well or the CLI does not run on Node.js. */
 export async function problemOfNode(
   label: string,
   executable: string,
@@ -22,7 +22,7 @@ export async function problemOfNode(
   return `${label} needs Node.js ${oldest} or newer, and would run on ${version} (${node}). Install a newer one and put it first on the PATH of Aetheel.`
 }
 
-/** Of a range such as `>=22.19`; others are not judged. */
+/** The lower bound of a range such as `>=22.19`; undefined for any other kind of range. */
 export function lowestVersion(range: unknown): string | undefined {
   const [, major, minor = '0', patch = '0'] = /^\s*>=\s*v?(\d+)(?:\.(\d+))?(?:\.(\d+))?\s*$/.exec(String(range)) ?? []
   return major === undefined ? undefined : `${major}.${minor}.${patch}`
@@ -30,7 +30,7 @@ export function lowestVersion(range: unknown): string | undefined {
 
 const NODE_SCRIPT = /^#!\s*\/usr\/bin\/env\s+(?:-S\s+)?node\b/
 
-/** As the package of the script says; undefined for what is no script, or says nothing that can be read. */
+/** According to the script's package; undefined if it is not a script, or its package does not say. */
 async function oldestNode(executable: string): Promise<string | undefined> {
   try {
     const script = await realpath(executable)
@@ -38,11 +38,11 @@ async function oldestNode(executable: string): Promise<string | undefined> {
     const manifest = JSON.parse(await manifestAbove(dirname(script))) as { engines?: { node?: unknown } }
     return lowestVersion(manifest.engines?.node)
   } catch {
-    return undefined // It may belong to no package, and need not be readable to be run.
+    return undefined // It may belong to no package, and an executable need not be readable.
   }
 }
 
-/** Some CLIs are binaries of hundreds of megabytes. */
+/** Not the whole file: some CLIs are binaries of hundreds of megabytes. */
 async function beginningOf(path: string): Promise<string> {
   const file = await open(path)
   try {
@@ -53,7 +53,7 @@ async function beginningOf(path: string): Promise<string> {
   }
 }
 
-/** Contract: rejects where there is none. */
+/** Contract: rejects if there is none. */
 async function manifestAbove(directory: string): Promise<string> {
   try {
     return await readFile(join(directory, 'package.json'), 'utf8')

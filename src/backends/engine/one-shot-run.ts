@@ -1,4 +1,4 @@
-// A turn in a process of its own: everything it prints is of this turn, and it exits after its answer.
+// A turn in a process of its own: all its output belongs to this turn, and it exits after its answer.
 
 import { StringDecoder } from 'node:string_decoder'
 import { type Piece, StreamedText } from '../../credentials/streamed-text.js'
@@ -13,7 +13,7 @@ import { type Ending, printedTooMuch } from './turn-result.js'
 import { type Drive, type Run, type RunControl, type RunPlan, startRun } from './turn-run.js'
 import type { AgentEventBody } from '../types.js'
 
-/** For an agent to exit by itself after its final word. Claude Code takes up to 5 s, in which it may begin to work again. */
+/** Time for an agent to exit after its final word. Claude Code takes up to 5 s and may resume work meanwhile. */
 const EXIT_AFTER_ANSWER_MS = 10_000
 
 const NOT_EXITED = 'The agent had answered, but its process did not exit and was ended.'
@@ -22,7 +22,7 @@ export interface OneShotPlan extends RunPlan {
   start(listeners: Pick<PodProcessOptions, 'onStdout' | 'onStderr'>): PodProcess
   translation: (emit: (event: AgentEventBody) => void) => Translation
   limits: OutputLimits
-  /** Told when the file that was expected is not there at the end. */
+  /** Notice to send if the expected file is missing at the end. */
   unlessExpected?: string | undefined
 }
 
@@ -37,7 +37,7 @@ function drive(plan: OneShotPlan, run: RunControl): Drive {
   const stderrText = new StreamedText<'stderr'>(scrubber)
   const keepStderr = (pieces: Piece<'stderr'>[]): void => pieces.forEach(({ text }) => stderr.append(text))
   const plainStdout = new BoundedText()
-  /** The answer stands, and the process is being ended as it did not exit. */
+  /** The answer counts, and the process is being ended because it did not exit. */
   let isTaken = false
   let exitTimer: NodeJS.Timeout | undefined
 

@@ -1,14 +1,14 @@
-// A process for one turn alone, on this machine or in a pod: for what no other lifetime takes.
+// A process for a single turn, on this machine or in a pod. Takes whatever no other lifetime does.
 
 import { randomUUID } from 'node:crypto'
 import { withDeadline } from '../../core/async.js'
 import { PodError } from '../../kubernetes/types.js'
-import { type AgentCli, runVariables, setByRun, UNTRUSTED_LOOK_MS, VERSION_TIMEOUT_MS } from './agent-cli.js'
+import { type AgentCli, runVariables, setByRun, UNTRUSTED_CHECK_MS, VERSION_TIMEOUT_MS } from './agent-cli.js'
 import type { Invocation } from './cli-backend.js'
 import { startOneShot } from './one-shot-run.js'
 import type { Place } from './place.js'
 import { PlainTranslation } from './plain-translation.js'
-import { refusedAsking, unprepared } from './refusals.js'
+import { preparationFailure, refusedAsking } from './refusals.js'
 import type { Lease, Lifetime } from './take-turn.js'
 import type { Failed } from './translation.js'
 import type { Turn } from './turn.js'
@@ -16,8 +16,8 @@ import type { TimeLimits } from './turn-watch.js'
 import type { Run } from './turn-run.js'
 import type { AgentRequest } from '../types.js'
 
-/** To find a pod and look into it. */
-const POD_LOOK_MS = 30_000
+/** Time to find a pod and inspect it. */
+const POD_CHECK_MS = 30_000
 
 export class OneShot implements Lifetime {
   constructor(
@@ -32,13 +32,13 @@ export class OneShot implements Lifetime {
     signal.throwIfAborted()
     const refusal = agent.refusalOf(request, turn)
     if (refusal) return refusal
-    const lookMs = request.pod ? POD_LOOK_MS : turn.isUntrusted ? UNTRUSTED_LOOK_MS : VERSION_TIMEOUT_MS
-    return withDeadline(lookMs, signal, async (look) => {
+    const checkMs = request.pod ? POD_CHECK_MS : turn.isUntrusted ? UNTRUSTED_CHECK_MS : VERSION_TIMEOUT_MS
+    return withDeadline(checkMs, signal, async (deadline) => {
       try {
-        return await this.#prepare(turn, look)
+        return await this.#prepare(turn, deadline)
       } catch (error) {
         if (error instanceof PodError) signal.throwIfAborted()
-        return unprepared(agent.definition.traits.label, error)
+        return preparationFailure(agent.definition.traits.label, error)
       }
     })
   }
@@ -56,7 +56,7 @@ export class OneShot implements Lifetime {
       const variables = runVariables(request, place)
       return {
         start: (limits) => this.#start(runId, turn, place, invocation, variables, limits),
-        heard(event) {
+        onEvent(event) {
           if (event.type === 'complete') agent.remember(event.result.sessionId, turn.workingDir)
           return undefined
         },

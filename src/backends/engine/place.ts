@@ -1,4 +1,4 @@
-// Where a CLI runs: on this machine, or in a pod. What a backend looks at beside its turn, it looks at through this.
+// Where a CLI runs: on this machine or in a pod. Backends access anything outside their turn through this.
 
 import { existsSync, mkdirSync, readdirSync, symlinkSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
@@ -17,28 +17,28 @@ import { parseVersion } from '../../core/versions.js'
 
 export interface Place {
   isPod: boolean
-  /** What is set there for whatever runs. */
+  /** The environment of anything that runs there. */
   environment: Readonly<Record<string, string | undefined>>
   home: string
   files: RunFiles
-  /** Of the CLI that the turn is for. */
+  /** The version of the turn's CLI. */
   version(signal: AbortSignal): Promise<string | undefined>
-  /** Undefined when there is no such file. */
+  /** Undefined if there is no such file. */
   readFile(path: string, signal: AbortSignal): Promise<string | undefined>
-  /** The names in a directory; none when there is no such directory. */
+  /** The names in a directory; empty if there is no such directory. */
   list(directory: string, signal: AbortSignal): Promise<string[]>
   start(options: PlaceProcess): PodProcess
   /** Removes the files. */
   leave(): void
 }
 
-/** Files for one run alone, in a directory of its own: readable by nobody else, gone with the run. */
+/** Files of one run, in a private directory that is removed when the run ends. */
 export interface RunFiles {
   path: string
   /** Writes a file and returns its absolute path. */
   write(name: string, content: string): string
   link(name: string, target: string): void
-  /** Anywhere; it stays. */
+  /** At any path; not removed with the run. */
   makeDirectory(path: string): void
 }
 
@@ -46,7 +46,7 @@ type PlaceProcess = Omit<PodProcessOptions, 'files'>
 
 interface LocalPlaceOptions {
   operator: NodeJS.ProcessEnv
-  /** What of it the CLI gets to see. */
+  /** The part of it that the CLI sees. */
   environment: Record<string, string>
   ownerId: string | undefined
   version?: Place['version']
@@ -89,7 +89,7 @@ export function localPlace({ operator, environment, ownerId, version = unknown }
 
 const unknown = async (): Promise<undefined> => undefined
 
-/** `executable` is that of a CLI whose version may be asked for. */
+/** `executable` is the CLI whose version `version` reports. */
 export function podPlace(pod: Pod, runId: string, executable?: string): Place {
   const files: PodFile[] = []
   const path = podFilesPath(runId)

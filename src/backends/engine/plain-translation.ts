@@ -2,10 +2,10 @@ import { stripAnsi } from './jsonl.js'
 import { Translation } from './translation.js'
 import type { AgentEventBody } from '../types.js'
 
-/** Reads a CLI that prints nothing but its answer, as its text format has it. */
+/** Reads the output of a CLI that prints nothing but its answer, in its text format. */
 export class PlainTranslation extends Translation {
   #answer = ''
-  /** Line ends and blanks that count only when more follows. */
+  /** Blank lines that count only if more text follows. */
   #gap = ''
 
   constructor(
@@ -32,7 +32,7 @@ export class PlainTranslation extends Translation {
     this.mustStop = { reason: 'no_result', message }
   }
 
-  /** A CLI that ends without a word has not answered. */
+  /** A CLI that ends without output has not answered. */
   end(): void {
     if (this.#answer !== '') this.succeeded(this.#answer)
   }

@@ -1,9 +1,9 @@
 import type { PodLoss, PodProblem } from '../../kubernetes/types.js'
 import type { Failed } from './translation.js'
 
-/** Nobody but a person puts these right. */
-const LASTING = new Set<PodProblem>(['cli_missing', 'directory_missing', 'container_not_found', 'forbidden'])
-/** These come only when the agent had begun. */
+/** Only a person can fix these. */
+const PERMANENT = new Set<PodProblem>(['cli_missing', 'directory_missing', 'container_not_found', 'forbidden'])
+/** These happen only after the agent has started. */
 const DURING_RUN = new Set<PodProblem>(['pod_gone', 'stream_lost'])
 
 export function failureOfPod({ problem, message }: PodLoss): Failed {
@@ -11,6 +11,6 @@ export function failureOfPod({ problem, message }: PodLoss): Failed {
     reason: DURING_RUN.has(problem) ? 'exit' : 'spawn',
     message,
     podProblem: problem,
-    ...(LASTING.has(problem) && { isLasting: true }),
+    ...(PERMANENT.has(problem) && { isLasting: true }),
   }
 }

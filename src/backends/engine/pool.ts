@@ -1,54 +1,54 @@
-// What is started once and used by many turns: it is used, rests and ends. Who gets which, and how many there may be, is
-// for those who have such a pool to say.
+// The life cycle of items that are started once and used by many turns. Allocation and size limits are up to the pool's
+// owner.
 
 import { createHash } from 'node:crypto'
 import { type Backoff, backoffMs } from '../../core/async.js'
 import type { SecretFile } from '../types.js'
 
 interface Pooled {
-  /** Contract: never rejects; settles when nothing of it is alive. */
+  /** Contract: never rejects; settles when none of its processes is alive. */
   readonly ended: Promise<unknown>
   stop(): void
 }
 
-/** From its start until nothing of it is alive. `More` is what its owner notes of it. */
+/** Exists from the item's start until none of its processes is alive. `More` is the owner's own state. */
 export type PoolEntry<Item, More> = More & {
   readonly key: string
   readonly opening: Promise<Item>
-  /** Once it is open. */
+  /** Set once it is open. */
   item?: Item
-  /** How many turns are under way in it. */
+  /** How many turns are running in it. */
   uses: number
-  /** Set while nobody uses it. */
+  /** Set while it is idle. */
   idleTimer?: NodeJS.Timeout
-  /** It takes no more turns, and ends after those under way. */
+  /** Takes no more turns, and ends after the running ones. */
   isRetired: boolean
   gone: Promise<void>
 }
 
 interface PoolOptions<Item, More> {
-  /** One that nobody has used for so long is ended. */
+  /** An item that has been idle for this long is ended. */
   idleMs: () => number
   onOpened?(item: Item): void
   onNotOpened?(entry: PoolEntry<Item, More>, error: unknown): void
-  /** When nothing of it is alive, and it is still an entry. */
+  /** Called when none of its processes is alive, while it is still an entry. */
   onEnded(entry: PoolEntry<Item, More>, item: Item, livedMs: number): void
-  /** When it is an entry no more. */
+  /** Called after its entry was removed. */
   onGone?(): void
 }
 
 export class Pool<Item extends Pooled, More extends object> {
-  /** The one that was used last at the end. */
+  /** Least recently used first. */
   readonly entries = new Set<PoolEntry<Item, More>>()
 
   constructor(private readonly options: PoolOptions<Item, More>) {}
 
-  begin(key: string, opening: Promise<Item>, more: More): PoolEntry<Item, More> {
+  add(key: string, opening: Promise<Item>, more: More): PoolEntry<Item, More> {
     const entry: PoolEntry<Item, More> = {
       ...more,
       ...{ key, opening, uses: 0, isRetired: false, gone: Promise.resolve() },
     }
-    entry.gone = this.#follow(entry)
+    entry.gone = this.#track(entry)
     this.entries.add(entry)
     return entry
   }
@@ -60,8 +60,8 @@ export class Pool<Item extends Pooled, More extends object> {
     this.entries.add(entry)
   }
 
-  /** Nobody uses it for now. */
-  rest(entry: PoolEntry<Item, More>): void {
+  /** Starts the idle timer. */
+  markIdle(entry: PoolEntry<Item, More>): void {
     entry.idleTimer = setTimeout(() => void this.end(entry), this.options.idleMs()).unref()
   }
 
@@ -70,11 +70,11 @@ export class Pool<Item extends Pooled, More extends object> {
     if (entry.uses === 0) void this.end(entry)
   }
 
-  /** Contract: never rejects; settles when nothing of it is alive. */
+  /** Contract: never rejects; settles when none of its processes is alive. */
   async end(entry: PoolEntry<Item, More>): Promise<void> {
     entry.isRetired = true
     clearTimeout(entry.idleTimer)
-    // One that could not be opened needs no end.
+    // If it could not be opened, there is nothing to stop.
     await entry.opening.then(
       (item) => item.stop(),
       () => {},
@@ -86,8 +86,8 @@ export class Pool<Item extends Pooled, More extends object> {
     await Promise.all([...this.entries].map((entry) => this.end(entry)))
   }
 
-  /** Settles when nothing of it is alive. */
-  async #follow(entry: PoolEntry<Item, More>): Promise<void> {
+  /** Settles when none of its processes is alive. */
+  async #track(entry: PoolEntry<Item, More>): Promise<void> {
     const { onOpened, onNotOpened, onEnded, onGone } = this.options
     try {
       const item = await entry.opening
@@ -105,26 +105,26 @@ export class Pool<Item extends Pooled, More extends object> {
   }
 }
 
-/** Of what fails again and again: it is left alone for a while, the longer the more often. */
+/** Back-off by key: repeated failures are retried at growing intervals. */
 export class Backoffs {
   readonly #failures = new Map<string, { count: number; until: number }>()
 
   constructor(
     private readonly options: Backoff & {
       now: () => number
-      /** Those over for so long say nothing any more. Left out, for ever. */
+      /** Failures whose back-off ended this long ago are forgotten. If left out, never. */
       forgetMs?: number
     },
   ) {}
 
-  /** How long it is still left alone; 0 where it is not. */
-  leftMs(what: string): number {
+  /** Time until the next attempt; 0 if one may be made now. */
+  remainingMs(what: string): number {
     return Math.max(0, (this.#failures.get(what)?.until ?? 0) - this.options.now())
   }
 
-  /** What fails at the same time counts once. */
+  /** Failures during a back-off count once. */
   failed(what: string): void {
-    if (this.leftMs(what) > 0) return
+    if (this.remainingMs(what) > 0) return
     const { now, forgetMs = Infinity } = this.options
     for (const [other, { until }] of this.#failures) if (now() - until > forgetMs) this.#failures.delete(other)
     const count = 1 + (this.#failures.get(what)?.count ?? 0)
@@ -136,7 +136,7 @@ export class Backoffs {
   }
 }
 
-/** Turns may share a process when these are the same. Secrets are part of it: hashed, so that it can be kept. */
+/** Turns with the same key may share a process. It is hashed because it covers secrets. */
 export function poolKey(parts: unknown[], environment: Record<string, string>, secretFiles: SecretFile[]): string {
   const variables = Object.entries(environment).toSorted(byName)
   const files = secretFiles.map(({ variable, content }) => [variable, content]).toSorted(byName)

@@ -1,4 +1,4 @@
-// The agents as HTTP, health and metrics name them.
+// The names of the agents in HTTP, health and metrics.
 
 import { AGENTS } from '../agents.js'
 import { BACKEND_NAMES, type BackendName } from '../types.js'
@@ -15,7 +15,7 @@ export function providerOf(backend: BackendName): ProviderName {
 
 export const PROVIDER_NAMES: ProviderName[] = BACKEND_NAMES.map(providerOf)
 
-/** Of a run, which may also be of `shell` or `git`. */
+/** For a run, whose backend may also be `shell` or `git`. */
 export function runnerName(backend: string): string {
   const known = BACKEND_NAMES.find((name) => name === backend)
   return known ? providerOf(known) : backend

@@ -1,7 +1,7 @@
-// The variables of model providers, for the agents that can use any of them: what OpenCode 1.18.33 and Pi 0.73.1 know
-// by name. Left out on purpose are GITHUB_TOKEN, GH_TOKEN and GITLAB_TOKEN, which open far more than a model.
+// Environment variables of model providers, as known to OpenCode 1.18.33 and Pi 0.73.1, the agents that work with any
+// provider. GITHUB_TOKEN, GH_TOKEN and GITLAB_TOKEN are left out on purpose: they unlock far more than a model.
 
-/** Everything that begins so. */
+/** `<NAME>_*`. */
 const FAMILIES = `
   ANTHROPIC OPENAI AZURE GEMINI GOOGLE GCLOUD VERTEX AWS CLOUDFLARE OLLAMA LMSTUDIO HF HUGGINGFACE COPILOT GROQ
   OPENROUTER MISTRAL DEEPSEEK XAI
@@ -33,7 +33,7 @@ const OTHERS = `
   SUBMODEL_INSTAGEN_ACCESS_KEY WATSONX_AI_APIKEY WATSONX_AI_PROJECT_ID ZENIFRA_AI_KEY
 `
 
-/** Names, or the beginning of names with a `*` for the rest. */
+/** Names, or prefixes followed by `*`. */
 export const PROVIDER_VARIABLES = [
   ...words(FAMILIES).map((family) => `${family}_*`),
   ...words(API_KEYS).map((provider) => `${provider}_API_KEY`),

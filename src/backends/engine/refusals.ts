@@ -1,4 +1,4 @@
-// What is told without starting anything, whichever way an agent is driven.
+// Reasons to refuse a turn before anything is started, for every kind of lifetime.
 
 import { canBeSetForRun } from '../../core/environment.js'
 import { GatewayError, messageOf } from '../../errors.js'
@@ -16,12 +16,12 @@ import type { AgentRequest } from '../types.js'
 
 export const CANCELLED: Failed = { reason: 'cancelled', message: 'Cancelled' }
 
-/** What an agent takes. */
+/** What an agent accepts. */
 export interface InputRules {
-  /** As it stands in error sentences. */
+  /** The agent's name in error messages. */
   label: string
   sessionId: RegExp
-  /** The longest prompt it takes whole. */
+  /** The longest prompt it accepts in full. */
   promptLimit?: { size: number; unit: 'bytes' | 'characters' }
   /** It cannot be restricted to some calls of a tool, as in `Bash(git log:*)`. */
   hasToolNamesOnly?: boolean
@@ -60,7 +60,7 @@ export function refusedDirectory(workingDir: string): Failed | undefined {
   return { reason: 'spawn', message: `The working directory ${workingDir} does not exist.`, isLasting: true }
 }
 
-/** For a turn that is to ask, where no tool is ever asked about: it must not go on there. */
+/** For a turn that needs approvals, where nothing can ask for them: it must not run without. */
 export function refusedAsking(label: string, { pod, command }: Pick<AgentRequest, 'pod' | 'command'> = {}): Failed {
   const where = pod ? ' in a pod' : command ? ' when a command template starts it' : ''
   const message = `${label} cannot ask before it uses a tool${where}.`
@@ -75,7 +75,7 @@ export function refusedVersionToAsk(label: string, oldestKnown: string): Failed 
 const HOW_IT_ASKS = 'Have it run without that, or let it work without asking.'
 const WHO_ASKS = 'Use claude, codex, gemini or opencode for this, or let it work without asking.'
 
-/** What keeps a turn from a pod before anybody asks the cluster. */
+/** Why a turn may not run in a pod, as far as can be told without asking the cluster. */
 export function refusedPod({ isUntrusted }: Turn, { pods }: BackendDependencies): Failed | undefined {
   if (isUntrusted) {
     const message = 'An untrusted project does not run in a pod: the pod itself is the fence. Say that it is trusted.'
@@ -103,13 +103,12 @@ export function shellsVariable(name: string): string {
   return `The variable ${name} is the shell's own in a pod, and cannot be set there. Give the credential another name.`
 }
 
-/** Why it could not be started. */
-export function unprepared(label: string, error: unknown): Failed {
+export function preparationFailure(label: string, error: unknown): Failed {
   if (error instanceof PodError) return failureOfPod(error)
   return { reason: 'spawn', message: `${label} CLI could not be prepared: ${messageOf(error)}` }
 }
 
-/** All that is seen of a run that never began. */
+/** The events of a run that never began. */
 export function refusedRun(failed: Failed, now: () => number): EventQueue {
   const queue = new EventQueue(now)
   queue.complete({ isError: true, durationMs: 0, failure: failureOfStop(failed) })
@@ -128,7 +127,7 @@ export function requireMilliseconds(name: string, value: number, atLeast: number
   throw new GatewayError('request_invalid', `${name} must be a number of milliseconds, not ${value}`)
 }
 
-/** It stands on a command line: what begins with a dash there would be taken for an option. */
+/** It goes on a command line, where a leading dash would make it an option. */
 function isName(name: string): boolean {
   return /^[^\s\p{Cc}-][^\p{Cc}]*$/u.test(name)
 }

@@ -1,6 +1,6 @@
-const MOST_DIRECTORIES = 10_000
+const MAX_DIRECTORIES = 10_000
 
-/** Where the sessions of a backend are at home: most CLIs find one only in the directory where it began. */
+/** The directories of a backend's sessions: most CLIs find a session only in the directory where it began. */
 export class SessionDirectories {
   readonly #directories = new Map<string, string>()
 
@@ -12,6 +12,6 @@ export class SessionDirectories {
     if (sessionId === undefined) return
     this.#directories.set(sessionId, directory)
     const [oldest] = this.#directories.keys()
-    if (this.#directories.size > MOST_DIRECTORIES && oldest !== undefined) this.#directories.delete(oldest)
+    if (this.#directories.size > MAX_DIRECTORIES && oldest !== undefined) this.#directories.delete(oldest)
   }
 }

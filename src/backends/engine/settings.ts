@@ -1,7 +1,7 @@
 import JSON5 from 'json5'
 import { isObject, type JsonObject } from './jsonl.js'
 
-/** Reads settings as the CLIs do, comments included. Contract: throws when they are no object. */
+/** Reads settings as the CLIs do, allowing comments. Contract: throws if they are not an object. */
 export function parseSettings(text: string): JsonObject {
   const settings: unknown = JSON5.parse(text)
   if (isObject(settings)) return settings

@@ -7,11 +7,11 @@ const DRAIN_MS = 5_000
 
 interface StreamPump {
   push(text: string): void
-  /** Settles when the callback has had everything, or when it takes too long to be waited for. */
+  /** Settles when the callback has received everything, or takes too long. */
   drained(): Promise<void>
 }
 
-/** Hands text to a callback in order, one call at a time; what arrives during a call goes with the next one. */
+/** Passes text to a callback in order, one call at a time. Text that arrives during a call goes into the next one. */
 export function pumpStream(onStream: StreamCallback, log: Log): StreamPump {
   let waiting = ''
   let isPumping = false

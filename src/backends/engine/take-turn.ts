@@ -1,4 +1,4 @@
-// A turn from its request to its `complete`, however long the process of the agent lives.
+// A turn from its request to its `complete`, whatever the lifetime of the agent's process.
 
 import { setMaxListeners } from 'node:events'
 import { startDeadline } from '../../core/async.js'
@@ -6,29 +6,29 @@ import type { BackendDependencies } from './backend-dependencies.js'
 import { CANCELLED, refusedRun } from './refusals.js'
 import type { Failed } from './translation.js'
 import type { Run } from './turn-run.js'
-import { type TimeLimits, timeLimits, tookTooLong } from './turn-watch.js'
+import { type TimeLimits, timeLimits, timeoutFailure } from './turn-watch.js'
 import type { AgentEvent, AgentRequest, BackendAdapterConfig } from '../types.js'
 
-/** How long the process lives that takes a turn: for this turn alone, for the next ones too, or as a server for all. */
+/** The lifetime of the process that takes a turn: one-shot, warm or a server. */
 export interface Lifetime {
-  /** Finds or prepares what the turn runs in, or tells why there is nothing. Contract: rejects only at the signal, or where
-   *  the request is wrong. */
+  /** Finds or prepares a process for the turn, or returns why there is none. Contract: rejects only at the signal, or if the
+   *  request is invalid. */
   acquire(signal: AbortSignal): Promise<Lease | Failed>
 }
 
-/** What one turn runs in. */
+/** A process, held for one turn. */
 export interface Lease {
   start(limits: TimeLimits): Run
-  /** Called with each event of the run before it is told, which waits for what this returns. */
-  heard(event: AgentEvent): Promise<void> | undefined
-  /** Called once, when nothing of the run is at work, or it was never started. Contract: never rejects. */
+  /** Called with each event of the run before it is yielded; the event waits for the returned promise. */
+  onEvent(event: AgentEvent): Promise<void> | undefined
+  /** Called once, when the run is over or was never started. Contract: never rejects. */
   release(): Promise<void>
 }
 
 export interface TakeOptions {
   request: AgentRequest
   signal: AbortSignal
-  /** What is over already of the turn's time. */
+  /** How much of the turn's time is already used up. */
   spentMs?: number
   config: BackendAdapterConfig
   dependencies: Pick<BackendDependencies, 'now' | 'elapsed'>
@@ -56,13 +56,13 @@ export async function* takeTurn(
     run = lease.start({ ...limits, spentMs: spentMs + elapsed() - startedAt })
     if (signal.aborted) cancel()
     for await (const event of run.events) {
-      const hearing = lease.heard(event)
-      if (hearing) await hearing
+      const handled = lease.onEvent(event)
+      if (handled) await handled
       yield event
     }
   } finally {
     signal.removeEventListener('abort', cancel)
-    // Reached early when the consumer leaves the loop: the agent must not work on for nobody.
+    // Reached early if the consumer leaves the loop: the agent must not keep working for nobody.
     cancel()
     await run?.ended
     await lease?.release()
@@ -79,7 +79,7 @@ async function acquireInTime(
     return await lifetime.acquire(deadline.signal)
   } catch (error) {
     if (!deadline.signal.aborted) throw error
-    return tookTooLong(timeoutMs)
+    return timeoutFailure(timeoutMs)
   } finally {
     deadline.clear()
   }

@@ -10,7 +10,7 @@ export type Verdict =
   | { isError: false; text: string }
   | { isError: true; message: string; reason?: FailureReason; retryAfterMs?: number }
 
-/** A failure we decide ourselves. */
+/** A failure decided by the gateway, not reported by the agent. */
 export interface Failed {
   reason: FailureReason
   message: string
@@ -21,7 +21,7 @@ export interface Failed {
 
 interface ToolResult {
   toolId: string
-  /** May be left out when its `tool_use` had it. */
+  /** May be left out if its `tool_use` had it. */
   toolName?: string
   content: string
   isError: boolean
@@ -29,7 +29,7 @@ interface ToolResult {
 }
 
 /**
- * Turns what one CLI prints during one turn into events, and remembers what the turn came to.
+ * Turns a CLI's output during one turn into events, and remembers the outcome.
  *
  * A subclass knows one wire format. It may trust the shapes it captured: a value that breaks them makes `translate`
  * throw, and `accept` turns that into a notice.
@@ -40,15 +40,15 @@ export abstract class Translation {
   sessionUsage?: TokenUsage
   costUsd?: number
   metadata?: Record<string, unknown>
-  /** The final word so far; a later one replaces it. Absent until the CLI has spoken it. */
+  /** The latest final word; absent until there is one. */
   verdict?: Verdict
-  /** Whether the turn is over with that verdict: the CLI has not gone on working since. */
+  /** Whether the turn is over with that verdict: the CLI has not resumed work since. */
   isFinished = false
-  /** What went wrong last, in case there never is a final word. */
-  complaint?: string
-  /** Set when going on would be wrong, such as in somebody else's session: the run is ended with this failure. */
+  /** The latest problem, in case there never is a final word. */
+  lastProblem?: string
+  /** Set if continuing would be wrong, as in somebody else's session: the run ends with this failure. */
   mustStop?: Failed
-  /** How many values it was given. */
+  /** How many values it has accepted. */
   acceptedCount = 0
 
   #hasOutput = false
@@ -58,9 +58,9 @@ export abstract class Translation {
   #unknownKinds = new Set<string>()
   #unreadableCount = 0
 
-  /** Without a turn, a finished output is read and nothing is known about how it came to be. */
+  /** Without a turn, it reads a complete output of unknown origin. */
   constructor(
-    private readonly tell: (event: AgentEventBody) => void,
+    private readonly forward: (event: AgentEventBody) => void,
     protected readonly turn?: Turn,
   ) {}
 
@@ -75,18 +75,18 @@ export abstract class Translation {
     }
   }
 
-  /** A line that is no JSON. */
+  /** Takes a line that is not JSON. */
   acceptText(line: string): void {
     this.#unreadable(excerpt(line))
   }
 
-  /** An id that is none is left out: the answer beside it counts more. */
-  protected inSession(sessionId: unknown): void {
+  /** A malformed id is ignored: the answer that comes with it matters more. */
+  protected setSession(sessionId: unknown): void {
     if (typeof sessionId === 'string') this.sessionId = sessionId
   }
 
   protected started(sessionId: unknown, model?: unknown): void {
-    this.inSession(sessionId)
+    this.setSession(sessionId)
     this.emit({
       type: 'started',
       ...(this.sessionId && { sessionId: this.sessionId }),
@@ -94,14 +94,14 @@ export abstract class Translation {
     })
   }
 
-  /** The answer is also what streams, if nothing did. */
+  /** If nothing was streamed, the answer is. */
   protected succeeded(answer: string): void {
     if (!this.#hasOutput) this.output(answer)
     this.verdict = { isError: false, text: text(answer) }
     this.isFinished = true
   }
 
-  /** Without a reason, the message tells it. */
+  /** If no reason is given, it is derived from the message. */
   protected failed(message = 'The agent gave no reason.', reason?: FailureReason, retryAfterMs?: number): void {
     this.verdict = {
       isError: true,
@@ -112,34 +112,34 @@ export abstract class Translation {
     this.isFinished = true
   }
 
-  /** The verdict was not the end, or may not be: the CLI works on. */
-  protected goesOn(): void {
+  /** The verdict was not, or may not be, the end: the CLI is still working. */
+  protected keepsWorking(): void {
     this.isFinished = false
   }
 
   private emit(event: AgentEventBody): void {
-    this.goesOn()
-    this.tell(event)
+    this.keepsWorking()
+    this.forward(event)
   }
 
-  /** Something went wrong, but the CLI may still get over it. */
-  protected complained(message: string): void {
-    this.complaint = text(message)
+  /** Something went wrong, but the CLI may still recover. */
+  protected reportProblem(message: string): void {
+    this.lastProblem = text(message)
     this.notice(message)
   }
 
-  /** For a CLI that starts a new session where it does not find the one it was asked for: that one is lost. */
-  protected isAskedSession(sessionId: unknown): boolean {
+  /** For a CLI that silently starts a new session if it cannot find the requested one, which is then lost. */
+  protected isRequestedSession(sessionId: unknown): boolean {
     const asked = this.turn?.sessionId
     if (asked === undefined || typeof sessionId !== 'string') return true
-    // Arguments of the operator may want another one, such as a fork.
+    // The operator's arguments may ask for another session, such as a fork.
     if (this.turn?.command?.sessionArgs) return true
     if (asked.toLowerCase() === sessionId.toLowerCase()) return true
     this.mustStop = { reason: 'session_lost', message: `The agent did not find the session ${asked}.` }
     return false
   }
 
-  /** A round of tools is over and the model would be asked again, for a CLI that has no limit of its own. */
+  /** Called after each round of tools, for a CLI without a turn limit of its own. */
   protected countTurn(): void {
     const { maxTurns = 0 } = this.turn ?? {}
     this.#turns += 1
@@ -147,7 +147,7 @@ export abstract class Translation {
     this.mustStop = { reason: 'max_turns', message: `Reached the maximum number of turns (${maxTurns}).` }
   }
 
-  /** Text for the person. Parts the agent wrote separately, such as before and after a tool, are set apart. */
+  /** Text for the user. Separate parts, such as before and after a tool, are separated by a blank line. */
   protected output(part: string): void {
     if (text(part) === '') return
     this.#hasOutput = true
@@ -168,7 +168,7 @@ export abstract class Translation {
 
   protected toolUse(toolId: string, toolName: string, input: unknown): void {
     const toolInput = isObject(input) ? input : input === undefined ? {} : { value: input }
-    if (isDeeperThan(toolInput, DEEPEST_INPUT)) throw new RangeError('the input of the tool is nested too deeply')
+    if (isDeeperThan(toolInput, MAX_INPUT_DEPTH)) throw new RangeError('the input of the tool is nested too deeply')
     this.endText()
     this.emit({ type: 'tool_use', toolId: text(toolId), toolName: text(toolName), toolInput })
   }
@@ -177,34 +177,34 @@ export abstract class Translation {
     this.emit({ type: 'tool_result', toolName: '', toolId: text(toolId), content: text(content), ...rest })
   }
 
-  /** Adds to what the turn has cost so far. */
+  /** Adds to the cost of the turn. */
   protected spent(dollars: unknown): void {
     if (Number.isFinite(dollars)) this.costUsd = (this.costUsd ?? 0) + Number(dollars)
   }
 
   protected notice(content: string): void {
-    this.tell({ type: 'notice', content })
+    this.forward({ type: 'notice', content })
   }
 
-  /** CLIs grow new kinds of events every week: each is told once. */
+  /** CLIs add new kinds of events every week: each is reported once. */
   protected unknown(kind: unknown): void {
     const name = nameOf(kind)
-    if (this.#unknownKinds.has(name) || this.#unreadableCount >= MOST_UNREADABLE) return
+    if (this.#unknownKinds.has(name) || this.#unreadableCount >= MAX_UNREADABLE) return
     this.#unknownKinds.add(name)
     this.#unreadable(`The agent sent an event of an unknown kind: ${name}`)
   }
 
-  /** Not every line of a flood is told. */
+  /** Limits the notices in a flood of unreadable lines. */
   #unreadable(content: string): void {
     this.#unreadableCount += 1
-    if (this.#unreadableCount <= MOST_UNREADABLE) this.notice(content)
-    if (this.#unreadableCount === MOST_UNREADABLE) this.notice('Further lines that cannot be read are left out.')
+    if (this.#unreadableCount <= MAX_UNREADABLE) this.notice(content)
+    if (this.#unreadableCount === MAX_UNREADABLE) this.notice('Further lines that cannot be read are left out.')
   }
 }
 
 export const PARSE_FAILURE = 'Failed to parse CLI output'
 
-/** The reader that feeds a translation: the same for a stream and for a finished output. */
+/** The reader that feeds a translation, from a stream or a complete output. */
 export function readInto(
   translation: Translation,
   maxCharacters: number,
@@ -214,7 +214,7 @@ export function readInto(
   const sink = {
     object: (value: JsonObject) => translation.accept(value),
     text(unread: string) {
-      // Before a part of it is cut off.
+      // Before it is truncated.
       const line = scrub(unread)
       onText?.(line)
       translation.acceptText(line)
@@ -242,7 +242,7 @@ export function foldOutput(
 
 type Counts = { [Name in Exclude<keyof TokenUsage, 'totalTokens'>]?: unknown }
 
-/** What a CLI does not count is 0. */
+/** Counts that a CLI does not report are 0. */
 export function tokenUsage(counts: Counts): TokenUsage {
   const inputTokens = count(counts.inputTokens)
   const outputTokens = count(counts.outputTokens)
@@ -268,14 +268,14 @@ export function combineUsage(a: TokenUsage, b: TokenUsage, sign: 1 | -1 = 1): To
   }
 }
 
-/** What arrives is only claimed to be a string; a consumer of ours relies on it. */
+/** Checks that a supposed string really is one, since consumers rely on it. */
 function text(claimed: string): string {
   if (typeof claimed === 'string') return claimed
   throw new TypeError(`a text was expected, not ${typeof claimed}`)
 }
 
-/** Nothing honest is; whoever prints the input would run out of stack. */
-const DEEPEST_INPUT = 200
+/** No real input is deeper, and printing one that is would overflow the stack. */
+const MAX_INPUT_DEPTH = 200
 
 function isDeeperThan(value: object, levels: number): boolean {
   if (levels === 0) return true
@@ -290,7 +290,7 @@ function nameOf(kind: unknown): string {
   return typeof kind === 'string' ? excerpt(kind) : `(${typeof kind})`
 }
 
-const MOST_UNREADABLE = 100
+const MAX_UNREADABLE = 100
 
 const EXCERPT_CHARACTERS = 500
 

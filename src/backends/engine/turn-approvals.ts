@@ -3,9 +3,9 @@ import type { TurnWatch } from './turn-watch.js'
 import type { Approve } from '../types.js'
 
 /**
- * Asks for one turn, whose time stands still meanwhile.
+ * Asks for approval during one turn, whose clock is paused meanwhile.
  *
- * Contract: what is answered after a signal is ignored; `isOver` is the one of the turn.
+ * Contract: an answer after either signal is ignored; `isOver` is the turn's.
  */
 export function approveInTurn(approve: Approve, watch: TurnWatch, isOver: AbortSignal): Approve {
   return async (request, signal) => {

@@ -1,31 +1,30 @@
-// What a turn came to, whichever way the agent was driven.
+// The outcome of a turn, for every kind of lifetime.
 //
-// Traps that a careless edit would fall into:
+// Traps:
 // - Success is the agent's own final word, never the exit code alone: several exit with 0 after a failure or a kill.
-// - What we did ourselves (time-out, cancel) decides over anything the agent still managed to say.
+// - The gateway's own actions (time-out, cancel) override anything the agent still managed to say.
 
 import type { Scrubber } from '../../credentials/scrubber.js'
 import { classifyFailure, type FailureSign, findSign, parseRetryAt, readableMessage } from './failures.js'
 import { type Failed, PARSE_FAILURE, type Translation, type Verdict } from './translation.js'
 import type { AgentFailure, AgentResult } from '../types.js'
 
-/** How a turn came to its end. */
+/** How a turn ended. */
 export type Ending =
-  /** The agent says that it is over, or it was ended before it began. */
+  /** The agent says it is done, or the turn was stopped before it began. */
   | { type: 'done' }
-  /** A process for this turn alone has exited. */
+  /** A one-shot process exited. */
   | { type: 'exited'; exitCode: number }
-  /** A process that was to take further turns has exited. */
+  /** A warm process exited. */
   | { type: 'died'; exitCode: number }
   | { type: 'not-started'; message: string }
-  /** The process runs, but takes no turns. */
+  /** The process runs but accepts no turns. */
   | { type: 'not-ready'; message: string }
-  /** What the agent ran on is gone, or has lost the turn. */
+  /** The pod or server the agent ran on is gone, or has lost the turn. */
   | { type: 'lost'; failed: Failed }
 
-/** What is known of an agent before it says anything. */
-export interface Judging {
-  /** As it stands in error sentences. */
+export interface JudgeContext {
+  /** The agent's name in error messages. */
   label: string
   failureSigns: readonly FailureSign[]
   scrubber: Scrubber
@@ -33,49 +32,49 @@ export interface Judging {
 }
 
 /** What a turn is judged by. */
-export interface Evidence extends Pick<Translation, 'verdict' | 'complaint'> {
+export interface Evidence extends Pick<Translation, 'verdict' | 'lastProblem'> {
   ending: Ending
-  /** What we did ourselves. */
+  /** Set if the gateway stopped the turn. */
   stopped: Failed | undefined
   /** Scrubbed. */
   stderr: string
-  /** The lines of stdout that were no messages, scrubbed. */
+  /** The lines of stdout that were not messages, scrubbed. */
   plainStdout: string
 }
 
-/** Why the turn failed, or undefined when it did not. */
-export function judge(judging: Judging, evidence: Evidence): AgentFailure | undefined {
-  const failure = failureOf(judging, evidence)
+/** Why the turn failed; undefined if it succeeded. */
+export function judge(context: JudgeContext, evidence: Evidence): AgentFailure | undefined {
+  const failure = failureOf(context, evidence)
   return failure && evidence.stderr !== '' ? { ...failure, stderr: evidence.stderr } : failure
 }
 
-function failureOf(judging: Judging, evidence: Evidence): AgentFailure | undefined {
-  const { label, failureSigns } = judging
-  const { ending, stopped, verdict, complaint, stderr } = evidence
+function failureOf(context: JudgeContext, evidence: Evidence): AgentFailure | undefined {
+  const { label, failureSigns } = context
+  const { ending, stopped, verdict, lastProblem, stderr } = evidence
   if (ending.type === 'not-started') {
     const message = `${label} CLI could not be started: ${ending.message}`
     return { reason: 'spawn', message, report: message }
   }
   if (stopped) return failureOfStop(stopped)
   if (ending.type === 'lost') return failureOfStop(ending.failed)
-  if (ending.type === 'not-ready') return failureOfDeath(judging, ending.message, false)
+  if (ending.type === 'not-ready') return failureOfDeath(context, ending.message, false)
   if (ending.type === 'died') {
-    return failureOfDeath(judging, complaint || mainLine(stderr, failureSigns), ending.exitCode > 128)
+    return failureOfDeath(context, lastProblem || mainLine(stderr, failureSigns), ending.exitCode > 128)
   }
   const said = verdict?.isError ? verdict : undefined
-  // A warm process may print what is not about this turn.
+  // A warm process may print things unrelated to this turn.
   const printed = ending.type === 'exited' ? mainLine(stderr, failureSigns) : ''
-  const words = readableMessage(said?.message ?? complaint ?? printed)
-  if (ending.type === 'exited' && ending.exitCode !== 0) return failureOfExit(judging, evidence, ending.exitCode, words)
-  if (said) return reportedFailure(judging, said)
+  const words = readableMessage(said?.message ?? lastProblem ?? printed)
+  if (ending.type === 'exited' && ending.exitCode !== 0) return failureOfExit(context, evidence, ending.exitCode, words)
+  if (said) return reportedFailure(context, said)
   // An exit code of 0 proves nothing: some CLIs say only on stderr why they did not answer.
-  return verdict ? undefined : unansweredFailure(judging, words)
+  return verdict ? undefined : unansweredFailure(context, words)
 }
 
 const REPORT_CHARACTERS = 500
 
 function failureOfExit(
-  { label, failureSigns, scrubber, now }: Judging,
+  { label, failureSigns, scrubber, now }: JudgeContext,
   { verdict, stderr, plainStdout }: Evidence,
   exitCode: number,
   words: string,
@@ -84,56 +83,56 @@ function failureOfExit(
   const onStdout = said?.message ?? (verdict?.isError === false ? verdict.text : plainStdout)
   const message = words || onStdout.trim() || `${label} ended with exit code ${exitCode}.`
   const named = said?.reason ?? classifyFailure(said?.message ?? message, failureSigns)
-  // A final word may be a general one, and the cause on stderr alone.
+  // The final word may be generic, with the cause only on stderr.
   const reason = named === 'exit' ? (findSign(stderr, failureSigns)?.[1] ?? named) : named
   const text = scrubber.scrub(stderr || onStdout || 'unknown error').slice(0, REPORT_CHARACTERS)
   const report = `${label} CLI error (exit ${exitCode}): ${text}`
   return withRetryAt({ reason, message, report }, said?.retryAfterMs, now())
 }
 
-function failureOfDeath({ label, failureSigns, now }: Judging, words: string, wasKilled: boolean): AgentFailure {
+function failureOfDeath({ label, failureSigns, now }: JudgeContext, words: string, wasKilled: boolean): AgentFailure {
   const message = readableMessage(words) || `${label} ended in the middle of a turn.`
-  // What one that was killed said before is not why: others may have been meant, or it was over that.
+  // What a killed process said earlier is not the cause: it may concern another turn, or have been resolved.
   const reason = wasKilled ? 'exit' : classifyFailure(message, failureSigns)
   return withRetryAt({ reason, message, report: message }, undefined, now())
 }
 
-/** What we did ourselves, or the place where the agent ran. */
+/** A failure caused by the gateway, or by the place where the agent ran. */
 export function failureOfStop(stopped: Failed): AgentFailure {
   return { ...stopped, report: stopped.reason === 'timeout' ? 'Query timed out' : stopped.message }
 }
 
-/** It would be no less the next time, and the work would be done again. */
+/** Permanent: a retry would print as much, and repeat the work. */
 export function printedTooMuch(problem: string): Failed {
   return { reason: 'no_result', message: `The agent printed ${problem} and was stopped.`, isLasting: true }
 }
 
-/** What the agent itself said. */
+/** A failure reported by the agent itself. */
 function reportedFailure(
-  { failureSigns, now }: Judging,
+  { failureSigns, now }: JudgeContext,
   { message, reason, retryAfterMs }: Extract<Verdict, { isError: true }>,
 ): AgentFailure {
   const named = reason ?? classifyFailure(message, failureSigns)
   return withRetryAt({ reason: named, message: readableMessage(message), report: message }, retryAfterMs, now())
 }
 
-/** There was no final word; `complaint` is what was said last of what went wrong. */
-function unansweredFailure({ label, failureSigns }: Judging, complaint: string): AgentFailure {
-  const reason = findSign(complaint, failureSigns)?.[1] ?? 'no_result'
-  const message = reason === 'no_result' ? `${label} ended without an answer. ${complaint}`.trim() : complaint
+/** There was no final word; `lastProblem` is the latest problem reported. */
+function unansweredFailure({ label, failureSigns }: JudgeContext, lastProblem: string): AgentFailure {
+  const reason = findSign(lastProblem, failureSigns)?.[1] ?? 'no_result'
+  const message = reason === 'no_result' ? `${label} ended without an answer. ${lastProblem}`.trim() : lastProblem
   return { reason, message, report: PARSE_FAILURE }
 }
 
 function withRetryAt(failure: AgentFailure, retryAfterMs: number | undefined, now: number): AgentFailure {
   if (failure.reason !== 'rate_limit') return failure
   const retryAt = retryAfterMs === undefined ? parseRetryAt(failure.message, now) : now + retryAfterMs
-  return retryAt !== undefined && retryAt - now < LONGEST_WAIT_MS ? { ...failure, retryAt } : failure
+  return retryAt !== undefined && retryAt - now < MAX_WAIT_MS ? { ...failure, retryAt } : failure
 }
 
-/** What asks for longer has been misread. */
-const LONGEST_WAIT_MS = 31 * 86_400_000
+/** A longer wait must have been misread. */
+const MAX_WAIT_MS = 31 * 86_400_000
 
-/** The line of stderr a person should read: CLIs print warnings and progress there too. */
+/** The most relevant line of stderr: CLIs print warnings and progress there too. */
 function mainLine(stderr: string, failureSigns: readonly FailureSign[]): string {
   const lines = stderr
     .split('\n')
@@ -148,7 +147,7 @@ function mainLine(stderr: string, failureSigns: readonly FailureSign[]): string 
   return `${shortened(line)} ${advice}`.trim()
 }
 
-/** What happened often stands at the beginning of a line, and why at its end. */
+/** Keeps both ends: a line often begins with what happened and ends with why. */
 function shortened(line: string): string {
   const half = REPORT_CHARACTERS / 2
   return line.length <= REPORT_CHARACTERS ? line : `${line.slice(0, half)} … ${line.slice(-half)}`
@@ -164,7 +163,7 @@ export function resultOf(
     durationMs,
     ...(exitCode !== undefined && { exitCode }),
     ...(!failure && verdict?.isError === false && { finalOutput: verdict.text }),
-    // A lost session must not be offered for the next turn.
+    // A lost session must not be reused for the next turn.
     ...(sessionId !== undefined && failure?.reason !== 'session_lost' && { sessionId }),
     ...(usage && { usage }),
     ...(sessionUsage && { sessionUsage }),

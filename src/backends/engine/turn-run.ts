@@ -1,30 +1,30 @@
-// One turn from its start to its `complete`, whichever way the agent is driven.
+// One turn from its start to its `complete`, for every kind of lifetime.
 //
-// Traps that a careless edit would fall into:
-// - Reading never waits for the consumer: Claude Code drops output that nobody takes.
-// - The first stop decides: nothing that the agent says afterwards is told.
+// Traps:
+// - Reading never waits for the consumer: Claude Code drops output that nobody reads.
+// - The first stop wins: nothing the agent says afterwards becomes an event.
 
 import { EventQueue } from './event-queue.js'
 import type { Failed, Translation } from './translation.js'
-import { type Ending, type Evidence, judge, type Judging, resultOf } from './turn-result.js'
+import { type Ending, type Evidence, judge, type JudgeContext, resultOf } from './turn-result.js'
 import { type TimeLimits, type TurnWatch, watchTurn } from './turn-watch.js'
 import type { AgentEvent, AgentEventBody, AgentResult } from '../types.js'
 
 export interface Run {
   events: AsyncIterable<AgentEvent>
-  /** Ends the run for a reason of our own; the first reason stands. Nothing happens when it is over. */
+  /** Ends the run with this failure. The first one wins; does nothing once the run is over. */
   stop(failed: Failed): void
-  /** Settles when nothing of the run is alive and `complete` is among the events. */
+  /** Settles when no process of the run is alive and `complete` is among the events. */
   ended: Promise<void>
-  /** Known when `complete` is among the events. */
+  /** Set when `complete` is among the events. */
   readonly result: AgentResult | undefined
 }
 
-export interface RunPlan extends Judging, TimeLimits {
+export interface RunPlan extends JudgeContext, TimeLimits {
   elapsed: () => number
 }
 
-/** What a drive has of the run it is part of. */
+/** A drive's view of its run. */
 export interface RunControl {
   /** Does nothing once the turn is stopped or over. */
   emit(event: AgentEventBody): void
@@ -33,19 +33,18 @@ export interface RunControl {
   readonly watch: TurnWatch
 }
 
-/** One way to have an agent take a turn. */
+/** Drives one turn of an agent. */
 export interface Drive {
-  /** Settles when the turn is over, with everything told. Contract: never rejects. */
+  /** Settles when the turn is over and all its events are out. Contract: never rejects. */
   readonly ended: Promise<Ending>
-  /** What the agent has said of the turn. */
   readonly translation: Partial<Translation>
-  /** Has it come to its end. False where its answer stands all the same. Contract: does not call back. */
+  /** Ends the turn. Returns false if its answer counts all the same. Contract: does not call back. */
   stop(failed: Failed): boolean
-  /** Called when the turn is over. Settles when nothing of it is alive. Contract: never rejects. */
+  /** Called when the turn is over. Settles when none of its processes is alive. Contract: never rejects. */
   settle(ending: Ending): Promise<Printed>
 }
 
-/** What a process printed beside its messages during the turn. */
+/** What a process printed during the turn, apart from its messages. */
 export type Printed = Pick<Evidence, 'stderr' | 'plainStdout'>
 
 export function startRun(plan: RunPlan, open: (control: RunControl) => Drive): Run {
@@ -74,8 +73,8 @@ export function startRun(plan: RunPlan, open: (control: RunControl) => Drive): R
     watch.end()
     const printed = await drive.settle(ending)
     const { translation } = drive
-    const { verdict, complaint } = translation
-    const evidence = { ending, stopped, ...printed, ...(verdict && { verdict }), ...(complaint && { complaint }) }
+    const { verdict, lastProblem } = translation
+    const evidence = { ending, stopped, ...printed, ...(verdict && { verdict }), ...(lastProblem && { lastProblem }) }
     result = resultOf(translation, judge(plan, evidence), {
       durationMs: Math.round(plan.elapsed() - watch.startedAt),
       ...('exitCode' in ending && { exitCode: ending.exitCode }),

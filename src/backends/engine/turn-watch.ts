@@ -7,9 +7,9 @@ export const DEFAULT_IDLE_TIMEOUT_MS = 600_000
 
 export interface TimeLimits {
   timeoutMs: number
-  /** What is over of it before the agent starts. */
+  /** How much of it is used up before the agent starts. */
   spentMs?: number
-  /** 0 is for ever. */
+  /** 0 means no limit. */
   idleTimeoutMs: number
 }
 
@@ -23,21 +23,21 @@ export function timeLimits(request: AgentRequest, config: BackendAdapterConfig):
 
 interface WatchPlan extends TimeLimits {
   elapsed: () => number
-  /** Called for each limit that is passed. */
+  /** Called for each limit that is exceeded. */
   onTimeout(failed: Failed): void
 }
 
 export interface TurnWatch {
   startedAt: number
-  /** The agent has shown that it lives. */
+  /** The agent has shown a sign of life. */
   alive(): void
-  /** The time stands still until `resume` was called as often. */
+  /** Stops the clock until `resume` has been called as often. */
   pause(): void
   resume(): void
   end(): void
 }
 
-/** Watches over the whole time of a turn, and over the silence in it. */
+/** Enforces a turn's total time and its longest silence. */
 export function watchTurn({ timeoutMs, spentMs = 0, idleTimeoutMs, elapsed, onTimeout }: WatchPlan): TurnWatch {
   const leftMs = Math.max(timeoutMs - spentMs, 0)
   const startedAt = elapsed()
@@ -46,7 +46,7 @@ export function watchTurn({ timeoutMs, spentMs = 0, idleTimeoutMs, elapsed, onTi
   let pausedAt = startedAt
   let pausedMs = 0
   let isEnded = false
-  const tooLong = (): void => onTimeout(tookTooLong(timeoutMs))
+  const tooLong = (): void => onTimeout(timeoutFailure(timeoutMs))
 
   let totalTimer = startTimer(tooLong, leftMs)
   const idleTimer =
@@ -64,7 +64,7 @@ export function watchTurn({ timeoutMs, spentMs = 0, idleTimeoutMs, elapsed, onTi
     startedAt,
     alive() {
       lastSignOfLife = elapsed()
-      // Not left to the timer alone, which a flood of output holds up.
+      // Not by the timer alone, which a flood of output delays.
       if (pauses === 0 && lastSignOfLife - startedAt - pausedMs >= leftMs) tooLong()
     },
     pause() {
@@ -88,7 +88,7 @@ export function watchTurn({ timeoutMs, spentMs = 0, idleTimeoutMs, elapsed, onTi
   }
 }
 
-export function tookTooLong(timeoutMs: number): Failed {
+export function timeoutFailure(timeoutMs: number): Failed {
   return { reason: 'timeout', message: `The agent did not finish within ${seconds(timeoutMs)}.` }
 }
 

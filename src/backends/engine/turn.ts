@@ -4,24 +4,24 @@ import { requireWholeNumber } from './refusals.js'
 import type { SessionDirectories } from './session-directories.js'
 import type { AgentCommand, AgentRequest, BackendAdapterConfig, TokenUsage } from '../types.js'
 
-/** One turn to run: the request, with what it left open filled in from the configuration. */
+/** One turn to run: the request, completed from the configuration. */
 export interface Turn {
-  /** As the CLI gets it. */
+  /** Neutralised for the CLI. */
   prompt: string
-  /** Empty for none. */
+  /** Empty if there is none. */
   systemPrompt: string
   sessionId?: string
   sessionUsage?: TokenUsage
   model?: string
   allowedTools: string[]
   workingDir: string
-  /** 0 is without limit. */
+  /** 0 means no limit. */
   maxTurns: number
   /** Nothing in the working directory may configure the agent or run by itself. */
   isUntrusted: boolean
   /** The agent asks before it uses a tool. */
   isAsking: boolean
-  /** As the operator wants it started; its arguments name nothing that the backend always gives itself. */
+  /** The operator's command, without the options that the backend always sets itself. */
   command?: AgentCommand
 }
 
@@ -32,12 +32,12 @@ export function turnOf(request: AgentRequest, config: BackendAdapterConfig, dire
   return {
     prompt: request.prompt,
     systemPrompt: request.systemPrompt ?? '',
-    // Empty is how some callers say that there is none.
+    // Some callers pass an empty id for a new session.
     ...(request.sessionId && { sessionId: request.sessionId }),
     ...(request.sessionUsage && { sessionUsage: request.sessionUsage }),
     ...(model !== undefined && { model }),
     allowedTools: request.allowedTools ?? config.allowedTools,
-    // Absolute: a CLI that is both started there and told the path would go down twice.
+    // Absolute: a CLI that is started there and also given the path would resolve a relative one twice.
     workingDir: request.pod ? posix.resolve('/', directory ?? POD_DIRECTORY) : resolve(directory ?? config.workingDir),
     maxTurns: requireWholeNumber('maxTurns', request.maxTurns ?? config.maxTurns),
     isUntrusted: request.isUntrusted ?? false,

@@ -1,6 +1,6 @@
-// Whoever works in a directory asks git about it, and the settings of a repository may name programs that git then runs.
-// Two of them can be switched off from outside. For all others there is no switch, so a repository is let in only with
-// settings that are known to run nothing.
+// Agents run git in their directory, and a repository's settings may name programs that git then runs. Two of these
+// settings can be overridden from outside. For the others there is no override, so a repository is accepted only if all
+// its settings are known to run nothing.
 
 import { readdir, readFile, realpath, stat } from 'node:fs/promises'
 import { dirname, join, resolve, sep } from 'node:path'
@@ -10,22 +10,22 @@ import { startProcess } from '../../processes/local-process.js'
 import { compareVersions } from '../../core/versions.js'
 import { readVersion } from './version.js'
 
-/** For every process in an untrusted directory. Hooks are files, and no setting has to name them. */
+/** For every process in an untrusted directory. Hooks are disabled too: they are files that no setting needs to name. */
 export const UNTRUSTED_GIT = {
   GIT_CONFIG_COUNT: '3',
   GIT_CONFIG_KEY_0: 'core.fsmonitor',
   GIT_CONFIG_VALUE_0: 'false',
   GIT_CONFIG_KEY_1: 'core.hooksPath',
   GIT_CONFIG_VALUE_1: '/dev/null',
-  // A URL with it is a command.
+  // A URL of this protocol is a command.
   GIT_CONFIG_KEY_2: 'protocol.ext.allow',
   GIT_CONFIG_VALUE_2: 'never',
 }
 
-/** The first that takes settings from the environment. */
+/** The first version that reads settings from the environment. */
 const OLDEST_GIT = '2.31.0'
 
-/** Those that git itself and its usual users write. The first line ends with the two that are switched off. */
+/** Settings that git and common tools write. The first line ends with the two that are overridden. */
 const HARMLESS_SETTINGS = new RegExp(
   `^(?:${[
     'core\\.(?:repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|hookspath|fsmonitor)',
@@ -43,9 +43,9 @@ const HARMLESS_SETTINGS = new RegExp(
 const READ_AT_ONCE = 32
 
 /**
- * Why nothing may be started in an untrusted directory: a sentence with what to do.
+ * Why nothing may be started in this untrusted directory: a sentence with advice.
  *
- * Contract: never rejects. What cannot be read, or not before the signal, is an obstacle, too.
+ * Contract: never rejects. Settings that cannot be read before the signal are an obstacle too.
  */
 export async function gitObstacle(
   directory: string,
@@ -85,7 +85,7 @@ interface Setting {
 async function findHarmful(settings: Setting[], repository: string, directory: string): Promise<string | undefined> {
   for (const { key, value } of settings) {
     if (HARMLESS_SETTINGS.test(key)) continue
-    // Every submodule has it. Elsewhere a checkout would overwrite files that are not of the project.
+    // Every submodule has it. If it pointed elsewhere, a checkout would overwrite files outside the project.
     if (key === 'core.worktree' && (await leadsInside(resolve(repository, value), directory))) continue
     return key
   }
@@ -97,7 +97,7 @@ async function leadsInside(path: string, directory: string): Promise<boolean> {
   return real === top || real.startsWith(`${top}${sep}`)
 }
 
-/** Git reads its own files: another reader would differ from it just where somebody looks for the difference. */
+/** Uses git itself: an attacker would exploit any difference between git's parser and another one. */
 async function readSettings(
   git: string,
   file: string,
@@ -130,7 +130,7 @@ async function readSettings(
   })
 }
 
-/** The directories with settings that git would follow in the directory or anywhere below it. */
+/** The repositories whose settings git would obey in the directory or anywhere below it. */
 async function findRepositories(directory: string, signal: AbortSignal): Promise<string[]> {
   const found = new Set<string>()
   const add = async (repository: string | undefined): Promise<void> => {
@@ -162,7 +162,7 @@ async function findRepositories(directory: string, signal: AbortSignal): Promise
   return [...found]
 }
 
-/** Git goes up until it finds one, also past a `.git` that is none. */
+/** Git searches upwards, even past a `.git` that is not a repository. */
 async function repositoryAbove(directory: string): Promise<string | undefined> {
   const repository = await repositoryAt(join(directory, '.git'))
   if (repository !== undefined && (await exists(join(repository, 'HEAD')))) return repository
@@ -170,7 +170,7 @@ async function repositoryAbove(directory: string): Promise<string | undefined> {
   return parent === directory ? undefined : repositoryAbove(parent)
 }
 
-/** Where a `.git` leads: a directory, a link to one, or a file that names one. */
+/** Resolves a `.git`: a directory, a link to one, or a file that names one. */
 async function repositoryAt(path: string): Promise<string | undefined> {
   const about = await stat(path).catch(ignoreMissing)
   if (about?.isDirectory()) return realpath(path)
@@ -179,7 +179,7 @@ async function repositoryAt(path: string): Promise<string | undefined> {
   return target === undefined ? undefined : realpath(resolve(dirname(path), target)).catch(ignoreMissing)
 }
 
-/** Git takes also a directory of any name for a repository, by what is in it. */
+/** Git accepts a directory of any name as a repository, judging by its contents. */
 function isRepository(names: ReadonlySet<string>): boolean {
   return names.has('head') && (names.has('commondir') || (names.has('objects') && names.has('refs')))
 }

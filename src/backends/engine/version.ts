@@ -2,13 +2,13 @@ import { startProcess } from '../../processes/local-process.js'
 import { compareVersions, parseVersion } from '../../core/versions.js'
 
 export interface VersionKnowledge {
-  /** The oldest version that the conformance suite has passed with. */
+  /** The oldest version that has passed the conformance suite. */
   oldestKnown: string
   /** Published security holes; `below` is the first version without the hole. */
   holes: ReadonlyArray<{ below: string; what: string }>
 }
 
-/** What `<cli> --version` says, or undefined when it says nothing that looks like one before the signal. */
+/** The version printed by `<cli> --version`, or undefined if it prints none before the signal. */
 export async function readVersion(
   executable: string,
   environment: Record<string, string>,

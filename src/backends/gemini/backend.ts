@@ -5,7 +5,7 @@ import { parseTool } from '../engine/allowed-tool.js'
 import { CliBackend, type CliTraits, type Invocation } from '../engine/cli-backend.js'
 import { namesOption } from '../engine/command-args.js'
 import { reasonOfStatus } from '../engine/failures.js'
-import { createGeminiHome, unheardHooks } from './home.js'
+import { createGeminiHome, unsupportedHooks } from './home.js'
 import type { JsonObject } from '../engine/jsonl.js'
 import { GeminiWarmDriver } from './warm-driver.js'
 import type { WarmDriver } from '../engine/warm/types.js'
@@ -21,10 +21,10 @@ type GeminiLine =
   | { type: 'tool_result'; tool_id: string; status: string; output?: string; error?: { message?: string } }
   | { type: 'error'; message: string }
   | { type: 'result'; status: string; error?: GeminiError; stats?: StreamStats }
-  // As src/backends/gemini/warm-driver.ts tells what only `gemini --acp` does, and that the model has used tools.
+  // Made by gemini/warm-lines.ts, for thoughts, which only `gemini --acp` has, and after each round of tools.
   | { type: 'thought'; content: string }
   | { type: 'round' }
-  // `--output-format json`, and the gateway document's shape.
+  // `--output-format json`, and a shape that `parseOutput` also accepts.
   | { type?: undefined; response?: string; session_id?: string; error?: GeminiError; stats?: WholeStats }
 
 interface GeminiError {
@@ -54,7 +54,7 @@ export class GeminiBackend extends CliBackend {
     variables: ['GEMINI_*', 'GOOGLE_*'],
     sessionId: /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i,
     stopSignal: 'SIGTERM',
-    // Longer input is cut off with no more than a warning.
+    // Longer input is truncated with a mere warning.
     promptLimit: { size: 8_388_608, unit: 'bytes' },
     failureSigns: [
       [/error resuming session|invalid session identifier|no previous sessions found/i, 'session_lost'],
@@ -114,11 +114,11 @@ export class GeminiBackend extends CliBackend {
   protected override warmDriver(): WarmDriver {
     return new GeminiWarmDriver(
       async (turn, place, signal) => {
-        const hooks = await unheardHooks(place, signal, turn)
+        const hooks = await unsupportedHooks(place, signal, turn)
         if (hooks.length > 0) throw new Error(`kept alive, Gemini does not run these hooks: ${hooks.join(', ')}`)
         return {
           args: ['--acp', ...(turn.isAsking ? ASKING : YOLO), ...policyArgs(turn, place.files)],
-          // It would count those of a whole session: no limit of its own.
+          // No limit in the CLI: it would count the turns of the whole session.
           environment: await runEnvironment(turn, place, signal, -1),
         }
       },
@@ -126,9 +126,9 @@ export class GeminiBackend extends CliBackend {
     )
   }
 
-  /** A leading slash would run a command of the CLI; `@path` would put that file before the model. */
+  /** A leading slash would run a command of the CLI; `@path` would put that file into the context. */
   protected override neutralise(prompt: string, isWarm: boolean): string {
-    // There a space does not help, a dollar is a slash, and no file is looked for.
+    // With `--acp`, a space does not help, a dollar acts like a slash, and `@` does nothing.
     if (isWarm) return prompt.replace(/^(?=\s*[/$])/, '\\')
     const escaped = prompt.replaceAll(/(?<!\\)@/g, '\\@')
     return escaped.startsWith('/') ? ` ${escaped}` : escaped
@@ -154,17 +154,17 @@ async function runEnvironment(
         maxAttempts: MAX_ATTEMPTS,
         enableAutoUpdate: false,
         enableAutoUpdateNotification: false,
-        // It takes a session that was continued for an empty one, and removes it when another one begins.
+        // It mistakes a continued session for an empty one and deletes it when another begins.
         sessionRetention: { enabled: false },
       },
       ...(maxSessionTurns !== 0 && { model: { maxSessionTurns } }),
       ...(turn.isUntrusted && UNTRUSTED_SETTINGS),
     }),
-    // The person at the other end cannot answer whether the directory is trusted; the operator has.
+    // Nobody could answer whether the directory is trusted, but the operator already has.
     GEMINI_CLI_TRUST_WORKSPACE: String(!turn.isUntrusted),
-    // Otherwise it runs as the child of a parent that ignores signals.
+    // Otherwise it runs as a child of a process that ignores signals.
     GEMINI_CLI_NO_RELAUNCH: 'true',
-    // It leaves the whole conversation, readable to everybody, in the common one when the model fails.
+    // When the model fails, it writes the whole conversation there, world-readable.
     TMPDIR: place.files.path,
   }
 }
@@ -179,14 +179,14 @@ function modelArgs(model: string | undefined): string[] {
 }
 
 /**
- * In a directory it is told not to trust, it leaves out settings, hooks, MCP servers, skills and GEMINI.md. It would not
- * start there without a terminal, unless the question of trust is switched off; the variable is heard all the same.
+ * Gemini ignores settings, hooks, MCP servers, skills and GEMINI.md of an untrusted directory. Without a terminal it does
+ * not start there unless the folder trust feature is off; GEMINI_CLI_TRUST_WORKSPACE is obeyed all the same.
  */
 const UNTRUSTED_SETTINGS = { security: { folderTrust: { enabled: false } }, advanced: { ignoreLocalEnv: true } }
 
 /**
- * Nothing but the listed tools; `run_shell_command(git)` lists only commands that begin so. An untrusted directory takes
- * the approval mode `yolo` away, which a rule gives back.
+ * Allows only the listed tools; `run_shell_command(git)` allows only commands that begin with `git`. An untrusted
+ * directory disables the approval mode `yolo`, which a rule restores.
  */
 function policy({ allowedTools, isUntrusted, isAsking }: Turn): string | undefined {
   if (allowedTools.length === 0) return isUntrusted && !isAsking ? EVERY_TOOL : undefined
@@ -201,7 +201,7 @@ function policy({ allowedTools, isUntrusted, isAsking }: Turn): string | undefin
   return ['[[rule]]\ntoolName = "*"\ndecision = "deny"\npriority = 900', ...allow, ''].join('\n\n')
 }
 
-/** As the CLI itself does not ask about them. */
+/** Read-only tools, about which the CLI itself does not ask. */
 const READING_TOOLS = new Set([
   ...['read_file', 'read_many_files', 'list_directory', 'glob', 'grep_search', 'search_file_content'],
   ...['google_web_search', 'update_topic', 'write_todos'],
@@ -210,7 +210,7 @@ const READING_TOOLS = new Set([
 const EVERY_TOOL = '[[rule]]\ntoolName = "*"\ndecision = "allow"\npriority = 950\nallowRedirection = true\n'
 
 class GeminiTranslation extends Translation {
-  /** What was said since the last tool. */
+  /** The text since the last tool. */
   #answer = ''
 
   protected translate(value: JsonObject): void {
@@ -219,7 +219,7 @@ class GeminiTranslation extends Translation {
       case 'init':
         return this.started(line.session_id, line.model)
       case 'message':
-        // The prompt comes back as a message too.
+        // The prompt is echoed as a message too.
         if (line.role !== 'assistant') return
         this.#answer += line.content
         return this.output(line.content)
@@ -237,7 +237,7 @@ class GeminiTranslation extends Translation {
           isError: line.status !== 'success',
         })
       case 'error':
-        return this.complained(line.message)
+        return this.reportProblem(line.message)
       case 'result':
         return this.#result(line)
       case undefined:
@@ -254,7 +254,7 @@ class GeminiTranslation extends Translation {
   }
 
   #whole(line: Extract<GeminiLine, { type?: undefined }>): void {
-    this.inSession(line.session_id)
+    this.setSession(line.session_id)
     if (line.error) this.#fail(line.error)
     else if (typeof line.response === 'string') this.succeeded(line.response)
     else this.unknown(Object.keys(line).join(', '))
@@ -265,10 +265,10 @@ class GeminiTranslation extends Translation {
 
   #fail(error: GeminiError | undefined): void {
     const reason = error?.type === 'FatalTurnLimitedError' ? 'max_turns' : reasonOfStatus(error?.status)
-    this.failed(error?.message ?? this.complaint, reason)
+    this.failed(error?.message ?? this.lastProblem, reason)
   }
 
-  /** The input includes what the cache held; thinking is in the total alone. */
+  /** The input includes cached tokens; thinking is counted only in the total. */
   #count(input = 0, output = 0, total = input + output, cached = 0): void {
     const reasoning = Math.max(0, total - input - output)
     const before = this.usage

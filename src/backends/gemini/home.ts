@@ -1,6 +1,6 @@
-// Gemini CLI takes instructions, retries and turn limits only from files in `~/.gemini`. To set them for one run
-// without touching those of the operator, the run gets a home of its own: every entry is a link to the operator's, but
-// for the two files we add to. Sessions and logins are therefore the operator's.
+// Gemini CLI reads instructions, retries and turn limits only from files in `~/.gemini`. To set them for one run without
+// touching the operator's, the run gets its own copy of that directory, in which everything is a link to the original
+// except the two files we extend. Sessions and logins are therefore the operator's.
 
 import { join } from 'node:path'
 import { messageOf } from '../../errors.js'
@@ -11,39 +11,39 @@ import type { Turn } from '../engine/turn.js'
 
 const SETTINGS = 'settings.json'
 const MEMORY = 'GEMINI.md'
-/** Sessions are written below these: they must be links before the CLI makes them here. */
+/** Hold the sessions. They must be links before the CLI creates them here. */
 const SESSIONS = ['tmp', 'history']
-const UNHEARD_HOOKS = ['SessionStart', 'BeforeTool', 'AfterTool']
+const UNSUPPORTED_HOOKS = ['SessionStart', 'BeforeTool', 'AfterTool']
 
-/** Returns what `GEMINI_CLI_HOME` is to be. */
+/** Returns the value for `GEMINI_CLI_HOME`. */
 export async function createGeminiHome(
   { environment, home, files, list, readFile }: Place,
   signal: AbortSignal,
   systemPrompt: string,
   settings: JsonObject,
 ): Promise<string> {
-  const theirs = homeOf({ environment, home })
+  const operatorHome = operatorDirectory({ environment, home })
   const [names, ownSettings, ownMemory] = await Promise.all([
-    list(theirs, signal),
-    readFile(join(theirs, SETTINGS), signal),
-    readFile(join(theirs, MEMORY), signal),
+    list(operatorHome, signal),
+    readFile(join(operatorHome, SETTINGS), signal),
+    readFile(join(operatorHome, MEMORY), signal),
   ])
-  for (const name of SESSIONS) files.makeDirectory(join(theirs, name))
+  for (const name of SESSIONS) files.makeDirectory(join(operatorHome, name))
   for (const name of new Set([...SESSIONS, ...names])) {
-    if (name !== SETTINGS && name !== MEMORY) files.link(`.gemini/${name}`, join(theirs, name))
+    if (name !== SETTINGS && name !== MEMORY) files.link(`.gemini/${name}`, join(operatorHome, name))
   }
-  const merged = mergeSettings(parseOwn(join(theirs, SETTINGS), ownSettings), settings)
+  const merged = mergeSettings(parseOwn(join(operatorHome, SETTINGS), ownSettings), settings)
   files.write(`.gemini/${SETTINGS}`, JSON.stringify(merged))
   if (ownMemory || systemPrompt !== '') writeMemory(files, ownMemory, systemPrompt)
   return files.path
 }
 
-/** Replaces the system prompt; the CLI sees it when it reads its memory again. */
+/** Replaces the system prompt; takes effect when the CLI rereads its memory. */
 export async function changeInstructions(place: Place, signal: AbortSignal, systemPrompt: string): Promise<void> {
-  writeMemory(place.files, await place.readFile(join(homeOf(place), MEMORY), signal), systemPrompt)
+  writeMemory(place.files, await place.readFile(join(operatorDirectory(place), MEMORY), signal), systemPrompt)
 }
 
-/** Whether the session was begun in this minute, as the name of its file says. */
+/** Whether the session began in the current minute, according to its file name. */
 export async function isFreshSession(
   place: Place,
   signal: AbortSignal,
@@ -52,36 +52,36 @@ export async function isFreshSession(
 ): Promise<boolean> {
   const minute = now.toISOString().slice(0, 16).replaceAll(':', '-')
   const name = `session-${minute}-${sessionId.slice(0, 8)}.jsonl`
-  const projects = join(homeOf(place), 'tmp')
+  const projects = join(operatorDirectory(place), 'tmp')
   const chats = (await place.list(projects, signal)).map((project) => join(projects, project, 'chats'))
   return (await Promise.all(chats.map((directory) => place.list(directory, signal)))).some((names) =>
     names.includes(name),
   )
 }
 
-/** The hooks of the operator and of the project that a warm process would not run. */
-export async function unheardHooks(
+/** Hooks of the operator or the project that a warm process would not run. */
+export async function unsupportedHooks(
   place: Place,
   signal: AbortSignal,
   { workingDir, isUntrusted }: Pick<Turn, 'workingDir' | 'isUntrusted'>,
 ): Promise<string[]> {
-  const directories = isUntrusted ? [homeOf(place)] : [homeOf(place), join(workingDir, '.gemini')]
+  const directories = isUntrusted ? [operatorDirectory(place)] : [operatorDirectory(place), join(workingDir, '.gemini')]
   const paths = directories.map((directory) => join(directory, SETTINGS))
   const all = await Promise.all(paths.map(async (path) => parseOwn(path, await place.readFile(path, signal))))
-  return UNHEARD_HOOKS.filter((name) => all.some(({ hooks }) => isObject(hooks) && name in hooks))
+  return UNSUPPORTED_HOOKS.filter((name) => all.some(({ hooks }) => isObject(hooks) && name in hooks))
 }
 
-function homeOf({ environment, home }: Pick<Place, 'environment' | 'home'>): string {
+function operatorDirectory({ environment, home }: Pick<Place, 'environment' | 'home'>): string {
   return join(environment['GEMINI_CLI_HOME'] ?? home, '.gemini')
 }
 
-/** What the operator has the agent remember, and the system prompt. */
-function writeMemory(files: RunFiles, theirs: string | undefined, systemPrompt: string): void {
-  const memory = [theirs ?? '', escapeImports(systemPrompt)].filter((text) => text !== '')
+/** Combines the operator's memory and the system prompt. */
+function writeMemory(files: RunFiles, operatorMemory: string | undefined, systemPrompt: string): void {
+  const memory = [operatorMemory ?? '', escapeImports(systemPrompt)].filter((text) => text !== '')
   files.write(`.gemini/${MEMORY}`, memory.join('\n\n'))
 }
 
-/** `@name` would be replaced by the file of that name. */
+/** Gemini replaces `@name` by the file of that name. */
 function escapeImports(text: string): string {
   return text.replace(/(^|\s)@(?=[./A-Za-z])/g, '$1\\@')
 }

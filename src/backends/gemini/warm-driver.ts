@@ -1,13 +1,13 @@
 // Gemini CLI as a warm process. Wire types captured from `gemini --acp`, CLI 0.61.0; see test/fixtures/gemini/live-*.jsonl and
-// docs/backends/gemini.md. What it tells is given to the translation of one-shot in the words of `-o stream-json`.
+// docs/backends/gemini.md. Its updates are converted to lines of `-o stream-json` for the one-shot translation.
 //
-// Traps that a careless edit would fall into:
-// - A prompt to a busy session cancels the one that runs: turns of a session wait for each other.
-// - After `session/load` the whole history comes as if it were said now; it is over with `available_commands_update`.
-// - To load a session in the minute in which it began empties its file: the CLI takes that for the file of a new session.
-// - A turn that breaks off after it has used a tool leaves a call without a result in the memory of the session, which the
-//   model server refuses from then on. The file is right: the session is loaded again.
-// - Instructions are read from GEMINI.md when a session is opened or told to; all sessions share the file.
+// Traps:
+// - A prompt to a busy session cancels the running one, so turns of a session wait for each other.
+// - `session/load` replays the whole history as if it were new; the replay ends with `available_commands_update`.
+// - Loading a session in the minute in which it began empties its file: the CLI mistakes it for the file of a new session.
+// - A turn that breaks off after using a tool leaves a call without a result in the session's memory, and the model server
+//   refuses the session from then on. The file is intact, so the session is reloaded.
+// - Instructions are read from GEMINI.md when a session is opened or refreshed; all sessions share the file.
 
 import { wait } from '../../core/async.js'
 import { messageOf } from '../../errors.js'
@@ -19,13 +19,13 @@ import type { Turn } from '../engine/turn.js'
 import type { AgentEventBody, Approve } from '../types.js'
 import { approvalRequestOf, GeminiLines, type PromptResult, type Update } from './warm-lines.js'
 import { Rpc, RpcError } from '../engine/warm/rpc.js'
-import { SessionLines, SharedTurn } from '../engine/warm/shared-turn.js'
+import { SessionQueues, SharedTurn } from '../engine/warm/shared-turn.js'
 import type { WarmConnection, WarmDriver, WarmTurn } from '../engine/warm/types.js'
 
 type Send = (message: JsonObject) => void
 type Translate = (emit: (event: AgentEventBody) => void, turn: Turn) => Translation
 
-interface Opened {
+interface OpenedSession {
   sessionId?: string
   models?: { currentModelId?: string }
 }
@@ -34,7 +34,7 @@ interface Session {
   id: string
   model: string
   defaultModel: string
-  /** The system prompt it has read. */
+  /** The system prompt it read last. */
   instructions: string
 }
 
@@ -48,7 +48,7 @@ export class GeminiWarmDriver implements WarmDriver {
     private readonly translation: Translate,
   ) {}
 
-  /** A session that is loaded has the settings of the directory the process was started in. */
+  /** A loaded session has the settings of the directory in which the process was started. */
   keyOf({ workingDir, isUntrusted, isAsking, allowedTools }: Turn): string {
     return JSON.stringify({ workingDir, isUntrusted, isAsking, allowedTools })
   }
@@ -58,23 +58,23 @@ export class GeminiWarmDriver implements WarmDriver {
   }
 }
 
-/** Whether the minute in which a session began is over. */
-const LOOK_AGAIN_MS = 1_000
+/** How often to check whether the minute in which a session began is over. */
+const CHECK_AGAIN_MS = 1_000
 
-/** What is looked at lies on this machine. */
-const NEVER = new AbortController().signal
+/** Everything it reads is on this machine, so it needs no time limit. */
+const NEVER_ABORTED = new AbortController().signal
 
 class GeminiConnection implements WarmConnection {
   readonly ready: Promise<void>
   readonly #rpc: Rpc
-  #lines = new SessionLines()
-  /** Those that are open, by id. */
+  #queues = new SessionQueues()
+  /** Open sessions, by id. */
   #sessions = new Map<string, Session>()
-  /** Those under way, by the id of their session. */
+  /** Running turns, by session id. */
   #turns = new Map<string, GeminiTurn>()
-  /** What to do when the history of a session has been told. */
+  /** Called at the end of the replay of a session's history. */
   #replays = new Map<string, () => void>()
-  /** Settles when nobody reads the instructions any more. */
+  /** Settles when the instructions are no longer being read. */
   #reading: Promise<unknown> = Promise.resolve()
 
   constructor(
@@ -83,14 +83,14 @@ class GeminiConnection implements WarmConnection {
     private readonly translation: Translate,
   ) {
     const listener = {
-      notified: (_method: string, params: JsonObject) => this.#notified(params),
-      asked: (method: string, params: JsonObject) => this.#asked(method, params),
+      onNotification: (_method: string, params: JsonObject) => this.#onNotification(params),
+      onRequest: (method: string, params: JsonObject) => this.#onRequest(method, params),
     }
     this.#rpc = new Rpc(send, listener, { jsonrpc: '2.0' })
     this.ready = this.#initialize()
   }
 
-  /** It knows no such method, and says so. */
+  /** There is no such method; the error response will do. */
   ping(): Promise<void> {
     return this.#rpc.ask('ping')
   }
@@ -102,7 +102,7 @@ class GeminiConnection implements WarmConnection {
   begin(turn: Turn, emit: (event: AgentEventBody) => void, approve?: Approve): WarmTurn {
     const warm = new GeminiTurn(turn, this.translation(emit, turn), this.#rpc, approve)
     const open = (): Promise<Session> => this.#open(turn)
-    void this.#lines.play(warm, open, (id) => this.#talk(id, warm))
+    void this.#queues.run(warm, open, (id) => this.#talk(id, warm))
     return warm
   }
 
@@ -116,10 +116,10 @@ class GeminiConnection implements WarmConnection {
   async #talk(id: string, warm: GeminiTurn): Promise<void> {
     if (warm.isInterrupted) return
     const { turn } = warm
-    while (!this.#sessions.has(id) && (await isFreshSession(this.place, NEVER, id, new Date()))) {
-      // A process of its own would not ask.
+    while (!this.#sessions.has(id) && (await isFreshSession(this.place, NEVER_ABORTED, id, new Date()))) {
+      // A one-shot process could not ask for approval.
       if (!turn.isAsking) return warm.decline()
-      await wait(LOOK_AGAIN_MS)
+      await wait(CHECK_AGAIN_MS)
       if (warm.isInterrupted) return
     }
     const session = this.#sessions.get(id) ?? (await this.#open(turn, id))
@@ -129,7 +129,7 @@ class GeminiConnection implements WarmConnection {
     if (session.model !== model) await this.#rpc.request('session/set_model', { sessionId: id, modelId: model })
     session.model = model
     warm.sessionId = id
-    if (!warm.mayAsk()) return
+    if (!warm.mayPrompt()) return
     this.#turns.set(id, warm)
     try {
       warm.end(await this.#prompt(id, turn.prompt))
@@ -139,11 +139,13 @@ class GeminiConnection implements WarmConnection {
     }
   }
 
-  /** A new one, or a stored one by its id. */
+  /** A new session, or a stored one by its id. */
   #open({ workingDir, systemPrompt }: Turn, id?: string): Promise<Session> {
-    return this.#whileReading(systemPrompt, async () => {
+    return this.#withInstructions(systemPrompt, async () => {
       const where = { cwd: workingDir, mcpServers: [] }
-      const opened: Opened = await (id === undefined ? this.#rpc.request('session/new', where) : this.#load(id, where))
+      const opened: OpenedSession = await (id === undefined
+        ? this.#rpc.request('session/new', where)
+        : this.#load(id, where))
       const { sessionId = id ?? '', models } = opened
       const model = models?.currentModelId ?? 'auto'
       const session = { id: sessionId, model, defaultModel: model, instructions: systemPrompt }
@@ -164,7 +166,7 @@ class GeminiConnection implements WarmConnection {
   }
 
   async #refresh(session: Session, systemPrompt: string): Promise<void> {
-    await this.#whileReading(systemPrompt, () => this.#prompt(session.id, '/memory refresh'))
+    await this.#withInstructions(systemPrompt, () => this.#prompt(session.id, '/memory refresh'))
     session.instructions = systemPrompt
   }
 
@@ -172,23 +174,23 @@ class GeminiConnection implements WarmConnection {
     return this.#rpc.request('session/prompt', { sessionId, prompt: [{ type: 'text', text }] })
   }
 
-  /** One after the other: there is one file for all. */
-  #whileReading<Value>(systemPrompt: string, read: () => Promise<Value>): Promise<Value> {
+  /** One at a time: all sessions share the file. */
+  #withInstructions<Value>(systemPrompt: string, read: () => Promise<Value>): Promise<Value> {
     const reading = this.#reading.then(async () => {
-      await changeInstructions(this.place, NEVER, systemPrompt)
+      await changeInstructions(this.place, NEVER_ABORTED, systemPrompt)
       return read()
     })
-    this.#reading = reading.catch(() => {}) // Whoever reads hears of it.
+    this.#reading = reading.catch(() => {}) // Reported to the caller.
     return reading
   }
 
-  #notified({ sessionId, update }: JsonObject): void {
+  #onNotification({ sessionId, update }: JsonObject): void {
     if (typeof sessionId !== 'string' || !isObject(update)) return
     if (update['sessionUpdate'] === 'available_commands_update') this.#replays.get(sessionId)?.()
-    this.#turns.get(sessionId)?.heard(update as unknown as Update)
+    this.#turns.get(sessionId)?.receive(update as unknown as Update)
   }
 
-  async #asked(method: string, { sessionId, options, toolCall }: JsonObject): Promise<JsonObject | undefined> {
+  async #onRequest(method: string, { sessionId, options, toolCall }: JsonObject): Promise<JsonObject | undefined> {
     if (method !== 'session/request_permission') return undefined
     const offered = options as Array<{ optionId: string; kind: string }>
     const warm = this.#turns.get(String(sessionId))
@@ -201,7 +203,7 @@ class GeminiConnection implements WarmConnection {
 
 class GeminiTurn extends SharedTurn {
   isDeclined = false
-  /** Known when the agent is asked. */
+  /** Set before the agent gets the prompt. */
   sessionId = ''
   #lines = new GeminiLines()
   #isAnswered = false
@@ -216,24 +218,24 @@ class GeminiTurn extends SharedTurn {
     super(turn, translation)
   }
 
-  /** The memory of the session is not fit for another turn. */
+  /** The session's memory is unfit for another turn. */
   get hasBrokenOff(): boolean {
     return this.#lines.hasUsedTools && !this.#isAnswered
   }
 
-  heard(update: Update): void {
+  receive(update: Update): void {
     for (const line of this.#lines.of(update)) this.translation.accept(line)
   }
 
-  /** Every tool that is offered, where the turn does not ask. */
+  /** Any tool that is offered, if the turn needs no approvals. */
   async mayUse(toolCall: Update): Promise<boolean> {
     if (!this.approve) return true
-    // Of a tool that is asked about, it tells the end alone, and nothing when it is rejected.
-    this.heard({ ...toolCall, sessionUpdate: 'tool_call' })
+    // The CLI reports a tool that needed approval only at its end, and not at all if it was rejected.
+    this.receive({ ...toolCall, sessionUpdate: 'tool_call' })
     const answer = await this.approve(approvalRequestOf(toolCall), this.#over.signal)
     if (answer.isAllowed || this.isInterrupted) return answer.isAllowed
     const content = [{ type: 'content' as const, content: { type: 'text', text: answer.message } }]
-    this.heard({ ...toolCall, sessionUpdate: 'tool_call_update', status: 'failed', content })
+    this.receive({ ...toolCall, sessionUpdate: 'tool_call_update', status: 'failed', content })
     return false
   }
 

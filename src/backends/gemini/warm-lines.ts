@@ -1,9 +1,9 @@
-// What `gemini --acp` tells of a turn, in the words of `gemini -o stream-json`, which the translation of one-shot knows.
+// Converts updates of `gemini --acp` to lines of `gemini -o stream-json`, which the one-shot translation understands.
 
 import type { JsonObject } from '../engine/jsonl.js'
 import type { ApprovalRequest } from '../types.js'
 
-/** What is told of a session. */
+/** A session update. */
 export interface Update {
   sessionUpdate: string
   content?: Content | ToolContent[]
@@ -23,28 +23,28 @@ type ToolContent =
   | { type: 'content'; content: Content }
   | { type: 'diff'; path: string; oldText?: string; newText?: string }
 
-/** What a prompt came to. */
+/** The response to a prompt. */
 export interface PromptResult {
   stopReason?: string
   _meta?: { quota?: { token_count?: JsonObject } }
 }
 
-/** A sign of life: one-shot tells a prompt again, too. */
-const ALIVE = { type: 'message', role: 'user' }
+/** A line that is merely a sign of life: one-shot echoes the prompt like this. */
+const SIGN_OF_LIFE = { type: 'message', role: 'user' }
 
-/** Told as a text of the agent when the approval mode is changed. */
+/** Sent as agent text when the approval mode changes. */
 const MODE_UPDATE = /^\[MODE_UPDATE\] \w+$/
 
-/** The id that the CLI gives a call tells its place in the answer of the model. */
+/** The CLI's call ids end with the call's index within the model's response. */
 const OWN_CALL_ID = /_\d{13}_(\d+)$/
 
 export class GeminiLines {
   hasUsedTools = false
-  /** Since the last tool. */
+  /** Whether there was text since the last tool. */
   #hasAnswered = false
-  /** Whether a call is of an answer that was counted. */
+  /** Whether the current model response has been counted as a turn. */
   #isCounted = false
-  #toldTools = new Set<string>()
+  #announcedTools = new Set<string>()
 
   of(update: Update): JsonObject[] {
     switch (update.sessionUpdate) {
@@ -56,7 +56,7 @@ export class GeminiLines {
       case 'tool_call_update':
         return this.#tool(update)
       default:
-        return [ALIVE]
+        return [SIGN_OF_LIFE]
     }
   }
 
@@ -72,7 +72,7 @@ export class GeminiLines {
 
   #text(type: 'message' | 'thought', { content }: Update): JsonObject[] {
     const text = content && 'text' in content ? content.text : undefined
-    if (text === undefined || MODE_UPDATE.test(text)) return [ALIVE]
+    if (text === undefined || MODE_UPDATE.test(text)) return [SIGN_OF_LIFE]
     this.#isCounted = false
     if (type === 'message') this.#hasAnswered = true
     return [{ type, role: 'assistant', content: text }]
@@ -82,30 +82,30 @@ export class GeminiLines {
     this.hasUsedTools = true
     this.#hasAnswered = false
     const lines: JsonObject[] = []
-    // A tool that was asked for, and one that fails at once, are told by their end alone.
-    if (!this.#toldTools.has(toolCallId)) {
-      this.#toldTools.add(toolCallId)
+    // A tool that needed approval, and one that fails at once, are reported only at their end.
+    if (!this.#announcedTools.has(toolCallId)) {
+      this.#announcedTools.add(toolCallId)
       const parameters = titleOf(title, locations)
       lines.push({ type: 'tool_use', tool_id: toolCallId, tool_name: toolNameOf(toolCallId) ?? kind, parameters })
     }
     if (status !== 'completed' && status !== 'failed') return lines
     const output = partsOf(content).map(textOf).join('\n')
     lines.push({ type: 'tool_result', tool_id: toolCallId, status: status === 'failed' ? 'error' : 'success', output })
-    if (this.#isOfNewAnswer(toolCallId)) lines.push({ type: 'round' })
+    if (this.#isNewResponse(toolCallId)) lines.push({ type: 'round' })
     this.#isCounted = true
     return lines
   }
 
-  /** Calls of one answer of the model are one turn of it. */
-  #isOfNewAnswer(toolCallId: string): boolean {
-    const place = OWN_CALL_ID.exec(toolCallId)?.[1]
-    return place === undefined ? !this.#isCounted : place === '0'
+  /** All calls of one model response count as one turn. */
+  #isNewResponse(toolCallId: string): boolean {
+    const index = OWN_CALL_ID.exec(toolCallId)?.[1]
+    return index === undefined ? !this.#isCounted : index === '0'
   }
 }
 
 /**
- * What it asks before it uses a tool. Of a command and of a change the request has all; the title of another tool may be
- * cut, so that two calls with one title need not be the same.
+ * For a command or a file change, the request has every detail. The title of another tool may be truncated, so two calls
+ * with the same title need not be the same.
  */
 export function approvalRequestOf(toolCall: Update): ApprovalRequest {
   const { toolCallId = '', kind = 'tool', title, locations } = toolCall
@@ -119,7 +119,7 @@ export function approvalRequestOf(toolCall: Update): ApprovalRequest {
 function commandOf({ kind, title, content }: Update): JsonObject | undefined {
   if (kind !== 'execute') return undefined
   const where = partsOf(content).map(textOf).join('\n')
-  return { command: title, ...(!where.startsWith(USUAL_PLACE) && { where }) }
+  return { command: title, ...(!where.startsWith(IN_SESSION_DIRECTORY) && { where }) }
 }
 
 function changeOf({ title, content }: Update): JsonObject | undefined {
@@ -137,10 +137,10 @@ function partsOf(content: Update['content']): ToolContent[] {
   return Array.isArray(content) ? content : []
 }
 
-/** How it says that a command runs in the directory of the session. */
-const USUAL_PLACE = '[current working directory '
+/** Marks a command that runs in the session's directory. */
+const IN_SESSION_DIRECTORY = '[current working directory '
 
-/** The name stands before the id of the call. */
+/** A call's id begins with the tool's name. */
 function toolNameOf(toolCallId: string): string | undefined {
   return /^(.+?)__/s.exec(toolCallId)?.[1]
 }

@@ -31,11 +31,11 @@ type OpenCodeLine = { sessionID?: string } & (
   | { type: 'tool_use'; part: ToolPart }
   | { type: 'step_finish'; part: StepFinish }
   | { type: 'error'; error: OpenCodeError }
-  // The gateway document's shape.
+  // A shape that `parseOutput` also accepts.
   | { type: 'result'; text: string; session_id?: string }
 )
 
-/** What a process of `opencode serve` is started with. */
+/** How `opencode serve` is started. */
 export interface ServerProcess {
   executable: string
   cwd: string
@@ -73,7 +73,7 @@ export class OpenCodeBackend extends CliBackend {
   protected invocation(turn: Turn, place: Place): Invocation {
     const { model, sessionId, command } = turn
     const isRestricted = turn.allowedTools.length > 0
-    // Of two agents it would take neither.
+    // It rejects two `--agent` options.
     const further = withoutOptions(command?.args ?? [], isRestricted ? [AGENT_OPTION] : [])
     const isText = command?.format === 'text'
     return {
@@ -81,12 +81,12 @@ export class OpenCodeBackend extends CliBackend {
         ...['run', '--format', isText ? 'default' : 'json'],
         ...modelArgs(model),
         ...(command?.sessionArgs ?? sessionArgs(sessionId)),
-        // With options after it: some, such as --file, take every word up to the next one.
+        // Needs an option after it: some, such as --file, take every word up to the next option.
         ...further,
         ...(isText ? [] : ['--thinking']),
-        // In its log alone does it say that the session is damaged.
+        // Only its log says that a session is damaged.
         ...(sessionId === undefined || namesOption(further, LOG_OPTIONS) ? [] : ['--print-logs', ...ERRORS_ALONE]),
-        // Nobody could answer a question for permission. What the operator's own settings deny stays denied.
+        // Nobody could answer a permission prompt. What the operator's settings deny stays denied.
         '--auto',
         ...(namesOption(further, ['--title']) ? [] : ['--title', SESSION_TITLE]),
         ...(isRestricted ? ['--agent', RESTRICTED_AGENT] : []),
@@ -100,7 +100,7 @@ export class OpenCodeBackend extends CliBackend {
     }
   }
 
-  /** How `opencode serve` is started, with nothing of a single turn. Contract: throws where OpenCode is not there. */
+  /** For `opencode serve`, independent of any turn. Contract: throws if OpenCode is not installed. */
   serverProcess({ environment, isUntrusted }: Pick<ServerNeeds, 'environment' | 'isUntrusted'>): ServerProcess {
     const settings = JSON.stringify(
       mergeSettings(operatorSettings(this.dependencies.environment), isUntrusted ? UNTRUSTED_SETTINGS : {}),
@@ -114,7 +114,7 @@ export class OpenCodeBackend extends CliBackend {
     }
   }
 
-  /** Whatever it is told, it loads the plug-ins of these a moment after its start. */
+  /** Regardless of its options, OpenCode loads plug-ins from these files shortly after its start. */
   protected override untrustedObstacle({ workingDir }: Turn): string | undefined {
     const { HOME = homedir() } = this.dependencies.environment
     const homes = [HOME, isDirectory(HOME) ? realpathSync(HOME) : HOME]
@@ -133,29 +133,29 @@ export class OpenCodeBackend extends CliBackend {
 const LOG_OPTIONS = ['--print-logs', '--log-level']
 const ERRORS_ALONE = ['--log-level', 'ERROR']
 
-/** Commands, AGENTS.md, skills and, at first, settings of the directory are left out. */
+/** Ignores the directory's commands, AGENTS.md, skills and, at first, settings. */
 const UNTRUSTED_ENVIRONMENT = { OPENCODE_DISABLE_PROJECT_CONFIG: '1', OPENCODE_DISABLE_EXTERNAL_SKILLS: '1' }
 
 const OBEYED_FILES = ['.opencode', 'opencode.json', 'opencode.jsonc']
 
-/** The directory and those above it. What is in the operator's home and above is the operator's own. */
+/** The directory and its ancestors, up to the operator's home, from where on files are the operator's own. */
 function upwards(directory: string, homes: string[]): string[] {
   const parent = dirname(directory)
   return parent === directory || homes.includes(parent) ? [directory] : [directory, ...upwards(parent, homes)]
 }
 
-/** Both are programs, and are looked for in the directory first. */
+/** Both run programs, which are looked up in the directory first. */
 const UNTRUSTED_SETTINGS = { lsp: false, formatter: false }
 
 const DEFAULTS = { OPENCODE_DISABLE_AUTOUPDATE: '1' }
 
-/** OpenCode follows settings in the directory of its server and all above: nobody else may write there. */
+/** A server obeys settings in its directory and all its ancestors, so nobody else may be able to write there. */
 const NEUTRAL_DIRECTORY = '/'
 
-/** The rules of an agent come after all others, so what the operator's settings allow does not undo ours. */
+/** An agent's rules come last, so the operator's settings cannot override ours. */
 const RESTRICTED_AGENT = 'aetheel'
 
-/** Settings for one turn, over those the operator gave in the same variable. */
+/** Settings for one turn, merged over those the operator set in the same variable. */
 function settingsOf({ systemPrompt, allowedTools, isUntrusted }: Turn, { environment, files }: Place): JsonObject {
   const operator = operatorSettings(environment)
   const instructions = Array.isArray(operator['instructions']) ? operator['instructions'] : []
@@ -184,7 +184,7 @@ function sessionArgs(sessionId: string | undefined): string[] {
 
 class RunTranslation extends OpenCodeTranslation {
   #hasStarted = false
-  /** What was said since the last round of tools. */
+  /** Text since the last round of tools. */
   #texts: string[] = []
 
   protected translate(value: JsonObject): void {
@@ -195,7 +195,7 @@ class RunTranslation extends OpenCodeTranslation {
     }
     switch (line.type) {
       case 'step_start':
-        return this.goesOn()
+        return this.keepsWorking()
       case 'text':
         this.#texts.push(line.part.text)
         this.endText()
@@ -203,7 +203,7 @@ class RunTranslation extends OpenCodeTranslation {
       case 'reasoning':
         return this.thinking(line.part.text)
       case 'tool_use':
-        // Call and result come as one, when the tool is done.
+        // Call and result arrive together, when the tool is done.
         this.toolCall(line.part)
         return this.toolEnd(line.part)
       case 'step_finish':
@@ -212,7 +212,7 @@ class RunTranslation extends OpenCodeTranslation {
       case 'error':
         return this.error(line.error)
       case 'result':
-        this.inSession(line.session_id)
+        this.setSession(line.session_id)
         return this.succeeded(line.text)
       default:
         return this.unknown((line as JsonObject)['type'])

@@ -1,4 +1,4 @@
-// What OpenCode says the same way on its command line and as a server.
+// What OpenCode's command line and its server have in common.
 
 import { parseTool } from '../engine/allowed-tool.js'
 import { type FailureSign, reasonOfStatus } from '../engine/failures.js'
@@ -7,7 +7,7 @@ import type { InputRules } from '../engine/refusals.js'
 import { combineUsage, tokenUsage, Translation } from '../engine/translation.js'
 import type { VersionKnowledge } from '../engine/version.js'
 
-/** Nothing can be kept in it, no new session either. */
+/** OpenCode cannot store anything, not even a new session. */
 const DATABASE_ADVICE =
   '(The database of OpenCode is damaged: end what uses it, and move opencode.db out of its data directory. Its sessions are lost.)'
 
@@ -16,7 +16,7 @@ export const OPENCODE: InputRules & { failureSigns: readonly FailureSign[]; vers
   sessionId: /^ses_[\w-]+$/,
   failureSigns: [
     [/session not found/i, 'session_lost'],
-    // A message of the session is damaged.
+    // The session has a damaged message.
     [/failed query: .*\bJSON parse error/i, 'session_lost'],
     [/database disk image is malformed|file is not a database/i, 'exit', DATABASE_ADVICE],
   ],
@@ -26,7 +26,7 @@ export const OPENCODE: InputRules & { failureSigns: readonly FailureSign[]; vers
   },
 }
 
-/** A new session with a title of ours costs no second call of the model to find one. */
+/** Saves a model call: without a title, OpenCode asks the model for one. */
 export const SESSION_TITLE = 'Aetheel'
 
 export interface ToolPart {
@@ -63,7 +63,7 @@ export interface OpenCodeError {
 
 export abstract class OpenCodeTranslation extends Translation {
   protected toolCall({ tool, callID, state }: ToolPart): void {
-    // A tool that does not exist or may not be used comes as "invalid", its name among the input.
+    // A tool that does not exist or is not allowed is reported as "invalid", with its name in the input.
     this.toolUse(callID, tool === 'invalid' ? String(state.input['tool']) : tool, state.input)
   }
 
@@ -77,7 +77,7 @@ export abstract class OpenCodeTranslation extends Translation {
     })
   }
 
-  /** The model has spoken. Whether a round of tools follows. */
+  /** Ends a step of the model. Returns whether a round of tools follows. */
   protected stepFinish(step: StepFinish, saidSinceTools: string[]): boolean {
     this.spend(step)
     if (step.reason === 'tool-calls') {
@@ -88,7 +88,7 @@ export abstract class OpenCodeTranslation extends Translation {
     return false
   }
 
-  /** Reasoning is counted beside the output here, and the cache beside the input. */
+  /** OpenCode counts reasoning separately from output, and the cache separately from input. */
   protected spend({ tokens, cost }: StepFinish): void {
     this.spent(cost)
     if (!tokens) return
@@ -110,12 +110,12 @@ export abstract class OpenCodeTranslation extends Translation {
   }
 }
 
-/** They all go under the permission of `edit`. */
+/** These all use the permission `edit`. */
 const EDITING_TOOLS = ['write', 'patch', 'apply_patch']
 
-/** Only the listed tools; `bash(git log*)` lists only such calls. The last entry that matches decides. */
+/** Allows only the listed tools; `bash(git log*)` allows only such calls. The last matching entry wins. */
 export function permissionOf(allowedTools: string[]): JsonObject {
-  // Not a tool: where the allowed ones may reach.
+  // `external_directory` is not a tool; it lets the allowed ones work outside the project.
   const permission: JsonObject = { '*': 'deny', external_directory: 'allow' }
   for (const tool of allowedTools) {
     const { name, calls: pattern } = parseTool(tool)

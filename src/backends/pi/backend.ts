@@ -56,14 +56,14 @@ export class PiBackend extends CliBackend {
     packageName: '@earendil-works/pi-coding-agent',
     variables: ['PI_*', 'OPENCODE_API_KEY', ...PROVIDER_VARIABLES],
     sessionId: /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i,
-    // It splits its list at every comma, also inside parentheses.
+    // It splits its list at every comma, even inside parentheses.
     hasToolNamesOnly: true,
     // On SIGINT it leaves a running command behind.
     stopSignal: 'SIGTERM',
     failureSigns: [
       [/no session found matching/i, 'session_lost'],
       [/session found in different project/i, 'session_lost'],
-      // It breaks down over records that it does not understand.
+      // It crashes on records that it does not understand.
       [/^at (?:\w+ )?_?SessionManager\.build/, 'session_lost'],
       [/no api key found/i, 'auth'],
     ],
@@ -108,7 +108,7 @@ export class PiBackend extends CliBackend {
     return {
       args: [
         ...mode,
-        // The last one counts: a template may say that it does not trust a project, but not that it does.
+        // The last option wins: a template may distrust a project, but not trust an untrusted one.
         ...(isUntrusted ? [] : trust),
         ...choiceArgs(model, allowedTools),
         ...(command?.sessionArgs ?? sessionArgs(sessionId)),
@@ -117,7 +117,7 @@ export class PiBackend extends CliBackend {
         ...(systemPrompt === '' ? [] : await operatorPromptArgs(place, signal)),
         ...systemPromptArgs(systemPrompt === '' ? '' : place.files.write('system-prompt.md', systemPrompt)),
       ],
-      // Otherwise it installs packages a repository names before it answers.
+      // Otherwise it first installs packages named by the repository.
       defaults: { PI_OFFLINE: '1' },
       ...(isUntrusted && { environment: { PI_OFFLINE: '1' } }),
     }
@@ -131,7 +131,7 @@ export class PiBackend extends CliBackend {
 
   /**
    * A leading slash would run a command of an extension or expand a template. Pi trims its input, so a space does not
-   * stop it; a space of no width does.
+   * prevent that; a zero-width space does.
    */
   protected override neutralise(prompt: string): string {
     return prompt.trimStart().startsWith('/') ? `\u200B${prompt}` : prompt
@@ -142,26 +142,26 @@ export class PiBackend extends CliBackend {
   }
 }
 
-/** The first version that asks whether a project is trusted, and without a terminal takes it that it is not. */
+/** The first version that asks whether a project is trusted, and without a terminal assumes that it is not. */
 const FIRST_WITH_TRUST = '0.79.0'
 
-/** Nobody could answer; the operator has. Older versions know no such option and trust every project. */
+/** Nobody could answer, but the operator already has. Older versions lack the option and trust every project. */
 async function trustArgs(isUntrusted: boolean, place: Place, signal: AbortSignal): Promise<string[]> {
   const version = await place.version(signal)
   if (version === undefined || compareVersions(version, FIRST_WITH_TRUST) < 0) return []
   return [isUntrusted ? '--no-approve' : '--approve']
 }
 
-/** No extensions, skills, templates, themes and context files: Pi has no switch for those of the directory alone. */
+/** No extensions, skills, templates, themes or context files at all: Pi cannot disable only those of the directory. */
 const UNTRUSTED_ARGS = ['-ne', '-ns', '-np', '--no-themes', '-nc']
 
 /**
- * Older versions have no switch against these, and newer ones follow the settings to where sessions are kept before they
- * ask for trust. The settings can name a shell, and commands that run before each of its own.
+ * Older versions cannot be made to ignore these, and newer ones read the session directory from the settings before they
+ * ask about trust. The settings can also name a shell, and commands that run before every command.
  */
 const OBEYED_FILES = ['.pi/settings.json', '.pi/SYSTEM.md', '.pi/APPEND_SYSTEM.md']
 
-/** The list of the configuration holds, whatever a template says. */
+/** The configured list of tools overrides a template's. */
 const TOOLS_OPTION = { names: ['-t', '--tools'], takesValue: true }
 
 function choiceArgs(model: string | undefined, allowedTools: string[]): string[] {
@@ -175,12 +175,12 @@ function sessionArgs(sessionId: string | undefined): string[] {
   return sessionId ? ['--session', sessionId] : []
 }
 
-/** The flag takes a text, or the path of a file that holds it. */
+/** The flag takes a text, or the path of a file with the text. */
 function systemPromptArgs(textOrFile: string): string[] {
   return textOrFile === '' ? [] : ['--append-system-prompt', textOrFile]
 }
 
-/** Given the flag, Pi leaves out the file where the operator has additions of his own: name it too. */
+/** With the flag, Pi ignores the operator's own file of additions, so it is passed too. */
 async function operatorPromptArgs({ environment, home, readFile }: Place, signal: AbortSignal): Promise<string[]> {
   const file = join(environment['PI_CODING_AGENT_DIR'] ?? join(home, '.pi', 'agent'), 'APPEND_SYSTEM.md')
   return (await readFile(file, signal)) === undefined ? [] : systemPromptArgs(file)
@@ -191,7 +191,7 @@ class PiTranslation extends Translation {
     const line = value as PiLine
     switch (line.type) {
       case 'session':
-        if (this.isAskedSession(line.id)) this.started(line.id)
+        if (this.isRequestedSession(line.id)) this.started(line.id)
         return
       case 'message_update':
         return this.#update(line.assistantMessageEvent)
@@ -210,24 +210,24 @@ class PiTranslation extends Translation {
           isError: line.isError === true,
         })
       case 'auto_retry_start':
-        this.goesOn()
+        this.keepsWorking()
         return this.notice(`${line.errorMessage} (retry ${line.attempt} of ${line.maxAttempts})`)
       case 'compaction_start':
-        this.goesOn()
+        this.keepsWorking()
         return this.notice(`The agent summarises the conversation so far (${line.reason ?? 'long'}).`)
       default:
         if (!IGNORED.includes(line.type)) this.unknown((line as JsonObject)['type'])
     }
   }
 
-  /** Only `delta` counts: the message beside it is the live object and runs ahead. */
+  /** Only `delta` is reliable: the accompanying message is a live object and may run ahead. */
   #update(event: { type: string; delta?: string }): void {
     if (event.type === 'text_start') this.endText()
     else if (event.type === 'text_delta') this.output(event.delta ?? '')
     else if (event.type === 'thinking_delta') this.thinking(event.delta ?? '')
   }
 
-  /** The last one that asks for no tool is the answer; after an error Pi may retry and send another. */
+  /** The last message without a tool call is the answer. After an error, Pi may retry and send another. */
   #messageEnd(message: PiMessage): void {
     this.endText()
     if (message.usage) this.#count(message.usage)

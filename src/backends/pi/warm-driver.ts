@@ -1,12 +1,12 @@
 // Pi as a warm process. Wire types captured from `pi --mode rpc`, CLI 0.73.1; see test/fixtures/pi/live-*.jsonl and
 // docs/backends/pi.md.
 //
-// Traps that a careless edit would fall into:
-// - `agent_end` is not the end: Pi may try again or summarise. It says so at once behind that line, so the answer to a
-//   question asked then comes after it. Until then, and while it summarises, no other prompt may come.
-// - The end of its input ends the process at once, in the middle of a turn.
-// - An `abort` before the agent works is for nothing, and one may be answered before the agent has told its end.
-// - What it is to be told while it works and has not read at its end would be read in the next turn, and cannot be taken back.
+// Traps:
+// - `agent_end` is not the end: Pi may retry or compact. It says so right after that line, before it answers a request sent
+//   then. Until that answer, and while it compacts, no other prompt may be sent.
+// - The end of its input ends the process at once, even in the middle of a turn.
+// - An `abort` before the agent has started has no effect, and an `abort` may be onResponse before `agent_end`.
+// - A steering message that is unread at the end of a turn would be read in the next one, and cannot be withdrawn.
 
 import type { ShortenLine } from '../../processes/line-splitter.js'
 import type { JsonObject } from '../engine/jsonl.js'
@@ -40,7 +40,7 @@ export class PiWarmDriver implements WarmDriver {
     private readonly translation: Translate,
   ) {}
 
-  /** All but the message itself stands on the command line; the turns are counted here. */
+  /** Everything but the message is on the command line; turns are counted by the gateway. */
   keyOf({
     prompt: _prompt,
     sessionId: _sessionId,
@@ -51,7 +51,7 @@ export class PiWarmDriver implements WarmDriver {
     return JSON.stringify(fixed)
   }
 
-  /** Beside each delta stands, twice, all that was written so far. In a text its quotes would be escaped. */
+  /** Each delta repeats the whole text so far, twice. The marker cannot occur in the text, where its quotes are escaped. */
   readonly shorten: ShortenLine = (beginning, end) => {
     const isUpdate = beginning.subarray(0, UPDATE.length).equals(UPDATE) && end.subarray(-2).equals(CLOSED)
     const used = isUpdate ? beginning.indexOf(REPEATED) : -1
@@ -67,14 +67,14 @@ const UPDATE = Buffer.from('{"type":"message_update","assistantMessageEvent":{"t
 const REPEATED = Buffer.from(',"partial":{"role":"assistant",')
 const CLOSED = Buffer.from('}}')
 
-/** What an extension asks the person, and waits for. */
+/** Requests by which an extension asks the user and waits. */
 const QUESTIONS = ['select', 'confirm', 'input', 'editor']
 
 class PiConnection implements WarmConnection {
   readonly ready: Promise<void>
   #sessionId = ''
   #setReady = (): void => {}
-  /** Until Pi is at rest, which may be after its answer. */
+  /** Set until Pi is idle, which may be after its answer. */
   #turn: PiTurn | undefined
   #next: PiTurn | undefined
   #isCompacting = false
@@ -99,12 +99,12 @@ class PiConnection implements WarmConnection {
 
   begin(turn: Turn, emit: (event: AgentEventBody) => void): WarmTurn {
     const translation = this.translation(emit, turn)
-    // As the first line of one-shot.
+    // Like the first line of one-shot.
     translation.accept({ type: 'session', id: this.#sessionId })
     const begun = new PiTurn(this.send, translation, turn.prompt)
     if (!translation.mustStop) {
       this.#next = begun
-      this.#goOn()
+      this.#advance()
     }
     return begun
   }
@@ -115,7 +115,7 @@ class PiConnection implements WarmConnection {
       case 'response':
         if (line.id === READY) this.#isReady(line.data)
         else if (line.id === PING) this.#setAnswered()
-        else this.#turn?.answered(line)
+        else this.#turn?.onResponse(line)
         break
       case 'extension_ui_request':
         if (QUESTIONS.includes(line.method)) {
@@ -124,16 +124,16 @@ class PiConnection implements WarmConnection {
         break
       case 'compaction_start':
         this.#isCompacting = true
-        this.#turn?.heard(message)
+        this.#turn?.receive(message)
         break
       case 'compaction_end':
         this.#isCompacting = false
-        this.#turn?.heard(message)
+        this.#turn?.receive(message)
         break
       default:
-        this.#turn?.heard(message)
+        this.#turn?.receive(message)
     }
-    this.#goOn()
+    this.#advance()
   }
 
   #isReady(state: PiState | undefined): void {
@@ -141,12 +141,12 @@ class PiConnection implements WarmConnection {
     this.#setReady()
   }
 
-  #goOn(): void {
+  #advance(): void {
     if (this.#turn?.isOver) this.#turn = undefined
     if (this.#turn || this.#isCompacting || !this.#next) return
     if (!this.#next.isOver) {
       this.#turn = this.#next
-      this.#turn.ask()
+      this.#turn.sendPrompt()
     }
     this.#next = undefined
   }
@@ -159,7 +159,7 @@ const STATE = 'state'
 const ABORT = 'abort'
 const STEER = 'steer'
 
-interface Offer {
+interface Steering {
   id: string
   text: string
   resolve(isTaken: boolean): void
@@ -167,23 +167,23 @@ interface Offer {
 
 class PiTurn implements WarmTurn {
   readonly done: Promise<void>
-  /** Pi is at rest, or was not asked. */
+  /** Pi is idle, or never got the prompt. */
   isOver = false
   #settle = (): void => {}
-  #isAsked = false
-  #isTaken = false
+  #isPrompted = false
+  #isAccepted = false
   #isRunning = false
-  /** It will be running again by itself. */
+  /** It will start again by itself. */
   #willRetry = false
   #isInterrupted = false
   #stateCount = 0
-  /** The agent has read the prompt. */
+  /** Whether the agent has read the prompt. */
   #isRead = false
-  /** What it was to be told and has not read, in order. */
-  #offers: Offer[] = []
-  /** What it had answered in full before it read more. */
+  /** Unread steering messages, in order. */
+  #unread: Steering[] = []
+  /** Complete answers from before it read a steering message. */
   #answers: string[] = []
-  #offerCount = 0
+  #steerCount = 0
 
   constructor(
     private readonly send: Send,
@@ -195,51 +195,51 @@ class PiTurn implements WarmTurn {
     })
   }
 
-  ask(): void {
-    this.#isAsked = true
+  sendPrompt(): void {
+    this.#isPrompted = true
     this.send({ id: PROMPT, type: 'prompt', message: this.prompt })
   }
 
   interrupt(): void {
     this.#isInterrupted = true
-    if (!this.#isAsked) return this.#finish()
+    if (!this.#isPrompted) return this.#finish()
     if (this.#isRunning || this.#willRetry) this.send({ id: ABORT, type: 'abort' })
   }
 
   readonly steer: Steer = (text) => {
-    // Pi has a meaning of its own for it.
+    // Pi would run it as a command.
     if (text.startsWith('/')) return Promise.resolve(false)
     return new Promise((resolve) => {
-      this.#offerCount += 1
-      const offer = { id: `${STEER}-${this.#offerCount}`, text, resolve }
-      this.#offers.push(offer)
-      if (this.#isRead) this.#tell(offer)
+      this.#steerCount += 1
+      const steering = { id: `${STEER}-${this.#steerCount}`, text, resolve }
+      this.#unread.push(steering)
+      if (this.#isRead) this.#sendSteering(steering)
     })
   }
 
   get isSpent(): boolean {
-    return this.#isRead && this.#offers.length > 0
+    return this.#isRead && this.#unread.length > 0
   }
 
-  answered({ id, success, error, data }: Extract<PiMessage, { type: 'response' }>): void {
-    const refused = success ? -1 : this.#offers.findIndex((offer) => offer.id === id)
+  onResponse({ id, success, error, data }: Extract<PiMessage, { type: 'response' }>): void {
+    const refused = success ? -1 : this.#unread.findIndex((steering) => steering.id === id)
     if (refused !== -1) {
-      const [offer] = this.#offers.splice(refused, 1)
-      offer?.resolve(false)
+      const [steering] = this.#unread.splice(refused, 1)
+      steering?.resolve(false)
     } else if (id === PROMPT && !success) {
-      // As it tells of an error itself.
+      // In Pi's own format for errors.
       this.translation.accept({
         type: 'message_end',
         message: { role: 'assistant', stopReason: 'error', errorMessage: error },
       })
       this.#finish()
     } else if (id === PROMPT) {
-      this.#isTaken = true
-      this.#look()
-    } else if (id === `${STATE}-${this.#stateCount}` && data) this.#judge(data)
+      this.#isAccepted = true
+      this.#requestState()
+    } else if (id === `${STATE}-${this.#stateCount}` && data) this.#onState(data)
   }
 
-  heard(message: JsonObject): void {
+  receive(message: JsonObject): void {
     this.translation.accept(message)
     const line = message as PiMessage
     switch (line.type) {
@@ -249,12 +249,12 @@ class PiTurn implements WarmTurn {
         if (this.#isInterrupted) this.send({ id: ABORT, type: 'abort' })
         break
       case 'message_start':
-        if (line.message.role === 'user') this.#reads()
+        if (line.message.role === 'user') this.#onRead()
         break
       case 'agent_end':
         this.#isRunning = false
         this.#joinAnswers()
-        this.#look()
+        this.#requestState()
         if (this.#hasAnswered) this.#settle()
         break
       case 'auto_retry_start':
@@ -262,36 +262,36 @@ class PiTurn implements WarmTurn {
         break
       case 'auto_retry_end':
         this.#willRetry = false
-        if (!this.#isRunning) this.#look()
+        if (!this.#isRunning) this.#requestState()
         break
       case 'compaction_end':
         this.#willRetry = line.willRetry === true
-        this.#look()
+        this.#requestState()
         break
       default:
         break
     }
   }
 
-  /** First the prompt, then what it is told. */
-  #reads(): void {
+  /** Pi reads first the prompt, then the steering messages. */
+  #onRead(): void {
     if (this.#isRead) {
       const { verdict } = this.translation
       if (verdict?.isError === false) this.#answers.push(verdict.text)
-      return this.#offers.shift()?.resolve(true)
+      return this.#unread.shift()?.resolve(true)
     }
     this.#isRead = true
-    for (const offer of this.#offers) this.#tell(offer)
+    for (const steering of this.#unread) this.#sendSteering(steering)
   }
 
-  /** Pi answers what it reads late apart from what it was asked first. */
+  /** Pi answers a steering message that it reads late separately from the prompt. */
   #joinAnswers(): void {
     const { verdict } = this.translation
     if (verdict?.isError !== false) return
     this.translation.verdict = { isError: false, text: [...this.#answers.splice(0), verdict.text].join('\n\n') }
   }
 
-  #tell({ id, text }: Offer): void {
+  #sendSteering({ id, text }: Steering): void {
     this.send({ id, type: 'steer', message: text })
   }
 
@@ -299,15 +299,15 @@ class PiTurn implements WarmTurn {
     return this.translation.verdict?.isError === false
   }
 
-  /** Asks where it stands; what it does by itself is told before the answer comes. */
-  #look(): void {
+  /** Requests its state. If Pi continues by itself, it says so before it answers. */
+  #requestState(): void {
     this.#stateCount += 1
     this.send({ id: `${STATE}-${this.#stateCount}`, type: 'get_state' })
   }
 
-  #judge({ isStreaming, isCompacting }: PiState): void {
-    if (!this.#isTaken || isStreaming || this.#isRunning || this.#willRetry) return
-    // What it summarises after an answer is for the next turn.
+  #onState({ isStreaming, isCompacting }: PiState): void {
+    if (!this.#isAccepted || isStreaming || this.#isRunning || this.#willRetry) return
+    // Compaction after an answer is for the next turn.
     if (isCompacting && !this.#hasAnswered) return
     this.#finish()
   }

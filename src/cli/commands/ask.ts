@@ -1,6 +1,6 @@
 import { text } from 'node:stream/consumers'
 import { type Command, InvalidArgumentError } from 'commander'
-import { unheldLimits } from '../../backends/engine/agent-limits.js'
+import { unenforcedLimits } from '../../backends/engine/agent-limits.js'
 import {
   type AgentBackend,
   type AgentRequest,
@@ -75,7 +75,7 @@ export function registerAsk(program: Command, context: CommandContext): void {
         return ask({
           backend,
           request,
-          notices: unheldLimits(config, backend.capabilities()),
+          notices: unenforcedLimits(config, backend.capabilities()),
           isJson: flags.json === true,
           stdout: terminalSafe(process.stdout),
           stderr,

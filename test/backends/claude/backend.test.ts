@@ -164,7 +164,7 @@ describe('Claude Code is not started', () => {
 })
 
 describe('a Claude Code that does not tell its version', () => {
-  /** One turn that asks for the version first, since it resumes with a system prompt. */
+  /** A turn that reads the version first, since it resumes with a system prompt. */
   function startTurn(limits: { signal?: AbortSignal; timeoutMs?: number }) {
     const stage = createStage()
     const cliPath = stage.write('cli', '#!/bin/sh\nexec sleep 15\n')
@@ -279,7 +279,7 @@ describe('from the output of Claude Code', () => {
     ])
   })
 
-  it("the service document's own names are understood", async () => {
+  it('alternative event names are understood', async () => {
     const { events, result: outcome } = await see(
       { type: 'init', session_id: SESSION },
       { type: 'message', content: 'Let me look.' },
@@ -336,7 +336,7 @@ describe('from the output of Claude Code', () => {
   })
 })
 
-describe('the arguments of the gateway document', () => {
+describe('buildArgs', () => {
   const config: BackendAdapterConfig = {
     cliPath: 'claude',
     workingDir: '/',

@@ -8,7 +8,7 @@ import { threeTurns, told } from '../engine/warm/three-turns.js'
 
 const SESSION = '6488a900-9deb-456e-98ea-de230d1950c5'
 
-/** As every exchange begins. */
+/** The start of every exchange. */
 const READY: Step[] = captured('claude', 'turns').slice(0, 2)
 /** From the first message to its result. */
 const FIRST_TURN: Step[] = captured('claude', 'turns').slice(2, 14)

@@ -83,7 +83,7 @@ describe('Codex is given the system prompt', () => {
   const systemPrompt = 'Be "brief".\n\\ $HOME `id` \'x\' é 🦆'
   const context = `<gateway_instructions>\n${systemPrompt}\n</gateway_instructions>`
 
-  /** Starts Codex with a hook that is run on this event. */
+  /** Starts Codex and runs its hook with this event. */
   async function startWith(event: object, request: Partial<AgentRequest> = {}): Promise<Start> {
     const options = { environment: { FAKE_HOOK_EVENT: JSON.stringify(event) } }
     return recordStart('codex', { systemPrompt, ...request }, options)

@@ -10,7 +10,7 @@ const MODEL = { config: { model: 'gpt-5.5' } }
 const A = '01a1e452-0000-7000-8000-00000000000a'
 const B = '01a1e452-0000-7000-8000-00000000000b'
 
-/** The id of the thread that is loaded first in an exchange. */
+/** The id of the first thread loaded in an exchange. */
 function threadIn(exchange: Step[]): string {
   const loaded = exchange.find((step) => JSON.stringify(step).includes('"result":{"thread"'))
   return /"thread":\{"id":"([^"]+)"/.exec(JSON.stringify(loaded))?.[1] ?? ''
@@ -34,7 +34,7 @@ const completedIn = (threadId: string, turn: string, status = 'completed'): Json
 })
 const methods = (messages: JsonObject[]): unknown[] => messages.map(({ method }) => method)
 
-/** With two threads that are loaded, after a turn of each. */
+/** With two loaded threads, after a turn in each. */
 async function openThreads() {
   const talk = openTalk('codex')
   await talk.hear({ id: 1, result: {} })
@@ -172,7 +172,7 @@ it('whose record of the thread is damaged says that it is lost', async () => {
   expect([lost.result.failure?.reason, lost.isProcessLost]).toEqual(['session_lost', false])
 })
 
-/** Continues a thread in whose record this stands. */
+/** Continues a thread whose record contains this. */
 async function resumed(record: string) {
   const stage = createStage()
   const exchange = captured('codex', 'instructed')
@@ -198,7 +198,7 @@ it.each([
   ['a summary', `${TOLD}\n{"type":"compacted"}\n`],
   ['nothing', ''],
 ])('tells the system prompt again when the thread has had %s after it', async (_, record) => {
-  // The exchange is without that.
+  // The exchange does not contain that.
   const { result } = await resumed(record)
   expect(result.failure?.stderr).toContain('"method":"thread/inject_items"')
 })

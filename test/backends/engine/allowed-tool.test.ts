@@ -46,7 +46,7 @@ it('an accepted element never becomes two tools, however a command line splits i
   )
 })
 
-/** Counts how deep it is in parentheses, as one would expect. */
+/** Counts the depth of parentheses, as one would expect. */
 function splitByDepth(text: string): string[] {
   let depth = 0
   return splitWhere(text, (character) => {
@@ -55,7 +55,7 @@ function splitByDepth(text: string): string[] {
   })
 }
 
-/** Only knows whether the last parenthesis was an opening one, as Claude Code does. */
+/** Tracks only whether the last parenthesis was an opening one, like Claude Code. */
 function splitByLastParenthesis(text: string): string[] {
   let isInside = false
   return splitWhere(text, (character) => {

@@ -1,4 +1,4 @@
-// How a command template of the operator is composed with what each backend gives its CLI.
+// How the operator's command template is combined with each backend's own arguments.
 
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -347,7 +347,7 @@ describe('whatever a person writes', () => {
         '~',
       ),
     )
-    // As a platform delivers it: nothing else is a character.
+    // Well-formed Unicode, as a platform delivers it.
     .map((body) => Buffer.from(body.replaceAll('\0', '')).toString())
     .filter((body) => body.trim() !== '')
 
@@ -378,7 +378,7 @@ describe('whatever a person writes', () => {
       await fc.assert(
         fc.asyncProperty(anyBody, fc.nat(templates.length - 1), async (body, index) => {
           const template = templates[index] ?? []
-          // That one is refused.
+          // That is refused.
           fc.pre(!template.includes('{{Transcript}}') || !body.startsWith('-'))
           const [args, asked] = await start(body, template)
           expect(args).toEqual(plain[index]?.map((argument) => argument.replace('SAID', () => body)))

@@ -16,7 +16,7 @@ async function collect(queue: EventQueue): Promise<AgentEvent[]> {
   return events
 }
 
-/** What comes out when this goes in. */
+/** The events that come out if these go in. */
 async function through(bodies: AgentEventBody[], result = DONE): Promise<AgentEvent[]> {
   const queue = new EventQueue(() => 7)
   for (const body of bodies) queue.push(body)
@@ -161,7 +161,7 @@ function positions(events: AgentEvent[], type: AgentEvent['type']): number[] {
   return events.flatMap((event, index) => (event.type === type ? [index] : []))
 }
 
-/** For each call of a tool, what was heard of it; a result whose call was never heard of stands alone. */
+/** The events of each tool call; a result without a call stands alone. */
 function callsOf(events: AgentEvent[]): string[] {
   const calls: Array<{ toolId: string; heard: string }> = []
   for (const event of events) {
@@ -175,7 +175,7 @@ function callsOf(events: AgentEvent[]): string[] {
   return calls.map(({ heard }) => heard)
 }
 
-/** Everything said, apart from tools; notices may be overtaken by `started` alone. */
+/** Everything except tools; only `started` may overtake notices. */
 function textsOf(events: AgentEventBody[]): string {
   return events.map((event) => ('content' in event && event.type !== 'tool_result' ? event.content : '')).join('')
 }

@@ -108,7 +108,7 @@ describe('a rate limit is over', () => {
     expect(parseRetryAt(message, NOW)).toBeUndefined()
   })
 
-  /** Today, in local time as the CLIs say it. */
+  /** Today, in local time, as the CLIs print it. */
   function at(hour: number, minute = 0): number {
     return new Date(NOW).setHours(hour, minute, 0, 0)
   }

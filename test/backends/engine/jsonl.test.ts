@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type JsonObject, JsonReader, stripAnsi } from '../../../src/backends/engine/jsonl.js'
 
-/** What was read, in order: an object as it is, a text as a string. */
+/** What was read, in order: objects as they are, text as strings. */
 function read(lines: string[], maxCharacters = Infinity): Array<JsonObject | string> {
   const found: Array<JsonObject | string> = []
   const reader = new JsonReader(
@@ -83,7 +83,7 @@ describe('a document over many lines', () => {
 
 describe('whatever is printed', () => {
   const anyObject = fc.dictionary(fc.string({ unit: 'binary' }), fc.jsonValue())
-  /** A line that is no JSON and no beginning of a document. */
+  /** A line that is neither JSON nor the start of a document. */
   const garbage = fc
     .string({ unit: 'binary', minLength: 1 })
     .map((text) => `# ${text.replaceAll('\u001B', ' ').replaceAll(/[\n\r]/g, ' ')}`)
@@ -169,7 +169,7 @@ it('colour codes and titles are stripped, the text between them stays', () => {
   )
 })
 
-/** As JSON gives it back: -0 becomes 0, and `__proto__` a key like any other. */
+/** After a JSON round trip: -0 becomes 0, and `__proto__` an ordinary key. */
 function reparsed(values: unknown[]): unknown[] {
   return JSON.parse(JSON.stringify(values)) as unknown[]
 }

@@ -1,4 +1,4 @@
-// How the end of a process is told, beyond what the contract suite and the captures show.
+// How the end of a process is reported, beyond what the contract suite and the captures cover.
 
 import { chmodSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
@@ -135,7 +135,7 @@ describe('an agent that has answered and does not exit', () => {
     }
   }
 
-  /** A process that exits when it is stopped, and not before. */
+  /** A process that exits only when it is stopped. */
   function startStuck() {
     let print = (_line: Buffer): void => {}
     const stop = vi.fn<() => void>()

@@ -1,11 +1,11 @@
-// What would become an option or a path of its own on a command line never reaches one.
+// Input that could act as an option or a path never reaches a command line.
 
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { type AgentResult, BACKEND_NAMES, type BackendName } from '../../../src/backends/types.js'
 import { createFakeBackend, createStage, PRINTER, runTurn } from '../fake-cli.js'
 
-// Nothing tells this CLI what to print: were it started, it would fail and have an exit code.
+// This CLI does not know what to print: if it were started, it would fail and have an exit code.
 const createUnstarted = (name: BackendName) => createFakeBackend(name, PRINTER, createStage())
 
 const UUID = /^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/
@@ -50,7 +50,7 @@ const BAD_NAMES = ['', '-', '--help', '-x', ' x', 'a\0b', 'a\nb']
 
 it.each(BACKEND_NAMES)('no model whose name cannot be one starts %s', async (name) => {
   const backend = createUnstarted(name)
-  // An empty one is none.
+  // An empty one counts as none.
   const models = BAD_NAMES.filter((model) => model !== '')
   const results = await Promise.all(models.map((model) => runTurn(backend, { model })))
   expect(results.map(({ result }) => result)).toEqual(

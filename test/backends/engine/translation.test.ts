@@ -1,4 +1,4 @@
-// What holds for the output of every CLI, whatever it prints; the quirks of each are in its own test.
+// What holds for every CLI, whatever it prints; the quirks of each are in its own test.
 
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -104,7 +104,7 @@ describe.each(BACKEND_NAMES)('a run of %s', (name) => {
   })
 })
 
-/** Where the result of `parseOutput` is not of its type. */
+/** The fields of a `parseOutput` result that do not match its type. */
 function malformed({ isError, responseText, sessionId, ...rest }: BackendEventResult): string[] {
   return [
     ...(typeof isError === 'boolean' ? [] : ['isError']),
@@ -124,7 +124,7 @@ function linesOf(stdout: string): unknown[] {
   })
 }
 
-/** The same value with one of its places, counted from the outside in, holding something else. */
+/** The same value with one field, counted from the outside in, replaced. */
 function replaceAt(value: unknown, at: number, replacement: unknown): unknown {
   const places = countPlaces(value)
   let left = at % places

@@ -48,7 +48,7 @@ it('a repository as git makes, clones and uses it is let in', async () => {
     ['branch.feature/1.2.merge', 'refs/heads/feature/1.2'],
     ['submodule.libs/one.url', 'https://example.org/one.git'],
     ['user.name', 'A line\nand [filter "x"]\n\tclean = another'],
-    // Both are switched off from outside.
+    // Both are overridden from outside.
     ['core.hooksPath', '.husky'],
     ['core.fsmonitor', 'touch ran'],
   ] as const
@@ -134,7 +134,7 @@ function write(directory: string, name: string, text = EVIL): string {
   return file
 }
 
-/** A repository at this place, and the file with its settings. */
+/** A repository at this path, and the file with its settings. */
 function repository(directory: string, name: string, text = EVIL): string {
   for (const part of ['objects', 'refs']) mkdirSync(join(directory, name, part), { recursive: true })
   writeFileSync(join(directory, name, 'HEAD'), 'ref: refs/heads/main\n')
@@ -162,7 +162,7 @@ function shared(directory: string): string {
 
 function above(directory: string): string {
   const file = repository(directory, '../.git')
-  // It is no repository without it, and git goes on to the next one.
+  // Without it, it is not a repository, and git continues to the next one.
   rmSync(join(directory, '.git/HEAD'))
   return file
 }

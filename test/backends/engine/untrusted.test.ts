@@ -1,5 +1,5 @@
-// What each CLI is told so that nothing in the working directory configures it or runs by itself. That it helps is shown
-// by the case `untrusted` of the conformance suite.
+// The options that keep the working directory from configuring each CLI or running anything by itself. The conformance
+// case `untrusted` shows that they work.
 
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'

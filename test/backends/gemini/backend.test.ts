@@ -129,7 +129,7 @@ commandPrefix = "git log"
       ...DELICATE_PROMPTS,
       'a command': ' /help',
       'a path': ' /etc/hosts is a file',
-      // Each `@` that has no backslash would be looked up as a file, also inside a word.
+      // Each `@` without a backslash would be looked up as a file, even inside a word.
       'a file': String.raw`\@/etc/hostname`,
       'files among words': String.raw`see \@note.txt, (\@a) or me\@example.com`,
     })

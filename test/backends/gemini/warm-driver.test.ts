@@ -31,7 +31,7 @@ const texts = ({ events }: { events: object[] }): unknown[] =>
 const promptsOf = (messages: JsonObject[]): unknown[] =>
   messages.map(({ params }) => (params as { prompt?: Array<{ text: string }> }).prompt?.[0]?.text)
 
-/** With two sessions that were begun in it, and no prompt yet. The next request has the number 4. */
+/** With two new sessions and no prompt yet. The next request is number 4. */
 async function openSessions(): Promise<Talk> {
   const talk = openTalk('gemini')
   await talk.hear({ id: 1, result: {} })

@@ -1,4 +1,4 @@
-// How the captures in test/fixtures are found, and how what becomes of them is written down.
+// Finds the captures in test/fixtures, and defines the notation for their outcome.
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -12,11 +12,11 @@ import type {
 } from '../../../src/backends/types.js'
 import type { Printed } from '../fake-cli.js'
 
-/** What is to become of one capture. */
+/** The expected outcome of one capture. */
 export interface Expected {
-  /** What the turn was asked, where it matters. */
+  /** The request, where it matters. */
   request?: Partial<AgentRequest>
-  /** Every event but `complete`, see `inWords`. */
+  /** Every event except `complete`; see `inWords`. */
   events: string[]
   session?: string
   answer?: string
@@ -25,16 +25,16 @@ export interface Expected {
   usage?: string
   sessionUsage?: string
   costUsd?: number
-  /** What `parseOutput` answers, where it cannot know what `run` knows from stderr and the exit code. */
+  /** The result of `parseOutput`, where it differs because it sees neither stderr nor the exit code. */
   parsed?: string
-  /** As `parsed`, of the session. */
+  /** As `parsed`, for the session. */
   parsedSession?: string
 }
 
 interface ExpectedFailure {
   reason: FailureReason
   message: string
-  /** What `<Label> CLI error (exit <code>): ` is followed by; without it, the report is the message itself. */
+  /** The text after `<Label> CLI error (exit <code>): `; if left out, the report is the message itself. */
   report?: 'stderr' | 'message' | { text: string } | { whole: string }
   retryAt?: number
 }
@@ -43,7 +43,7 @@ export type ExpectedCaptures = Record<string, Expected>
 
 const FIXTURES = join(import.meta.dirname, '../../fixtures')
 
-/** The names of the captures of one turn: one per file with what the CLI printed on stdout, or on stderr alone. */
+/** The names of single-turn captures: one per file of the CLI's stdout, or of its stderr alone. */
 export function findCaptures(backend: BackendName): string[] {
   return readdirSync(join(FIXTURES, backend)).filter(
     (name) => name !== 'INDEX.md' && !/^live-|\.meta\.json$|\.stderr(?:\.txt)?$/.test(name),
@@ -59,7 +59,7 @@ export function readCapture(backend: BackendName, name: string): Required<Printe
   return { stdout: text(name), stderr: stderr === undefined ? '' : text(stderr), exit: exitOf(backend, name) }
 }
 
-/** From the capture's own record, or from the index of the folder. */
+/** From the capture's own record, or from the folder's index. */
 function exitOf(backend: BackendName, name: string): number {
   const record = join(FIXTURES, backend, `${stem(name)}.meta.json`)
   if (existsSync(record)) {
@@ -78,7 +78,7 @@ function stem(name: string): string {
   return name.replace(/(?:\.stdout)?\.(?:jsonl|json)$/, '')
 }
 
-/** One line per event; texts that follow each other are one. */
+/** One line per event; consecutive texts are joined. */
 export function inWords(events: AgentEvent[], result: AgentResult): string[] {
   const lines: string[] = []
   const toolIds: string[] = []

@@ -15,7 +15,7 @@ export const claudeCaptures: ExpectedCaptures = {
     usage: '22 in + 14 out + 10 read + 6 written = 52',
     costUsd: 0.0005025,
   },
-  // Its `usage` says 0 after the answer was fetched anew; what was spent, and paid, is in `modelUsage`.
+  // Its `usage` is 0 because the answer was retried; the tokens actually billed are in `modelUsage`.
   'disconnect-midstream.ndjson': {
     events: ['started <session> claude-opus-4-8[1m]', 'output "Hello from the mock. (cut)"'],
     session: 'd8b797a6-afc7-411c-9342-8e23f4de21b1',
@@ -172,7 +172,7 @@ export const claudeCaptures: ExpectedCaptures = {
     usage: '11 in + 7 out + 5 read + 3 written = 26',
     costUsd: 0.00025125,
   },
-  // Its `usage` says 0 after the answer was fetched anew; what was spent, and paid, is in `modelUsage`.
+  // Its `usage` is 0 because the answer was retried; the tokens actually billed are in `modelUsage`.
   'hang-midstream-300s.ndjson': {
     events: ['started <session> claude-opus-4-8[1m]', 'output "Hello from the mock. (hangmid)"'],
     session: 'e4619aca-f541-490f-8bbd-696c881a29d0',
@@ -203,7 +203,7 @@ export const claudeCaptures: ExpectedCaptures = {
     usage: '22 in + 14 out + 10 read + 6 written = 52',
     costUsd: 0.0005025,
   },
-  // The text format, which no run asks for.
+  // The text format, which no run uses by default.
   'max-turns.txt': {
     events: ['notice Error: Reached max turns (1)', 'error max_turns'],
     failure: {
@@ -213,7 +213,7 @@ export const claudeCaptures: ExpectedCaptures = {
     },
     parsed: 'Failed to parse CLI output',
   },
-  // As above: `usage` leaves out half of what was paid.
+  // As above: `usage` lacks half of what was billed.
   'overloaded-in-sse.ndjson': {
     events: ['started <session> claude-opus-4-8[1m]', 'output "Hello from the mock. (ssererr)"'],
     session: '74486c8f-9cc2-4226-97a0-456848313d35',
@@ -241,7 +241,7 @@ export const claudeCaptures: ExpectedCaptures = {
     usage: '22 in + 14 out + 10 read + 6 written = 52',
     costUsd: 0.0003015,
   },
-  // Denied tools are no failure of the turn.
+  // Denied tools do not fail the turn.
   'permission-dontask.ndjson': {
     events: [
       'started <session> claude-opus-4-8[1m]',
@@ -306,7 +306,7 @@ export const claudeCaptures: ExpectedCaptures = {
     usage: '11 in + 7 out + 5 read + 3 written = 26',
     costUsd: 0.00025125,
   },
-  // Its counts are those of the whole session, but for those since the last result.
+  // Its counts are totals of the session, except those since the last result.
   'resume-2.1.326.ndjson': {
     request: { sessionId: '32a99a37-d922-4f0e-96b9-a669bb1f0b1b' },
     events: ['started <session> claude-sonnet-4-5', 'output "Second answer."'],
@@ -315,7 +315,7 @@ export const claudeCaptures: ExpectedCaptures = {
     usage: '100 in + 10 out + 20 read + 5 written = 135',
     costUsd: 0.00047475,
   },
-  // Its `errors` hold a line for its own developers only.
+  // Its `errors` contain a line meant only for its developers.
   'sigint-during-tool.ndjson': {
     events: [
       'started <session> claude-opus-4-8[1m]',
@@ -353,7 +353,7 @@ export const claudeCaptures: ExpectedCaptures = {
     failure: { reason: 'exit', message: 'Claude ended with exit code 143.', report: { text: 'unknown error' } },
     parsed: 'Failed to parse CLI output',
   },
-  // Somebody else stopped the tool, and the model answered all the same.
+  // The tool was stopped from outside, and the model answered all the same.
   'sigterm-false-success.ndjson': {
     events: [
       'started <session> claude-opus-4-8[1m]',

@@ -3,7 +3,7 @@
 import { tokenUsage } from '../../../src/backends/engine/translation.js'
 import type { ExpectedCaptures } from './captures.js'
 
-/** What the turn of plain.jsonl used. */
+/** The usage of the turn in plain.jsonl. */
 const PLAIN_USAGE = tokenUsage({ inputTokens: 253, outputTokens: 20, cacheReadTokens: 40, reasoningTokens: 5 })
 
 export const codexCaptures: ExpectedCaptures = {
@@ -115,7 +115,7 @@ export const codexCaptures: ExpectedCaptures = {
     },
     parsed: 'Failed to parse CLI output',
   },
-  // The only line on stderr is a warning that has nothing to do with it.
+  // The only line on stderr is an unrelated warning.
   'error-server-down-never-ends-killed-at-8s.jsonl': {
     events: [
       'started <session>',
@@ -177,7 +177,7 @@ export const codexCaptures: ExpectedCaptures = {
     usage: '253 in + 20 out (5 reasoning) + 40 read + 0 written = 313',
     sessionUsage: '253 in + 20 out (5 reasoning) + 40 read + 0 written = 313',
   },
-  // What the thread had used before is not known.
+  // The thread's previous usage is unknown.
   'resume-model-switch.jsonl': {
     request: { sessionId: '01a1e0fc-0f97-7400-8c79-14e24c555679' },
     events: [
@@ -189,7 +189,7 @@ export const codexCaptures: ExpectedCaptures = {
     answer: 'Hello from the mock model. ünïcödé ✓',
     sessionUsage: '1020 in + 80 out (20 reasoning) + 160 read + 0 written = 1260',
   },
-  // Not asked for another thread here; see codex-backend.test.ts for when it is.
+  // No other thread was requested here; see codex/backend.test.ts for that case.
   'resume-not-a-uuid-starts-new-thread.jsonl': {
     events: ['started <session>', 'output "Hello from the mock model. ünïcödé ✓"'],
     session: '01a1e0fc-128b-7cc3-8f78-3b48703d1f00',
@@ -230,7 +230,7 @@ export const codexCaptures: ExpectedCaptures = {
     },
     parsed: 'Failed to parse CLI output',
   },
-  // Codex counts over the whole thread.
+  // Codex reports totals of the whole thread.
   'resume.jsonl': {
     request: { sessionId: '01a1e0fc-0f97-7400-8c79-14e24c555679', sessionUsage: PLAIN_USAGE },
     events: ['started <session>', 'output "I saw 3 user messages."'],

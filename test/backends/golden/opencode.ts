@@ -4,7 +4,7 @@ import { NOW } from '../fake-cli.js'
 import type { ExpectedCaptures } from './captures.js'
 
 export const openCodeCaptures: ExpectedCaptures = {
-  // The same error comes twice.
+  // The same error is reported twice.
   'run-error-400.stdout.jsonl': {
     events: ['started <session>', 'error exit'],
     session: 'ses_e1f19cab2ffe0enWyATbMlHU7Z',
@@ -31,7 +31,7 @@ export const openCodeCaptures: ExpectedCaptures = {
     session: 'ses_e1f18336fffeSdSW1Pd5xLKf1m',
     failure: { reason: 'exit', message: 'mock internal failure', report: 'stderr' },
   },
-  // Captured with logging on: there is nothing but the log to tell.
+  // Captured with logging on: only the log has the cause.
   'run-error-hang.stdout.jsonl': {
     events: ['error exit'],
     failure: {

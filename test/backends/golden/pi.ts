@@ -1,4 +1,4 @@
-// Pi 0.73.1, where the name says no other version. How each was captured is in test/fixtures/pi/INDEX.md.
+// Pi 0.73.1, unless the name says another version. How each was captured is in test/fixtures/pi/INDEX.md.
 
 import type { ExpectedCaptures } from './captures.js'
 
@@ -182,7 +182,7 @@ export const piCaptures: ExpectedCaptures = {
     usage: '11 in + 7 out + 5 read + 3 written = 26',
     costUsd: 0.00015075,
   },
-  // The text format, which no run asks for.
+  // The text format, which no run uses by default.
   'plain.txt': {
     events: ['notice Hello from the mock.', 'error no_result'],
     failure: {
@@ -324,7 +324,7 @@ export const piCaptures: ExpectedCaptures = {
     usage: '200 in + 20 out + 40 read + 10 written = 270',
     costUsd: 0.0009495,
   },
-  // The text format, which no run asks for.
+  // The text format, which no run uses by default.
   'tool-use.txt': {
     events: ['notice The tool ran; done.', 'error no_result'],
     failure: {

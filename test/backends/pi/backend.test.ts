@@ -82,7 +82,7 @@ describe('Pi is started', () => {
   it('with a prompt that is whole, whatever it looks like', async () => {
     expect(await recordDelicatePrompts('pi')).toEqual({
       ...DELICATE_PROMPTS,
-      // Pi trims its input: a space before the slash would not last.
+      // Pi trims its input, so a space before the slash would be lost.
       'a command': '\u200B/help',
       'a command after a blank': '\u200B /help',
       'a path': '\u200B/etc/hosts is a file',

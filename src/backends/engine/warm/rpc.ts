@@ -1,14 +1,14 @@
-// Requests and their answers in lines of JSON, as JSON-RPC 2.0 and its relatives have them.
+// Requests and responses as lines of JSON, in JSON-RPC 2.0 and similar protocols.
 
 import { isObject, type JsonObject } from '../jsonl.js'
 
 export interface RpcListener {
-  notified(method: string, params: JsonObject): void
-  /** The answer to what the other side asks; without one it is told that nobody answers such a thing. */
-  asked?(method: string, params: JsonObject): Promise<JsonObject | undefined>
+  onNotification(method: string, params: JsonObject): void
+  /** Answers a request from the other side; without an answer it gets a "not supported" error. */
+  onRequest?(method: string, params: JsonObject): Promise<JsonObject | undefined>
 }
 
-/** What the other side answered in place of a result. */
+/** An error response. */
 export class RpcError extends Error {
   override readonly name = 'RpcError'
 
@@ -29,14 +29,14 @@ export class Rpc {
   #waiting = new Map<unknown, Waiting>()
   #requestCount = 0
 
-  /** `frame` is part of every message. */
+  /** `frame` is merged into every message. */
   constructor(
     private readonly send: (message: JsonObject) => void,
     private readonly listener: RpcListener,
     private readonly frame: JsonObject = {},
   ) {}
 
-  /** Contract: rejects with an `RpcError`, and never settles when the other side never answers. */
+  /** Contract: rejects with an `RpcError`, and never settles if the other side never answers. */
   request(method: string, params: JsonObject = {}): Promise<JsonObject> {
     this.#requestCount += 1
     const id = this.#requestCount
@@ -44,9 +44,9 @@ export class Rpc {
     return new Promise((resolve, reject) => this.#waiting.set(id, { resolve, reject }))
   }
 
-  /** Settles when the other side has answered, whatever it says. */
+  /** Settles when the other side has answered, even with an error. */
   async ask(method: string): Promise<void> {
-    await this.request(method).catch(() => {}) // That it refuses is an answer.
+    await this.request(method).catch(() => {}) // A refusal is an answer.
   }
 
   notify(method: string, params: JsonObject = {}): void {
@@ -54,19 +54,19 @@ export class Rpc {
   }
 
   receive({ id, method, params, result, error }: JsonObject): void {
-    if (typeof method !== 'string') return this.#answered(id, result, error)
+    if (typeof method !== 'string') return this.#settle(id, result, error)
     const given = isObject(params) ? params : {}
-    if (id === undefined) return this.listener.notified(method, given)
-    void this.#asked(id, method, given)
+    if (id === undefined) return this.listener.onNotification(method, given)
+    void this.#respond(id, method, given)
   }
 
-  /** Contract: never rejects. It is answered in any case: the other side waits. */
-  async #asked(id: unknown, method: string, params: JsonObject): Promise<void> {
-    const answer = await this.listener.asked?.(method, params).catch(() => {})
+  /** Always sends a response, since the other side waits for it. Contract: never rejects. */
+  async #respond(id: unknown, method: string, params: JsonObject): Promise<void> {
+    const answer = await this.listener.onRequest?.(method, params).catch(() => {})
     this.send({ ...this.frame, id, ...(answer ? { result: answer } : { error: NOT_SUPPORTED }) })
   }
 
-  #answered(id: unknown, result: unknown, error: unknown): void {
+  #settle(id: unknown, result: unknown, error: unknown): void {
     const waiting = this.#waiting.get(id)
     if (!waiting) return
     this.#waiting.delete(id)
@@ -77,7 +77,7 @@ export class Rpc {
 
 const NOT_SUPPORTED = { code: -32_601, message: 'Not supported' }
 
-/** Gemini CLI says what went wrong in the details of an "Internal error", and on further lines where it has looked. */
+/** Gemini CLI puts the cause into the details of an "Internal error", followed by lines on where it looked. */
 function sentenceOf({ message, data }: JsonObject): string {
   const details = isObject(data) ? data['details'] : undefined
   if (typeof details === 'string') return details.split('\n', 1)[0] ?? ''

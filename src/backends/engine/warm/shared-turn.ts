@@ -1,16 +1,16 @@
-// What is the same for agents whose one process takes the turns of several sessions.
+// Shared by agents whose single process takes the turns of several sessions.
 
 import { Lanes } from '../../../core/async.js'
 import type { Translation } from '../translation.js'
 import type { Turn } from '../turn.js'
 import type { WarmTurn } from './types.js'
 
-/** A turn that may have to wait, or to be prepared, before the agent is asked. */
+/** A turn that may have to wait or be prepared before the agent gets the prompt. */
 export abstract class SharedTurn implements WarmTurn {
   readonly done: Promise<void>
   isInterrupted = false
   #settle = (): void => {}
-  #isAsked = false
+  #isPrompted = false
 
   constructor(
     readonly turn: Turn,
@@ -22,19 +22,19 @@ export abstract class SharedTurn implements WarmTurn {
   }
 
   get isPending(): boolean {
-    return !this.#isAsked
+    return !this.#isPrompted
   }
 
-  /** Whether the agent is still to be asked; from then on it is told of an interrupt. */
-  mayAsk(): boolean {
-    this.#isAsked = !this.isInterrupted
-    return this.#isAsked
+  /** Returns whether the prompt may still be sent. From then on, an interrupt goes to the agent. */
+  mayPrompt(): boolean {
+    this.#isPrompted = !this.isInterrupted
+    return this.#isPrompted
   }
 
-  /** A turn of which the agent knows nothing is over at once. */
+  /** A turn that the agent knows nothing about ends at once. */
   interrupt(): void {
     this.isInterrupted = true
-    if (this.#isAsked) this.stop()
+    if (this.#isPrompted) this.stop()
     else this.finish()
   }
 
@@ -42,18 +42,18 @@ export abstract class SharedTurn implements WarmTurn {
     this.#settle()
   }
 
-  /** Why it could not be had. */
+  /** Reports why the turn could not run. */
   abstract fail(error: unknown): void
 
   protected abstract stop(): void
 }
 
-/** The turns of all sessions: one at a time in each. */
-export class SessionLines {
+/** Runs the turns of all sessions, one at a time in each. */
+export class SessionQueues {
   readonly #lanes = new Lanes()
 
-  /** Takes a turn to its end, in a session that is opened where it names none. Contract: never rejects. */
-  async play(
+  /** Runs a turn to its end, in a new session if it names none. Contract: never rejects. */
+  async run(
     warm: SharedTurn,
     open: () => Promise<{ id: string }>,
     talk: (sessionId: string) => Promise<void>,

@@ -1,4 +1,4 @@
-/** The contract of an agent whose warm process takes turn after turn. */
+/** The contract of an agent that can run as a warm process. */
 
 import type { ShortenLine } from '../../../processes/line-splitter.js'
 import type { Invocation } from '../cli-backend.js'
@@ -8,55 +8,55 @@ import type { Translation } from '../translation.js'
 import type { Turn } from '../turn.js'
 import type { AgentEventBody, Approve, Steer } from '../../types.js'
 
-/** How one CLI is started as a warm process, and what is said to it. */
+/** How one CLI is started as a warm process, and the protocol it speaks. */
 export interface WarmDriver {
-  /** Whether one process takes the turns of several sessions, also at the same time. */
+  /** Whether one process takes the turns of several sessions, even concurrently. */
   readonly isShared: boolean
-  /** Whether no other process can go on with a session while this one has it. */
+  /** Whether no other process can continue a session while this one has it loaded. */
   readonly locksSessions?: boolean
-  /** Whether it can ask before it uses a tool. */
+  /** Whether it can ask for approval before it uses a tool. */
   readonly canAsk?: boolean
-  /** Versions from this one on are known to work in this way. */
+  /** The oldest version known to work as a warm process. */
   readonly oldestKnown: string
-  /** What cannot be changed once the process runs: turns with the same key, and where it is not shared the same session, can
-   *  follow each other in one process. */
+  /** Covers everything that cannot change while the process runs. Turns with the same key can run in one process; if it is
+   *  not shared, they must also be of the same session. */
   keyOf(turn: Turn): string
-  /** Contract: as in one-shot, changes nothing but the files of `place`, which are gone with the process. */
+  /** Contract: as in one-shot, writes only files of `place`, which are removed with the process. */
   launch(turn: Turn, place: Place, signal: AbortSignal): Invocation | Promise<Invocation>
-  /** Leaves out what nobody reads of a line, where that is most of it. */
+  /** Drops unused parts of long lines. */
   readonly shorten?: ShortenLine
-  /** Begins to talk to a process that was just started in that place. */
+  /** Opens the connection to a process that was just started in that place. */
   connect(send: (message: JsonObject) => void, place: Place): WarmConnection
 }
 
-/** The talk with one process. */
+/** The protocol connection to one process. */
 export interface WarmConnection {
-  /** Settles when turns can begin. Contract: rejects with a sentence when the CLI does not answer as it should. */
+  /** Settles when turns can begin. Contract: rejects with a sentence if the CLI does not respond as expected. */
   readonly ready: Promise<void>
-  /** Settles when the process has answered a question that is about nothing. Contract: called while no turn is under way;
-   *  never rejects, and never settles when there is no answer. */
+  /** Settles when the process has answered a no-op request. Contract: called only while no turn is running; never rejects,
+   *  and never settles if there is no answer. */
   ping(): Promise<void>
-  /** Each message of the process, in order. It may trust the shapes it captured: what it throws becomes a notice. */
+  /** Takes each message of the process, in order. It may trust the captured shapes: an exception becomes a notice. */
   receive(message: JsonObject): void
-  /** Begins a turn; every message of it is given to its translation. `approve` comes with a turn that is to ask. Contract:
-   *  one at a time for a session. */
+  /** Begins a turn, whose messages all go to its translation. `approve` is given if the turn needs approvals. Contract: one
+   *  turn at a time in each session. */
   begin(turn: Turn, emit: (event: AgentEventBody) => void, approve?: Approve): WarmTurn
 }
 
 /** One turn of a warm process. */
 export interface WarmTurn {
-  /** Has the verdict when `done` has settled. */
+  /** Has the verdict once `done` has settled. */
   readonly translation: Translation
-  /** Settles when the agent has spoken its final word of this turn, also after an interrupt. Contract: never rejects. */
+  /** Settles with the agent's final word on this turn, even after an interrupt. Contract: never rejects. */
   readonly done: Promise<void>
-  /** Known when `done` has settled: the agent was not asked, as the turn cannot be had in a warm process. */
+  /** Known once `done` has settled: a warm process cannot run this turn, so the agent did not get the prompt. */
   readonly isDeclined?: boolean
-  /** Whether it is still being prepared, and the agent knows nothing of it. */
+  /** Whether it is still being prepared, so the agent knows nothing about it. */
   readonly isPending?: boolean
-  /** Asks the agent to stop; it stays usable. */
+  /** Asks the agent to stop the turn; the process stays usable. */
   interrupt(): void
-  /** Known when `done` has settled: the process must not take another turn. */
+  /** Known once `done` has settled: the process must not take another turn. */
   readonly isSpent?: boolean
-  /** Absent where the protocol has no way for it. It may stay open when the turn has ended: then nothing was taken. */
+  /** Absent if the protocol does not support it. May never settle if the turn ends first: then nothing was taken. */
   steer?: Steer
 }

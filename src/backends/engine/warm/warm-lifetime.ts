@@ -1,16 +1,15 @@
-// A process that takes the next turn of its session too; see docs/live-agents.md. A turn that it cannot take gets a process
-// of its own.
+// A process that stays warm for the next turns; see docs/live-agents.md. A turn it cannot take gets a process of its own.
 
 import { randomUUID } from 'node:crypto'
 import { withDeadline } from '../../../core/async.js'
 import { compareVersions } from '../../../core/versions.js'
 import { messageOf } from '../../../errors.js'
-import { type AgentCli, runVariables, UNTRUSTED_LOOK_MS, VERSION_TIMEOUT_MS, type WarmAgent } from '../agent-cli.js'
-import { noting } from '../joined-prompt.js'
+import { type AgentCli, runVariables, UNTRUSTED_CHECK_MS, VERSION_TIMEOUT_MS, type WarmAgent } from '../agent-cli.js'
+import { recordTaken } from '../joined-prompt.js'
 import { isWarmTurn } from '../mode.js'
 import { OneShot } from '../one-shot.js'
 import { poolKey } from '../pool.js'
-import { refusedAsking, refusedVersionToAsk, unprepared } from '../refusals.js'
+import { preparationFailure, refusedAsking, refusedVersionToAsk } from '../refusals.js'
 import type { Lease, Lifetime } from '../take-turn.js'
 import type { Failed } from '../translation.js'
 import type { Turn } from '../turn.js'
@@ -22,11 +21,11 @@ import { startWarmProcess, type WarmProcess } from './warm-process.js'
 import { startWarmRun, type WarmRun } from './warm-run.js'
 
 export class WarmLifetime implements Lifetime {
-  /** What the agent was told while it worked. */
+  /** Texts by which the agent was steered. */
   readonly steered: string[] = []
-  /** As the agent named it, or as it was asked for. */
+  /** As reported by the agent, or else as requested. */
   sessionId: string | undefined
-  /** Absent where a process of its own has taken the turn. */
+  /** Absent if a one-shot process took the turn. */
   run: WarmRun | undefined
   #isSessionLost = false
   #fingerprint = ''
@@ -42,7 +41,7 @@ export class WarmLifetime implements Lifetime {
 
   async acquire(signal: AbortSignal): Promise<Lease | Failed> {
     const { agent, request } = this
-    if (request.sessionId) await this.enter(request.sessionId, signal)
+    if (request.sessionId) await this.enterSession(request.sessionId, signal)
     const turn = agent.turnOf(request, true)
     signal.throwIfAborted()
     const lease = await this.#lease(turn, signal)
@@ -52,34 +51,34 @@ export class WarmLifetime implements Lifetime {
     return new OneShot(agent, request).acquire(signal)
   }
 
-  /** One turn at a time in each session. Contract: `leave` is called when the turn is over. */
-  async enter(sessionId: string, signal: AbortSignal): Promise<void> {
-    this.#leaveSession ??= await this.options.pool.queue.enter(this.#keyOfSession(sessionId), signal)
+  /** One turn at a time in each session. Contract: `leaveSession` is called when the turn is over. */
+  async enterSession(sessionId: string, signal: AbortSignal): Promise<void> {
+    this.#leaveSession ??= await this.options.pool.queue.enter(this.#sessionKey(sessionId), signal)
   }
 
-  leave(): void {
+  leaveSession(): void {
     this.#leaveSession?.()
   }
 
-  /** For a turn of the session outside of the pool. */
+  /** Frees the session for a turn outside the pool. */
   async leavePool(signal: AbortSignal): Promise<void> {
     const { sessionId } = this
-    if (sessionId) await this.options.pool.leave(this.#keyOfSession(sessionId), signal)
+    if (sessionId) await this.options.pool.leave(this.#sessionKey(sessionId), signal)
   }
 
-  /** Whether another process should take the turn. */
+  /** Whether another process should retry the turn. */
   get isLost(): boolean {
-    // No other process would ask.
+    // A one-shot process could not ask for approval.
     return this.run?.isProcessLost === true && !this.request.approve
   }
 
-  /** Whether the process never began to listen. */
+  /** Whether the process never became ready. */
   get isUnready(): boolean {
-    return this.run?.isProcessLost === true && !this.run.wasAsked && !this.run.isDeclined
+    return this.run?.isProcessLost === true && !this.run.wasPrompted && !this.run.isDeclined
   }
 
-  /** For a turn that was taken to its end: what it says about those to come. */
-  noteOutcome(): void {
+  /** After a turn: adjusts the back-off for the next ones. */
+  recordOutcome(): void {
     const { pool } = this.options
     if (!this.run) return
     if (!this.run.isProcessLost) return pool.backoffs.succeeded(this.#fingerprint)
@@ -91,21 +90,21 @@ export class WarmLifetime implements Lifetime {
 
   #leased(turn: Turn, lease: WarmLease): Lease {
     const { agent, request } = this
-    const onSteerable = (steer: Steer): void => request.onSteerable?.(noting(steer, this.steered))
+    const onSteerable = (steer: Steer): void => request.onSteerable?.(recordTaken(steer, this.steered))
     return {
       start: (limits) => {
         this.run = startWarmTurn(agent, lease.process, { ...request, onSteerable }, turn, limits)
         return this.run
       },
-      heard: (event) => this.#heard(event, turn),
+      onEvent: (event) => this.#onEvent(event, turn),
       release: () => {
         const isElsewhere = this.#isSessionLost || this.run?.isDeclined
-        return lease.release(isElsewhere || !this.sessionId ? undefined : this.#keyOfSession(this.sessionId))
+        return lease.release(isElsewhere || !this.sessionId ? undefined : this.#sessionKey(this.sessionId))
       },
     }
   }
 
-  #heard(event: AgentEvent, { workingDir }: Turn): undefined {
+  #onEvent(event: AgentEvent, { workingDir }: Turn): undefined {
     if (event.type === 'started') this.sessionId = event.sessionId ?? this.sessionId
     if (event.type !== 'complete') return
     const { sessionId, failure } = event.result
@@ -114,11 +113,11 @@ export class WarmLifetime implements Lifetime {
     this.agent.remember(sessionId, workingDir)
   }
 
-  /** Undefined where the turn is to have a process of its own. Contract: throws at the signal alone. */
+  /** Undefined if the turn should run in a one-shot process. Contract: rejects only at the signal. */
   async #lease(turn: Turn, signal: AbortSignal): Promise<WarmLease | Failed | undefined> {
     const { agent, request } = this
     this.#fingerprint = agent.fingerprint()
-    if (!(await this.#isTaken(turn, signal))) return undefined
+    if (!(await this.#shouldBeWarm(turn, signal))) return undefined
     const isAsking = request.approve !== undefined
     const obstacle = isAsking ? await this.#obstacleToAsking(signal) : undefined
     signal.throwIfAborted()
@@ -132,24 +131,24 @@ export class WarmLifetime implements Lifetime {
       signal.throwIfAborted()
       const { definition, dependencies } = agent
       dependencies.log.warn('live.not-started', { backend: definition.name, error: messageOf(error) })
-      return isAsking ? unprepared(definition.traits.label, error) : undefined
+      return isAsking ? preparationFailure(definition.traits.label, error) : undefined
     }
   }
 
-  async #isTaken(turn: Turn, signal: AbortSignal): Promise<boolean> {
+  async #shouldBeWarm(turn: Turn, signal: AbortSignal): Promise<boolean> {
     const { agent, request, options } = this
-    // What is refused is refused in the same words.
+    // The one-shot path refuses it in the same words.
     if (agent.refusalOf(request, turn)) return false
     const isWarm = await isWarmTurn({
       mode: this.#mode,
       isAsking: request.approve !== undefined,
       needsCommandLine: request.command !== undefined,
-      isBackingOff: options.pool.backoffs.leftMs(this.#fingerprint) > 0,
+      isBackingOff: options.pool.backoffs.remainingMs(this.#fingerprint) > 0,
       oldestKnown: options.driver.oldestKnown,
       version: () => this.#version(signal),
     })
     if (!isWarm || !request.isUntrusted) return isWarm
-    const obstacle = await withDeadline(UNTRUSTED_LOOK_MS, signal, (look) => agent.obstacleIn(turn, look))
+    const obstacle = await withDeadline(UNTRUSTED_CHECK_MS, signal, (deadline) => agent.obstacleIn(turn, deadline))
     return obstacle === undefined
   }
 
@@ -158,10 +157,10 @@ export class WarmLifetime implements Lifetime {
   }
 
   #version(signal: AbortSignal): Promise<string | undefined> {
-    return withDeadline(VERSION_TIMEOUT_MS, signal, (look) => this.agent.version(look))
+    return withDeadline(VERSION_TIMEOUT_MS, signal, (deadline) => this.agent.version(deadline))
   }
 
-  /** Why it would not ask before it uses a tool. */
+  /** Why it cannot ask for approval. */
   async #obstacleToAsking(signal: AbortSignal): Promise<Failed | undefined> {
     const { label } = this.agent.definition.traits
     const { canAsk, oldestKnown } = this.options.driver
@@ -171,40 +170,42 @@ export class WarmLifetime implements Lifetime {
     return isKnown ? undefined : refusedVersionToAsk(label, oldestKnown)
   }
 
-  /** Undefined when all places are taken. */
+  /** Undefined if the pool is full. */
   #poolLease(turn: Turn, signal: AbortSignal): Promise<WarmLease | undefined> {
     const { request, options } = this
     const { isShared, locksSessions = false } = options.driver
     const needs = {
-      key: this.#keyOf(turn),
-      session: request.sessionId ? this.#keyOfSession(request.sessionId) : undefined,
+      key: this.#processKey(turn),
+      session: request.sessionId ? this.#sessionKey(request.sessionId) : undefined,
       ...{ isShared, locksSessions, isUntrusted: turn.isUntrusted },
       open: () => this.#open(),
     }
     return options.pool.acquire(needs, signal)
   }
 
-  /** Others may use it too, whatever becomes of this turn. */
+  /** Not tied to this turn's signal: other turns may use the process too. */
   #open(): Promise<WarmProcess> {
     const { agent, options, request } = this
-    return withDeadline(VERSION_TIMEOUT_MS, undefined, (look) => openWarmProcess(agent, options.driver, request, look))
+    return withDeadline(VERSION_TIMEOUT_MS, undefined, (deadline) =>
+      openWarmProcess(agent, options.driver, request, deadline),
+    )
   }
 
-  #keyOf(turn: Turn): string {
+  #processKey(turn: Turn): string {
     const { environment = {}, secretFiles = [] } = this.request
     const fixed = [this.agent.definition.name, this.#fingerprint, this.options.driver.keyOf(turn)]
     return poolKey(fixed, environment, secretFiles)
   }
 
-  #keyOfSession(sessionId: string): string {
+  #sessionKey(sessionId: string): string {
     return `${this.agent.definition.name} ${sessionId.toLowerCase()}`
   }
 }
 
 /**
- * Starts a process on this machine that takes turns like this one. Its files are gone with it.
+ * Starts a process on this machine that can take turns like this one. Its files are removed when it ends.
  *
- * Contract: rejects when it cannot be prepared; that it could not be started is how it `ended`.
+ * Contract: rejects if it cannot be prepared; a failure to spawn is reported by `ended`.
  */
 export async function openWarmProcess(
   agent: AgentCli,
@@ -258,7 +259,8 @@ export function startWarmTurn(
   })
 }
 
-/** For a turn that needs a warm process where the pool has no place, or `oneshot` is asked for: it ends with the turn. */
+/** For a turn that needs the warm protocol although the pool is full or the mode is `oneshot`: the process ends with the
+ *  turn. */
 function leaseForTurn(process: WarmProcess): WarmLease {
   return {
     process,

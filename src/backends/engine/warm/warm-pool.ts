@@ -1,8 +1,8 @@
 // The warm processes of all agents: which one takes a turn, how many there may be, and when they end.
 //
-// Traps that a careless edit would fall into:
-// - A session is in one process at most: another one would not know what was said there, and some agents lock it.
-// - Nobody waits for a place. Where there is none, the turn has a process of its own.
+// Traps:
+// - A session is in at most one process: a second one would not know what was said in the first, and some agents lock it.
+// - Nothing waits for a free slot. If there is none, the turn gets a process of its own.
 
 import { abortable, Lanes, within } from '../../../core/async.js'
 import type { Log } from '../../../log.js'
@@ -13,87 +13,87 @@ import { Backoffs, Pool, type PoolEntry } from '../pool.js'
 import type { WarmProcess } from './warm-process.js'
 
 export interface WarmLimits {
-  /** A process that nobody has used for so long is ended. */
+  /** A process that has been idle for this long is ended. */
   idleMs: number
-  mostProcesses: number
-  /** Of all of them, with what hangs below them. */
-  mostMemoryMb: number
-  /** Whether one more is started ahead, for the next new session that is like the last. */
+  maxProcesses: number
+  /** Of all processes together, including their children. */
+  maxMemoryMb: number
+  /** Whether to keep one spare process, started like the last one, ready for the next new session. */
   hasSpare: boolean
 }
 
 export interface WarmNeeds {
-  /** Two turns can be in one process when these are the same. */
+  /** Turns with the same key can share a process. */
   key: string
-  /** Unlike any of another agent. Undefined for a new one. */
+  /** Unique across agents. Undefined for a new session. */
   session: string | undefined
   isShared: boolean
-  /** As of the driver. */
+  /** As in the driver. */
   locksSessions: boolean
-  /** Whether none is started ahead: where it starts must be looked at right before. */
+  /** Rules out a spare: the directory must be checked right before each start. */
   isUntrusted: boolean
-  /** Contract: as `openWarmProcess`; for no session but that of these needs. */
+  /** Contract: as `openWarmProcess`; only for the session given here. */
   open(): Promise<WarmProcess>
 }
 
 export interface WarmLease {
   readonly process: WarmProcess
   /**
-   * Contract: called once, when the turn is over. `session` is where it was, undefined when nothing can go on there.
-   * Settles when nothing is alive that nobody will use.
+   * Contract: called once, when the turn is over. `session` is the turn's session, undefined if it cannot continue in this
+   * process. Settles when everything that will not be reused has ended.
    */
   release(session: string | undefined): Promise<void>
 }
 
-interface Noted extends Pick<WarmNeeds, 'locksSessions'> {
-  /** Nobody has used it yet. */
+interface EntryState extends Pick<WarmNeeds, 'locksSessions'> {
+  /** Not used yet. */
   isSpare: boolean
   sessions: Set<string>
-  /** How many wait for its end, to go on with a session of it elsewhere. */
+  /** How many turns wait for its end, to continue one of its sessions elsewhere. */
   leavers: number
-  /** When the last turn in it was over. */
-  restsSince: number
-  /** As last seen, with what hangs below it. */
+  /** The end of its last turn. */
+  idleSince: number
+  /** Memory as last measured, including its children. */
   bytes: number
 }
 
-type Entry = PoolEntry<WarmProcess, Noted>
+type Entry = PoolEntry<WarmProcess, EntryState>
 
 interface WarmPoolOptions {
   log: Log
-  /** As they are now. */
+  /** The current limits. */
   limits: () => WarmLimits
-  /** As `memoryOfTrees`. */
+  /** Defaults to `memoryOfTrees`. */
   memory?: (pids: number[]) => number[] | undefined
   now?: () => number
-  /** How long a process may take until it listens. */
+  /** How long a process may take to become ready. */
   readyMs?: number
-  /** How often it is looked how much memory they take. */
-  lookMs?: number
-  /** One that has rested for longer is asked whether it still answers. */
+  /** How often memory is measured. */
+  measureMs?: number
+  /** A process that has been idle for longer is pinged before use. */
   freshMs?: number
-  /** How long it may take for that. */
+  /** How long it may take to answer the ping. */
   answerMs?: number
 }
 
 const READY_MS = 20_000
-const LOOK_MS = 15_000
-/** To look means to go through all processes of the machine: not with every turn. */
-const LOOK_AGAIN_MS = 1_000
+const MEASURE_MS = 15_000
+/** Measuring scans all processes of the machine, which is too slow for every turn. */
+const MEASURE_AGAIN_MS = 1_000
 const FRESH_MS = 10_000
 const ANSWER_MS = 5_000
 const BACKOFF = { firstMs: 1_000, longestMs: 600_000 }
 
 export class WarmPool {
-  /** One turn at a time in each session, whichever way it is taken. */
+  /** One turn at a time in each session, whatever process takes it. */
   readonly queue = new Lanes()
-  readonly #pool: Pool<WarmProcess, Noted>
-  /** By executable, of those whose processes did not get ready. */
+  readonly #pool: Pool<WarmProcess, EntryState>
+  /** By executable, for processes that did not become ready. */
   readonly backoffs: Backoffs
   readonly #now: () => number
   readonly #memory: (pids: number[]) => number[] | undefined
-  #looking: NodeJS.Timeout | undefined
-  #lookedAt = -Infinity
+  #measureTimer: NodeJS.Timeout | undefined
+  #measuredAt = -Infinity
   #isStopped = false
 
   constructor(private readonly options: WarmPoolOptions) {
@@ -111,22 +111,22 @@ export class WarmPool {
     })
   }
 
-  /** Undefined when all places are taken. Contract: rejects when the process cannot be prepared, or at the signal. */
+  /** Undefined if the pool is full. Contract: rejects if the process cannot be prepared, or at the signal. */
   async acquire(needs: WarmNeeds, signal: AbortSignal): Promise<WarmLease | undefined> {
     const { session } = needs
-    const home = this.#homeOf(session)
-    const isUsable = home?.key === needs.key && (isOpen(home) || isStillBusy(home))
+    const holder = this.#holderOf(session)
+    const isUsable = holder?.key === needs.key && (isOpen(holder) || isStillBusy(holder))
     if (!isUsable && session !== undefined) await this.leave(session, signal)
-    const entry = isUsable ? home : (this.#fit(needs) ?? this.#makeRoom(needs))
+    const entry = isUsable ? holder : (this.#findReusable(needs) ?? this.#makeRoom(needs))
     if (!entry) return undefined
-    const mustAnswer = entry.uses === 0 && this.#now() - entry.restsSince > (this.options.freshMs ?? FRESH_MS)
+    const mustAnswer = entry.uses === 0 && this.#now() - entry.idleSince > (this.options.freshMs ?? FRESH_MS)
     this.#pool.use(entry)
     entry.isSpare = false
     if (session !== undefined) entry.sessions.add(session)
     const release = (last: string | undefined): Promise<void> => this.#release(entry, needs, last)
     try {
       const process = entry.item ?? (await abortable(signal, () => entry.opening))
-      if (!mustAnswer || (await abortable(signal, () => this.#answers(process)))) return { process, release }
+      if (!mustAnswer || (await abortable(signal, () => this.#isResponsive(process)))) return { process, release }
       this.options.log.warn('live.silent', { pid: process.pid })
       process.stop()
     } catch (error) {
@@ -137,69 +137,69 @@ export class WarmPool {
     return this.acquire(needs, signal)
   }
 
-  /** For a turn of the session outside of it: the process that remembers it otherwise is ended. */
+  /** Frees the session for a turn outside the pool: the process whose memory of it would go stale is ended. */
   async leave(session: string, signal: AbortSignal): Promise<void> {
-    const home = this.#homeOf(session)
-    if (!home) return
-    this.#pool.retire(home)
-    if (home.uses > 0 && !home.locksSessions) {
-      // It takes no more turns, so it does not matter what it remembers.
-      home.sessions.delete(session)
+    const holder = this.#holderOf(session)
+    if (!holder) return
+    this.#pool.retire(holder)
+    if (holder.uses > 0 && !holder.locksSessions) {
+      // It takes no more turns, so its stale memory does not matter.
+      holder.sessions.delete(session)
       return
     }
-    home.leavers += 1
+    holder.leavers += 1
     try {
-      await abortable(signal, () => home.gone)
+      await abortable(signal, () => holder.gone)
     } finally {
-      home.leavers -= 1
+      holder.leavers -= 1
     }
   }
 
-  /** No turn goes on in a process that is there now; those under way end first. */
+  /** Retires all current processes; running turns finish first. */
   drain(): void {
     for (const entry of this.#pool.entries) this.#pool.retire(entry)
   }
 
-  /** Ends all. Contract: no turn is under way; nothing is started afterwards. */
+  /** Ends all processes. Contract: no turn is running, and nothing is started afterwards. */
   async stop(): Promise<void> {
     this.#isStopped = true
-    clearInterval(this.#looking)
+    clearInterval(this.#measureTimer)
     await this.#pool.endAll()
   }
 
-  #homeOf(session: string | undefined): Entry | undefined {
+  #holderOf(session: string | undefined): Entry | undefined {
     return session === undefined ? undefined : [...this.#pool.entries].find(({ sessions }) => sessions.has(session))
   }
 
-  /** One that takes other sessions than those it has. */
-  #fit({ isShared, session, key }: WarmNeeds): Entry | undefined {
+  /** A process that can take a session it does not have yet. */
+  #findReusable({ isShared, session, key }: WarmNeeds): Entry | undefined {
     return [...this.#pool.entries].find(
       (entry) => entry.key === key && isOpen(entry) && (isShared || (entry.isSpare && session === undefined)),
     )
   }
 
   #makeRoom(needs: WarmNeeds): Entry | undefined {
-    const { mostProcesses } = this.options.limits()
-    if (this.#isStopped || !this.#evict((count, excess) => count < mostProcesses && excess < 0)) return undefined
+    const { maxProcesses } = this.options.limits()
+    if (this.#isStopped || !this.#evict((count, excess) => count < maxProcesses && excess < 0)) return undefined
     return this.#begin(needs)
   }
 
   #begin(needs: WarmNeeds): Entry {
-    const entry = this.#pool.begin(needs.key, this.#open(needs), {
+    const entry = this.#pool.add(needs.key, this.#open(needs), {
       locksSessions: needs.locksSessions,
       isSpare: false,
       sessions: new Set<string>(),
       leavers: 0,
-      restsSince: this.#now(),
+      idleSince: this.#now(),
       bytes: 0,
     })
-    const look = (): boolean => this.#evict((_, excess) => excess <= 0)
-    this.#looking ??= setInterval(look, this.options.lookMs ?? LOOK_MS).unref()
+    const evictExcess = (): boolean => this.#evict((_, excess) => excess <= 0)
+    this.#measureTimer ??= setInterval(evictExcess, this.options.measureMs ?? MEASURE_MS).unref()
     return entry
   }
 
   async #open(needs: WarmNeeds): Promise<WarmProcess> {
-    // Whose place it takes must have left it.
+    // An evicted process must be gone before another takes its slot.
     await Promise.all(
       [...this.#pool.entries].filter(({ isRetired, uses }) => isRetired && uses === 0).map(({ gone }) => gone),
     )
@@ -211,49 +211,49 @@ export class WarmPool {
     return process
   }
 
-  /** `last` is the session it was in. */
+  /** `last` is the turn's session. */
   async #release(entry: Entry, needs: WarmNeeds, last: string | undefined): Promise<void> {
     entry.uses -= 1
     if (needs.session !== undefined) entry.sessions.delete(needs.session)
     if (last !== undefined) entry.sessions.add(last)
-    // Nobody would find it again.
+    // Without a session, nothing would ever use it again.
     else if (!needs.isShared) entry.isRetired = true
     if (entry.uses > 0) return
     if (entry.isRetired || entry.item?.isOver === true) return this.#pool.end(entry)
-    this.#rest(entry)
-    if (needs.session === undefined && !needs.isShared && !needs.isUntrusted) this.#startAhead(needs)
+    this.#markIdle(entry)
+    if (needs.session === undefined && !needs.isShared && !needs.isUntrusted) this.#startSpare(needs)
   }
 
-  #rest(entry: Entry): void {
-    entry.restsSince = this.#now()
-    this.#pool.rest(entry)
+  #markIdle(entry: Entry): void {
+    entry.idleSince = this.#now()
+    this.#pool.markIdle(entry)
   }
 
-  /** No process that has a session makes place for it. */
-  #startAhead(needs: WarmNeeds): void {
-    const { hasSpare, mostProcesses } = this.options.limits()
+  /** Never evicts a process that has a session. */
+  #startSpare(needs: WarmNeeds): void {
+    const { hasSpare, maxProcesses } = this.options.limits()
     const spares = [...this.#pool.entries].filter(({ isSpare, isRetired }) => isSpare && !isRetired)
     if (!hasSpare || this.#isStopped || spares.some((spare) => spare.key === needs.key)) return
     for (const spare of spares) this.#pool.retire(spare)
-    const { count, excess } = this.#weigh(this.#taken())
-    if (count >= mostProcesses || excess >= 0) return
+    const { count, excess } = this.#load(this.#taken())
+    if (count >= maxProcesses || excess >= 0) return
     const entry = this.#begin(needs)
     entry.isSpare = true
-    this.#rest(entry)
+    this.#markIdle(entry)
   }
 
   /** Contract: never rejects. */
-  async #answers({ connection, ended }: WarmProcess): Promise<boolean> {
+  async #isResponsive({ connection, ended }: WarmProcess): Promise<boolean> {
     const no = (): boolean => false
     const answer = connection.ready.then(() => connection.ping()).then(() => true, no)
     const isThere = await within(this.options.answerMs ?? ANSWER_MS, Promise.race([answer, ended.then(no)]))
     return isThere === true
   }
 
-  /** Ends those that were used longest ago, one after the other, until it is enough. Whether it is. */
+  /** Ends the least recently used processes, spares first, until it is enough. Returns whether it is. */
   #evict(isEnough: (count: number, excessBytes: number) => boolean): boolean {
     const taken = this.#taken()
-    let { count, excess } = this.#weigh(taken)
+    let { count, excess } = this.#load(taken)
     const idle = taken.filter(({ uses }) => uses === 0)
     for (const entry of [...idle.filter(({ isSpare }) => isSpare), ...idle.filter(({ isSpare }) => !isSpare)]) {
       if (isEnough(count, excess)) return true
@@ -264,34 +264,37 @@ export class WarmPool {
     return isEnough(count, excess)
   }
 
-  /** Those that will be there, or will be for some time. */
+  /** Entries that count against the limits: all but those about to end. */
   #taken(): Entry[] {
     return [...this.#pool.entries].filter(({ isRetired, uses }) => !isRetired || uses > 0)
   }
 
-  #weigh(entries: Entry[]): { count: number; excess: number } {
-    this.#look()
+  #load(entries: Entry[]): { count: number; excess: number } {
+    this.#measureMemory()
     const bytes = entries.reduce((sum, entry) => sum + entry.bytes, 0)
-    return { count: entries.length, excess: bytes - this.options.limits().mostMemoryMb * 1024 * 1024 }
+    return { count: entries.length, excess: bytes - this.options.limits().maxMemoryMb * 1024 * 1024 }
   }
 
-  #look(): void {
+  #measureMemory(): void {
     const now = this.#now()
-    if (this.#pool.entries.size === 0 || now - this.#lookedAt < Math.min(LOOK_AGAIN_MS, this.options.lookMs ?? LOOK_MS))
+    if (
+      this.#pool.entries.size === 0 ||
+      now - this.#measuredAt < Math.min(MEASURE_AGAIN_MS, this.options.measureMs ?? MEASURE_MS)
+    )
       return
-    this.#lookedAt = now
+    this.#measuredAt = now
     const entries = [...this.#pool.entries]
     const seen = this.#memory(entries.map(({ item }) => item?.pid ?? NO_PID)) ?? []
     for (const [index, entry] of entries.entries()) entry.bytes = seen[index] ?? 0
   }
 }
 
-/** Whether it can take a turn. That it has ended may not have been told yet. */
+/** Whether it can take a turn. Checks the pid too, since its exit may not have been reported yet. */
 function isOpen(entry: Entry): boolean {
   return !entry.isRetired && isAlive(entry)
 }
 
-/** It takes no other sessions, but those it has need not wait for the turns of others to end. */
+/** A retired process that is still busy takes no new sessions, but its own need not wait for other turns to end. */
 function isStillBusy(entry: Entry): boolean {
   return entry.uses > 0 && entry.leavers === 0 && isAlive(entry)
 }

@@ -1,4 +1,4 @@
-// One warm process: what it prints goes to its connection, and what is said to it goes in as lines.
+// One warm process: its stdout feeds its connection, and messages to it go in as lines.
 
 import { StringDecoder } from 'node:string_decoder'
 import { setImmediate as nextRound } from 'node:timers/promises'
@@ -17,40 +17,40 @@ export interface WarmProcessPlan {
   process: Omit<ProcessOptions, 'stdin' | 'keepsInput' | 'onStdout' | 'onStderr'>
   connect: (send: (message: JsonObject) => void) => WarmConnection
   shorten?: ShortenLine
-  /** `totalBytes` is of one turn. Between turns it may print as much as on one line. */
+  /** `totalBytes` applies to one turn. Between turns it may print at most `lineBytes`. */
   limits: OutputLimits
   scrubber: Scrubber
 }
 
-/** What a turn hears of the process it runs in. */
+/** Informs a turn about the process it runs in. */
 export interface ProcessListener {
-  /** The connection has had a message, of so many bytes. */
+  /** The connection has received a message of this size. */
   heard(bytes: number): void
-  /** A line that is no message, scrubbed. */
+  /** A line that is not a message, scrubbed. */
   text(line: string): void
-  /** Nothing more is read of the process; it is being stopped. */
+  /** The process printed too much; it is being stopped. */
   overflowed(problem: string): void
-  /** Nothing of it is alive. Not by `ended`, which would hold every turn for as long as the process lives. */
+  /** The process has ended. A callback, because a `then` on `ended` would keep every turn in memory while the process lives. */
   gone(exit: ProcessExit): void
 }
 
 export interface WarmProcess {
-  /** Absent where it could not be started. */
+  /** Absent if it could not be started. */
   readonly pid: number | undefined
   readonly connection: WarmConnection
-  /** Contract: never rejects; settles when nothing of it is alive. */
+  /** Contract: never rejects; settles when nothing it started is alive. */
   readonly ended: Promise<ProcessExit>
-  /** Whether it has ended or is being stopped: no turn can begin. */
+  /** Whether it has ended or is being stopped, so no turn can begin. */
   readonly isOver: boolean
-  /** Returns how to listen no more. */
+  /** Returns a function that removes the listener. */
   listen(listener: ProcessListener): () => void
-  /** For a turn that listens and is about to begin. Settles when what came before it on stderr has been read, and is forgotten
-   *  unless another turn is under way. The first turn keeps it: it is about the start. */
-  forgetEarlier(): Promise<void>
-  /** What it printed on stderr since then, scrubbed. */
+  /** Called by a listening turn that is about to begin. Settles when earlier stderr has been read and discarded, unless
+   *  another turn is running. The first turn keeps it: it is about the start. */
+  discardEarlierStderr(): Promise<void>
+  /** Its stderr since then, scrubbed. */
   stderr(): string
-  /** For the end of a turn: ends what tools have left behind, and after a stop also the tools that still run, but for those of
-   *  earlier turns. Does nothing while another turn is under way. */
+  /** Called at the end of a turn: ends processes that tools left behind and, after a stop, tools that are still running,
+   *  except those of earlier turns. Does nothing while another turn is running. */
   endStrays(wasStopped: boolean): Promise<void>
   /** Ends the process and everything it started. */
   stop(): void
@@ -62,7 +62,7 @@ export function startWarmProcess(plan: WarmProcessPlan): WarmProcess {
   let isOver = false
   let exit: ProcessExit | undefined
   let hasServed = false
-  /** What had a session of its own before the first turn, and tools that turns have left to run. */
+  /** Processes with a session of their own from before the first turn, and tools that earlier turns left running. */
   let background: ProcessEntry[] = []
 
   let stderr = new BoundedText()
@@ -70,11 +70,11 @@ export function startWarmProcess(plan: WarmProcessPlan): WarmProcess {
   const stderrText = new StreamedText<'stderr'>(scrubber)
 
   let bytes = 0
-  /** Printed since the last turn, for nobody. */
-  let unaskedBytes = 0
-  const countUnasked = (length: number): void => {
-    unaskedBytes = listeners.size > 0 ? 0 : unaskedBytes + length
-    if (unaskedBytes > limits.lineBytes) stop()
+  /** Printed while no turn was running. */
+  let idleBytes = 0
+  const countIdleOutput = (length: number): void => {
+    idleBytes = listeners.size > 0 ? 0 : idleBytes + length
+    if (idleBytes > limits.lineBytes) stop()
   }
   const reader = new JsonReader(
     {
@@ -82,16 +82,16 @@ export function startWarmProcess(plan: WarmProcessPlan): WarmProcess {
         try {
           connection.receive(message)
         } catch (error) {
-          tellText(`Not understood: a message of the agent (${messageOf(error)})`)
+          sendText(`Not understood: a message of the agent (${messageOf(error)})`)
         }
         for (const listener of listeners) listener.heard(bytes)
       },
-      text: (line) => tellText(scrubber.scrub(line)),
+      text: (line) => sendText(scrubber.scrub(line)),
     },
-    // Every message is one line: none waits for a value that a line of garbage seems to begin.
+    // Every message is one line, so garbage that looks like the start of a value must not hold messages up.
     0,
   )
-  const tellText = (line: string): void => {
+  const sendText = (line: string): void => {
     for (const listener of listeners) listener.text(line)
   }
   const splitter = new LineSplitter(
@@ -112,11 +112,11 @@ export function startWarmProcess(plan: WarmProcessPlan): WarmProcess {
     stdin: '',
     keepsInput: true,
     onStdout(chunk) {
-      countUnasked(chunk.length)
+      countIdleOutput(chunk.length)
       splitter.push(chunk)
     },
     onStderr(chunk) {
-      countUnasked(chunk.length)
+      countIdleOutput(chunk.length)
       for (const { text } of stderrText.push(stderrDecoder.write(chunk), 'stderr')) stderr.append(text)
     },
   })
@@ -125,7 +125,7 @@ export function startWarmProcess(plan: WarmProcessPlan): WarmProcess {
     () => {
       background = child.tools()
     },
-    // Whoever waits for it hears of the failure; nobody may be waiting.
+    // Reported to whoever awaits `ready`, which may be nobody.
     () => {},
   )
 
@@ -151,11 +151,11 @@ export function startWarmProcess(plan: WarmProcessPlan): WarmProcess {
       if (exit) listener.gone(exit)
       return () => listeners.delete(listener)
     },
-    async forgetEarlier() {
+    async discardEarlierStderr() {
       const isFirst = !hasServed
       hasServed = true
       if (isFirst || listeners.size > 1) return
-      // To the end of what the event loop is at, and then once around: whatever is in the pipe by now is read there.
+      // Two rounds of the event loop: by then, everything that is in the pipe now has been read.
       await nextRound()
       await nextRound()
       stderrText.flush()
@@ -167,7 +167,7 @@ export function startWarmProcess(plan: WarmProcessPlan): WarmProcess {
     },
     async endStrays(wasStopped) {
       if (listeners.size > 0) return
-      // Looked for before anything is waited for: what comes later is of another turn.
+      // Before any await: later processes belong to another turn.
       const tools = child.tools()
       if (wasStopped) await endTools(tools.filter((tool) => !isAmong(tool, background)))
       else background = tools

@@ -1,8 +1,8 @@
-// A turn in a warm process, which takes other turns too.
+// A turn in a warm process.
 //
-// Traps that a careless edit would fall into:
-// - A turn that is stopped goes on until the agent has said so: what it still says must not reach the next turn.
-// - The process may serve other turns at the same time: it is stopped only when it does not obey.
+// Traps:
+// - A stopped turn lasts until the agent confirms: anything it still says must not reach the next turn.
+// - The process may serve other turns at the same time: it is killed only if it does not obey an interrupt.
 
 import { within } from '../../../core/async.js'
 import { messageOf } from '../../../errors.js'
@@ -17,25 +17,25 @@ import type { AgentEventBody, AgentResult, Approve, Steer } from '../../types.js
 import type { WarmProcess } from './warm-process.js'
 import type { WarmTurn } from './types.js'
 
-/** An agent that has not stopped by then is ended. */
+/** An agent that has not stopped by then is killed. */
 const INTERRUPT_MS = 1_000
 
 export interface WarmRunPlan extends RunPlan {
   turn: Turn
-  /** As of the request. */
+  /** From the request. */
   approve?: Approve
   limits: OutputLimits
-  /** Gets a way to talk to the agent, where it has one. */
+  /** From the request. */
   onSteerable?(steer: Steer): void
 }
 
 export interface WarmRun extends Run {
-  /** Known when `complete` is among the events: the process failed the turn, and why is not known, or would not take it.
-   *  The same turn may well succeed in another one. */
+  /** Known when `complete` is among the events: the process failed for an unknown reason, or declined the turn. The same
+   *  turn may well succeed in another process. */
   readonly isProcessLost: boolean
-  /** Whether the agent was told the message, and may have begun to work. */
-  readonly wasAsked: boolean
-  /** As of the turn. */
+  /** Whether the agent got the prompt and may have begun to work. */
+  readonly wasPrompted: boolean
+  /** From the turn. */
   readonly isDeclined: boolean
 }
 
@@ -50,7 +50,7 @@ export function startWarmRun(process: WarmProcess, plan: WarmRunPlan): WarmRun {
     get isProcessLost() {
       return drive?.isLost(run.result) === true
     },
-    get wasAsked() {
+    get wasPrompted() {
       return drive?.warm !== undefined && !drive.isDeclined
     },
     get isDeclined() {
@@ -66,12 +66,12 @@ class WarmDrive implements Drive {
   #hasUsedTools = false
   #acceptedCount = 0
   #bytes = 0
-  #tellStop = (): void => {}
+  #resolveStop = (): void => {}
   readonly #stopAsked: Promise<'stopped'>
-  #tellGone = (_exit: ProcessExit): void => {}
+  #resolveGone = (_exit: ProcessExit): void => {}
   readonly #gone: Promise<Ending>
-  /** Aborted when no answer to what the agent asks is wanted any more. Only for those who listen: to abort takes longer than
-   *  all else at the end of a turn. */
+  /** Aborted when approvals are no longer needed. Only if the turn asks for any: the abort takes longer than everything else
+   *  at the end of a turn. */
   readonly #asking: AbortController | undefined
   readonly #stopListening: () => void
 
@@ -82,16 +82,16 @@ class WarmDrive implements Drive {
   ) {
     this.#asking = plan.approve && new AbortController()
     this.#stopAsked = new Promise((resolve) => {
-      this.#tellStop = () => resolve('stopped')
+      this.#resolveStop = () => resolve('stopped')
     })
     this.#gone = new Promise((resolve) => {
-      this.#tellGone = (exit) => resolve(endingOf(exit))
+      this.#resolveGone = (exit) => resolve(endingOf(exit))
     })
     this.#stopListening = process.listen({
       heard: (bytes) => this.#heard(bytes),
       text: (line) => this.warm?.translation.acceptText(line),
       overflowed: (problem) => run.stop(printedTooMuch(problem)),
-      gone: (exit) => this.#tellGone(exit),
+      gone: (exit) => this.#resolveGone(exit),
     })
     this.ended = this.#converse()
   }
@@ -104,7 +104,7 @@ class WarmDrive implements Drive {
     return this.warm?.isDeclined === true
   }
 
-  /** Whether another process should take the turn that came to this. */
+  /** Whether another process should retry the turn with this result. */
   isLost(result: AgentResult | undefined): boolean {
     if (this.run.stopped) return false
     const isGone = this.#ending?.type === 'died' || this.#ending?.type === 'not-ready'
@@ -112,7 +112,7 @@ class WarmDrive implements Drive {
   }
 
   stop(): boolean {
-    this.#tellStop()
+    this.#resolveStop()
     return true
   }
 
@@ -124,7 +124,7 @@ class WarmDrive implements Drive {
     this.#stopListening()
     const isAlive = ending.type === 'done' && warm !== undefined
     if (isAlive && (this.#hasUsedTools || stopped)) await process.endStrays(stopped !== undefined)
-    // One that does not get to a turn in all its time would not get to the next either.
+    // A process that did not get to this turn in all its time would not get to the next one either.
     const isStuck = stopped?.reason === 'timeout' && warm?.isPending === true
     if (warm?.isSpent || isStuck) process.stop()
     return { stderr: process.stderr(), plainStdout: '' }
@@ -147,7 +147,7 @@ class WarmDrive implements Drive {
     const done = warm.done.then((): Ending => ({ type: 'done' }))
     if (warm.steer) plan.onSteerable?.(steerUntil(Promise.race([done, this.#gone, this.#stopAsked]), warm.steer))
     const ending = await Promise.race([done, this.#gone, this.#stopAsked])
-    // It may have been given up before the agent was asked.
+    // It may have failed before the agent got the prompt.
     this.#heed(warm.translation.mustStop)
     if (ending !== 'stopped') return ending
 
@@ -166,7 +166,7 @@ class WarmDrive implements Drive {
     } catch (error) {
       return { type: 'not-ready', message: messageOf(error) }
     }
-    await this.process.forgetEarlier()
+    await this.process.discardEarlierStderr()
     return { type: 'done' }
   }
 
@@ -198,7 +198,7 @@ function endingOf(exit: ProcessExit): Ending {
   return { type: 'died', exitCode: exit.exitCode }
 }
 
-/** What is said after the end, or was not taken by then, is for another turn. */
+/** Text that arrives after the end, or was not taken by then, belongs to another turn. */
 function steerUntil(end: Promise<unknown>, steer: Steer): Steer {
   let isOver = false
   const refused = end.then(() => {

@@ -1,4 +1,4 @@
-// A turn in a warm process: if that is lost, a process of its own goes on with the turn.
+// A turn in a warm process. If the process is lost, a one-shot process continues the turn.
 
 import type { AgentCli, WarmAgent } from '../agent-cli.js'
 import { interruptedPrompt } from '../interrupted.js'
@@ -6,7 +6,7 @@ import { joinedPrompt } from '../joined-prompt.js'
 import { OneShot } from '../one-shot.js'
 import { type Lifetime, takeTurn } from '../take-turn.js'
 import type { AgentEvent, AgentRequest } from '../../types.js'
-import { OneStream } from './one-stream.js'
+import { AttemptStream } from './attempt-stream.js'
 import { WarmLifetime } from './warm-lifetime.js'
 
 const LOST = 'The process of the agent ended in the middle of the turn. It goes on in another one.'
@@ -15,9 +15,9 @@ const NOT_READY = 'The process of the agent did not begin to listen. The turn is
 
 interface Attempt {
   lifetime: Lifetime
-  /** Told before it. */
+  /** Sent before it. */
   notice?: string
-  /** Whether it ended so that the next one is to be made. */
+  /** Whether its end calls for the next attempt. */
   isLost(end: AgentEvent): boolean
   next?: () => Attempt
 }
@@ -31,7 +31,7 @@ export async function* takeWarmTurn(
   const { config, dependencies } = agent
   const { now, elapsed } = dependencies
   const begunAt = elapsed()
-  const stream = new OneStream(now())
+  const stream = new AttemptStream(now())
   const warm = new WarmLifetime(agent, options, request)
   let attempt: Attempt | undefined = {
     lifetime: warm,
@@ -40,36 +40,36 @@ export async function* takeWarmTurn(
   }
   try {
     while (attempt) {
-      if (attempt.notice !== undefined) yield* stream.again(attempt.notice, now())
+      if (attempt.notice !== undefined) yield* stream.nextAttempt(attempt.notice, now())
       const take = { request, signal, spentMs: elapsed() - begunAt, config, dependencies }
       let isLost = false
       for await (const event of takeTurn(take, attempt.lifetime)) {
         isLost ||= (event.type === 'error' || event.type === 'complete') && attempt.isLost(event)
         if (isLost) continue
-        // Not by `yield*`, which costs more than all the rest for an answer in many pieces.
+        // Not by `yield*`, which would dominate the cost of an answer in many pieces.
         for (const passed of stream.pass(event)) {
-          // Whoever is told of a new session may send the next prompt to it at once.
-          if (passed.type === 'started' && passed.sessionId) await warm.enter(passed.sessionId, signal)
+          // A consumer that learns of a new session may send it the next prompt at once.
+          if (passed.type === 'started' && passed.sessionId) await warm.enterSession(passed.sessionId, signal)
           yield passed
         }
       }
-      if (attempt.lifetime === warm) warm.noteOutcome()
+      if (attempt.lifetime === warm) warm.recordOutcome()
       attempt = isLost ? attempt.next?.() : undefined
       if (attempt) await warm.leavePool(signal).catch(() => {})
     }
   } finally {
-    warm.leave()
+    warm.leaveSession()
   }
 }
 
-/** The turn in a process of its own, where the lost one had come to. */
+/** Continues the turn in a one-shot process, from where the lost one stopped. */
 function afterLoss(agent: AgentCli, request: AgentRequest, warm: WarmLifetime): Attempt {
   const { sessionId, steered, run } = warm
   const whole = joinedPrompt(request.prompt, steered)
-  const prompt = run?.wasAsked && sessionId ? interruptedPrompt('Your process ended', 'its end', whole) : whole
+  const prompt = run?.wasPrompted && sessionId ? interruptedPrompt('Your process ended', 'its end', whole) : whole
   const { sessionId: _asked, ...rest } = request
   const fresh = { ...rest, prompt }
-  // It may have ended before it wrote down that there is such a session.
+  // The process may have ended before it stored a session that began in this turn.
   const isOfThisTurn = sessionId !== request.sessionId
   return {
     lifetime: new OneShot(agent, { ...fresh, ...(sessionId && { sessionId }) }),

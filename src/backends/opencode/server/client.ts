@@ -1,8 +1,8 @@
-// The HTTP interface of `opencode serve`, 1.18.33, as far as it is used here.
+// The parts of the HTTP API of `opencode serve`, 1.18.33, that are used here.
 //
-// - A server accepts connections before it can answer, and such a request is never answered: each has its own time limit.
-// - What is unknown to it is answered with a web page and 200: only JSON counts as an answer.
-// - `directory` tells which of the projects on the server is meant; what is asked of a session needs none.
+// - A server accepts connections before it can answer, and never answers those requests: each needs its own time limit.
+// - It answers unknown paths with a web page and 200: only JSON counts as an answer.
+// - `directory` selects a project on the server; requests about a session do not need it.
 
 import { eitherSignal, startDeadline, withDeadline } from '../../../core/async.js'
 import { messageOf } from '../../../errors.js'
@@ -10,9 +10,9 @@ import { isObject } from '../../engine/jsonl.js'
 import type { OpenCodeEndpoint } from './servers.js'
 
 const REQUEST_MS = 30_000
-/** To take a prompt, the server may have to start everything that belongs to the directory. */
+/** Before it accepts a prompt, the server may have to start everything for the directory. */
 export const PROMPT_MS = 120_000
-/** After five minutes fetch would give up by itself. */
+/** Fetch itself gives up after five minutes. */
 const ANSWER_MS = 300_000
 const HEALTH_MS = 5_000
 const CONNECT_MS = 10_000
@@ -21,7 +21,7 @@ const START_IT = 'Start it with opencode serve, or set OPENCODE_URL to where it 
 const START_IT_AGAIN = 'Look at its log, or start it again.'
 const SET_PASSWORD = 'Set OPENCODE_USERNAME and OPENCODE_PASSWORD to those it was started with.'
 
-/** A rule of a session. The last one that matches decides. */
+/** A rule of a session. The last matching one wins. */
 export interface PermissionRule {
   permission: string
   pattern: string
@@ -31,7 +31,7 @@ export interface PermissionRule {
 export interface Session {
   id: string
   directory: string
-  /** Where it works for another one. */
+  /** Set if a subagent works in it. */
   parentID?: string
   permission?: PermissionRule[]
 }
@@ -45,13 +45,13 @@ export interface SessionOptions {
 export interface Prompt {
   parts: Array<{ type: 'text'; id?: string; text: string }>
   model?: { providerID: string; modelID: string }
-  /** Stands behind OpenCode's own system prompt. */
+  /** Appended to OpenCode's own system prompt. */
   system?: string
-  /** Takes the place of all rules that the session has had, for this turn and those after it. */
+  /** Replaces all previous rules of the session, for this turn and later ones. */
   tools?: Record<string, boolean>
 }
 
-/** A message with its parts. Contract: only claimed to have this shape. */
+/** A message with its parts. The shape is not validated. */
 export interface SessionMessage {
   info: { id: string; role: string }
   parts: Array<{ id: string; type: string }>
@@ -59,7 +59,7 @@ export interface SessionMessage {
 
 export type SessionStatus = { type: 'idle' | 'busy' } | { type: 'retry'; attempt: number; message: string }
 
-/** Asked by the agent; it waits until it is answered. */
+/** A request by the agent, which waits for the answer. */
 export interface PendingRequest {
   id: string
   sessionID: string
@@ -77,12 +77,12 @@ export interface QuestionRequest extends PendingRequest {
 }
 
 /**
- * - `refused`: nobody listens there
- * - `unreachable`: no way there, or the connection broke
+ * - `refused`: nothing listens there
+ * - `unreachable`: no route, or the connection broke
  * - `silent`: no answer in time
- * - `status`: the server's own refusal
- * - `strange`: an answer that OpenCode would not give
- * - `too_large`: more than we want to hold
+ * - `status`: an error status of the server
+ * - `strange`: not an answer of OpenCode
+ * - `too_large`: larger than `maxBytes`
  */
 type ErrorKind = 'refused' | 'unreachable' | 'silent' | 'status' | 'strange' | 'too_large'
 
@@ -99,9 +99,9 @@ export class OpenCodeServerError extends Error {
 }
 
 export interface ClientOptions {
-  /** Hides secrets. What the server says is cut only afterwards. */
+  /** Hides secrets. Applied before the text is truncated. */
   scrub?: (text: string) => string
-  /** The largest answer. */
+  /** The largest response. */
   maxBytes?: number
 }
 
@@ -111,11 +111,11 @@ interface Call {
   query?: Record<string, string>
   timeoutMs?: number
   signal?: AbortSignal | undefined
-  /** It must not be asked for twice. */
+  /** Must not be sent twice. */
   isOnce?: boolean
 }
 
-/** Contract: every method rejects with an `OpenCodeServerError`, or as its signal says. */
+/** Contract: every method rejects with an `OpenCodeServerError`, or with its signal's reason. */
 export class OpenCodeClient {
   readonly url: string
   readonly #headers: Record<string, string>
@@ -138,7 +138,7 @@ export class OpenCodeClient {
   async health(): Promise<{ version?: string }> {
     const path = '/global/health'
     const answer = await this.#call<unknown>('GET', path, { timeoutMs: HEALTH_MS })
-    // Many a web server has such a page.
+    // Many web servers have such a page.
     if (!isObject(answer) || answer['healthy'] !== true) throw this.#strange('GET', path)
     const { version } = answer
     return typeof version === 'string' ? { version } : {}
@@ -152,17 +152,17 @@ export class OpenCodeClient {
     return this.#call('GET', sessionPath(id), { signal })
   }
 
-  /** Contract: they come after those that the session has. */
+  /** Contract: appended to the session's rules. */
   async addRules(id: string, permission: PermissionRule[], signal?: AbortSignal): Promise<void> {
     await this.#call('PATCH', sessionPath(id), { body: { permission }, signal })
   }
 
-  /** Contract: settles when the tools have been told to end. A session that is idle, or unknown, is no error. */
+  /** Contract: settles when the tools have been told to stop. An idle or unknown session is not an error. */
   async abortSession(id: string): Promise<void> {
     await this.#call('POST', `${sessionPath(id)}/abort`)
   }
 
-  /** Waits for the last message of the turn, for five minutes at most. Giving up does not end the turn. */
+  /** Waits up to five minutes for the last message of the turn. Giving up does not end the turn. */
   sendMessage(id: string, prompt: Prompt, signal?: AbortSignal): Promise<SessionMessage> {
     return this.#call('POST', `${sessionPath(id)}/message`, {
       body: prompt,
@@ -172,17 +172,17 @@ export class OpenCodeClient {
     })
   }
 
-  /** Contract: settles when the server has taken the prompt; what comes of it is among the events. */
+  /** Contract: settles when the server has accepted the prompt; the outcome is among the events. */
   async sendPromptAsync(id: string, prompt: Prompt): Promise<void> {
     await this.#request('POST', `${sessionPath(id)}/prompt_async`, { body: prompt, timeoutMs: PROMPT_MS, isOnce: true })
   }
 
-  /** The last ones, oldest first. */
+  /** The latest messages, oldest first. */
   messages(id: string, limit: number): Promise<SessionMessage[]> {
     return this.#call('GET', `${sessionPath(id)}/message`, { query: { limit: String(limit) } })
   }
 
-  /** Of the sessions that are not idle, by id. */
+  /** The status of each session that is not idle, by id. */
   statuses(directory: string): Promise<Record<string, SessionStatus>> {
     return this.#call('GET', '/session/status', { directory })
   }
@@ -191,7 +191,7 @@ export class OpenCodeClient {
     return this.#call('GET', '/permission', { directory })
   }
 
-  /** With a message for the agent a turn goes on after `reject`, without one it ends. */
+  /** After `reject`, the turn continues if there is a message for the agent, and ends otherwise. */
   async replyToPermission(id: string, reply: 'once' | 'reject', directory: string, message?: string): Promise<void> {
     const body = { reply, ...(message !== undefined && { message }) }
     await this.#call('POST', `/permission/${encodeURIComponent(id)}/reply`, { directory, body })
@@ -205,7 +205,7 @@ export class OpenCodeClient {
     await this.#call('POST', `/question/${encodeURIComponent(id)}/reject`, { directory })
   }
 
-  /** The events of all directories, as server-sent events. They end with the signal. */
+  /** The server-sent events of all directories, until the signal. */
   async subscribeEvents(signal: AbortSignal): Promise<AsyncIterable<Uint8Array>> {
     const path = '/global/event'
     const tooLate = startDeadline(CONNECT_MS)
@@ -221,7 +221,7 @@ export class OpenCodeClient {
     }
   }
 
-  /** What is wrong with it, and what to do. */
+  /** An error that says what is wrong with the server, and what to do. */
   fault(kind: ErrorKind, what: string, advice = START_IT_AGAIN, status?: number): OpenCodeServerError {
     return new OpenCodeServerError(
       kind,
@@ -230,7 +230,7 @@ export class OpenCodeClient {
     )
   }
 
-  /** Contract: trusts the server about the shape of what it answers. */
+  /** Contract: trusts the server about the shape of its answer. */
   async #call<Answer>(method: string, path: string, call: Call = {}): Promise<Answer> {
     const text = await this.#request(method, path, call)
     try {
@@ -240,7 +240,7 @@ export class OpenCodeClient {
     }
   }
 
-  /** A connection that was kept may be closed by the server just when it is used again: then another one is tried. */
+  /** Retries once: the server may close a kept-alive connection just as it is reused. */
   async #request(method: string, path: string, call: Call): Promise<string> {
     try {
       return await this.#try(method, path, call)
@@ -333,19 +333,19 @@ function sessionPath(id: string): string {
   return `/session/${encodeURIComponent(id)}`
 }
 
-/** Fetch hides behind "fetch failed" what went wrong. */
+/** Fetch hides the actual cause behind "fetch failed". */
 function reasonOf(error: unknown): string {
   const { cause } = error as { cause?: { code?: string; message?: string } }
   return cause?.code ?? cause?.message ?? messageOf(error)
 }
 
-/** What of an answer that says no is for people. */
+/** The human-readable message in an error response. */
 function messageIn(text: string): string {
   try {
     const { message, data } = JSON.parse(text) as { message?: unknown; data?: { message?: unknown } }
     const said = data?.message ?? message
     return typeof said === 'string' ? said : ''
   } catch {
-    return '' // A page of somebody in between.
+    return '' // A page from a proxy.
   }
 }

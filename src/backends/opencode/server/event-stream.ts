@@ -1,5 +1,5 @@
-// The events of one server, for all runs on it: one connection, opened before the first prompt and kept for a while
-// after the last one. When it breaks it is opened again, and whoever listens is told that something may be missing.
+// The events of one server, for all its runs, over one connection: opened before the first prompt and kept for a while
+// after the last. If it breaks, it is reopened, and listeners are told that they may have missed events.
 
 import { backoffMs, wait } from '../../../core/async.js'
 import { type ServerSentEvent, ServerSentEventsReader } from '../../../core/server-sent-events.js'
@@ -7,11 +7,11 @@ import { isObject, type JsonObject } from '../../engine/jsonl.js'
 import { type OpenCodeClient, OpenCodeServerError } from './client.js'
 import { retryUntilAnswered } from './retry-until-answered.js'
 
-/** The server shows every ten seconds that it lives. */
+/** The server sends a heartbeat every ten seconds. */
 const LONGEST_SILENCE_MS = 35_000
-const LOOK_MS = 5_000
+const CHECK_SILENCE_MS = 5_000
 const CONNECT_MS = 10_000
-/** Where nobody listens any more, the turn is lost; but somebody in between may need a moment. */
+/** How long to keep reconnecting. If nothing listens any more, the turn is lost; a proxy may just need a moment. */
 const PATIENCE_MS: Partial<Record<OpenCodeServerError['kind'], number>> = {
   refused: 3_000,
   unreachable: 30_000,
@@ -19,33 +19,33 @@ const PATIENCE_MS: Partial<Record<OpenCodeServerError['kind'], number>> = {
 }
 const BACKOFF = { firstMs: 50, longestMs: 2_000 }
 const KEEP_MS = 60_000
-/** Who says so waits until it is answered. */
-const WAITING = new Set(['permission.asked', 'question.asked'])
+/** The agent waits for an answer to these. */
+const AWAITS_ANSWER = new Set(['permission.asked', 'question.asked'])
 
 export interface ServerEvent {
   type: string
   properties: JsonObject
-  /** Of the project on the server. */
+  /** The project's directory on the server. */
   directory?: string
-  /** How much was received for it, in characters. */
+  /** Its size as received, in characters. */
   size: number
 }
 
 export interface EventListener {
   onEvent(event: ServerEvent): void
-  /** An event was left out. */
+  /** An event was dropped. */
   onTooLong(): void
-  /** Events may have been missed. Those that follow come after this moment. */
+  /** Events may have been missed. All later ones are newer than this moment. */
   onReconnected(): void
-  /** There will be no more. */
+  /** There will be no more events. */
   onLost(error: OpenCodeServerError): void
 }
 
 export interface EventLink {
-  /** From now on the events of this session are told, and of those that its sub-agents work in. */
+  /** Subscribes to the events of this session and of its subagents' sessions. */
   follow(sessionId: string): void
-  /** Whether it is followed; one that works for a followed one is from now on. Contract: rejects when the server does
-   *  not say. */
+  /** Whether the session, or an ancestor, is followed; if so, it is from now on. Contract: rejects if the server does not
+   *  answer. */
   isFollowed(sessionId: string): Promise<boolean>
   close(): void
 }
@@ -63,7 +63,7 @@ export class EventStream {
     private readonly options: { maxCharacters: number; onClosed(): void },
   ) {}
 
-  /** Contract: settles when events arrive; rejects with an `OpenCodeServerError`. */
+  /** Contract: settles when events flow; rejects with an `OpenCodeServerError`. */
   async open(listener: EventListener): Promise<EventLink> {
     clearTimeout(this.#keepTimer)
     this.#listeners.add(listener)
@@ -94,7 +94,7 @@ export class EventStream {
     this.#keepTimer = setTimeout(() => this.close(), KEEP_MS).unref()
   }
 
-  /** Settles when the server has said that it sends events from now on. */
+  /** Settles when the server confirms that events flow. */
   async #connect(onConnected = () => {}): Promise<void> {
     const connection = new AbortController()
     this.#connection = connection
@@ -117,7 +117,7 @@ export class EventStream {
     }
   }
 
-  /** Contract: never rejects; settles when the connection is over, with why. */
+  /** Contract: never rejects; settles at the end of the connection, with an error for whoever still waits for it. */
   async #read(
     chunks: AsyncIterable<Uint8Array>,
     connection: AbortController,
@@ -127,11 +127,11 @@ export class EventStream {
     let lastSignOfLife = Date.now()
     const timer = setInterval(() => {
       if (Date.now() - lastSignOfLife > LONGEST_SILENCE_MS) connection.abort()
-    }, LOOK_MS).unref()
+    }, CHECK_SILENCE_MS).unref()
     const onEvent = (received: ServerSentEvent): void => {
       const event = readEvent(received)
       if (event?.type !== 'server.connected') {
-        if (event) this.#tell(event)
+        if (event) this.#dispatch(event)
         return
       }
       if (!isConnected) onConnected()
@@ -148,14 +148,14 @@ export class EventStream {
         reader.push(chunk)
       }
     } catch {
-      // How a connection ends does not matter: whether the server is there is seen when it is opened again.
+      // How the connection ended does not matter: reconnecting shows whether the server is still there.
     }
     clearInterval(timer)
     if (isConnected && !this.#isClosed) void this.#begin(this.#reconnect())
     return this.client.fault('silent', 'accepts connections but sends no events')
   }
 
-  /** What fails is tried again by the next who needs it. */
+  /** After a failure, the next caller tries again. */
   #begin(connecting: Promise<void>): Promise<void> {
     this.#connected = connecting
     connecting.catch(() => {
@@ -169,7 +169,7 @@ export class EventStream {
     const brokenAt = Date.now()
     for (let failures = 1; ; failures += 1) {
       try {
-        // Before the first event of the new connection is told.
+        // Before the first event of the new connection.
         return await this.#connect(() => this.#listeners.forEach((listener) => listener.onReconnected()))
       } catch (error) {
         const lost = error as OpenCodeServerError
@@ -184,17 +184,17 @@ export class EventStream {
     }
   }
 
-  #tell(event: ServerEvent): void {
+  #dispatch(event: ServerEvent): void {
     const sessionId = sessionOf(event.properties)
     if (sessionId === undefined) return
     const listener = this.#bySession.get(sessionId) ?? this.#adopt(sessionId, event)
     if (listener) {
-      this.#adoptHelper(event, listener)
+      this.#adoptSubagent(event, listener)
       listener.onEvent(event)
-    } else if (WAITING.has(event.type)) void this.#tellOwner(sessionId, event)
+    } else if (AWAITS_ANSWER.has(event.type)) void this.#dispatchToOwner(sessionId, event)
   }
 
-  /** A session that a sub-agent works in belongs to the one that started it. */
+  /** A subagent's new session belongs to the listener of its parent session. */
   #adopt(sessionId: string, { type, properties }: ServerEvent): EventListener | undefined {
     if (type !== 'session.created' || !isObject(properties['info'])) return undefined
     const listener = this.#bySession.get(String(properties['info']['parentID']))
@@ -202,21 +202,21 @@ export class EventStream {
     return listener
   }
 
-  /** A sub-agent may go on in a session that is there since an earlier turn: only the tool that it is names it. */
-  #adoptHelper({ properties: { part } }: ServerEvent, listener: EventListener): void {
+  /** A subagent may reuse a session from an earlier turn, which only its tool call names. */
+  #adoptSubagent({ properties: { part } }: ServerEvent, listener: EventListener): void {
     const state = isObject(part) && part['type'] === 'tool' ? part['state'] : undefined
     const metadata = isObject(state) ? state['metadata'] : undefined
     const sessionId = isObject(metadata) ? metadata['sessionId'] : undefined
     if (typeof sessionId === 'string' && !this.#bySession.has(sessionId)) this.#bySession.set(sessionId, listener)
   }
 
-  /** Somebody waits for an answer, and it may be one of ours. Contract: never rejects. */
-  async #tellOwner(sessionId: string, event: ServerEvent): Promise<void> {
+  /** An agent waits for an answer, and its session may be one of ours. Contract: never rejects. */
+  async #dispatchToOwner(sessionId: string, event: ServerEvent): Promise<void> {
     const isAbandoned = (): boolean => this.#listeners.size === 0 || this.#isClosed
     await retryUntilAnswered(async () => (await this.#lookUp(sessionId))?.onEvent(event), isAbandoned)
   }
 
-  /** Who follows the session, or one that it works for. */
+  /** The listener that follows the session or one of its ancestors. */
   async #lookUp(sessionId: string): Promise<EventListener | undefined> {
     const seen = new Set<string>()
     for (let id: string | undefined = sessionId; id !== undefined && !seen.has(id);) {
@@ -241,7 +241,7 @@ export class EventStream {
   }
 }
 
-/** `{type, properties}` as the server says it, also wrapped with its directory, or named by the event itself. */
+/** Accepts `{type, properties}`, also wrapped with a directory, or with the type as the name of the server-sent event. */
 function readEvent({ name, data }: ServerSentEvent): ServerEvent | undefined {
   const value = parse(data)
   if (!isObject(value)) return undefined
@@ -256,7 +256,7 @@ function parse(data: string): unknown {
   try {
     return JSON.parse(data)
   } catch {
-    return undefined // Nobody's event: without JSON no session is known.
+    return undefined // Not JSON, so it names no session.
   }
 }
 

@@ -11,7 +11,7 @@ import {
   type ServerNeeds,
 } from './servers.js'
 
-/** A server that somebody else has started. */
+/** A server started by somebody else. */
 export class ExternalServer implements OpenCodeServers {
   constructor(private readonly endpoint: OpenCodeEndpoint) {}
 

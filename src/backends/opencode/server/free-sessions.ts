@@ -1,7 +1,7 @@
-const MOST_SESSIONS = 10_000
+const MAX_SESSIONS = 10_000
 
-/** Sessions whose last turn here was one with all tools: another such turn needs no rules again. Where somebody else has
- *  kept the session to some tools since, such a turn has only those. */
+/** Sessions whose last turn here had all tools, so another such turn need not reset the rules. If another client has
+ *  restricted the session since, that turn stays restricted. */
 export class FreeSessions {
   readonly #ids = new Set<string>()
 
@@ -13,7 +13,7 @@ export class FreeSessions {
     if (sessionId === undefined) return
     this.#ids.add(sessionId)
     const [oldest] = this.#ids
-    if (this.#ids.size > MOST_SESSIONS && oldest !== undefined) this.#ids.delete(oldest)
+    if (this.#ids.size > MAX_SESSIONS && oldest !== undefined) this.#ids.delete(oldest)
   }
 
   delete(sessionId: string | undefined): void {

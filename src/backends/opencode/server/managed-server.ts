@@ -1,10 +1,10 @@
-// One `opencode serve` of our own: on loopback, on a port that we chose, with a password that is in its environment alone.
+// One `opencode serve` of our own: on loopback, on a port that we chose, with a password that is only in its environment.
 //
-// Traps that a careless edit would fall into:
-// - Left to itself (`--port 0`) it takes 4096 first, where another server of the operator may be looked for.
-// - A port that is free now may be taken a moment later, and then another answers there. So nothing is sent to it before
-//   the server has said on its own stdout that it listens.
-// - Its tools run in sessions of their own and outlive it; `startProcess` finds them by their marker.
+// Traps:
+// - With `--port 0` it tries 4096 first, where clients of the operator may expect another server.
+// - A free port may be taken a moment later by another program. So nothing is sent to it before the server has said on its
+//   own stdout that it listens.
+// - Its tools run in process sessions of their own and outlive it; `startProcess` finds them by their marker.
 
 import { randomBytes, randomUUID } from 'node:crypto'
 import { createServer } from 'node:net'
@@ -21,11 +21,11 @@ import type { OpenCodeEndpoint, ServerNeeds } from './servers.js'
 
 export interface ManagedServer {
   endpoint: OpenCodeEndpoint
-  /** Contract: never rejects; settles when nothing of it is alive and its files are gone. */
+  /** Contract: never rejects; settles when nothing it started is alive and its files are removed. */
   ended: Promise<void>
-  /** True before `ended`, while its tools may be alive. */
+  /** May be true before `ended`, while its tools are still alive. */
   hasExited(): boolean
-  /** Ends what tools have left in the background. Contract: never rejects; no turn is under way meanwhile. */
+  /** Ends processes that tools left in the background. Contract: never rejects; no turn is running meanwhile. */
   tidy(): Promise<void>
   stop(): void
 }
@@ -43,7 +43,7 @@ const READY_LINE_WITHIN = 10_000
 const PORTS_TO_TRY = 5
 const LAST_WORDS = 500
 
-/** Contract: rejects with a sentence for the operator; then nothing of the server is alive. */
+/** Contract: rejects with a sentence for the operator; by then, nothing of the server is alive. */
 export async function startManagedServer(
   cli: Pick<OpenCodeBackend, 'serverProcess'>,
   needs: ServerNeeds,
@@ -73,7 +73,7 @@ async function startOn(
   signal: AbortSignal,
 ): Promise<ManagedServer | NotStarted> {
   const password = randomBytes(32).toString('base64url')
-  // Whatever a tool prints of its environment goes to a person.
+  // A tool may print its environment, and its output is shown to people.
   scrubber.add([password])
   const files = createRunDirectory(owner?.id)
   let process
@@ -173,7 +173,7 @@ async function isTaken(port: number): Promise<boolean> {
   )
 }
 
-/** The port that it was, once it is free again. */
+/** Settles with the port, once it is free again. */
 function listenOnce(port: number): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer()

@@ -1,5 +1,5 @@
-// The servers that we start ourselves: one for all runs that need the same of its process, so that no run sees what is
-// meant for another.
+// The servers that we start ourselves. Runs share one only if they need exactly the same process, so none sees another's
+// secrets.
 
 import { statSync } from 'node:fs'
 import { abortable, wait } from '../../../core/async.js'
@@ -16,16 +16,16 @@ import type { LeftBehind, OpenCodeServers, ServerLease, ServerNeeds } from './se
 
 export interface ManagedLimits {
   startTimeoutMs: number
-  /** A server that nobody has used for so long is ended. */
+  /** A server that has been idle for this long is ended. */
   idleMs: number
-  /** Each takes some hundred megabytes. */
-  mostServers: number
+  /** Each takes a few hundred megabytes. */
+  maxServers: number
 }
 
-export const MANAGED_LIMITS: ManagedLimits = { startTimeoutMs: 60_000, idleMs: 600_000, mostServers: 4 }
+export const MANAGED_LIMITS: ManagedLimits = { startTimeoutMs: 60_000, idleMs: 600_000, maxServers: 4 }
 
 interface ManagedOptions {
-  /** The one in use now: the operator may name another executable meanwhile. */
+  /** A function, because the operator may change the executable at any time. */
   cli: () => Pick<OpenCodeBackend, 'serverProcess' | 'probe'>
   owner?: ProcessOwner
   scrubber: Scrubber
@@ -33,24 +33,24 @@ interface ManagedOptions {
   limits?: ManagedLimits
 }
 
-interface Noted {
-  /** Whether tools may have left something. */
+interface EntryState {
+  /** Whether tools may have left processes behind. */
   isUntidy: boolean
-  /** Under way: whoever comes meanwhile waits, for what it starts would be ended, too. */
+  /** New runs wait for it: otherwise what they start would be ended too. */
   tidying: Promise<void>
 }
 
-type Entry = PoolEntry<ManagedServer, Noted>
+type Entry = PoolEntry<ManagedServer, EntryState>
 
 const BACKOFF = { firstMs: 500, longestMs: 15_000 }
 const LONG_LIFE_MS = 60_000
 
 export class ManagedServers implements OpenCodeServers {
-  readonly #pool: Pool<ManagedServer, Noted>
-  /** By key, of servers that did not start or died soon. */
+  readonly #pool: Pool<ManagedServer, EntryState>
+  /** By key, for servers that did not start or died early. */
   readonly #backoffs = new Backoffs({ ...BACKOFF, now: Date.now, forgetMs: LONG_LIFE_MS })
   readonly #stopping = new AbortController()
-  /** Those who wait for a place. */
+  /** Runs that wait for a free slot. */
   #waiting: Array<() => void> = []
   readonly #limits: ManagedLimits
 
@@ -90,15 +90,15 @@ export class ManagedServers implements OpenCodeServers {
     await this.#pool.endAll()
   }
 
-  /** Two runs share a server when its process would be the same in everything. */
+  /** Runs share a server if its process would be identical for both. */
   #keyOf(needs: ServerNeeds): string {
     const { executable, environment } = this.options.cli().serverProcess(needs)
-    // An update of OpenCode must not wait until nobody uses the old one.
+    // An update of OpenCode takes effect even while the old version is in use.
     const { mtimeMs } = statSync(executable)
     return poolKey([executable, mtimeMs, needs.isUntrusted], environment, needs.secretFiles)
   }
 
-  /** Contract: what it gives is in use from the moment it is found, so that nobody ends it for being idle. */
+  /** Contract: marks the entry as used as soon as it is found, so it cannot be ended as idle. */
   async #claim(key: string, needs: ServerNeeds, signal: AbortSignal): Promise<Entry> {
     for (;;) {
       this.#requireOpen()
@@ -112,13 +112,13 @@ export class ManagedServers implements OpenCodeServers {
     }
   }
 
-  /** The server with this key, a new one, or none where there is no place; then one is made if somebody is idle. */
+  /** The server with this key or a new one. If there is no free slot, evicts an idle server and returns undefined. */
   #find(key: string, needs: ServerNeeds): Entry | undefined {
     const entries = [...this.#pool.entries]
     const known = entries.find((entry) => entry.key === key)
     if (known) return known.isRetired || known.item?.hasExited() ? undefined : known
-    if (entries.length < this.#limits.mostServers) {
-      return this.#pool.begin(key, this.#start(key, needs), { isUntidy: false, tidying: Promise.resolve() })
+    if (entries.length < this.#limits.maxServers) {
+      return this.#pool.add(key, this.#start(key, needs), { isUntidy: false, tidying: Promise.resolve() })
     }
     const oldestIdle = entries.find(({ uses }) => uses === 0)
     if (oldestIdle && !entries.some(({ isRetired }) => isRetired)) void this.#pool.end(oldestIdle)
@@ -132,7 +132,7 @@ export class ManagedServers implements OpenCodeServers {
   async #start(key: string, needs: ServerNeeds): Promise<ManagedServer> {
     const { cli, log } = this.options
     const { signal } = this.#stopping
-    const pauseMs = this.#backoffs.leftMs(key)
+    const pauseMs = this.#backoffs.remainingMs(key)
     if (pauseMs > 0) await wait(pauseMs, { signal })
     const startedAt = performance.now()
     const server = await startManagedServer(cli(), needs, { ...this.options, ...this.#limits }, signal)
@@ -165,9 +165,9 @@ export class ManagedServers implements OpenCodeServers {
       return await this.#pool.end(entry)
     }
     entry.isUntidy ||= left !== 'nothing'
-    // What the tools of one run have left cannot be told from the tools of another that is under way.
+    // Leftovers of one run cannot be distinguished from running tools of another.
     if (entry.uses > 0) return
-    this.#pool.rest(entry)
+    this.#pool.markIdle(entry)
     this.#wake()
     if (!entry.isUntidy) return
     entry.isUntidy = false

@@ -1,4 +1,4 @@
-// OpenCode by way of a server that takes many turns, in place of one process for each; see docs/opencode-server.md.
+// OpenCode as a server that takes many turns, instead of one process per turn; see docs/opencode-server.md.
 
 import { Lanes } from '../../../core/async.js'
 import { type BackendDependencies, completeDependencies } from '../../engine/backend-dependencies.js'
@@ -23,31 +23,31 @@ import type {
 import { OpenCodeClient } from './client.js'
 import { EventStream } from './event-stream.js'
 import { FreeSessions } from './free-sessions.js'
-import { type Connection, ServerLifetime } from './server-lifetime.js'
+import { type ServerConnection, ServerLifetime } from './server-lifetime.js'
 import type { OpenCodeEndpoint, OpenCodeServers } from './servers.js'
 
-/** The command line of the same agent. */
+/** The same agent's command line. */
 export type OneShot = Pick<CliBackend, 'run' | 'cli'>
 
 export class OpenCodeServerBackend implements AgentBackend {
   readonly #dependencies: BackendDependencies
   readonly #sessions = { directories: new SessionDirectories(), queue: new Lanes(), free: new FreeSessions() }
-  /** By everything that makes an endpoint another one. */
-  readonly #connections = new Map<string, Connection>()
+  /** By URL and credentials. */
+  readonly #connections = new Map<string, ServerConnection>()
 
   constructor(
     private config: BackendAdapterConfig,
     dependencies: Partial<BackendDependencies>,
     private readonly servers: OpenCodeServers,
-    /** Takes the turns that a server cannot: in a pod, or with a command of the operator. */
+    /** Takes the turns that a server cannot: in a pod, or with the operator's command. */
     private oneShot: OneShot,
-    /** For requests that name none. Left out, every turn is one of a server. */
+    /** The default for requests that name none. If left out, every turn runs on a server. */
     private mode?: AgentMode,
   ) {
     this.#dependencies = completeDependencies(dependencies)
   }
 
-  /** For the turns that begin from now on. */
+  /** Applies to turns that begin from now on. */
   configure(config: BackendAdapterConfig, oneShot: OneShot, mode?: AgentMode): void {
     this.config = config
     this.oneShot = oneShot
@@ -106,13 +106,13 @@ export class OpenCodeServerBackend implements AgentBackend {
     }
   }
 
-  /** Ends the connections, and the servers that are ours. Contract: no run is at work. */
+  /** Closes the connections and ends managed servers. Contract: no run is active. */
   async stop(): Promise<void> {
     for (const { stream } of this.#connections.values()) stream.close()
     await this.servers.stop()
   }
 
-  #connect(endpoint: OpenCodeEndpoint): Connection {
+  #connect(endpoint: OpenCodeEndpoint): ServerConnection {
     const key = JSON.stringify([endpoint.url, endpoint.username, endpoint.password])
     const known = this.#connections.get(key)
     if (known) return known
@@ -129,10 +129,10 @@ export class OpenCodeServerBackend implements AgentBackend {
   }
 }
 
-/** Not every template says something of it: with none, there are still the prefixes and the like of `inbound.reply`. */
+/** A command may be empty: `inbound.reply` can set other things, such as prefixes, without a template. */
 function needsCommandLine({ executable, args, sessionArgs, format }: AgentCommand): boolean {
   return executable !== undefined || args.length > 0 || sessionArgs !== undefined || format === 'text'
 }
 
-/** What is read at once after a gap may be as large as so many events. */
+/** A response that is read after a gap may be as large as this many events. */
 const ANSWER_LINES = 4

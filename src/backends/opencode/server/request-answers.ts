@@ -1,5 +1,5 @@
-// An agent that asks waits until it is answered. Where the turn is to ask, somebody else is; else what it may do is allowed
-// at once. A question is rejected. Its sub-agents ask in sessions of their own.
+// Answers the agent's requests, for which it waits. If the turn needs approvals, a permission request is passed on;
+// otherwise it is granted at once unless the rules deny it. Questions are rejected. Subagents ask in their own sessions.
 
 import { wait } from '../../../core/async.js'
 import { isObject, type JsonObject } from '../../engine/jsonl.js'
@@ -9,31 +9,31 @@ import { retryUntilAnswered } from './retry-until-answered.js'
 import type { ApprovalAnswer, ApprovalRequest, Approve } from '../../types.js'
 import { isDenied } from './tool-rules.js'
 
-interface Asking {
-  /** What was told of a tool of the turn. */
+interface ApprovalSource {
+  /** Looks up a tool call of the turn. */
   toolOf(callId: string): ApprovalRequest | undefined
-  /** Absent where the turn does not ask. */
+  /** Absent if the turn needs no approvals. */
   approve?: Approve
   /** Aborted when the turn is over or stopped. */
   signal: AbortSignal
 }
 
-/** What an agent wants to be allowed, of a shape that can be understood. */
-type Clear = Pick<PermissionRequest, 'permission' | 'patterns' | 'metadata' | 'tool'>
+/** A permission request of a known shape. */
+type KnownRequest = Pick<PermissionRequest, 'permission' | 'patterns' | 'metadata' | 'tool'>
 
 export class RequestAnswers {
   readonly #answered = new Set<string>()
-  /** What was asked of somebody else, by the id of the request. */
+  /** Approvals asked for, by request id. */
   readonly #asked = new Map<string, Promise<ApprovalAnswer>>()
 
   constructor(
     private readonly client: OpenCodeClient,
     private readonly rules: PermissionRule[],
-    /** Tells why there may be no answer. */
-    private readonly tell: (content: string) => void,
-    /** Whether nobody waits for an answer any more. */
+    /** Reports why the turn may end without an answer. */
+    private readonly report: (content: string) => void,
+    /** Whether answers are no longer needed. */
     private readonly isAbandoned: () => boolean,
-    private readonly asking: Asking,
+    private readonly asking: ApprovalSource,
   ) {}
 
   /** Contract: never throws, whatever shape the event has. */
@@ -42,7 +42,7 @@ export class RequestAnswers {
     if (type === 'question.asked') void this.#question(properties, directory)
   }
 
-  /** Answers what was asked while no events came. Contract: rejects when that could not be found out. */
+  /** Answers requests from a gap in the events. Contract: rejects if they cannot be listed. */
   async catchUp(directory: string, isOurs: (sessionId: string) => Promise<boolean>): Promise<void> {
     const [permissions, questions] = await Promise.all([
       this.client.permissionRequests(directory),
@@ -52,13 +52,13 @@ export class RequestAnswers {
     for (const asked of questions) if (await isOurs(asked.sessionID)) void this.#question({ ...asked }, directory)
   }
 
-  /** What cannot be understood is not allowed, but it is answered: the agent waits. */
+  /** A request of unknown shape is rejected rather than ignored, since the agent waits. */
   async #permission({ id, permission, patterns, metadata, tool }: JsonObject, directory: string): Promise<void> {
     if (typeof id !== 'string') return
     const isClear = typeof permission === 'string' && isTexts(patterns)
     const isRefused = !isClear || isDenied({ permission, patterns }, this.rules)
     const words = isClear ? `${permission} (${patterns.join(', ')})` : 'something that cannot be understood'
-    if (isRefused) this.#tell(id, `The agent asked for ${words}, which is not among its allowed tools.`)
+    if (isRefused) this.#report(id, `The agent asked for ${words}, which is not among its allowed tools.`)
     const { approve } = this.asking
     if (isRefused || !approve) {
       await this.#answer(id, () => this.client.replyToPermission(id, isRefused ? 'reject' : 'once', directory))
@@ -68,25 +68,28 @@ export class RequestAnswers {
     await this.#answer(id, await this.#ask(id, asked, approve, directory))
   }
 
-  /** Settles with how to answer. It is asked once, though it may be told twice. */
-  async #ask(id: string, asked: Clear, approve: Approve, directory: string): Promise<() => Promise<void>> {
+  /** Settles with a function that sends the answer. Asks only once, even if the request arrives twice. */
+  async #ask(id: string, asked: KnownRequest, approve: Approve, directory: string): Promise<() => Promise<void>> {
     const { signal } = this.asking
-    // The command itself is asked about as well.
+    // There is a separate request for the command itself.
     const isAsideOfCommand = asked.permission === 'external_directory' && asked.metadata?.['command'] !== undefined
     const asking = isAsideOfCommand ? ALLOWED : (this.#asked.get(id) ?? this.#approval(asked, approve))
     this.#asked.set(id, asking)
     const answer = await asking
-    // Without a message nothing follows.
+    // Without a message, the turn ends.
     if (signal.aborted) return () => this.client.replyToPermission(id, 'reject', directory)
     return answer.isAllowed
       ? () => this.client.replyToPermission(id, 'once', directory)
       : () => this.client.replyToPermission(id, 'reject', directory, answer.message)
   }
 
-  async #approval({ permission, patterns, metadata = {}, tool }: Clear, approve: Approve): Promise<ApprovalAnswer> {
+  async #approval(
+    { permission, patterns, metadata = {}, tool }: KnownRequest,
+    approve: Approve,
+  ): Promise<ApprovalAnswer> {
     const isPlace = permission === 'external_directory'
     const known = isPlace ? undefined : await this.#toolOf(tool)
-    // Without the whole input, two calls that look the same need not be.
+    // Without the full input, two calls that look the same need not be.
     const call = isPlace || !tool ? {} : { call: tool.callID }
     const told = { ...(Object.keys(metadata).length > 0 ? metadata : { patterns }), ...call }
     const { toolName, toolInput }: ApprovalRequest = known ?? { toolName: permission, toolInput: told }
@@ -95,13 +98,13 @@ export class RequestAnswers {
     return approve(request, this.asking.signal)
   }
 
-  /** The event that tells of the tool comes a moment later. */
-  async #toolOf(tool: Clear['tool']): Promise<ApprovalRequest | undefined> {
+  /** The event with the tool call arrives a moment later. */
+  async #toolOf(tool: KnownRequest['tool']): Promise<ApprovalRequest | undefined> {
     if (!tool) return undefined
-    for (let looks = 0; looks < MOST_LOOKS && !this.isAbandoned(); looks += 1) {
+    for (let lookups = 0; lookups < MAX_LOOKUPS && !this.isAbandoned(); lookups += 1) {
       const known = this.asking.toolOf(tool.callID)
       if (known) return known
-      await wait(LOOK_MS)
+      await wait(LOOKUP_MS)
     }
     return undefined
   }
@@ -112,12 +115,12 @@ export class RequestAnswers {
       isObject(one) ? one['question'] : undefined,
     )
     const words = texts.filter((text) => typeof text === 'string').join(' ')
-    this.#tell(id, `The agent asked a question, which nobody can answer here: ${words}`)
+    this.#report(id, `The agent asked a question, which nobody can answer here: ${words}`)
     await this.#answer(id, () => this.client.rejectQuestion(id, directory))
   }
 
-  #tell(id: string, content: string): void {
-    if (!this.#answered.has(id)) this.tell(content)
+  #report(id: string, content: string): void {
+    if (!this.#answered.has(id)) this.report(content)
   }
 
   /** Contract: never rejects. */
@@ -128,8 +131,8 @@ export class RequestAnswers {
   }
 }
 
-const MOST_LOOKS = 100
-const LOOK_MS = 20
+const MAX_LOOKUPS = 100
+const LOOKUP_MS = 20
 
 const ALLOWED = Promise.resolve<ApprovalAnswer>({ isAllowed: true })
 

@@ -3,8 +3,8 @@ import { OpenCodeServerError } from './client.js'
 
 const BACKOFF = { firstMs: 250, longestMs: 10_000 }
 
-/** Asks the server until it answers, with growing pauses. Contract: never rejects; gives up when the server says that it
- *  was asked for nothing it has, or when nobody waits for the answer any more. */
+/** Asks the server until it answers, with back-off. Contract: never rejects; gives up on a 4xx status, or when the answer is
+ *  no longer needed. */
 export async function retryUntilAnswered(ask: () => Promise<void>, isAbandoned: () => boolean): Promise<void> {
   for (let failures = 1; ; failures += 1) {
     try {

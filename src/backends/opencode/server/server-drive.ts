@@ -1,14 +1,14 @@
-// A turn on a server, which takes those of others too.
+// A turn on a shared server.
 //
-// Traps that a careless edit would fall into:
-// - Events must flow before the prompt is sent: what comes of it is told nowhere else.
-// - `idle` is said twice, and the second time may come when the next turn has begun: it ends a turn only when the agent's
-//   last message is whole, or when the server says so again on being asked. That message alone is no end: a summary and
+// Traps:
+// - Events must flow before the prompt is sent: the outcome is reported nowhere else.
+// - `idle` is sent twice, and the second one may arrive after the next turn has begun. It ends a turn only if the agent's
+//   last message is complete, or the server confirms it when asked. A complete message alone is not the end: a summary and
 //   more work may follow.
-// - The request that brings the prompt is answered with the last message some milliseconds before the events have it. In
-//   the simplest case that is the end; the next turn of the session still waits for `idle`. Whatever else becomes of the
-//   request after the turn has begun, the events decide.
-// - A prompt that was sent may begin after an abort: it is aborted again until it is quiet.
+// - The request with the prompt is answered with the last message some milliseconds before the events have it. In the
+//   simplest case that is the end, but the session's next turn still waits for `idle`. In every other case, once the turn
+//   has begun, the events decide.
+// - A prompt may still begin after an abort, so the abort is repeated until the session is quiet.
 
 import { randomUUID } from 'node:crypto'
 import { wait, within } from '../../../core/async.js'
@@ -30,30 +30,30 @@ import { endsWithRules, type ToolControl, toolControl } from './tool-rules.js'
 
 export interface ServerDrivePlan {
   turn: Turn
-  /** Whether the session is known to have the rules that the turn needs. */
-  hasItsRules: boolean
-  /** As of the request. */
+  /** Whether the session is known to have the turn's rules already. */
+  hasRules: boolean
+  /** From the request. */
   approve?: Approve
   client: OpenCodeClient
   stream: EventStream
-  /** As of the request. */
+  /** From the request. */
   onSteerable?(steer: Steer): void
   limits: OutputLimits
 }
 
-/** How many messages of a session are read after a gap: far more than a turn that anybody waits for. */
+/** How many messages of a session are read after a gap: far more than any reasonable turn has. */
 const MESSAGES_READ = 200
-/** A server with much to do says that events flow some time before they do. */
-const LATER_LOOKS_MS = [2_000, 10_000]
+/** A busy server confirms that events flow some time before they do. */
+const REREAD_AFTER_MS = [2_000, 10_000]
 const DOUBT_MS = 500
 const SETTLE_MS = 250
-/** How long a session that is idle may owe us the end of its answer, or one that has answered that it is idle. */
-const OWES_ANSWER_MS = 3_000
-const OWES_BEGINNING_MS = 60_000
-/** An abort takes a moment, and a tool that does not want to end some more. */
+/** How long the end of the answer may lag behind `idle`, or `idle` behind the answer. */
+const ANSWER_LAG_MS = 3_000
+const BEGINNING_LAG_MS = 60_000
+/** An abort takes a moment, and longer with a stubborn tool. */
 const ABORT_MS = 10_000
 const ABORT_AGAIN_MS = 2_000
-/** After that time nothing will come of a prompt that was aborted before it began. */
+/** After this time, a prompt that was aborted before it began will not begin any more. */
 const LATE_BEGINNING_MS = 1_000
 
 export class ServerDrive implements Drive, EventListener {
@@ -63,7 +63,7 @@ export class ServerDrive implements Drive, EventListener {
   readonly #control: ToolControl
   readonly #answers: RequestAnswers
   readonly #preparing = new AbortController()
-  /** Aborted when no answer to what the agent asks is wanted any more. */
+  /** Aborted when approvals are no longer needed. */
   readonly #asking = new AbortController()
   #end = (_ending?: Ending) => {}
   #isOver = false
@@ -72,23 +72,23 @@ export class ServerDrive implements Drive, EventListener {
   #link: EventLink | undefined
   #sessionId: string | undefined
   #directory: string
-  /** From the moment the prompt is sent, until the server has begun with it. */
+  /** Set when the prompt is sent; settles when the server has begun with it. */
   #prompting: Promise<void> | undefined
-  /** Of the request that brings the prompt. */
+  /** Aborts the request with the prompt. */
   readonly #requesting = new AbortController()
   #onBegun = () => {}
-  /** Told after the end. */
+  /** Called if `idle` arrives after the end. */
   #onIdle = () => {}
   #receivedCharacters = 0
   /** How often events may have been missed. */
   #gaps = 0
-  /** Events that came while the session is read again; they are told after it. */
+  /** Events that arrive while the session is being reread; they are processed after it. */
   #held: ServerEvent[] | undefined
   #reading: Promise<void> | undefined
   #isSettling = false
   #isSteered = false
-  /** Whether it was told how the agent can be talked to. */
-  #isOffered = false
+  /** Whether `onSteerable` was called. */
+  #isSteerable = false
   #onChange = () => {}
 
   constructor(
@@ -99,11 +99,11 @@ export class ServerDrive implements Drive, EventListener {
     this.#directory = turn.workingDir
     this.#control = toolControl(turn)
     this.translation = new ServerTranslation(run.emit, turn, this.#promptId)
-    const complain = (content: string): void => {
-      this.translation.complaint = content
+    const report = (content: string): void => {
+      this.translation.lastProblem = content
       run.emit({ type: 'notice', content })
     }
-    this.#answers = new RequestAnswers(client, this.#control.rules, complain, () => this.#isOver, {
+    this.#answers = new RequestAnswers(client, this.#control.rules, report, () => this.#isOver, {
       toolOf: (callId) => this.translation.toolOf(callId),
       signal: this.#asking.signal,
       ...(approve && { approve: approveInTurn(approve, run.watch, this.#asking.signal) }),
@@ -114,16 +114,16 @@ export class ServerDrive implements Drive, EventListener {
         resolve(ending)
       }
     })
-    void this.#play()
+    void this.#start()
   }
 
-  /** Whether the server did not answer. */
+  /** Whether the server stopped answering. */
   get hasLostServer(): boolean {
     return this.#hasLostServer
   }
 
-  /** After `ended`: settles when nothing of the turn can get among the next one, where that is not certain by then: of a
-   *  prompt that was still on its way, or of an answer that came before `idle`. Contract: never rejects. */
+  /** After `ended`: settles when late events can no longer mix with the next turn. Absent if there can be none; set for a
+   *  prompt that was still being sent, or an answer that came before `idle`. Contract: never rejects. */
   get late(): Promise<void> | undefined {
     return this.#late
   }
@@ -143,11 +143,11 @@ export class ServerDrive implements Drive, EventListener {
   }
 
   /** Contract: never rejects. */
-  async #play(): Promise<void> {
+  async #start(): Promise<void> {
     try {
       await this.#begin()
     } catch (error) {
-      // Then nothing can come of it.
+      // The prompt was rejected, so it will never begin.
       const isRefused = error instanceof OpenCodeServerError && error.kind === 'status'
       if (isRefused) this.#prompting = undefined
       this.#hasLostServer ||= isOutOfReach(error)
@@ -178,8 +178,8 @@ export class ServerDrive implements Drive, EventListener {
   }
 
   get #needsRules(): boolean {
-    const { turn, hasItsRules } = this.plan
-    return turn.sessionId !== undefined && !hasItsRules
+    const { turn, hasRules } = this.plan
+    return turn.sessionId !== undefined && !hasRules
   }
 
   #promptOf(id: string, text: string): Prompt {
@@ -193,7 +193,7 @@ export class ServerDrive implements Drive, EventListener {
     }
   }
 
-  /** A prompt that a session at work is sent becomes part of what it does. */
+  /** A prompt sent to a busy session becomes part of its turn. */
   #steer: Steer = async (text) => {
     const sessionId = this.#sessionId
     if (this.run.stopped || this.#isOver || sessionId === undefined) return false
@@ -205,7 +205,7 @@ export class ServerDrive implements Drive, EventListener {
       return !this.run.stopped
     } catch {
       dismiss()
-      this.#look()
+      this.#update()
       return false
     }
   }
@@ -227,19 +227,19 @@ export class ServerDrive implements Drive, EventListener {
   }
 
   #answered(message: SessionMessage): void {
-    // What else it was told may be answered after it.
+    // A steering message may be answered after it.
     if (this.run.stopped || this.#isOver || this.#held || this.#gaps > 0 || this.#isSteered) return
     if (!this.translation.takeAnswer(message)) return
     const idle = new Promise<void>((resolve) => {
       this.#onIdle = resolve
     })
-    // Whoever stops the backend meanwhile is not kept waiting.
-    const tooLate = wait(OWES_ANSWER_MS, { ref: false })
+    // Must not delay stopping the backend.
+    const tooLate = wait(ANSWER_LAG_MS, { ref: false })
     this.#late = Promise.race([idle, tooLate])
     this.#end()
   }
 
-  /** Contract: rejects when that is why the turn will not begin. */
+  /** Contract: rejects if this is why the turn will not begin. */
   async #unanswered(error: unknown): Promise<void> {
     if (this.#isOver) return
     const translation = this.translation
@@ -249,14 +249,14 @@ export class ServerDrive implements Drive, EventListener {
       return this.#end({ type: 'lost', failed: { reason: 'session_lost', message } })
     }
     if (isBreakdown && !translation.hasBegun) await wait(DOUBT_MS)
-    // Among the events it is told in better words.
+    // The events describe the error better.
     if (!translation.hasBegun && !translation.isDoubtful) throw error
     if (!isBreakdown) return
-    translation.complaint ??= error.message
+    translation.lastProblem ??= error.message
     void this.#clarify(DOUBT_MS)
   }
 
-  /** Of one that is continued. A server that has broken down for another reason can still read it. */
+  /** Only for a continued session. A server that failed for another reason can still read it. */
   async #isSessionDamaged(): Promise<boolean> {
     const { turn, client } = this.plan
     if (turn.sessionId === undefined) return false
@@ -285,12 +285,12 @@ export class ServerDrive implements Drive, EventListener {
     const directory = event.directory ?? this.#directory
     this.#answers.event(event, directory)
     const { sessionID = this.#sessionId } = event.properties
-    // Of what sub-agents do, only their questions matter.
+    // Only the requests of subagents matter.
     if (sessionID !== this.#sessionId) return
     this.#directory = directory
     if (this.#held) this.#held.push(event)
     else this.translation.event(event)
-    this.#look()
+    this.#update()
   }
 
   #lateEvent({ type, properties: { sessionID, part } }: ServerEvent): void {
@@ -315,48 +315,48 @@ export class ServerDrive implements Drive, EventListener {
     this.#end({ type: 'lost', failed })
   }
 
-  #look(): void {
+  #update(): void {
     this.#onChange()
     const { isIdle, isDoubtful, hasBegun, verdict, mustStop } = this.translation
     if (hasBegun) this.#onBegun()
     if (this.run.stopped) return
-    if (this.translation.takesPrompts && !this.#isOffered) {
-      this.#isOffered = true
+    if (this.translation.takesPrompts && !this.#isSteerable) {
+      this.#isSteerable = true
       this.plan.onSteerable?.(this.#steer)
     }
     if (mustStop) this.run.stop(mustStop)
-    else if (isIdle && hasBegun && verdict && !this.translation.isOwing) this.#end()
+    else if (isIdle && hasBegun && verdict && !this.translation.owesAnswer) this.#end()
     else if (isIdle) void this.#clarify(0)
     else if (isDoubtful) void this.#clarify(DOUBT_MS)
   }
 
-  /** The session seems to be idle without an answer: it is asked until one of both is certain. */
+  /** The session seems to be idle without an answer: polls until that is settled. */
   async #clarify(delayMs: number): Promise<void> {
     if (this.#isSettling) return
     this.#isSettling = true
     await wait(delayMs)
-    // A prompt that is still on its way has not begun.
+    // A prompt that is still being sent has not begun.
     await this.#prompting?.catch(() => {})
     const startedAt = Date.now()
-    while (await this.#isOwed(startedAt)) await wait(SETTLE_MS)
+    while (await this.#isMoreExpected(startedAt)) await wait(SETTLE_MS)
     this.#isSettling = false
   }
 
-  /** Whether the session is idle, and something is yet to come. */
-  async #isOwed(since: number): Promise<boolean> {
+  /** Whether the session is idle but more is to come. */
+  async #isMoreExpected(since: number): Promise<boolean> {
     await this.#readAgain().catch(() => {})
     const translation = this.translation
     if (this.run.stopped || this.#isOver || !translation.isIdle) return false
     const { hasBegun } = translation
-    const owedMs = Date.now() - since
-    if (translation.isOwing) {
-      if (owedMs < OWES_BEGINNING_MS) return true
+    const waitedMs = Date.now() - since
+    if (translation.owesAnswer) {
+      if (waitedMs < BEGINNING_LAG_MS) return true
       this.run.stop(lostTurn(this.plan.client, hasBegun))
     } else if (translation.verdict || translation.isAnswered) this.#end()
     else if (!hasBegun && translation.isDoubtful) {
       translation.giveUp()
       this.#end()
-    } else if (hasBegun ? owedMs < OWES_ANSWER_MS : owedMs < OWES_BEGINNING_MS) return true
+    } else if (hasBegun ? waitedMs < ANSWER_LAG_MS : waitedMs < BEGINNING_LAG_MS) return true
     else if (hasBegun && this.#gaps === 0) this.#end()
     else this.run.stop(lostTurn(this.plan.client, hasBegun))
     return false
@@ -367,23 +367,23 @@ export class ServerDrive implements Drive, EventListener {
     if (this.#sessionId === undefined || !link) return
     const isAbandoned = (): boolean => this.#isOver || this.run.stopped !== undefined
     const answer = (): Promise<void> => this.#answers.catchUp(this.#directory, (id) => link.isFollowed(id))
-    const lookAgain = async (): Promise<void> => {
+    const reread = async (): Promise<void> => {
       await Promise.all([
         retryUntilAnswered(() => this.#readAgain(), isAbandoned),
         retryUntilAnswered(answer, isAbandoned),
       ])
-      this.#look()
+      this.#update()
     }
-    // At once: the events that follow are told after what is read.
-    await lookAgain()
-    for (const delayMs of LATER_LOOKS_MS) {
+    // At once: the events that follow are processed after the messages read.
+    await reread()
+    for (const delayMs of REREAD_AFTER_MS) {
       await wait(delayMs, { ref: false })
       if (isAbandoned()) return
-      await lookAgain()
+      await reread()
     }
   }
 
-  /** Contract: rejects with why it could not be read; what has come meanwhile is told in any case. */
+  /** Contract: rejects with why it could not be read; events that arrive meanwhile are processed in any case. */
   #readAgain(): Promise<void> {
     this.#reading ??= this.#read().finally(() => {
       this.#reading = undefined
@@ -402,7 +402,7 @@ export class ServerDrive implements Drive, EventListener {
         gaps = this.#gaps
         const reading = [client.messages(sessionId, MESSAGES_READ), client.statuses(this.#directory)] as const
         const [messages, statuses] = await Promise.all(reading)
-        // What was asked for before a gap may have been answered before it.
+        // An answer to a request from before a gap may be out of date.
         if (gaps === this.#gaps) this.translation.readAgain(messages, statuses[sessionId])
       } while (gaps !== this.#gaps)
     } catch (error) {
@@ -420,7 +420,7 @@ export class ServerDrive implements Drive, EventListener {
     this.run.stop(printedTooMuch(`more than ${bytes / 1024 / 1024} MiB ${where}`))
   }
 
-  /** Nothing of the turn is at work afterwards, as far as the server lets us know. */
+  /** Stops all work on the turn, as far as the server reports it. */
   async #halt(): Promise<void> {
     const sessionId = this.#sessionId
     if (!this.#prompting || sessionId === undefined) return
@@ -443,7 +443,7 @@ export class ServerDrive implements Drive, EventListener {
       try {
         await this.plan.client.abortSession(sessionId)
       } catch {
-        return // Out of reach: whoever has the server ends what is left.
+        return // Unreachable: the server's owner ends what is left.
       }
       await within(translation.hasBegun ? ABORT_AGAIN_MS : LATE_BEGINNING_MS, quiet)
     } while (!isQuiet() && !this.#isOver)
@@ -462,7 +462,7 @@ function newPartId(): string {
   return `prt_${randomUUID().replaceAll('-', '')}`
 }
 
-/** The provider stands before the first slash. */
+/** The provider is the part before the first slash. */
 function modelOf(model: string): { providerID: string; modelID: string } {
   const [providerID = '', ...rest] = model.split('/')
   return { providerID, modelID: rest.join('/') }

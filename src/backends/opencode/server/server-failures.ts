@@ -1,4 +1,4 @@
-// What is wrong with a server, in the words of a failed turn.
+// Server errors as failures of a turn.
 
 import { messageOf } from '../../../errors.js'
 import { findSign } from '../../engine/failures.js'
@@ -14,12 +14,12 @@ export function isOutOfReach(error: unknown): boolean {
   return error instanceof OpenCodeServerError && ['silent', 'refused', 'unreachable'].includes(error.kind)
 }
 
-/** Why a turn could not begin. What is wrong with the server is no word of the agent, nor about its own login. */
+/** Why a turn could not begin. An error of the server is neither the agent's own nor about the agent's login. */
 export function failedCall(error: unknown, isSent: boolean): Failed {
   const message = messageOf(error)
   if (!(error instanceof OpenCodeServerError)) return { reason: 'exit', message }
   const { kind, status } = error
-  // It may have begun all the same.
+  // The turn may have begun all the same.
   if (kind === 'silent' && isSent) return { reason: 'exit', message }
   if (isOutOfReach(error)) return { reason: 'spawn', message }
   if (status === 401 || status === 403) return { reason: 'spawn', message, isLasting: true }

@@ -3,7 +3,7 @@
 import { type Lanes, withDeadline } from '../../../core/async.js'
 import { compareVersions } from '../../../core/versions.js'
 import { messageOf } from '../../../errors.js'
-import { type AgentCli, UNTRUSTED_LOOK_MS } from '../../engine/agent-cli.js'
+import { type AgentCli, UNTRUSTED_CHECK_MS } from '../../engine/agent-cli.js'
 import type { BackendDependencies } from '../../engine/backend-dependencies.js'
 import { isWarmTurn } from '../../engine/mode.js'
 import { OneShot } from '../../engine/one-shot.js'
@@ -22,7 +22,7 @@ import type { FreeSessions } from './free-sessions.js'
 import { ServerDrive } from './server-drive.js'
 import { NeedsRefused, type OpenCodeEndpoint, type OpenCodeServers, type ServerLease } from './servers.js'
 
-export interface Connection {
+export interface ServerConnection {
   client: OpenCodeClient
   stream: EventStream
 }
@@ -31,16 +31,16 @@ interface ServerOptions {
   config: BackendAdapterConfig
   dependencies: BackendDependencies
   servers: OpenCodeServers
-  /** What is known of the sessions of the agent. */
+  /** What is known about the agent's sessions. */
   sessions: { directories: SessionDirectories; queue: Lanes; free: FreeSessions }
-  connect(endpoint: OpenCodeEndpoint): Connection
-  /** Takes the turns that are to have a process of their own. */
+  connect(endpoint: OpenCodeEndpoint): ServerConnection
+  /** Takes one-shot turns. */
   cli: AgentCli
-  /** For requests that name none. Undefined where every turn is one of a server, whatever the request says. */
+  /** The default for requests that name none. Undefined if every turn runs on a server, whatever the request says. */
   mode: AgentMode | undefined
 }
 
-const VERSION_LOOK_MS = 2_000
+const VERSION_CHECK_MS = 2_000
 
 export class ServerLifetime implements Lifetime {
   #leaveSession: (() => void) | undefined
@@ -50,7 +50,7 @@ export class ServerLifetime implements Lifetime {
 
   constructor(
     private readonly request: AgentRequest,
-    /** Of the request. */
+    /** The request's signal. */
     private readonly signal: AbortSignal,
     private readonly options: ServerOptions,
   ) {}
@@ -83,7 +83,7 @@ export class ServerLifetime implements Lifetime {
       isAsking: this.request.approve !== undefined,
       needsCommandLine: false,
       oldestKnown: OPENCODE.versions.oldestKnown,
-      version: () => withDeadline(VERSION_LOOK_MS, signal, (look) => cli.version(look)),
+      version: () => withDeadline(VERSION_CHECK_MS, signal, (deadline) => cli.version(deadline)),
     })
   }
 
@@ -93,25 +93,25 @@ export class ServerLifetime implements Lifetime {
     if (!isFree) free.delete(turn.sessionId)
     return {
       start: (limits) => this.#start(turn, isFree && free.has(turn.sessionId), lease, limits),
-      heard: (event) => this.#heard(event, turn, isFree),
+      onEvent: (event) => this.#onEvent(event, turn, isFree),
       release: async () => {
         const left = this.#drive?.hasLostServer ? 'broken' : this.#mayHaveLeft ? 'untidy' : 'nothing'
         const vacate = async (): Promise<void> => {
           await lease.release(left)
           this.#leaveSession?.()
         }
-        // Nobody waits for what is still on its way, but it must not get among that of the next turn.
+        // Late events hold nobody up, but they must not mix with the next turn.
         if (this.#drive?.late) void this.#drive.late.then(vacate)
         else await vacate()
       },
     }
   }
 
-  #start(turn: Turn, hasItsRules: boolean, { endpoint }: ServerLease, timeLimits: TimeLimits): Run {
+  #start(turn: Turn, hasRules: boolean, { endpoint }: ServerLease, timeLimits: TimeLimits): Run {
     const { now, elapsed, scrubber, limits } = this.options.dependencies
     const { approve, onSteerable } = this.request
     const plan = {
-      ...{ turn, hasItsRules, limits, ...this.options.connect(endpoint) },
+      ...{ turn, hasRules, limits, ...this.options.connect(endpoint) },
       ...(approve && { approve }),
       ...(onSteerable && { onSteerable }),
     }
@@ -122,7 +122,7 @@ export class ServerLifetime implements Lifetime {
     })
   }
 
-  #heard(event: AgentEvent, { workingDir }: Turn, isFree: boolean): Promise<void> | undefined {
+  #onEvent(event: AgentEvent, { workingDir }: Turn, isFree: boolean): Promise<void> | undefined {
     if (event.type === 'tool_use') this.#ranTools = true
     if (event.type === 'complete') {
       const { directories, free } = this.options.sessions
@@ -131,7 +131,7 @@ export class ServerLifetime implements Lifetime {
       directories.remember(sessionId, workingDir)
       if (isFree && !isError) free.add(sessionId)
     }
-    // Whoever is told of a new session may send the next prompt to it at once.
+    // A consumer that learns of a new session may send it the next prompt at once.
     return event.type === 'started' && event.sessionId ? this.#enter(event.sessionId, this.signal) : undefined
   }
 
@@ -159,16 +159,16 @@ export class ServerLifetime implements Lifetime {
   }
 
   async #obstacle(turn: Turn, endpoint: OpenCodeEndpoint, signal: AbortSignal): Promise<Failed | undefined> {
-    // On another machine it cannot be looked for.
+    // On another machine, the directory cannot be checked.
     const missing = isOnThisMachine(endpoint) ? refusedDirectory(turn.workingDir) : undefined
     const mute = missing ?? (turn.isAsking ? await this.#obstacleToAsking(endpoint) : undefined)
     if (mute || !turn.isUntrusted) return mute
     const { cli } = this.options
-    const message = await withDeadline(UNTRUSTED_LOOK_MS, signal, (look) => cli.obstacleIn(turn, look))
+    const message = await withDeadline(UNTRUSTED_CHECK_MS, signal, (deadline) => cli.obstacleIn(turn, deadline))
     return message === undefined ? undefined : { reason: 'refused', message }
   }
 
-  /** Contract: rejects when the server does not answer. */
+  /** Contract: rejects if the server does not answer. */
   async #obstacleToAsking(endpoint: OpenCodeEndpoint): Promise<Failed | undefined> {
     const { version } = await this.options.connect(endpoint).client.health()
     const { oldestKnown } = OPENCODE.versions

@@ -1,13 +1,13 @@
 // Wire types captured from the events of `opencode serve`, 1.18.33; see test/fixtures/opencode-server.
 //
-// Traps that a careless edit would fall into:
-// - The prompt comes back as a message of its own. What an older turn left behind still arrives after the new prompt. So
-//   the turn begins with the part that we named ourselves, and only messages made after it belong to it.
-// - Text comes as deltas and once more whole. A delta does not say where it belongs: after a gap it counts only for parts
-//   whose state was told on the same connection; the rest of the others comes when they are whole.
-// - Everything may be told twice, by an event and by what is read after a gap.
-// - A further prompt of the turn is answered after what is under way, mostly before the session is idle, but one that came
-//   just then after it: the turn is not over before its last prompt is answered.
+// Traps:
+// - The prompt is echoed as a message. Events of an earlier turn may still arrive after the new prompt. So the turn begins
+//   with the part whose id we chose, and only messages created after it belong to it.
+// - Text arrives as deltas and then again in full. A delta has no position: after a gap it counts only for parts whose
+//   state came over the same connection; the rest of the others arrives with their full text.
+// - Everything may arrive twice, as an event and in what is read after a gap.
+// - A further prompt of the turn is answered after the current work, usually before the session is idle, but one that just
+//   missed it only afterwards: the turn is not over until its last prompt is answered.
 
 import { isObject, type JsonObject } from '../../engine/jsonl.js'
 import { type OpenCodeError, OpenCodeTranslation, type StepFinish, type ToolPart } from '../format.js'
@@ -20,11 +20,11 @@ interface MessageInfo {
   id: string
   role: string
   time: { created: number; completed?: number }
-  /** The prompt that it answers. */
+  /** The prompt it answers. */
   parentID?: string
-  /** A summary of the conversation so far, for the model alone. */
+  /** Set for a summary of the conversation, which is only for the model. */
   summary?: unknown
-  /** Why the model has ended it. */
+  /** Why the model stopped. */
   finish?: string
   model?: { providerID: string; modelID: string }
   error?: OpenCodeError
@@ -41,14 +41,14 @@ type Part = { id: string; messageID: string } & (
 interface TextState {
   kind: 'text' | 'reasoning'
   text: string
-  /** How much of it was told. OpenCode takes blanks away from the end when all is written. */
-  told: number
+  /** How much of it was emitted. OpenCode trims trailing blanks from the full text. */
+  emitted: number
   /** Whether the next delta continues it. */
   isCurrent: boolean
   isWhole: boolean
 }
 
-/** Nothing in them for whoever waits for an answer. */
+/** Irrelevant to the turn. */
 const NOISE = new Set([
   ...['session.created', 'session.updated', 'session.diff', 'session.deleted', 'session.compacted'],
   ...['message.removed', 'message.part.removed', 'todo.updated', 'command.executed', 'file.edited', 'sync'],
@@ -56,36 +56,36 @@ const NOISE = new Set([
   'server.heartbeat',
 ])
 
-/** With these the agent is done. */
+/** Finish reasons with which the agent is done. */
 const LAST_WORDS = ['stop', 'length']
 
 export class ServerTranslation extends OpenCodeTranslation {
-  /** Whether the session does nothing, as it was told last. */
+  /** Whether the session is idle, according to the latest status. */
   isIdle = false
-  /** Tools that are at work. */
+  /** Running tools. */
   readonly openTools = new Set<string>()
-  /** When the server had taken the prompt. */
+  /** When the server accepted the prompt. */
   #begunAt: number | undefined
   #userMessages = new Map<string, MessageInfo>()
-  /** The last further prompt, by the id of its part, and its message when the server has taken it. */
+  /** The last further prompt, by its part id, and its message once the server has accepted it. */
   #further: { partId: string; messageId?: string } | undefined
-  /** Those of the agent in this turn. */
+  /** The agent's messages in this turn. */
   #messages = new Map<string, MessageInfo>()
   #parts = new Map<string, TextState>()
-  /** The parts with what was said since the last round of tools. */
+  /** The text parts since the last round of tools. */
   #said: string[] = []
   #speaking: string | undefined
   #tools = new Map<string, ToolPart>()
   #finishedTools = new Set<string>()
   #steps = new Set<string>()
   #attempt = 0
-  /** Of this turn, if it never begins; of an older one otherwise. */
+  /** Belongs to this turn if it never begins, otherwise to an earlier one. */
   #earlyError: OpenCodeError | undefined
 
   constructor(
     emit: (event: AgentEventBody) => void,
     turn: Turn,
-    /** The id that the prompt was sent with. */
+    /** The part id of the prompt. */
     private readonly promptId: string,
   ) {
     super(emit, turn)
@@ -95,14 +95,14 @@ export class ServerTranslation extends OpenCodeTranslation {
     return this.#begunAt !== undefined
   }
 
-  /** Whether the last message of the agent will not change any more. */
+  /** Whether the agent's last message is complete. */
   get isAnswered(): boolean {
     const last = [...this.#messages.values()].at(-1)
     return last?.time.completed !== undefined
   }
 
-  /** Whether the last prompt is yet to be answered. */
-  get isOwing(): boolean {
+  /** Whether the last prompt has yet to be answered. */
+  get owesAnswer(): boolean {
     if (!this.#further || this.verdict?.isError) return false
     const { messageId } = this.#further
     const last = [...this.#messages.values()].at(-1)
@@ -110,12 +110,12 @@ export class ServerTranslation extends OpenCodeTranslation {
     return !isAnswer || last.time.completed === undefined
   }
 
-  /** Whether further prompts would be told of as this one was. */
+  /** Whether the server would echo further prompts as it did this one. */
   get takesPrompts(): boolean {
     return this.#begunAt !== undefined && this.#begunAt > 0
   }
 
-  /** A further prompt is sent, with this id. Returns what to call when the server has not taken it. */
+  /** Announces a further prompt with this id. Returns a function to call if the server does not accept it. */
   expect(partId: string): () => void {
     const before = this.#further
     this.#further = { partId }
@@ -124,7 +124,7 @@ export class ServerTranslation extends OpenCodeTranslation {
     }
   }
 
-  /** Something went wrong, and it may be that the turn will never begin. */
+  /** An error occurred after which the turn may never begin. */
   get isDoubtful(): boolean {
     return this.#earlyError !== undefined
   }
@@ -140,26 +140,26 @@ export class ServerTranslation extends OpenCodeTranslation {
   }
 
   enter(sessionId: string): void {
-    this.inSession(sessionId)
+    this.setSession(sessionId)
   }
 
   event({ type, properties }: ServerEvent): void {
     this.accept({ ...properties, type })
   }
 
-  /** Events are missing: what was being written may have gone on. */
+  /** Events are missing: texts in progress may have grown. */
   interrupt(): void {
     for (const state of this.#parts.values()) state.isCurrent = false
   }
 
-  /** What was read of the session, in place of events that were missed. */
+  /** Takes the session's messages in place of missed events. */
   readAgain(messages: SessionMessage[], status: SessionStatus | undefined): void {
     for (const message of messages) this.#read(message)
     this.accept({ type: 'session.status', status: status ?? { type: 'idle' } })
   }
 
-  /** What the server answers to the prompt, in place of events that are still to come. Whether nothing else can come:
-   *  it is an answer in words alone, and the events have got as far as its beginning. */
+  /** Takes the response to the prompt in place of events still to come. Returns whether that is the end: it has only text,
+   *  and the events have already announced the message. */
   takeAnswer(message: SessionMessage): boolean {
     if (!isObject(message) || !isObject(message.info) || !Array.isArray(message.parts)) return false
     const info = message.info as unknown as MessageInfo
@@ -173,9 +173,7 @@ export class ServerTranslation extends OpenCodeTranslation {
   protected translate(event: JsonObject): void {
     switch (event['type']) {
       case 'message.updated':
-        return isObject(event['info'])
-          ? this.#message(event['info'] as unknown as MessageInfo)
-          : this.#documentText(event)
+        return isObject(event['info']) ? this.#message(event['info'] as unknown as MessageInfo) : this.#plainText(event)
       case 'message.part.updated':
         return this.#part(event['part'] as Part, event['isRead'] === true)
       case 'message.part.delta':
@@ -187,18 +185,18 @@ export class ServerTranslation extends OpenCodeTranslation {
         return
       case 'session.error':
         return this.#sessionError(event['error'] ?? {})
-      // The names of the service document.
+      // Alternative names for the same events.
       case 'message.created':
-        return this.#documentText(event)
+        return this.#plainText(event)
       case 'tool.started':
       case 'tool.completed':
-        return this.#documentTool(event)
+        return this.#plainTool(event)
       case 'session.completed':
         this.isIdle = true
         if (!this.verdict) this.succeeded(this.#answer().join('\n\n'))
         return
       case 'error':
-        return this.#failure(documentError(event))
+        return this.#failure(plainError(event))
       default:
         if (!NOISE.has(String(event['type'])) && !String(event['type']).startsWith('session.next.')) {
           this.unknown(event['type'])
@@ -256,17 +254,17 @@ export class ServerTranslation extends OpenCodeTranslation {
     const state = this.#parts.get(part.id) ?? this.#newText(part.id, part.type)
     if (state.isWhole) return
     state.isWhole = part.time?.end !== undefined
-    const isBehind = part.text.length < state.told && !state.isWhole
-    // What was read is of another moment than the events around it.
+    const isBehind = part.text.length < state.emitted && !state.isWhole
+    // A message that was read is from another moment than the events around it.
     state.isCurrent = !isBehind && !isRead
     if (isBehind) return
-    const rest = part.text.slice(state.told)
+    const rest = part.text.slice(state.emitted)
     state.text = part.text
-    this.#tell(part.id, state, rest)
+    this.#emitText(part.id, state, rest)
   }
 
   #newText(id: string, kind: TextState['kind']): TextState {
-    const state = { kind, text: '', told: 0, isCurrent: true, isWhole: false }
+    const state = { kind, text: '', emitted: 0, isCurrent: true, isWhole: false }
     this.#parts.set(id, state)
     if (kind === 'text') this.#said.push(id)
     return state
@@ -276,11 +274,11 @@ export class ServerTranslation extends OpenCodeTranslation {
     const state = this.#parts.get(partID)
     if (!state?.isCurrent || state.isWhole || field !== 'text') return
     state.text += delta
-    this.#tell(partID, state, delta)
+    this.#emitText(partID, state, delta)
   }
 
-  #tell(partId: string, state: TextState, text: string): void {
-    state.told += text.length
+  #emitText(partId: string, state: TextState, text: string): void {
+    state.emitted += text.length
     if (state.kind === 'reasoning') return this.thinking(text)
     if (text === '') return
     if (this.#speaking !== partId) this.endText()
@@ -308,7 +306,7 @@ export class ServerTranslation extends OpenCodeTranslation {
     if (this.#steps.has(part.id)) return
     this.#steps.add(part.id)
     this.#attempt = 0
-    // A summary is no answer; the turn goes on after it.
+    // A summary is not an answer; the turn continues after it.
     if (message.summary) this.spend(part)
     else if (this.stepFinish(part, this.#answer())) this.#said = []
   }
@@ -317,7 +315,7 @@ export class ServerTranslation extends OpenCodeTranslation {
     this.isIdle = status.type === 'idle'
     if (status.type !== 'retry' || status.attempt === this.#attempt) return
     this.#attempt = status.attempt
-    this.complained(`${status.message} (OpenCode tries again, attempt ${status.attempt})`)
+    this.reportProblem(`${status.message} (OpenCode tries again, attempt ${status.attempt})`)
   }
 
   #sessionError(error: OpenCodeError): void {
@@ -325,21 +323,21 @@ export class ServerTranslation extends OpenCodeTranslation {
     else this.#earlyError ??= error
   }
 
-  /** The first one stands: what follows only repeats it, at greater length. */
+  /** The first one wins: later ones only repeat it at greater length. */
   #failure(error: OpenCodeError): void {
     if (this.verdict?.isError) return
     if (error.name === 'MessageAbortedError') this.failed('The turn was aborted on the server.', 'cancelled')
     else this.error(error)
   }
 
-  #documentText({ id, messageID, role, text, content }: JsonObject): void {
+  #plainText({ id, messageID, role, text, content }: JsonObject): void {
     if (role === 'user') return
-    this.#documentBegin()
-    this.#text({ id: `document-${String(id ?? messageID)}`, type: 'text', text: (text ?? content) as string }, false)
+    this.#plainBegin()
+    this.#text({ id: `plain-${String(id ?? messageID)}`, type: 'text', text: (text ?? content) as string }, false)
   }
 
-  #documentTool({ type, id, callID, tool, name, input, output, error }: JsonObject): void {
-    this.#documentBegin()
+  #plainTool({ type, id, callID, tool, name, input, output, error }: JsonObject): void {
+    this.#plainBegin()
     const state = {
       status: type === 'tool.started' ? 'running' : error === undefined ? 'completed' : 'error',
       input: isObject(input) ? input : {},
@@ -349,14 +347,14 @@ export class ServerTranslation extends OpenCodeTranslation {
     this.#tool({ callID: (id ?? callID) as string, tool: (tool ?? name) as string, state })
   }
 
-  #documentBegin(): void {
+  #plainBegin(): void {
     if (this.hasBegun) return
     this.#begunAt = 0
     this.started(this.sessionId)
   }
 }
 
-function documentError({ error, message }: JsonObject): OpenCodeError {
+function plainError({ error, message }: JsonObject): OpenCodeError {
   if (isObject(error)) return typeof error['message'] === 'string' ? { data: { message: error['message'] } } : error
   const text = message ?? error
   return typeof text === 'string' ? { data: { message: text } } : {}

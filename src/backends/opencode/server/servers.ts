@@ -1,43 +1,43 @@
-/** The contract between the backend and whoever has an OpenCode server for it. */
+/** The contract between the backend and the providers of OpenCode servers. */
 
 import type { AgentProbe, SecretFile } from '../../types.js'
 
 export interface OpenCodeEndpoint {
-  /** Without a slash at the end. */
+  /** Without a trailing slash. */
   url: string
   username: string
   password?: string
-  /** What to do when something is wrong with it; left out, that of a server which the operator starts. */
+  /** Advice for error messages; defaults to that for a server started by the operator. */
   advice?: string
 }
 
-/** What a run needs of the server's own process: these cannot be said per request. */
+/** What a run needs from the server's process, because it cannot be set per request. */
 export interface ServerNeeds {
   environment: Record<string, string>
   secretFiles: SecretFile[]
   isUntrusted: boolean
 }
 
-/** How a run leaves a server: `untidy` when its tools may have left something, `broken` when the server did not answer. */
+/** How a run leaves a server: `untidy` if its tools may have left processes behind, `broken` if it stopped answering. */
 export type LeftBehind = 'nothing' | 'untidy' | 'broken'
 
 export interface ServerLease {
   endpoint: OpenCodeEndpoint
-  /** Contract: called once, when nothing of the run is at work on the server. Never rejects; settles when what the run
-   *  has left, if it may have left something, is gone. */
+  /** Contract: called once, when the run is no longer active on the server. Never rejects; settles when anything the run left
+   *  behind has been cleaned up. */
   release(left: LeftBehind): Promise<void>
 }
 
 export interface OpenCodeServers {
-  /** Contract: rejects with a sentence for the operator; with `NeedsRefused` where it would never help to try again. */
+  /** Contract: rejects with a sentence for the operator, and with `NeedsRefused` if a retry can never succeed. */
   acquire(needs: ServerNeeds, signal: AbortSignal): Promise<ServerLease>
   /** Contract: never rejects. */
   probe(): Promise<AgentProbe>
-  /** Contract: nothing is acquired afterwards. */
+  /** Contract: nothing can be acquired afterwards. */
   stop(): Promise<void>
 }
 
-/** Thrown by `acquire`: no server here will ever do that. */
+/** Thrown by `acquire` if these servers can never meet the needs. */
 export class NeedsRefused extends Error {
   override readonly name = 'NeedsRefused'
 }

@@ -3,16 +3,16 @@ import { permissionOf } from '../format.js'
 import type { Turn } from '../../engine/turn.js'
 import type { PermissionRequest, PermissionRule } from './client.js'
 
-/** How a turn is kept to its tools. */
+/** How a turn is restricted to its tools. */
 export interface ToolControl {
-  /** For a new session. In one that has others, they come after those. */
+  /** For a new session; appended to the rules of an existing one. */
   rules: PermissionRule[]
-  /** The same for the prompt, where it takes the place of all rules before; absent where it cannot say so much. */
+  /** The same as part of a prompt, where it replaces all previous rules; absent if it cannot express them. */
   tools?: Record<string, boolean>
 }
 
 export function toolControl({ allowedTools, isAsking }: Pick<Turn, 'allowedTools' | 'isAsking'>): ToolControl {
-  // Nobody could answer a question.
+  // Nobody could answer questions.
   const every = isAsking ? { '*': 'ask', ...READING, question: 'deny' } : { question: 'deny' }
   const permissions = allowedTools.length === 0 ? every : permissionOf(allowedTools)
   const listed = Object.entries(permissions).flatMap(([permission, actions]) =>
@@ -25,21 +25,21 @@ export function toolControl({ allowedTools, isAsking }: Pick<Turn, 'allowedTools
   return { tools: Object.fromEntries(rules.map(({ permission, action }) => [permission, action === 'allow'])), rules }
 }
 
-/** What changes nothing. Files with secrets are asked about, as OpenCode does by itself. */
+/** Read-only permissions. Files with secrets need approval, as in OpenCode's own defaults. */
 const READING = {
   read: { '*': 'allow', '*.env': 'ask', '*.env.*': 'ask', '*.env.example': 'allow' },
   ...{ list: 'allow', glob: 'allow', grep: 'allow', lsp: 'allow', skill: 'allow' },
   ...{ todoread: 'allow', todowrite: 'allow' },
 }
 
-/** What is allowed in them is not asked: of its rules, a session passes on those alone that deny. */
+/** Subagents would not ask: they inherit only the rules that deny. */
 const NO_SUB_AGENTS: PermissionRule = { permission: 'task', pattern: '*', action: 'deny' }
 
 function asking(rule: PermissionRule): PermissionRule {
   return rule.action === 'allow' && !Object.hasOwn(READING, rule.permission) ? { ...rule, action: 'ask' } : rule
 }
 
-/** Whether the rules of the turn speak against what the agent asks for. */
+/** Whether the turn's rules deny the request. */
 export function isDenied(
   { permission, patterns }: Pick<PermissionRequest, 'permission' | 'patterns'>,
   rules: PermissionRule[],

@@ -1,4 +1,4 @@
-// What holds for every agent that stays, whatever it speaks; played by test/fixtures/bin/any-agent.mjs.
+// What holds for every warm agent, whatever its protocol; played by test/fixtures/bin/any-agent.mjs.
 
 import { randomUUID } from 'node:crypto'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
@@ -21,7 +21,7 @@ function setup(name: BackendName) {
   const warnings: string[] = []
   const log = { debug() {}, info() {}, warn: (message: string) => void warnings.push(message), error() {} }
   const dependencies = { log, now: Date.now, elapsed: Date.now }
-  const limits = { idleMs: 600_000, mostProcesses: 8, mostMemoryMb: 4096, hasSpare: false }
+  const limits = { idleMs: 600_000, maxProcesses: 8, maxMemoryMb: 4096, hasSpare: false }
   const pool = new WarmPool({ log, limits: () => limits, memory: (pids) => pids.map(() => 0), readyMs: 60_000 })
   onTestFinished(() => pool.stop())
   const backend = createFakeBackend(name, AGENT, stage, {

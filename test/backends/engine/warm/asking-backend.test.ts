@@ -1,4 +1,4 @@
-// A turn that asks is never done by a process that does not.
+// A turn that needs approvals never runs in a process that cannot ask for them.
 
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -22,17 +22,17 @@ const BEGIN = `printf '{"type":"system","subtype":"init","session_id":"${SESSION
 const RESULT = `printf '{"type":"result","subtype":"success","is_error":false,"result":"%s","session_id":"${SESSION}"}\\n'`
 const TOOL = `printf '{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t","name":"Bash","input":{}}]}}\\n'`
 const REQUEST = '{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"ls"}}'
-/** Until it was answered. */
+/** Asks for approval and waits for the answer. */
 const QUESTION = [
   ...[BEGIN, TOOL, `printf '{"type":"control_request","request_id":"q","request":${REQUEST}}\\n'`],
   'until [ -e answer-q ]; do sleep 0.01; done',
 ].join('; ')
-/** Says what was answered. */
+/** Repeats the answer. */
 const ASK = `${QUESTION}; ${RESULT} "$(sed 's/.*"behavior":"\\([a-z]*\\)".*/\\1/' answer-q)"`
-/** Were it done by a process of its own, there would be a file. */
+/** A one-shot process would create a file. */
 const ALONE = '[ "$STAYS" ] || : > alone'
 
-const LIMITS = { idleMs: 600_000, mostMemoryMb: 4096, hasSpare: false }
+const LIMITS = { idleMs: 600_000, maxMemoryMb: 4096, hasSpare: false }
 
 const ALLOW: Approve = async () => ({ isAllowed: true })
 
@@ -40,16 +40,16 @@ interface Options {
   name?: BackendName
   agent?: string
   mode?: AgentMode
-  mostProcesses?: number
+  maxProcesses?: number
 }
 
-function setup({ name = 'claude', agent = 'staying-agent.sh', mode = 'live', mostProcesses = 8 }: Options = {}) {
+function setup({ name = 'claude', agent = 'staying-agent.sh', mode = 'live', maxProcesses = 8 }: Options = {}) {
   const stage = createStage()
   const cliPath = fileURLToPath(new URL(`../../../fixtures/bin/${agent}`, import.meta.url))
   const log = { debug() {}, info() {}, warn() {}, error() {} }
   const dependencies = { log, now: Date.now, elapsed: Date.now }
   const environment = { FAKE_STAGE: stage.home }
-  const pool = new WarmPool({ log, limits: () => ({ ...LIMITS, mostProcesses }) })
+  const pool = new WarmPool({ log, limits: () => ({ ...LIMITS, maxProcesses }) })
   onTestFinished(() => pool.stop())
   const { workingDir } = stage
   const backend = createFakeBackend(name, cliPath, stage, {
@@ -75,7 +75,7 @@ it.each(['oneshot', 'auto', 'live'] as const)('a turn has a process that asks wi
 })
 
 it.each<[when: string, options: Options]>([
-  ['all places are taken', { mostProcesses: 0 }],
+  ['all places are taken', { maxProcesses: 0 }],
   ['none shall stay', { mode: 'oneshot' }],
 ])('a turn has one also when %s, which ends with it', async (_, options) => {
   const { turn, workingDir } = setup(options)

@@ -1,4 +1,4 @@
-// What each protocol has of its own for a turn that asks.
+// What is specific to each protocol in a turn that needs approvals.
 
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
@@ -11,7 +11,7 @@ import { createPlace } from './warm-stage.js'
 const NONE = new AbortController().signal
 const ALLOW: Approve = async () => ({ isAllowed: true })
 
-/** Allows all and keeps what it was asked. */
+/** Allows everything and records the requests. */
 function noting(): { asked: ApprovalRequest[]; approve: Approve } {
   const asked: ApprovalRequest[] = []
   return {
@@ -127,7 +127,7 @@ it('claude uses no tool when no turn that asks is under way', async () => {
 
 const THREAD = '01a1e4e6-d806-7892-b11e-f72bf74f13a0'
 
-/** Codex with a turn under way. */
+/** Codex with a running turn. */
 async function openCodex(approve?: Approve) {
   const talk = openTalk('codex')
   await talk.hear({ id: 1, result: {} })

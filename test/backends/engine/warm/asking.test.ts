@@ -6,7 +6,7 @@ import { captured, openStage } from './warm-stage.js'
 
 const MODELS: Partial<Record<BackendName, string>> = { codex: 'gpt-5.5', gemini: 'gemini-2.5-flash' }
 
-/** Plays what the real CLI said. */
+/** Replays the real CLI's messages. */
 async function open(name: BackendName, what: string): Promise<AskingAgent> {
   const model = MODELS[name]
   const options = { ...(model !== undefined && { config: { model } }) }

@@ -11,9 +11,9 @@ import { agentPath, type CreateBackend } from '../../../contract/stage.js'
 // Most of these tests wait for an agent to start or to be stopped.
 vi.setConfig({ maxConcurrency: 8 })
 
-const LIMITS = { idleMs: 600_000, mostProcesses: 8, mostMemoryMb: 4096, hasSpare: false }
+const LIMITS = { idleMs: 600_000, maxProcesses: 8, maxMemoryMb: 4096, hasSpare: false }
 const STAYING = agentPath('staying-agent.sh')
-/** The one that can stay listens sooner or later, the others never do. */
+/** Only the warm one ever becomes ready. */
 const [READY_MS, UNREADY_MS] = [60_000, 500]
 
 const SHARED = 'It takes the turns of several sessions.'
@@ -43,7 +43,7 @@ const DIFFERENCES = {
   pi: { staysAs: ' --mode rpc', speaker: liveSpeakers.pi },
 } satisfies Partial<Record<BackendName, Partial<BackendSetup>>>
 
-/** One that has its process for itself and one that shares it; the others are as either of them. */
+/** One with exclusive processes and one with a shared process; the others are like one of them. */
 const NAMES = ARE_ALL_COMBINATIONS ? (['claude', 'codex', 'gemini', 'pi'] as const) : (['claude', 'codex'] as const)
 
 for (const name of NAMES) {

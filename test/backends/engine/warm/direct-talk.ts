@@ -1,4 +1,4 @@
-// The talk with a process that stays, without the process: what is said to it is kept, what it says is made up.
+// The connection to a warm process, without the process: records what is sent, and makes up what is received.
 
 import { setImmediate } from 'node:timers/promises'
 import type { JsonObject } from '../../../../src/backends/engine/jsonl.js'
@@ -8,11 +8,11 @@ import { createFakeBackend, createStage } from '../../fake-cli.js'
 import { createPlace } from './warm-stage.js'
 
 export interface Talk {
-  /** Of the operator. */
+  /** The operator's home. */
   home: string
-  /** Of the files of the launch. */
+  /** The directory with the files of the launch. */
   directory: string
-  /** What was said since this was last asked. */
+  /** The messages sent since the last call. */
   said(): Promise<JsonObject[]>
   hear(...messages: JsonObject[]): Promise<void>
   begin(prompt: string, request?: Partial<AgentRequest>): Begun
@@ -40,7 +40,7 @@ export function openTalk(name: BackendName): Talk {
       return said.splice(0)
     },
     async hear(...messages) {
-      // Nothing is answered before it is asked.
+      // Never answers before the request.
       await setImmediate()
       for (const message of messages) connection.receive(message)
       await setImmediate()

@@ -1,12 +1,12 @@
 import { expect } from 'vitest'
 import type { Heard } from './warm-stage.js'
 
-/** What matters of a turn in a process that takes several. */
+/** The record of one of several turns in a process. */
 export function told({ kinds, result }: Pick<Heard, 'kinds' | 'result'>): unknown[] {
   return [kinds, result.finalOutput, result.sessionId, result.usage?.totalTokens, result.costUsd]
 }
 
-/** Of `*-live-turns.jsonl`: a plain answer, one with a tool, which asks the model twice, and another plain one. */
+/** From `*-live-turns.jsonl`: a plain answer, one with a tool and two model calls, and another plain one. */
 export function threeTurns(sessionId: string): unknown[] {
   const plain = ['started', 'output', 'complete']
   const withTool = ['started', 'tool_use', 'tool_result', 'output', 'complete']

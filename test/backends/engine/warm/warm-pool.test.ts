@@ -12,13 +12,13 @@ import type { ProcessExit } from '../../../../src/processes/local-process.js'
 const NEVER = new AbortController().signal
 const GIGABYTE = 1024 ** 3
 
-/** A pool whose processes are shared and made up; they end as soon as they are told to. */
+/** A pool of fake shared processes, which end as soon as they are told to. */
 function setup(limits: Partial<WarmLimits> = {}, memory: (pids: number[]) => number[] = (pids) => pids.map(() => 0)) {
   const log = { debug() {}, info() {}, warn() {}, error() {} }
   let time = 0
   const pool = new WarmPool({
     log,
-    limits: () => ({ idleMs: 600_000, mostProcesses: 8, mostMemoryMb: 4096, hasSpare: false, ...limits }),
+    limits: () => ({ idleMs: 600_000, maxProcesses: 8, maxMemoryMb: 4096, hasSpare: false, ...limits }),
     memory,
     now: () => time,
   })
@@ -48,7 +48,7 @@ function madeUpProcess(): WarmProcess {
       return isOver
     },
     listen: () => () => {},
-    forgetEarlier: async () => {},
+    discardEarlierStderr: async () => {},
     stderr: () => '',
     endStrays: async () => {},
     stop() {
@@ -106,7 +106,7 @@ it('who waits for the end of a process does not wait for those who came later', 
 })
 
 it('one that ends after its turn has its place until then', async () => {
-  const { pool, acquire } = setup({ mostProcesses: 1 })
+  const { pool, acquire } = setup({ maxProcesses: 1 })
   const busy = await acquire('one')
   pool.drain()
   expect(await acquire('two')).toBeUndefined()
@@ -148,7 +148,7 @@ it.each([
 
 it('looks at most once a second how much memory they take', async () => {
   let looks = 0
-  const { acquire, pass } = setup({ mostMemoryMb: 1024 }, (pids) => {
+  const { acquire, pass } = setup({ maxMemoryMb: 1024 }, (pids) => {
     looks += 1
     return pids.map(() => 2 * GIGABYTE)
   })

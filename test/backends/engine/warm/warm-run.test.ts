@@ -1,4 +1,4 @@
-// What holds for any agent that stays, shown with Claude's protocol.
+// What holds for any warm agent, shown with Claude's protocol.
 
 import { chmodSync, existsSync, readdirSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -116,7 +116,7 @@ it('what an earlier turn had on stderr is not told of a later one, also where it
     ...[ASKED, { stderr: 'second\n' }, { exit: 1 }],
   ])
   await turn('first')
-  // Without letting go of the event loop, which would read it.
+  // Without yielding to the event loop, which would read it.
   while (!existsSync(join(stage.workingDir, 'printed'))) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5)
   expect((await turn('second')).result.failure?.stderr).toBe('second\n')
 })
@@ -242,7 +242,7 @@ it('a tool that still runs when its turn was stopped is ended, what earlier turn
   ]
   const { turn, stage } = await openStage('claude', [
     ...[...left('own'), ...READY, ASKED, TOOL, ...left('background'), answer('first')],
-    // As the MCP servers of Codex: a group of its own in the session of the agent.
+    // Like the MCP servers of Codex: its own group in the agent's process session.
     ...[ASKED, { child: 'sh -c "set -m; sleep 1000 & echo \\$! > server; wait"' }],
     ...[{ run: 'until [ -e server ]; do sleep 0.01; done' }, ...left('tool'), BEGUN, INTERRUPTED, ...STOPPED],
     ...[ASKED, answer('third')],

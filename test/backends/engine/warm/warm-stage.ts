@@ -1,4 +1,4 @@
-// Processes that stay, played by test/fixtures/bin/live-agent.mjs, and turns in them.
+// Warm processes, played by test/fixtures/bin/live-agent.mjs, and turns in them.
 
 import { readFileSync } from 'node:fs'
 import { setImmediate } from 'node:timers/promises'
@@ -21,20 +21,20 @@ const LIVE_AGENT = fileURLToPath(new URL('../../../fixtures/bin/live-agent.mjs',
 
 /** One step of the agent. */
 export type Step =
-  /** Waits for a line with at least this in it; another one ends it. */
+  /** Waits for a line that contains at least this; exits on any other. */
   | { said: JsonObject }
   | { printed: JsonObject }
-  /** A line as it is. */
+  /** A raw line. */
   | { text: string }
   | { stderr: string }
-  /** A shell command, to its end. */
+  /** A shell command, run to its end. */
   | { run: string }
-  /** A process that stays below it. */
+  /** A child process that keeps running. */
   | { child: string }
   | { ignore: NodeJS.Signals[] }
   | { exit: number }
 
-/** What the real CLI said, from `test/fixtures/<name>/live-<what>.jsonl`. */
+/** The real CLI's messages, from `test/fixtures/<name>/live-<what>.jsonl`. */
 export function captured(name: BackendName, what: string): Step[] {
   const text = readFileSync(new URL(`../../../fixtures/${name}/live-${what}.jsonl`, import.meta.url), 'utf8')
   return text
@@ -61,7 +61,7 @@ export interface WarmStage {
 
 export interface TurnOptions {
   request?: Partial<AgentRequest>
-  /** Cancelled when such an event has come; at `begun`, when the turn was begun and nothing has come. */
+  /** Cancels at the first such event; `begun` cancels after the prompt, before any event. */
   stopOn?: AgentEvent['type'] | 'begun'
   /** Called when the turn has begun. */
   act?: (run: WarmRun, events: AgentEvent[]) => Promise<void>
@@ -74,7 +74,7 @@ export interface Heard {
   isProcessLost: boolean
 }
 
-/** Contract: called in a test; the process is ended with it. */
+/** Contract: called in a test; the process ends with it. */
 export async function openStage(
   name: BackendName,
   exchange: Step[],
@@ -109,7 +109,7 @@ async function runWarm(
   const reading = (async () => {
     for await (const event of run.events) events.push(event)
   })()
-  if (stopOn === 'begun') while (!run.wasAsked) await setImmediate()
+  if (stopOn === 'begun') while (!run.wasPrompted) await setImmediate()
   else if (stopOn) await until(() => events.some(({ type }) => type === stopOn), stopOn)
   if (stopOn) run.stop(CANCELLED)
   await act?.(run, events)

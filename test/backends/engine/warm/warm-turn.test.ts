@@ -29,7 +29,7 @@ interface Options {
   limits?: Partial<WarmLimits>
   memory?: (pids: number[]) => number[]
   readyMs?: number
-  lookMs?: number
+  measureMs?: number
   freshMs?: number
   answerMs?: number
   now?: () => number
@@ -53,7 +53,7 @@ function setup({
   const dependencies = { log, now: Date.now, elapsed: Date.now, ...(owner && { owner }) }
   const pool = new WarmPool({
     log,
-    limits: () => ({ idleMs: 600_000, mostProcesses: 8, mostMemoryMb: 4096, hasSpare: false, ...limits }),
+    limits: () => ({ idleMs: 600_000, maxProcesses: 8, maxMemoryMb: 4096, hasSpare: false, ...limits }),
     memory,
     ...looks,
   })
@@ -84,13 +84,13 @@ function setup({
       broken: brokenInvariants(events),
     }
   }
-  /** The process that answers in this session: the pid of one that stays, or `alone`. */
+  /** The process that answers in this session: the pid of a warm one, or `alone`. */
   const who = async (sessionId: string, request: Partial<AgentRequest> = {}): Promise<string> => {
     const { result } = await turn(answer('$PPID', sessionId), { sessionId, ...request })
     if (result.failure) throw new Error(result.failure.message)
     return result.finalOutput === String(process.pid) ? 'alone' : (result.finalOutput ?? '')
   }
-  /** Those that stay. */
+  /** The warm processes. */
   const staying = (): number[] =>
     livingProcesses(stage.workingDir)
       .filter(({ pid, command }) => command.includes('staying-agent.mjs') && isOurs(pid))
@@ -107,12 +107,12 @@ function setup({
   return { pool, turn, who, staying, warnings, details, hold, begun, letGo }
 }
 
-/** What is about to become another program still has the name of its parent. */
+/** Before its exec, a new process still has the name of its parent. */
 function isOurs(pid: number): boolean {
   return findProcess(pid)?.parentPid === process.pid
 }
 
-/** What prints it; a variable of the shell may be in it. */
+/** A command that prints it, with shell variables expanded. */
 function answer(text: string, sessionId = newSession()): string {
   const result = `{"type":"result","subtype":"success","is_error":false,"result":"%s","session_id":"${sessionId}"}`
   return `${begin(sessionId)}; printf '${result}\\n' "${text}"`
@@ -220,7 +220,7 @@ it('an executable that has changed on disk is not the one that stays', async () 
 })
 
 it('the one that was used longest ago makes place', async () => {
-  const { who, staying } = setup({ limits: { mostProcesses: 2 } })
+  const { who, staying } = setup({ limits: { maxProcesses: 2 } })
   const [one, two, three] = [newSession(), newSession(), newSession()]
   const first = await who(one)
   const second = await who(two)
@@ -231,7 +231,7 @@ it('the one that was used longest ago makes place', async () => {
 })
 
 it('where all are busy, a turn has a process of its own at once', async () => {
-  const { who, hold, begun, letGo, staying } = setup({ limits: { mostProcesses: 1 } })
+  const { who, hold, begun, letGo, staying } = setup({ limits: { maxProcesses: 1 } })
   const session = newSession()
   const held = hold(session, 'go')
   await begun('go')
@@ -242,7 +242,7 @@ it('where all are busy, a turn has a process of its own at once', async () => {
 })
 
 it('fifty conversations have a cap of four, and all are answered', async () => {
-  const { turn, staying } = setup({ limits: { mostProcesses: 4 } })
+  const { turn, staying } = setup({ limits: { maxProcesses: 4 } })
   const sessions = Array.from({ length: 50 }, newSession)
   let most = 0
   const talk = async (sessionId: string): Promise<string[]> => {
@@ -267,12 +267,12 @@ it('fifty conversations have a cap of four, and all are answered', async () => {
 it('too much memory ends those that were used longest ago', async () => {
   let megabytes = 100
   const memory = (pids: number[]) => pids.map(() => megabytes * 1024 * 1024)
-  const { who, staying } = setup({ limits: { mostMemoryMb: 350 }, memory, lookMs: 20 })
+  const { who, staying } = setup({ limits: { maxMemoryMb: 350 }, memory, measureMs: 20 })
   const sessions = [newSession(), newSession(), newSession(), newSession()]
   const pids: string[] = []
   for (const session of sessions) pids.push(await who(session))
   expect(new Set(pids).size).toBe(4)
-  // A fourth has place only until it takes memory itself.
+  // A fourth fits only until it takes memory itself.
   await until(() => staying().length === 3, 'the end of the oldest')
   expect(staying().map(String).toSorted()).toEqual(pids.slice(1).toSorted())
   megabytes = 200
@@ -282,7 +282,7 @@ it('too much memory ends those that were used longest ago', async () => {
 
 it('where those at work take all the memory, a turn has a process of its own', async () => {
   const memory = (pids: number[]) => pids.map(() => 1024 * 1024 * 1024)
-  const { who, hold, begun, letGo } = setup({ limits: { mostMemoryMb: 1024 }, memory })
+  const { who, hold, begun, letGo } = setup({ limits: { maxMemoryMb: 1024 }, memory })
   const held = hold(newSession(), 'go')
   await begun('go')
   expect(await who(newSession())).toBe('alone')
@@ -344,7 +344,7 @@ it('one is started ahead, and is there for the next new session like the last', 
   const first = await turn(answer('$PPID'), { systemPrompt: 'one' })
   await until(() => staying().length === 2, 'the one ahead')
   const spare = staying().find((pid) => String(pid) !== first.result.finalOutput)
-  // Of no use for another key, it makes place for one that is.
+  // Useless for another key, it makes room for one that is useful.
   const other = await turn(answer('$PPID'), { systemPrompt: 'two' })
   const known = [first.result.finalOutput, other.result.finalOutput, String(spare)]
   const next = await until(() => staying().find((pid) => !known.includes(String(pid))), 'one of the other key')
@@ -353,7 +353,7 @@ it('one is started ahead, and is there for the next new session like the last', 
 })
 
 it('the one that was started ahead makes place first, and for it nobody', async () => {
-  const { turn, staying } = setup({ limits: { hasSpare: true, mostProcesses: 2 } })
+  const { turn, staying } = setup({ limits: { hasSpare: true, maxProcesses: 2 } })
   const first = await turn(answer('$PPID'))
   await until(() => staying().length === 2, 'the one ahead')
   const second = await turn(answer('$PPID'), { systemPrompt: 'another' })
@@ -363,7 +363,7 @@ it('the one that was started ahead makes place first, and for it nobody', async 
 it('of a process that is lost in mid-turn the person sees one answer, in the same session', async () => {
   const { turn, staying, letGo } = setup()
   const sessionId = newSession()
-  // What a lost process has begun is gone on with by another, which is told so.
+  // Another process continues what a lost one began, and is told so.
   const script = `
 ${begin(sessionId)}; ${say('Half')}; ${TOOL}
 if [ "$WAS_INTERRUPTED" ]; then ${answer('whole', sessionId)}; exit; fi

@@ -150,7 +150,7 @@ describe('tools', () => {
     const some = { '*': false, external_directory: true, read: true }
     expect(stage.asked('POST', /message$/).map(({ body }) => body['tools'])).toEqual([
       ...[free, undefined, some, some, free, undefined],
-      // Rules of another kind, and what takes their place.
+      // Other rules, and what replaces them.
       ...[undefined, free],
     ])
   })

@@ -8,10 +8,10 @@ const START: Action = { do: 'start' }
 const STOP: Action = { do: 'step', reason: 'stop' }
 const hello = promptOf(START, { do: 'say', texts: ['Hello'] }, STOP)
 
-/** What would be told soon after, if it was. */
+/** Anything that followed would have done so by then. */
 const SOON_MS = 100
 
-/** A server whose sessions are not idle before they are let. */
+/** A server whose sessions become idle only when released. */
 async function open(): Promise<{ stage: ServerStage; becomeIdle(): void; answers: Message[] }> {
   const stage = await ServerStage.open()
   let becomeIdle = () => {}

@@ -1,5 +1,5 @@
-// A server that speaks as `opencode serve` does, over a real socket. What its agent does stands in the prompt: a script of
-// the contract, whose processes are children of this one, or a list of actions.
+// A fake `opencode serve` on a real socket. The prompt determines what its agent does: a script of the contract, whose
+// processes are children of this one, or a list of actions.
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -10,9 +10,9 @@ import { StringDecoder } from 'node:string_decoder'
 import { setImmediate as nextTick, setTimeout as sleep } from 'node:timers/promises'
 import type { OpenCodeEndpoint } from '../../../../src/backends/opencode/server/servers.js'
 
-/** What the agent does next; also what a script prints, one on a line. */
+/** The agent's next action; also what a script prints, one per line. */
 export type Action =
-  /** The model is asked. */
+  /** Calls the model. */
   | { do: 'start' }
   | { do: 'say'; texts: string[]; isUnfinished?: boolean }
   | { do: 'think'; text: string }
@@ -20,20 +20,20 @@ export type Action =
   | { do: 'tool-end'; id: string; output: string; isError: boolean }
   | { do: 'step'; reason: string }
   | { do: 'error'; error: object }
-  /** Asks, and goes on when it was answered. */
+  /** Asks, and continues after the answer. */
   | { do: 'ask'; permission: string; patterns: string[]; metadata?: object; inChild?: boolean; inSession?: string }
   | { do: 'question'; question: string }
   | { do: 'retry'; attempt: number; message: string }
-  /** An event as it is. */
+  /** A raw event. */
   | { do: 'raw'; type: string; properties: object }
   /** All connections for events break. */
   | { do: 'cut'; untilBack: boolean }
-  /** Nothing is told any more. */
+  /** Sends no more events. */
   | { do: 'mute' }
-  /** Goes on when somebody has asked what the sessions do. */
+  /** Continues when a client has asked for the sessions' status. */
   | { do: 'await-look' }
   | { do: 'idle' }
-  /** As a server that was started again: connections break, and nothing is at work any more. */
+  /** Like a restarted server: connections break, and all work is gone. */
   | { do: 'forget' }
   | { do: 'hang' }
   | { do: 'quit' }
@@ -56,7 +56,7 @@ interface FakeSession {
   parentID?: string
   permission?: unknown
   messages: Message[]
-  /** Ends what the agent does. */
+  /** Stops the agent. */
   abort?: () => Promise<void>
   /** The second of two prompts is answered after the first. */
   turns: Promise<void>
@@ -78,10 +78,10 @@ export interface Received {
 
 const PASSWORD = 'open sesame'
 export const PROMPT_PREFIX = 'do '
-/** The prompt of a session that the server does not know. */
+/** The prompt for a session that the server does not know. */
 export const UNKNOWN = 'exit 44'
 
-/** The prompt that has the agent do this. */
+/** The prompt that makes the agent do this. */
 export function promptOf(...actions: Action[]): string {
   return PROMPT_PREFIX + JSON.stringify(actions)
 }
@@ -96,23 +96,23 @@ export class FakeOpenCode {
   isDeafTo: (path: string) => boolean = () => false
   /** Requests that are answered with 500. */
   isBrokenFor: (path: string, method: string) => boolean = () => false
-  /** Breaks the connection for events after so many of them. */
+  /** Breaks the event connection after this many events. */
   cutAfter: number[] = []
-  /** Whether the agent waits until somebody listens again. */
+  /** Whether the agent waits until a client listens again. */
   waitsForListeners = false
-  /** What is said about the next prompt instead of beginning with it. */
+  /** The `session.error` to send for each prompt instead of beginning with it. */
   refusal: object | undefined
-  /** What is said about each prompt instead of taking it. */
+  /** The error message that rejects each prompt. */
   problem: string | undefined
-  /** A prompt is taken only then. */
+  /** Delays accepting a prompt. */
   mayTakePrompts = Promise.resolve()
-  /** A session is idle only then, after its last message was answered. */
+  /** Delays `idle` after the last message. */
   mayBecomeIdle = Promise.resolve()
-  /** The answer to a prompt as it is sent; an error is one of the server, undefined breaks the connection. */
+  /** Changes the response to a prompt; an error becomes a server error, undefined breaks the connection. */
   answerOf: (message: Message) => unknown = (message) => message
-  /** Whether no events come. */
+  /** Whether to send no events. */
   isMute = false
-  /** Whether what is being written can be read, too. */
+  /** Whether unfinished messages can be read too. */
   showsUnfinished = false
   readonly #server: Server
   readonly #streams = new Set<ServerResponse>()
@@ -123,7 +123,7 @@ export class FakeOpenCode {
 
   private constructor(
     private readonly environment: NodeJS.ProcessEnv,
-    /** Where the sessions are at home that were there before. */
+    /** The directory of the sessions that existed before. */
     private readonly directory: string,
   ) {
     this.#server = createServer((request, response) => {
@@ -133,7 +133,7 @@ export class FakeOpenCode {
 
   static async start(directory: string, environment: NodeJS.ProcessEnv = {}): Promise<FakeOpenCode> {
     const fake = new FakeOpenCode(environment, directory)
-    // What ends an idle connection just when it is used again is not what is tested here.
+    // Closing an idle connection just as it is reused is not tested here.
     fake.#server.keepAliveTimeout = 60_000
     fake.#server.listen(0, '127.0.0.1')
     await once(fake.#server, 'listening')
@@ -145,12 +145,12 @@ export class FakeOpenCode {
     return { url: `http://127.0.0.1:${port}`, username: 'opencode', password: PASSWORD }
   }
 
-  /** How often somebody listens to the events. */
+  /** How many clients listen to the events. */
   get listeners(): number {
     return this.#streams.size
   }
 
-  /** As if it was killed. */
+  /** As if it were killed. */
   async close(): Promise<void> {
     if (!this.#server.listening) return
     for (const { abort } of this.sessions.values()) await abort?.()
@@ -260,7 +260,7 @@ export class FakeOpenCode {
     return session
   }
 
-  /** Any session that is asked for has been there all the time. */
+  /** Any requested session is treated as existing. */
   #session(id: string, directory: string): FakeSession {
     const known = this.sessions.get(id)
     if (known) return known
@@ -296,7 +296,7 @@ export class FakeOpenCode {
     return { info: message.info, parts }
   }
 
-  /** Settles when the answer is whole. */
+  /** Settles when the answer is complete. */
   #prompt(session: FakeSession, body: Record<string, unknown>): Promise<void> {
     return new Promise((resolve) => {
       session.turns = session.turns.then(() => this.#turn(session, body, resolve)).finally(resolve)
@@ -347,13 +347,13 @@ export class FakeOpenCode {
     })
   }
 
-  /** One that was there before, and of which nothing is told. */
+  /** A session from before, which is not announced. */
   addSession(id: string, parentID?: string): void {
     const session = this.#session(id, this.directory)
     if (parentID !== undefined) session.parentID = parentID
   }
 
-  /** A session that a sub-agent works in. */
+  /** A subagent's session. */
   child(parent: FakeSession): FakeSession {
     const session = this.#session(`ses_child${this.nextId()}`, parent.directory)
     session.parentID = parent.id
@@ -361,7 +361,7 @@ export class FakeOpenCode {
     return session
   }
 
-  /** Later ones are larger. */
+  /** Increasing. */
   nextId(): number {
     this.#count += 1
     return this.#count
@@ -444,7 +444,7 @@ class FakeTurn {
       detached: true,
     })
     this.#process = child
-    // Not by node:readline, which takes U+2028 for the end of a line from Node 24 on.
+    // Not node:readline, which treats U+2028 as a line break since Node 24.
     const decoder = new StringDecoder('utf8')
     let rest = ''
     child.stdout.on('data', (chunk: Buffer) => {
@@ -463,7 +463,7 @@ class FakeTurn {
     }
     child.stdout.on('data', onData)
     await Promise.race([once(child, 'exit'), this.#stopped])
-    // What it had printed is still to be read, but something that it left behind may keep the pipe open.
+    // Its remaining output must still be read, but a leftover process may keep the pipe open.
     if (!this.#isAborted) await Promise.race([isRead, sleep(200)])
     await Promise.race([this.#acted, this.#stopped])
     child.stdout.destroy()
@@ -539,7 +539,7 @@ class FakeTurn {
     }
   }
 
-  /** First nothing, then bit by bit, then the whole. */
+  /** First empty, then in pieces, then in full. */
   async #write(type: 'text' | 'reasoning', texts: string[], isUnfinished = false): Promise<void> {
     const part = this.#part({ type, text: '', time: { start: this.server.nextId() } })
     for (const delta of texts) {
@@ -580,7 +580,7 @@ class FakeTurn {
   }
 }
 
-/** To a prompt that says nothing about what to do. */
+/** The answer to a prompt without a script. */
 const NODS: Action[] = [
   { do: 'say', texts: ['Well.'] },
   { do: 'step', reason: 'stop' },
@@ -594,7 +594,7 @@ function view({ id, directory, parentID, permission }: FakeSession): object {
   return { id, directory, ...(parentID !== undefined && { parentID }), ...(permission !== undefined && { permission }) }
 }
 
-/** Asks the group to end, and ends what hangs below it or has the marker. */
+/** Signals the group, then kills descendants and marked processes. */
 async function endProcesses(pid: number, marker: string): Promise<void> {
   const below = descendantsOf(pid)
   signal(-pid, 'SIGTERM')
@@ -608,7 +608,7 @@ async function endProcesses(pid: number, marker: string): Promise<void> {
   }
   for (const one of below) signal(one, 'SIGKILL')
   signal(-pid, 'SIGKILL')
-  // A process that was killed takes a moment to be gone.
+  // A killed process takes a moment to disappear.
   for (let left = processes().filter(isMarked); left.length > 0; left = processes().filter(isMarked)) {
     for (const one of left) signal(one, 'SIGKILL')
     await sleep(10)

@@ -168,7 +168,7 @@ describe.concurrent('a managed OpenCode server', () => {
     const { servers, alive, log, call } = setup(onTestFinished, { limits: { idleMs: 50 } })
     const [one, other] = [await servers.acquire(needs(), NEVER), await servers.acquire(needs(), NEVER)]
     await one.release('untidy')
-    // Twice is once.
+    // Releasing twice counts once.
     await one.release('untidy')
     await call(other, '/tool')
     expect(alive().length).toBe(2)
@@ -197,7 +197,7 @@ describe.concurrent('a managed OpenCode server', () => {
     expect,
     onTestFinished,
   }) => {
-    const { servers, alive } = setup(onTestFinished, { limits: { mostServers: 2 } })
+    const { servers, alive } = setup(onTestFinished, { limits: { maxServers: 2 } })
     const [first, second] = [await acquire(servers, 'first'), await acquire(servers, 'second')]
     await first.release('untidy')
     await second.release('untidy')
@@ -215,7 +215,7 @@ describe.concurrent('a managed OpenCode server', () => {
     expect,
     onTestFinished,
   }) => {
-    const { servers, starts } = setup(onTestFinished, { limits: { mostServers: 1 } })
+    const { servers, starts } = setup(onTestFinished, { limits: { maxServers: 1 } })
     const busy = await acquire(servers, 'first')
     const cancel = new AbortController()
     const cancelled = servers.acquire(needs({ environment: { TOKEN: 'second' } }), cancel.signal)
@@ -243,7 +243,7 @@ describe.concurrent('a managed OpenCode server', () => {
   it('is ended when it does not answer any more, and the next run gets another', async ({ expect, onTestFinished }) => {
     const { servers, starts, healthOf, alive, log } = setup(onTestFinished)
     const [one, other] = [await acquire(servers, 'first'), await acquire(servers, 'first')]
-    // Only a run that was mistaken.
+    // The run is mistaken: the server still answers.
     await other.release('broken')
     const same = await acquire(servers, 'first')
     const { pid } = onlyOne(starts())

@@ -56,7 +56,7 @@ async function play(prompt: string, conditions: Conditions): Promise<Seen> {
   }
 }
 
-/** All that was told, without how the texts were cut into pieces. */
+/** All events, regardless of how texts were split. */
 function told({ events, result }: Seen): object {
   const pieces = events.reduce<string[]>((list, event) => {
     const [kind, text] = pieceOf(event)

@@ -25,7 +25,7 @@ function translate(events: Array<Pick<ServerEvent, 'type' | 'properties'>>, prom
 describe('events captured from a server', () => {
   const capture = readFileSync(new URL('../../../fixtures/opencode-server/event-tool.sse.txt', import.meta.url), 'utf8')
   const all = capture.match(/^data: .*$/gm)?.map((line) => JSON.parse(line.slice(6)) as ServerEvent) ?? []
-  // Others reach no run.
+  // Events of other sessions never reach a run.
   const events = all.filter(({ properties }) => 'sessionID' in properties)
   const promptPart = events.find(({ type }) => type === 'message.part.updated')?.properties['part'] as { id: string }
 
@@ -54,7 +54,7 @@ describe('events captured from a server', () => {
   })
 })
 
-describe('events by the names of the service document', () => {
+describe('events with alternative names', () => {
   const event = (type: string, properties: Record<string, unknown>) => ({ type, properties })
 
   it('are a turn as well', () => {

@@ -1,4 +1,4 @@
-// A backend on a fake server, with a directory of its own; all of it is gone after the test.
+// A backend on a fake server, with its own directory; removed after the test.
 
 import { mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -87,7 +87,7 @@ export class ServerStage {
     }
   }
 
-  /** What was asked of the server, in order. */
+  /** The requests to the server, in order. */
   asked(method: string, path: RegExp): Received[] {
     return this.server.received.filter((one) => one.method === method && path.test(one.path))
   }
