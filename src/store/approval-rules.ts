@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import type { Kysely } from 'kysely'
 import type { Schema } from './schema.js'
+import { Table } from './table.js'
 
 /** What an agent may do in a project without asking. */
 export interface ApprovalRule {
@@ -17,9 +17,7 @@ export interface ApprovalRule {
 
 const NO_PROJECT = ''
 
-export class ApprovalRules {
-  constructor(private readonly db: Kysely<Schema>) {}
-
+export class ApprovalRules extends Table {
   /** Does nothing if the rule exists. */
   async add(rule: Omit<ApprovalRule, 'id'>): Promise<void> {
     await this.db

@@ -1,6 +1,7 @@
-import { type Kysely, sql } from 'kysely'
+import { sql } from 'kysely'
 import { compiled } from './compiled.js'
 import type { ApprovalState, Schema } from './schema.js'
+import { Table } from './table.js'
 import { EVERYTHING, inVisibleConversation, type Visibility } from './visibility.js'
 
 /** A request of an agent, in the middle of a run, to be allowed to use a tool. */
@@ -53,9 +54,7 @@ export interface ApprovalEnd {
   message?: string
 }
 
-export class Approvals {
-  constructor(private readonly db: Kysely<Schema>) {}
-
+export class Approvals extends Table {
   /** `isOpen`: it is shown as a question until `close`. */
   async add(approval: NewApproval, isOpen: boolean): Promise<void> {
     await this.db

@@ -1,9 +1,10 @@
 // What was said, for the archive and for search. Nothing here writes.
 
-import { type Kysely, sql } from 'kysely'
+import { sql } from 'kysely'
 import type { MessageKind, Reply } from '../channels/types.js'
 import type { Conversation } from './conversations.js'
-import type { DeliveryState, MessageState, Schema } from './schema.js'
+import type { DeliveryState, MessageState } from './schema.js'
+import { Table } from './table.js'
 import { EVERYTHING, inVisibleConversation, type Visibility } from './visibility.js'
 
 export const DAY_MS = 24 * 3_600_000
@@ -71,12 +72,7 @@ export interface SearchedText extends SearchCandidate {
 
 const ARCHIVED_COLUMNS = ['id', 'channel', 'address', 'updated_at as updatedAt'] as const
 
-export class ArchiveQueries {
-  constructor(
-    private readonly db: Kysely<Schema>,
-    private readonly reads: Kysely<Schema>,
-  ) {}
-
+export class ArchiveQueries extends Table {
   async conversation(id: string): Promise<ArchivedConversation | undefined> {
     return this.db.selectFrom('conversations').select(ARCHIVED_COLUMNS).where('id', '=', id).executeTakeFirst()
   }

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { Kysely } from 'kysely'
-import type { Schema } from './schema.js'
+import { Table } from './table.js'
 
 /** Changes made from outside conversations, however they are made. A change made in a conversation is on record there, as a
  *  command. */
@@ -39,9 +38,7 @@ export function notesOf(actor: string, now: () => number): Note {
   return ({ audit }, about) => audit.add({ at: now(), actor, ...about })
 }
 
-export class Audit {
-  constructor(private readonly db: Kysely<Schema>) {}
-
+export class Audit extends Table {
   async add(entry: AuditEntry): Promise<void> {
     await this.db
       .insertInto('audit')

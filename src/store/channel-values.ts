@@ -1,10 +1,7 @@
-import type { Kysely } from 'kysely'
-import type { Schema } from './schema.js'
+import { Table } from './table.js'
 
 /** What a channel must remember across restarts. */
-export class ChannelValues {
-  constructor(private readonly db: Kysely<Schema>) {}
-
+export class ChannelValues extends Table {
   async get(channel: string, name: string): Promise<string | undefined> {
     const row = await this.db
       .selectFrom('channel_values')

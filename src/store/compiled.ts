@@ -9,7 +9,6 @@ import type {
   QueryResult,
   Transaction,
 } from 'kysely'
-import { withoutNul } from './engine.js'
 import type { Schema } from './schema.js'
 
 type Value = string | number | null | boolean | undefined | readonly Value[]
@@ -92,4 +91,9 @@ function withPlaceholders<Values extends ValuesOf<Values>>(values: Values): Valu
 function valueAt<Values extends ValuesOf<Values>>({ name, index }: Placeholder, values: Values): unknown {
   const value = values[name as keyof Values]
   return withoutNul(index === undefined ? value : (value as readonly Value[])[index])
+}
+
+/** PostgreSQL refuses text with NUL in it, and SQLite cuts it off there. Nobody has a use for it. */
+export function withoutNul(value: unknown): unknown {
+  return typeof value === 'string' ? value.replaceAll('\0', '') : value
 }

@@ -1,9 +1,10 @@
 // Conversations as people see them from outside. Nothing here writes.
 
-import { type Kysely, sql } from 'kysely'
+import { sql } from 'kysely'
 import { type Conversation, PARENT_COLUMNS, PROJECT_ID, toConversation, withParent } from './conversations.js'
 import { BEGINNING } from './inbox.js'
-import type { JobState, Schema } from './schema.js'
+import type { JobState } from './schema.js'
+import { Table } from './table.js'
 import { isVisible, type Visibility } from './visibility.js'
 
 export const CONVERSATION_STATES = ['running', 'waiting', 'idle'] as const
@@ -45,12 +46,7 @@ export interface TranscriptPlace {
   seq: number
 }
 
-export class ConversationViews {
-  constructor(
-    private readonly db: Kysely<Schema>,
-    private readonly reads: Kysely<Schema>,
-  ) {}
-
+export class ConversationViews extends Table {
   /** Most recently used first; only those before `before`. */
   async list(
     filter: ConversationFilter,

@@ -2,6 +2,7 @@ import { type Kysely, sql } from 'kysely'
 import type { Place, QueueMode } from '../channels/types.js'
 import { compiled, only } from './compiled.js'
 import type { Schema } from './schema.js'
+import { Table } from './table.js'
 
 export interface ConversationPlace extends Place {
   channel: string
@@ -26,9 +27,7 @@ export interface ConversationSettings {
   queueMode?: QueueMode | null
 }
 
-export class Conversations {
-  constructor(private readonly db: Kysely<Schema>) {}
-
+export class Conversations extends Table {
   /** Finds or creates the conversation, and returns the next number in it. Nobody else gets one before we commit. */
   async enter(place: ConversationPlace, newId: string, now: number): Promise<Conversation & { seq: number }> {
     const { channel, address, parent = null, projectId = null, isPrivate = false } = place

@@ -1,7 +1,7 @@
-import { type Kysely, sql } from 'kysely'
+import { sql } from 'kysely'
 import { compiled } from './compiled.js'
-import type { Engine } from './engine.js'
 import type { Schema } from './schema.js'
+import { Table } from './table.js'
 
 export type CredentialKind = Schema['credentials']['kind']
 
@@ -19,12 +19,7 @@ export interface CredentialRecord {
 
 type NewCredential = Omit<CredentialRecord, 'createdAt' | 'updatedAt'>
 
-export class Credentials {
-  constructor(
-    private readonly db: Kysely<Schema>,
-    private readonly engine: Pick<Engine, 'locksRows'>,
-  ) {}
-
+export class Credentials extends Table {
   /** Keeps others from writing until the end of the transaction, as every transaction of SQLite does anyway. */
   async lock(): Promise<void> {
     if (this.engine.locksRows) await sql`lock table credentials in share row exclusive mode`.execute(this.db)

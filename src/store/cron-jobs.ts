@@ -1,6 +1,5 @@
-import type { Kysely } from 'kysely'
-import type { Engine } from './engine.js'
 import type { CatchUp, Schema } from './schema.js'
+import { Table } from './table.js'
 
 export interface NewCronJob {
   id: string
@@ -28,12 +27,7 @@ export interface CronJob extends NewCronJob {
   createdAt: number
 }
 
-export class CronJobs {
-  constructor(
-    private readonly db: Kysely<Schema>,
-    private readonly engine: Engine,
-  ) {}
-
+export class CronJobs extends Table {
   /** False if the name is taken. */
   async add(job: NewCronJob, now: number): Promise<boolean> {
     const { work } = job

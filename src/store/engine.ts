@@ -20,8 +20,3 @@ export interface Engine {
    *  reported. */
   listen(onNews: (cancelledId?: string) => void): Promise<() => Promise<void>>
 }
-
-/** PostgreSQL refuses text with NUL in it, and SQLite cuts it off there. Nobody has a use for it. */
-export function withoutNul(value: unknown): unknown {
-  return typeof value === 'string' ? value.replaceAll('\0', '') : value
-}

@@ -1,10 +1,9 @@
 // What an agent did in its runs.
 
-import { type Kysely, sql } from 'kysely'
+import { sql } from 'kysely'
 import type { AgentEvent } from '../backends/types.js'
 import { compiled } from './compiled.js'
-import type { Engine } from './engine.js'
-import type { Schema } from './schema.js'
+import { Table } from './table.js'
 
 /** `seq` counts from 1 without gaps within its run. */
 export interface RecordedEvent {
@@ -34,12 +33,7 @@ const ROWS_AT_ONCE = 500
 /** More than an agent uses tools at once. */
 const LATEST_TOOL_EVENTS = 20
 
-export class Events {
-  constructor(
-    private readonly db: Kysely<Schema>,
-    private readonly engine: Pick<Engine, 'locksRows'>,
-  ) {}
-
+export class Events extends Table {
   /**
    * False, with nothing written, if the run has ended, as it does when someone else claims its message.
    *

@@ -7,6 +7,7 @@ import { DAY_MS } from './archive-queries.js'
 import { compiled } from './compiled.js'
 import { PROJECT_ID, withParent } from './conversations.js'
 import type { RunState, Schema } from './schema.js'
+import { Table } from './table.js'
 import { inVisibleConversation, type Visibility } from './visibility.js'
 
 export const FIGURE_GROUPS = ['day', 'agent', 'project'] as const
@@ -65,36 +66,7 @@ export interface Usage {
   uncountedTurns: number
 }
 
-export class Figures {
-  constructor(
-    private readonly db: Kysely<Schema>,
-    private readonly reads: Kysely<Schema>,
-  ) {}
-
-  /** Contract: may be repeated if it is not known whether it was written. */
-  async add(runId: string, state: EndedState, result: AgentResult | undefined, now: number): Promise<void> {
-    const [run] = (await getRun(this.db, { runId })).rows
-    if (!run) return
-    const { projectId = run.project_id } = (run.options === null ? {} : JSON.parse(run.options)) as MessageOptions
-    const first = run.first_output === null ? undefined : (JSON.parse(run.first_output) as AgentEvent)
-    await add(this.db, {
-      run_id: runId,
-      conversation_id: run.conversation_id,
-      project_id: projectId,
-      backend: run.backend,
-      state,
-      started_at: run.started_at,
-      duration_ms: now - run.started_at,
-      first_text_ms: first ? first.timestamp - run.started_at : null,
-      input_tokens: result?.usage?.inputTokens ?? null,
-      output_tokens: result?.usage?.outputTokens ?? null,
-      cache_read_tokens: result?.usage?.cacheReadTokens ?? null,
-      cache_write_tokens: result?.usage?.cacheWriteTokens ?? null,
-      cost_usd: result?.costUsd ?? null,
-      reason: result?.failure?.reason ?? null,
-    })
-  }
-
+export class Figures extends Table {
   /** In the order of their keys; without a group, one figure of all. */
   async of(group: FigureGroup | undefined, filter: FigureFilter): Promise<Figure[]> {
     const runs = this.#runs(group, filter)
@@ -213,6 +185,36 @@ export class Figures {
         : runs.innerJoin('messages', 'messages.id', 'runs.message_id').where('messages.kind', '=', scope.kind)
     return eb('run_figures.run_id', 'in', theirs)
   }
+}
+
+/** Contract: may be repeated if it is not known whether it was written. */
+export async function addFigures(
+  db: Kysely<Schema>,
+  runId: string,
+  state: EndedState,
+  result: AgentResult | undefined,
+  now: number,
+): Promise<void> {
+  const [run] = (await getRun(db, { runId })).rows
+  if (!run) return
+  const { projectId = run.project_id } = (run.options === null ? {} : JSON.parse(run.options)) as MessageOptions
+  const first = run.first_output === null ? undefined : (JSON.parse(run.first_output) as AgentEvent)
+  await add(db, {
+    run_id: runId,
+    conversation_id: run.conversation_id,
+    project_id: projectId,
+    backend: run.backend,
+    state,
+    started_at: run.started_at,
+    duration_ms: now - run.started_at,
+    first_text_ms: first ? first.timestamp - run.started_at : null,
+    input_tokens: result?.usage?.inputTokens ?? null,
+    output_tokens: result?.usage?.outputTokens ?? null,
+    cache_read_tokens: result?.usage?.cacheReadTokens ?? null,
+    cache_write_tokens: result?.usage?.cacheWriteTokens ?? null,
+    cost_usd: result?.costUsd ?? null,
+    reason: result?.failure?.reason ?? null,
+  })
 }
 
 /** The failures in which no model has worked. */

@@ -1,5 +1,5 @@
-import type { Kysely } from 'kysely'
-import type { BeatOutcome, MessageState, Schema } from './schema.js'
+import type { BeatOutcome, MessageState } from './schema.js'
+import { Table } from './table.js'
 
 /** A time at which the agent was woken, or was not for a reason. */
 export interface Beat {
@@ -24,9 +24,7 @@ export interface LastBeat {
   wasTold: boolean
 }
 
-export class Heartbeats {
-  constructor(private readonly db: Kysely<Schema>) {}
-
+export class Heartbeats extends Table {
   /** False if it was claimed before. */
   async claim(id: string, now: number): Promise<boolean> {
     const { numInsertedOrUpdatedRows } = await this.db

@@ -1,9 +1,10 @@
 // The messages that were received, and the lists of them that people see. What is to be done about them is in `jobs.ts`.
 
-import { type Kysely, sql } from 'kysely'
+import { sql } from 'kysely'
 import type { MessageKind, MessageOptions } from '../channels/types.js'
 import { compiled } from './compiled.js'
 import type { JobState, MessageState, Schema } from './schema.js'
+import { Table } from './table.js'
 import { EVERYTHING, inVisibleConversation } from './visibility.js'
 
 export interface NewMessage {
@@ -63,12 +64,7 @@ export interface WaitingMessage {
 /** Of a message, enough to recognise it by. */
 export const BEGINNING = sql<string>`substr(messages.text, 1, 400)`
 
-export class Inbox {
-  constructor(
-    private readonly db: Kysely<Schema>,
-    private readonly reads: Kysely<Schema>,
-  ) {}
-
+export class Inbox extends Table {
   /** False if the message was received before. */
   async add(message: NewMessage, state: 'open' | 'refused', problem: string | null, now: number): Promise<boolean> {
     const options = message.options === undefined ? null : JSON.stringify(message.options)

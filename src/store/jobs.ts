@@ -8,12 +8,12 @@
 // - A worker writes only under the fence of its claim. A claim by anyone else makes that fence stale.
 // - A merged message has no job. Whatever ends the message it was merged into ends it too, or gives it its job back.
 
-import { type Kysely, sql } from 'kysely'
+import { sql } from 'kysely'
 import { claimDue, type ClaimLimits, type ClaimValues, isDue } from './claims.js'
 import { compiled, only } from './compiled.js'
-import type { Engine } from './engine.js'
 import { type Message, toMessage } from './inbox.js'
-import type { JobState, MessageState, Schema } from './schema.js'
+import type { JobState, MessageState } from './schema.js'
+import { Table } from './table.js'
 
 /** What a worker holds while it works. */
 export interface Claim {
@@ -28,12 +28,7 @@ export interface Claim {
 
 type EnqueuedMessage = Pick<Message, 'id' | 'conversationId' | 'channel' | 'seq'>
 
-export class Jobs {
-  constructor(
-    private readonly db: Kysely<Schema>,
-    private readonly engine: Engine,
-  ) {}
-
+export class Jobs extends Table {
   /**
    * Puts a message behind the `ahead` others of its conversation.
    *

@@ -1,9 +1,9 @@
 // The gateways on this database, and the processes they have started.
 
-import type { Kysely } from 'kysely'
 import type { LedgerEntry, ProcessIdentity } from '../processes/reaper.js'
 import type { CutOffRun } from './runs.js'
 import type { Schema } from './schema.js'
+import { Table } from './table.js'
 
 export interface GatewayRecord extends ProcessIdentity {
   id: string
@@ -12,9 +12,7 @@ export interface GatewayRecord extends ProcessIdentity {
   seenAt: number
 }
 
-export class Ledger {
-  constructor(private readonly db: Kysely<Schema>) {}
-
+export class Ledger extends Table {
   /** Registers a gateway, or refreshes its record. */
   async announceGateway({ id, host, bootId, pid, startTime, startedAt, seenAt }: GatewayRecord): Promise<void> {
     await this.db

@@ -1,12 +1,12 @@
 // Replies to be delivered by a channel. Those of one conversation are delivered in order: only its oldest pending one can be
 // claimed.
 
-import { type Kysely, sql } from 'kysely'
+import { sql } from 'kysely'
 import type { Reply } from '../channels/types.js'
 import { claimDue, type ClaimLimits, type ClaimValues, isDue } from './claims.js'
 import { compiled } from './compiled.js'
-import type { Engine } from './engine.js'
 import type { DeliveryState, Schema } from './schema.js'
+import { Table } from './table.js'
 import { EVERYTHING, inVisibleConversation } from './visibility.js'
 
 export interface NewDelivery {
@@ -33,12 +33,7 @@ export interface Delivery extends NewDelivery {
 
 const CUT_OFF = 'The gateway ended while it was sent; it is not known whether it was delivered.'
 
-export class Outbox {
-  constructor(
-    private readonly db: Kysely<Schema>,
-    private readonly engine: Engine,
-  ) {}
-
+export class Outbox extends Table {
   async add(delivery: NewDelivery, now: number): Promise<void> {
     const { messageId = null, runId = null, reply, ...rest } = delivery
     await add(this.db, { ...rest, messageId, runId, body: JSON.stringify(reply), now })

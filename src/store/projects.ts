@@ -1,9 +1,8 @@
-import type { Kysely } from 'kysely'
 import type { Permissions } from '../backends/types.js'
 import type { PodAddress } from '../kubernetes/types.js'
 import { PROJECT_ID, withParent } from './conversations.js'
-import type { Engine } from './engine.js'
 import type { ProjectSource, Schema } from './schema.js'
+import { Table } from './table.js'
 
 /** A directory with its agent. What is left out comes from the configuration. */
 export interface Project {
@@ -45,12 +44,7 @@ export interface ProjectSettings {
   agentPermissions?: Permissions | null
 }
 
-export class Projects {
-  constructor(
-    private readonly db: Kysely<Schema>,
-    private readonly engine: Pick<Engine, 'locksRows'>,
-  ) {}
-
+export class Projects extends Table {
   /** Creates or changes it. */
   async put(project: Project, source: ProjectSource, now: number): Promise<void> {
     const values = { ...valuesOf(project), source, updated_at: now }

@@ -1,9 +1,10 @@
-import { type Kysely, sql } from 'kysely'
+import { sql } from 'kysely'
 import type { AgentResult, TokenUsage } from '../backends/types.js'
 import { compiled } from './compiled.js'
-import type { EndedState, Figures } from './figures.js'
+import { addFigures, type EndedState } from './figures.js'
 import { BEGINNING } from './inbox.js'
 import type { RunState, Schema } from './schema.js'
+import { Table } from './table.js'
 import { EVERYTHING, inVisibleConversation, type Visibility } from './visibility.js'
 
 export interface NewRun {
@@ -65,13 +66,7 @@ export interface SessionFilter {
   visibility?: Visibility
 }
 
-export class Runs {
-  constructor(
-    private readonly db: Kysely<Schema>,
-    private readonly reads: Kysely<Schema>,
-    private readonly figures: Pick<Figures, 'add'>,
-  ) {}
-
+export class Runs extends Table {
   /** `isFirst`: the message is known to have had no run before. */
   async begin(run: NewRun, now: number, isFirst = false): Promise<void> {
     const earlier = isFirst ? undefined : await this.#last(run.messageId)
@@ -121,7 +116,7 @@ export class Runs {
   async end(id: string, state: EndedState, result: AgentResult | undefined, now: number): Promise<void> {
     const { sessionId = null } = result ?? {}
     await end(this.db, { id, state, now, sessionId, result: result === undefined ? null : JSON.stringify(result) })
-    await this.figures.add(id, state, result, now)
+    await addFigures(this.db, id, state, result, now)
   }
 
   /** Ends the runs of a message that are still recorded as running although nobody works on them. Returns those. */
@@ -133,7 +128,7 @@ export class Runs {
       .where('state', '=', 'running')
       .returning(['id', 'gateway_id'])
       .execute()
-    for (const { id } of ended) await this.figures.add(id, 'interrupted', undefined, now)
+    for (const { id } of ended) await addFigures(this.db, id, 'interrupted', undefined, now)
     return ended.map(({ id, gateway_id: gatewayId }) => ({ id, gatewayId }))
   }
 

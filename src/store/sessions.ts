@@ -1,7 +1,7 @@
-import type { Kysely } from 'kysely'
 import type { TokenUsage } from '../backends/types.js'
 import { compiled } from './compiled.js'
 import type { Schema } from './schema.js'
+import { Table } from './table.js'
 
 /** The agent's own memory of a conversation. */
 export interface Session {
@@ -21,9 +21,7 @@ export interface SessionRecord extends Session {
 }
 
 /** One session per conversation: that of another agent replaces it. */
-export class Sessions {
-  constructor(private readonly db: Kysely<Schema>) {}
-
+export class Sessions extends Table {
   async get(conversationId: string): Promise<SessionRecord | undefined> {
     const [row] = (await getOne(this.db, { conversationId })).rows
     return row && toSession(row)

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { type Dialect, Kysely, Migrator } from 'kysely'
+import { type Dialect, Kysely, Migrator, type Transaction } from 'kysely'
 import { GatewayError, messageOf } from '../errors.js'
 import type { Log } from '../log.js'
 import { ApprovalRules } from './approval-rules.js'
@@ -25,41 +25,44 @@ import { Projects } from './projects.js'
 import { Runs } from './runs.js'
 import type { Schema } from './schema.js'
 import { Sessions } from './sessions.js'
+import type { Table } from './table.js'
 import { Tokens } from './tokens.js'
 
 const MIGRATIONS = { '0001-tables': initialTables }
 /** The first one of the versions before 0.1.0. */
 const UNRELEASED_MIGRATION = '0001-core'
 
-/** The tables, alone or within one transaction. */
-export interface Tables {
-  projects: Projects
-  conversations: Conversations
+const TABLES = {
+  projects: Projects,
+  conversations: Conversations,
   /** Conversations as people see them from outside. */
-  conversationViews: ConversationViews
+  conversationViews: ConversationViews,
   /** Messages as they were received. */
-  inbox: Inbox
+  inbox: Inbox,
   /** What still has to be done about messages. */
-  jobs: Jobs
-  runs: Runs
-  events: Events
+  jobs: Jobs,
+  runs: Runs,
+  events: Events,
   /** What runs took and used. */
-  figures: Figures
+  figures: Figures,
   /** Replies, and whether they were delivered. */
-  outbox: Outbox
-  sessions: Sessions
-  approvals: Approvals
-  approvalRules: ApprovalRules
-  archive: ArchiveQueries
-  cronJobs: CronJobs
-  heartbeats: Heartbeats
-  channelValues: ChannelValues
-  credentials: Credentials
-  tokens: Tokens
-  audit: Audit
+  outbox: Outbox,
+  sessions: Sessions,
+  approvals: Approvals,
+  approvalRules: ApprovalRules,
+  archive: ArchiveQueries,
+  cronJobs: CronJobs,
+  heartbeats: Heartbeats,
+  channelValues: ChannelValues,
+  credentials: Credentials,
+  tokens: Tokens,
+  audit: Audit,
   /** The gateways on this database, and the processes they have started. */
-  ledger: Ledger
+  ledger: Ledger,
 }
+
+/** The tables, alone or within one transaction. */
+export type Tables = { [Name in keyof typeof TABLES]: InstanceType<(typeof TABLES)[Name]> }
 
 export interface Store extends Tables {
   engine: Engine['name']
@@ -125,11 +128,11 @@ export function storeOn(engine: Engine, onQuery?: OnQuery): Store & { db: Kysely
     })
   const db = on(engine.dialect)
   const reads = engine.reads ? on(engine.reads) : db
-  const tables = tablesOn(db, engine, reads)
+  const tables = tablesOn(db, reads, engine)
   const transaction: Store['transaction'] = async (work, onCommitted) => {
     const result = await db.transaction().execute((tx) =>
       onOneConnection(tx, async (connection) => {
-        const worked = await work(tablesOn(tx, engine, tx))
+        const worked = await work(new TransactionTables(tx, engine) as TransactionTables & Tables)
         if (onCommitted) engine.onCommit?.(connection, () => onCommitted(worked))
         return worked
       }),
@@ -158,31 +161,25 @@ export function storeOn(engine: Engine, onQuery?: OnQuery): Store & { db: Kysely
   }
 }
 
-/** `reads` is for queries that may take long. */
-function tablesOn(db: Kysely<Schema>, engine: Engine, reads: Kysely<Schema>): Tables {
-  const figures = new Figures(db, reads)
-  return {
-    projects: new Projects(db, engine),
-    conversations: new Conversations(db),
-    conversationViews: new ConversationViews(db, reads),
-    inbox: new Inbox(db, reads),
-    jobs: new Jobs(db, engine),
-    runs: new Runs(db, reads, figures),
-    events: new Events(db, engine),
-    figures,
-    outbox: new Outbox(db, engine),
-    sessions: new Sessions(db),
-    approvals: new Approvals(db),
-    approvalRules: new ApprovalRules(db),
-    archive: new ArchiveQueries(db, reads),
-    cronJobs: new CronJobs(db, engine),
-    heartbeats: new Heartbeats(db),
-    channelValues: new ChannelValues(db),
-    credentials: new Credentials(db, engine),
-    tokens: new Tokens(db),
-    audit: new Audit(db),
-    ledger: new Ledger(db),
-  }
+export function tablesOn(...connection: ConstructorParameters<typeof Table>): Tables {
+  const tables = Object.entries(TABLES).map(([name, TableOf]) => [name, new TableOf(...connection)])
+  return Object.fromEntries(tables) as Tables
+}
+
+/** The tables of one transaction, each made when it is used: most transactions use few of them. */
+class TransactionTables {
+  constructor(
+    readonly tx: Transaction<Schema>,
+    readonly engine: Engine,
+  ) {}
+}
+
+for (const [name, TableOf] of Object.entries(TABLES)) {
+  Object.defineProperty(TransactionTables.prototype, name, {
+    get(this: TransactionTables) {
+      return new TableOf(this.tx, this.tx, this.engine)
+    },
+  })
 }
 
 async function openEngine({ file, databaseUrl }: StoreLocation, log: Log): Promise<Engine> {

@@ -1,5 +1,5 @@
-import type { Kysely } from 'kysely'
 import type { Schema } from './schema.js'
+import { Table } from './table.js'
 
 /** What a token allows; each scope includes those before it. */
 export const SCOPES = ['read', 'run', 'admin'] as const
@@ -29,9 +29,7 @@ export interface Login {
 /** Of one token. More than anyone has browsers. */
 const MOST_LOGINS = 50
 
-export class Tokens {
-  constructor(private readonly db: Kysely<Schema>) {}
-
+export class Tokens extends Table {
   /** `hash` is the SHA-256 of the token, in hex. */
   async add({ id, name, scope, projects, createdAt, expiresAt }: TokenRecord, hash: string): Promise<void> {
     await this.db

@@ -62,8 +62,9 @@ function watchCommits(store: Store, onCommit: (what: string) => void): void {
 }
 
 function watchTables(tables: Tables, onCall: (call: string) => void): Tables {
-  const watched = Object.entries(tables).map(([name, table]) => [name, watchTable(name, table as object, onCall)])
-  return Object.fromEntries(watched) as Tables
+  return new Proxy(tables, {
+    get: (target, name) => watchTable(String(name), Reflect.get(target, name) as object, onCall),
+  })
 }
 
 function watchTable<Table extends object>(name: string, table: Table, onCall: (call: string) => void): Table {

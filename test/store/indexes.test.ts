@@ -3,24 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { CompiledQuery, Kysely } from 'kysely'
 import { expect, it, onTestFinished } from 'vitest'
-import { Approvals } from '../../src/store/approvals.js'
-import { Figures } from '../../src/store/figures.js'
-import { Inbox } from '../../src/store/inbox.js'
-import { Jobs } from '../../src/store/jobs.js'
-import { Outbox } from '../../src/store/outbox.js'
-import { Runs } from '../../src/store/runs.js'
 import type { Schema } from '../../src/store/schema.js'
 import { openSqlite } from '../../src/store/sqlite.js'
-import { migrate } from '../../src/store/store.js'
-
-interface Tables {
-  inbox: Inbox
-  jobs: Jobs
-  outbox: Outbox
-  approvals: Approvals
-  runs: Runs
-  figures: Figures
-}
+import { migrate, type Tables, tablesOn } from '../../src/store/store.js'
 
 const VISIBILITY = { projects: [{ id: 'shop', instance: 'i' }], seesPrivate: false }
 const SESSIONS = { conversationId: 'a', directory: '/srv', since: 1, visibility: VISIBILITY }
@@ -37,15 +22,7 @@ async function scansOf(ask: (tables: Tables) => Promise<unknown>) {
   })
   await migrate(db)
   asked.length = 0
-  const figures = new Figures(db, db)
-  await ask({
-    inbox: new Inbox(db, db),
-    jobs: new Jobs(db, engine),
-    outbox: new Outbox(db, engine),
-    approvals: new Approvals(db),
-    runs: new Runs(db, db, figures),
-    figures,
-  })
+  await ask(tablesOn(db, db, engine))
   const found = await db.executeQuery(CompiledQuery.raw(`select name from sqlite_schema where type = 'table'`))
   const tables = (found.rows as Array<{ name: string }>).map(({ name }) => name)
   const steps: string[] = []

@@ -1200,7 +1200,8 @@ describe('a store that fails', () => {
             failures -= 1
             throw new GatewayError('store_full', 'The disk is full.')
           }
-          return work({ ...tables, outbox: Object.assign(Object.create(tables.outbox) as Outbox, { add }) })
+          const outbox = Object.assign(Object.create(tables.outbox) as Outbox, { add })
+          return work(Object.create(tables, { outbox: { value: outbox } }) as typeof tables)
         }),
     })
     const { store, say, turn, turns, idle, replies, stateOf, logged } = await setup({ wrapStore })
