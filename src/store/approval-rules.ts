@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Schema } from './schema.js'
-import { Table } from './table.js'
+import { fromRow, Table, toRow } from './table.js'
 
 /** What an agent may do in a project without asking. */
 export interface ApprovalRule {
@@ -22,15 +22,7 @@ export class ApprovalRules extends Table {
   async add(rule: Omit<ApprovalRule, 'id'>): Promise<void> {
     await this.db
       .insertInto('approval_rules')
-      .values({
-        id: idOf(rule),
-        project_id: rule.projectId ?? NO_PROJECT,
-        backend: rule.backend,
-        tool_name: rule.toolName,
-        subject: rule.subject ?? null,
-        created_at: rule.createdAt,
-        created_by: rule.createdBy,
-      })
+      .values({ ...toRow(rule), id: idOf(rule), project_id: rule.projectId ?? NO_PROJECT })
       .onConflict((conflict) => conflict.column('id').doNothing())
       .execute()
   }
@@ -86,14 +78,6 @@ function idOf({ projectId, backend, toolName, subject }: Omit<ApprovalRule, 'id'
   return hex.slice(0, 32).replace(/^(.{8})(.{4}).(.{3}).(.{3})(.{12})$/, '$1-$2-8$3-8$4-$5')
 }
 
-function toRule(row: Schema['approval_rules']): ApprovalRule {
-  return {
-    id: row.id,
-    ...(row.project_id !== NO_PROJECT && { projectId: row.project_id }),
-    backend: row.backend,
-    toolName: row.tool_name,
-    ...(row.subject !== null && { subject: row.subject }),
-    createdAt: row.created_at,
-    createdBy: row.created_by,
-  }
+function toRule({ project_id: projectId, ...row }: Schema['approval_rules']): ApprovalRule {
+  return { ...fromRow(row), ...(projectId !== NO_PROJECT && { projectId }) }
 }

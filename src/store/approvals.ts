@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { compiled } from './compiled.js'
 import type { ApprovalState, Schema } from './schema.js'
-import { Table } from './table.js'
+import { fromRow, isBehind, Table, toRow } from './table.js'
 import { EVERYTHING, inVisibleConversation, type Visibility } from './visibility.js'
 
 /** A request of an agent, in the middle of a run, to be allowed to use a tool. */
@@ -57,19 +57,13 @@ export interface ApprovalEnd {
 export class Approvals extends Table {
   /** `isOpen`: it is shown as a question until `close`. */
   async add(approval: NewApproval, isOpen: boolean): Promise<void> {
+    const { id, messageId, runId, conversationId, projectId, backend, toolName, summary, subject } = approval
+    const asked = { id, messageId, runId, conversationId, projectId, backend, toolName, summary, subject }
     await this.db
       .insertInto('approvals')
       .values({
-        id: approval.id,
-        message_id: approval.messageId,
-        run_id: approval.runId,
-        conversation_id: approval.conversationId,
-        project_id: approval.projectId ?? null,
-        backend: approval.backend,
-        tool_name: approval.toolName,
+        ...toRow(asked),
         tool_input: JSON.stringify(approval.toolInput),
-        summary: approval.summary,
-        subject: approval.subject ?? null,
         state: 'asked',
         asked_at: approval.askedAt,
         deadline: approval.deadline,
@@ -122,11 +116,7 @@ export class Approvals extends Table {
     if (states) query = query.where('state', 'in', states)
     if (projectIds) query = query.where('project_id', 'in', projectIds)
     if (conversationId !== undefined) query = query.where('conversation_id', '=', conversationId)
-    if (before) {
-      query = query.where(({ or, and, eb }) =>
-        or([eb('asked_at', '<', before.askedAt), and([eb('asked_at', '=', before.askedAt), eb('id', '>', before.id)])]),
-      )
-    }
+    if (before) query = query.where(isBehind({ at: 'asked_at', id: 'id' }, { at: before.askedAt, id: before.id }))
     return (await query.execute()).map(toApproval)
   }
 
@@ -145,7 +135,7 @@ export class Approvals extends Table {
       .orderBy('approvals.asked_at')
       .limit(limit)
       .execute()
-    return rows.map((row) => ({ ...toApproval(row), channel: row.channel, address: row.address }))
+    return rows.map(({ channel, address, ...row }) => ({ ...toApproval(row), channel, address }))
   }
 
   /** Notes that it is no longer shown as a question. */
@@ -163,23 +153,6 @@ const withdraw = compiled((db, { messageId, at }: { messageId: string; at: numbe
     .returning('id'),
 )
 
-function toApproval(row: Schema['approvals']): Approval {
-  return {
-    id: row.id,
-    messageId: row.message_id,
-    runId: row.run_id,
-    conversationId: row.conversation_id,
-    ...(row.project_id !== null && { projectId: row.project_id }),
-    backend: row.backend,
-    toolName: row.tool_name,
-    toolInput: JSON.parse(row.tool_input) as Record<string, unknown>,
-    summary: row.summary,
-    ...(row.subject !== null && { subject: row.subject }),
-    state: row.state,
-    askedAt: row.asked_at,
-    deadline: row.deadline,
-    ...(row.answered_at !== null && { answeredAt: row.answered_at }),
-    ...(row.answered_by !== null && { answeredBy: row.answered_by }),
-    ...(row.message !== null && { message: row.message }),
-  }
+function toApproval({ is_open: _isOpen, ...row }: Schema['approvals']): Approval {
+  return fromRow({ ...row, tool_input: JSON.parse(row.tool_input) as Approval['toolInput'] })
 }

@@ -1,10 +1,10 @@
 // What was said, for the archive and for search. Nothing here writes.
 
-import { sql } from 'kysely'
+import { expressionBuilder, sql } from 'kysely'
 import type { MessageKind, Reply } from '../channels/types.js'
 import type { Conversation } from './conversations.js'
-import type { DeliveryState, MessageState } from './schema.js'
-import { Table } from './table.js'
+import type { DeliveryState, MessageState, Schema } from './schema.js'
+import { fromRow, Table } from './table.js'
 import { EVERYTHING, inVisibleConversation, type Visibility } from './visibility.js'
 
 export const DAY_MS = 24 * 3_600_000
@@ -148,7 +148,7 @@ export class ArchiveQueries extends Table {
         kind,
         text,
         state,
-        runs: runs.filter((run) => run.message_id === id).map(({ id, backend, model }) => toRun(id, backend, model)),
+        runs: runs.filter((run) => run.message_id === id).map(({ message_id: _messageId, ...run }) => fromRow(run)),
       })),
       ...replies.map(({ seq, body, state, created_at: at, id, backend, model }): ArchivedReply => ({
         type: 'reply',
@@ -156,7 +156,7 @@ export class ArchiveQueries extends Table {
         seq,
         reply: JSON.parse(body) as Reply,
         state,
-        ...(id !== null && backend !== null && { run: toRun(id, backend, model) }),
+        ...(id !== null && backend !== null && { run: fromRow({ id, backend, model }) }),
       })),
     ]
     return entries.toSorted((a, b) => a.at - b.at || a.seq - b.seq)
@@ -167,6 +167,11 @@ export class ArchiveQueries extends Table {
     const { fragments, channel, address, since, visibility = EVERYTHING, limit } = filter
     const contains = (column: string): ReturnType<typeof sql<boolean>>[] =>
       fragments.map((fragment) => sql<boolean>`lower(${sql.ref(column)}) like ${pattern(fragment)} escape '\\'`)
+    const { eb, and } = expressionBuilder<Schema, 'conversations'>()
+    const isThere = [
+      ...(channel === undefined ? [] : [eb('conversations.channel', '=', channel)]),
+      ...(address === undefined ? [] : [eb('conversations.address', '=', address)]),
+    ]
     let messages = this.reads
       .selectFrom('messages')
       .innerJoin('conversations', 'conversations.id', 'messages.conversation_id')
@@ -177,6 +182,7 @@ export class ArchiveQueries extends Table {
         'messages.received_at as at',
       ])
       .where(inVisibleConversation(this.reads, visibility, 'messages.conversation_id'))
+      .where(and([...contains('messages.text'), ...isThere]))
     let replies = this.reads
       .selectFrom('outbox')
       .innerJoin('conversations', 'conversations.id', 'outbox.conversation_id')
@@ -187,16 +193,7 @@ export class ArchiveQueries extends Table {
         'outbox.created_at as at',
       ])
       .where(inVisibleConversation(this.reads, visibility, 'outbox.conversation_id'))
-    for (const condition of contains('messages.text')) messages = messages.where(condition)
-    for (const condition of contains('outbox.body')) replies = replies.where(condition)
-    if (channel !== undefined) {
-      messages = messages.where('conversations.channel', '=', channel)
-      replies = replies.where('conversations.channel', '=', channel)
-    }
-    if (address !== undefined) {
-      messages = messages.where('conversations.address', '=', address)
-      replies = replies.where('conversations.address', '=', address)
-    }
+      .where(and([...contains('outbox.body'), ...isThere]))
     if (since !== undefined) {
       messages = messages.where('messages.received_at', '>=', since)
       replies = replies.where('outbox.created_at', '>=', since)
@@ -259,8 +256,4 @@ function idsOf(candidates: SearchCandidate[], type: SearchCandidate['type']): st
 
 function pattern(fragment: string): string {
   return `%${fragment.toLowerCase().replace(/[\\%_]/g, '\\$&')}%`
-}
-
-function toRun(id: string, backend: string, model: string | null): RunReference {
-  return { id, backend, ...(model !== null && { model }) }
 }

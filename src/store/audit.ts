@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { Table } from './table.js'
+import { fromRow, Table } from './table.js'
 
 /** Changes made from outside conversations, however they are made. A change made in a conversation is on record there, as a
  *  command. */
@@ -42,19 +42,18 @@ export class Audit extends Table {
   async add(entry: AuditEntry): Promise<void> {
     await this.db
       .insertInto('audit')
-      .values({ ...entry, id: randomUUID(), detail: entry.detail ?? null })
+      .values({ ...entry, id: randomUUID() })
       .execute()
   }
 
   /** Newest first. */
   async list(limit: number): Promise<AuditEntry[]> {
-    const rows = await this.db.selectFrom('audit').selectAll().orderBy('at', 'desc').limit(limit).execute()
-    return rows.map(({ at, actor, action, subject, detail }) => ({
-      at,
-      actor,
-      action,
-      subject,
-      ...(detail !== null && { detail }),
-    }))
+    const rows = await this.db
+      .selectFrom('audit')
+      .select(['at', 'actor', 'action', 'subject', 'detail'])
+      .orderBy('at', 'desc')
+      .limit(limit)
+      .execute()
+    return rows.map(fromRow)
   }
 }

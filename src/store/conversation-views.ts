@@ -4,7 +4,7 @@ import { sql } from 'kysely'
 import { type Conversation, PARENT_COLUMNS, PROJECT_ID, toConversation, withParent } from './conversations.js'
 import { BEGINNING } from './inbox.js'
 import type { JobState } from './schema.js'
-import { Table } from './table.js'
+import { fromRow, isBehind, Table } from './table.js'
 import { isVisible, type Visibility } from './visibility.js'
 
 export const CONVERSATION_STATES = ['running', 'waiting', 'idle'] as const
@@ -102,12 +102,8 @@ export class ConversationViews extends Table {
     if (channel !== undefined) query = query.where('conversations.channel', '=', channel)
     if (projectId !== undefined) query = query.where(PROJECT_ID, '=', projectId)
     if (before) {
-      query = query.where(({ or, and, eb }) =>
-        or([
-          eb('conversations.updated_at', '<', before.updatedAt),
-          and([eb('conversations.updated_at', '=', before.updatedAt), eb('conversations.id', '>', before.id)]),
-        ]),
-      )
+      const last = { at: before.updatedAt, id: before.id }
+      query = query.where(isBehind({ at: 'conversations.updated_at', id: 'conversations.id' }, last))
     }
     const rows = await query.execute()
     return rows.map((row) => ({
@@ -128,12 +124,12 @@ export class ConversationViews extends Table {
       ...(row.run_id !== null &&
         row.run_backend !== null &&
         row.run_started_at !== null && {
-          run: {
+          run: fromRow({
             id: row.run_id,
             backend: row.run_backend,
-            ...(row.run_model !== null && { model: row.run_model }),
+            model: row.run_model,
             startedAt: row.run_started_at,
-          },
+          }),
         }),
     }))
   }

@@ -2,7 +2,7 @@ import { type Kysely, sql } from 'kysely'
 import type { Place, QueueMode } from '../channels/types.js'
 import { compiled, only } from './compiled.js'
 import type { Schema } from './schema.js'
-import { Table } from './table.js'
+import { fromRow, Table } from './table.js'
 
 export interface ConversationPlace extends Place {
   channel: string
@@ -70,13 +70,8 @@ export class Conversations extends Table {
 
   /** `null` clears a setting. */
   async configure(id: string, { projectId, backend, model, queueMode }: ConversationSettings): Promise<void> {
-    const settings = {
-      ...(projectId !== undefined && { project_id: projectId }),
-      ...(backend !== undefined && { backend }),
-      ...(model !== undefined && { model }),
-      ...(queueMode !== undefined && { queue_mode: queueMode }),
-    }
-    if (Object.keys(settings).length === 0) return
+    const settings = { project_id: projectId, backend, model, queue_mode: queueMode }
+    if (Object.values(settings).every((setting) => setting === undefined)) return
     await this.db.updateTable('conversations').set(settings).where('id', '=', id).execute()
   }
 }
@@ -158,13 +153,5 @@ export function toConversation(row: Row): Conversation {
   const backend = isOwn ? row.backend : row.parent_backend
   const model = isOwn ? row.model : row.parent_model
   const queueMode = row.queue_mode ?? row.parent_queue_mode
-  return {
-    id: row.id,
-    channel: row.channel,
-    address: row.address,
-    ...(projectId !== null && { projectId }),
-    ...(backend !== null && { backend }),
-    ...(model !== null && { model }),
-    ...(queueMode !== null && { queueMode }),
-  }
+  return fromRow({ id: row.id, channel: row.channel, address: row.address, projectId, backend, model, queueMode })
 }

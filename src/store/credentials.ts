@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { compiled } from './compiled.js'
 import type { Schema } from './schema.js'
-import { Table } from './table.js'
+import { fromRow, Table } from './table.js'
 
 export type CredentialKind = Schema['credentials']['kind']
 
@@ -61,7 +61,7 @@ export class Credentials extends Table {
 
   /** Those of these owners, or all; sorted by owner and name. */
   async list(owners?: string[]): Promise<CredentialRecord[]> {
-    const records = (await list(this.db, { owners })).rows.map(toCredential)
+    const records = (await list(this.db, { owners })).rows.map(fromRow)
     // Not in SQL, since the engines sort text differently.
     return records.toSorted((a, b) => compare(a.owner, b.owner) || compare(a.name, b.name))
   }
@@ -75,16 +75,4 @@ const list = compiled((db, { owners }: { owners: string[] | undefined }) => {
 function compare(a: string, b: string): number {
   if (a === b) return 0
   return a < b ? -1 : 1
-}
-
-function toCredential(row: Schema['credentials']): CredentialRecord {
-  return {
-    owner: row.owner,
-    name: row.name,
-    kind: row.kind,
-    keyId: row.key_id,
-    sealed: row.sealed,
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
-  }
 }

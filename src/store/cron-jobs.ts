@@ -1,5 +1,5 @@
 import type { CatchUp, Schema } from './schema.js'
-import { Table } from './table.js'
+import { fromRow, Table, toRow } from './table.js'
 
 export interface NewCronJob {
   id: string
@@ -30,21 +30,13 @@ export interface CronJob extends NewCronJob {
 export class CronJobs extends Table {
   /** False if the name is taken. */
   async add(job: NewCronJob, now: number): Promise<boolean> {
-    const { work } = job
+    const { work, ...rest } = job
     const { numInsertedOrUpdatedRows } = await this.db
       .insertInto('cron_jobs')
       .values({
-        id: job.id,
-        name: job.name,
-        schedule: job.schedule,
-        time_zone: job.timeZone,
+        ...toRow(rest),
         prompt: 'prompt' in work ? work.prompt : null,
         command: 'command' in work ? JSON.stringify(work.command) : null,
-        channel: job.channel,
-        address: job.address,
-        project_id: job.projectId ?? null,
-        session: job.session,
-        catch_up: job.catchUp,
         last_slot: now,
         created_at: now,
       })
@@ -86,21 +78,7 @@ export class CronJobs extends Table {
   }
 }
 
-function toJob(row: Schema['cron_jobs']): CronJob {
-  return {
-    id: row.id,
-    name: row.name,
-    schedule: row.schedule,
-    timeZone: row.time_zone,
-    work: row.command === null ? { prompt: row.prompt ?? '' } : { command: JSON.parse(row.command) as string[] },
-    channel: row.channel,
-    address: row.address,
-    ...(row.project_id !== null && { projectId: row.project_id }),
-    session: row.session,
-    catchUp: row.catch_up,
-    lastSlot: row.last_slot,
-    ...(row.last_message_id !== null && { lastMessageId: row.last_message_id }),
-    ...(row.problem !== null && { problem: row.problem }),
-    createdAt: row.created_at,
-  }
+function toJob({ prompt, command, ...row }: Schema['cron_jobs']): CronJob {
+  const work = command === null ? { prompt: prompt ?? '' } : { command: JSON.parse(command) as string[] }
+  return { ...fromRow(row), work }
 }

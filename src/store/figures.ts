@@ -6,7 +6,7 @@ import type { MessageKind, MessageOptions } from '../channels/types.js'
 import { DAY_MS } from './archive-queries.js'
 import { compiled } from './compiled.js'
 import { PROJECT_ID, withParent } from './conversations.js'
-import type { RunState, Schema } from './schema.js'
+import { ENDED_STATES, type EndedState, type Schema } from './schema.js'
 import { Table } from './table.js'
 import { inVisibleConversation, type Visibility } from './visibility.js'
 
@@ -44,10 +44,6 @@ export interface Figure extends Tokens {
   errors: Record<string, number>
 }
 
-const STATES = ['answered', 'failed', 'cancelled', 'interrupted'] as const satisfies RunState[]
-
-export type EndedState = (typeof STATES)[number]
-
 type Tokens = Omit<TokenUsage, 'reasoningTokens' | 'totalTokens'>
 
 /** Which runs are counted: those of a conversation, of all conversations of a project (or of none), or of a kind of
@@ -82,7 +78,7 @@ export class Figures extends Table {
       .select(({ fn }) => [
         'key',
         fn.countAll<number>().as('runs'),
-        ...STATES.map((state) => sql<number>`count(case when state = ${sql.lit(state)} then 1 end)`.as(state)),
+        ...ENDED_STATES.map((state) => sql<number>`count(case when state = ${sql.lit(state)} then 1 end)`.as(state)),
         percentile('duration_ms', 50).as('duration_p50'),
         percentile('duration_ms', 95).as('duration_p95'),
         total('duration_ms').as('duration'),
@@ -104,7 +100,7 @@ export class Figures extends Table {
     return rows.map((row) => ({
       key: group === 'day' ? Number(row.key) * DAY_MS : row.key,
       runs: row.runs,
-      states: Object.fromEntries(STATES.map((state) => [state, row[state]])) as Record<EndedState, number>,
+      states: Object.fromEntries(ENDED_STATES.map((state) => [state, row[state]])) as Record<EndedState, number>,
       durationMs: { p50: row.duration_p50, p95: row.duration_p95, total: row.duration ?? 0 },
       firstTextMs: { p50: row.first_text_p50, p95: row.first_text_p95 },
       ...tokensOf(row),

@@ -1,5 +1,5 @@
 import type { BeatOutcome, MessageState } from './schema.js'
-import { Table } from './table.js'
+import { fromRow, Table } from './table.js'
 
 /** A time at which the agent was woken, or was not for a reason. */
 export interface Beat {
@@ -51,24 +51,20 @@ export class Heartbeats extends Table {
   async list(limit: number): Promise<Beat[]> {
     const rows = await this.db
       .selectFrom('heartbeats')
-      .selectAll()
+      .select(['id', 'at', 'outcome', 'note'])
       .orderBy('at', 'desc')
       .orderBy('id', 'desc')
       .limit(limit)
       .execute()
-    return rows.map(({ id, at, outcome, note }) => ({
-      id,
-      at,
-      ...(outcome !== null && { outcome }),
-      ...(note !== null && { note }),
-    }))
+    return rows.map(fromRow)
   }
 
   async last(): Promise<LastBeat | undefined> {
     const row = await this.db
       .selectFrom('heartbeats')
       .innerJoin('messages', 'messages.id', 'heartbeats.message_id')
-      .select(['heartbeats.at', 'heartbeats.digest', 'messages.id', 'messages.state', 'messages.problem'])
+      .select(['heartbeats.at', 'heartbeats.digest', 'heartbeats.message_id', 'messages.state', 'messages.problem'])
+      .$narrowType<{ message_id: string }>()
       .select((eb) =>
         eb
           .selectFrom('outbox')
@@ -81,16 +77,9 @@ export class Heartbeats extends Table {
       .orderBy('heartbeats.id', 'desc')
       .limit(1)
       .executeTakeFirst()
-    return (
-      row && {
-        at: row.at,
-        messageId: row.id,
-        digest: row.digest ?? '',
-        state: row.state,
-        ...(row.problem !== null && { problem: row.problem }),
-        wasTold: (row.replies ?? 0) > 0,
-      }
-    )
+    if (!row) return undefined
+    const { digest, replies, ...last } = row
+    return { ...fromRow(last), digest: digest ?? '', wasTold: (replies ?? 0) > 0 }
   }
 
   /** Deletes old records, except that of the last time the agent was woken. */

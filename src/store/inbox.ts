@@ -4,7 +4,7 @@ import { sql } from 'kysely'
 import type { MessageKind, MessageOptions } from '../channels/types.js'
 import { compiled } from './compiled.js'
 import type { JobState, MessageState, Schema } from './schema.js'
-import { Table } from './table.js'
+import { type Columns, fromJson, fromRow, isBehind, Table, toJson, toRow } from './table.js'
 import { EVERYTHING, inVisibleConversation } from './visibility.js'
 
 export interface NewMessage {
@@ -67,9 +67,10 @@ export const BEGINNING = sql<string>`substr(messages.text, 1, 400)`
 export class Inbox extends Table {
   /** False if the message was received before. */
   async add(message: NewMessage, state: 'open' | 'refused', problem: string | null, now: number): Promise<boolean> {
-    const options = message.options === undefined ? null : JSON.stringify(message.options)
+    const { id, conversationId, channel, platformId, seq, kind, author, text } = message
+    const sent = { id, conversationId, channel, platformId, seq, kind, author, text, options: toJson(message.options) }
     const finishedAt = state === 'refused' ? now : null
-    const { numAffectedRows } = await add(this.db, { ...message, options, state, problem, now, finishedAt })
+    const { numAffectedRows } = await add(this.db, { ...sent, state, problem, receivedAt: now, finishedAt })
     return numAffectedRows === 1n
   }
 
@@ -150,14 +151,7 @@ export class Inbox extends Table {
       .orderBy('jobs.seq')
       .limit(limit)
       .execute()
-    return rows.map((row) => ({
-      id: row.id,
-      author: row.author,
-      text: row.text,
-      receivedAt: row.received_at,
-      state: row.state,
-      dueAt: row.due_at,
-    }))
+    return rows.map(fromRow)
   }
 
   /** All open messages, in the order in which they were received. */
@@ -185,20 +179,7 @@ export class Inbox extends Table {
       .orderBy('messages.id')
       .limit(limit)
       .execute()
-    return rows.map((row) => ({
-      id: row.id,
-      conversationId: row.conversation_id,
-      channel: row.channel,
-      address: row.address,
-      author: row.author,
-      text: row.text,
-      receivedAt: row.received_at,
-      state: row.state,
-      dueAt: row.due_at,
-      ...(row.gateway_id !== null && { gatewayId: row.gateway_id }),
-      failures: row.failures,
-      position: row.position,
-    }))
+    return rows.map(fromRow)
   }
 
   /** The messages in conversations whose address has the prefix, newest first; only those before `before`. */
@@ -218,12 +199,8 @@ export class Inbox extends Table {
       .orderBy('messages.id')
       .limit(limit)
     if (before) {
-      query = query.where(({ or, and, eb }) =>
-        or([
-          eb('messages.received_at', '<', before.receivedAt),
-          and([eb('messages.received_at', '=', before.receivedAt), eb('messages.id', '>', before.id)]),
-        ]),
-      )
+      const last = { at: before.receivedAt, id: before.id }
+      query = query.where(isBehind({ at: 'messages.received_at', id: 'messages.id' }, last))
     }
     return (await query.execute()).map(toMessage)
   }
@@ -282,56 +259,17 @@ export class Inbox extends Table {
   }
 }
 
-type AddedMessage = Omit<NewMessage, 'options'> & {
-  options: string | null
-  state: 'open' | 'refused'
-  problem: string | null
-  now: number
-  finishedAt: number | null
-}
+type AddedMessage = Omit<Columns<'messages'>, 'fence' | 'retriedAfter' | 'mergedInto'>
 
 const add = compiled((db, message: AddedMessage) =>
   db
     .insertInto('messages')
-    .values({
-      id: message.id,
-      conversation_id: message.conversationId,
-      channel: message.channel,
-      platform_id: message.platformId,
-      seq: message.seq,
-      kind: message.kind,
-      author: message.author,
-      text: message.text,
-      options: message.options,
-      state: message.state,
-      problem: message.problem,
-      fence: 0,
-      received_at: message.now,
-      finished_at: message.finishedAt,
-    })
+    .values({ ...toRow(message), fence: 0 })
     .onConflict((conflict) => conflict.columns(['channel', 'platform_id']).doNothing()),
 )
 
 const getOne = compiled((db, { id }: { id: string }) => db.selectFrom('messages').selectAll().where('id', '=', id))
 
-type Row = Schema['messages']
-
-export function toMessage(row: Row): Message {
-  return {
-    id: row.id,
-    conversationId: row.conversation_id,
-    channel: row.channel,
-    platformId: row.platform_id,
-    seq: row.seq,
-    kind: row.kind,
-    author: row.author,
-    text: row.text,
-    ...(row.options !== null && { options: JSON.parse(row.options) as MessageOptions }),
-    state: row.state,
-    ...(row.problem !== null && { problem: row.problem }),
-    ...(row.retried_after !== null && { retriedAfter: row.retried_after }),
-    ...(row.merged_into !== null && { mergedInto: row.merged_into }),
-    receivedAt: row.received_at,
-    ...(row.finished_at !== null && { finishedAt: row.finished_at }),
-  }
+export function toMessage({ fence: _fence, ...row }: Schema['messages']): Message {
+  return fromRow({ ...row, options: fromJson(row.options) as MessageOptions | null })
 }

@@ -13,7 +13,7 @@ import { claimDue, type ClaimLimits, type ClaimValues, isDue } from './claims.js
 import { compiled, only } from './compiled.js'
 import { type Message, toMessage } from './inbox.js'
 import type { JobState, MessageState } from './schema.js'
-import { Table } from './table.js'
+import { type Columns, fromRow, Table, toRow } from './table.js'
 
 /** What a worker holds while it works. */
 export interface Claim {
@@ -35,18 +35,18 @@ export class Jobs extends Table {
    * Contract: they were counted while the conversation's row is locked.
    */
   async enqueue(message: EnqueuedMessage, ahead: number, now: number, fence = 0): Promise<void> {
-    const { id, conversationId, channel, seq } = message
+    const { id: messageId, conversationId, channel, seq } = message
     const state = ahead === 0 ? 'ready' : 'queued'
-    await enqueue(this.db, { id, conversationId, channel, seq, state, dueAt: now, fence, gatewayId: null })
+    await enqueue(this.db, { messageId, conversationId, channel, seq, state, dueAt: now, fence, gatewayId: null })
     await this.engine.announce(this.db)
   }
 
   /** Enqueues a message and claims it at once. Contract: as of `enqueue`, and there are no others. */
   async enqueueClaimed(message: EnqueuedMessage, gatewayId: string, now: number, leaseMs: number): Promise<Claim> {
-    const { id, conversationId, channel, seq } = message
+    const { id: messageId, conversationId, channel, seq } = message
     const dueAt = now + leaseMs
-    await enqueue(this.db, { id, conversationId, channel, seq, state: 'active', dueAt, fence: 1, gatewayId })
-    return { messageId: id, conversationId, fence: 1, failures: 0, interruptions: 0, isCancelled: false }
+    await enqueue(this.db, { messageId, conversationId, channel, seq, state: 'active', dueAt, fence: 1, gatewayId })
+    return { messageId, conversationId, fence: 1, failures: 0, interruptions: 0, isCancelled: false }
   }
 
   /** How many messages of a conversation are not finished. */
@@ -63,16 +63,7 @@ export class Jobs extends Table {
     limits?: ClaimLimits,
   ): Promise<Claim | undefined> {
     const row = await claimDue(claim, this.db, this.engine, { gatewayId, channels, now, leaseMs, ...limits })
-    return (
-      row && {
-        messageId: row.message_id,
-        conversationId: row.conversation_id,
-        fence: row.fence,
-        failures: row.failures,
-        interruptions: row.interruptions,
-        isCancelled: row.is_cancelled === 1,
-      }
-    )
+    return row && { ...fromRow(row), isCancelled: row.is_cancelled === 1 }
   }
 
   /** Extends the lease of a claim. `lost` if someone else has claimed the job since. */
@@ -146,7 +137,7 @@ export class Jobs extends Table {
       .where('conversation_id', '=', conversationId)
       .where('state', '<>', sql.lit('queued'))
       .executeTakeFirst()
-    return row && { messageId: row.message_id, state: row.state, dueAt: row.due_at }
+    return row && fromRow(row)
   }
 
   /** Asks whoever works on it to stop; they see it when they renew their claim. */
@@ -190,22 +181,17 @@ export class Jobs extends Table {
   /** Gives a message its own job back, in its old place. Contract: the conversation's row is locked, and the lead message
    *  still has its job. */
   async unmerge(message: Message, now: number): Promise<void> {
-    await this.#forgetMerge(message.id)
+    await this.db.updateTable('messages').set({ merged_into: null }).where('id', '=', message.id).execute()
     await this.enqueue(message, 1, now)
   }
 
   /** Drops a merged message. Contract: nobody works on it, and the conversation's row is locked. */
   async dropMerged(messageId: string, now: number): Promise<void> {
-    await this.#forgetMerge(messageId)
     await this.db
       .updateTable('messages')
-      .set({ state: 'dropped', finished_at: now })
+      .set({ merged_into: null, state: 'dropped', finished_at: now })
       .where('id', '=', messageId)
       .execute()
-  }
-
-  async #forgetMerge(messageId: string): Promise<void> {
-    await this.db.updateTable('messages').set({ merged_into: null }).where('id', '=', messageId).execute()
   }
 
   /** Takes up a dead letter again, as if it had been received now. Contract: the conversation's row is locked. */
@@ -239,31 +225,10 @@ export class Jobs extends Table {
   }
 }
 
-type AddedJob = {
-  id: string
-  conversationId: string
-  channel: string
-  seq: number
-  state: JobState
-  dueAt: number
-  fence: number
-  gatewayId: string | null
-}
+type AddedJob = Omit<Columns<'jobs'>, 'failures' | 'interruptions' | 'isCancelled'>
 
-const enqueue = compiled((db, { id, conversationId, channel, seq, state, dueAt, fence, gatewayId }: AddedJob) =>
-  db.insertInto('jobs').values({
-    message_id: id,
-    conversation_id: conversationId,
-    channel,
-    seq,
-    state,
-    due_at: dueAt,
-    fence,
-    failures: 0,
-    interruptions: 0,
-    gateway_id: gatewayId,
-    is_cancelled: 0,
-  }),
+const enqueue = compiled((db, job: AddedJob) =>
+  db.insertInto('jobs').values({ ...toRow(job), failures: 0, interruptions: 0, is_cancelled: 0 }),
 )
 
 const countOpen = compiled((db, { conversationId }: { conversationId: string }) =>

@@ -3,7 +3,7 @@
 import type { LedgerEntry, ProcessIdentity } from '../processes/reaper.js'
 import type { CutOffRun } from './runs.js'
 import type { Schema } from './schema.js'
-import { Table } from './table.js'
+import { fromRow, Table } from './table.js'
 
 export interface GatewayRecord extends ProcessIdentity {
   id: string
@@ -29,15 +29,7 @@ export class Ledger extends Table {
 
   async gateways(): Promise<GatewayRecord[]> {
     const rows = await this.db.selectFrom('gateways').selectAll().orderBy('started_at').execute()
-    return rows.map((row) => ({
-      id: row.id,
-      host: row.host,
-      bootId: row.boot_id,
-      pid: row.pid,
-      startTime: row.start_time,
-      startedAt: row.started_at,
-      seenAt: row.seen_at,
-    }))
+    return rows.map(fromRow)
   }
 
   async add({ runId, ownerId, host, bootId, pid, startTime, pod }: LedgerEntry): Promise<void> {
@@ -50,7 +42,7 @@ export class Ledger extends Table {
         boot_id: bootId,
         pid,
         start_time: startTime,
-        pod: pod ?? null,
+        pod,
       })
       // A second attempt of a run, if the end of the first was not recorded.
       .onConflict((conflict) => conflict.column('run_id').doUpdateSet({ pid, start_time: startTime, pod: pod ?? null }))
@@ -107,14 +99,6 @@ export class Ledger extends Table {
   }
 }
 
-function toEntry(row: Schema['processes']): LedgerEntry {
-  return {
-    runId: row.run_id,
-    ownerId: row.gateway_id,
-    host: row.host,
-    bootId: row.boot_id,
-    pid: row.pid,
-    startTime: row.start_time,
-    ...(row.pod !== null && { pod: row.pod }),
-  }
+function toEntry({ gateway_id: ownerId, ...row }: Schema['processes']): LedgerEntry {
+  return { ...fromRow(row), ownerId }
 }

@@ -62,24 +62,15 @@ class MarkedLog implements CommitLog {
 
 /** Resets the mark, so that nothing is expected of the log. Contract: called before or after the log is emptied. */
 export function clearMark(logFile: string): void {
-  try {
-    truncateSync(markFileOf(logFile))
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
-  }
+  ifFound(() => truncateSync(markFileOf(logFile)))
 }
 
 /** Whether everything that was on disk is still there. Others may write to the log meanwhile. */
 export function isLogWhole(logFile: string): boolean {
   const mark = readMark(markFileOf(logFile))
   if (!mark) return true
-  let fd: number
-  try {
-    fd = openSync(logFile, 'r')
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
-    return false
-  }
+  const fd = ifFound(() => openSync(logFile, 'r'))
+  if (fd === undefined) return false
   try {
     const header = readHeader(fd)
     if (!header?.isSound) return false
@@ -92,15 +83,19 @@ export function isLogWhole(logFile: string): boolean {
 }
 
 function readMark(markFile: string): Place | undefined {
-  let bytes: Buffer
+  const bytes = ifFound(() => readFileSync(markFile))
+  if (!bytes || bytes.length < MARK_BYTES || crc32(bytes.subarray(0, 12)) !== bytes.readUInt32BE(12)) return undefined
+  return { salts: bytes.readBigUInt64BE(0), frames: bytes.readUInt32BE(8) }
+}
+
+/** Undefined if there is no such file. */
+function ifFound<T>(use: () => T): T | undefined {
   try {
-    bytes = readFileSync(markFile)
+    return use()
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
     return undefined
   }
-  if (bytes.length < MARK_BYTES || crc32(bytes.subarray(0, 12)) !== bytes.readUInt32BE(12)) return undefined
-  return { salts: bytes.readBigUInt64BE(0), frames: bytes.readUInt32BE(8) }
 }
 
 function bytesOf({ salts, frames }: Place): Buffer {

@@ -6,7 +6,7 @@ import type { Reply } from '../channels/types.js'
 import { claimDue, type ClaimLimits, type ClaimValues, isDue } from './claims.js'
 import { compiled } from './compiled.js'
 import type { DeliveryState, Schema } from './schema.js'
-import { Table } from './table.js'
+import { type Columns, fromRow, Table, toRow } from './table.js'
 import { EVERYTHING, inVisibleConversation } from './visibility.js'
 
 export interface NewDelivery {
@@ -35,8 +35,10 @@ const CUT_OFF = 'The gateway ended while it was sent; it is not known whether it
 
 export class Outbox extends Table {
   async add(delivery: NewDelivery, now: number): Promise<void> {
-    const { messageId = null, runId = null, reply, ...rest } = delivery
-    await add(this.db, { ...rest, messageId, runId, body: JSON.stringify(reply), now })
+    const { id, conversationId, channel, address, seq, messageId = null, runId = null, expiresAt } = delivery
+    const target = { id, conversationId, channel, address, seq, messageId, runId }
+    const body = JSON.stringify(delivery.reply)
+    await add(this.db, { ...target, body, dueAt: now, createdAt: now, expiresAt })
     await this.engine.announce(this.db)
   }
 
@@ -202,30 +204,10 @@ export class Outbox extends Table {
   }
 }
 
-type AddedDelivery = Omit<NewDelivery, 'messageId' | 'runId' | 'reply'> & {
-  messageId: string | null
-  runId: string | null
-  body: string
-  now: number
-}
+type AddedDelivery = Omit<Columns<'outbox'>, 'state' | 'attempts' | 'fence' | 'gatewayId' | 'settledAt' | 'problem'>
 
 const add = compiled((db, delivery: AddedDelivery) =>
-  db.insertInto('outbox').values({
-    id: delivery.id,
-    conversation_id: delivery.conversationId,
-    channel: delivery.channel,
-    address: delivery.address,
-    seq: delivery.seq,
-    message_id: delivery.messageId,
-    run_id: delivery.runId,
-    body: delivery.body,
-    state: 'pending',
-    attempts: 0,
-    due_at: delivery.now,
-    fence: 0,
-    created_at: delivery.now,
-    expires_at: delivery.expiresAt,
-  }),
+  db.insertInto('outbox').values({ ...toRow(delivery), state: 'pending', attempts: 0, fence: 0 }),
 )
 
 const claim = compiled((db, values: ClaimValues) => {
@@ -273,24 +255,6 @@ const settle = compiled((db, { id, fence, state, problem, now }: SettledDelivery
     .where('state', '=', sql.lit('pending')),
 )
 
-type Row = Schema['outbox']
-
-function toDelivery(row: Row): Delivery {
-  return {
-    id: row.id,
-    conversationId: row.conversation_id,
-    channel: row.channel,
-    address: row.address,
-    seq: row.seq,
-    ...(row.message_id !== null && { messageId: row.message_id }),
-    ...(row.run_id !== null && { runId: row.run_id }),
-    reply: JSON.parse(row.body) as Reply,
-    state: row.state,
-    attempts: row.attempts,
-    fence: row.fence,
-    createdAt: row.created_at,
-    expiresAt: row.expires_at,
-    ...(row.settled_at !== null && { settledAt: row.settled_at }),
-    ...(row.problem !== null && { problem: row.problem }),
-  }
+function toDelivery({ body, due_at: _dueAt, gateway_id: _gatewayId, ...row }: Schema['outbox']): Delivery {
+  return { ...fromRow(row), reply: JSON.parse(body) as Reply }
 }

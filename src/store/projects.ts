@@ -2,7 +2,7 @@ import type { Permissions } from '../backends/types.js'
 import type { PodAddress } from '../kubernetes/types.js'
 import { PROJECT_ID, withParent } from './conversations.js'
 import type { ProjectSource, Schema } from './schema.js'
-import { Table } from './table.js'
+import { fromJson, fromRow, Table, toJson } from './table.js'
 
 /** A directory with its agent. What is left out comes from the configuration. */
 export interface Project {
@@ -78,14 +78,14 @@ export class Projects extends Table {
     await this.db
       .updateTable('projects')
       .set({
-        ...(name !== undefined && { name }),
-        ...(backend !== undefined && { backend }),
-        ...(model !== undefined && { model }),
-        ...(allowedTools !== undefined && { allowed_tools: allowedTools && JSON.stringify(allowedTools) }),
-        ...(queryTimeoutMs !== undefined && { query_timeout_ms: queryTimeoutMs }),
-        ...(maxTurns !== undefined && { max_turns: maxTurns }),
-        ...(isUntrusted !== undefined && { is_untrusted: isUntrusted ? 1 : 0 }),
-        ...(agentPermissions !== undefined && { agent_permissions: agentPermissions }),
+        name,
+        backend,
+        model,
+        allowed_tools: allowedTools && JSON.stringify(allowedTools),
+        query_timeout_ms: queryTimeoutMs,
+        max_turns: maxTurns,
+        is_untrusted: isUntrusted === undefined ? undefined : Number(isUntrusted),
+        agent_permissions: agentPermissions,
         updated_at: now,
       })
       .where('id', '=', id)
@@ -159,10 +159,10 @@ function valuesOf(project: Project): Omit<Row, 'id' | 'instance' | 'source' | 'c
   return {
     name: project.name ?? null,
     directory: project.directory,
-    pod: project.pod === undefined ? null : JSON.stringify(project.pod),
+    pod: toJson(project.pod),
     backend: project.backend ?? null,
     model: project.model ?? null,
-    allowed_tools: project.allowedTools === undefined ? null : JSON.stringify(project.allowedTools),
+    allowed_tools: toJson(project.allowedTools),
     query_timeout_ms: project.queryTimeoutMs ?? null,
     max_turns: project.maxTurns ?? null,
     is_untrusted: project.isUntrusted ? 1 : 0,
@@ -171,23 +171,11 @@ function valuesOf(project: Project): Omit<Row, 'id' | 'instance' | 'source' | 'c
   }
 }
 
-function toProject(row: Row): ProjectRecord {
+function toProject({ is_untrusted: isUntrusted, is_made_here: isMadeHere, ...row }: Row): ProjectRecord {
+  const pod = fromJson(row.pod) as PodAddress | null
   return {
-    id: row.id,
-    ...(row.name !== null && { name: row.name }),
-    source: row.source,
-    instance: row.instance,
-    directory: row.directory,
-    ...(row.pod !== null && { pod: JSON.parse(row.pod) as PodAddress }),
-    ...(row.backend !== null && { backend: row.backend }),
-    ...(row.model !== null && { model: row.model }),
-    ...(row.allowed_tools !== null && { allowedTools: JSON.parse(row.allowed_tools) as string[] }),
-    ...(row.query_timeout_ms !== null && { queryTimeoutMs: row.query_timeout_ms }),
-    ...(row.max_turns !== null && { maxTurns: row.max_turns }),
-    ...(row.is_untrusted === 1 && { isUntrusted: true }),
-    ...(row.agent_permissions !== null && { agentPermissions: row.agent_permissions }),
-    ...(row.is_made_here === 1 && { isMadeHere: true }),
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
+    ...fromRow({ ...row, pod, allowed_tools: fromJson(row.allowed_tools) as string[] | null }),
+    ...(isUntrusted === 1 && { isUntrusted: true }),
+    ...(isMadeHere === 1 && { isMadeHere: true }),
   }
 }

@@ -1,10 +1,10 @@
 import { sql } from 'kysely'
 import type { AgentResult, TokenUsage } from '../backends/types.js'
 import { compiled } from './compiled.js'
-import { addFigures, type EndedState } from './figures.js'
+import { addFigures } from './figures.js'
 import { BEGINNING } from './inbox.js'
-import type { RunState, Schema } from './schema.js'
-import { Table } from './table.js'
+import type { EndedState, RunState, Schema } from './schema.js'
+import { type Columns, fromJson, fromRow, Table, toJson, toRow } from './table.js'
 import { EVERYTHING, inVisibleConversation, type Visibility } from './visibility.js'
 
 export interface NewRun {
@@ -73,9 +73,9 @@ export class Runs extends Table {
     const firstSeq = isFirst ? 0 : await this.#lastNumber(run.messageId, earlier)
     // In order even if the clocks of gateways differ.
     const startedAt = Math.max(now, (earlier?.started_at ?? 0) + 1)
-    const { model = null, directory = null } = run
-    const metadata = run.metadata === undefined ? null : JSON.stringify(run.metadata)
-    await begin(this.db, { ...run, model, directory, metadata, firstSeq, startedAt })
+    const { id, messageId, conversationId, gatewayId, backend, model = null, directory = null } = run
+    const planned = { id, messageId, conversationId, gatewayId, backend, model, directory }
+    await begin(this.db, { ...planned, metadata: toJson(run.metadata), firstSeq, startedAt })
   }
 
   /** The number of the last event in a message's stream, which a retry may have moved past the last recorded one. */
@@ -83,7 +83,7 @@ export class Runs extends Table {
     return this.#lastNumber(messageId, await this.#last(messageId))
   }
 
-  async #lastNumber(messageId: string, last: Pick<Row, 'id' | 'first_seq'> | undefined): Promise<number> {
+  async #lastNumber(messageId: string, last: { id: string; first_seq: number } | undefined): Promise<number> {
     const message = await this.db
       .selectFrom('messages')
       .select('retried_after')
@@ -93,15 +93,9 @@ export class Runs extends Table {
     return Math.max(ofLast, message?.retried_after ?? 0)
   }
 
-  async #last(messageId: string): Promise<Pick<Row, 'id' | 'first_seq' | 'started_at'> | undefined> {
-    return this.db
-      .selectFrom('runs')
-      .select(['id', 'first_seq', 'started_at'])
-      .where('message_id', '=', messageId)
-      .orderBy('first_seq', 'desc')
-      .orderBy('started_at', 'desc')
-      .limit(1)
-      .executeTakeFirst()
+  async #last(messageId: string) {
+    const [row] = (await latest(this.db, { messageId })).rows
+    return row
   }
 
   async #countEvents(runId: string): Promise<number> {
@@ -115,7 +109,7 @@ export class Runs extends Table {
 
   async end(id: string, state: EndedState, result: AgentResult | undefined, now: number): Promise<void> {
     const { sessionId = null } = result ?? {}
-    await end(this.db, { id, state, now, sessionId, result: result === undefined ? null : JSON.stringify(result) })
+    await end(this.db, { id, state, now, sessionId, result: toJson(result) })
     await addFigures(this.db, id, state, result, now)
   }
 
@@ -129,7 +123,7 @@ export class Runs extends Table {
       .returning(['id', 'gateway_id'])
       .execute()
     for (const { id } of ended) await addFigures(this.db, id, 'interrupted', undefined, now)
-    return ended.map(({ id, gateway_id: gatewayId }) => ({ id, gatewayId }))
+    return ended.map(fromRow)
   }
 
   /** The conversations whose runs used a session. */
@@ -146,14 +140,7 @@ export class Runs extends Table {
 
   /** Whether the latest run of a message was interrupted. */
   async wasInterrupted(messageId: string): Promise<boolean> {
-    const row = await this.db
-      .selectFrom('runs')
-      .select('state')
-      .where('message_id', '=', messageId)
-      .orderBy('started_at', 'desc')
-      .limit(1)
-      .executeTakeFirst()
-    return row?.state === 'interrupted'
+    return (await this.#last(messageId))?.state === 'interrupted'
   }
 
   async get(id: string): Promise<RunRecord | undefined> {
@@ -195,18 +182,13 @@ export class Runs extends Table {
       .orderBy('first_seq')
       .orderBy('started_at')
       .execute()
-    return new Map(
-      rows.map(({ message_id: messageId, backend, session_id: sessionId, state }) => [
-        messageId,
-        { backend, state, ...(sessionId !== null && { sessionId }) },
-      ]),
-    )
+    return new Map(rows.map(({ message_id: messageId, ...run }) => [messageId, fromRow(run)]))
   }
 
   /** Of the last run of a message, what numbers its events. */
   async latest(messageId: string): Promise<Pick<RunRecord, 'id' | 'firstSeq' | 'state'> | undefined> {
-    const [row] = (await latest(this.db, { messageId })).rows
-    return row && { id: row.id, firstSeq: row.first_seq, state: row.state }
+    const last = await this.#last(messageId)
+    return last && { id: last.id, firstSeq: last.first_seq, state: last.state }
   }
 
   /** The run of a message that is going on. */
@@ -306,29 +288,9 @@ export class Runs extends Table {
   }
 }
 
-type BegunValues = Omit<NewRun, 'model' | 'directory' | 'metadata'> & {
-  model: string | null
-  directory: string | null
-  metadata: string | null
-  firstSeq: number
-  startedAt: number
-}
+type BegunRow = Omit<Columns<'runs'>, 'state' | 'sessionId' | 'endedAt' | 'result'>
 
-const begin = compiled((db, run: BegunValues) =>
-  db.insertInto('runs').values({
-    id: run.id,
-    message_id: run.messageId,
-    conversation_id: run.conversationId,
-    gateway_id: run.gatewayId,
-    backend: run.backend,
-    model: run.model,
-    directory: run.directory,
-    metadata: run.metadata,
-    first_seq: run.firstSeq,
-    state: 'running',
-    started_at: run.startedAt,
-  }),
-)
+const begin = compiled((db, run: BegunRow) => db.insertInto('runs').values({ ...toRow(run), state: 'running' }))
 
 type EndedValues = { id: string; state: EndedState; now: number; sessionId: string | null; result: string | null }
 
@@ -339,30 +301,14 @@ const end = compiled((db, { id, state, now, sessionId, result }: EndedValues) =>
 const latest = compiled((db, { messageId }: { messageId: string }) =>
   db
     .selectFrom('runs')
-    .select(['id', 'first_seq', 'state'])
+    .select(['id', 'first_seq', 'state', 'started_at'])
     .where('message_id', '=', messageId)
     .orderBy('first_seq', 'desc')
     .orderBy('started_at', 'desc')
     .limit(sql.lit(1)),
 )
 
-type Row = Schema['runs']
-
-function toRun(row: Row): RunRecord {
-  return {
-    id: row.id,
-    messageId: row.message_id,
-    conversationId: row.conversation_id,
-    gatewayId: row.gateway_id,
-    backend: row.backend,
-    ...(row.model !== null && { model: row.model }),
-    ...(row.directory !== null && { directory: row.directory }),
-    ...(row.metadata !== null && { metadata: JSON.parse(row.metadata) as Record<string, string> }),
-    ...(row.session_id !== null && { sessionId: row.session_id }),
-    firstSeq: row.first_seq,
-    state: row.state,
-    startedAt: row.started_at,
-    ...(row.ended_at !== null && { endedAt: row.ended_at }),
-    ...(row.result !== null && { result: JSON.parse(row.result) as AgentResult }),
-  }
+function toRun(row: Schema['runs']): RunRecord {
+  const metadata = fromJson(row.metadata) as Record<string, string> | null
+  return fromRow({ ...row, metadata, result: fromJson(row.result) as AgentResult | null })
 }

@@ -130,7 +130,11 @@ interface JobRow {
   is_cancelled: number
 }
 
-export type RunState = 'running' | 'answered' | 'failed' | 'cancelled' | 'interrupted'
+export const ENDED_STATES = ['answered', 'failed', 'cancelled', 'interrupted'] as const
+
+export type EndedState = (typeof ENDED_STATES)[number]
+
+export type RunState = 'running' | EndedState
 
 interface RunRow {
   id: string
@@ -154,13 +158,13 @@ interface RunRow {
 }
 
 /** What is counted of an ended run: apart from its answer, so that months of them can be read at once. */
-export interface RunFigureRow {
+interface RunFigureRow {
   run_id: string
   conversation_id: string
   /** At that time. */
   project_id: string | null
   backend: string
-  state: Exclude<RunState, 'running'>
+  state: EndedState
   started_at: number
   duration_ms: number
   /** From its start to its first text. */

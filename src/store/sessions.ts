@@ -1,7 +1,7 @@
 import type { TokenUsage } from '../backends/types.js'
 import { compiled } from './compiled.js'
 import type { Schema } from './schema.js'
-import { Table } from './table.js'
+import { fromJson, fromRow, Table, toJson } from './table.js'
 
 /** The agent's own memory of a conversation. */
 export interface Session {
@@ -87,7 +87,7 @@ export class Sessions extends Table {
       .orderBy('sessions.used_at', 'desc')
       .limit(limit)
       .execute()
-    return rows.map((row) => ({ ...toSession(row), channel: row.channel, address: row.address }))
+    return rows.map(({ channel, address, ...row }) => ({ ...toSession(row), channel, address }))
   }
 }
 
@@ -96,7 +96,7 @@ function valuesOf(session: Session, now: number) {
     backend: session.backend,
     session_id: session.sessionId,
     directory: session.directory,
-    usage: session.usage === undefined ? null : JSON.stringify(session.usage),
+    usage: toJson(session.usage),
     used_at: session.usedAt ?? now,
   }
 }
@@ -121,15 +121,6 @@ const set = compiled((db, { conversationId, begunAt, ...values }: SetValues) =>
     ),
 )
 
-type Row = Schema['sessions'] & { session_id: string }
-
-function toSession(row: Row): SessionRecord {
-  return {
-    conversationId: row.conversation_id,
-    backend: row.backend,
-    sessionId: row.session_id,
-    directory: row.directory,
-    ...(row.usage !== null && { usage: JSON.parse(row.usage) as TokenUsage }),
-    usedAt: row.used_at,
-  }
+function toSession({ reset_at: _resetAt, ...row }: Schema['sessions'] & { session_id: string }): SessionRecord {
+  return fromRow({ ...row, usage: fromJson(row.usage) as TokenUsage | null })
 }

@@ -1,5 +1,5 @@
 import type { Schema } from './schema.js'
-import { Table } from './table.js'
+import { fromJson, fromRow, Table, toJson } from './table.js'
 
 /** What a token allows; each scope includes those before it. */
 export const SCOPES = ['read', 'run', 'admin'] as const
@@ -39,9 +39,9 @@ export class Tokens extends Table {
         name,
         hash,
         scopes: JSON.stringify([scope]),
-        projects: projects === undefined ? null : JSON.stringify(projects),
+        projects: toJson(projects),
         created_at: createdAt,
-        expires_at: expiresAt ?? null,
+        expires_at: expiresAt,
       })
       .execute()
   }
@@ -63,12 +63,12 @@ export class Tokens extends Table {
       .selectFrom('logins')
       .innerJoin('tokens', 'tokens.hash', 'logins.token_hash')
       .selectAll('tokens')
-      .select(['logins.hash as login_hash', 'logins.expires_at as login_expires_at'])
+      .select('logins.expires_at as login_expires_at')
       .where('logins.hash', '=', hash)
       .executeTakeFirst()
     if (!row) return undefined
-    const expiresAt = Math.min(row.login_expires_at, row.expires_at ?? Infinity)
-    return { ...toToken(row), hash: row.login_hash, expiresAt }
+    const { login_expires_at: loginEnd, ...token } = row
+    return { ...toToken(token), hash, expiresAt: Math.min(loginEnd, token.expires_at ?? Infinity) }
   }
 
   /** Removes the oldest logins of the token if there are too many. */
@@ -150,15 +150,8 @@ export class Tokens extends Table {
   }
 }
 
-function toToken(row: Schema['tokens']): TokenRecord {
-  const scopes = JSON.parse(row.scopes) as Scope[]
-  return {
-    id: row.id,
-    name: row.name,
-    scope: SCOPES.findLast((scope) => scopes.includes(scope)) ?? 'read',
-    ...(row.projects !== null && { projects: JSON.parse(row.projects) as string[] }),
-    createdAt: row.created_at,
-    ...(row.expires_at !== null && { expiresAt: row.expires_at }),
-    ...(row.used_at !== null && { usedAt: row.used_at }),
-  }
+function toToken({ hash: _hash, scopes: text, ...row }: Schema['tokens']): TokenRecord {
+  const scopes = JSON.parse(text) as Scope[]
+  const scope = SCOPES.findLast((each) => scopes.includes(each)) ?? 'read'
+  return fromRow({ ...row, scope, projects: fromJson(row.projects) as string[] | null })
 }
