@@ -13,12 +13,7 @@ export interface ClaimLimits {
   except?: string[]
 }
 
-interface ClaimRequest extends ClaimLimits {
-  gatewayId: string
-  channels: string[]
-  now: number
-  leaseMs: number
-}
+export type ClaimRequest = [gatewayId: string, channels: string[], now: number, leaseMs: number, limits?: ClaimLimits]
 
 export type ClaimValues = {
   gatewayId: string
@@ -35,7 +30,7 @@ export async function claimDue<Row>(
   claim: (db: Kysely<Schema>, values: ClaimValues) => Promise<QueryResult<Row>>,
   db: Kysely<Schema>,
   { locksRows }: Pick<Engine, 'locksRows'>,
-  { gatewayId, channels, address, except = [], now, leaseMs }: ClaimRequest,
+  [gatewayId, channels, now, leaseMs, { address, except = [] } = {}]: ClaimRequest,
 ): Promise<Row | undefined> {
   // PostgreSQL has no empty list.
   if (channels.length === 0) return undefined

@@ -1,4 +1,4 @@
-// What ended runs took and used, one row for each; the database counts and sums them.
+// What ended runs took and used, one row per run; the database counts and sums.
 
 import { type Expression, expressionBuilder, type Kysely, type RawBuilder, sql, type SqlBool } from 'kysely'
 import type { AgentEvent, AgentResult, FailureReason, TokenUsage } from '../backends/types.js'

@@ -1,7 +1,7 @@
 import type { BeatOutcome, MessageState } from './schema.js'
 import { fromRow, Table } from './table.js'
 
-/** A time at which the agent was woken, or was not for a reason. */
+/** A time at which the agent was woken, or for some reason was not. */
 export interface Beat {
   id: string
   at: number

@@ -31,17 +31,21 @@ export interface Message extends NewMessage {
   finishedAt?: number
 }
 
-export interface QueuedMessage {
+/** An open message. */
+export interface WaitingMessage {
   id: string
-  conversationId: string
-  channel: string
-  address: string
   author: string
   text: string
   receivedAt: number
   state: JobState
   /** When it may run if `ready`; when the lease ends if `active`. */
   dueAt: number
+}
+
+export interface QueuedMessage extends WaitingMessage {
+  conversationId: string
+  channel: string
+  address: string
   /** The gateway that works on it. */
   gatewayId?: string
   failures: number
@@ -49,19 +53,7 @@ export interface QueuedMessage {
   position: number
 }
 
-/** An open message of a conversation. */
-export interface WaitingMessage {
-  id: string
-  author: string
-  /** Its beginning. */
-  text: string
-  receivedAt: number
-  state: JobState
-  /** When it may run if `ready`. */
-  dueAt: number
-}
-
-/** Of a message, enough to recognise it by. */
+/** Enough of a message to recognise it. */
 export const BEGINNING = sql<string>`substr(messages.text, 1, 400)`
 
 export class Inbox extends Table {
@@ -134,7 +126,7 @@ export class Inbox extends Table {
     return rows.map(toMessage).toReversed()
   }
 
-  /** The open messages of a conversation, in order. */
+  /** The open messages of a conversation, in order, each with the beginning of its text. */
   async waiting(conversationId: string, limit: number): Promise<WaitingMessage[]> {
     const rows = await this.db
       .selectFrom('jobs')

@@ -9,7 +9,7 @@
 // - A merged message has no job. Whatever ends the message it was merged into ends it too, or gives it its job back.
 
 import { sql } from 'kysely'
-import { claimDue, type ClaimLimits, type ClaimValues, isDue } from './claims.js'
+import { claimDue, type ClaimRequest, type ClaimValues, isDue } from './claims.js'
 import { compiled, only } from './compiled.js'
 import { type Message, toMessage } from './inbox.js'
 import type { JobState, MessageState } from './schema.js'
@@ -22,7 +22,7 @@ export interface Claim {
   fence: number
   failures: number
   interruptions: number
-  /** It is to end without a turn. */
+  /** It ends without a turn. */
   isCancelled: boolean
 }
 
@@ -55,14 +55,8 @@ export class Jobs extends Table {
   }
 
   /** Claims the job that has been due longest: one that is ready, or one whose lease has ended. */
-  async claim(
-    gatewayId: string,
-    channels: string[],
-    now: number,
-    leaseMs: number,
-    limits?: ClaimLimits,
-  ): Promise<Claim | undefined> {
-    const row = await claimDue(claim, this.db, this.engine, { gatewayId, channels, now, leaseMs, ...limits })
+  async claim(...request: ClaimRequest): Promise<Claim | undefined> {
+    const row = await claimDue(claim, this.db, this.engine, request)
     return row && { ...fromRow(row), isCancelled: row.is_cancelled === 1 }
   }
 

@@ -56,7 +56,7 @@ export class LogFlush {
 
   /** Contract: nothing is committed after the call. */
   async close(): Promise<void> {
-    // Those who committed get the failure.
+    // Whoever committed gets the failure.
     await Promise.allSettled([this.#next ?? this.#underWay])
     const [log] = await Promise.allSettled([this.#log])
     if (log.status === 'fulfilled') await log.value?.close()

@@ -3,7 +3,7 @@
 
 import { sql } from 'kysely'
 import type { Reply } from '../channels/types.js'
-import { claimDue, type ClaimLimits, type ClaimValues, isDue } from './claims.js'
+import { claimDue, type ClaimRequest, type ClaimValues, isDue } from './claims.js'
 import { compiled } from './compiled.js'
 import type { DeliveryState, Schema } from './schema.js'
 import { type Columns, fromRow, Table, toRow } from './table.js'
@@ -43,14 +43,8 @@ export class Outbox extends Table {
   }
 
   /** Claims the reply that has been due longest. */
-  async claim(
-    gatewayId: string,
-    channels: string[],
-    now: number,
-    leaseMs: number,
-    limits?: ClaimLimits,
-  ): Promise<Delivery | undefined> {
-    const row = await claimDue(claim, this.db, this.engine, { gatewayId, channels, now, leaseMs, ...limits })
+  async claim(...request: ClaimRequest): Promise<Delivery | undefined> {
+    const row = await claimDue(claim, this.db, this.engine, request)
     return row && toDelivery(row)
   }
 

@@ -47,10 +47,10 @@ export interface ProjectSettings {
 export class Projects extends Table {
   /** Creates or changes it. */
   async put(project: Project, source: ProjectSource, now: number): Promise<void> {
-    const values = { ...valuesOf(project), source, updated_at: now }
+    const values = valuesOf(project, source, now)
     await this.db
       .insertInto('projects')
-      .values({ id: project.id, instance: instanceOf(project, now), created_at: now, ...values })
+      .values({ ...identityOf(project, now), ...values })
       .onConflict((conflict) => conflict.column('id').doUpdateSet(values))
       .execute()
   }
@@ -59,14 +59,7 @@ export class Projects extends Table {
   async add(project: Project, now: number, source: ProjectSource = 'api'): Promise<boolean> {
     const { numInsertedOrUpdatedRows } = await this.db
       .insertInto('projects')
-      .values({
-        id: project.id,
-        instance: instanceOf(project, now),
-        source,
-        created_at: now,
-        updated_at: now,
-        ...valuesOf(project),
-      })
+      .values({ ...identityOf(project, now), ...valuesOf(project, source, now) })
       .onConflict((conflict) => conflict.column('id').doNothing())
       .executeTakeFirstOrThrow()
     return numInsertedOrUpdatedRows === 1n
@@ -148,15 +141,15 @@ export class Projects extends Table {
   }
 }
 
-type Row = Schema['projects']
-
-/** No id contains "~". */
-function instanceOf({ id }: Project, now: number): string {
-  return `${id}~${now.toString(36)}`
+/** What stays with it. */
+function identityOf({ id }: Project, now: number) {
+  // No id contains "~".
+  return { id, instance: `${id}~${now.toString(36)}`, created_at: now }
 }
 
-function valuesOf(project: Project): Omit<Row, 'id' | 'instance' | 'source' | 'created_at' | 'updated_at'> {
+function valuesOf(project: Project, source: ProjectSource, now: number) {
   return {
+    source,
     name: project.name ?? null,
     directory: project.directory,
     pod: toJson(project.pod),
@@ -168,10 +161,11 @@ function valuesOf(project: Project): Omit<Row, 'id' | 'instance' | 'source' | 'c
     is_untrusted: project.isUntrusted ? 1 : 0,
     agent_permissions: project.agentPermissions ?? null,
     is_made_here: project.isMadeHere ? 1 : 0,
+    updated_at: now,
   }
 }
 
-function toProject({ is_untrusted: isUntrusted, is_made_here: isMadeHere, ...row }: Row): ProjectRecord {
+function toProject({ is_untrusted: isUntrusted, is_made_here: isMadeHere, ...row }: Schema['projects']): ProjectRecord {
   const pod = fromJson(row.pod) as PodAddress | null
   return {
     ...fromRow({ ...row, pod, allowed_tools: fromJson(row.allowed_tools) as string[] | null }),

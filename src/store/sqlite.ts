@@ -40,7 +40,7 @@ export async function openSqlite(file: string, isReadOnly = false, openLogAt = o
   const { default: Database } = await import('libsql')
   let database: SqliteDatabase
   let log: LogFlush | undefined
-  // It is beside the file itself, not beside a link to it.
+  // SQLite puts it beside the file itself, not beside a link to it.
   let logFile = `${file}-wal`
   try {
     makePrivateDirectory(dirname(file))

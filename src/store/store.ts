@@ -29,7 +29,7 @@ import type { Table } from './table.js'
 import { Tokens } from './tokens.js'
 
 const MIGRATIONS = { '0001-tables': initialTables }
-/** The first one of the versions before 0.1.0. */
+/** The first migration of the versions before 0.1.0. */
 const UNRELEASED_MIGRATION = '0001-core'
 
 const TABLES = {

@@ -26,7 +26,7 @@ export interface Login {
   expiresAt: number
 }
 
-/** Of one token. More than anyone has browsers. */
+/** Per token: more than anyone has browsers. */
 const MOST_LOGINS = 50
 
 export class Tokens extends Table {
