@@ -33,7 +33,7 @@ async function openApprovals(engine: TestEngine) {
 
 export function describeApprovalsContract(engine: TestEngine): void {
   describe('approvals', () => {
-    it('keep what is asked, and how it ended', async () => {
+    it('record what is asked and how it ended', async () => {
       const { approvals } = (await openApprovals(engine)).store
       const asked = newApproval({ projectId: 'site', subject: `ls "x"` })
       await approvals.add(asked, true)
@@ -60,7 +60,7 @@ export function describeApprovalsContract(engine: TestEngine): void {
       ])
     })
 
-    it('of a message are withdrawn, but for those that have ended', async () => {
+    it('of a message are withdrawn, except those that have ended', async () => {
       const { store } = await openApprovals(engine)
       for (const id of ['one', 'two', 'three']) await store.approvals.add(newApproval({ id }), true)
       await store.approvals.add(newApproval({ id: 'other', messageId: 'm2', conversationId: 'b' }), true)
@@ -75,7 +75,7 @@ export function describeApprovalsContract(engine: TestEngine): void {
       ])
     })
 
-    it('are listed newest first, page by page, and by what is looked for', async () => {
+    it('are listed newest first, by page and by filter', async () => {
       const { store, ids } = await openApprovals(engine)
       await store.approvals.add(newApproval({ id: 'a1', askedAt: NOW }), true)
       await store.approvals.add(newApproval({ id: 'a2', askedAt: NOW + 1, projectId: 'site' }), true)
@@ -91,7 +91,7 @@ export function describeApprovalsContract(engine: TestEngine): void {
       ]).toEqual([['a2', 'a3', 'a1'], ['a2'], ['a3', 'a1'], ['a1'], ['a2'], ['a2']])
     })
 
-    it('that have ended are shown too long when their question was delivered, until they are closed', async () => {
+    it('that have ended are shown too long if their question was delivered, until they are closed', async () => {
       const { store, reply } = await openApprovals(engine)
       const shown = async () =>
         (await store.approvals.shownTooLong([CHANNEL], 9)).map(({ id, address }) => [id, address])
@@ -113,7 +113,7 @@ export function describeApprovalsContract(engine: TestEngine): void {
       expect(seen).toEqual([[], [['one', 'a']], [], []])
     })
 
-    it('take back a question that nobody has sent yet, and no other', async () => {
+    it('take back only a question that nobody has sent yet', async () => {
       const { store, reply } = await openApprovals(engine)
       await reply('a', 'one', 1)
       await reply('b', 'two', 2)
@@ -125,8 +125,8 @@ export function describeApprovalsContract(engine: TestEngine): void {
     })
   })
 
-  describe('rules of approvals', () => {
-    it('allow exactly what they name, of their project, agent and tool', async () => {
+  describe('approval rules', () => {
+    it('allow exactly what they name, for their project, agent and tool', async () => {
       const { approvalRules: rules } = (await createStage(engine)).store
       const rule = { projectId: 'site', backend: 'claude', toolName: 'Bash', subject: 'npm test' }
       await rules.add({ ...rule, createdAt: NOW, createdBy: 'ann' })
@@ -147,7 +147,7 @@ export function describeApprovalsContract(engine: TestEngine): void {
       ]).toEqual([true, false, false, false, false, false, false, true, true, false])
     })
 
-    it('are there once, are listed newest first, and go one by one or with their project', async () => {
+    it('exist once, are listed newest first, and are removed one by one or with their project', async () => {
       const { approvalRules: rules } = (await createStage(engine)).store
       const rule = { projectId: 'site', backend: 'claude', toolName: 'Bash', createdBy: 'ann' }
       await rules.add({ ...rule, createdAt: 1 })

@@ -7,8 +7,8 @@ import { createStage, newMessage } from './stage.js'
 
 const SHOP = { id: 'shop', instance: 'i-1' }
 
-describeEngines('what is seen of conversations', (engine) => {
-  it('is the same as a condition and as a function', async () => {
+describeEngines('the view of conversations', (engine) => {
+  it('follows the same rule as a condition and as a function', async () => {
     const { store } = await createStage(engine)
     await enter(store, 'http', 'i-1/a', { projectId: 'shop' })
     await enter(store, 'web', 'i-10/a', { projectId: 'shop' })
@@ -50,7 +50,7 @@ describeEngines('what is seen of conversations', (engine) => {
     )
   })
 
-  it('is the state, what is worked on and what was said last', async () => {
+  it('shows the state, what is worked on and what was said last', async () => {
     const { store, add, claim } = await createStage(engine)
     await add('idle', 'm0', 1)
     await store.jobs.finish({ ...(await claim(2)), conversationId: 'idle' }, 'answered', null, 2)
@@ -98,7 +98,7 @@ describeEngines('what is seen of conversations', (engine) => {
     ])
   })
 
-  it('is all that lists, searches and figures go by', async () => {
+  it('limits lists, searches and figures alike', async () => {
     const { store, add, reply, claim } = await createStage(engine)
     const asking = { toolName: 'Bash', toolInput: {}, summary: 'Bash: ls', askedAt: 6, deadline: 9 }
     for (const [id, projectId] of [
@@ -121,7 +121,7 @@ describeEngines('what is seen of conversations', (engine) => {
       await store.outbox.expire(7)
       await add(id, `open ${id}`, 7)
     }
-    // One that was elsewhere when it ran.
+    // It was in another project when it ran.
     await store.conversations.configure('other', { projectId: 'shop' })
     const seen = async (visibility: Visibility) => [
       idsOf(await store.inbox.listOpen(9, visibility)),
@@ -130,7 +130,7 @@ describeEngines('what is seen of conversations', (engine) => {
       idsOf(await store.approvals.list({ visibility }, 9)),
       idsOf(await store.archive.candidates({ fragments: ['hello'], visibility })),
       (await store.figures.of('project', { visibility, from: 0, to: 9 })).map(({ key, runs }) => [key, runs]),
-      // One in which something was said that must not be seen cannot be gone on in.
+      // A session in which something was said that must not be seen cannot be continued.
       (await store.runs.sessions({ conversationId: 'ours', directory: '/site', since: 0, visibility }, 9))
         .map(({ sessionId }) => sessionId)
         .toSorted(),
@@ -172,7 +172,7 @@ describeEngines('what is seen of conversations', (engine) => {
     ])
   })
 
-  it('is a transcript in pages of not too much', async () => {
+  it('pages a transcript by entries and bytes', async () => {
     const { store, add, reply } = await createStage(engine)
     await add('a', 'm1')
     await reply('a', 'r1')

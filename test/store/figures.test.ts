@@ -49,7 +49,7 @@ describeEngines('figures', (engine) => {
     return { store, run }
   }
 
-  it('are kept of whatever an agent says it has used', async () => {
+  it('accept whatever usage an agent reports', async () => {
     const { store, run } = await setUp()
     const usage = { ...USAGE, inputTokens: 12.5, outputTokens: 1e21 }
     await run({ at: DAY, tookMs: 1, result: { usage } })
@@ -58,7 +58,7 @@ describeEngines('figures', (engine) => {
     ])
   })
 
-  it('are counts, sums and percentiles of each day', async () => {
+  it('are counts, sums and percentiles per day', async () => {
     const { store, run } = await setUp()
     await run({ at: DAY - 1, tookMs: 5 })
     for (let index = 1; index <= 20; index++) {
@@ -101,7 +101,7 @@ describeEngines('figures', (engine) => {
     ])
   })
 
-  it('are of agents and projects, of those alone that may be seen, with errors by reason', async () => {
+  it('are grouped by agent and project, visible ones only, with errors by reason', async () => {
     const { store, run } = await setUp()
     await store.conversations.enter({ channel: 'chat', address: 'shop', projectId: 'shop' }, 'shop', 1)
     await run({ at: DAY, tookMs: 1 })
@@ -134,7 +134,7 @@ describeEngines('figures', (engine) => {
     const byProject = await of('project', range)
     expect([
       await of('agent', range),
-      // Where there is no project comes first or last.
+      // The engines sort null differently.
       byProject.toSorted(([, a], [, b]) => Number(a) - Number(b)),
       await of('agent', { ...range, projectId: 'shop' }),
       await of('project', { ...range, backend: 'codex' }),
@@ -164,7 +164,7 @@ describeEngines('figures', (engine) => {
     ])
   })
 
-  it('count for the project that a message names, or else for that of its conversation', async () => {
+  it('count for the project that the message names, or else for that of its conversation', async () => {
     const { store } = await setUp()
     await store.conversations.enter({ channel: 'chat', address: 'a', projectId: 'shop' }, 'a', 1)
     for (const id of ['r1', 'r2', 'r3']) {

@@ -1,5 +1,5 @@
 // A gateway without agents, as a process of its own: on SQLite two connections in one process would wait for each other.
-// Opens the database when told to, takes messages in and answers whatever is there, until nothing is left.
+// Opens the database when told to, accepts messages and answers whatever there is until nothing is left.
 
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -14,7 +14,7 @@ export interface GatewayProcessOptions {
   messagesEach: number
 }
 
-/** From when to when a message was in hand. */
+/** When a message was worked on. */
 export interface Turn {
   platformId: string
   address: string
@@ -63,7 +63,7 @@ for (let count = 0; count < messagesEach; count++) {
     await answerNext()
   }
 }
-// The other gateway goes on with what its own answers bring forward.
+// The other gateway continues with what its own answers make ready.
 while (await answerNext()) continue
 
 await store.close()

@@ -3,11 +3,11 @@ import { MESSAGE_KINDS } from '../../src/channels/types.js'
 import type { TestEngine } from '../engines.js'
 import { CHANNEL, createStage, LEASE_MS, newMessage, TEXTS } from './stage.js'
 
-// Names count upwards and do not sort that way: one < three < two.
+// The names count up but do not sort that way: one < three < two.
 
 export function describeInboxContract(engine: TestEngine): void {
   describe('messages', () => {
-    it('are new once for a channel and platform id, whatever else differs', async () => {
+    it('are new only once per channel and platform id, whatever else differs', async () => {
       const { store } = await createStage(engine)
       await store.conversations.enter({ channel: CHANNEL, address: 'a' }, 'a', 0)
       await store.conversations.enter({ channel: CHANNEL, address: 'b' }, 'b', 0)
@@ -50,7 +50,7 @@ export function describeInboxContract(engine: TestEngine): void {
       expect(changed).toEqual([])
     })
 
-    it('come in every kind', async () => {
+    it('can be of every kind', async () => {
       const { store } = await createStage(engine)
       await store.conversations.enter({ channel: CHANNEL, address: 'a' }, 'a', 0)
       for (const [seq, kind] of MESSAGE_KINDS.entries()) {
@@ -59,14 +59,14 @@ export function describeInboxContract(engine: TestEngine): void {
       expect((await store.inbox.history('a', 10)).map(({ kind }) => kind)).toEqual(MESSAGE_KINDS)
     })
 
-    it('are remembered per conversation, the last ones, oldest first', async () => {
+    it('are listed per conversation: the latest ones, oldest first', async () => {
       const { store, add } = await createStage(engine)
       for (const id of ['one', 'two', 'three']) await add('a', id)
       await add('b', 'other')
       expect((await store.inbox.history('a', 2)).map(({ id }) => id)).toEqual(['two', 'three'])
     })
 
-    it('that nobody knows are undefined', async () => {
+    it('that do not exist are undefined', async () => {
       const { store } = await createStage(engine)
       const { inbox, jobs } = store
       const missing = [await inbox.get('x'), await inbox.findByPlatformId(CHANNEL, 'x'), await jobs.get('x')]
@@ -75,7 +75,7 @@ export function describeInboxContract(engine: TestEngine): void {
   })
 
   describe('a claim', () => {
-    it('takes a message for the time of the lease', async () => {
+    it('holds a message for the duration of the lease', async () => {
       const { store, add, claim } = await createStage(engine)
       await add('a', 'one', 3)
       const taken = await claim(10)
@@ -86,7 +86,7 @@ export function describeInboxContract(engine: TestEngine): void {
       ])
     })
 
-    it('takes the first of each conversation, that which is due longest before the others', async () => {
+    it('takes the first of each conversation, the one due longest before the others', async () => {
       const { add, claimId } = await createStage(engine)
       await add('b', 'one', 1)
       await add('b', 'two', 2)
@@ -100,7 +100,7 @@ export function describeInboxContract(engine: TestEngine): void {
       ])
     })
 
-    it('takes turns among conversations, however much one of them has', async () => {
+    it('alternates between conversations, however many messages one of them has', async () => {
       const { add, claim, finish } = await createStage(engine)
       for (const id of ['one', 'two', 'three']) await add('busy', id, 0)
       await add('quiet', 'short', 1)
@@ -127,7 +127,7 @@ export function describeInboxContract(engine: TestEngine): void {
       expect([...claims, served?.messageId]).toEqual([undefined, undefined, 'one'])
     })
 
-    it('holds until the lease has ended; then the message is taken again and counts as interrupted', async () => {
+    it('holds until the lease has ended; then the message can be claimed again and counts as interrupted', async () => {
       const { add, claim, claimId } = await createStage(engine)
       await add('a', 'one')
       await claim(0)
@@ -138,7 +138,7 @@ export function describeInboxContract(engine: TestEngine): void {
       ])
     })
 
-    it('is kept by renewing', async () => {
+    it('is extended by renewing', async () => {
       const { store, add, claim, claimId } = await createStage(engine)
       await add('a', 'one')
       const state = await store.jobs.renew(await claim(0), 600, LEASE_MS)
@@ -149,14 +149,14 @@ export function describeInboxContract(engine: TestEngine): void {
       ])
     })
 
-    it('can be renewed after its lease, as long as nobody else has taken the message', async () => {
+    it('can be renewed after its lease has ended, unless someone else has claimed the message', async () => {
       const { store, add, claim, claimId } = await createStage(engine)
       await add('a', 'one')
       const state = await store.jobs.renew(await claim(0), 5 * LEASE_MS, LEASE_MS)
       expect([state, await claimId(5 * LEASE_MS)]).toEqual(['held', undefined])
     })
 
-    it('is told of a cancellation when it renews', async () => {
+    it('learns of a cancellation when it is renewed', async () => {
       const { store, add, claim } = await createStage(engine)
       await add('a', 'one')
       const taken = await claim(0)
@@ -164,7 +164,7 @@ export function describeInboxContract(engine: TestEngine): void {
       expect(await store.jobs.renew(taken, 1, LEASE_MS)).toBe('cancelled')
     })
 
-    it('that somebody else has now changes nothing', async () => {
+    it('that someone else holds now changes nothing', async () => {
       const { store, add, claim, finish } = await createStage(engine)
       await add('a', 'one')
       await add('a', 'two')
@@ -184,7 +184,7 @@ export function describeInboxContract(engine: TestEngine): void {
       ])
     })
 
-    it('that was given back changes nothing', async () => {
+    it('that was released changes nothing', async () => {
       const { store, add, claim, finish } = await createStage(engine)
       await add('a', 'one')
       const stale = await claim(0)
@@ -200,7 +200,7 @@ export function describeInboxContract(engine: TestEngine): void {
       ])
     })
 
-    it('that is finished changes nothing', async () => {
+    it('whose message is finished changes nothing', async () => {
       const { store, add, claim, finish } = await createStage(engine)
       await add('a', 'one')
       const stale = await claim(0)
@@ -214,8 +214,8 @@ export function describeInboxContract(engine: TestEngine): void {
     })
   })
 
-  describe('a message that is given back', () => {
-    it('waits until it is due and stays before the rest of its conversation', async () => {
+  describe('a released message', () => {
+    it('waits until it is due and stays ahead of the rest of its conversation', async () => {
       const { store, add, claim, claimId } = await createStage(engine)
       await add('a', 'one')
       await add('a', 'two')
@@ -228,7 +228,7 @@ export function describeInboxContract(engine: TestEngine): void {
       ])
     })
 
-    it('counts a failure when there was one, and is not interrupted', async () => {
+    it('counts a failure if there was one, and no interruption', async () => {
       const { store, add, claim } = await createStage(engine)
       await add('a', 'one')
       const failures = []
@@ -247,8 +247,8 @@ export function describeInboxContract(engine: TestEngine): void {
     })
   })
 
-  describe('a message that is finished', () => {
-    it('keeps how it ended, and the next of its conversation may run', async () => {
+  describe('a finished message', () => {
+    it('records how it ended and makes the next of its conversation ready', async () => {
       const { store, add, claim } = await createStage(engine)
       await add('a', 'one')
       await add('a', 'two')
@@ -269,7 +269,7 @@ export function describeInboxContract(engine: TestEngine): void {
       ])
     })
 
-    it('brings only the next into the queue, though it was taken out of the middle', async () => {
+    it('makes none ready if it was not the first of its conversation', async () => {
       const { store, add } = await createStage(engine)
       for (const id of ['one', 'two', 'three']) await add('a', id)
       await store.jobs.finish({ messageId: 'two', conversationId: 'a', fence: 0 }, 'dropped', null, 1)
@@ -291,7 +291,7 @@ export function describeInboxContract(engine: TestEngine): void {
     })
   })
 
-  it('ends the leases of one gateway, and tells how many', async () => {
+  it('ends the leases of one gateway, and returns how many there were', async () => {
     const { store, add, claim, claimId } = await createStage(engine)
     for (const [index, id] of ['one', 'two', 'three', 'four'].entries()) await add(id, id, index)
     await claim(5, 'dead')
@@ -303,7 +303,7 @@ export function describeInboxContract(engine: TestEngine): void {
     expect([count, new Set(taken), await claimId(6)]).toEqual([2, new Set(['one', 'four']), undefined])
   })
 
-  it('takes a dead letter up again behind what waits', async () => {
+  it('reopens a dead letter behind what is waiting', async () => {
     const { store, add, claim } = await createStage(engine)
     await add('a', 'one')
     await add('a', 'two')
@@ -322,7 +322,7 @@ export function describeInboxContract(engine: TestEngine): void {
     ])
   })
 
-  it('lists dead letters, newest first, until they are let go', async () => {
+  it('lists dead letters, newest first, until they are discarded', async () => {
     const { store, add, claim } = await createStage(engine)
     for (const id of ['one', 'two', 'three']) await add(id, id)
     for (const now of [1, 2, 3]) await store.jobs.finish(await claim(now), 'failed', `At ${now}`, now)
@@ -331,14 +331,14 @@ export function describeInboxContract(engine: TestEngine): void {
     expect([problems, (await store.inbox.listFailed(1)).length]).toEqual([['At 2', 'At 1'], 1])
   })
 
-  it('lets go of dead letters alone', async () => {
+  it('discards nothing but dead letters', async () => {
     const { store, add } = await createStage(engine)
     await add('a', 'one')
     await store.jobs.discard('one', 5)
     expect((await store.inbox.get('one'))?.state).toBe('open')
   })
 
-  it('lists what is open with its place', async () => {
+  it('lists open messages with their positions', async () => {
     const { store, add, claim } = await createStage(engine)
     await add('a', 'one', 1)
     await add('b', 'other', 2)

@@ -8,78 +8,81 @@ import { migrate, type Store, storeOn } from '../../src/store/store.js'
 import { openSqlite } from '../../src/store/sqlite.js'
 
 describe('a commit', () => {
-  it('is told of when it is on the disk, and not before; meanwhile others commit', async () => {
+  it('is reported when it is on disk, not before; meanwhile others commit', async () => {
     const { store, disk } = await setup()
-    const told: string[] = []
-    disk.stop()
-    const first = enter(store, 'a').then(() => told.push('a'))
-    await disk.asked()
-    const second = enter(store, 'b').then(() => told.push('b'))
+    const reported: string[] = []
+    disk.stall()
+    const first = enter(store, 'a').then(() => reported.push('a'))
+    await disk.requested()
+    const second = enter(store, 'b').then(() => reported.push('b'))
     const seen = (await store.conversations.find('test', 'b'))?.id
-    const toldBefore = [...told]
-    disk.goOn()
+    const reportedBefore = [...reported]
+    disk.resume()
     await Promise.all([first, second])
-    expect([seen, toldBefore, told]).toEqual(['b', [], ['a', 'b']])
+    expect([seen, reportedBefore, reported]).toEqual(['b', [], ['a', 'b']])
   })
 
-  it.each(['transaction', 'write'] as const)('of a %s is told of before, once, to who asks for that', async (way) => {
-    const { store, disk } = await setup()
-    const heard: string[] = []
-    const undone = store[way](
-      () => Promise.reject(new Error('no')),
-      () => heard.push('undone'),
-    )
-    await expect(undone).rejects.toThrow('no')
-    disk.stop()
-    const place = { channel: 'test', address: 'a' }
-    const kept = store[way](
-      ({ conversations }) => conversations.enter(place, 'a', 1),
-      ({ id }) => heard.push(id),
-    )
-    await disk.asked()
-    const heardBefore = [...heard]
-    disk.fail()
-    await expect(kept).rejects.toThrow('may not be on the disk')
-    expect([heardBefore, heard]).toEqual([['a'], ['a']])
-  })
+  it.each(['transaction', 'write'] as const)(
+    'of a %s is announced earlier, once, to a caller who asks for that',
+    async (way) => {
+      const { store, disk } = await setup()
+      const announced: string[] = []
+      const undone = store[way](
+        () => Promise.reject(new Error('no')),
+        () => announced.push('undone'),
+      )
+      await expect(undone).rejects.toThrow('no')
+      disk.stall()
+      const place = { channel: 'test', address: 'a' }
+      const kept = store[way](
+        ({ conversations }) => conversations.enter(place, 'a', 1),
+        ({ id }) => announced.push(id),
+      )
+      await disk.requested()
+      const announcedBefore = [...announced]
+      disk.fail()
+      await expect(kept).rejects.toThrow('may not be on the disk')
+      expect([announcedBefore, announced]).toEqual([['a'], ['a']])
+    },
+  )
 
-  it('shares its way to the disk with all that were made while the disk was busy', async () => {
+  it('shares a flush with all commits made while the disk was busy', async () => {
     const { store, disk } = await setup()
-    disk.stop()
+    disk.stall()
     const first = enter(store, 'first')
-    await disk.asked()
-    const timesBefore = disk.times
+    await disk.requested()
+    const flushesBefore = disk.flushes
     const others = Array.from({ length: 20 }, (_, index) => enter(store, `other-${index}`))
     await store.conversations.find('test', 'other-19')
-    disk.goOn()
+    disk.resume()
     await Promise.all([first, ...others])
-    expect(disk.times - timesBefore).toEqual(1)
+    expect(disk.flushes - flushesBefore).toEqual(1)
   })
 
-  it('goes to the disk also when it is one statement without a transaction', async () => {
+  it('is flushed even if it is a single statement without a transaction', async () => {
     const { store, disk } = await setup()
-    const timesBefore = disk.times
+    const flushesBefore = disk.flushes
     await store.conversations.enter({ channel: 'test', address: 'a' }, 'a', 1)
     await store.conversations.configure('a', { model: 'large' })
-    expect(disk.times - timesBefore).toEqual(2)
+    expect(disk.flushes - flushesBefore).toEqual(2)
   })
 
-  it('does not ask for the disk when it has changed nothing', async () => {
+  it('is not flushed if it changed nothing', async () => {
     const { store, disk } = await setup()
-    const timesBefore = disk.times
+    const flushesBefore = disk.flushes
     await store.transaction(async ({ jobs, conversations }) => {
       await jobs.claim('g1', ['test'], 1, 1_000)
       await conversations.get('a')
     })
     await store.conversations.configure('nobody', { model: 'large' })
-    expect(disk.times - timesBefore).toEqual(0)
+    expect(disk.flushes - flushesBefore).toEqual(0)
   })
 
   it('fails when the disk does, and so does every later one, whatever the disk says then', async () => {
     const { store, disk } = await setup()
     disk.fail()
     const first = await enter(store, 'a').catch((error: unknown) => error)
-    disk.goOn()
+    disk.resume()
     const later = await enter(store, 'b').catch((error: unknown) => error)
     const problem = {
       code: 'store_unavailable',
@@ -92,11 +95,11 @@ describe('a commit', () => {
     ])
   })
 
-  it('that fails leaves the transaction alone that came after it', async () => {
+  it('that fails does not affect the transaction after it', async () => {
     const { store, disk } = await setup()
-    disk.stop()
+    disk.stall()
     const first = enter(store, 'a').catch((error: unknown) => error)
-    await disk.asked()
+    await disk.requested()
     let isOpen = (): void => {}
     const opened = new Promise<void>((resolve) => {
       isOpen = resolve
@@ -115,7 +118,7 @@ describe('a commit', () => {
 })
 
 describe('the log that is flushed', () => {
-  it('is that of the file itself where the database is a link', async () => {
+  it('is that of the file itself if the database is a link', async () => {
     const directory = realpathSync(mkdtempSync(join(tmpdir(), 'aetheel-flush-')))
     onTestFinished(() => rmSync(directory, { recursive: true }))
     mkdirSync(join(directory, 'volume'))
@@ -132,7 +135,7 @@ describe('the log that is flushed', () => {
   })
 
   it.each(Array.from({ length: 9 }, (_, hops) => hops))(
-    'is flushed once at a time, whoever comes: %i',
+    'is flushed once at a time, however late others come: %i',
     async (hops) => {
       let underWay = 0
       let most = 0
@@ -165,7 +168,7 @@ async function setup(): Promise<{ store: Store; disk: Disk }> {
   const disk = new Disk()
   const store = storeOn(await openSqlite(join(directory, 'aetheel.db'), false, async () => disk))
   onTestFinished(async () => {
-    disk.goOn()
+    disk.resume()
     await store.close()
     rmSync(directory, { recursive: true })
   })
@@ -179,42 +182,42 @@ async function enter(store: Store, address: string): Promise<void> {
   })
 }
 
-/** Takes as long, and goes as wrong, as it is told. */
+/** A disk that stalls and fails on demand. */
 class Disk {
-  times = 0
-  #isStopped = false
+  flushes = 0
+  #isStalled = false
   #error: Error | undefined
-  #goOn = (): void => {}
-  #onAsked = (): void => {}
+  #resume = (): void => {}
+  #onRequested = (): void => {}
 
-  stop(): void {
-    this.#isStopped = true
+  stall(): void {
+    this.#isStalled = true
   }
 
   fail(): void {
     this.#error = new Error('EIO')
-    this.#goOn()
+    this.#resume()
   }
 
-  goOn(): void {
-    this.#isStopped = false
+  resume(): void {
+    this.#isStalled = false
     this.#error = undefined
-    this.#goOn()
+    this.#resume()
   }
 
-  /** Somebody waits for it. */
-  asked(): Promise<void> {
+  /** Settles when a flush waits. */
+  requested(): Promise<void> {
     return new Promise((resolve) => {
-      this.#onAsked = resolve
+      this.#onRequested = resolve
     })
   }
 
   async datasync(): Promise<void> {
-    this.times += 1
-    if (this.#isStopped) {
-      this.#onAsked()
+    this.flushes += 1
+    if (this.#isStalled) {
+      this.#onRequested()
       await new Promise<void>((resolve) => {
-        this.#goOn = resolve
+        this.#resume = resolve
       })
     }
     if (this.#error) throw this.#error

@@ -22,20 +22,20 @@ const log = createLog({ level: 'silent' })
 const FRAME_BYTES = 24 + 4_096
 
 describe('what a killed gateway left', () => {
-  it('is all there', async () => {
+  it('is complete', async () => {
     const file = await killedAfter((store) => enterMany(store, 9))
     expect(await countIn(file)).toEqual(9)
   })
 
   it.each([
-    ['in its header', (wal: string) => flip(wal, 20)],
-    ['in its first frame', (wal: string) => flip(wal, 32 + 100)],
-    ['in its middle', (wal: string) => flip(wal, Math.floor(readFileSync(wal).length / 2))],
-    ['in its last frame', (wal: string) => flip(wal, readFileSync(wal).length - 100)],
-    ['as it was cut off', (wal: string) => truncateSync(wal, readFileSync(wal).length - FRAME_BYTES)],
-    ['as it is empty', (wal: string) => truncateSync(wal)],
-    ['as it is gone', (wal: string) => rmSync(wal)],
-  ])('is refused, and not touched, when its log is damaged %s', async (_how, damage) => {
+    ['damaged in its header', (wal: string) => flip(wal, 20)],
+    ['damaged in its first frame', (wal: string) => flip(wal, 32 + 100)],
+    ['damaged in the middle', (wal: string) => flip(wal, Math.floor(readFileSync(wal).length / 2))],
+    ['damaged in its last frame', (wal: string) => flip(wal, readFileSync(wal).length - 100)],
+    ['cut off', (wal: string) => truncateSync(wal, readFileSync(wal).length - FRAME_BYTES)],
+    ['empty', (wal: string) => truncateSync(wal)],
+    ['gone', (wal: string) => rmSync(wal)],
+  ])('is refused and not touched if its log is %s', async (_how, damage) => {
     const file = await killedAfter((store) => enterMany(store, 9))
     damage(`${file}-wal`)
     const before = readAll(file)
@@ -48,20 +48,20 @@ describe('what a killed gateway left', () => {
     expect(readAll(file)).toEqual(before)
   })
 
-  it('goes on without what is lost when the operator says so', async () => {
+  it('is used without what is lost if the operator says so', async () => {
     const file = await killedAfter((store) => enterMany(store, 9))
     flip(`${file}-wal`, Math.floor(readFileSync(`${file}-wal`).length / 2))
     rmSync(`${file}-mark`)
     expect(await countIn(file)).toBeLessThan(9)
   })
 
-  it('is taken as it is where more was written than had got to the disk', async () => {
+  it('is accepted if more was written than had been flushed', async () => {
     const file = await killedAfter((store) => enterMany(store, 9))
     appendFileSync(`${file}-wal`, Buffer.alloc(2 * FRAME_BYTES, 1))
     expect(await countIn(file)).toEqual(9)
   })
 
-  it('is all there after a large transaction that was undone', async () => {
+  it('is complete after a large transaction that was rolled back', async () => {
     const file = await killedAfter(async (store) => {
       await enterMany(store, 3)
       const undone = store.transaction(async ({ conversations }) => {
@@ -76,7 +76,7 @@ describe('what a killed gateway left', () => {
     expect(await countIn(file)).toEqual(4)
   })
 
-  it('is noticed to be damaged also after the log has begun anew', async () => {
+  it('is found damaged even after the log has restarted', async () => {
     const file = await killedAfter(async (store) => {
       await enterMany(store, 20)
       await sql`pragma wal_checkpoint(RESTART)`.execute(store.db)
@@ -89,7 +89,7 @@ describe('what a killed gateway left', () => {
   })
 })
 
-it('leaves nothing to compare with when it ends in order: a backup fits in its place', async () => {
+it('leaves no mark after an orderly end, so that a backup can take its place', async () => {
   const file = await killedAfter((store) => enterMany(store, 9))
   await (await openStoreReadOnly({ file }, log)).close()
   const counted = await countIn(file)
@@ -98,14 +98,14 @@ it('leaves nothing to compare with when it ends in order: a backup fits in its p
   expect([counted, await countIn(file)]).toEqual([9, 0])
 })
 
-it('refuses a file with a damaged page, also of a gateway that ended in order', async () => {
+it('refuses a file with a damaged page even after an orderly end', async () => {
   const file = join(createDirectory(), 'aetheel.db')
   putDatabase({ file })
   const store = await openStore({ file }, log)
   await enterMany(store, 200)
   await store.close()
   const bytes = readFileSync(file)
-  // The kind of a page that has rows.
+  // The type of a page with rows.
   const page = Array.from({ length: bytes.length / 4_096 }, (_, index) => index * 4_096).findLast(
     (at) => at > 0 && bytes[at] === 0x0d,
   )
@@ -161,7 +161,7 @@ function flip(file: string, place: number): void {
   writeFileSync(file, bytes)
 }
 
-/** What is in them, in short. */
+/** A digest of each. */
 function readAll(file: string): Array<string | undefined> {
   return ['', '-wal', '-mark'].map((ending) =>
     existsSync(file + ending)

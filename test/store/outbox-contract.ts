@@ -4,7 +4,7 @@ import { CHANNEL, createStage, LEASE_MS, type Stage, TEXTS } from './stage.js'
 
 export function describeOutboxContract(engine: TestEngine): void {
   describe('a reply', () => {
-    it('is taken with its key, its number and its first attempt', async () => {
+    it('is claimed with its key, its number and its first attempt', async () => {
       const { store, reply } = await createStage(engine)
       const delivery = await reply('a', 'one', 3)
       const whole = { ...delivery, messageId: 'm', runId: 'r', id: 'two', seq: 2 }
@@ -17,7 +17,7 @@ export function describeOutboxContract(engine: TestEngine): void {
       ])
     })
 
-    it('waits for the earlier ones of its conversation, and not for those of others', async () => {
+    it('waits for earlier ones of its conversation, not for those of others', async () => {
       const { store, reply } = await createStage(engine)
       await reply('a', 'one', 1)
       await reply('a', 'two', 2)
@@ -26,7 +26,7 @@ export function describeOutboxContract(engine: TestEngine): void {
       expect(taken.map((delivery) => delivery?.id)).toEqual(['one', 'other', undefined])
     })
 
-    it('goes out when the one before it has been delivered or given up', async () => {
+    it('is sent when the one before it has been delivered or given up', async () => {
       const { store, reply } = await createStage(engine)
       for (const id of ['one', 'two', 'three']) await reply('a', id)
       const order = []
@@ -38,7 +38,7 @@ export function describeOutboxContract(engine: TestEngine): void {
       expect(order).toEqual(['one', 'two', 'three'])
     })
 
-    it('holds up those behind it while it waits to be tried again', async () => {
+    it('holds back those behind it while it waits for a retry', async () => {
       const { store, reply } = await createStage(engine)
       await reply('a', 'one')
       await reply('a', 'two')
@@ -51,7 +51,7 @@ export function describeOutboxContract(engine: TestEngine): void {
       ])
     })
 
-    it('is taken again when the lease has ended', async () => {
+    it('can be claimed again when the lease has ended', async () => {
       const { store, reply } = await createStage(engine)
       await reply('a', 'one')
       await send(store, 0)
@@ -74,7 +74,7 @@ export function describeOutboxContract(engine: TestEngine): void {
       expect([settled, state, settledAt, problem]).toEqual([[true, false], 'delivered', 7, undefined])
     })
 
-    it('is not changed by whoever lost it', async () => {
+    it('is not changed by whoever lost the claim', async () => {
       const { store, reply } = await createStage(engine)
       await reply('a', 'one')
       const stale = await send(store, 0)
@@ -90,14 +90,14 @@ export function describeOutboxContract(engine: TestEngine): void {
       ])
     })
 
-    it('is taken only by who serves its channel', async () => {
+    it('is claimed only by whoever serves its channel', async () => {
       const { store, reply } = await createStage(engine)
       await reply('a', 'one')
       const taken = [await send(store, 1, ['mail']), await send(store, 1, [])]
       expect([...taken, (await send(store, 1, ['mail', CHANNEL]))?.id]).toEqual([undefined, undefined, 'one'])
     })
 
-    it('is free again when the gateway that took it is known to be dead; one that waits goes on waiting', async () => {
+    it('is free again when its gateway is known to be dead, unless it waits for a retry', async () => {
       const { store, reply } = await createStage(engine)
       await reply('a', 'taken', 0)
       await reply('b', 'waiting', 1)
@@ -161,7 +161,7 @@ export function describeOutboxContract(engine: TestEngine): void {
       ])
     })
 
-    it('that was taken up again and not sent says only that', async () => {
+    it('that was reopened and not sent says only that', async () => {
       const { store, reply } = await createStage(engine)
       await reply('a', 'one', 0, 10)
       const taken = await send(store, 0)
@@ -171,7 +171,7 @@ export function describeOutboxContract(engine: TestEngine): void {
       expect(expired.map((delivery) => delivery.problem)).toEqual(['It was not sent in time.'])
     })
 
-    it('that expired lets the next one go', async () => {
+    it('that expired no longer holds back the next one', async () => {
       const { store, reply } = await createStage(engine)
       await reply('a', 'one', 0, 10)
       await reply('a', 'two', 0, 100)
@@ -189,7 +189,7 @@ export function describeOutboxContract(engine: TestEngine): void {
       expect([id, state, expiresAt, problem, settledAt]).toEqual(['one', 'pending', 200, undefined, undefined])
     })
 
-    it('that is sent again after it was given up goes on counting its attempts', async () => {
+    it('that is sent again after it was given up keeps counting its attempts', async () => {
       const { store, reply } = await createStage(engine)
       await reply('a', 'one')
       for (const state of ['pending', 'undelivered'] as const) {
@@ -224,7 +224,7 @@ export function describeOutboxContract(engine: TestEngine): void {
       expect(changed).toEqual([])
     })
 
-    it('keeps characters that a database has no place for', async () => {
+    it('keeps characters that a database cannot store', async () => {
       const { store, reply } = await createStage(engine)
       const delivery = await reply('a', 'one')
       const told = { text: 'nul \0 half \uD83D end', notes: ['\0'], isError: false }
@@ -248,7 +248,7 @@ export function describeOutboxContract(engine: TestEngine): void {
     ])
   })
 
-  it('remembers the last replies of a conversation, oldest first', async () => {
+  it('lists the latest replies of a conversation, oldest first', async () => {
     const { store, reply } = await createStage(engine)
     for (const id of ['one', 'two', 'three']) await reply('a', id)
     await reply('b', 'other')

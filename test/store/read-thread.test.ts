@@ -8,7 +8,7 @@ import { openSqlite } from '../../src/store/sqlite.js'
 const COUNTED =
   'with recursive counted (n) as (select 1 union all select n + 1 from counted where n < ?) select n from counted'
 
-it('answers each question whole and in its own words, however long the answers are', async () => {
+it('answers each query completely, however long the answer, or with its own error', async () => {
   const { ask } = await setup()
   const [long, failed, short] = await Promise.allSettled([ask(COUNTED, 2_500), ask('select missing'), ask(COUNTED, 1)])
   const all = Array.from({ length: 2_500 }, (_, index) => ({ n: index + 1 }))
@@ -24,7 +24,7 @@ it('changes nothing', async () => {
   await expect(ask('create table more (text text)')).rejects.toMatchObject({ code: 'store_unavailable' })
 })
 
-it('lets go of the file when it is closed, and answers nothing after that', async () => {
+it('releases the file when it is closed, and answers nothing after that', async () => {
   const { reads, ask } = await setup()
   await ask(COUNTED, 1)
   await reads.destroy()

@@ -22,7 +22,7 @@ const NOW = 1_800_000_000_123
 
 export function describeRecordsContract(engine: TestEngine): void {
   describe('conversations', () => {
-    it('number what comes in, each for itself', async () => {
+    it('number what comes in, each on its own', async () => {
       const { conversations } = (await createStage(engine)).store
       const places = [
         await conversations.enter({ channel: CHANNEL, address: 'general' }, 'a', 1),
@@ -41,7 +41,7 @@ export function describeRecordsContract(engine: TestEngine): void {
       ])
     })
 
-    it('are entered with what was chosen for them and for what they are part of', async () => {
+    it('are entered with what was chosen for them and for their parent', async () => {
       const { conversations } = (await createStage(engine)).store
       await conversations.enter({ channel: CHANNEL, address: 'room' }, 'room', 1)
       await conversations.configure('room', { backend: 'pi', queueMode: 'steer' })
@@ -66,7 +66,7 @@ export function describeRecordsContract(engine: TestEngine): void {
       ]).toEqual([a, a, undefined, undefined])
     })
 
-    it('have settings of their own, which can be taken back one by one', async () => {
+    it('have settings of their own, which can be cleared one by one', async () => {
       const { conversations } = (await createStage(engine)).store
       await conversations.enter({ channel: CHANNEL, address: 'a' }, 'a', 1)
       await conversations.enter({ channel: CHANNEL, address: 'b' }, 'b', 1)
@@ -80,11 +80,11 @@ export function describeRecordsContract(engine: TestEngine): void {
     })
   })
 
-  describe('conversations that are part of another', () => {
+  describe('conversations with a parent', () => {
     const enter = (store: Store, id: string, place: Partial<Place>) =>
       store.conversations.enter({ channel: CHANNEL, address: id, ...place }, id, 1)
 
-    it('have its choices where they made none, and of the project else what the operator gave', async () => {
+    it('inherit its choices where they have none; the project the operator gave comes last', async () => {
       const { store } = await createStage(engine)
       await enter(store, 'room', {})
       await enter(store, 'thread', { parent: 'room', projectId: 'given' })
@@ -101,7 +101,7 @@ export function describeRecordsContract(engine: TestEngine): void {
     })
   })
 
-  it('keeps projects by id; the last word about one counts, as a whole', async () => {
+  it('keeps projects by id; a later definition replaces the earlier one as a whole', async () => {
     const { projects } = (await createStage(engine)).store
     await projects.put({ id: 'site', directory: '/srv/site', backend: 'codex', model: 'large', maxTurns: 3 }, 'file', 1)
     await projects.put(
@@ -138,7 +138,7 @@ export function describeRecordsContract(engine: TestEngine): void {
     ])
   })
 
-  it('tells a project from one that had its id before', async () => {
+  it('distinguishes a project from an earlier one with the same id', async () => {
     const { projects } = (await createStage(engine)).store
     await projects.add({ id: 'site', directory: '/srv', isMadeHere: true }, NOW)
     await projects.change('site', { name: 'The site' }, NOW + 1)
@@ -154,7 +154,7 @@ export function describeRecordsContract(engine: TestEngine): void {
   })
 
   describe('sessions', () => {
-    it('are one per conversation: that of another agent takes its place', async () => {
+    it('are one per conversation: that of another agent replaces it', async () => {
       const { sessions } = (await createStage(engine)).store
       const old = { conversationId: 'a', backend: 'codex', sessionId: 's1', directory: '/srv', usage: USAGE }
       await sessions.set(old, NOW)
@@ -173,7 +173,7 @@ export function describeRecordsContract(engine: TestEngine): void {
       ])
     })
 
-    it('tell when they were last used', async () => {
+    it('record when they were last used', async () => {
       const { sessions } = (await createStage(engine)).store
       const session = { conversationId: 'a', backend: 'codex', sessionId: 's1', directory: '/srv' }
       await sessions.set(session, NOW)
@@ -181,7 +181,7 @@ export function describeRecordsContract(engine: TestEngine): void {
       expect(await sessions.get('a')).toEqual({ ...session, usedAt: NOW + 5 })
     })
 
-    it('are forgotten when told to', async () => {
+    it('are deleted only if they have not been replaced', async () => {
       const { sessions } = (await createStage(engine)).store
       const session = { conversationId: 'a', backend: 'pi', sessionId: 's', directory: '/srv' }
       await sessions.set(session, NOW)
@@ -191,7 +191,7 @@ export function describeRecordsContract(engine: TestEngine): void {
       expect([await sessions.get('a'), (await sessions.get('b'))?.sessionId]).toEqual([undefined, 's'])
     })
 
-    it('that were reset are gone, and tell whether they were there', async () => {
+    it('that were reset are gone; a reset says whether there was one', async () => {
       const { store } = await createStage(engine)
       await store.conversations.enter({ channel: CHANNEL, address: 'a' }, 'a', 0)
       await store.sessions.set({ conversationId: 'a', backend: 'pi', sessionId: 's', directory: '/srv' }, NOW)
@@ -203,7 +203,7 @@ export function describeRecordsContract(engine: TestEngine): void {
       ])
     })
 
-    it('that were reset do not come back by a turn that began before', async () => {
+    it('that were reset are not brought back by a turn that began before', async () => {
       const { sessions } = (await createStage(engine)).store
       const session = { conversationId: 'a', backend: 'pi', sessionId: 's', directory: '/srv' }
       await sessions.reset('a', NOW + 5)
@@ -213,7 +213,7 @@ export function describeRecordsContract(engine: TestEngine): void {
       expect([early, (await sessions.get('a'))?.sessionId]).toEqual([undefined, 's'])
     })
 
-    it('that were chosen stay, whatever a turn says that began before', async () => {
+    it('that were chosen are not replaced by a turn that began before', async () => {
       const { sessions } = (await createStage(engine)).store
       const session = { conversationId: 'a', backend: 'pi', sessionId: 's', directory: '/srv' }
       const chosen = { ...session, sessionId: 'chosen', usage: USAGE }
@@ -232,7 +232,7 @@ export function describeRecordsContract(engine: TestEngine): void {
       ])
     })
 
-    it('know which conversations are in them', async () => {
+    it('know which conversations continue in them', async () => {
       const { sessions } = (await createStage(engine)).store
       const session = { backend: 'pi', sessionId: 's', directory: '/srv' }
       for (const conversationId of ['a', 'b', 'c']) await sessions.set({ ...session, conversationId }, NOW)
@@ -244,7 +244,7 @@ export function describeRecordsContract(engine: TestEngine): void {
       ]).toEqual([['a'], []])
     })
 
-    it('are listed with their place, last used first', async () => {
+    it('are listed with their conversations, most recently used first', async () => {
       const { store } = await createStage(engine)
       for (const [index, id] of ['one', 'two', 'three'].entries()) {
         await store.conversations.enter({ channel: CHANNEL, address: `#${id}` }, id, 0)
@@ -259,7 +259,7 @@ export function describeRecordsContract(engine: TestEngine): void {
   })
 
   describe('runs', () => {
-    it('keep how they went', async () => {
+    it('record how they went', async () => {
       const { store, run } = await createRuns(engine)
       const result: AgentResult = {
         isError: true,
@@ -294,7 +294,7 @@ export function describeRecordsContract(engine: TestEngine): void {
       expect((await store.runs.list(2)).map(({ id }) => id)).toEqual(['three', 'two'])
     })
 
-    it('that nobody works on any more are marked, and the finished ones stay as they are', async () => {
+    it('that nobody works on any more are marked as interrupted; finished ones stay as they are', async () => {
       const { store, run } = await createRuns(engine)
       await store.runs.begin(run('one'), 1)
       await store.runs.end('one', 'failed', undefined, 2)
@@ -306,7 +306,7 @@ export function describeRecordsContract(engine: TestEngine): void {
       ])
     })
 
-    it('were interrupted when the latest of the message was cut off', async () => {
+    it('count as interrupted if the latest of the message was', async () => {
       const { store, run } = await createRuns(engine)
       const states = [await store.runs.wasInterrupted('m')]
       await store.runs.begin(run('one'), 1)
@@ -333,7 +333,7 @@ export function describeRecordsContract(engine: TestEngine): void {
       ])
     })
 
-    it('are read page by page, up to the event that makes it enough', async () => {
+    it('have their events read page by page, up to the event that fills the page', async () => {
       const { store, run } = await createRuns(engine)
       await store.runs.begin(run('one'), NOW)
       await store.runs.begin(run('two'), NOW)
@@ -362,7 +362,7 @@ export function describeRecordsContract(engine: TestEngine): void {
       ])
     })
 
-    it('keep events that come one by one, with what was said last of each', async () => {
+    it('keep events that come one by one; the latest version of each counts', async () => {
       const { store, run } = await createRuns(engine)
       await store.runs.begin(run('one'), NOW)
       await store.runs.begin(run('two'), NOW)
@@ -374,7 +374,7 @@ export function describeRecordsContract(engine: TestEngine): void {
       ])
     })
 
-    it('tell the latest of a message, and where its events begin', async () => {
+    it('say which is the latest of a message and where its events begin', async () => {
       const { store, run } = await createRuns(engine)
       const latest = [await store.runs.latest('m')]
       await store.runs.begin(run('one'), NOW)
@@ -391,7 +391,7 @@ export function describeRecordsContract(engine: TestEngine): void {
       ])
     })
 
-    it('may be told events again, when it is not known whether they were written', async () => {
+    it('accept events again if it is not known whether they were written', async () => {
       const { store, run } = await createRuns(engine)
       await store.runs.begin(run('one'), NOW)
       await store.events.record('one', events(1, 600))
@@ -402,7 +402,7 @@ export function describeRecordsContract(engine: TestEngine): void {
       expect(await store.events.list('one')).toEqual(again)
     })
 
-    it('keep no event that comes after their message was claimed anew', async () => {
+    it('keep no event that comes after their message was claimed again', async () => {
       const { store, run } = await createRuns(engine)
       await store.runs.begin(run('one'), NOW)
       const before = await store.events.record('one', events(1, 2))
@@ -411,7 +411,7 @@ export function describeRecordsContract(engine: TestEngine): void {
       expect([before, after, await store.events.list('one')]).toEqual([true, false, events(1, 2)])
     })
 
-    it('keep no event that comes while their message is claimed anew', async () => {
+    it('keep no event that comes while their message is claimed again', async () => {
       const { store, run } = await createRuns(engine)
       await store.runs.begin(run('one'), NOW)
       let late: Promise<boolean> | undefined
@@ -424,7 +424,7 @@ export function describeRecordsContract(engine: TestEngine): void {
       expect([await late, await store.events.list('one')]).toEqual([false, []])
     })
 
-    it('keep an event of any content', async () => {
+    it('keep events of any content', async () => {
       const { store, run } = await createRuns(engine)
       const event = {
         type: 'tool_use',
@@ -439,8 +439,8 @@ export function describeRecordsContract(engine: TestEngine): void {
     })
   })
 
-  describe('what runs tell', () => {
-    it('is which one goes on, and its latest tools', async () => {
+  describe('what is known of runs', () => {
+    it('is which one is running, and its latest tools', async () => {
       const { store, run } = await createRuns(engine)
       await store.runs.begin(run('one'), NOW)
       await store.runs.end('one', 'failed', undefined, NOW + 1)
@@ -464,7 +464,7 @@ export function describeRecordsContract(engine: TestEngine): void {
       ])
     })
 
-    it('is what waits behind it, in order and not too much', async () => {
+    it('is what waits behind them, in order and up to a limit', async () => {
       const { store, add, claim } = await createStage(engine)
       for (const [index, id] of ['one', 'two', 'three'].entries()) await add('a', id, index)
       await add('b', 'other', 0)
@@ -480,7 +480,7 @@ export function describeRecordsContract(engine: TestEngine): void {
       ])
     })
 
-    it('is what sessions there are, each with its last use', async () => {
+    it('is which sessions they used, each with its last use', async () => {
       const { store, turn } = await createTurns(engine)
       await turn('a', { backend: 'codex', sessionId: 's1' })
       await turn('b', { backend: 'claude', sessionId: 's2' })
@@ -498,11 +498,11 @@ export function describeRecordsContract(engine: TestEngine): void {
       ]).toEqual([[s1, s2], [s1], [s1], [s2], []])
     })
 
-    it('is no private sessions of others', async () => {
+    it('excludes private sessions of others', async () => {
       const { store, turn } = await createTurns(engine)
       await turn('a', { sessionId: 'open' })
       await turn('direct', { sessionId: 'private' }, { isPrivate: true })
-      // Who does not know that it is private does not make it public.
+      // A message that does not say so does not make it public.
       await turn('direct', { sessionId: 'private' })
       const ids = async (conversationId: string | undefined) =>
         (await store.runs.sessions({ conversationId, directory: '/srv', since: 0 }, 9)).map(
@@ -515,7 +515,7 @@ export function describeRecordsContract(engine: TestEngine): void {
       ])
     })
 
-    it('is sessions of one directory alone', async () => {
+    it('is the sessions of one directory only', async () => {
       const { store, turn } = await createTurns(engine)
       await turn('a', { sessionId: 'here' })
       await turn('a', { sessionId: 'there', directory: '/old' })
@@ -526,7 +526,7 @@ export function describeRecordsContract(engine: TestEngine): void {
       ).toEqual(['here'])
     })
 
-    it('is what they used, of a conversation and of a project', async () => {
+    it('is what they used, by conversation and by project', async () => {
       const { store, turn } = await createTurns(engine)
       await turn('a', { usage: USAGE, costUsd: 0.25 })
       await turn('a', { usage: USAGE, costUsd: 0.5 })
@@ -563,7 +563,7 @@ export function describeRecordsContract(engine: TestEngine): void {
       ])
     })
 
-    it('is of what was cut off no time, and of what runs nothing', async () => {
+    it('excludes the time of interrupted runs, and running ones altogether', async () => {
       const { store, run } = await createRuns(engine)
       await store.runs.begin(run('cut off'), NOW)
       await store.runs.end('cut off', 'interrupted', undefined, NOW + 10_000)
@@ -576,7 +576,7 @@ export function describeRecordsContract(engine: TestEngine): void {
       })
     })
 
-    it('is which models an agent has answered with, last used first', async () => {
+    it('is which models an agent has answered with, most recently used first', async () => {
       const { store, turn } = await createTurns(engine)
       await turn('a', { model: 'large' })
       await turn('a', { model: 'small' })
@@ -635,7 +635,7 @@ export function describeRecordsContract(engine: TestEngine): void {
     })
   })
 
-  it('keeps who changed what, newest first', async () => {
+  it('records who changed what, newest first', async () => {
     const { audit } = (await createStage(engine)).store
     const entry = { actor: 'terminal', action: 'queue.drop', subject: 'one' }
     await audit.add({ ...entry, at: NOW })
@@ -651,7 +651,7 @@ export function describeRecordsContract(engine: TestEngine): void {
     ])
   })
 
-  it('leaves out what a database has no place for, and keeps the rest of the text', async () => {
+  it('leaves out what a database cannot store, and keeps the rest of the text', async () => {
     const { store, add, claim } = await createStage(engine)
     await add('a', 'one')
     await store.jobs.finish(await claim(0), 'failed', 'a\0b\0', 1)
@@ -662,7 +662,7 @@ export function describeRecordsContract(engine: TestEngine): void {
     ])
   })
 
-  describe('what a conversation has of where it is', () => {
+  describe('a conversation in its place', () => {
     const setup = async () => {
       const { conversations } = (await createStage(engine)).store
       const enter = (id: string, place: Partial<Place> & { channel?: string } = {}, now = 1) =>
@@ -683,7 +683,7 @@ export function describeRecordsContract(engine: TestEngine): void {
       expect([await conversations.get('thread'), await conversations.find(CHANNEL, 'thread')]).toEqual([thread, thread])
     })
 
-    it('is an agent with its model: one of its own takes neither from above', async () => {
+    it('inherits agent and model together: with either of its own, it inherits neither', async () => {
       const { conversations, enter, choicesOf } = await setup()
       await enter('room')
       await conversations.configure('room', { backend: 'codex', model: 'large' })
@@ -697,7 +697,7 @@ export function describeRecordsContract(engine: TestEngine): void {
       ])
     })
 
-    it('is its own choice of a project first, then that from above, then what the operator gave', async () => {
+    it('has its own project first, then that of its parent, then what the operator gave', async () => {
       const { conversations, enter, choicesOf } = await setup()
       await enter('room', { projectId: 'given to the room' })
       await enter('thread', { parent: 'room', projectId: 'given' })
@@ -718,7 +718,7 @@ export function describeRecordsContract(engine: TestEngine): void {
       ])
     })
 
-    it('is what the operator gives now: that of earlier is forgotten', async () => {
+    it('forgets the project that the operator gave earlier', async () => {
       const { enter, choicesOf } = await setup()
       await enter('thread', { parent: 'room', projectId: 'earlier' })
       await enter('thread', { parent: 'room', projectId: 'now' })
@@ -727,7 +727,7 @@ export function describeRecordsContract(engine: TestEngine): void {
       expect([given, await choicesOf('thread')]).toEqual([{ projectId: 'now' }, {}])
     })
 
-    it('is nothing of one above that is not there, is in another channel, or is two steps up', async () => {
+    it('inherits nothing from a parent that does not exist or is in another channel, nor from a grandparent', async () => {
       const { conversations, enter, choicesOf } = await setup()
       await enter('lonely', { parent: 'nowhere' })
       await enter('room of mail', { channel: 'mail', address: 'room' })
@@ -740,7 +740,7 @@ export function describeRecordsContract(engine: TestEngine): void {
       expect([await choicesOf('lonely'), await choicesOf('thread'), await choicesOf('bottom')]).toEqual([{}, {}, {}])
     })
 
-    it('is when something happened there, latest first and each channel for itself', async () => {
+    it('is listed by channel, most recently used first', async () => {
       const { conversations, enter } = await setup()
       await enter('a', {}, NOW)
       await enter('b', {}, NOW + 1)
@@ -756,8 +756,8 @@ export function describeRecordsContract(engine: TestEngine): void {
     })
   })
 
-  describe('what a channel must still know', () => {
-    it('is its last word, under each name and of each channel', async () => {
+  describe('channel values', () => {
+    it('are kept by channel and name; the latest counts', async () => {
       const { channelValues } = (await createStage(engine)).store
       await channelValues.set(CHANNEL, 'cursor', '1')
       await channelValues.set(CHANNEL, 'cursor', `it's "2" 🙂`)
@@ -771,7 +771,7 @@ export function describeRecordsContract(engine: TestEngine): void {
       ]).toEqual([`it's "2" 🙂`, '3', '4', undefined])
     })
 
-    it('can be claimed once, by name and channel', async () => {
+    it('can be claimed once per channel and name', async () => {
       const { channelValues } = (await createStage(engine)).store
       expect([
         await channelValues.claim(CHANNEL, 'one', NOW),
@@ -783,13 +783,13 @@ export function describeRecordsContract(engine: TestEngine): void {
       ]).toEqual([true, false, true, true, true, false])
     })
 
-    it('is claimed by one of many who try at once', async () => {
+    it('are claimed by only one of many who try at once', async () => {
       const { channelValues } = (await createStage(engine)).store
       const claims = await Promise.all(Array.from({ length: 10 }, () => channelValues.claim(CHANNEL, 'one', NOW)))
       expect(claims.filter(Boolean)).toEqual([true])
     })
 
-    it('may have the name of a claim, and is another thing', async () => {
+    it('are separate from claims of the same name', async () => {
       const { channelValues } = (await createStage(engine)).store
       await channelValues.set(CHANNEL, 'one', '1')
       const claims = [await channelValues.claim(CHANNEL, 'one', NOW), await channelValues.claim(CHANNEL, 'one', NOW)]
@@ -801,11 +801,11 @@ export function describeRecordsContract(engine: TestEngine): void {
       ])
     })
 
-    it('is claims of some time; what was set stays for ever', async () => {
+    it('stay for ever, whereas claims are forgotten', async () => {
       const { channelValues } = (await createStage(engine)).store
       await channelValues.claim(CHANNEL, 'old', NOW)
       await channelValues.claim(CHANNEL, 'new', NOW + 1)
-      // Also when it looks like a claim of old.
+      // Even if it looks like an old claim.
       await channelValues.set(CHANNEL, 'cursor', 'claimed')
       await channelValues.forgetClaims(NOW + 1)
       expect([
@@ -824,7 +824,7 @@ async function createRuns(engine: TestEngine) {
   return { store, run }
 }
 
-/** Each turn begins a moment after the one before, the first at 1, and takes ten. */
+/** Turns begin one millisecond apart, the first at 1, and take ten. */
 async function createTurns(engine: TestEngine) {
   const { store } = await createStage(engine)
   let turns = 0

@@ -9,12 +9,12 @@ export const LEASE_MS = 1_000
 
 export interface Stage {
   store: Store
-  /** Takes a message in as the queue does. The conversation's id is its address. */
+  /** Accepts a message as the queue does. The conversation's id is its address. */
   add(conversationId: string, id: string, now?: number): Promise<void>
-  /** Takes a reply in, numbered after all there is. */
+  /** Adds a reply with the next number of the conversation. */
   reply(conversationId: string, id: string, now?: number, expiresAt?: number): Promise<NewDelivery>
   claim(now: number, gatewayId?: string): Promise<Claim>
-  /** Which message is claimed, if any. */
+  /** Claims a message, and returns its id if there was one. */
   claimId(now: number): Promise<string | undefined>
   finish(claim: Claim, now: number): Promise<boolean>
 }
@@ -69,7 +69,7 @@ async function addMessage(tables: Tables, message: NewMessage, now: number): Pro
   await tables.jobs.enqueue(message, ahead, now)
 }
 
-/** What careless storage changes: quotes, wildcards, escapes, line ends, spaces at the edges, all sizes of characters. */
+/** What careless storage changes: quotes, wildcards, escapes, line ends, outer spaces, characters of all sizes. */
 export const TEXTS: Record<string, string> = {
   'an empty one': '',
   quotes: `It's "quoted", \`ticked\`; '' "" -- drop table messages; /* $1 ? :name */`,

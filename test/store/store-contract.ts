@@ -1,4 +1,4 @@
-// What every store does, whichever database is below. Callers of the tables notice each of these.
+// What every store guarantees, whichever database is below. Callers notice each of these.
 
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
@@ -29,7 +29,7 @@ export function describeStoreContract(engine: TestEngine): void {
   describeApprovalsContract(engine)
 
   describe('a transaction', () => {
-    it('that fails has changed nothing, in any table', async () => {
+    it('that fails changes nothing in any table', async () => {
       const { store } = await createStage(engine)
       const failure = new Error('half-way')
       const thrown = await store
@@ -58,7 +58,7 @@ export function describeStoreContract(engine: TestEngine): void {
       ]).toEqual([failure, undefined, undefined, [], undefined, []])
     })
 
-    it('does not hold up questions that may take long, which see what was committed before', async () => {
+    it('does not block long queries, which see what was committed before it', async () => {
       const { store, add } = await createStage(engine)
       await add('a', 'one', 1)
       await store.runs.begin({ id: 'r', messageId: 'one', conversationId: 'a', gatewayId: 'g', backend: 'pi' }, 1)
@@ -80,13 +80,13 @@ export function describeStoreContract(engine: TestEngine): void {
       expect(answers.map(({ length }) => length)).toEqual([1, 1, 1, 1, 1, 0, 1, 0])
     })
 
-    it('gives its value, and leaves the store usable after one that failed', async () => {
+    it('returns its value, even after one that failed', async () => {
       const { store } = await createStage(engine)
       await store.transaction(() => Promise.reject(new Error('no'))).catch(() => {})
       expect(await store.transaction(async () => 'done')).toBe('done')
     })
 
-    it('numbers without gaps and doubles when many come in at once', async () => {
+    it('numbers concurrent messages without gaps or duplicates', async () => {
       const { store } = await createStage(engine)
       const numbers = await Promise.all(
         Array.from({ length: 30 }, (_, index) =>
@@ -100,22 +100,22 @@ export function describeStoreContract(engine: TestEngine): void {
     })
 
     it.each(['transaction', 'write'] as const)(
-      'tells with the result of a %s when others see it, once',
+      'reports the result of a %s once, when others can see it',
       async (way) => {
         const { store } = await createStage(engine)
-        const told: Array<[string, Promise<unknown>]> = []
+        const reported: Array<[string, Promise<unknown>]> = []
         const enter = ({ conversations }: Tables) => conversations.enter({ channel: CHANNEL, address: 'a' }, 'a', 1)
-        const done = await store[way](enter, ({ id }) => told.push([id, store.conversations.get('a')]))
+        const done = await store[way](enter, ({ id }) => reported.push([id, store.conversations.get('a')]))
         await store[way](
           () => Promise.reject(new Error('no')),
-          () => told.push(['none', Promise.resolve()]),
+          () => reported.push(['none', Promise.resolve()]),
         ).catch(() => {})
-        const [[id, seen] = []] = told
-        expect([told.length, id, await seen]).toEqual([1, done.id, { id: 'a', channel: CHANNEL, address: 'a' }])
+        const [[id, seen] = []] = reported
+        expect([reported.length, id, await seen]).toEqual([1, done.id, { id: 'a', channel: CHANNEL, address: 'a' }])
       },
     )
 
-    it('is kept when the store is closed and opened again', async () => {
+    it('survives closing and reopening the store', async () => {
       const location = await engine.createLocation()
       const first = await openStore(location, log)
       await first.conversations.enter({ channel: CHANNEL, address: 'a' }, 'a', 1)
@@ -125,8 +125,8 @@ export function describeStoreContract(engine: TestEngine): void {
     })
   })
 
-  describe('a store that is closed', () => {
-    it('finishes what is under way and refuses what comes after', async () => {
+  describe('closing a store', () => {
+    it('finishes what is in progress and refuses what comes after', async () => {
       const location = await engine.createLocation()
       const store = await openStore(location, log)
       let closed: Promise<void> | undefined
@@ -145,7 +145,7 @@ export function describeStoreContract(engine: TestEngine): void {
   })
 
   describe('two gateways on one database', () => {
-    it('never work on one conversation at once, answer everything once and keep its order', async () => {
+    it('never work on the same conversation at once, and answer everything once and in order', async () => {
       const location = await engine.createLocation()
       const store = await openTestStore(location)
       const addresses = ['a', 'b', 'c']
@@ -175,12 +175,12 @@ export function describeStoreContract(engine: TestEngine): void {
       expect(turns).toHaveLength(2 * 3 * 12)
     })
 
-    it('make the tables once when they start at once', async () => {
+    it('create the tables once when they start at the same time', async () => {
       const location = await engine.createLocation()
       expect(await runGateways(location, { addresses: ['a'], messagesEach: 0 })).toEqual([[], []])
     })
 
-    it.skipIf(engine.name === 'sqlite')('wake each other when there is work, once it is committed', async () => {
+    it.skipIf(engine.name === 'sqlite')('wake each other once work is committed', async () => {
       const location = await engine.createLocation()
       const [one, other] = [await openTestStore(location), await openTestStore(location)]
       const onWork = vi.fn<() => void>()
@@ -191,7 +191,7 @@ export function describeStoreContract(engine: TestEngine): void {
         const message = newMessage({ id: 'one', conversationId: 'a', seq: 1 })
         await tables.inbox.add(message, 'open', null, 1)
         await tables.jobs.enqueue(message, 0, 1)
-        // A round trip, by which a notification sent too early would have come.
+        // A round trip, after which a notification sent too early would have arrived.
         await other.conversations.get('a')
         return onWork.mock.calls.length
       })
@@ -199,28 +199,25 @@ export function describeStoreContract(engine: TestEngine): void {
       expect(before).toBe(0)
     })
 
-    it.skipIf(engine.name === 'sqlite')(
-      'outlive connections that are lost in the middle of a transaction',
-      async () => {
-        const location = await engine.createLocation()
-        const [store, other] = [await openTestStore(location), storeOn(await openEngine(location))]
-        onTestFinished(() => other.close())
-        const lost = store.transaction(async (tables) => {
-          await tables.projects.put({ id: 'lost', directory: '/srv' }, 'file', 1)
-          const others = sql`from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`
-          await sql`select pg_terminate_backend(pid) ${others}`.execute(other.db)
-          await tables.projects.put({ id: 'lost too', directory: '/srv' }, 'file', 1)
-        })
-        const outcome = await lost.catch((error: { code?: string }) => error.code)
-        await store.projects.put({ id: 'kept', directory: '/srv' }, 'file', 1)
-        expect([outcome, await store.projects.list()]).toEqual([
-          'store_unavailable',
-          [{ id: 'kept', directory: '/srv', source: 'file', instance: 'kept~1', createdAt: 1, updatedAt: 1 }],
-        ])
-      },
-    )
+    it.skipIf(engine.name === 'sqlite')('survive connections lost in the middle of a transaction', async () => {
+      const location = await engine.createLocation()
+      const [store, other] = [await openTestStore(location), storeOn(await openEngine(location))]
+      onTestFinished(() => other.close())
+      const lost = store.transaction(async (tables) => {
+        await tables.projects.put({ id: 'lost', directory: '/srv' }, 'file', 1)
+        const others = sql`from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`
+        await sql`select pg_terminate_backend(pid) ${others}`.execute(other.db)
+        await tables.projects.put({ id: 'lost too', directory: '/srv' }, 'file', 1)
+      })
+      const outcome = await lost.catch((error: { code?: string }) => error.code)
+      await store.projects.put({ id: 'kept', directory: '/srv' }, 'file', 1)
+      expect([outcome, await store.projects.list()]).toEqual([
+        'store_unavailable',
+        [{ id: 'kept', directory: '/srv', source: 'file', instance: 'kept~1', createdAt: 1, updatedAt: 1 }],
+      ])
+    })
 
-    it.skipIf(engine.name === 'sqlite')('hear of work again after the connection was lost', async () => {
+    it.skipIf(engine.name === 'sqlite')('are notified of work again after the connection was lost', async () => {
       const location = await engine.createLocation()
       const stage = storeOn(await openEngine(location))
       onTestFinished(() => stage.close())
@@ -242,7 +239,7 @@ export function describeStoreContract(engine: TestEngine): void {
   })
 
   describe('the tables', () => {
-    it('are made once: what is there stays when the database is opened again', async () => {
+    it('are created once, and keep their rows when the database is opened again', async () => {
       const location = await engine.createLocation()
       const first = await openTestStore(location)
       await first.projects.put({ id: 'site', directory: '/srv/site' }, 'file', 1)
@@ -252,7 +249,7 @@ export function describeStoreContract(engine: TestEngine): void {
       ])
     })
 
-    it('of a newer Aetheel are refused, and stay as they are', async () => {
+    it('of a newer Aetheel are refused and left as they are', async () => {
       const location = await engine.createLocation()
       await (await openTestStore(location)).projects.put({ id: 'site', directory: '/srv/site' }, 'file', 1)
       const raw = storeOn(await openEngine(location))
@@ -268,7 +265,7 @@ export function describeStoreContract(engine: TestEngine): void {
       ])
     })
 
-    it('of a version before 0.1.0 are refused with what to do, and stay as they are', async () => {
+    it('of a version before 0.1.0 are refused with advice and left as they are', async () => {
       const location = await engine.createLocation()
       const raw = storeOn(await openEngine(location))
       onTestFinished(() => raw.close())
@@ -281,7 +278,7 @@ export function describeStoreContract(engine: TestEngine): void {
       ])
     })
 
-    it('are made whole or not at all', async () => {
+    it('are all created, or none', async () => {
       const location = await engine.createLocation()
       const raw = storeOn(await openEngine(location))
       onTestFinished(() => raw.close())
@@ -296,7 +293,7 @@ export function describeStoreContract(engine: TestEngine): void {
 
 const UNRELEASED = /before 0\.1\.0.*move aetheel\.db .*away, or set DATABASE_URL to another database/
 
-/** As a version before 0.1.0 began its database. */
+/** As a version before 0.1.0 created it. */
 export async function makeUnreleased(db: Kysely<Schema>): Promise<void> {
   const core: Migration = { up: (tx) => tx.schema.createTable('projects').addColumn('id', 'text').execute() }
   const migrator = new Migrator({ db, provider: { getMigrations: async () => ({ '0001-core': core }) } })
@@ -308,7 +305,7 @@ async function openEngine({ file, databaseUrl }: StoreLocation) {
   return databaseUrl === undefined ? openSqlite(file) : openPostgres(databaseUrl, log)
 }
 
-/** Two at once; what each of them had in hand. */
+/** Runs two at once, and returns the turns of each. */
 async function runGateways(
   location: StoreLocation,
   work: Pick<GatewayProcessOptions, 'addresses' | 'messagesEach'>,

@@ -13,7 +13,7 @@ const SECOND: TokenRecord = {
 }
 
 describeEngines('tokens', ({ createStore }) => {
-  it('come back as they were added, the newest first, without their hashes', async () => {
+  it('are listed as they were added, newest first, without their hashes', async () => {
     const { tokens } = await createStore()
     await tokens.add(FIRST, 'hash-1')
     await tokens.add(SECOND, 'hash-2')
@@ -29,7 +29,7 @@ describeEngines('tokens', ({ createStore }) => {
     ])
   })
 
-  it('are found by the new hash alone once they have another', async () => {
+  it('are found only by the new hash once it was replaced', async () => {
     const { tokens } = await createStore()
     await tokens.add(FIRST, 'old')
     await tokens.used('one', 3000)
@@ -41,7 +41,7 @@ describeEngines('tokens', ({ createStore }) => {
     ])
   })
 
-  it('are found by a login until it ends, is taken back, or the token has another hash', async () => {
+  it('are found by a login until it is removed or the token gets another hash', async () => {
     const { tokens } = await createStore()
     await tokens.add(SECOND, 'hash-2')
     await tokens.add(FIRST, 'hash-1')
@@ -93,7 +93,7 @@ describeEngines('tokens', ({ createStore }) => {
     expect(await tokens.list()).toEqual([{ ...FIRST, usedAt: 3000 }])
   })
 
-  it('are there while one has not expired', async () => {
+  it('exist as long as one has not expired', async () => {
     const { tokens } = await createStore()
     const answers = [await tokens.hasAny(0)]
     await tokens.add(SECOND, 'hash-2')
@@ -109,7 +109,7 @@ describeEngines('tokens', ({ createStore }) => {
     expect([await tokens.remove('one'), await tokens.remove('one'), await tokens.list()]).toEqual([true, false, []])
   })
 
-  it('refuse a hash that another one has', async () => {
+  it('cannot share a hash', async () => {
     const { tokens } = await createStore()
     await tokens.add(FIRST, 'hash-1')
     await expect(tokens.add(SECOND, 'hash-1')).rejects.toThrow(/unique/i)
