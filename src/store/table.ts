@@ -4,7 +4,7 @@ import { type Kysely, type RawBuilder, sql, type SqlBool } from 'kysely'
 import type { Engine } from './engine.js'
 import type { Schema } from './schema.js'
 
-/** Queries of the database, or within one transaction. */
+/** Queries on the database, or within one transaction. */
 export abstract class Table {
   constructor(
     protected readonly db: Kysely<Schema>,
@@ -33,14 +33,14 @@ export type Columns<Name extends keyof Schema> = {
 
 type ToRow<Value> = { [Name in keyof Value as Snake<Name>]: Value[Name] }
 
-/** A row as the rest of the code sees it: names in camel case, and nothing instead of null. */
+/** A row as the rest of the code sees it: names in camel case, nulls left out. */
 export function fromRow<Row extends object>(row: Row): FromRow<Row> {
   const value: Record<string, unknown> = {}
   for (const [column, content] of Object.entries(row)) if (content !== null) value[camelOf(column)] = content
   return value as FromRow<Row>
 }
 
-/** Contract: has no more fields than the table has columns. */
+/** Contract: the table has a column for each field of the value. */
 export function toRow<Value extends object>(value: Value): ToRow<Value> {
   const columns = Object.entries(value).map(([name, content]) => [
     name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
