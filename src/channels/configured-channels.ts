@@ -33,7 +33,7 @@ export async function openDiscord(
       roles: config.discordRoles,
     },
     opensThreads: config.discordThreads,
-    projectOf: (channelId) => projectOfChannel(config, channelId),
+    projectOf: projectOfChannel.bind(undefined, config),
     log,
     now,
   })

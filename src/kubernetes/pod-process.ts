@@ -9,7 +9,7 @@
 
 import { randomBytes } from 'node:crypto'
 import { wait } from '../core/async.js'
-import { BoundedText } from '../processes/bounded-text.js'
+import { BoundedText } from '../processes/output.js'
 import type { LocalProcess } from '../processes/local-process.js'
 import type { ProcessOwner } from '../processes/process-owner.js'
 import { ControlLines } from './control-lines.js'

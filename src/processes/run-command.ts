@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { resolve, sep } from 'node:path'
 import { StringDecoder } from 'node:string_decoder'
-import { BoundedText } from './bounded-text.js'
-import { findExecutable } from './find-executable.js'
+import { BoundedText } from './output.js'
+import { findExecutable } from '../core/paths.js'
 import { type ProcessExit, startProcess } from './local-process.js'
 import type { ProcessOwner } from './process-owner.js'
 

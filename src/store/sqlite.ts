@@ -18,7 +18,7 @@ import {
   SqliteQueryCompiler,
 } from 'kysely'
 import { GatewayError, messageOf } from '../errors.js'
-import { makePrivateDirectory } from '../core/private-directory.js'
+import { makePrivateDirectory } from '../core/paths.js'
 import { type Engine, withoutNul } from './engine.js'
 import { LogFlush } from './log-flush.js'
 import { clearMark, isLogWhole, markFileOf, openMarkedLog } from './log-mark.js'

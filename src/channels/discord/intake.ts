@@ -8,13 +8,12 @@ import { chunkMarkdown } from '../chunk.js'
 import { COMMAND_FAILED } from '../command-failed.js'
 import type { Acceptance, ChannelHost, ChannelMessage, Place } from '../types.js'
 import { type AccessLists, howToGetAccess, mayTalk, type Speaker } from './access.js'
-import type { DiscordApi } from './api.js'
+import { type DiscordApi, untilAnswered } from './api.js'
 import type { Destinations } from './destinations.js'
 import { type Addressed, type BotIdentity, isFromPerson, readFiles, readMessage, threadName } from './incoming.js'
 import type { AskCommand } from './interactions.js'
 import { MESSAGE_CHARACTERS, nonceOf, referenceTo } from './outgoing.js'
 import { hasThreads, isThread, placeOf, type ChannelFacts, type ChannelCache, threadAddress } from './channel-cache.js'
-import { untilAnswered } from './until-answered.js'
 
 export interface IntakeOptions {
   api: DiscordApi

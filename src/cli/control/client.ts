@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net'
 import { ERROR_CODES, type ErrorCode, GatewayError, messageOf } from '../../errors.js'
-import { LineSplitter } from '../../processes/line-splitter.js'
+import { LineSplitter } from '../../processes/output.js'
 import {
   answerSchema,
   type Control,

@@ -9,7 +9,7 @@ import { createServer, type Server, type Socket } from 'node:net'
 import { within } from '../../core/async.js'
 import { GatewayError, messageOf } from '../../errors.js'
 import type { Log } from '../../log.js'
-import { LineSplitter } from '../../processes/line-splitter.js'
+import { LineSplitter } from '../../processes/output.js'
 import { dispatch } from './dispatch.js'
 import { type Handlers, MAX_REQUEST_BYTES, type Peer, requestSchema } from './protocol.js'
 

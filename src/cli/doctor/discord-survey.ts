@@ -12,7 +12,7 @@ import {
 } from 'discord.js'
 import type { GatewayConfig } from '../../config.js'
 import { GatewayError } from '../../errors.js'
-import { ClosableStrategy } from '../../channels/discord/closable-strategy.js'
+import { ClosableStrategy } from '../../channels/discord/connection.js'
 import { identify, ownersOf, readsMessages } from '../../channels/discord/identity.js'
 import type { ChannelFacts, DiscordFacts, GuildFacts } from './discord-findings.js'
 import { inviteLink, nameOf, NEEDED_PERMISSIONS } from '../discord-needs.js'

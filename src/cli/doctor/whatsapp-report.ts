@@ -6,9 +6,8 @@ import { WEBHOOK_GREETING, WEBHOOK_PATH } from '../../channels/whatsapp/public-p
 import type { GatewayConfig } from '../../config.js'
 import { agentProblem } from '../../runtime/configured-agents.js'
 import { messageOf } from '../../errors.js'
-import { isDirectory } from '../../core/is-directory.js'
+import { findExecutable, isDirectory } from '../../core/paths.js'
 import type { Log } from '../../log.js'
-import { findExecutable } from '../../processes/find-executable.js'
 import { type DoctorReport, renderFindings } from './findings.js'
 import { twilioAccount } from '../../channels/configured-channels.js'
 import {
