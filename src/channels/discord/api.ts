@@ -90,12 +90,10 @@ export class DiscordApi {
   async post(
     channelId: string,
     message: RESTPostAPIChannelMessageJSONBody,
-    options: { files?: RawFile[]; signal?: AbortSignal } = {},
+    options: { files?: RawFile[]; signal?: AbortSignal | undefined } = {},
   ): Promise<APIMessage> {
-    const { files = [], signal } = options
     const { message_reference: reference, ...plain } = message
-    const body = this.#safe(message)
-    const request = { body, files, ...(signal && { signal }) }
+    const request = { ...options, body: this.#safe(message) }
     try {
       return (await this.rest.post(`/channels/${channelId}/messages`, request)) as APIMessage
     } catch (error) {
@@ -110,8 +108,7 @@ export class DiscordApi {
     message: RESTPatchAPIChannelMessageJSONBody,
     signal?: AbortSignal,
   ): Promise<void> {
-    const body = this.#safe(message)
-    await this.#edits.patch(`/channels/${channelId}/messages/${messageId}`, { body, ...(signal && { signal }) })
+    await this.#edits.patch(`/channels/${channelId}/messages/${messageId}`, { body: this.#safe(message), signal })
   }
 
   async remove(channelId: string, messageId: string): Promise<void> {
@@ -119,9 +116,8 @@ export class DiscordApi {
   }
 
   async react(channelId: string, messageId: string, emoji: string): Promise<void> {
-    await this.#indicators.put(
-      `/channels/${channelId}/messages/${messageId}/reactions/${encodeURIComponent(emoji)}/@me`,
-    )
+    const reaction = encodeURIComponent(emoji)
+    await this.#indicators.put(`/channels/${channelId}/messages/${messageId}/reactions/${reaction}/@me`)
   }
 
   async type(channelId: string): Promise<void> {
@@ -168,6 +164,11 @@ function openRest(api: string, token: string, globalRequestsPerSecond: number): 
     if (status === 401) setImmediate(() => rest.setToken(token))
   })
   return rest
+}
+
+/** Makes a message a reply. */
+export function referenceTo(messageId: string) {
+  return { message_reference: { message_id: messageId, fail_if_not_exists: false } }
 }
 
 /** Discord's own error code. */

@@ -17,7 +17,7 @@ import { isTableHead, renderTable } from './render-table.js'
 const MAX_CODE_CHARACTERS = 4_000
 const MAX_CODE_LINES = 150
 
-/** Nothing else is ever rendered. */
+/** A text with none of these stays as it is. */
 const MARKUP = /[`~#|[*_-]/
 const MARKER = '```'
 const RULE = '─'.repeat(20)

@@ -36,11 +36,11 @@ import { Typing } from './typing.js'
 
 export interface WhatsAppOptions extends TwilioOptions {
   /** Verifies webhooks, and encrypts links to files. */
-  authToken?: string
+  authToken: string | undefined
   /** The gateway's own number, such as +14155238886. */
   from: string
   /** Where Twilio reaches us, without a trailing slash. Without it, everything is polled. */
-  publicUrl?: string
+  publicUrl: string | undefined
   pollSeconds: number
   /** Read at each use, since the operator may change it. */
   reply(): ReplySettings | undefined

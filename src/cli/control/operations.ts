@@ -23,16 +23,12 @@ export interface OperationDependencies {
 
 const SEARCH_LIMIT = 1_000
 
-export function operations({
-  store,
-  queue,
-  approvals,
-  wake,
-  now,
-}: OperationDependencies): Pick<
-  Handlers,
-  ('queue.retry' | 'queue.drop' | 'sessions.reset' | 'cron.add' | 'cron.rm') | ('approvals.answer' | 'approvals.forget')
-> {
+type Operation =
+  | ('queue.retry' | 'queue.drop' | 'sessions.reset' | 'cron.add' | 'cron.rm')
+  | ('approvals.answer' | 'approvals.forget')
+
+export function operations(dependencies: OperationDependencies): Pick<Handlers, Operation> {
+  const { store, queue, approvals, wake, now } = dependencies
   const note = notesOf('terminal', now)
 
   return {
@@ -64,10 +60,8 @@ export function operations({
 
     'approvals.forget': async ({ id }) => {
       const rules = await store.approvalRules.list({}, SEARCH_LIMIT)
-      const fullId = onlyMatch(
-        rules.filter((rule) => rule.id.startsWith(prefixOf(id))),
-        id,
-      )
+      const matching = rules.filter((rule) => rule.id.startsWith(prefixOf(id)))
+      const fullId = onlyMatch(matching, id)
       const found = rules.find((rule) => rule.id === fullId)
       if (!found) throw new GatewayError('not_found', `There is no rule ${id}. "aetheel approvals rules" shows them.`)
       await store.transaction(async (tables) => {
