@@ -14,6 +14,7 @@ import {
   settingsSchema,
 } from './config/schema.js'
 import { VARIABLES } from './config/variables.js'
+import { defined } from './core/defined.js'
 import { operatorEnvironment } from './core/environment.js'
 import { GatewayError } from './errors.js'
 import { POD_DIRECTORY, type PodAddress } from './kubernetes/types.js'
@@ -125,7 +126,7 @@ export function loadConfigWithSources(
       configFile && sourceOf(name) === 'file' ? dirname(configFile) : '.',
     ),
     home: dataDirectory(env),
-    ...(configFile !== undefined && { configFile }),
+    ...defined({ configFile }),
     warnings,
   }
   return { config, sourceOf }
@@ -199,11 +200,7 @@ export function podOf(
   pod: PodAddress,
   { kubernetesContext, kubernetesNamespace }: Pick<GatewayConfig, 'kubernetesContext' | 'kubernetesNamespace'>,
 ): PodAddress {
-  return {
-    ...(kubernetesContext !== undefined && { context: kubernetesContext }),
-    ...(kubernetesNamespace !== undefined && { namespace: kubernetesNamespace }),
-    ...pod,
-  }
+  return { ...defined({ context: kubernetesContext, namespace: kubernetesNamespace }), ...pod }
 }
 
 /** `AETHEEL_HOME`, else `.aetheel` in the user's home directory. */

@@ -1,5 +1,6 @@
 import { findConfigFile, type GatewayConfig, loadConfig } from '../config.js'
 import { secretsOfConfig } from '../config/secrets.js'
+import { defined } from '../core/defined.js'
 import { createScrubber } from '../credentials/scrubber.js'
 import { createLog, type Log, type LogLevel, secretsOf } from '../log.js'
 import { guardedOwner } from '../processes/guarded-owner.js'
@@ -64,8 +65,8 @@ export class CommandContext {
     // Neither a server nor an agent that waits for approval ends by itself if we are killed.
     const isServed = config.opencodeEnabled && config.opencodeManaged
     const guarded = isServed || config.agentPermissions === 'ask' ? guardedOwner(log) : undefined
-    const dependencies = { environment, passVariables: config.agentEnvPass, log, scrubber }
-    const agents = new ConfiguredAgents(config, { ...dependencies, ...(guarded && { owner: guarded.owner }) })
+    const dependencies = { environment, passVariables: config.agentEnvPass, log, scrubber, owner: guarded?.owner }
+    const agents = new ConfiguredAgents(config, defined(dependencies))
     try {
       return await use(agents)
     } finally {

@@ -25,7 +25,7 @@ export interface KubectlDependencies {
   /** A path, or a name looked up in PATH; absent, `kubectl`. */
   kubectlPath?: string
   /** Put into the environment, so that the process can be found. */
-  ownerId?: string
+  ownerId?: string | undefined
 }
 
 export interface KubectlOutcome {

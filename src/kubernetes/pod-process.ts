@@ -87,7 +87,7 @@ export function startInPod(context: PodProcessContext, options: PodProcessOption
       stdin: `${RUN_SCRIPT}${headerOf(nonce, context, options)}`,
       keepsInput: true,
       runId,
-      ...(owner && { owner: recordedBy(owner, address) }),
+      owner: owner && recordedBy(owner, address),
       onStdout(chunk) {
         lastSignOfLife = performance.now()
         // It may arrive before the record on stderr.

@@ -16,7 +16,7 @@ export interface CommandOptions {
   onStdout?: (chunk: Buffer) => void
   timeoutMs: number
   /** Ends the command early. */
-  signal?: AbortSignal
+  signal?: AbortSignal | undefined
   owner?: ProcessOwner | undefined
 }
 
@@ -46,7 +46,7 @@ export async function runCommand(options: CommandOptions): Promise<CommandOutcom
     environment,
     stdin,
     runId: randomUUID(),
-    ...(owner && { owner }),
+    owner,
     stopSignal: 'SIGTERM',
     onStdout,
     onStderr: (chunk) => stderr.append(decoder.write(chunk)),
