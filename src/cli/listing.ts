@@ -83,6 +83,16 @@ export function shortId(id: string): string {
   return id.slice(0, 8)
 }
 
+/** A prefix for the tables. Anything that cannot be one becomes a prefix that matches nothing. */
+export function prefixOf(id: string): string {
+  const prefix = id.toLowerCase()
+  return /^[0-9a-f-]{4,36}$/.test(prefix) ? prefix : 'none'
+}
+
+export function severalIds(id: string): string {
+  return `More than one id begins with ${id}. Type more of it.`
+}
+
 /** How long ago, in the largest unit that fits. */
 export function age(then: number, now: number): string {
   const seconds = Math.max(0, Math.round((now - then) / 1000))

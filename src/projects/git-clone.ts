@@ -62,11 +62,8 @@ export async function checkGitSource(
   roots: Pick<GatewayConfig, 'projectRoots' | 'home'>,
 ): Promise<GitSource> {
   if (ref !== undefined && !isRefName(ref)) {
-    const advice = 'Leave ref out for the usual branch.'
-    throw new GatewayError(
-      'request_invalid',
-      `${JSON.stringify(ref.slice(0, 100))} is no name of a branch or a tag. ${advice}`,
-    )
+    const problem = `${JSON.stringify(ref.slice(0, 100))} is no name of a branch or a tag.`
+    throw new GatewayError('request_invalid', `${problem} Leave ref out for the usual branch.`)
   }
   const problem = problemOfUrl(url)
   if (problem !== undefined) throw new GatewayError('request_invalid', `The repository cannot be taken: ${problem}.`)

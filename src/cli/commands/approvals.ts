@@ -4,13 +4,13 @@ import { outcomeText } from '../../approvals/approval-words.js'
 import { allFields } from '../../approvals/asked-input.js'
 import type { CommandContext } from '../command-context.js'
 import type { Control } from '../control/protocol.js'
-import { GatewayError } from '../../errors.js'
 import { defined } from '../../core/defined.js'
 import { oneLine, printable, printableLines } from '../../core/one-line.js'
+import { onlyOne } from '../../core/only-one.js'
 import type { Approval } from '../../store/approvals.js'
 import type { Store } from '../../store/store.js'
 import { defineList } from '../list-command.js'
-import { age, listing, type ListOptions, shortId } from '../listing.js'
+import { age, listing, type ListOptions, prefixOf, severalIds, shortId } from '../listing.js'
 import { table } from '../table.js'
 
 export function registerApprovals(program: Command, context: CommandContext): void {
@@ -87,13 +87,8 @@ export async function approvalsShow(
 
 /** Contract: throws `not_found`, or `request_invalid` if the prefix is ambiguous. */
 async function findApproval({ approvals }: Pick<Store, 'approvals'>, id: string): Promise<Approval> {
-  const prefix = id.toLowerCase()
-  const found = /^[0-9a-f-]{4,36}$/.test(prefix) ? await approvals.findByPrefix(prefix) : []
-  const [approval, another] = found
-  if (another) throw new GatewayError('request_invalid', `More than one id begins with ${id}. Type more of it.`)
-  if (approval) return approval
-  const message = `Nothing is asked under the id ${oneLine(id, 40)}. "aetheel approvals" shows what was asked.`
-  throw new GatewayError('not_found', message)
+  const none = `Nothing is asked under the id ${oneLine(id, 40)}. "aetheel approvals" shows what was asked.`
+  return onlyOne(await approvals.findByPrefix(prefixOf(id)), none, severalIds(id))
 }
 
 /** The output of `aetheel approvals rules`. */

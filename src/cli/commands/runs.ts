@@ -1,6 +1,5 @@
 import type { Command } from 'commander'
 import type { AgentEvent, TokenUsage } from '../../backends/types.js'
-import { GatewayError } from '../../errors.js'
 import type { RunRecord } from '../../store/runs.js'
 import type { RunState } from '../../store/schema.js'
 import type { Store } from '../../store/store.js'
@@ -11,12 +10,14 @@ import {
   conversationName,
   listing,
   type ListOptions,
+  prefixOf,
   section,
   shortId,
   terminalWidth,
   workingGateways,
 } from '../listing.js'
 import { oneLine } from '../../core/one-line.js'
+import { onlyOne } from '../../core/only-one.js'
 import { table } from '../table.js'
 
 type Tables = Pick<Store, 'runs' | 'events' | 'conversations' | 'inbox' | 'ledger'>
@@ -93,12 +94,12 @@ export async function runsShow(
 
 /** Contract: throws `not_found`, or `request_invalid` if the prefix is ambiguous. */
 async function findRun({ runs }: Tables, id: string): Promise<RunRecord> {
-  const prefix = id.toLowerCase()
-  const found = /^[0-9a-f-]{4,36}$/.test(prefix) ? await runs.findByPrefix(prefix) : []
-  const [run] = found
-  if (run && found.length === 1) return run
-  if (run) throw new GatewayError('request_invalid', `More than one run begins with ${id}. Type more of its id.`)
-  throw new GatewayError('not_found', `There is no run ${oneLine(id, 40)}. "aetheel runs" shows the latest.`)
+  const none = `There is no run ${oneLine(id, 40)}. "aetheel runs" shows the latest.`
+  return onlyOne(
+    await runs.findByPrefix(prefixOf(id)),
+    none,
+    `More than one run begins with ${id}. Type more of its id.`,
+  )
 }
 
 async function nameOf({ conversations }: Tables, { conversationId }: RunRecord): Promise<string> {

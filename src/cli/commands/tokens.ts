@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { type Command, Option } from 'commander'
 import { defined } from '../../core/defined.js'
+import { onlyOne } from '../../core/only-one.js'
 import { GatewayError } from '../../errors.js'
 import { describeRights, hashOf, issueToken, newToken } from '../../service/auth.js'
 import { removeTokenFile, tokenFile, tokenFileHash, writeTokenFile } from '../../service/token-file.js'
@@ -139,10 +140,8 @@ async function requireProjects({ projects }: Pick<Store, 'projects'>, ids: strin
 async function findToken({ tokens }: Pick<Store, 'tokens'>, id: string): Promise<TokenRecord> {
   const all = await tokens.list()
   const found = all.filter((token) => token.name === id || (id.length >= 4 && token.id.startsWith(id.toLowerCase())))
-  const [first] = found
-  if (first && found.length === 1) return first
-  if (first) throw new GatewayError('request_invalid', `More than one token is meant by ${id}. Type more of its id.`)
-  throw new GatewayError('not_found', `There is no token ${id}. "aetheel tokens list" shows them.`)
+  const none = `There is no token ${id}. "aetheel tokens list" shows them.`
+  return onlyOne(found, none, `More than one token is meant by ${id}. Type more of its id.`)
 }
 
 async function isInTokenFile({ tokens }: Pick<Store, 'tokens'>, home: string, token: TokenRecord): Promise<boolean> {

@@ -3,6 +3,7 @@
 
 import { randomUUID } from 'node:crypto'
 import type { ApprovalService } from '../../approvals/approval-service.js'
+import { onlyOne } from '../../core/only-one.js'
 import { GatewayError } from '../../errors.js'
 import type { Queue } from '../../turns/queue.js'
 import { findCronJob } from '../../schedule/find-cron-job.js'
@@ -10,6 +11,7 @@ import { addCronJob } from '../../schedule/new-cron-job.js'
 import { notesOf } from '../../store/audit.js'
 import type { SessionRecord } from '../../store/sessions.js'
 import type { Store } from '../../store/store.js'
+import { conversationName, prefixOf, severalIds } from '../listing.js'
 import type { Handlers } from './protocol.js'
 
 export interface OperationDependencies {
@@ -106,26 +108,16 @@ async function resolveId({ inbox, outbox }: Pick<Store, 'inbox' | 'outbox'>, id:
   return onlyMatch([...(await inbox.findByPrefix(prefix)), ...(await outbox.findByPrefix(prefix))], id)
 }
 
-/** A prefix for the tables. Anything that cannot be one becomes a prefix that matches nothing. */
-function prefixOf(id: string): string {
-  const prefix = id.toLowerCase()
-  return /^[0-9a-f-]{4,36}$/.test(prefix) ? prefix : 'none'
-}
-
 function onlyMatch(found: { id: string }[], id: string): string {
   if (found.length <= 1) return found[0]?.id ?? id
-  throw new GatewayError('request_invalid', `More than one id begins with ${id}. Type more of it.`)
+  throw new GatewayError('request_invalid', severalIds(id))
 }
 
 type ListedSession = SessionRecord & { channel: string; address: string }
 
 /** By `channel/address`, or by the address alone if it is unique. */
 function findSession(conversation: string, sessions: ListedSession[]): ListedSession {
-  const found = sessions.filter(({ channel, address }) => [address, `${channel}/${address}`].includes(conversation))
-  const [first] = found
-  if (first && found.length === 1) return first
-  const names = found.map(({ channel, address }) => `${channel}/${address}`)
-  if (first) throw new GatewayError('request_invalid', `Which one is meant: ${names.join(', ')}?`)
-  const advice = '"aetheel sessions" shows the conversations that have one.'
-  throw new GatewayError('not_found', `The conversation ${conversation} has no session. ${advice}`)
+  const found = sessions.filter((session) => [session.address, conversationName(session)].includes(conversation))
+  const none = `The conversation ${conversation} has no session. "aetheel sessions" shows the conversations that have one.`
+  return onlyOne(found, none, `Which one is meant: ${found.map(conversationName).join(', ')}?`)
 }
