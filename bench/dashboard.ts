@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { chromium, type Page } from 'playwright-core'
 import { AetheelClient } from '../src/client/aetheel-client.js'
-import { findExecutable } from '../src/processes/find-executable.js'
+import { findExecutable } from '../src/core/paths.js'
 import { atMost, type BenchOptions, lowerQuartile, type Measurement } from './measurement.js'
 import { startBenchService } from './service.js'
 

@@ -6,7 +6,7 @@ import { createBackend } from '../src/backends/registry.js'
 import { readInto } from '../src/backends/engine/translation.js'
 import type { Turn } from '../src/backends/engine/turn.js'
 import { BACKEND_NAMES, type BackendName } from '../src/backends/types.js'
-import { LineSplitter, OUTPUT_LIMITS } from '../src/processes/line-splitter.js'
+import { LineSplitter, OUTPUT_LIMITS } from '../src/processes/output.js'
 import { readCapturedStream, roundsFor } from './captured-stream.js'
 import { atLeast, type BenchOptions, lowerQuartile, type Measurement } from './measurement.js'
 

@@ -1,26 +1,26 @@
 import { homedir } from 'node:os'
 import { dirname, join, posix, resolve, sep } from 'node:path'
-import type { AgentMode, BackendAdapterConfig, BackendName, Permissions } from './backends/types.js'
-import type { QueueMode } from './channels/types.js'
+import type { BackendAdapterConfig, BackendName } from './backends/types.js'
 import { fileExists, readConfigFile } from './config/file.js'
 import { heartbeatOf, crossSettingProblems, crossSettingWarnings } from './config/checks.js'
-import { type InboundConfig, type ReplyConfig, replacedKey } from './config/inbound.js'
+import { type ReplyConfig, replacedKey } from './config/inbound.js'
 import { describeProblems, dotted, quote, sentenceOf } from './config/problems.js'
 import {
   DEFAULT_MAX_TURNS,
-  type HookConfig,
   maxTurnsSchema,
+  type ProjectEntry,
   type SettingName,
   type Settings,
   settingsSchema,
 } from './config/schema.js'
 import { VARIABLES } from './config/variables.js'
+import { defined } from './core/defined.js'
 import { operatorEnvironment } from './core/environment.js'
 import { GatewayError } from './errors.js'
 import { POD_DIRECTORY, type PodAddress } from './kubernetes/types.js'
-import type { LogLevel } from './log.js'
 
-export interface GatewayConfig {
+/** Every setting of the schema with its defaults filled in and its paths resolved, and what was found while reading. */
+export interface GatewayConfig extends Omit<Settings, 'heartbeat' | 'projects'> {
   /** Answers conversations in channels. */
   agentBackend: BackendName
   /** The agent of new projects. */
@@ -29,101 +29,13 @@ export interface GatewayConfig {
   isAgentChosen: boolean
   /** For `agentBackend` only; other agents are found by name. */
   backendCliPath: string
-  agentMode: AgentMode
-  liveIdleMs: number
-  liveMaxProcesses: number
-  liveMaxMemoryMb: number
-  liveSpare: boolean
-  /** Whether tool use needs a person's approval. */
-  agentPermissions: Permissions
-  approvalTimeoutMs: number
-  /** For `agentBackend` only. */
-  backendModel?: string
-  backendMaxTurns: number
   /** If false, `backendMaxTurns` is the default. */
   isMaxTurnsChosen: boolean
-  allowedTools: string[]
-  queryTimeoutMs: number
-  idleTimeoutMs: number
   workingDir: string
-  /** Additional variables passed to agents, as names or `PREFIX_*`. */
-  agentEnvPass: string[]
-  /** Absent, each command has its own default. */
-  logLevel?: LogLevel
-  /** Absent, an SQLite file in `home`. */
-  databaseUrl?: string
-  maxConcurrentQueries: number
-  /** Per conversation. */
-  maxQueueDepth: number
-  /** For conversations that have not chosen one. */
-  queueMode: QueueMode
-  /** Per project, over HTTP. */
-  maxWaitingCommands: number
-  replyExpiryMs: number
-  /** 0 for never. */
-  sessionIdleMs: number
-  leaseMs: number
-  /** 0 to stop at once. */
-  drainTimeoutMs: number
   promptDir: string
-  hooks: HookConfig[]
   projects: ProjectConfig[]
-  /** Absent, Discord is off. */
-  discordBotToken?: string
-  /** Absent, the application's owner. */
-  discordOwnerId?: string
-  /** Where people other than the owner may talk; an empty list means anywhere. */
-  discordGuilds: string[]
-  discordChannels: string[]
-  /** Who may talk there. If both are empty: everybody, or only the owner if the lists above are empty too. */
-  discordUsers: string[]
-  discordRoles: string[]
-  /** Whether a mention opens a thread. */
-  discordThreads: boolean
-  /** For posts that answer no message. */
-  outputChannelId?: string
-  /** Without the version and without a trailing slash. */
-  discordApiUrl: string
-  attachmentMaxMb: number
-  /** MIME types in lower case, or `image/*`. */
-  attachmentTypes: string[]
-  /** Absolute. Agents may send files from these, and from their working directory. */
-  mediaRoots: string[]
-  /** Whether OpenCode runs as a server: the gateway's own (`opencodeManaged`), or the one at `opencodeUrl`. */
-  opencodeEnabled: boolean
-  opencodeManaged: boolean
-  /** Without a trailing slash. */
-  opencodeUrl: string
-  opencodeUsername: string
-  opencodePassword?: string
-  kubectlPath: string
-  /** For pods that name none. */
-  kubernetesContext?: string
-  kubernetesNamespace?: string
-  /** The label key whose value names the agent. */
-  kubernetesLabel: string
-  /** Absolute; at least one. Projects created by API or CLI must lie inside them; new directories go into the first. */
+  /** At least one. Projects created by API or CLI must lie inside them; new directories go into the first. */
   projectRoots: string[]
-  /** The operator's templates. */
-  templateDir?: string
-  httpEnabled: boolean
-  httpHost: string
-  /** 0 for any free port. */
-  httpPort: number
-  /** In addition to the implicit ones: `host` or `host:port`, in lower case. */
-  httpAllowedHosts: string[]
-  /** Where platforms reach us; without a trailing slash. */
-  publicUrl?: string
-  /** Absent, WhatsApp is off. Needs `twilioWhatsappFrom` and either the auth token or the API key and secret. */
-  twilioAccountSid?: string
-  twilioAuthToken?: string
-  twilioApiKey?: string
-  twilioApiSecret?: string
-  /** Such as +14155238886. */
-  twilioWhatsappFrom?: string
-  twilioApiUrl: string
-  whatsappPollSeconds: number
-  inbound?: InboundConfig
   heartbeat?: NonNullable<ReturnType<typeof heartbeatOf>>
   /** The data directory, absolute. It need not exist yet. */
   home: string
@@ -133,24 +45,11 @@ export interface GatewayConfig {
   warnings: string[]
 }
 
-export interface ProjectConfig {
+export interface ProjectConfig extends ProjectEntry {
   id: string
-  name?: string
   directory: string
   /** With the configured context and namespace filled in. */
   pod?: PodAddress
-  backend?: BackendName
-  /** Absent, the global setting. */
-  agentMode?: AgentMode
-  /** Absent, the global setting. */
-  agentPermissions?: Permissions
-  model?: string
-  allowedTools?: string[]
-  queryTimeoutMs?: number
-  maxTurns?: number
-  isUntrusted?: boolean
-  /** Ids of the Discord channels whose conversations use this project; a channel belongs to one project only. */
-  discordChannels?: string[]
 }
 
 export type SettingSource = 'default' | 'file' | 'environment'
@@ -227,7 +126,7 @@ export function loadConfigWithSources(
       configFile && sourceOf(name) === 'file' ? dirname(configFile) : '.',
     ),
     home: dataDirectory(env),
-    ...(configFile !== undefined && { configFile }),
+    ...defined({ configFile }),
     warnings,
   }
   return { config, sourceOf }
@@ -301,11 +200,7 @@ export function podOf(
   pod: PodAddress,
   { kubernetesContext, kubernetesNamespace }: Pick<GatewayConfig, 'kubernetesContext' | 'kubernetesNamespace'>,
 ): PodAddress {
-  return {
-    ...(kubernetesContext !== undefined && { context: kubernetesContext }),
-    ...(kubernetesNamespace !== undefined && { namespace: kubernetesNamespace }),
-    ...pod,
-  }
+  return { ...defined({ context: kubernetesContext, namespace: kubernetesNamespace }), ...pod }
 }
 
 /** `AETHEEL_HOME`, else `.aetheel` in the user's home directory. */

@@ -37,7 +37,9 @@ const WORTHWHILE = 1 / 3
 
 /** Contract: `limit` is at least 50. A blank text has no parts. */
 export function chunkMarkdown(text: string, limit: number): string[] {
-  return text.trim() === '' ? [] : new Chunker(text, limit).parts()
+  if (text.trim() === '') return []
+  const canHoldFence = /`{3}|~{3}/.test(text)
+  return text.length <= limit && !canHoldFence ? [text] : new Chunker(text, limit).parts()
 }
 
 class Chunker {

@@ -21,19 +21,15 @@ export async function openDiscord(
 ): Promise<Channel | undefined> {
   const { discordBotToken: token, discordApiUrl: apiUrl, discordOwnerId: ownerId } = config
   if (token === undefined) return undefined
+  const { discordGuilds: guilds, discordChannels: channels, discordUsers: users, discordRoles: roles } = config
   const { DiscordChannel } = await import('./discord/discord-channel.js')
   return new DiscordChannel({
     token,
     apiUrl,
-    ...(ownerId !== undefined && { ownerId }),
-    access: {
-      guilds: config.discordGuilds,
-      channels: config.discordChannels,
-      users: config.discordUsers,
-      roles: config.discordRoles,
-    },
+    ownerId,
+    access: { guilds, channels, users, roles },
     opensThreads: config.discordThreads,
-    projectOf: (channelId) => projectOfChannel(config, channelId),
+    projectOf: projectOfChannel.bind(undefined, config),
     log,
     now,
   })
@@ -48,23 +44,17 @@ export async function openWhatsApp(
   config: () => GatewayConfig,
   { environment, log, now = Date.now }: WhatsAppDependencies,
 ): Promise<Channel | undefined> {
-  const {
-    twilioAuthToken: authToken,
-    twilioWhatsappFrom: from,
-    publicUrl,
-    twilioApiUrl,
-    whatsappPollSeconds,
-  } = config()
+  const { twilioAuthToken: authToken, twilioWhatsappFrom: from, twilioApiUrl: apiUrl, publicUrl } = config()
   const account = twilioAccount(config())
   if (!account || from === undefined) return undefined
   const { WhatsAppChannel } = await import('./whatsapp/whatsapp-channel.js')
   return new WhatsAppChannel({
     ...account,
-    apiUrl: twilioApiUrl,
-    ...(authToken !== undefined && { authToken }),
+    apiUrl,
+    authToken,
     from,
-    ...(publicUrl !== undefined && { publicUrl }),
-    pollSeconds: whatsappPollSeconds,
+    publicUrl,
+    pollSeconds: config().whatsappPollSeconds,
     reply: () => config().inbound?.reply,
     transcriber: () => {
       const { inbound, workingDir, agentEnvPass: passVariables } = config()

@@ -35,7 +35,7 @@ export interface IncomingFile {
   /** As the sender named it; never trust it as a path. */
   name: string
   /** As the platform reports it. */
-  type?: string
+  type?: string | undefined
   bytes: number
   /** Contract: returns at most one byte more than `bytes`; rejects if the file cannot be fetched. */
   read(signal: AbortSignal): Promise<Uint8Array>

@@ -8,6 +8,7 @@
 
 import { randomUUID } from 'node:crypto'
 import { wait } from '../core/async.js'
+import { defined } from '../core/defined.js'
 import type { Control, HistoryEntry, Push, ShownReply } from './control/protocol.js'
 import { isCommand } from '../conversation/conversation-commands.js'
 import { GatewayError, messageOf } from '../errors.js'
@@ -17,14 +18,14 @@ import { type Output, TurnPrinter } from './turn-printer.js'
 export interface ChatSessionOptions {
   address: string
   author: string
-  projectId?: string
+  projectId?: string | undefined
   stdout: Output
   stderr: Output
   width: number
   /** Undefined if no gateway is running. */
   connect(onPush: (push: Push) => void): Promise<Control | undefined>
   /** How long to wait for a lost gateway; absent, until it is back. */
-  reconnectTimeoutMs?: number
+  reconnectTimeoutMs?: number | undefined
   /** No answer is pending and nothing is being printed. */
   onIdle(): void
 }
@@ -145,7 +146,7 @@ export class ChatSession {
 
   async #attach(control: Control): Promise<void> {
     const { address, projectId } = this.options
-    await control.call('chat.attach', { address, ...(projectId !== undefined && { projectId }) })
+    await control.call('chat.attach', defined({ address, projectId }))
     this.#control = control
     void control.closed.then(() => {
       this.#control = undefined
@@ -212,29 +213,27 @@ export class ChatSession {
     this.#settleFinished()
   }
 
-  async #command(line: string): Promise<void> {
-    const { address, author, onIdle } = this.options
-    try {
-      if (!this.#control) throw new GatewayError('gateway_unavailable', 'The gateway is not there now.')
-      const { answer } = await this.#control.call('chat.command', { address, author, line })
+  #command(line: string): Promise<void> {
+    const { address, author } = this.options
+    return this.#ask(async (control) => {
+      const { answer } = await control.call('chat.command', { address, author, line })
       this.#note(line.trim() === '/help' ? `${answer}\n/history: what was said last\n/quit: leave` : answer)
-    } catch (error) {
-      this.#note(`Error: ${messageOf(error)}`)
-    }
-    if (!this.isBusy) onIdle()
+    })
   }
 
-  async #showHistory(): Promise<void> {
-    const { address, onIdle } = this.options
+  #showHistory(): Promise<void> {
+    const request = { address: this.options.address, afterSeq: 0, limit: HISTORY_ENTRIES }
+    return this.#ask(async (control) => this.#printHistory((await control.call('chat.history', request)).entries))
+  }
+
+  async #ask(ask: (control: Control) => Promise<void>): Promise<void> {
     try {
       if (!this.#control) throw new GatewayError('gateway_unavailable', 'The gateway is not there now.')
-      const request = { address, afterSeq: 0, limit: HISTORY_ENTRIES }
-      const { entries } = await this.#control.call('chat.history', request)
-      this.#printHistory(entries)
+      await ask(this.#control)
     } catch (error) {
       this.#note(`Error: ${messageOf(error)}`)
     }
-    if (!this.isBusy) onIdle()
+    if (!this.isBusy) this.options.onIdle()
   }
 
   /** Reads what was not pushed from the record. */

@@ -1,20 +1,21 @@
 import { findConfigFile, type GatewayConfig, loadConfig } from '../config.js'
 import { secretsOfConfig } from '../config/secrets.js'
+import { defined } from '../core/defined.js'
 import { createScrubber } from '../credentials/scrubber.js'
-import { databaseFile } from '../gateway.js'
 import { createLog, type Log, type LogLevel, secretsOf } from '../log.js'
 import { guardedOwner } from '../processes/guarded-owner.js'
 import { ConfiguredAgents } from '../runtime/configured-agents.js'
-import { openStoreReadOnly, type Store } from '../store/store.js'
+import type { Store } from '../store/store.js'
 import type { Control } from './control/protocol.js'
 import { withControl } from './with-control.js'
+import { closing, openForChanges, openForReading } from './open-store.js'
 
 /** Where to find the configuration. */
 export interface ConfigLocation {
   environment: NodeJS.ProcessEnv
   cwd: string
   /** The file from `--config`. */
-  explicit?: string
+  explicit?: string | undefined
 }
 
 export const STOP_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
@@ -41,8 +42,7 @@ export class CommandContext {
   }
 
   configLocation(): ConfigLocation {
-    const explicit = this.explicitConfigFile()
-    return { environment: this.environment, cwd: process.cwd(), ...(explicit !== undefined && { explicit }) }
+    return { environment: this.environment, cwd: process.cwd(), explicit: this.explicitConfigFile() }
   }
 
   readConfig(): GatewayConfig {
@@ -65,8 +65,8 @@ export class CommandContext {
     // Neither a server nor an agent that waits for approval ends by itself if we are killed.
     const isServed = config.opencodeEnabled && config.opencodeManaged
     const guarded = isServed || config.agentPermissions === 'ask' ? guardedOwner(log) : undefined
-    const dependencies = { environment, passVariables: config.agentEnvPass, log, scrubber }
-    const agents = new ConfiguredAgents(config, { ...dependencies, ...(guarded && { owner: guarded.owner }) })
+    const dependencies = { environment, passVariables: config.agentEnvPass, log, scrubber, owner: guarded?.owner }
+    const agents = new ConfiguredAgents(config, defined(dependencies))
     try {
       return await use(agents)
     } finally {
@@ -77,12 +77,7 @@ export class CommandContext {
 
   async readStore<T>(config: GatewayConfig, read: (store: Store, log: Log) => Promise<T>): Promise<T> {
     const log = this.openLog(config)
-    const store = await openStoreReadOnly({ file: databaseFile(config), databaseUrl: config.databaseUrl }, log)
-    try {
-      return await read(store, log)
-    } finally {
-      await store.close()
-    }
+    return closing(await openForReading(config, log), (store) => read(store, log))
   }
 
   /** Prints what a command reads from the store. */
@@ -91,7 +86,14 @@ export class CommandContext {
     console.log(await this.readStore(config, (store, log) => describe(store, config, log)))
   }
 
-  /** Prints the result of a change. */
+  /** Prints the result of a change in the database itself, which a running gateway sees in its next turn. */
+  async change(work: (store: Store, config: GatewayConfig, log: Log) => Promise<string>): Promise<void> {
+    const config = this.readConfig()
+    const log = this.openLog(config)
+    console.log(await closing(await openForChanges(config, log), (store) => work(store, config, log)))
+  }
+
+  /** Prints the result of a change by the running gateway, or in the database if there is none. */
   async operate(change: (control: Control) => Promise<string>): Promise<void> {
     const config = this.readConfig()
     console.log(await withControl(config, this.openLog(config), change))

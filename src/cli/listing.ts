@@ -1,7 +1,7 @@
 import { isProcessAlive } from '../processes/reaper.js'
 import type { Store } from '../store/store.js'
 import { oneLine } from '../core/one-line.js'
-import { table } from './table.js'
+import { table, tableWidth } from './table.js'
 
 export interface ListOptions {
   limit: number
@@ -18,34 +18,44 @@ const INDENT = ' '.repeat(10)
 /** An agent's last words may fill a page. */
 const MAX_DETAIL_CHARACTERS = 1_000
 
-/**
- * A table under a heading; empty without rows. Cells may hold untrusted text of any length: the last column gets the
- * rest of the line, the others a maximum width. Details follow below their row, wrapped in full.
- */
-export function section(
-  heading: string,
-  columns: string[],
-  rows: string[][],
-  width: number,
-  details: string[] = [],
+/** What each column shows of an item, by its heading. */
+export type Columns<Item> = Record<string, (item: Item) => string>
+
+/** The items as JSON or as a table; `none` if there are no items. */
+export function listing<Item>(
+  items: Item[],
+  { isJson, width }: Pick<ListOptions, 'isJson' | 'width'>,
+  none: string,
+  columns: Columns<Item>,
 ): string {
-  if (rows.length === 0) return ''
-  const heads = [columns, ...rows].map((row) => row.slice(0, -1).map((cell) => oneLine(cell, MAX_CELL_WIDTH) || '-'))
-  const taken = Math.max(
-    ...table(heads)
-      .split('\n')
-      .map(({ length }) => length),
-  )
-  const room = Math.max(width - taken - 2, MIN_TEXT_WIDTH)
-  const lines = [columns, ...rows].map((row, index) => [
-    ...(heads[index] ?? []),
-    oneLine(row.at(-1) ?? '', room) || '-',
-  ])
+  return isJson ? JSON.stringify(items, null, 2) : section({ items, width }, columns) || none
+}
+
+interface Section<Item> {
+  heading?: string
+  items: Item[]
+  width: number
+  /** Shown below its row, wrapped in full. */
+  detailsOf?: (item: Item) => string
+}
+
+/**
+ * A table under a heading; empty without items. Cells may hold untrusted text of any length: the last column gets the
+ * rest of the line, the others a maximum width.
+ */
+export function section<Item>(
+  { heading, items, width, detailsOf = () => '' }: Section<Item>,
+  columns: Columns<Item>,
+): string {
+  if (items.length === 0) return ''
+  const rows = [Object.keys(columns), ...items.map((item) => Object.values(columns).map((cell) => cell(item)))]
+  const heads = rows.map((row) => row.slice(0, -1).map((cell) => oneLine(cell, MAX_CELL_WIDTH) || '-'))
+  const room = Math.max(width - tableWidth(heads) - 2, MIN_TEXT_WIDTH)
+  const lines = rows.map((row, index) => [...(heads[index] ?? []), oneLine(row.at(-1) ?? '', room) || '-'])
   const [head = '', ...body] = table(lines).split('\n')
-  const below = (index: number): string[] => wrapped(details[index] ?? '', width)
-  return [...(heading === '' ? [] : [heading]), head, ...body.flatMap((row, index) => [row, ...below(index)])].join(
-    '\n',
-  )
+  const details = items.map((item) => wrapped(detailsOf(item), width))
+  const below = body.flatMap((row, index) => [row, ...(details[index] ?? [])])
+  return [...(heading === undefined ? [] : [heading]), head, ...below].join('\n')
 }
 
 function wrapped(text: string, width: number): string[] {
@@ -64,9 +74,23 @@ export function terminalWidth(): number {
   return process.stdout.columns || 120
 }
 
+export function conversationName({ channel, address }: { channel: string; address: string }): string {
+  return `${channel}/${address}`
+}
+
 /** Enough to identify it. */
 export function shortId(id: string): string {
   return id.slice(0, 8)
+}
+
+/** A prefix for the tables. Anything that cannot be one becomes a prefix that matches nothing. */
+export function prefixOf(id: string): string {
+  const prefix = id.toLowerCase()
+  return /^[0-9a-f-]{4,36}$/.test(prefix) ? prefix : 'none'
+}
+
+export function severalIds(id: string): string {
+  return `More than one id begins with ${id}. Type more of it.`
 }
 
 /** How long ago, in the largest unit that fits. */

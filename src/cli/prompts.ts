@@ -1,5 +1,6 @@
 import type { Readable, Writable } from 'node:stream'
 import * as clack from '@clack/prompts'
+import { defined } from '../core/defined.js'
 import { GatewayError } from '../errors.js'
 
 interface Key {
@@ -114,13 +115,8 @@ export class Prompts {
     common: clack.CommonOptions,
     initialValue?: Value,
   ): Promise<Value | symbol> {
-    return clack.select<string>({
-      message,
-      options: choices,
-      maxItems: MAX_CHOICES_SHOWN,
-      ...(initialValue !== undefined && { initialValue }),
-      ...common,
-    }) as Promise<Value | symbol>
+    const options = { message, options: choices, maxItems: MAX_CHOICES_SHOWN, ...defined({ initialValue }) }
+    return clack.select<string>({ ...options, ...common }) as Promise<Value | symbol>
   }
 
   /** Each question gets its own signal: Clack never removes its listener. */

@@ -10,3 +10,12 @@ export function table(rows: string[][]): string {
     )
     .join('\n')
 }
+
+/** How wide these rows are as a table. */
+export function tableWidth(rows: string[][]): number {
+  return Math.max(
+    ...table(rows)
+      .split('\n')
+      .map(({ length }) => length),
+  )
+}

@@ -6,10 +6,17 @@ import { ControlClient } from './control/client.js'
 import { LocalControl } from './control/local-control.js'
 import { operations } from './control/operations.js'
 import { type Control, socketPath } from './control/protocol.js'
-import { databaseFile, makeHome } from '../gateway.js'
+import { GatewayError } from '../errors.js'
 import type { Log } from '../log.js'
 import { Queue } from '../turns/queue.js'
-import { openStore } from '../store/store.js'
+import { closing, openForChanges } from './open-store.js'
+
+/** For operations that need a running gateway. */
+export async function withGateway<T>(home: string, work: (control: Control) => Promise<T>): Promise<T> {
+  const control = await ControlClient.connect(socketPath(home))
+  if (control) return closing(control, work)
+  throw new GatewayError('gateway_unavailable', 'No gateway is running here. Start one with "aetheel start".')
+}
 
 /** Makes a change through the running gateway, or directly in the database if there is none. */
 export async function withControl<T>(
@@ -17,17 +24,12 @@ export async function withControl<T>(
   log: Log,
   work: (control: Control) => Promise<T>,
 ): Promise<T> {
-  const control = (await ControlClient.connect(socketPath(config.home))) ?? (await openLocally(config, log))
-  try {
-    return await work(control)
-  } finally {
-    await control.close()
-  }
+  const running = await ControlClient.connect(socketPath(config.home))
+  return closing<Control, T>(running ?? (await openLocally(config, log)), work)
 }
 
 async function openLocally(config: GatewayConfig, log: Log): Promise<Control> {
-  makeHome(config)
-  const store = await openStore({ file: databaseFile(config), databaseUrl: config.databaseUrl }, log)
+  const store = await openForChanges(config, log)
   const now = Date.now
   const queue = new Queue(store, { ...config, gatewayId: randomUUID(), now, newId: randomUUID })
   const approvals: Pick<ApprovalService, 'answer'> = {

@@ -1,6 +1,6 @@
 // An event stream that reconnects as often as necessary.
 
-import { backoffMs } from '../core/async.js'
+import { backoffMs, wait } from '../core/async.js'
 import { AetheelApiError } from './api-error.js'
 import type { Connection } from './connection.js'
 import { type ServerSentEvent, ServerSentEventsReader } from '../core/server-sent-events.js'
@@ -49,7 +49,8 @@ export async function* streamEvents(
     }
     failures += 1
     onLost?.()
-    await pause(delayOf(failures, retryMs), signal)
+    // The next attempt throws the reason of the signal.
+    await wait(delayOf(failures, retryMs), { signal }).catch(() => {})
   }
 }
 
@@ -116,18 +117,4 @@ function isTransient(error: unknown): boolean {
 function delayOf(failures: number, retryMs: number): number {
   if (failures === 1) return 0
   return backoffMs(failures - 1, { firstMs: retryMs, longestMs: MAX_DELAY_MS }) * (0.5 + Math.random() / 2)
-}
-
-/** Contract: resolves early if the signal fires. */
-function pause(delayMs: number, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve) => {
-    const end = (): void => {
-      clearTimeout(timer)
-      signal?.removeEventListener('abort', end)
-      resolve()
-    }
-    const timer = setTimeout(end, delayMs)
-    signal?.addEventListener('abort', end)
-    if (signal?.aborted) end()
-  })
 }

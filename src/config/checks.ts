@@ -23,7 +23,7 @@ export interface Finding {
 
 const LARGEST_MEDIA_MB = 16
 
-/** Contract: any problem finding here keeps the gateway from starting. */
+/** Contract: any of these keeps the gateway from starting. */
 export function crossSettingProblems(settings: Settings): Finding[] {
   return [
     ...whatsappProblems(settings),
@@ -35,48 +35,33 @@ export function crossSettingProblems(settings: Settings): Finding[] {
 
 /** Settings that work but are probably not intended. */
 export function crossSettingWarnings(settings: Settings, now: number): Finding[] {
-  const { inbound, publicUrl, twilioAccountSid } = settings
-  const reply = ['inbound', 'reply']
+  return [...replyWarnings(settings), ...heartbeatWarnings(settings, now), ...openCodeWarnings(settings)]
+}
+
+function* replyWarnings({ inbound, publicUrl, twilioAccountSid }: Settings): Generator<Finding> {
   const { allowFrom, agent, command, session, responsePrefix, mediaMaxMb = 0 } = inbound?.reply ?? {}
-  const isLiteral = 'is no template: what stands in {{ and }} is sent as it is'
+  if (allowFrom?.includes('*')) {
+    const message = '"*" lets everybody who knows the number use your agents; name the numbers'
+    yield finding('inbound.reply.allowFrom', message)
+  }
+  if (twilioAccountSid !== undefined && !allowFrom?.length)
+    yield finding('twilioAccountSid', 'nobody may write yet: name your number in inbound.reply.allowFrom')
+  if (agent?.format === 'text' && session) {
+    const message = 'with "text" the agent tells no session, so every message begins a new one'
+    yield finding('inbound.reply.agent.format', message)
+  }
   const [executable = ''] = command ?? []
   const another = BACKEND_NAMES.find((name) => name === basename(executable) && name !== agent?.kind)
-  return [
-    ...(allowFrom?.includes('*')
-      ? [finding([...reply, 'allowFrom'], '"*" lets everybody who knows the number use your agents; name the numbers')]
-      : []),
-    ...(twilioAccountSid !== undefined && !allowFrom?.length
-      ? [finding(['twilioAccountSid'], 'nobody may write yet: name your number in inbound.reply.allowFrom')]
-      : []),
-    ...(agent?.format === 'text' && session
-      ? [
-          finding(
-            [...reply, 'agent', 'format'],
-            'with "text" the agent tells no session, so every message begins a new one',
-          ),
-        ]
-      : []),
-    ...(another === undefined
-      ? []
-      : [
-          finding(
-            [...reply, 'command'],
-            `starts ${another}, but agent.kind is ${agent?.kind}: name an executable of that agent`,
-          ),
-        ]),
-    ...(hasPlaceholder([agent?.identityPrefix ?? ''])
-      ? [finding([...reply, 'agent', 'identityPrefix'], isLiteral)]
-      : []),
-    ...(hasPlaceholder([responsePrefix ?? '']) ? [finding([...reply, 'responsePrefix'], isLiteral)] : []),
-    ...(mediaMaxMb > LARGEST_MEDIA_MB
-      ? [finding([...reply, 'mediaMaxMb'], `WhatsApp takes no file of more than ${LARGEST_MEDIA_MB} MB`)]
-      : []),
-    ...(isUnencrypted(publicUrl)
-      ? [finding(['publicUrl'], 'messages travel readable to others over http: use https')]
-      : []),
-    ...heartbeatWarnings(settings, now),
-    ...openCodeWarnings(settings),
-  ]
+  if (another !== undefined) {
+    const message = `starts ${another}, but agent.kind is ${agent?.kind}: name an executable of that agent`
+    yield finding('inbound.reply.command', message)
+  }
+  const isLiteral = 'is no template: what stands in {{ and }} is sent as it is'
+  if (hasPlaceholder([agent?.identityPrefix ?? ''])) yield finding('inbound.reply.agent.identityPrefix', isLiteral)
+  if (hasPlaceholder([responsePrefix ?? ''])) yield finding('inbound.reply.responsePrefix', isLiteral)
+  if (mediaMaxMb > LARGEST_MEDIA_MB)
+    yield finding('inbound.reply.mediaMaxMb', `WhatsApp takes no file of more than ${LARGEST_MEDIA_MB} MB`)
+  if (isUnencrypted(publicUrl)) yield finding('publicUrl', 'messages travel readable to others over http: use https')
 }
 
 function isUnencrypted(url: string | undefined): boolean {
@@ -84,56 +69,38 @@ function isUnencrypted(url: string | undefined): boolean {
 }
 
 /** The gateway's own server has its own address and password; configured ones can only mean another server. */
-function openCodeProblems({ opencodeEnabled, opencodeManaged, ...settings }: Settings): Finding[] {
-  if (!opencodeEnabled || !opencodeManaged) return []
+function* openCodeProblems({ opencodeEnabled, opencodeManaged, ...settings }: Settings): Generator<Finding> {
+  if (!opencodeEnabled || !opencodeManaged) return
   const { opencodeUrl, opencodeUsername, opencodePassword } = settings
-  const given = [
-    ...(opencodeUrl === DEFAULT_OPENCODE_URL ? [] : ['opencodeUrl']),
-    ...(opencodeUsername === DEFAULT_OPENCODE_USERNAME ? [] : ['opencodeUsername']),
-    ...(opencodePassword === undefined ? [] : ['opencodePassword']),
-  ]
   const message = 'is for a server that runs already. Leave it out, or set opencodeManaged to false'
-  return given.map((name) => finding([name], message))
+  if (opencodeUrl !== DEFAULT_OPENCODE_URL) yield finding('opencodeUrl', message)
+  if (opencodeUsername !== DEFAULT_OPENCODE_USERNAME) yield finding('opencodeUsername', message)
+  if (opencodePassword !== undefined) yield finding('opencodePassword', message)
 }
 
-function openCodeWarnings({ opencodeEnabled, opencodeManaged, opencodeUrl, opencodePassword }: Settings): Finding[] {
-  if (!opencodeEnabled) {
-    return opencodeManaged ? [finding(['opencodeManaged'], 'does nothing without opencodeEnabled')] : []
+function* openCodeWarnings(settings: Settings): Generator<Finding> {
+  const { opencodeEnabled, opencodeManaged, opencodeUrl, opencodePassword } = settings
+  if (opencodeManaged && !opencodeEnabled) yield finding('opencodeManaged', 'does nothing without opencodeEnabled')
+  if (opencodeManaged || !opencodeEnabled) return
+  if (isUnencrypted(opencodeUrl))
+    yield finding('opencodeUrl', 'prompts and the password travel readable to others over http: use https')
+  if (opencodePassword === undefined) {
+    const danger = 'on an OpenCode server that has none either, everybody who reaches it can run commands as its user'
+    const advice = 'Start it with OPENCODE_SERVER_PASSWORD, and set opencodePassword'
+    yield finding('opencodeEnabled', `no password is set: ${danger}. ${advice}`)
   }
-  if (opencodeManaged) return []
-  return [
-    ...(isUnencrypted(opencodeUrl)
-      ? [finding(['opencodeUrl'], 'prompts and the password travel readable to others over http: use https')]
-      : []),
-    ...(opencodePassword === undefined
-      ? [
-          finding(
-            ['opencodeEnabled'],
-            'no password is set: on an OpenCode server that has none either, everybody who reaches it can run commands as its user. Start it with OPENCODE_SERVER_PASSWORD, and set opencodePassword',
-          ),
-        ]
-      : []),
-  ]
 }
 
-function heartbeatWarnings(settings: Settings, now: number): Finding[] {
+function* heartbeatWarnings(settings: Settings, now: number): Generator<Finding> {
   const heartbeat = heartbeatOf(settings)
-  if (!heartbeat) return []
-  const { format } = settings.inbound?.reply.agent ?? {}
-  const isUncounted = format === 'text' && parseTarget(heartbeat.to).channel === 'whatsapp'
-  return [
-    ...(isNeverDue(heartbeat, now)
-      ? [
-          finding(
-            ['heartbeat', 'activeHours'],
-            `hold no time that is due: times are counted from 00:00 UTC. Write shorter everyMinutes, or longer hours`,
-          ),
-        ]
-      : []),
-    ...(isUncounted
-      ? [finding(['heartbeat', 'dailyTokens'], 'is only estimated: with agent.format "text" no tokens are told')]
-      : []),
-  ]
+  if (!heartbeat) return
+  if (isNeverDue(heartbeat, now)) {
+    const advice = 'Write shorter everyMinutes, or longer hours'
+    yield finding('heartbeat.activeHours', `hold no time that is due: times are counted from 00:00 UTC. ${advice}`)
+  }
+  const isUncounted = settings.inbound?.reply.agent?.format === 'text'
+  if (isUncounted && parseTarget(heartbeat.to).channel === 'whatsapp')
+    yield finding('heartbeat.dailyTokens', 'is only estimated: with agent.format "text" no tokens are told')
 }
 
 /** The heartbeat with its defaults filled in; undefined if there is none. */
@@ -152,64 +119,56 @@ export function heartbeatOf({
   return to === undefined ? undefined : { ...(heartbeat ?? heartbeatSchema.parse({})), everyMinutes, to }
 }
 
-function whatsappProblems(settings: Settings): Finding[] {
-  const { twilioAccountSid, twilioAuthToken, twilioApiKey, twilioApiSecret, twilioWhatsappFrom } = settings
-  const others = ['twilioAuthToken', 'twilioApiKey', 'twilioApiSecret', 'twilioWhatsappFrom'] as const
+function* whatsappProblems(settings: Settings): Generator<Finding> {
+  const { twilioAccountSid, twilioAuthToken, twilioApiKey, twilioApiSecret, twilioWhatsappFrom, publicUrl } = settings
   if (twilioAccountSid === undefined) {
-    return others
-      .filter((name) => settings[name] !== undefined)
-      .map((name) => finding([name], 'needs TWILIO_ACCOUNT_SID beside it: set that one, or take this one out'))
+    const others = ['twilioAuthToken', 'twilioApiKey', 'twilioApiSecret', 'twilioWhatsappFrom'] as const
+    const message = 'needs TWILIO_ACCOUNT_SID beside it: set that one, or take this one out'
+    for (const name of others) if (settings[name] !== undefined) yield finding(name, message)
+    return
   }
   const isWhole = (twilioApiKey === undefined) === (twilioApiSecret === undefined)
   const hasLogin = twilioAuthToken !== undefined || (twilioApiKey !== undefined && twilioApiSecret !== undefined)
-  const needsAuthToken = settings.publicUrl !== undefined && twilioAuthToken === undefined
-  const at = ['twilioAccountSid']
-  return [
-    ...(twilioWhatsappFrom === undefined ? [finding(at, 'needs TWILIO_WHATSAPP_FROM, the number to send from')] : []),
-    ...(hasLogin ? [] : [finding(at, 'needs TWILIO_AUTH_TOKEN, or TWILIO_API_KEY and TWILIO_API_SECRET')]),
-    ...(hasLogin && !isWhole
-      ? [finding(at, 'TWILIO_API_KEY and TWILIO_API_SECRET go together: set both or none')]
-      : []),
-    ...(needsAuthToken ? [finding(['publicUrl'], 'webhooks are checked with TWILIO_AUTH_TOKEN: set it')] : []),
-    ...(settings.publicUrl !== undefined && !settings.httpEnabled
-      ? [finding(['publicUrl'], 'webhooks come by the HTTP server: take out HTTP_ENABLED=false, or PUBLIC_URL')]
-      : []),
-  ]
+  if (twilioWhatsappFrom === undefined)
+    yield finding('twilioAccountSid', 'needs TWILIO_WHATSAPP_FROM, the number to send from')
+  if (!hasLogin) yield finding('twilioAccountSid', 'needs TWILIO_AUTH_TOKEN, or TWILIO_API_KEY and TWILIO_API_SECRET')
+  else if (!isWhole)
+    yield finding('twilioAccountSid', 'TWILIO_API_KEY and TWILIO_API_SECRET go together: set both or none')
+  if (publicUrl === undefined) return
+  if (twilioAuthToken === undefined) yield finding('publicUrl', 'webhooks are checked with TWILIO_AUTH_TOKEN: set it')
+  if (!settings.httpEnabled)
+    yield finding('publicUrl', 'webhooks come by the HTTP server: take out HTTP_ENABLED=false, or PUBLIC_URL')
 }
 
 function replyProblems({ inbound }: Settings): Finding[] {
   if (!inbound) return []
-  const { text, bodyPrefix, command, session, transcribeAudio } = inbound.reply
-  const at = (...path: string[]): PropertyKey[] => ['inbound', 'reply', ...path]
-  const inText = (template: string | undefined, ...path: string[]): Finding[] =>
-    problemsOfTemplate(template ?? '').map((message) => finding(at(...path), message))
-  const inSession = (name: 'sessionArgNew' | 'sessionArgResume'): Finding[] =>
-    problemsOfSessionArguments(session?.[name] ?? []).map((message) => finding(at('session', name), message))
-  return [
-    ...problemsOfCommand(command ?? []).map((message) => finding(at('command'), message)),
-    ...inText(text, 'text'),
-    ...inText(bodyPrefix, 'bodyPrefix'),
-    ...inText(session?.sessionIntro, 'session', 'sessionIntro'),
-    ...inSession('sessionArgNew'),
-    ...inSession('sessionArgResume'),
-    ...problemsOfArguments(transcribeAudio?.command ?? []).map((message) =>
-      finding(at('transcribeAudio', 'command'), message),
-    ),
-  ]
+  const { text = '', bodyPrefix = '', command = [], session, transcribeAudio } = inbound.reply
+  const problems: Record<string, string[]> = {
+    command: problemsOfCommand(command),
+    text: problemsOfTemplate(text),
+    bodyPrefix: problemsOfTemplate(bodyPrefix),
+    'session.sessionIntro': problemsOfTemplate(session?.sessionIntro ?? ''),
+    'session.sessionArgNew': problemsOfSessionArguments(session?.sessionArgNew ?? []),
+    'session.sessionArgResume': problemsOfSessionArguments(session?.sessionArgResume ?? []),
+    'transcribeAudio.command': problemsOfArguments(transcribeAudio?.command ?? []),
+  }
+  return Object.entries(problems).flatMap(([place, messages]) =>
+    messages.map((message) => finding(`inbound.reply.${place}`, message)),
+  )
 }
 
-function heartbeatProblems(settings: Settings): Finding[] {
+function* heartbeatProblems(settings: Settings): Generator<Finding> {
   const { heartbeat, inbound } = settings
   const minutes = inbound?.reply.heartbeatMinutes
-  if (heartbeat?.everyMinutes !== undefined && minutes !== undefined) {
-    return [finding(['heartbeat', 'everyMinutes'], 'inbound.reply.heartbeatMinutes says it, too: keep one of them')]
-  }
   const problem = heartbeat?.to === undefined ? undefined : problemOfTarget(heartbeat.to)
-  if (problem !== undefined) return [finding(['heartbeat', 'to'], problem)]
   const isWanted = (heartbeat?.everyMinutes ?? minutes ?? 0) > 0
-  if (!isWanted || heartbeatOf(settings)) return []
-  const path = minutes === undefined ? ['heartbeat', 'everyMinutes'] : ['inbound', 'reply', 'heartbeatMinutes']
-  return [finding(path, 'there is nobody to tell: set heartbeat.to, inbound.reply.allowFrom or OUTPUT_CHANNEL_ID')]
+  if (heartbeat?.everyMinutes !== undefined && minutes !== undefined)
+    yield finding('heartbeat.everyMinutes', 'inbound.reply.heartbeatMinutes says it, too: keep one of them')
+  else if (problem !== undefined) yield finding('heartbeat.to', problem)
+  else if (isWanted && !heartbeatOf(settings)) {
+    const place = minutes === undefined ? 'heartbeat.everyMinutes' : 'inbound.reply.heartbeatMinutes'
+    yield finding(place, 'there is nobody to tell: set heartbeat.to, inbound.reply.allowFrom or OUTPUT_CHANNEL_ID')
+  }
 }
 
 function problemOfTarget(to: string): string | undefined {
@@ -221,6 +180,6 @@ function problemOfTarget(to: string): string | undefined {
   }
 }
 
-function finding(path: PropertyKey[], message: string): Finding {
-  return { path, message }
+function finding(place: string, message: string): Finding {
+  return { path: place.split('.'), message }
 }

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { GatewayConfig } from '../config.js'
-import { makePrivateDirectory } from '../core/private-directory.js'
+import { makePrivateDirectory } from '../core/paths.js'
 import { GatewayError, messageOf } from '../errors.js'
 
 /** The SQLite database. */

@@ -1,7 +1,7 @@
 // The block `heartbeat`: when the agent checks on its own whether there is something to do.
 
 import { z } from 'zod'
-import { text, whole } from './values.js'
+import { argv, text, whole } from './values.js'
 
 const timeOfDay = () => z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$/, { error: 'must be a time of day, such as 08:00' })
 
@@ -25,10 +25,7 @@ export const heartbeatSchema = z.strictObject({
     .describe('Left out, day and night.'),
   timeZone: timeZone().exactOptional().describe("In which activeHours and days are counted. Left out, the machine's."),
   dailyTokens: whole(1).default(200_000).describe('How many tokens heartbeats may use in a day before they pause.'),
-  probe: z
-    .array(z.string())
-    .min(1)
-    .refine(([executable]) => executable !== '', { path: [0], error: 'must name an executable' })
+  probe: argv()
     .exactOptional()
     .describe('A command that is asked first: only if it prints something, or fails, the agent looks.'),
   whenUnchanged: z

@@ -2,13 +2,7 @@
 
 import { z } from 'zod'
 import { quote } from './problems.js'
-import { backend, phoneNumber, text, whole } from './values.js'
-
-const argv = () =>
-  z
-    .array(z.string())
-    .min(1)
-    .refine(([executable]) => executable !== '', { path: [0], error: 'must name an executable' })
+import { argv, backend, isObject, phoneNumber, text, whole } from './values.js'
 
 const replyAgentSchema = z.strictObject({
   kind: backend().describe('Which agent answers.'),
@@ -111,7 +105,6 @@ export const inboundSchema = z.strictObject({
 })
 
 export type ReplyConfig = z.output<typeof replySchema>
-export type InboundConfig = z.output<typeof inboundSchema>
 
 const REPLACED: Partial<Record<string, string>> = {
   claudeOutputFormat: 'is no more: write agent: { kind: "claude", format: "json" }, or leave the format out',
@@ -130,9 +123,4 @@ export function replacedKey(path: PropertyKey[]): string | undefined {
   if (block !== 'inbound' || key === undefined) return undefined
   if (rest.length === 1 && key in replySchema.shape) return `belongs into inbound.reply: write it there`
   return Object.hasOwn(REPLACED, key) ? REPLACED[key] : undefined
-}
-
-/** Lets a rule run even if there are other mistakes, so that all are reported at once. */
-function isObject({ value }: { value: unknown }): boolean {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

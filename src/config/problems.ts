@@ -42,6 +42,11 @@ export function sentenceOf(issue: z.core.$ZodRawIssue): string | undefined {
   }
 }
 
+/** What is wrong with one value; undefined if nothing is. */
+export function problemOf(schema: z.ZodType, value: unknown): string | undefined {
+  return schema.safeParse(value, { error: sentenceOf }).error?.issues[0]?.message
+}
+
 const KINDS: Partial<Record<string, string>> = {
   string: 'text',
   array: 'a list',

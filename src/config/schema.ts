@@ -16,7 +16,19 @@ import {
   UNTRUSTED_POD,
 } from './kubernetes.js'
 import { quote } from './problems.js'
-import { backend, directories, isObject, list, phoneNumber, splitList, text, tools, whole } from './values.js'
+import {
+  argv,
+  backend,
+  isObject,
+  isServerUrl,
+  list,
+  listOf,
+  phoneNumber,
+  serverUrl,
+  text,
+  tools,
+  whole,
+} from './values.js'
 import { LOG_LEVELS } from '../log.js'
 
 export const DEFAULT_MAX_TURNS = 25
@@ -38,27 +50,19 @@ const DEFAULT_ATTACHMENT_TYPES = [
   ...['application/gzip', 'application/x-gzip'],
 ]
 
-/** A Discord id. As a number it would lose digits in JSON5. */
+const UNQUOTED_ID = 'write it in quotes: as a number, an id of Discord loses its last digits'
+
+/** A Discord id. */
 export const snowflake = () =>
-  z
-    .string({
-      error: ({ input }) =>
-        typeof input === 'number'
-          ? 'write it in quotes: as a number, an id of Discord loses its last digits'
-          : undefined,
-    })
-    .regex(/^\d{15,21}$/, {
-      error: ({ input }) =>
-        `${quote(input)} is no id of Discord, which has 15 to 21 digits: turn on Developer Mode there, right-click, choose Copy ID`,
-    })
+  z.string({ error: ({ input }) => (typeof input === 'number' ? UNQUOTED_ID : undefined) }).regex(/^\d{15,21}$/, {
+    error: ({ input }) =>
+      `${quote(input)} is no id of Discord, which has 15 to 21 digits: turn on Developer Mode there, right-click, choose Copy ID`,
+  })
 
 const snowflakes = () =>
-  z.union([z.array(snowflake()), z.string().transform(splitList).pipe(z.array(snowflake()))], {
-    error: ({ input }) =>
-      typeof input === 'number'
-        ? 'write it in quotes: as a number, an id of Discord loses its last digits'
-        : 'must be a list of ids, each in quotes',
-  })
+  listOf(z.array(snowflake()), ({ input }) =>
+    typeof input === 'number' ? UNQUOTED_ID : 'must be a list of ids, each in quotes',
+  )
 
 const mimeType = () =>
   z
@@ -87,10 +91,7 @@ const hookSchema = z
         error: `must be one of ${HOOK_NAMES.join(', ')}, or a list of them`,
       })
       .describe('What calls the hook: one name, or a list of them.'),
-    command: z
-      .array(z.string())
-      .min(1)
-      .refine(([executable]) => executable !== '', { path: [0], error: 'must name an executable' })
+    command: argv()
       .exactOptional()
       .describe('An executable and its arguments, started without a shell. It gets JSON on stdin.'),
     url: text()
@@ -296,26 +297,17 @@ export const settingsSchema = z.strictObject({
     .exactOptional()
     .describe('The Discord channel for what answers no message, such as the results of scheduled work.'),
   discordApiUrl: text()
-    .refine(
-      (url) => /^https?:\/\/[^/?#@\s]+(\/[^?#\s]*)?$/i.test(url) && URL.canParse(url) && !/\/v\d+\/*$/.test(url),
-      {
-        error: 'must be a URL such as https://discord.com/api, without user, query and version at the end',
-      },
-    )
+    .refine((url) => isServerUrl(url) && !/\/v\d+\/*$/.test(url), {
+      error: 'must be a URL such as https://discord.com/api, without user, query and version at the end',
+    })
     .transform((url) => url.replace(/\/+$/, ''))
     .prefault('https://discord.com/api')
     .describe('Where the API of Discord is reached, for a proxy.'),
   attachmentMaxMb: whole(1, 500).default(25).describe('The largest file that is taken with a message, in MB.'),
-  attachmentTypes: z
-    .union([z.array(mimeType()), z.string().transform(splitList).pipe(z.array(mimeType()))], {
-      error: 'must be a list of MIME types, such as image/png or image/*',
-    })
+  attachmentTypes: listOf(z.array(mimeType()), 'must be a list of MIME types, such as image/png or image/*')
     .prefault(DEFAULT_ATTACHMENT_TYPES)
     .describe('The kinds of files that are taken with a message, as image/png or image/*. Empty: none.'),
-  mediaRoots: z
-    .union([z.array(text()), z.string().transform(splitList).pipe(z.array(text()))], {
-      error: 'must be a list of directories',
-    })
+  mediaRoots: listOf(z.array(text()), 'must be a list of directories')
     .prefault([])
     .describe('Further directories whose files an agent may send, beside the one it works in.'),
   opencodeEnabled: z
@@ -326,9 +318,7 @@ export const settingsSchema = z.strictObject({
     .boolean()
     .default(false)
     .describe('Whether the gateway starts that server itself; then neither URL nor password is needed.'),
-  opencodeUrl: text()
-    .refine(isPublicUrl, { error: 'must be a URL such as http://127.0.0.1:4096, without user, query and fragment' })
-    .transform((url) => url.replace(/\/+$/, ''))
+  opencodeUrl: serverUrl(DEFAULT_OPENCODE_URL)
     .prefault(DEFAULT_OPENCODE_URL)
     .describe('Where a server that runs already is reached.'),
   opencodeUsername: text().default(DEFAULT_OPENCODE_USERNAME).describe('The user name for it.'),
@@ -344,7 +334,7 @@ export const settingsSchema = z.strictObject({
     .default('rdev.orchard9.ai/agent-provider')
     .describe('The label by which "aetheel projects discover" finds pods; its value is the agent.'),
   codeAgentDefault: backend().exactOptional().describe('The agent of new projects. Left out, that of agentBackend.'),
-  projectRoots: directories()
+  projectRoots: listOf(z.array(text()).min(1), 'must be a list of directories')
     .exactOptional()
     .describe(
       'The directories in which projects may be made by the HTTP API and the command line; new ones go into the first. Left out, projects in the data directory.',
@@ -358,17 +348,13 @@ export const settingsSchema = z.strictObject({
     .default('127.0.0.1')
     .describe('The address on which the HTTP API listens.'),
   httpPort: whole(0, 65_535).default(7433).describe('The port on which the HTTP API listens. 0: any that is free.'),
-  httpAllowedHosts: z
-    .union([z.array(allowedHost()), z.string().transform(splitList).pipe(z.array(allowedHost()))], {
-      error: 'must be a list of hosts, such as gateway.example or gateway.example:8443',
-    })
+  httpAllowedHosts: listOf(
+    z.array(allowedHost()),
+    'must be a list of hosts, such as gateway.example or gateway.example:8443',
+  )
     .prefault([])
     .describe('Further names under which the HTTP API is reached, as behind a proxy: host or host:port.'),
-  publicUrl: text()
-    .refine(isPublicUrl, {
-      error: 'must be a URL such as https://gateway.example, without user, query and fragment',
-    })
-    .transform((url) => url.replace(/\/+$/, ''))
+  publicUrl: serverUrl('https://gateway.example')
     .exactOptional()
     .describe('Where Twilio reaches this gateway. Left out, WhatsApp is asked for messages again and again.'),
   twilioAccountSid: text()
@@ -381,9 +367,7 @@ export const settingsSchema = z.strictObject({
   twilioWhatsappFrom: phoneNumber()
     .exactOptional()
     .describe('The WhatsApp number of the gateway at Twilio, as whatsapp:+14155238886 or +14155238886.'),
-  twilioApiUrl: text()
-    .refine(isPublicUrl, { error: 'must be a URL such as https://api.twilio.com, without user, query and fragment' })
-    .transform((url) => url.replace(/\/+$/, ''))
+  twilioApiUrl: serverUrl('https://api.twilio.com')
     .prefault('https://api.twilio.com')
     .describe('Where the API of Twilio is reached, for a proxy.'),
   whatsappPollSeconds: whole(5, 3600)
@@ -396,6 +380,7 @@ export const settingsSchema = z.strictObject({
 })
 
 export type HookConfig = z.output<typeof hookSchema>
+export type ProjectEntry = z.output<typeof projectSchema>
 export type Settings = Omit<z.output<typeof settingsSchema>, '$schema'>
 export type SettingName = keyof Settings
 
@@ -418,10 +403,6 @@ function problemOfToken(token: string): string | undefined {
 function isPostgresUrl(url: string): boolean {
   // The host may be omitted for the local socket, which `URL` rejects if there is a user.
   return /^postgres(ql)?:\/\/./i.test(url) && URL.canParse(url.replace('@/', '@localhost/'))
-}
-
-function isPublicUrl(url: string): boolean {
-  return /^https?:\/\/[^/?#@\s]+(\/[^?#\s]*)?$/i.test(url) && URL.canParse(url)
 }
 
 function isHostName(host: string): boolean {

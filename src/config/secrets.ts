@@ -1,21 +1,24 @@
 import type { GatewayConfig } from '../config.js'
 
-export const MASK = '***'
+const MASK = '***'
+
+const SECRET_SETTINGS = ['discordBotToken', 'twilioAuthToken', 'twilioApiSecret', 'opencodePassword'] as const
+
+type Secrets = Pick<GatewayConfig, 'databaseUrl' | 'hooks' | (typeof SECRET_SETTINGS)[number]>
 
 /** Secrets in the configuration that must not appear in a log. Those of the environment are found by name. */
-export function secretsOfConfig({
-  databaseUrl,
-  discordBotToken,
-  twilioAuthToken,
-  twilioApiSecret,
-  opencodePassword,
-  hooks,
-}: Pick<
-  GatewayConfig,
-  'databaseUrl' | 'discordBotToken' | 'twilioAuthToken' | 'twilioApiSecret' | 'opencodePassword' | 'hooks'
->): string[] {
-  const own = [databaseUrl, discordBotToken, twilioAuthToken, twilioApiSecret, opencodePassword]
-  return [...own, ...hooks.map(({ url }) => url)].filter((secret) => secret !== undefined)
+export function secretsOfConfig(config: Secrets): string[] {
+  const own = [config.databaseUrl, ...SECRET_SETTINGS.map((name) => config[name])]
+  return [...own, ...config.hooks.map(({ url }) => url)].filter((secret) => secret !== undefined)
+}
+
+/** The configuration without its secrets, for people to read. */
+export function masked(config: GatewayConfig): GatewayConfig {
+  const shown = { ...config, hooks: config.hooks.map((hook) => ({ ...hook })) }
+  for (const name of SECRET_SETTINGS) if (shown[name] !== undefined) shown[name] = MASK
+  if (shown.databaseUrl !== undefined) shown.databaseUrl = maskDatabaseUrl(shown.databaseUrl)
+  for (const hook of shown.hooks) if (hook.url !== undefined) hook.url = maskHookUrl(hook.url)
+  return shown
 }
 
 /** Masks up to the last `@`, since an unescaped password may contain one. */

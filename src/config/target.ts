@@ -21,17 +21,16 @@ export function parseTarget(text: string): Target {
       return { channel: 'whatsapp', address: parseNumber(address) }
     case 'discord':
       if (/^\d{15,21}(?:\/\d{15,21})?$/.test(address)) return { channel: 'discord', address }
-      throw new GatewayError(
-        'request_invalid',
+      throw invalid(
         `"${address}" is no id of a Discord channel. In Discord: right-click the channel, "Copy Channel ID".`,
       )
     case 'terminal':
       if (/^\P{Cc}{1,500}$/u.test(address)) return { channel: 'terminal', address }
-      throw new GatewayError('request_invalid', `Name the conversation of the terminal, as terminal:default.`)
+      throw invalid('Name the conversation of the terminal, as terminal:default.')
     case '':
-      throw new GatewayError('request_invalid', `"${text}" says nobody to send to. ${FORMS}`)
+      throw invalid(`"${text}" says nobody to send to. ${FORMS}`)
     default:
-      throw new GatewayError('request_invalid', `There is no channel "${channel}" to send to. ${FORMS}`)
+      throw invalid(`There is no channel "${channel}" to send to. ${FORMS}`)
   }
 }
 
@@ -42,8 +41,9 @@ export function describeTarget({ channel, address }: Target): string {
 function parseNumber(text: string): string {
   const parsed = phoneNumber().safeParse(text.replaceAll(/[\s()-]/g, ''))
   if (parsed.success) return parsed.data
-  throw new GatewayError(
-    'request_invalid',
-    `"${text}" is no phone number in the international form, such as +4915112345678.`,
-  )
+  throw invalid(`"${text}" is no phone number in the international form, such as +4915112345678.`)
+}
+
+function invalid(message: string): GatewayError {
+  return new GatewayError('request_invalid', message)
 }

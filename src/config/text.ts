@@ -1,18 +1,20 @@
 import JSON5 from 'json5'
 import { BACKEND_NAMES, type BackendName } from '../backends/types.js'
 
+interface DiscordSettings {
+  /** Absent if the environment has it. */
+  token?: string | undefined
+  /** Absent, the application's owners. */
+  owner?: { id: string; name?: string } | undefined
+}
+
 /** The answers of "aetheel init". */
 export interface FirstSettings {
   /** Of the JSON Schema. */
   schemaUrl: string
   agentBackend: BackendName
-  project: { id: string; directory: string; discordChannel?: { id: string; name: string } }
-  discord?: {
-    /** Absent if the environment has it. */
-    token?: string
-    /** Absent, the application's owners. */
-    owner?: { id: string; name?: string }
-  }
+  project: { id: string; directory: string; discordChannel?: { id: string; name: string } | undefined }
+  discord?: DiscordSettings | undefined
 }
 
 /** A commented configuration file for people to edit. */
@@ -42,7 +44,7 @@ export function configText({ schemaUrl, agentBackend, project, discord }: FirstS
   return `${comment('Settings of Aetheel. "aetheel config check" says what is wrong, "aetheel config show" what holds.')}\n{\n${body}}\n`
 }
 
-function discordSections({ token, owner }: NonNullable<FirstSettings['discord']>): string[][] {
+function discordSections({ token, owner }: DiscordSettings): string[][] {
   const tokenLines =
     token === undefined
       ? [comment('The token of the Discord bot is in the variable DISCORD_BOT_TOKEN.')]

@@ -40,10 +40,27 @@ export function whole(minimum: number, maximum?: number) {
     .max(maximum ?? Number.MAX_SAFE_INTEGER, options)
 }
 
-export const directories = () =>
-  z.union([z.array(text()).min(1), z.string().transform(splitList).pipe(z.array(text()).min(1))], {
-    error: 'must be a list of directories',
-  })
+/** An executable and its arguments. */
+export const argv = () =>
+  z
+    .array(z.string())
+    .min(1)
+    .refine(([executable]) => executable !== '', { path: [0], error: 'must name an executable' })
+
+/** Where a server is reached; ends without a slash. */
+export const serverUrl = (example: string) =>
+  text()
+    .refine(isServerUrl, { error: `must be a URL such as ${example}, without user, query and fragment` })
+    .transform((url) => url.replace(/\/+$/, ''))
+
+export function isServerUrl(url: string): boolean {
+  return /^https?:\/\/[^/?#@\s]+(\/[^?#\s]*)?$/i.test(url) && URL.canParse(url)
+}
+
+/** Also accepts one text, with commas between the items. */
+export function listOf(items: z.ZodArray<z.ZodString>, error: string | z.core.$ZodErrorMap) {
+  return z.union([items, z.string().transform(splitList).pipe(items)], { error })
+}
 
 /** Splits at commas, except inside a rule such as `Bash(git log,git show)`. */
 export function splitList(text: string): string[] {

@@ -19,7 +19,7 @@ import {
 import { dirname, join } from 'node:path'
 import { z } from 'zod'
 import { GatewayError, messageOf } from '../errors.js'
-import { makePrivateDirectory } from '../core/private-directory.js'
+import { makePrivateDirectory } from '../core/paths.js'
 import type { Scrubber } from './scrubber.js'
 
 export interface Sealed {

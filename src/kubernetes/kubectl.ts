@@ -3,8 +3,8 @@
 import { randomUUID } from 'node:crypto'
 import { delimiter, resolve } from 'node:path'
 import { agentEnvironment } from '../core/agent-environment.js'
-import { BoundedText } from '../processes/bounded-text.js'
-import { findExecutable } from '../processes/find-executable.js'
+import { BoundedText } from '../processes/output.js'
+import { findExecutable } from '../core/paths.js'
 import { type LocalProcess, type ProcessOptions, startProcess } from '../processes/local-process.js'
 import { OWNER_MARKER } from '../processes/process-owner.js'
 import { NO_KUBECTL, podError } from './pod-problems.js'
@@ -25,7 +25,7 @@ export interface KubectlDependencies {
   /** A path, or a name looked up in PATH; absent, `kubectl`. */
   kubectlPath?: string
   /** Put into the environment, so that the process can be found. */
-  ownerId?: string
+  ownerId?: string | undefined
 }
 
 export interface KubectlOutcome {

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { defined } from '../core/defined.js'
 import type { PodState } from './pod-state.js'
 import type { LabelledPod, PodAddress } from './types.js'
 
@@ -16,15 +17,13 @@ export function labelledPods(states: PodState[], label: string, context: string 
     const provider = labels[label]
     if (provider === undefined) continue
     const title = workloadName(state)
-    const address = { ...(context !== undefined && { context }), namespace, ...addressPart(state) }
+    const address = { ...defined({ context }), namespace, ...addressPart(state) }
     const key = `${namespace}/${title}`
     const isEnding = isOver || !!deletionTimestamp
     const known = found.get(key)
     if (known && (isEnding || !known.isEnding)) continue
-    found.set(key, {
-      ...{ address, projectId: idOf(title), provider, namespace, title },
-      ...(isEnding && { isEnding }),
-    })
+    const pod = { address, projectId: idOf(title), provider, namespace, title }
+    found.set(key, isEnding ? { ...pod, isEnding } : pod)
   }
   const pods = [...found.values()]
   const names = countsOf(pods.map(({ projectId }) => projectId))

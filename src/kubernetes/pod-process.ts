@@ -9,7 +9,7 @@
 
 import { randomBytes } from 'node:crypto'
 import { wait } from '../core/async.js'
-import { BoundedText } from '../processes/bounded-text.js'
+import { BoundedText } from '../processes/output.js'
 import type { LocalProcess } from '../processes/local-process.js'
 import type { ProcessOwner } from '../processes/process-owner.js'
 import { ControlLines } from './control-lines.js'
@@ -87,7 +87,7 @@ export function startInPod(context: PodProcessContext, options: PodProcessOption
       stdin: `${RUN_SCRIPT}${headerOf(nonce, context, options)}`,
       keepsInput: true,
       runId,
-      ...(owner && { owner: recordedBy(owner, address) }),
+      owner: owner && recordedBy(owner, address),
       onStdout(chunk) {
         lastSignOfLife = performance.now()
         // It may arrive before the record on stderr.

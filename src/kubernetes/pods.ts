@@ -1,5 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { abortable } from '../core/async.js'
+import { defined } from '../core/defined.js'
 import { z } from 'zod'
 import { compareVersions, parseVersion } from '../core/versions.js'
 import type { ProcessOwner } from '../processes/process-owner.js'
@@ -72,7 +73,7 @@ class ClusterPods implements Pods {
 
   constructor({ owner, limits, onEnvironment = () => {}, ...dependencies }: PodsDependencies) {
     this.#onEnvironment = onEnvironment
-    this.#kubectl = new Kubectl({ ...dependencies, ...(owner && { ownerId: owner.id }) })
+    this.#kubectl = new Kubectl({ ...dependencies, ownerId: owner?.id })
     this.#limits = { ...POD_LIMITS, ...limits }
   }
 
@@ -177,7 +178,7 @@ class ClusterPods implements Pods {
     const container = containerOf(address, state) ?? ''
     const { name, namespace } = state.metadata
     const { context } = address
-    const named = { ...(context !== undefined && { context }), namespace, name, container }
+    const named = { ...defined({ context }), namespace, name, container }
     const obstacle = obstacleIn(state, named, container)
     if (obstacle) throw obstacle
     const instance = instanceOf(state, container)

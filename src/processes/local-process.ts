@@ -24,7 +24,7 @@ export interface ProcessOptions {
   keepsInput?: boolean
   runId: string
   /** Notified before the process gets its input, and when nothing of it is alive. */
-  owner?: ProcessOwner
+  owner?: ProcessOwner | undefined
   /** The signal on which this CLI cleans up best. */
   stopSignal: NodeJS.Signals
   /** Contract: returns at once. Reading never waits, since Claude Code drops output that nobody reads. */

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { resolve, sep } from 'node:path'
 import { StringDecoder } from 'node:string_decoder'
-import { BoundedText } from './bounded-text.js'
-import { findExecutable } from './find-executable.js'
+import { BoundedText } from './output.js'
+import { findExecutable } from '../core/paths.js'
 import { type ProcessExit, startProcess } from './local-process.js'
 import type { ProcessOwner } from './process-owner.js'
 
@@ -16,7 +16,7 @@ export interface CommandOptions {
   onStdout?: (chunk: Buffer) => void
   timeoutMs: number
   /** Ends the command early. */
-  signal?: AbortSignal
+  signal?: AbortSignal | undefined
   owner?: ProcessOwner | undefined
 }
 
@@ -46,7 +46,7 @@ export async function runCommand(options: CommandOptions): Promise<CommandOutcom
     environment,
     stdin,
     runId: randomUUID(),
-    ...(owner && { owner }),
+    owner,
     stopSignal: 'SIGTERM',
     onStdout,
     onStderr: (chunk) => stderr.append(decoder.write(chunk)),

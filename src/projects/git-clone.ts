@@ -13,7 +13,7 @@ export interface GitSource {
   /** `https://…`, `ssh://…`, `git@host:path`, or an absolute path inside the project roots. */
   url: string
   /** A branch or a tag; absent, the repository's default branch. */
-  ref?: string
+  ref?: string | undefined
 }
 
 /** Contract: as `runCommand`. */
@@ -21,7 +21,7 @@ export type RunGit = (options: {
   args: string[]
   cwd: string
   timeoutMs: number
-  signal?: AbortSignal
+  signal?: AbortSignal | undefined
 }) => Promise<CommandOutcome>
 
 /** Enough history for an agent; the rest can be fetched. */
@@ -62,15 +62,12 @@ export async function checkGitSource(
   roots: Pick<GatewayConfig, 'projectRoots' | 'home'>,
 ): Promise<GitSource> {
   if (ref !== undefined && !isRefName(ref)) {
-    throw new GatewayError(
-      'request_invalid',
-      `${JSON.stringify(ref.slice(0, 100))} is no name of a branch or a tag. Leave ref out for the usual branch.`,
-    )
+    const problem = `${JSON.stringify(ref.slice(0, 100))} is no name of a branch or a tag.`
+    throw new GatewayError('request_invalid', `${problem} Leave ref out for the usual branch.`)
   }
   const problem = problemOfUrl(url)
   if (problem !== undefined) throw new GatewayError('request_invalid', `The repository cannot be taken: ${problem}.`)
-  const source = isAbsolute(url) ? await directoryInRoots(url, roots) : url
-  return { url: source, ...(ref !== undefined && { ref }) }
+  return { url: isAbsolute(url) ? await directoryInRoots(url, roots) : url, ref }
 }
 
 /** Contract: rejects with a sentence; the directory's contents are then unusable. */
@@ -93,7 +90,7 @@ export async function cloneInto(
     ...(ref === undefined ? [] : [`--branch=${ref}`]),
     ...['--', url, directory],
   ]
-  const outcome = await run({ args, cwd: directory, timeoutMs: CLONE_TIMEOUT_MS, ...(signal && { signal }) })
+  const outcome = await run({ args, cwd: directory, timeoutMs: CLONE_TIMEOUT_MS, signal })
   if (outcome.ok) return
   // The operator's git settings may have put a password into the URL.
   const problem = outcome.problem.replaceAll(/\/\/[^/@\s]*@/g, '//')

@@ -4,7 +4,7 @@ import { lstat, mkdir, realpath, stat } from 'node:fs/promises'
 import { isAbsolute, join, sep } from 'node:path'
 import type { GatewayConfig } from '../config.js'
 import { GatewayError, messageOf } from '../errors.js'
-import { makePrivateDirectory } from '../core/private-directory.js'
+import { makePrivateDirectory } from '../core/paths.js'
 
 type RootsConfig = Pick<GatewayConfig, 'projectRoots' | 'home'>
 

@@ -5,6 +5,7 @@ import { requireEnforceable } from '../backends/engine/agent-limits.js'
 import type { BackendRegistry } from '../backends/registry.js'
 import type { BackendName, Permissions } from '../backends/types.js'
 import { type GatewayConfig, podOf } from '../config.js'
+import { defined } from '../core/defined.js'
 import { GatewayError, messageOf } from '../errors.js'
 import type { PodAddress } from '../kubernetes/types.js'
 import type { Log } from '../log.js'
@@ -114,7 +115,7 @@ export class ProjectService {
     this.#requireEnforceable(project, backend)
     if (await store.projects.get(id)) throw idIsTaken(id)
 
-    const record = { ...project, id, ...(name !== undefined && { name }), backend }
+    const record = { ...project, id, ...defined({ name }), backend }
     if (source.kind === 'pod') {
       await this.#add({ ...record, directory: source.directory, pod: podOf(source.pod, config) }, note)
     } else if (source.kind === 'directory') {
@@ -146,7 +147,7 @@ export class ProjectService {
     await store.transaction(async (tables) => {
       const settings = {
         ...changes,
-        ...(name !== undefined && { name }),
+        ...defined({ name }),
         // A model belongs to one agent.
         ...(isSwitched && changes.model === undefined && { model: null }),
       }

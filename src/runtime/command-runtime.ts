@@ -18,8 +18,8 @@ import { EventScrubber } from '../credentials/event-scrubber.js'
 import type { Scrubber } from '../credentials/scrubber.js'
 import { isShellVariable } from '../kubernetes/supervisor.js'
 import { type PodAddress, PodError, type PodLoss, type Pods } from '../kubernetes/types.js'
-import { BoundedText } from '../processes/bounded-text.js'
-import { findExecutable } from '../processes/find-executable.js'
+import { BoundedText } from '../processes/output.js'
+import { findExecutable } from '../core/paths.js'
 import type { ProcessOwner } from '../processes/process-owner.js'
 
 export interface CommandRequest {

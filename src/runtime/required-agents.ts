@@ -1,7 +1,7 @@
 import type { BackendName } from '../backends/types.js'
 import type { ReplyConfig } from '../config/inbound.js'
 import type { GatewayConfig } from '../config.js'
-import { isDirectory } from '../core/is-directory.js'
+import { isDirectory } from '../core/paths.js'
 import { GatewayError } from '../errors.js'
 import type { Log } from '../log.js'
 import { agentProblem } from './configured-agents.js'

@@ -8,6 +8,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Acceptance, ChannelHost } from '../channels/types.js'
 import type { GatewayConfig } from '../config.js'
+import { defined } from '../core/defined.js'
 import { GatewayError, messageOf } from '../errors.js'
 import type { Log } from '../log.js'
 import type { CronJob } from '../store/cron-jobs.js'
@@ -101,13 +102,13 @@ export class CronRunner {
       author: author ?? `cron:${job.name}`,
       kind: 'cron',
       text: 'prompt' in work ? work.prompt : work.command.join(' '),
-      options: {
+      options: defined({
         job: job.name,
-        ...('command' in work && { command: work.command }),
-        ...(session === 'own' && { session }),
-        ...(projectId !== undefined && { projectId }),
-        ...(author !== undefined && { variables: { From: author } }),
-      },
+        command: 'command' in work ? work.command : undefined,
+        session: session === 'own' ? session : undefined,
+        projectId,
+        variables: author === undefined ? undefined : { From: author },
+      }),
     })
     if (acceptance.status === 'accepted') log.info('cron.begun', { job: job.name, messageId: acceptance.messageId })
     return acceptance

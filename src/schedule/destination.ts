@@ -3,6 +3,7 @@
 import type { Place } from '../channels/types.js'
 import { type GatewayConfig, projectOfChannel } from '../config.js'
 import type { Target } from '../config/target.js'
+import { defined } from '../core/defined.js'
 import { GatewayError } from '../errors.js'
 
 export interface Destination {
@@ -30,13 +31,6 @@ export function findDestination(
   if (channel !== 'discord') return { channel, place: { address } }
   // A thread's address starts with its channel, whose settings apply.
   const [channelId = '', threadId] = address.split('/')
-  const projectId = projectOfChannel(config, channelId)
-  return {
-    channel,
-    place: {
-      address,
-      ...(threadId !== undefined && { parent: channelId }),
-      ...(projectId !== undefined && { projectId }),
-    },
-  }
+  const parent = threadId === undefined ? undefined : channelId
+  return { channel, place: defined({ address, parent, projectId: projectOfChannel(config, channelId) }) }
 }

@@ -1,12 +1,10 @@
-import { GatewayError } from '../errors.js'
+import { onlyOne } from '../core/only-one.js'
 import type { CronJob } from '../store/cron-jobs.js'
 
 /** Finds a job by its name, its id or the beginning of its id. Contract: throws `not_found` or `request_invalid`. */
 export function findCronJob(wanted: string, jobs: CronJob[]): CronJob {
   const byName = jobs.filter(({ name }) => name === wanted)
   const found = byName.length > 0 ? byName : jobs.filter(({ id }) => wanted.length >= 4 && id.startsWith(wanted))
-  const [first] = found
-  if (first && found.length === 1) return first
-  if (first) throw new GatewayError('request_invalid', `More than one job is meant by ${wanted}. Type more of its id.`)
-  throw new GatewayError('not_found', `There is no job ${wanted}. "aetheel cron list" shows them.`)
+  const none = `There is no job ${wanted}. "aetheel cron list" shows them.`
+  return onlyOne(found, none, `More than one job is meant by ${wanted}. Type more of its id.`)
 }

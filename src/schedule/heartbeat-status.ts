@@ -1,4 +1,5 @@
 import type { GatewayConfig } from '../config.js'
+import { defined } from '../core/defined.js'
 import type { Beat, LastBeat } from '../store/heartbeats.js'
 import type { Usage } from '../store/figures.js'
 import type { Store } from '../store/store.js'
@@ -37,15 +38,5 @@ export async function heartbeatStatus(
   const nextAt = nextBeat(heartbeat, after)
   const [latest] = await store.heartbeats.list(1)
   const last = await store.heartbeats.last()
-  return {
-    everyMinutes,
-    to,
-    timeZone,
-    ...(nextAt !== undefined && { nextAt }),
-    ...(latest && { latest }),
-    ...(last && { last }),
-    today,
-    tokensToday,
-    dailyTokens,
-  }
+  return defined({ everyMinutes, to, timeZone, nextAt, latest, last, today, tokensToday, dailyTokens })
 }

@@ -35,7 +35,7 @@ export interface ProbeOutcome {
   exitCode: number
   output: string
   /** Why it could not be started, as a sentence with advice. */
-  problem?: string
+  problem?: string | undefined
 }
 
 /** The outcome of an attempt to wake the agent. */
@@ -146,12 +146,12 @@ export class Heartbeat {
   async #probe(
     { probe }: HeartbeatSettings,
     signal: AbortSignal,
-  ): Promise<{ found: string } & Pick<ProbeOutcome, 'problem'>> {
+  ): Promise<{ found: string; problem?: string | undefined }> {
     if (!probe) return { found: '' }
     const { exitCode, output, problem } = await this.options.runProbe(probe, signal)
     const failure = exitCode === 0 ? '' : `[The check ended with exit code ${exitCode}.]`
     const found = [output.trim(), failure].filter((part) => part !== '').join('\n')
-    return { found, ...(problem !== undefined && { problem }) }
+    return { found, problem }
   }
 
   async #isBusy({ channel, place }: Destination): Promise<boolean> {
@@ -242,8 +242,6 @@ export function formatCount(count: number): string {
 }
 
 function promptOf(tasks: string, found: string): BeatPrompt {
-  const digest = createHash('sha256')
-    .update(JSON.stringify([tasks, found]))
-    .digest('hex')
-  return { text: heartbeatPrompt(found), digest }
+  const hash = createHash('sha256').update(JSON.stringify([tasks, found]))
+  return { text: heartbeatPrompt(found), digest: hash.digest('hex') }
 }

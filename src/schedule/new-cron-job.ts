@@ -1,3 +1,4 @@
+import { defined } from '../core/defined.js'
 import { GatewayError } from '../errors.js'
 import type { NewCronJob } from '../store/cron-jobs.js'
 import type { CatchUp } from '../store/schema.js'
@@ -52,17 +53,8 @@ export async function addCronJob(
   if (projectId !== undefined && !(await store.projects.get(projectId))) {
     throw new GatewayError('not_found', `There is no project ${projectId}. "aetheel projects" shows them.`)
   }
-  const job: NewCronJob = {
-    id: newId(),
-    name,
-    schedule,
-    timeZone,
-    work: command.length > 0 ? { command } : { prompt },
-    ...target,
-    ...(projectId !== undefined && { projectId }),
-    session,
-    catchUp,
-  }
+  const work = command.length > 0 ? { command } : { prompt }
+  const job = defined({ id: newId(), name, schedule, timeZone, work, ...target, projectId, session, catchUp })
   if (await store.cronJobs.add(job, now())) return { job, nextAt }
   const advice = `Choose another name, or remove that one: aetheel cron rm ${name}`
   throw new GatewayError('conflict', `There is a job ${name} already. ${advice}`)

@@ -98,14 +98,10 @@ export class Scheduler {
   }
 
   async #runProbe(argv: string[], signal: AbortSignal): Promise<ProbeOutcome> {
-    const request = {
-      argv,
-      directory: this.options.config.workingDir,
-      runId: randomUUID(),
-      timeoutMs: PROBE_TIMEOUT_MS,
-    }
+    const { workingDir: directory } = this.options.config
+    const request = { argv, directory, runId: randomUUID(), timeoutMs: PROBE_TIMEOUT_MS }
     const { exitCode = 1, finalOutput = '', failure } = await this.options.commands.run(request, signal, () => {})
-    return { exitCode, output: finalOutput, ...(failure?.reason === 'spawn' && { problem: failure.message }) }
+    return { exitCode, output: finalOutput, problem: failure?.reason === 'spawn' ? failure.message : undefined }
   }
 }
 

@@ -18,7 +18,7 @@ import {
   SqliteQueryCompiler,
 } from 'kysely'
 import { GatewayError, messageOf } from '../errors.js'
-import { makePrivateDirectory } from '../core/private-directory.js'
+import { makePrivateDirectory } from '../core/paths.js'
 import { withoutNul } from './compiled.js'
 import type { Engine } from './engine.js'
 import { LogFlush } from './log-flush.js'

@@ -1,6 +1,6 @@
 import { type Browser, chromium } from 'playwright-core'
 import { afterAll, describe } from 'vitest'
-import { findExecutable } from '../../src/processes/find-executable.js'
+import { findExecutable } from '../../src/core/paths.js'
 
 const executablePath = ['chromium', 'chromium-browser', 'google-chrome']
   .map((name) => findExecutable(name, process.env['PATH'] ?? ''))

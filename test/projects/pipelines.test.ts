@@ -8,7 +8,7 @@ import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { z } from 'zod'
-import { findExecutable } from '../../src/processes/find-executable.js'
+import { findExecutable } from '../../src/core/paths.js'
 import { startPackageRegistry } from './package-registry.js'
 import { createDirectory, setup } from './stage.js'
 

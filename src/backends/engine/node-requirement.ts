@@ -3,7 +3,7 @@
 
 import { open, readFile, realpath } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { findExecutable } from '../../processes/find-executable.js'
+import { findExecutable } from '../../core/paths.js'
 import { compareVersions } from '../../core/versions.js'
 import { readVersion } from './version.js'
 

@@ -2,7 +2,7 @@
 
 import { canBeSetForRun } from '../../core/environment.js'
 import { GatewayError, messageOf } from '../../errors.js'
-import { isDirectory } from '../../core/is-directory.js'
+import { isDirectory } from '../../core/paths.js'
 import { isShellVariable } from '../../kubernetes/supervisor.js'
 import { PodError } from '../../kubernetes/types.js'
 import { parseTool, problemOfTool } from './allowed-tool.js'

@@ -5,7 +5,7 @@
 import { readdir, readFile, realpath, stat } from 'node:fs/promises'
 import { dirname, join, resolve, sep } from 'node:path'
 import { messageOf } from '../../errors.js'
-import { findExecutable } from '../../processes/find-executable.js'
+import { findExecutable } from '../../core/paths.js'
 import { startProcess } from '../../processes/local-process.js'
 import { compareVersions } from '../../core/versions.js'
 import { readVersion } from './version.js'

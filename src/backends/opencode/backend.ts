@@ -4,7 +4,7 @@
 import { lstatSync, realpathSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { isDirectory } from '../../core/is-directory.js'
+import { isDirectory } from '../../core/paths.js'
 import { CliBackend, type CliTraits, type Invocation } from '../engine/cli-backend.js'
 import { namesOption, withoutOptions } from '../engine/command-args.js'
 import type { JsonObject } from '../engine/jsonl.js'

@@ -8,7 +8,7 @@
 // - An `abort` before the agent has started has no effect, and an `abort` may be onResponse before `agent_end`.
 // - A steering message that is unread at the end of a turn would be read in the next one, and cannot be withdrawn.
 
-import type { ShortenLine } from '../../processes/line-splitter.js'
+import type { ShortenLine } from '../../processes/output.js'
 import type { JsonObject } from '../engine/jsonl.js'
 import type { Translation } from '../engine/translation.js'
 import type { Turn } from '../engine/turn.js'

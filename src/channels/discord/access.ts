@@ -11,7 +11,7 @@ export interface Speaker {
   /** Empty in a direct message. */
   roleIds: string[]
   /** Absent in a direct message. */
-  guildId?: string
+  guildId?: string | undefined
   /** The channel itself and, for a thread, its parent. */
   channelIds: string[]
 }

@@ -1,3 +1,5 @@
+// Discord's REST API, its error codes and its ids.
+
 import {
   type APIChannel,
   type APIGuildMember,
@@ -12,6 +14,9 @@ import {
   type RESTPostAPIApplicationCommandsJSONBody,
   type RESTPostAPIChannelMessageJSONBody,
 } from 'discord.js'
+import { wait } from '../../core/async.js'
+import { messageOf } from '../../errors.js'
+import type { Log } from '../../log.js'
 
 /** See https://discord.com/developers/docs/topics/opcodes-and-status-codes#json */
 export const UNKNOWN_CHANNEL = 10003
@@ -22,6 +27,8 @@ export const MISSING_PERMISSIONS = 50013
 export const THREAD_ARCHIVED = 50083
 const CANNOT_REPLY = 160002
 export const THREAD_EXISTS = 160004
+
+const RETRY_MS = 2_000
 
 /** The calls to Discord's API that the channel needs. Rate limits are waited out, server errors retried. */
 export class DiscordApi {
@@ -63,16 +70,18 @@ export class DiscordApi {
     return (await this.rest.get(`/guilds/${guildId}/members/${userId}`)) as APIGuildMember
   }
 
-  /** The messages after this id, oldest first. */
-  async messagesAfter(channelId: string, after: string, limit = 100): Promise<APIMessage[]> {
-    const query = new URLSearchParams({ after, limit: String(limit) })
-    const newestFirst = (await this.rest.get(`/channels/${channelId}/messages`, { query })) as APIMessage[]
-    return newestFirst.toReversed()
+  /** The first messages after this id, oldest first. */
+  messagesAfter(channelId: string, after: string, limit = 100): Promise<APIMessage[]> {
+    return this.#messages(channelId, { after, limit: String(limit) })
   }
 
   /** The latest messages, oldest first. */
-  async latestMessages(channelId: string, limit = 100): Promise<APIMessage[]> {
-    const query = new URLSearchParams({ limit: String(limit) })
+  latestMessages(channelId: string): Promise<APIMessage[]> {
+    return this.#messages(channelId, { limit: '100' })
+  }
+
+  async #messages(channelId: string, page: Record<string, string>): Promise<APIMessage[]> {
+    const query = new URLSearchParams(page)
     const newestFirst = (await this.rest.get(`/channels/${channelId}/messages`, { query })) as APIMessage[]
     return newestFirst.toReversed()
   }
@@ -81,12 +90,10 @@ export class DiscordApi {
   async post(
     channelId: string,
     message: RESTPostAPIChannelMessageJSONBody,
-    options: { files?: RawFile[]; signal?: AbortSignal } = {},
+    options: { files?: RawFile[]; signal?: AbortSignal | undefined } = {},
   ): Promise<APIMessage> {
-    const { files = [], signal } = options
     const { message_reference: reference, ...plain } = message
-    const body = this.#safe(message)
-    const request = { body, files, ...(signal && { signal }) }
+    const request = { ...options, body: this.#safe(message) }
     try {
       return (await this.rest.post(`/channels/${channelId}/messages`, request)) as APIMessage
     } catch (error) {
@@ -101,8 +108,7 @@ export class DiscordApi {
     message: RESTPatchAPIChannelMessageJSONBody,
     signal?: AbortSignal,
   ): Promise<void> {
-    const body = this.#safe(message)
-    await this.#edits.patch(`/channels/${channelId}/messages/${messageId}`, { body, ...(signal && { signal }) })
+    await this.#edits.patch(`/channels/${channelId}/messages/${messageId}`, { body: this.#safe(message), signal })
   }
 
   async remove(channelId: string, messageId: string): Promise<void> {
@@ -110,9 +116,8 @@ export class DiscordApi {
   }
 
   async react(channelId: string, messageId: string, emoji: string): Promise<void> {
-    await this.#indicators.put(
-      `/channels/${channelId}/messages/${messageId}/reactions/${encodeURIComponent(emoji)}/@me`,
-    )
+    const reaction = encodeURIComponent(emoji)
+    await this.#indicators.put(`/channels/${channelId}/messages/${messageId}/reactions/${reaction}/@me`)
   }
 
   async type(channelId: string): Promise<void> {
@@ -161,7 +166,53 @@ function openRest(api: string, token: string, globalRequestsPerSecond: number): 
   return rest
 }
 
+/** Makes a message a reply. */
+export function referenceTo(messageId: string) {
+  return { message_reference: { message_id: messageId, fail_if_not_exists: false } }
+}
+
 /** Discord's own error code. */
 export function codeOf(error: unknown): number | undefined {
   return error instanceof DiscordAPIError ? Number(error.code) : undefined
+}
+
+/**
+ * Retries until Discord answers. Contract: undefined if Discord refuses, which is logged, or if the gateway stops;
+ * network failures and outages of Discord are waited out.
+ */
+export async function untilAnswered<T>(
+  ask: () => Promise<T>,
+  { signal, log }: { signal: AbortSignal; log: Log },
+): Promise<T | undefined> {
+  while (!signal.aborted) {
+    try {
+      return await ask()
+    } catch (error) {
+      // A 401 may be temporary, and says nothing about the request itself.
+      if (error instanceof DiscordAPIError && error.status !== 401) {
+        log.info('discord.refused', { error: messageOf(error), code: error.code })
+        return undefined
+      }
+      log.warn('discord.not-reached', { error: messageOf(error) })
+      await wait(RETRY_MS, { signal }).catch(() => {})
+    }
+  }
+  return undefined
+}
+
+/** The epoch of Discord's ids: 2015. */
+const EPOCH_MS = 1_420_070_400_000n
+
+/** The smallest id possible at this time. Ids grow with time across all of Discord. */
+export function snowflakeAt(timeMs: number): string {
+  const sinceEpoch = BigInt(Math.floor(timeMs)) - EPOCH_MS
+  return String((sinceEpoch > 0n ? sinceEpoch : 0n) << 22n)
+}
+
+export function isAfter(id: string, other: string): boolean {
+  return BigInt(id) > BigInt(other)
+}
+
+export function isSnowflake(id: string | undefined): id is string {
+  return id !== undefined && /^\d+$/.test(id)
 }

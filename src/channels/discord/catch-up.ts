@@ -5,11 +5,9 @@ import type { APIChannel, APIMessage, GatewayGuildCreateDispatchData } from 'dis
 import { messageOf } from '../../errors.js'
 import type { Log } from '../../log.js'
 import type { ChannelHost } from '../types.js'
-import type { DiscordApi } from './api.js'
+import { type DiscordApi, isAfter, snowflakeAt, untilAnswered } from './api.js'
 import type { Cursor } from './cursor.js'
 import { readAddress } from './channel-cache.js'
-import { isAfter, snowflakeAt } from './snowflake.js'
-import { untilAnswered } from './until-answered.js'
 
 interface CatchUpOptions {
   api: Pick<DiscordApi, 'messagesAfter' | 'directChannel'>

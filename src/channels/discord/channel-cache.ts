@@ -1,4 +1,4 @@
-import { type APIChannel, ChannelType } from 'discord.js'
+import { type APIChannel, type APIThreadChannel, ChannelType } from 'discord.js'
 import type { Place } from '../types.js'
 import type { DiscordApi } from './api.js'
 
@@ -6,11 +6,11 @@ import type { DiscordApi } from './api.js'
 export interface ChannelFacts {
   id: string
   type: ChannelType
-  guildId?: string
+  guildId?: string | undefined
   /** Only for a thread. */
-  parentId?: string
+  parentId?: string | undefined
   /** The user who opened the thread. */
-  ownerId?: string
+  ownerId?: string | undefined
 }
 
 /** Channels announced by the gateway; others are fetched from the API. */
@@ -20,15 +20,10 @@ export class ChannelCache {
   constructor(private readonly api: Pick<DiscordApi, 'channel'>) {}
 
   learn(channel: APIChannel, guildId?: string): ChannelFacts {
-    const guild = ('guild_id' in channel ? channel.guild_id : undefined) ?? guildId
-    const facts: ChannelFacts = {
-      id: channel.id,
-      type: channel.type,
-      ...(guild !== undefined && { guildId: guild }),
-      ...(isThread(channel.type) && 'parent_id' in channel && channel.parent_id && { parentId: channel.parent_id }),
-      ...('owner_id' in channel && channel.owner_id && { ownerId: channel.owner_id }),
-    }
-    this.#known.set(channel.id, facts)
+    const { id, type, guild_id, parent_id, owner_id: ownerId } = channel as APIChannel & Partial<APIThreadChannel>
+    const parentId = isThread(type) ? (parent_id ?? undefined) : undefined
+    const facts: ChannelFacts = { id, type, guildId: guild_id ?? guildId, parentId, ownerId }
+    this.#known.set(id, facts)
     return facts
   }
 
@@ -55,10 +50,10 @@ export function threadAddress(channelId: string, threadId: string): string {
   return `${channelId}/${threadId}`
 }
 
-/** `threadId` is absent unless it is a thread. */
-export function readAddress(address: string): { channelId: string; threadId?: string } {
+/** `threadId` is undefined unless it is a thread. */
+export function readAddress(address: string): { channelId: string; threadId: string | undefined } {
   const [channelId = '', threadId] = address.split('/')
-  return { channelId, ...(threadId !== undefined && { threadId }) }
+  return { channelId, threadId }
 }
 
 /** The conversation that a message in a channel or thread belongs to. */

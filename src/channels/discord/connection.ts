@@ -1,12 +1,20 @@
 // Keeps one connection to Discord's gateway. discord.js resumes and reconnects by itself; when it gives up, a new
 // client takes over. Dispatches are passed on raw: the client's own events omit messages of channels it has not cached.
 
+import type { EventEmitter } from 'node:events'
 import { abortable, backoffMs, wait } from '../../core/async.js'
-import { Client, Events, type GatewayDispatchPayload, GatewayIntentBits, Options } from 'discord.js'
+import {
+  Client,
+  CloseCodes,
+  Events,
+  type GatewayDispatchPayload,
+  GatewayIntentBits,
+  Options,
+  SimpleShardingStrategy,
+} from 'discord.js'
 import { GatewayError, messageOf } from '../../errors.js'
 import type { Log } from '../../log.js'
 import type { DiscordApi } from './api.js'
-import { ClosableStrategy } from './closable-strategy.js'
 import { describeProblem, DEVELOPER_PORTAL, identify, type Identity, isRefusal, readsMessages } from './identity.js'
 
 interface ConnectionOptions {
@@ -109,12 +117,48 @@ export class DiscordConnection {
       client.on(Events.Invalidated, () => resolve(undefined))
       this.#closed.signal.addEventListener('abort', () => resolve(undefined), { once: true })
     })
-    client.on(Events.Raw, (payload: GatewayDispatchPayload) => onDispatch(payload))
+    client.on(Events.Raw, onDispatch)
     client.on(Events.Error, (error) => log.warn('discord.error', { error: error.message }))
     client.on(Events.ShardError, (error) => log.warn('discord.socket-failed', { error: error.message }))
     client.on(Events.ShardReconnecting, () => log.info('discord.reconnecting', {}))
     client.on(Events.ShardResume, (_, replayedEvents) => log.info('discord.resumed', { replayedEvents }))
     await client.login(token)
     return { ended }
+  }
+}
+
+/**
+ * Lets a client disconnect at any time: abort the signal, then call `destroy`.
+ *
+ * As of discord.js 14.27, a client destroyed while waiting for HELLO or READY treats that as a time-out: it reconnects,
+ * and `destroy` never settles. One destroyed while asking for the gateway's address connects later.
+ */
+export class ClosableStrategy extends SimpleShardingStrategy {
+  constructor(
+    manager: ConstructorParameters<typeof SimpleShardingStrategy>[0],
+    private readonly closed: AbortSignal,
+  ) {
+    super(manager)
+    const { retrieveSessionInfo, updateSessionInfo } = manager.options
+    const ended = new Set<number>()
+    // If a session ends right after it was resumed, discord.js still reads it, and would throw where nobody catches.
+    manager.options.retrieveSessionInfo = (shardId) => (ended.has(shardId) ? null : retrieveSessionInfo(shardId))
+    manager.options.updateSessionInfo = (shardId, session) => {
+      if (!session) return void ended.add(shardId)
+      ended.delete(shardId)
+      return updateSessionInfo(shardId, session)
+    }
+  }
+
+  override async connect(): Promise<void> {
+    this.closed.throwIfAborted()
+    await super.connect()
+  }
+
+  override async destroy(options?: Parameters<SimpleShardingStrategy['destroy']>[0]): Promise<void> {
+    const { shards } = this as unknown as { shards: Map<number, EventEmitter> }
+    // Code waiting for an event of a closed shard gives up quietly.
+    for (const shard of shards.values()) shard.emit('closed', { code: CloseCodes.Normal })
+    await super.destroy(options)
   }
 }

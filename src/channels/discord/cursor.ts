@@ -1,5 +1,5 @@
 import type { ChannelHost } from '../types.js'
-import { isAfter, snowflakeAt } from './snowflake.js'
+import { isAfter, snowflakeAt } from './api.js'
 
 const SAVE_EVERY_MS = 5_000
 const NAME = 'cursor'

@@ -6,13 +6,14 @@ import {
   type DiscordApi,
   MISSING_ACCESS,
   MISSING_PERMISSIONS,
+  referenceTo,
   THREAD_ARCHIVED,
   THREAD_EXISTS,
   UNKNOWN_CHANNEL,
 } from './api.js'
 import { readAddress } from './channel-cache.js'
 
-type Post = { message: RESTPostAPIChannelMessageJSONBody; files?: RawFile[]; signal?: AbortSignal }
+type Post = { message: RESTPostAPIChannelMessageJSONBody; files?: RawFile[]; signal?: AbortSignal | undefined }
 
 /** Where our messages of a conversation go: to its thread, or to the channel if there can be no thread. */
 export class Destinations {
@@ -68,8 +69,8 @@ export class Destinations {
 
   /** `about` is the message the thread was to be opened from. */
   #postTo(channelId: string, { message, files = [], signal }: Post, about?: string): Promise<APIMessage> {
-    const reference = about !== undefined && { message_reference: { message_id: about, fail_if_not_exists: false } }
-    return this.api.post(channelId, { ...message, ...reference }, { files, ...(signal && { signal }) })
+    const reference = about === undefined ? {} : referenceTo(about)
+    return this.api.post(channelId, { ...message, ...reference }, { files, signal })
   }
 
   async #open(channelId: string, threadId: string, name: string): Promise<'opened' | 'refused' | 'failed'> {

@@ -30,7 +30,7 @@ export interface DiscordOptions {
   token: string
   apiUrl: string
   /** Defaults to the owner of the application. */
-  ownerId?: string
+  ownerId: string | undefined
   access: AccessLists
   /** Whether a mention in a channel opens a thread. */
   opensThreads: boolean

@@ -62,7 +62,7 @@ function withNames({ content, mentions }: APIMessage, bot: BotIdentity): string 
 export function readFiles(attachments: APIAttachment[]): IncomingFile[] {
   return attachments.map(({ filename, content_type, size, url }) => ({
     name: filename,
-    ...(content_type !== undefined && { type: content_type }),
+    type: content_type,
     bytes: size,
     read: (signal) => download(url, size, signal),
   }))

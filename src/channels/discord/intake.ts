@@ -8,13 +8,12 @@ import { chunkMarkdown } from '../chunk.js'
 import { COMMAND_FAILED } from '../command-failed.js'
 import type { Acceptance, ChannelHost, ChannelMessage, Place } from '../types.js'
 import { type AccessLists, howToGetAccess, mayTalk, type Speaker } from './access.js'
-import type { DiscordApi } from './api.js'
+import { type DiscordApi, referenceTo, untilAnswered } from './api.js'
 import type { Destinations } from './destinations.js'
 import { type Addressed, type BotIdentity, isFromPerson, readFiles, readMessage, threadName } from './incoming.js'
 import type { AskCommand } from './interactions.js'
-import { MESSAGE_CHARACTERS, nonceOf, referenceTo } from './outgoing.js'
+import { MESSAGE_CHARACTERS, nonceOf } from './outgoing.js'
 import { hasThreads, isThread, placeOf, type ChannelFacts, type ChannelCache, threadAddress } from './channel-cache.js'
-import { untilAnswered } from './until-answered.js'
 
 export interface IntakeOptions {
   api: DiscordApi
@@ -86,15 +85,9 @@ export class Intake {
     if (text.trim() === '') return 'Write what the agent should do.'
     const { api, host, channels, destinations, opensThreads, onAccepted } = this.options
     const facts = await channels.get(interaction.channel.id, interaction.guild_id)
-    const { projectId } = this.#placeOf(facts)
+    const here = this.#placeOf(facts)
     const isThreaded = opensThreads && hasThreads(facts.type)
-    const place: Place = isThreaded
-      ? {
-          address: threadAddress(facts.id, (await api.response(interaction)).id),
-          parent: facts.id,
-          ...(projectId !== undefined && { projectId }),
-        }
-      : this.#placeOf(facts)
+    const place = isThreaded ? inThread(here, facts, (await api.response(interaction)).id) : here
     const acceptance = await host.onMessage({ ...place, platformId: `interaction:${interaction.id}`, author, text })
     if (isThreaded) await destinations.open(place.address, threadName(text))
     if (acceptance.status === 'refused') return 'That was not taken; the answer says why.'
@@ -137,12 +130,13 @@ export class Intake {
     const { host, opensThreads, now } = this.options
     const place = this.#placeOf(facts)
     if (!opensThreads || !hasThreads(facts.type)) return place
-    if (!isReplyToBot) return { ...place, address: threadAddress(facts.id, message.id), parent: facts.id }
+    if (!isReplyToBot) return inThread(place, facts, message.id)
     // A conversation whose thread could not be used continues in the channel.
     const about = message.referenced_message?.message_reference?.message_id
-    const address = about === undefined ? undefined : threadAddress(facts.id, about)
-    const addresses = address === undefined ? [] : await host.addresses(now() - KNOWN_CONVERSATIONS_MS)
-    return address !== undefined && addresses.includes(address) ? { ...place, address, parent: facts.id } : place
+    if (about === undefined) return place
+    const thread = inThread(place, facts, about)
+    const addresses = await host.addresses(now() - KNOWN_CONVERSATIONS_MS)
+    return addresses.includes(thread.address) ? thread : place
   }
 
   async #accept(heard: Heard): Promise<void> {
@@ -251,11 +245,11 @@ export class Intake {
   }
 }
 
+/** The conversation in the thread of a message. */
+function inThread(place: Place, { id }: ChannelFacts, messageId: string): Place {
+  return { ...place, address: threadAddress(id, messageId), parent: id }
+}
+
 function speakerOf(userId: string, roleIds: string[], { id, parentId, guildId }: ChannelFacts): Speaker {
-  return {
-    userId,
-    roleIds,
-    ...(guildId !== undefined && { guildId }),
-    channelIds: [...(parentId === undefined ? [] : [parentId]), id],
-  }
+  return { userId, roleIds, guildId, channelIds: parentId === undefined ? [id] : [parentId, id] }
 }

@@ -8,12 +8,11 @@ import { messageOf } from '../../errors.js'
 import { oneLine } from '../../core/one-line.js'
 import { chunkMarkdown } from '../chunk.js'
 import type { ChannelHost, OutgoingFile, OutgoingReply } from '../types.js'
-import { codeOf, type DiscordApi, MISSING_PERMISSIONS } from './api.js'
+import { codeOf, type DiscordApi, isSnowflake, MISSING_PERMISSIONS, referenceTo, snowflakeAt } from './api.js'
 import { answerButtons, button } from './buttons.js'
 import type { Destinations } from './destinations.js'
 import { renderForDiscord } from './render.js'
 import { readAddress } from './channel-cache.js'
-import { snowflakeAt } from './snowflake.js'
 
 export interface Part {
   content: string
@@ -169,14 +168,6 @@ export function countPosted(parts: Part[], messages: Pick<APIMessage, 'content' 
 /** Discord accepts at most 25 characters. */
 export function nonceOf(key: string): string {
   return createHash('sha256').update(key).digest('base64url').slice(0, 24)
-}
-
-export function referenceTo(messageId: string) {
-  return { message_reference: { message_id: messageId, fail_if_not_exists: false } }
-}
-
-export function isSnowflake(id: string | undefined): id is string {
-  return id !== undefined && /^\d+$/.test(id)
 }
 
 async function openAll(

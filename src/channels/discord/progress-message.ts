@@ -6,11 +6,10 @@ import type { AgentEvent } from '../../backends/types.js'
 import { messageOf } from '../../errors.js'
 import type { Log } from '../../log.js'
 import { oneLine } from '../../core/one-line.js'
-import { codeOf, type DiscordApi } from './api.js'
+import { codeOf, type DiscordApi, isAfter, snowflakeAt } from './api.js'
 import { button } from './buttons.js'
 import type { Destinations } from './destinations.js'
 import { nonceOf } from './outgoing.js'
-import { isAfter, snowflakeAt } from './snowflake.js'
 import { tailOf } from './tail.js'
 
 export type Posted = Pick<APIMessage, 'id' | 'channel_id'>

@@ -1,15 +1,24 @@
 // Discord renders less Markdown than agents write: no tables, no deep headings, no images, and only fences of three
 // backticks. Whatever it does render stays as it is, character for character.
 
-import { type Fence, findInlineCode, type MarkdownLine, readMarkdown, type Span } from '../markdown-lines.js'
+import {
+  type Fence,
+  findInlineCode,
+  findOpener,
+  isCloser,
+  type MarkdownLine,
+  readMarkdown,
+  type Span,
+} from '../markdown-lines.js'
 import { type CodeFile, languageIn, nameCodeFile } from './code-file.js'
-import { separateFenceWords } from './fence-words.js'
 import { isTableHead, renderTable } from './render-table.js'
 
 /** Longer code becomes a file: it would be torn across too many messages. */
 const MAX_CODE_CHARACTERS = 4_000
 const MAX_CODE_LINES = 150
 
+/** A text with none of these stays as it is. */
+const MARKUP = /[`~#|[*_-]/
 const MARKER = '```'
 const RULE = '─'.repeat(20)
 const QUOTES = String.raw`(?:[ \t]*>)*[ \t]*`
@@ -20,6 +29,9 @@ const TARGET = String.raw`<?([^()\s<>]*(?:\([^()\s<>]*\)[^()\s<>]*)*)>?(?:[ \t]+
 const IMAGE = String.raw`!\[([^[\]]*)\]\(${TARGET}\)`
 const IMAGES = new RegExp(String.raw`(?<!\\)(?:\[${IMAGE}\]\(${TARGET}\)|${IMAGE})`, 'g')
 
+/** What may follow the language of a fence: `title=x`, `{1,3}`, `[x.ts]`, a file name. */
+const FENCE_ATTRIBUTE = /[={}[\]:]|\.\w+$/
+
 export interface RenderedText {
   text: string
   files: CodeFile[]
@@ -27,6 +39,7 @@ export interface RenderedText {
 
 /** The text as Discord can render it, and the code blocks that are too long for a message. */
 export function renderForDiscord(text: string): RenderedText {
+  if (!MARKUP.test(text)) return { text, files: [] }
   return new Renderer(separateFenceWords(text)).render()
 }
 
@@ -182,4 +195,35 @@ function withoutClosingMarks(title: string): string {
   let end = bare.length
   while (bare[end - 1] === '#') end -= 1
   return end === 0 || /\s/.test(bare[end - 1] ?? '') ? bare.slice(0, end).trimEnd() : bare
+}
+
+/**
+ * Moves words that an agent wrote on a fence's line onto a line of their own, since Discord has no place for them.
+ * After a closing marker they are text; after an opening one they are the first line of the code.
+ */
+function separateFenceWords(text: string): string {
+  if (!text.includes('```')) return text
+  let fence: Fence | undefined
+  const lines = text.split('\n').map((line) => {
+    if (!fence) {
+      fence = findOpener(line)
+      return fence?.quote === '' && isSentence(fence.info)
+        ? `${line.slice(0, line.indexOf(fence.marker))}${fence.marker}\n${fence.info}`
+        : line
+    }
+    if (isCloser(line, fence)) {
+      fence = undefined
+      return line
+    }
+    const [, marker = '', words = ''] = /^( {0,3}`{3,})[ \t]+(\S.*)$/s.exec(line) ?? []
+    if (marker.trim() !== fence.marker || fence.quote !== '' || words.includes('`') || !isSentence(words)) return line
+    fence = undefined
+    return `${marker}\n${words}`
+  })
+  return lines.join('\n')
+}
+
+function isSentence(words: string): boolean {
+  const [, ...rest] = words.trim().split(/\s+/)
+  return rest.length > 0 && !rest.some((word) => FENCE_ATTRIBUTE.test(word))
 }

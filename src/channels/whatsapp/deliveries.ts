@@ -5,7 +5,7 @@ import { messageOf } from '../../errors.js'
 import type { Log } from '../../log.js'
 import type { ChannelHost } from '../types.js'
 import type { SentLog } from './sent-log.js'
-import type { TwilioApi } from './twilio-api.js'
+import { FAILED, type TwilioApi } from './twilio-api.js'
 import { describeError, undefinedIfGone } from './twilio-errors.js'
 
 export interface DeliveryOptions {
@@ -23,7 +23,6 @@ interface Watched {
   checkAt: number
 }
 
-const FAILED = new Set(['failed', 'undelivered', 'canceled'])
 const ARRIVED = new Set(['delivered', 'read'])
 const WATCH_MS = 15 * 60_000
 const MAX_WATCHED = 1_000
@@ -84,7 +83,7 @@ export class Deliveries {
   async onStatus(sid: string, replyId: string, status: string, errorCode: number | undefined): Promise<void> {
     const { host, log } = this.options
     if (ARRIVED.has(status)) this.#watched.delete(sid)
-    if (!FAILED.has(status)) {
+    if (!FAILED.includes(status)) {
       log.debug('whatsapp.status', { sid, replyId, status })
       return
     }

@@ -18,9 +18,8 @@ const MAX_MEDIA = 10
 /** Undefined if it is not a message to this number. */
 export function readWebhook(form: URLSearchParams, ownNumber: string): Incoming | undefined {
   const sid = form.get('MessageSid') ?? form.get('SmsMessageSid') ?? ''
-  const from = fromTwilio(form.get('From') ?? undefined)
-  if (!isMessageSid(sid) || from === undefined || fromTwilio(form.get('To') ?? undefined) !== ownNumber)
-    return undefined
+  const from = fromTwilio(form.get('From'))
+  if (!isMessageSid(sid) || from === undefined || fromTwilio(form.get('To')) !== ownNumber) return undefined
   const count = Math.min(Number(form.get('NumMedia') ?? 0) || 0, MAX_MEDIA)
   const media = Array.from({ length: count }, (_, index) => ({
     url: form.get(`MediaUrl${index}`) ?? '',

@@ -8,7 +8,7 @@
 //   its answer is stored.
 // - Messages of one conversation are handled in the order in which they arrived.
 
-import { wait } from '../../core/async.js'
+import { startDeadline, wait } from '../../core/async.js'
 import { GatewayError, messageOf } from '../../errors.js'
 import type { Log } from '../../log.js'
 import { fetchPublic } from '../../media/public-fetch.js'
@@ -129,7 +129,8 @@ export class Intake {
   ): Promise<void> {
     const { host, ownNumber, onAccepted, log } = this.options
     const { sid, from } = incoming
-    const limit = this.#startDeadline()
+    const tooLate = new Error(`it took longer than ${FETCH_TIMEOUT_MS / 1000} s`)
+    const limit = startDeadline(FETCH_TIMEOUT_MS, this.options.signal, tooLate)
     try {
       const media = await this.#mediaOf(incoming, limit.signal)
       const fetched = media ? await this.#fetchAll(media, limit.signal) : [GONE]
@@ -160,7 +161,7 @@ export class Intake {
         log.warn('whatsapp.not-told', { sid, error: messageOf(error) })
       })
     } finally {
-      limit.end()
+      limit.clear()
     }
   }
 
@@ -245,23 +246,6 @@ export class Intake {
     this.#done.add(sid)
     const [oldest] = this.#done
     if (this.#done.size > MAX_REMEMBERED && oldest !== undefined) this.#done.delete(oldest)
-  }
-
-  #startDeadline(): { signal: AbortSignal; end(): void } {
-    const { signal } = this.options
-    const limit = new AbortController()
-    const tooLate = new Error(`it took longer than ${FETCH_TIMEOUT_MS / 1000} s`)
-    const timer = setTimeout(() => limit.abort(tooLate), FETCH_TIMEOUT_MS)
-    const stop = (): void => limit.abort(signal.reason)
-    signal.addEventListener('abort', stop)
-    if (signal.aborted) stop()
-    return {
-      signal: limit.signal,
-      end: () => {
-        clearTimeout(timer)
-        signal.removeEventListener('abort', stop)
-      },
-    }
   }
 }
 

@@ -179,7 +179,7 @@ function displayName(file: OutgoingFile): string {
 async function postPart({ items, body, media }: Part, replyId: string, options: SendOptions): Promise<void> {
   const mediaUrl = media && ('url' in media ? media.url : options.linkTo?.(media.file, media.name))
   try {
-    await post({ items, body, ...(mediaUrl !== undefined && { mediaUrl }) }, replyId, options)
+    await post({ items, body, mediaUrl }, replyId, options)
   } catch (error) {
     if (!media || !isAboutMedia(error)) throw error
     const name = oneLine('url' in media ? media.url : media.name, 200)
@@ -189,7 +189,7 @@ async function postPart({ items, body, media }: Part, replyId: string, options: 
 }
 
 async function post(
-  { items, ...content }: { items: string[]; body: string; mediaUrl?: string },
+  { items, ...content }: { items: string[]; body: string; mediaUrl?: string | undefined },
   replyId: string,
   options: SendOptions,
 ): Promise<void> {
@@ -203,12 +203,11 @@ async function post(
 
 /** Contract: rejects with Twilio's error, or with a sentence saying that the outcome is unknown. */
 async function create(
-  content: { body: string; mediaUrl?: string },
+  content: { body: string; mediaUrl?: string | undefined },
   { api, ownNumber, to, statusCallback, signal }: SendOptions,
 ): Promise<string> {
-  const envelope = { to, from: ownNumber, ...(statusCallback !== undefined && { statusCallback }) }
   try {
-    return (await api.createMessage({ ...envelope, ...content }, signal)).sid
+    return (await api.createMessage({ to, from: ownNumber, statusCallback, ...content }, signal)).sid
   } catch (error) {
     if (error instanceof TwilioError && error.status < 500) throw error
     const said = messageOf(error).replace(/\.$/, '')

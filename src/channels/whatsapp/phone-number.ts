@@ -7,7 +7,7 @@ export function toTwilio(number: string): string {
 }
 
 /** Undefined if it is not a WhatsApp number. */
-export function fromTwilio(address: string | undefined): string | undefined {
+export function fromTwilio(address: string | null | undefined): string | undefined {
   const number = address?.startsWith(PREFIX) ? address.slice(PREFIX.length) : undefined
   return number !== undefined && isNumber(number) ? number : undefined
 }

@@ -5,7 +5,7 @@ import { messageOf } from '../../errors.js'
 import type { OutgoingReply } from '../types.js'
 import type { Deliveries } from './deliveries.js'
 import { isSame, KEPT_PARTS, latestOf, type SentLog } from './sent-log.js'
-import type { TwilioApi, TwilioMessage } from './twilio-api.js'
+import { FAILED, type TwilioApi, type TwilioMessage } from './twilio-api.js'
 import { undefinedIfGone } from './twilio-errors.js'
 
 export interface LookupOptions {
@@ -21,7 +21,6 @@ export interface LookupOptions {
 const CLOCK_SKEW_MS = 5 * 60_000
 /** Twilio may still be processing the request of an earlier attempt. */
 const RECHECK_AFTER_MS = 2_000
-const FAILED = ['failed', 'undelivered', 'canceled']
 
 /** Returns the keys of what need not be sent again. Contract: rejects if that cannot be determined. */
 export async function sentBefore(reply: OutgoingReply, options: LookupOptions): Promise<ReadonlySet<string>> {

@@ -4,6 +4,7 @@
 // followed.
 
 import { abortable, startDeadline, wait } from '../../core/async.js'
+import { defined } from '../../core/defined.js'
 import { z } from 'zod'
 import { messageOf } from '../../errors.js'
 import { fromTwilio, toTwilio } from './phone-number.js'
@@ -21,8 +22,8 @@ export interface NewMessage {
   to: string
   from: string
   body: string
-  mediaUrl?: string
-  statusCallback?: string
+  mediaUrl?: string | undefined
+  statusCallback?: string | undefined
 }
 
 /** A message in Twilio's record, in either direction. */
@@ -30,17 +31,20 @@ export interface TwilioMessage {
   sid: string
   status: string
   /** Numbers without `whatsapp:`; absent if it is not a number. */
-  from?: string
-  to?: string
+  from?: string | undefined
+  to?: string | undefined
   body: string
   mediaCount: number
   isInbound: boolean
   /** In milliseconds since the epoch. */
   createdAt: number
   /** When it came in or went out; absent while it is queued. */
-  sentAt?: number
-  errorCode?: number
+  sentAt?: number | undefined
+  errorCode?: number | undefined
 }
+
+/** The states of a message that did not arrive. */
+export const FAILED: readonly string[] = ['failed', 'undelivered', 'canceled']
 
 export interface TwilioMedia {
   url: string
@@ -61,20 +65,18 @@ const messageSchema = z
     error_code: z.number().nullish(),
   })
   .transform((message): TwilioMessage => {
-    const from = fromTwilio(message.from ?? undefined)
-    const to = fromTwilio(message.to ?? undefined)
     const sentAt = timeOf(message.date_sent)
     return {
       sid: message.sid,
       status: message.status,
-      ...(from !== undefined && { from }),
-      ...(to !== undefined && { to }),
+      from: fromTwilio(message.from),
+      to: fromTwilio(message.to),
       body: message.body ?? '',
       mediaCount: message.num_media,
       isInbound: message.direction === 'inbound',
       createdAt: timeOf(message.date_created) ?? sentAt ?? 0,
-      ...(sentAt !== undefined && { sentAt }),
-      ...(typeof message.error_code === 'number' && { errorCode: message.error_code }),
+      sentAt,
+      errorCode: message.error_code ?? undefined,
     }
   })
 const pageSchema = z.object({ messages: z.array(messageSchema), next_page_uri: z.string().nullish() })
@@ -119,27 +121,22 @@ export class TwilioApi {
   }
 
   async createMessage(message: NewMessage, signal?: AbortSignal): Promise<TwilioMessage> {
-    const form = new URLSearchParams({
-      To: toTwilio(message.to),
-      From: toTwilio(message.from),
-      ...(message.body !== '' && { Body: message.body }),
-      ...(message.mediaUrl !== undefined && { MediaUrl: message.mediaUrl }),
-      ...(message.statusCallback !== undefined && { StatusCallback: message.statusCallback }),
-    })
+    const { to, from, body, mediaUrl: MediaUrl, statusCallback: StatusCallback } = message
+    const parts = { Body: body === '' ? undefined : body, MediaUrl, StatusCallback }
+    const form = new URLSearchParams(defined({ To: toTwilio(to), From: toTwilio(from), ...parts }))
     return this.#ask(messageSchema, this.#path('/Messages.json'), { form, signal })
   }
 
   /** Pages of messages, newest first. `sentAfter` excludes queued messages, which have no time sent yet. */
   async *pages(
-    filter: { to?: string; from?: string; sentAfter?: number },
+    { to, from, sentAfter }: { to: string; from?: string; sentAfter?: number },
     signal?: AbortSignal,
   ): AsyncGenerator<TwilioMessage[]> {
-    const query = new URLSearchParams({
-      ...(filter.to !== undefined && { To: toTwilio(filter.to) }),
-      ...(filter.from !== undefined && { From: toTwilio(filter.from) }),
-      ...(filter.sentAfter !== undefined && { 'DateSent>': isoSeconds(filter.sentAfter) }),
-      PageSize: String(PAGE),
-    })
+    const filter = {
+      From: from && toTwilio(from),
+      'DateSent>': sentAfter === undefined ? undefined : isoSeconds(sentAfter),
+    }
+    const query = new URLSearchParams(defined({ To: toTwilio(to), ...filter, PageSize: String(PAGE) }))
     let next: string | null | undefined = `${this.#path('/Messages.json')}?${query.toString()}`
     while (next) {
       const page: z.output<typeof pageSchema> = await this.#ask(pageSchema, next, { signal })
@@ -199,9 +196,8 @@ export class TwilioApi {
         const answer = schema.safeParse(readJson(text))
         if (answer.success) return answer.data
         // A proxy or a captive portal may answer in Twilio's place.
-        throw new Error(
-          `What answers at ${new URL(url).origin} is not Twilio: check twilioApiUrl, and what is between.`,
-        )
+        const advice = 'check twilioApiUrl, and what is between.'
+        throw new Error(`What answers at ${new URL(url).origin} is not Twilio: ${advice}`)
       }
       const waitMs = (retryAfter ?? attempt) * 1000
       if (status !== 429 || attempt === RATE_ATTEMPTS || waitMs > MAX_RATE_WAIT_MS) throw errorOf(status, text)
@@ -213,23 +209,20 @@ export class TwilioApi {
     url: string,
     form: URLSearchParams | undefined,
     signal: AbortSignal | undefined,
-  ): Promise<{ status: number; text: string; retryAfter?: number }> {
+  ): Promise<{ status: number; text: string; retryAfter: number | undefined }> {
     const deadline = startDeadline(TIMEOUT_MS, signal, new Error(`no answer within ${TIMEOUT_MS / 1000} s`))
     try {
       return await abortable(deadline.signal, async (own) => {
         const response = await fetch(url, {
           method: form ? 'POST' : 'GET',
           headers: { authorization: this.#authorization, accept: 'application/json' },
-          ...(form && { body: form }),
+          body: form ?? null,
           redirect: 'error',
           signal: own,
         })
         const seconds = Number(response.headers.get('retry-after') ?? Number.NaN)
-        return {
-          status: response.status,
-          text: await response.text(),
-          ...(Number.isFinite(seconds) && seconds >= 0 && { retryAfter: seconds }),
-        }
+        const retryAfter = Number.isFinite(seconds) && seconds >= 0 ? seconds : undefined
+        return { status: response.status, text: await response.text(), retryAfter }
       })
     } catch (error) {
       const { cause } = error as Error

@@ -36,11 +36,11 @@ import { Typing } from './typing.js'
 
 export interface WhatsAppOptions extends TwilioOptions {
   /** Verifies webhooks, and encrypts links to files. */
-  authToken?: string
+  authToken: string | undefined
   /** The gateway's own number, such as +14155238886. */
   from: string
   /** Where Twilio reaches us, without a trailing slash. Without it, everything is polled. */
-  publicUrl?: string
+  publicUrl: string | undefined
   pollSeconds: number
   /** Read at each use, since the operator may change it. */
   reply(): ReplySettings | undefined
@@ -234,32 +234,15 @@ export class WhatsAppChannel implements Channel {
         this.#onUnsigned(path)
         return { status: 403, body: 'This is not signed by Twilio for this gateway.' }
       }
+    const refused = (allow: string, body: string) => async () => ({ status: 405, headers: { allow }, body })
+    const get = { method: 'GET', maxBytes: 0 } as const
+    const post = { method: 'POST', maxBytes: MAX_FORM_BYTES } as const
     return [
-      {
-        method: 'POST',
-        path: WEBHOOK_PATH,
-        maxBytes: MAX_FORM_BYTES,
-        handle: signed(WEBHOOK_PATH, (form) => this.#onWebhook(form)),
-      },
-      {
-        method: 'GET',
-        path: WEBHOOK_PATH,
-        maxBytes: 0,
-        handle: async () => ({ status: 405, headers: { allow: 'POST' }, body: WEBHOOK_GREETING }),
-      },
-      {
-        method: 'POST',
-        path: STATUS_PATH,
-        maxBytes: MAX_FORM_BYTES,
-        handle: signed(STATUS_PATH, (form, rest) => this.#onStatus(form, rest)),
-      },
-      { method: 'GET', path: FILES_PATH, maxBytes: 0, handle: ({ rest }) => this.#onFile(rest) },
-      {
-        method: 'POST',
-        path: FILES_PATH,
-        maxBytes: MAX_FORM_BYTES,
-        handle: async () => ({ status: 405, headers: { allow: 'GET, HEAD' }, body: 'Files are fetched here, by GET.' }),
-      },
+      { ...post, path: WEBHOOK_PATH, handle: signed(WEBHOOK_PATH, (form) => this.#onWebhook(form)) },
+      { ...get, path: WEBHOOK_PATH, handle: refused('POST', WEBHOOK_GREETING) },
+      { ...post, path: STATUS_PATH, handle: signed(STATUS_PATH, (form, rest) => this.#onStatus(form, rest)) },
+      { ...get, path: FILES_PATH, handle: ({ rest }) => this.#onFile(rest) },
+      { ...post, path: FILES_PATH, handle: refused('GET, HEAD', 'Files are fetched here, by GET.') },
     ]
   }
 

@@ -4,12 +4,13 @@ import { outcomeText } from '../../approvals/approval-words.js'
 import { allFields } from '../../approvals/asked-input.js'
 import type { CommandContext } from '../command-context.js'
 import type { Control } from '../control/protocol.js'
-import { GatewayError } from '../../errors.js'
+import { defined } from '../../core/defined.js'
 import { oneLine, printable, printableLines } from '../../core/one-line.js'
+import { onlyOne } from '../../core/only-one.js'
 import type { Approval } from '../../store/approvals.js'
 import type { Store } from '../../store/store.js'
 import { defineList } from '../list-command.js'
-import { age, type ListOptions, section, shortId } from '../listing.js'
+import { age, listing, type ListOptions, prefixOf, severalIds, shortId } from '../listing.js'
 import { table } from '../table.js'
 
 export function registerApprovals(program: Command, context: CommandContext): void {
@@ -33,10 +34,8 @@ export function registerApprovals(program: Command, context: CommandContext): vo
     .addOption(new Option('--always', 'exactly this from now on, without a question').conflicts('tool'))
     .option('--tool', 'all that the tool does in this project, without a question')
     .action((id: string, { always, tool }: { always?: true; tool?: true }) => {
-      const remember = tool ? 'tool' : always ? 'this' : undefined
-      return context.operate((control) =>
-        approvalsAnswer(control, id, { decision: 'allow', ...(remember && { remember }) }),
-      )
+      const answer = defined({ decision: 'allow', remember: tool ? 'tool' : always ? 'this' : undefined })
+      return context.operate((control) => approvalsAnswer(control, id, answer))
     })
   approvals
     .command('deny')
@@ -55,22 +54,16 @@ export function registerApprovals(program: Command, context: CommandContext): vo
 }
 
 /** The output of `aetheel approvals`, newest first. */
-export async function approvalsList(
-  store: Pick<Store, 'approvals'>,
-  { limit, isJson, width, now }: ListOptions,
-): Promise<string> {
-  const approvals = await store.approvals.list({}, limit)
-  if (isJson) return JSON.stringify(approvals, null, 2)
-  const rows = approvals.map((approval) => [
-    shortId(approval.id),
-    age(approval.askedAt, now),
-    approval.projectId ?? '-',
-    approval.backend,
-    outcomeText(approval),
-    approval.summary,
-  ])
-  const columns = ['ID', 'AGE', 'PROJECT', 'AGENT', 'STATE', 'ASKED FOR']
-  return section('', columns, rows, width) || 'No agent has asked for anything yet.'
+export async function approvalsList(store: Pick<Store, 'approvals'>, options: ListOptions): Promise<string> {
+  const approvals = await store.approvals.list({}, options.limit)
+  return listing(approvals, options, 'No agent has asked for anything yet.', {
+    ID: ({ id }) => shortId(id),
+    AGE: ({ askedAt }) => age(askedAt, options.now),
+    PROJECT: ({ projectId }) => projectId ?? '-',
+    AGENT: ({ backend }) => backend,
+    STATE: outcomeText,
+    'ASKED FOR': ({ summary }) => summary,
+  })
 }
 
 /** The output of `aetheel approvals show`: the whole stored input. `id` may be a prefix. */
@@ -94,40 +87,27 @@ export async function approvalsShow(
 
 /** Contract: throws `not_found`, or `request_invalid` if the prefix is ambiguous. */
 async function findApproval({ approvals }: Pick<Store, 'approvals'>, id: string): Promise<Approval> {
-  const prefix = id.toLowerCase()
-  const found = /^[0-9a-f-]{4,36}$/.test(prefix) ? await approvals.findByPrefix(prefix) : []
-  const [approval, another] = found
-  if (another) throw new GatewayError('request_invalid', `More than one id begins with ${id}. Type more of it.`)
-  if (approval) return approval
-  const message = `Nothing is asked under the id ${oneLine(id, 40)}. "aetheel approvals" shows what was asked.`
-  throw new GatewayError('not_found', message)
+  const none = `Nothing is asked under the id ${oneLine(id, 40)}. "aetheel approvals" shows what was asked.`
+  return onlyOne(await approvals.findByPrefix(prefixOf(id)), none, severalIds(id))
 }
 
 /** The output of `aetheel approvals rules`. */
-export async function approvalRules(
-  store: Pick<Store, 'approvalRules'>,
-  { limit, isJson, width, now }: ListOptions,
-): Promise<string> {
-  const rules = await store.approvalRules.list({}, limit)
-  if (isJson) return JSON.stringify(rules, null, 2)
-  const rows = rules.map(({ id, createdAt, projectId, backend, toolName, createdBy, subject }) => [
-    shortId(id),
-    age(createdAt, now),
-    projectId ?? '-',
-    backend,
-    createdBy,
-    toolName,
-    subject ?? 'all that it does',
-  ])
-  const columns = ['ID', 'AGE', 'PROJECT', 'AGENT', 'BY', 'TOOL', 'MAY']
-  return section('', columns, rows, width) || 'There are no rules: agents that are to ask, ask for everything.'
+export async function approvalRules(store: Pick<Store, 'approvalRules'>, options: ListOptions): Promise<string> {
+  const rules = await store.approvalRules.list({}, options.limit)
+  return listing(rules, options, 'There are no rules: agents that are to ask, ask for everything.', {
+    ID: ({ id }) => shortId(id),
+    AGE: ({ createdAt }) => age(createdAt, options.now),
+    PROJECT: ({ projectId }) => projectId ?? '-',
+    AGENT: ({ backend }) => backend,
+    BY: ({ createdBy }) => createdBy,
+    TOOL: ({ toolName }) => toolName,
+    MAY: ({ subject }) => subject ?? 'all that it does',
+  })
 }
 
-export async function approvalsAnswer(
-  control: Control,
-  id: string,
-  answer: Omit<ApprovalDecision, 'by'>,
-): Promise<string> {
+type Answer = Omit<ApprovalDecision, 'by'>
+
+export async function approvalsAnswer(control: Control, id: string, answer: Answer): Promise<string> {
   const { summary } = await control.call('approvals.answer', { id, ...answer })
   return `${answer.decision === 'allow' ? 'Allowed' : 'Refused'}: ${summary}`
 }

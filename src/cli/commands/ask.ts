@@ -8,6 +8,7 @@ import {
   BACKEND_NAMES,
   type BackendName,
 } from '../../backends/types.js'
+import { defined } from '../../core/defined.js'
 import { EventScrubber } from '../../credentials/event-scrubber.js'
 import type { Scrubber } from '../../credentials/scrubber.js'
 import { withNotices } from '../../runtime/turn-notices.js'
@@ -59,16 +60,17 @@ export function registerAsk(program: Command, context: CommandContext): void {
       const stderr = terminalSafe(process.stderr)
       // If the prompt was read from stdin, nobody can answer there.
       const input = prompt !== undefined && process.stdin.isTTY ? process.stdin : undefined
-      const request = {
+      const approve = approveAtTerminal({ input, output: stderr, scrubber })
+      const request = defined({
         prompt: prompt ?? (await text(process.stdin)),
-        ...(config.agentPermissions === 'ask' && { approve: approveAtTerminal({ input, output: stderr, scrubber }) }),
+        approve: config.agentPermissions === 'ask' ? approve : undefined,
         idleTimeoutMs: config.idleTimeoutMs,
-        ...(flags.model !== undefined && { model: flags.model }),
-        ...(flags.session !== undefined && { sessionId: flags.session }),
-        ...(flags.cwd !== undefined && { workingDir: flags.cwd }),
-        ...(flags.system !== undefined && { systemPrompt: flags.system }),
-        ...(flags.timeout !== undefined && { timeoutMs: flags.timeout * 1000 }),
-      }
+        model: flags.model,
+        sessionId: flags.session,
+        workingDir: flags.cwd,
+        systemPrompt: flags.system,
+        timeoutMs: flags.timeout && flags.timeout * 1000,
+      })
       // A single turn needs no warm process.
       const { isError } = await context.withAgents({ ...config, agentMode: 'oneshot' }, (agents) => {
         const backend = agents.open(flags.backend ?? config.agentBackend)
@@ -88,16 +90,8 @@ export function registerAsk(program: Command, context: CommandContext): void {
 }
 
 /** Runs one turn: the answer streams to stdout, the activity to stderr. */
-export async function ask({
-  backend,
-  request,
-  notices = [],
-  isJson,
-  stdout,
-  stderr,
-  signal,
-  scrubber,
-}: AskOptions): Promise<AgentResult> {
+export async function ask(options: AskOptions): Promise<AgentResult> {
+  const { backend, request, notices = [], isJson, stdout, stderr, signal, scrubber } = options
   const printer = new TurnPrinter(stdout, stderr)
   let result: AgentResult | undefined
   const events = new EventScrubber(scrubber)

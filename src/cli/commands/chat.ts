@@ -23,7 +23,7 @@ interface ChatOptions {
   environment: NodeJS.ProcessEnv
   log: Log
   conversation: string
-  projectId?: string
+  projectId: string | undefined
   showsHistory: boolean
   stdin: ReadStream
   stdout: WriteStream
@@ -54,7 +54,7 @@ export function registerChat(program: Command, context: CommandContext): void {
         environment: context.environment,
         log: context.openLog(config),
         conversation: flags.conversation,
-        ...(flags.project !== undefined && { projectId: flags.project }),
+        projectId: flags.project,
         showsHistory: flags.history,
         stdin: process.stdin,
         stdout: process.stdout,
@@ -77,13 +77,13 @@ async function chat(options: ChatOptions): Promise<number> {
   const session = new ChatSession({
     address: conversation,
     author: environment['USER'] || 'terminal',
-    ...(projectId !== undefined && { projectId }),
+    projectId,
     stdout: terminalSafe({ isTTY: stdout.isTTY, write: (text) => (screen ?? stdout).write(String(text)) }),
     stderr: terminalSafe({
       isTTY: stderr.isTTY,
       write: (text) => (screen ? screen.write(String(text), stderr) : stderr.write(String(text))),
     }),
-    ...(!isInteractive && { reconnectTimeoutMs: SCRIPT_RECONNECT_TIMEOUT_MS }),
+    reconnectTimeoutMs: isInteractive ? undefined : SCRIPT_RECONNECT_TIMEOUT_MS,
     width: stdout.columns || 120,
     connect: (onPush) => ControlClient.connect(path, onPush),
     onIdle: () => screen?.prompt(),

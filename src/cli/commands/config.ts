@@ -8,11 +8,10 @@ import {
 } from '../../config.js'
 import { SETTING_NAMES } from '../../config/schema.js'
 import { VARIABLES } from '../../config/variables.js'
-import { MASK, maskDatabaseUrl, maskHookUrl } from '../../config/secrets.js'
+import { masked } from '../../config/secrets.js'
 import { parseMasterKey } from '../../credentials/key-ring.js'
 import { GatewayError } from '../../errors.js'
-import { isDirectory } from '../../core/is-directory.js'
-import { findExecutable } from '../../processes/find-executable.js'
+import { findExecutable, isDirectory } from '../../core/paths.js'
 import type { CommandContext, ConfigLocation } from '../command-context.js'
 import { table } from '../table.js'
 
@@ -93,15 +92,7 @@ function report({ environment, cwd, explicit }: ConfigLocation, describe: (loade
 }
 
 function effectiveSettings(environment: NodeJS.ProcessEnv, { config, sourceOf }: Loaded): Setting[] {
-  const shown: Partial<GatewayConfig> = {
-    ...config,
-    ...(config.databaseUrl !== undefined && { databaseUrl: maskDatabaseUrl(config.databaseUrl) }),
-    ...(config.discordBotToken !== undefined && { discordBotToken: MASK }),
-    ...(config.twilioAuthToken !== undefined && { twilioAuthToken: MASK }),
-    ...(config.twilioApiSecret !== undefined && { twilioApiSecret: MASK }),
-    ...(config.opencodePassword !== undefined && { opencodePassword: MASK }),
-    hooks: config.hooks.map((hook) => (hook.url === undefined ? hook : { ...hook, url: maskHookUrl(hook.url) })),
-  }
+  const shown = masked(config)
   const home: Setting = environment['AETHEEL_HOME']
     ? { name: 'home', value: config.home, from: 'environment', variable: 'AETHEEL_HOME' }
     : { name: 'home', value: config.home, from: 'default' }

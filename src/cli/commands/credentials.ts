@@ -12,30 +12,21 @@ import {
 import { KeyRing } from '../../credentials/key-ring.js'
 import { createScrubber } from '../../credentials/scrubber.js'
 import { GatewayError } from '../../errors.js'
-import type { Log } from '../../log.js'
 import { type Note, notesOf } from '../../store/audit.js'
 import type { Store } from '../../store/store.js'
 import type { CommandContext } from '../command-context.js'
 import { defineList } from '../list-command.js'
-import { age, type ListOptions, section } from '../listing.js'
-import { withStore } from '../with-store.js'
-
-interface CredentialContext {
-  config: GatewayConfig
-  environment: NodeJS.ProcessEnv
-  log: Log
-}
+import { age, listing, type ListOptions } from '../listing.js'
 
 interface CredentialTools {
   credentials: CredentialStore
-  store: Store
   /** For the audit log. */
   note: Note
 }
 
 interface SetOptions {
   name: string
-  projectId?: string
+  projectId?: string | undefined
   isFile: boolean
   input: Readable & { isTTY?: boolean }
   output: Writable
@@ -44,11 +35,8 @@ interface SetOptions {
 const LINE_END_BYTES = 2
 
 export function registerCredentials(program: Command, context: CommandContext): void {
-  const change = async (work: Parameters<typeof withCredentials>[1]): Promise<void> => {
-    const config = context.readConfig()
-    const log = context.openLog(config)
-    console.log(await withCredentials({ config, environment: context.environment, log }, work))
-  }
+  const change = (work: (tools: CredentialTools) => Promise<string>): Promise<void> =>
+    context.change((store, config) => work(credentialTools(store, config, context.environment)))
   const credentials = program.command('credentials').description('Secrets for agents, kept sealed.')
   defineList(credentials.command('list', { isDefault: true }), 'List their names.', context, credentialsList)
   credentials
@@ -58,15 +46,10 @@ export function registerCredentials(program: Command, context: CommandContext): 
     .option('-p, --project <id>', 'for this project alone')
     .option('--file', 'agents get a file, and the variable names it')
     .action((name: string, flags: { project?: string; file?: true }) =>
-      change((tools) =>
-        credentialsSet(tools, {
-          name,
-          ...(flags.project !== undefined && { projectId: flags.project }),
-          isFile: flags.file === true,
-          input: process.stdin,
-          output: process.stderr,
-        }),
-      ),
+      change((tools) => {
+        const { stdin: input, stderr: output } = process
+        return credentialsSet(tools, { name, projectId: flags.project, isFile: flags.file === true, input, output })
+      }),
     )
   credentials
     .command('rm')
@@ -74,7 +57,7 @@ export function registerCredentials(program: Command, context: CommandContext): 
     .argument('<name>')
     .option('-p, --project <id>', 'that of this project')
     .action((name: string, { project }: { project?: string }) =>
-      change((tools) => credentialsRemove(tools, { name, ...(project !== undefined && { projectId: project }) })),
+      change((tools) => credentialsRemove(tools, { name, projectId: project })),
     )
   credentials
     .command('rotate')
@@ -82,19 +65,15 @@ export function registerCredentials(program: Command, context: CommandContext): 
     .action(() => change(credentialsRotate))
 }
 
-export async function withCredentials(
-  { config, environment, log }: CredentialContext,
-  change: (tools: CredentialTools) => Promise<string>,
-): Promise<string> {
-  const keyRing = new KeyRing({ home: config.home, masterKey: environment['AETHEEL_MASTER_KEY'] })
+export function credentialTools(
+  store: Store,
+  { home }: Pick<GatewayConfig, 'home'>,
+  environment: NodeJS.ProcessEnv,
+): CredentialTools {
   const now = Date.now
-  return withStore(config, log, (store) =>
-    change({
-      credentials: new CredentialStore({ store, keyRing, scrubber: createScrubber(), now }),
-      store,
-      note: notesOf('terminal', now),
-    }),
-  )
+  const keyRing = new KeyRing({ home, masterKey: environment['AETHEEL_MASTER_KEY'] })
+  const credentials = new CredentialStore({ store, keyRing, scrubber: createScrubber(), now })
+  return { credentials, note: notesOf('terminal', now) }
 }
 
 /** Prompts for the value or reads it from stdin. Never an argument, which every user of the machine could see. */
@@ -111,28 +90,17 @@ export async function credentialsSet(
 }
 
 /** The output of `aetheel credentials list`. */
-export async function credentialsList(
-  store: Pick<Store, 'credentials'>,
-  { limit, isJson, width, now }: ListOptions,
-): Promise<string> {
-  const listed = (await store.credentials.list()).slice(0, limit)
-  if (isJson) {
-    const shown = listed.map(({ owner, name, kind, createdAt, updatedAt }) => ({
-      project: owner === GLOBAL_OWNER ? null : owner,
-      name,
-      kind,
-      createdAt,
-      updatedAt,
-    }))
-    return JSON.stringify(shown, null, 2)
-  }
-  const rows = listed.map(({ owner, name, kind, updatedAt }) => [
-    name,
-    kind,
-    age(updatedAt, now),
-    owner === GLOBAL_OWNER ? '(all)' : owner,
-  ])
-  return section('', ['NAME', 'KIND', 'SET', 'PROJECT'], rows, width) || 'There are no credentials.'
+export async function credentialsList(store: Pick<Store, 'credentials'>, options: ListOptions): Promise<string> {
+  const listed = (await store.credentials.list()).slice(0, options.limit)
+  const shown = listed.map(({ owner, name, kind, createdAt, updatedAt }) => {
+    return { project: owner === GLOBAL_OWNER ? null : owner, name, kind, createdAt, updatedAt }
+  })
+  return listing(shown, options, 'There are no credentials.', {
+    NAME: ({ name }) => name,
+    KIND: ({ kind }) => kind,
+    SET: ({ updatedAt }) => age(updatedAt, options.now),
+    PROJECT: ({ project }) => project ?? '(all)',
+  })
 }
 
 export async function credentialsRemove(

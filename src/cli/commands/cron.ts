@@ -1,4 +1,5 @@
 import { type Command, Option } from 'commander'
+import { defined } from '../../core/defined.js'
 import type { CommandContext } from '../command-context.js'
 import type { Control } from '../control/protocol.js'
 import { CronSchedule } from '../../schedule/cron-schedule.js'
@@ -9,8 +10,8 @@ import type { CronJob } from '../../store/cron-jobs.js'
 import type { MessageState } from '../../store/schema.js'
 import type { Store } from '../../store/store.js'
 import { defineList } from '../list-command.js'
-import { age, type ListOptions, section, shortId } from '../listing.js'
-import { withGateway } from '../with-gateway.js'
+import { age, listing, type ListOptions, shortId } from '../listing.js'
+import { withGateway } from '../with-control.js'
 
 interface CronFlags {
   to: string
@@ -47,21 +48,12 @@ export function registerCron(program: Command, context: CommandContext): void {
       new Option('--session <which>', "a session of its own, or the conversation's").choices(['own', 'shared']),
     )
     .addOption(new Option('--catch-up <rule>', 'what becomes of a time that was missed').choices(['once', 'skip']))
-    .action((name: string, schedule: string, command: string[], flags: CronFlags) =>
-      context.operate((control) =>
-        cronAdd(control, {
-          name,
-          schedule,
-          to: flags.to,
-          ...(flags.prompt !== undefined && { prompt: flags.prompt }),
-          ...(command.length > 0 && { command }),
-          ...(flags.zone !== undefined && { timeZone: flags.zone }),
-          ...(flags.project !== undefined && { projectId: flags.project }),
-          ...(flags.session !== undefined && { session: flags.session }),
-          ...(flags.catchUp !== undefined && { catchUp: flags.catchUp }),
-        }),
-      ),
-    )
+    .action((name: string, schedule: string, argv: string[], flags: CronFlags) => {
+      const { to, prompt, zone: timeZone, project: projectId, session, catchUp } = flags
+      const command = argv.length > 0 ? argv : undefined
+      const request = defined({ name, schedule, to, prompt, command, timeZone, projectId, session, catchUp })
+      return context.operate((control) => cronAdd(control, request))
+    })
   cron
     .command('run')
     .description('Do a job now.')
@@ -79,21 +71,19 @@ export function registerCron(program: Command, context: CommandContext): void {
 /** The output of `aetheel cron list`. */
 export async function cronList(
   store: Pick<Store, 'cronJobs' | 'inbox' | 'runs'>,
-  { limit, isJson, width, now }: ListOptions,
+  options: ListOptions,
 ): Promise<string> {
+  const { limit, now } = options
   const jobs = await Promise.all((await store.cronJobs.list()).slice(0, limit).map((job) => listed(job, store, now)))
-  if (isJson) return JSON.stringify(jobs, null, 2)
-  const rows = jobs.map((job) => [
-    shortId(job.id),
-    job.name,
-    job.schedule,
-    job.nextAt === undefined ? 'never' : describeTime(job.nextAt, job.timeZone),
-    describeTarget(job),
-    describeLast(job, now),
-    'prompt' in job.work ? job.work.prompt : `$ ${job.work.command.join(' ')}`,
-  ])
-  const columns = ['ID', 'NAME', 'SCHEDULE', 'NEXT', 'TO', 'LAST', 'WORK']
-  return section('', columns, rows, width) || 'There are no jobs. "aetheel cron add" makes one.'
+  return listing(jobs, options, 'There are no jobs. "aetheel cron add" makes one.', {
+    ID: ({ id }) => shortId(id),
+    NAME: ({ name }) => name,
+    SCHEDULE: ({ schedule }) => schedule,
+    NEXT: ({ nextAt, timeZone }) => (nextAt === undefined ? 'never' : describeTime(nextAt, timeZone)),
+    TO: describeTarget,
+    LAST: (job) => describeLast(job, now),
+    WORK: ({ work }) => ('prompt' in work ? work.prompt : `$ ${work.command.join(' ')}`),
+  })
 }
 
 /** What `aetheel cron add` prints. */
@@ -119,12 +109,8 @@ async function listed(job: CronJob, { inbox, runs }: Pick<Store, 'inbox' | 'runs
   const last = job.lastMessageId === undefined ? undefined : await inbox.get(job.lastMessageId)
   const isCommand = last !== undefined && 'command' in job.work
   const exitCode = isCommand ? (await runs.ofMessage(last.id)).at(-1)?.result?.exitCode : undefined
-  return {
-    ...job,
-    ...(nextAt !== undefined && { nextAt }),
-    ...(last && { lastAt: last.receivedAt, lastState: last.state }),
-    ...(exitCode && { lastExitCode: exitCode }),
-  }
+  const lastExitCode = exitCode === 0 ? undefined : exitCode
+  return { ...job, ...defined({ nextAt, lastAt: last?.receivedAt, lastState: last?.state, lastExitCode }) }
 }
 
 function describeLast({ lastSlot, lastAt, lastState, lastExitCode, problem }: ListedJob, now: number): string {

@@ -7,7 +7,7 @@ import type { Command } from 'commander'
 import { abortable, wait, within } from '../../core/async.js'
 import { type CommandContext, STOP_SIGNALS } from '../command-context.js'
 import { ControlClient } from '../control/client.js'
-import { type Push, socketPath } from '../control/protocol.js'
+import { type HistoryEntry, type Push, socketPath } from '../control/protocol.js'
 import { messageOf } from '../../errors.js'
 import { ownCommand, startOwnProgram } from '../../processes/own-program.js'
 import { OWNER_MARKER } from '../../processes/process-owner.js'
@@ -159,17 +159,15 @@ class Stage {
       await wait(20, { signal: this.signal })
     }
     const seconds = ((performance.now() - killedAt) / 1000).toFixed(1)
-    this.say(
-      `  guardian ended the agent it had left (${before} process${before === 1 ? '' : 'es'}), after ${seconds} s`,
-    )
+    const processes = `${before} process${before === 1 ? '' : 'es'}`
+    this.say(`  guardian ended the agent it had left (${processes}), after ${seconds} s`)
   }
 
   /** Contract: throws unless every message has exactly one answer. */
   async countAnswers(): Promise<number> {
     let answers = 0
     for (const address of this.#lines.keys()) {
-      const history = await this.#client?.call('chat.history', { address, afterSeq: 0, limit: 50 })
-      answers += history?.entries.filter(({ kind }) => kind === 'reply').length ?? 0
+      answers += (await this.#history(address)).filter(({ kind }) => kind === 'reply').length
     }
     if (answers !== this.#messages) throw new Error(`There are ${answers} answers to ${this.#messages} messages.`)
     return answers
@@ -187,11 +185,14 @@ class Stage {
   /** Reads replies that were sent while we were not attached. */
   async #catchUp(): Promise<void> {
     for (const address of this.#lines.keys()) {
-      const history = await this.#client?.call('chat.history', { address, afterSeq: 0, limit: 50 })
-      for (const entry of history?.entries ?? []) {
+      for (const entry of await this.#history(address)) {
         if (entry.kind === 'reply' && entry.messageId !== undefined) this.#answer(address, entry.messageId, entry.text)
       }
     }
+  }
+
+  async #history(address: string): Promise<HistoryEntry[]> {
+    return (await this.#client?.call('chat.history', { address, afterSeq: 0, limit: 50 }))?.entries ?? []
   }
 
   #show(push: Push): void {

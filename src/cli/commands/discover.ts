@@ -1,11 +1,12 @@
 import { findBackendName } from '../../backends/engine/backend-names.js'
 import type { GatewayConfig } from '../../config.js'
 import { contextName, kubernetesName, labelKey } from '../../config/kubernetes.js'
+import { defined } from '../../core/defined.js'
 import { GatewayError } from '../../errors.js'
 import { describePod, type LabelledPod, PodError, type Pods } from '../../kubernetes/types.js'
 import { type Discovered, discoverProjects, type SearchScope } from '../../projects/discovery.js'
-import { section } from '../listing.js'
-import type { ProjectTools } from '../with-projects.js'
+import { listing } from '../listing.js'
+import type { ProjectTools } from '../project-tools.js'
 import type { Output } from '../turn-printer.js'
 
 /** The options of `aetheel projects discover`. */
@@ -36,15 +37,13 @@ export async function projectsDiscover(flags: DiscoverFlags, dependencies: Disco
   const { length } = found.filter(({ isEnding }) => !isEnding)
   stderr.write(`Found ${length === 1 ? '1 pod' : `${length} pods`}.\n`)
   const projects = await discoverProjects(found, where, { removesMissing: flags.removeMissing === true }, dependencies)
-  if (flags.json) return JSON.stringify(projects, null, 2)
-  const rows = projects.map((project) => [
-    project.id,
-    agentOf(project),
-    OUTCOMES[project.outcome],
-    describePod(project.pod),
-  ])
   const none = `No pod has the label ${label} ${describeSearch(where)}, and no project is of one that had.`
-  return section('', ['PROJECT', 'AGENT', 'RESULT', 'POD'], rows, width) || none
+  return listing(projects, { isJson: flags.json === true, width }, none, {
+    PROJECT: ({ id }) => id,
+    AGENT: agentOf,
+    RESULT: ({ outcome }) => OUTCOMES[outcome],
+    POD: ({ pod }) => describePod(pod),
+  })
 }
 
 const OUTCOMES: Record<Discovered['outcome'], string> = {
@@ -80,15 +79,9 @@ function searchOf(
     const parsed = value === undefined ? undefined : schema.safeParse(value)
     if (parsed?.error) throw new GatewayError('request_invalid', `${flag}: ${parsed.error.issues[0]?.message}.`)
   }
-  const inContext = context ?? kubernetesContext
   const inNamespace = allNamespaces ? '*' : (namespace ?? kubernetesNamespace)
-  return {
-    label: label ?? kubernetesLabel,
-    where: {
-      ...(inContext !== undefined && { context: inContext }),
-      ...(inNamespace !== undefined && { namespace: inNamespace }),
-    },
-  }
+  const where = defined({ context: context ?? kubernetesContext, namespace: inNamespace })
+  return { label: label ?? kubernetesLabel, where }
 }
 
 async function labelled(pods: Pick<Pods, 'labelled'>, label: string, where: SearchScope): Promise<LabelledPod[]> {

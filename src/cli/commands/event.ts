@@ -3,7 +3,7 @@ import { type Command, Option } from 'commander'
 import { EVENT_KINDS } from '../../channels/types.js'
 import { GatewayError } from '../../errors.js'
 import type { CommandContext } from '../command-context.js'
-import { withGateway } from '../with-gateway.js'
+import { withGateway } from '../with-control.js'
 
 export function registerEvent(program: Command, context: CommandContext): void {
   program

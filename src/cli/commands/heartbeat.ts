@@ -10,7 +10,7 @@ import type { Store } from '../../store/store.js'
 import type { CommandContext } from '../command-context.js'
 import { age, shortId, workingGateways } from '../listing.js'
 import { table } from '../table.js'
-import { withGateway } from '../with-gateway.js'
+import { withGateway } from '../with-control.js'
 
 const PROBLEM_CHARACTERS = 200
 const OFF = 'Heartbeats are off. Set heartbeat.everyMinutes and heartbeat.to in the configuration file.'

@@ -2,6 +2,7 @@ import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import { BACKEND_NAMES, type BackendName } from '../../backends/types.js'
 import type { GatewayConfig } from '../../config.js'
+import { defined } from '../../core/defined.js'
 import { printable } from '../../core/one-line.js'
 import { GatewayError } from '../../errors.js'
 import { describePod, type PodAddress } from '../../kubernetes/types.js'
@@ -12,10 +13,10 @@ import type { Store } from '../../store/store.js'
 import { backendArgument } from '../arguments.js'
 import { type CommandContext, STOP_SIGNALS } from '../command-context.js'
 import { defineList } from '../list-command.js'
-import { type ListOptions, section, terminalWidth } from '../listing.js'
+import { listing, type ListOptions, terminalWidth } from '../listing.js'
 import { table } from '../table.js'
 import { terminalSafe } from '../terminal-safe.js'
-import { type ProjectTools, withProjects } from '../with-projects.js'
+import { type ProjectTools, projectTools } from '../project-tools.js'
 import { type DiscoverFlags, projectsDiscover } from './discover.js'
 
 /** The options of `aetheel projects create`. */
@@ -39,11 +40,8 @@ export interface ProjectFlags {
 }
 
 export function registerProjects(program: Command, context: CommandContext): void {
-  const change = async (work: (tools: ProjectTools, config: GatewayConfig) => Promise<string>): Promise<void> => {
-    const config = context.readConfig()
-    const log = context.openLog(config)
-    console.log(await withProjects(config, context.environment, log, (tools) => work(tools, config)))
-  }
+  const change = (work: (tools: ProjectTools, config: GatewayConfig) => Promise<string>): Promise<void> =>
+    context.change((store, config, log) => work(projectTools(store, config, log, context.environment), config))
   const projects = program.command('projects').description('Directories in which agents work.')
   defineList(projects.command('list', { isDefault: true }), 'List them.', context, projectsList)
   projects
@@ -102,19 +100,16 @@ export function registerProjects(program: Command, context: CommandContext): voi
 /** The output of `aetheel projects list`. */
 export async function projectsList(
   { projects }: Pick<Store, 'projects'>,
-  { limit, isJson, width }: Omit<ListOptions, 'now'>,
+  options: Omit<ListOptions, 'now'>,
 ): Promise<string> {
-  const listed = (await projects.list()).slice(0, limit)
-  if (isJson) return JSON.stringify(listed, null, 2)
-  const rows = listed.map(({ id, name, backend, source, ...place }) => [
-    id,
-    name ?? id,
-    backend ?? '',
-    source === 'api' ? '' : source,
-    describeWorkplace(place),
-  ])
-  const advice = 'There are no projects. "aetheel projects create" makes one.'
-  return section('', ['ID', 'NAME', 'AGENT', 'DEFINED IN', 'DIRECTORY'], rows, width) || advice
+  const listed = (await projects.list()).slice(0, options.limit)
+  return listing(listed, options, 'There are no projects. "aetheel projects create" makes one.', {
+    ID: ({ id }) => id,
+    NAME: ({ id, name }) => name ?? id,
+    AGENT: ({ backend }) => backend ?? '',
+    'DEFINED IN': ({ source }) => (source === 'api' ? '' : source),
+    DIRECTORY: describeWorkplace,
+  })
 }
 
 /** The output of `aetheel projects show`. */
@@ -160,35 +155,27 @@ function fromFlags(flags: ProjectFlags, cwd: string): NewProject {
     throw new GatewayError('request_invalid', '--variable belongs to --template.')
   }
   const pod = podFrom(flags)
-  return {
-    ...(id !== undefined && { id }),
-    ...(name !== undefined && { name }),
-    ...(directory !== undefined && { directory: pod ? directory : resolve(cwd, directory) }),
-    ...(pod && { pod }),
-    ...(git !== undefined && { git: { url: git, ...(ref !== undefined && { ref }) } }),
-    ...(template !== undefined && { template: { name: template, variables: variablesOf(variable) } }),
-    ...(backend !== undefined && { backend }),
-    ...(model !== undefined && { model }),
-    ...(untrusted !== undefined && { isUntrusted: untrusted }),
-  }
+  return defined({
+    id,
+    name,
+    directory: directory === undefined || pod ? directory : resolve(cwd, directory),
+    pod,
+    git: git === undefined ? undefined : defined({ url: git, ref }),
+    template: template === undefined ? undefined : { name: template, variables: variablesOf(variable) },
+    backend,
+    model,
+    isUntrusted: untrusted,
+  })
 }
 
 function podFrom({ pod, podSelector, context, namespace, container }: ProjectFlags): PodAddress | undefined {
-  const place = {
-    ...(context !== undefined && { context }),
-    ...(namespace !== undefined && { namespace }),
-    ...(container !== undefined && { container }),
-  }
+  const place = defined({ context, namespace, container })
   if (pod === undefined && podSelector === undefined) {
     const [stray] = Object.keys(place)
     if (stray === undefined) return undefined
     throw new GatewayError('request_invalid', `--${stray} belongs to --pod or --pod-selector.`)
   }
-  return {
-    ...place,
-    ...(pod !== undefined && { name: pod }),
-    ...(podSelector !== undefined && { selector: podSelector }),
-  }
+  return defined({ ...place, name: pod, selector: podSelector })
 }
 
 function variablesOf(pairs: string[]): Record<string, string> {

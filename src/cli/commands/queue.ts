@@ -4,7 +4,7 @@ import type { Control } from '../control/protocol.js'
 import type { QueuedMessage } from '../../store/inbox.js'
 import type { Store } from '../../store/store.js'
 import { defineList } from '../list-command.js'
-import { age, type ListOptions, section, shortId, workingGateways } from '../listing.js'
+import { age, type Columns, conversationName, type ListOptions, section, shortId, workingGateways } from '../listing.js'
 
 export function registerQueue(program: Command, context: CommandContext): void {
   const queue = program
@@ -39,45 +39,41 @@ export async function queueList(
   if (isJson) return JSON.stringify({ waiting, failed, undelivered }, null, 2)
 
   const isWorking = await workingGateways(store)
+  const message: Columns<Pick<QueuedMessage, 'id' | 'channel' | 'address' | 'author' | 'receivedAt'>> = {
+    ID: ({ id }) => shortId(id),
+    CONVERSATION: conversationName,
+    FROM: ({ author }) => author,
+    AGE: ({ receivedAt }) => age(receivedAt, now),
+  }
+  const retry = '"aetheel queue retry <id>"'
+  const detailsOf = ({ problem = '' }: { problem?: string }): string => problem
   const sections = [
-    section(
-      'Waiting',
-      ['ID', 'CONVERSATION', 'FROM', 'AGE', 'PLACE', 'STATE', 'MESSAGE'],
-      waiting.map((message) => [
-        shortId(message.id),
-        `${message.channel}/${message.address}`,
-        message.author,
-        age(message.receivedAt, now),
-        String(message.position),
-        describeState(message, isWorking(message.gatewayId), now),
-        message.text,
-      ]),
-      width,
+    section<QueuedMessage>(
+      { heading: 'Waiting', items: waiting, width },
+      {
+        ...message,
+        PLACE: ({ position }) => String(position),
+        STATE: (waiting) => describeState(waiting, isWorking(waiting.gatewayId), now),
+        MESSAGE: ({ text }) => text,
+      },
     ),
     section(
-      'Failed; "aetheel queue retry <id>" takes one up again',
-      ['ID', 'CONVERSATION', 'FROM', 'AGE', 'MESSAGE'],
-      failed.map((message) => [
-        shortId(message.id),
-        `${message.channel}/${message.address}`,
-        message.author,
-        age(message.receivedAt, now),
-        message.text,
-      ]),
-      width,
-      failed.map(({ problem = '' }) => problem),
+      { heading: `Failed; ${retry} takes one up again`, items: failed, width, detailsOf },
+      { ...message, MESSAGE: ({ text }) => text },
     ),
     section(
-      'Replies that could not be delivered; "aetheel queue retry <id>" sends one again',
-      ['ID', 'CONVERSATION', 'AGE', 'REPLY'],
-      undelivered.map((delivery) => [
-        shortId(delivery.id),
-        `${delivery.channel}/${delivery.address}`,
-        age(delivery.createdAt, now),
-        delivery.reply.text,
-      ]),
-      width,
-      undelivered.map(({ problem = '' }) => problem),
+      {
+        heading: `Replies that could not be delivered; ${retry} sends one again`,
+        items: undelivered,
+        width,
+        detailsOf,
+      },
+      {
+        ID: ({ id }) => shortId(id),
+        CONVERSATION: conversationName,
+        AGE: ({ createdAt }) => age(createdAt, now),
+        REPLY: ({ reply }) => reply.text,
+      },
     ),
   ].filter((text) => text !== '')
   return sections.length === 0 ? 'Nothing waits, and nothing has failed.' : sections.join('\n\n')

@@ -1,13 +1,23 @@
 import type { Command } from 'commander'
 import type { AgentEvent, TokenUsage } from '../../backends/types.js'
-import { GatewayError } from '../../errors.js'
 import type { RunRecord } from '../../store/runs.js'
 import type { RunState } from '../../store/schema.js'
 import type { Store } from '../../store/store.js'
 import type { CommandContext } from '../command-context.js'
 import { defineList } from '../list-command.js'
-import { age, type ListOptions, section, shortId, terminalWidth, workingGateways } from '../listing.js'
+import {
+  age,
+  conversationName,
+  listing,
+  type ListOptions,
+  prefixOf,
+  section,
+  shortId,
+  terminalWidth,
+  workingGateways,
+} from '../listing.js'
 import { oneLine } from '../../core/one-line.js'
+import { onlyOne } from '../../core/only-one.js'
 import { table } from '../table.js'
 
 type Tables = Pick<Store, 'runs' | 'events' | 'conversations' | 'inbox' | 'ledger'>
@@ -26,27 +36,24 @@ export function registerRuns(program: Command, context: CommandContext): void {
 }
 
 /** The output of `aetheel runs`, latest first. */
-export async function runsList(store: Tables, { limit, isJson, width, now }: ListOptions): Promise<string> {
+export async function runsList(store: Tables, options: ListOptions): Promise<string> {
   const isWorking = await workingGateways(store)
   const runs = await Promise.all(
-    (await store.runs.list(limit)).map(async (run) => ({
+    (await store.runs.list(options.limit)).map(async (run) => ({
       ...run,
       state: describeState(run, isWorking(run.gatewayId)),
       conversation: await nameOf(store, run),
     })),
   )
-  if (isJson) return JSON.stringify(runs, null, 2)
-  const rows = runs.map((run) => [
-    shortId(run.id),
-    age(run.startedAt, now),
-    duration(run),
-    run.conversation,
-    run.backend,
-    run.state,
-    run.result?.failure?.message ?? run.result?.finalOutput ?? '',
-  ])
-  const columns = ['ID', 'AGE', 'TOOK', 'CONVERSATION', 'AGENT', 'STATE', 'ANSWER']
-  return section('', columns, rows, width) || 'No agent has run yet.'
+  return listing(runs, options, 'No agent has run yet.', {
+    ID: ({ id }) => shortId(id),
+    AGE: ({ startedAt }) => age(startedAt, options.now),
+    TOOK: duration,
+    CONVERSATION: ({ conversation }) => conversation,
+    AGENT: ({ backend }) => backend,
+    STATE: ({ state }) => state,
+    ANSWER: ({ result }) => result?.failure?.message ?? result?.finalOutput ?? '',
+  })
 }
 
 /** The output of `aetheel runs show`. `id` may be a prefix. */
@@ -73,29 +80,31 @@ export async function runsShow(
     ...(run.result?.usage ? [['tokens', describeUsage(run.result.usage)]] : []),
     ...(run.result?.costUsd === undefined ? [] : [['cost', `${run.result.costUsd} USD`]]),
   ].map(([name = '', value = '']) => [name, oneLine(value, Math.max(width - 14, 40))])
-  const rows = events.map(({ seq, event }) => [
-    String(seq),
-    `+${((event.timestamp - run.startedAt) / 1000).toFixed(1)} s`,
-    event.type,
-    describe(event),
-  ])
-  const log = section('', ['SEQ', 'TIME', 'EVENT', 'WHAT'], rows, width)
+  const log = section(
+    { items: events, width },
+    {
+      SEQ: ({ seq }) => String(seq),
+      TIME: ({ event }) => `+${((event.timestamp - run.startedAt) / 1000).toFixed(1)} s`,
+      EVENT: ({ event }) => event.type,
+      WHAT: ({ event }) => describe(event),
+    },
+  )
   return [table(facts), log || 'It left no events.'].join('\n\n')
 }
 
 /** Contract: throws `not_found`, or `request_invalid` if the prefix is ambiguous. */
 async function findRun({ runs }: Tables, id: string): Promise<RunRecord> {
-  const prefix = id.toLowerCase()
-  const found = /^[0-9a-f-]{4,36}$/.test(prefix) ? await runs.findByPrefix(prefix) : []
-  const [run] = found
-  if (run && found.length === 1) return run
-  if (run) throw new GatewayError('request_invalid', `More than one run begins with ${id}. Type more of its id.`)
-  throw new GatewayError('not_found', `There is no run ${oneLine(id, 40)}. "aetheel runs" shows the latest.`)
+  const none = `There is no run ${oneLine(id, 40)}. "aetheel runs" shows the latest.`
+  return onlyOne(
+    await runs.findByPrefix(prefixOf(id)),
+    none,
+    `More than one run begins with ${id}. Type more of its id.`,
+  )
 }
 
 async function nameOf({ conversations }: Tables, { conversationId }: RunRecord): Promise<string> {
   const conversation = await conversations.get(conversationId)
-  return conversation ? `${conversation.channel}/${conversation.address}` : conversationId
+  return conversation ? conversationName(conversation) : conversationId
 }
 
 /** A run whose gateway died is marked as ended only when another gateway takes over its message. */

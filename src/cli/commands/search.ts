@@ -1,12 +1,13 @@
 import type { Command } from 'commander'
 import { excerptOf, searchArchive, typedWords } from '../../archive/search.js'
+import { defined } from '../../core/defined.js'
 import { GatewayError } from '../../errors.js'
 import type { SearchedText } from '../../store/archive-queries.js'
 import type { Store } from '../../store/store.js'
 import { oneLine, printable } from '../../core/one-line.js'
 import type { CommandContext } from '../command-context.js'
 import { addListFlags, type ListFlags, listOptions } from '../list-command.js'
-import { table } from '../table.js'
+import { table, tableWidth } from '../table.js'
 
 interface SearchFlags extends ListFlags {
   conversation?: string
@@ -17,10 +18,10 @@ interface SearchFlags extends ListFlags {
 export interface SearchOptions {
   /** All must occur in the same message; each may contain spaces. */
   words: string[]
-  address?: string
-  channel?: string
+  address?: string | undefined
+  channel?: string | undefined
   /** As typed: a day, or a day and a time, in UTC. */
-  since?: string
+  since?: string | undefined
   limit?: number
   isJson: boolean
   /** Terminal width in characters. */
@@ -45,9 +46,9 @@ export function registerSearch(program: Command, context: CommandContext): void 
         search(store, {
           words,
           ...listOptions(flags),
-          ...(flags.conversation !== undefined && { address: flags.conversation }),
-          ...(flags.channel !== undefined && { channel: flags.channel }),
-          ...(flags.since !== undefined && { since: flags.since }),
+          address: flags.conversation,
+          channel: flags.channel,
+          since: flags.since,
         }),
       ),
     )
@@ -62,11 +63,7 @@ export async function search(
     throw new GatewayError('request_invalid', 'There is no word to look for. Name at least one.')
   }
   const hits: SearchedText[] = []
-  const filter = {
-    ...(address !== undefined && { address }),
-    ...(channel !== undefined && { channel }),
-    ...(since !== undefined && { since: parseSince(since) }),
-  }
+  const filter = defined({ address, channel, since: since === undefined ? undefined : parseSince(since) })
   for await (const hit of searchArchive(store, words, filter)) {
     hits.push(hit)
     if (hits.length > limit) break
@@ -97,10 +94,6 @@ function hitTable(hits: SearchedText[], words: string[], width: number): string 
     oneLine(`${channel}/${address}`, MAX_CONVERSATION_WIDTH),
     oneLine(author, MAX_AUTHOR_WIDTH),
   ])
-  const [taken = 0] = table(heads)
-    .split('\n')
-    .map(({ length }) => length)
-    .toSorted((a, b) => b - a)
-  const room = Math.max(width - taken - 2, MIN_LINE_WIDTH)
+  const room = Math.max(width - tableWidth(heads) - 2, MIN_LINE_WIDTH)
   return table(heads.map((head, index) => [...head, excerptOf(hits[index]?.text ?? '', words, room)]))
 }

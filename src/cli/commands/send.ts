@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import { GatewayError } from '../../errors.js'
 import { describeTarget, parseTarget } from '../../config/target.js'
 import type { CommandContext } from '../command-context.js'
-import { withGateway } from '../with-gateway.js'
+import { withGateway } from '../with-control.js'
 
 export function registerSend(program: Command, context: CommandContext): void {
   program

@@ -3,7 +3,7 @@ import type { CommandContext } from '../command-context.js'
 import type { Control } from '../control/protocol.js'
 import type { Store } from '../../store/store.js'
 import { defineList } from '../list-command.js'
-import { age, type ListOptions, section } from '../listing.js'
+import { age, conversationName, listing, type ListOptions } from '../listing.js'
 
 export function registerSessions(program: Command, context: CommandContext): void {
   const sessions = program.command('sessions').description('What the agents remember, by conversation.')
@@ -17,20 +17,14 @@ export function registerSessions(program: Command, context: CommandContext): voi
 }
 
 /** The output of `aetheel sessions`. */
-export async function sessionsList(
-  store: Pick<Store, 'sessions'>,
-  { limit, isJson, width, now }: ListOptions,
-): Promise<string> {
-  const sessions = await store.sessions.list(limit)
-  if (isJson) return JSON.stringify(sessions, null, 2)
-  const rows = sessions.map(({ channel, address, backend, sessionId, usedAt, directory }) => [
-    `${channel}/${address}`,
-    backend,
-    sessionId,
-    age(usedAt, now),
-    directory,
-  ])
-  return section('', ['CONVERSATION', 'AGENT', 'SESSION', 'USED', 'DIRECTORY'], rows, width) || 'There are no sessions.'
+export async function sessionsList(store: Pick<Store, 'sessions'>, options: ListOptions): Promise<string> {
+  return listing(await store.sessions.list(options.limit), options, 'There are no sessions.', {
+    CONVERSATION: conversationName,
+    AGENT: ({ backend }) => backend,
+    SESSION: ({ sessionId }) => sessionId,
+    USED: ({ usedAt }) => age(usedAt, options.now),
+    DIRECTORY: ({ directory }) => directory,
+  })
 }
 
 export async function sessionsReset(control: Control, conversation: string): Promise<string> {

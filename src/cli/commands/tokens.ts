@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { type Command, Option } from 'commander'
+import { defined } from '../../core/defined.js'
+import { onlyOne } from '../../core/only-one.js'
 import { GatewayError } from '../../errors.js'
 import { describeRights, hashOf, issueToken, newToken } from '../../service/auth.js'
 import { removeTokenFile, tokenFile, tokenFileHash, writeTokenFile } from '../../service/token-file.js'
@@ -9,8 +11,7 @@ import { type Scope, SCOPES, type TokenRecord } from '../../store/tokens.js'
 import { countArgument } from '../arguments.js'
 import type { CommandContext } from '../command-context.js'
 import { defineList } from '../list-command.js'
-import { age, type ListOptions, section, shortId } from '../listing.js'
-import { withStore } from '../with-store.js'
+import { age, listing, type ListOptions, shortId } from '../listing.js'
 
 interface TokenDependencies {
   store: Store
@@ -24,20 +25,17 @@ interface NewToken {
   name: string
   scope: Scope
   /** Absent, all. */
-  projects?: string[]
+  projects?: string[] | undefined
   /** Absent, it does not expire. */
-  days?: number
+  days?: number | undefined
 }
 
 const DAY_MS = 24 * 3_600_000
 const SHOWN_ONCE = 'It is shown this once; keep it where others cannot read it.'
 
 export function registerTokens(program: Command, context: CommandContext): void {
-  const change = async (work: (dependencies: TokenDependencies) => Promise<string>): Promise<void> => {
-    const config = context.readConfig()
-    const dependencies = { home: config.home, now: Date.now, newId: randomUUID }
-    console.log(await withStore(config, context.openLog(config), (store) => work({ store, ...dependencies })))
-  }
+  const change = (work: (dependencies: TokenDependencies) => Promise<string>): Promise<void> =>
+    context.change((store, { home }) => work({ store, home, now: Date.now, newId: randomUUID }))
   const tokens = program.command('tokens').description('Who may use the HTTP API.')
   defineList(tokens.command('list', { isDefault: true }), 'List them.', context, tokensList)
   tokens
@@ -49,12 +47,7 @@ export function registerTokens(program: Command, context: CommandContext): void 
     .option('--days <days>', 'how long it holds', countArgument)
     .action((name: string, flags: { scope: Scope; project?: string[]; days?: number }) =>
       change((dependencies) =>
-        tokensCreate(dependencies, {
-          name,
-          scope: flags.scope,
-          ...(flags.project && { projects: flags.project }),
-          ...(flags.days !== undefined && { days: flags.days }),
-        }),
+        tokensCreate(dependencies, { name, scope: flags.scope, projects: flags.project, days: flags.days }),
       ),
     )
   tokens
@@ -82,41 +75,31 @@ export async function tokensCreate(
   }
   await requireProjects(store, projects ?? [])
   const { token } = await store.transaction(async ({ tokens, audit }) => {
-    const issued = await issueToken(
-      tokens,
-      {
-        name,
-        scope,
-        ...(projects !== undefined && { projects }),
-        ...(days !== undefined && { expiresAt: now() + days * DAY_MS }),
-      },
-      { now, newId },
+    const expiresAt = days === undefined ? undefined : now() + days * DAY_MS
+    const issued = await issueToken(tokens, defined({ name, scope, projects, expiresAt }), { now, newId })
+    const { id: subject } = issued.record
+    await notesOf('terminal', now)(
+      { audit },
+      { action: 'token.create', subject, detail: describeRights(issued.record) },
     )
-    const about = { action: 'token.create', subject: issued.record.id, detail: describeRights(issued.record) } as const
-    await notesOf('terminal', now)({ audit }, about)
     return issued
   })
   return `${token}\n${SHOWN_ONCE}`
 }
 
 /** The output of `aetheel tokens list`. */
-export async function tokensList(
-  store: Pick<Store, 'tokens'>,
-  { limit, isJson, width, now }: ListOptions,
-): Promise<string> {
+export async function tokensList(store: Pick<Store, 'tokens'>, options: ListOptions): Promise<string> {
+  const { limit, now } = options
   const tokens = (await store.tokens.list()).slice(0, limit)
-  if (isJson) return JSON.stringify(tokens, null, 2)
-  const rows = tokens.map((token) => [
-    shortId(token.id),
-    token.scope,
-    token.projects?.join(', ') ?? 'all',
-    age(token.createdAt, now),
-    token.usedAt === undefined ? 'never' : `${age(token.usedAt, now)} ago`,
-    describeExpiry(token, now),
-    token.name,
-  ])
-  const columns = ['ID', 'SCOPE', 'PROJECTS', 'AGE', 'USED', 'EXPIRES', 'NAME']
-  return section('', columns, rows, width) || 'There are no tokens. "aetheel tokens create" makes one.'
+  return listing(tokens, options, 'There are no tokens. "aetheel tokens create" makes one.', {
+    ID: ({ id }) => shortId(id),
+    SCOPE: ({ scope }) => scope,
+    PROJECTS: ({ projects }) => projects?.join(', ') ?? 'all',
+    AGE: ({ createdAt }) => age(createdAt, now),
+    USED: ({ usedAt }) => (usedAt === undefined ? 'never' : `${age(usedAt, now)} ago`),
+    EXPIRES: (token) => describeExpiry(token, now),
+    NAME: ({ name }) => name,
+  })
 }
 
 /** The output of `aetheel tokens revoke`. */
@@ -125,8 +108,7 @@ export async function tokensRevoke({ store, home, now }: TokenDependencies, id: 
   const isInFile = await isInTokenFile(store, home, token)
   await store.transaction(async ({ tokens, audit }) => {
     await tokens.remove(token.id)
-    const about = { action: 'token.revoke', subject: token.id, detail: token.name } as const
-    await notesOf('terminal', now)({ audit }, about)
+    await notesOf('terminal', now)({ audit }, { action: 'token.revoke', subject: token.id, detail: token.name })
   })
   if (isInFile) removeTokenFile(home)
   return `The token ${token.name} is worth nothing from now on.`
@@ -139,8 +121,7 @@ export async function tokensRotate({ store, home, now }: TokenDependencies, id: 
   const replacement = newToken()
   await store.transaction(async ({ tokens, audit }) => {
     await tokens.replace(token.id, hashOf(replacement))
-    const about = { action: 'token.rotate', subject: token.id, detail: token.name } as const
-    await notesOf('terminal', now)({ audit }, about)
+    await notesOf('terminal', now)({ audit }, { action: 'token.rotate', subject: token.id, detail: token.name })
   })
   if (!isInFile) return `${replacement}\n${SHOWN_ONCE} The one before is worth nothing from now on.`
   writeTokenFile(home, replacement)
@@ -159,10 +140,8 @@ async function requireProjects({ projects }: Pick<Store, 'projects'>, ids: strin
 async function findToken({ tokens }: Pick<Store, 'tokens'>, id: string): Promise<TokenRecord> {
   const all = await tokens.list()
   const found = all.filter((token) => token.name === id || (id.length >= 4 && token.id.startsWith(id.toLowerCase())))
-  const [first] = found
-  if (first && found.length === 1) return first
-  if (first) throw new GatewayError('request_invalid', `More than one token is meant by ${id}. Type more of its id.`)
-  throw new GatewayError('not_found', `There is no token ${id}. "aetheel tokens list" shows them.`)
+  const none = `There is no token ${id}. "aetheel tokens list" shows them.`
+  return onlyOne(found, none, `More than one token is meant by ${id}. Type more of its id.`)
 }
 
 async function isInTokenFile({ tokens }: Pick<Store, 'tokens'>, home: string, token: TokenRecord): Promise<boolean> {

@@ -1,12 +1,13 @@
 import { connect, type Socket } from 'node:net'
 import { ERROR_CODES, type ErrorCode, GatewayError, messageOf } from '../../errors.js'
-import { LineSplitter } from '../../processes/line-splitter.js'
+import { LineSplitter } from '../../processes/output.js'
 import {
   answerSchema,
   type Control,
   MAX_REQUEST_BYTES,
   type MethodName,
   type ParametersOf,
+  parseLine,
   type Push,
   type ResultOf,
 } from './protocol.js'
@@ -84,7 +85,7 @@ export class ControlClient implements Control {
   }
 
   #take(line: string): void {
-    const parsed = answerSchema.safeParse(parseJson(line))
+    const parsed = answerSchema.safeParse(parseLine(line))
     // Perhaps from a newer gateway; the answer we wait for still comes.
     if (!parsed.success) return
     const answer = parsed.data
@@ -117,12 +118,4 @@ function toError({ code, message }: { code: string; message: string }): GatewayE
   return Object.hasOwn(ERROR_CODES, code)
     ? new GatewayError(code as ErrorCode, message)
     : new GatewayError('gateway_unavailable', `The gateway could not do it: ${message}. Its log says more.`)
-}
-
-function parseJson(line: string): unknown {
-  try {
-    return JSON.parse(line)
-  } catch {
-    return undefined // The schema rejects it.
-  }
 }

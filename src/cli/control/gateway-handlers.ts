@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { TerminalChannel } from '../../channels/terminal.js'
 import type { ChannelHost, OutgoingFile } from '../../channels/types.js'
 import { type GatewayConfig, projectOfChannel } from '../../config.js'
+import { defined } from '../../core/defined.js'
 import { GatewayError, messageOf } from '../../errors.js'
 import type { Gateway } from '../../gateway.js'
 import type { Message } from '../../store/inbox.js'
@@ -65,11 +66,9 @@ export function gatewayHandlers(
         const advice = 'Set OUTPUT_CHANNEL_ID to a channel of Discord, and DISCORD_BOT_TOKEN'
         throw new GatewayError('config_invalid', `There is nowhere to say the answer. ${advice}.`)
       }
-      const projectId = projectOfChannel(config, address)
-      const place = { address, ...(projectId !== undefined && { projectId }) }
-      return gateway
-        .hostOf('discord')
-        .onMessage({ ...place, platformId: `event:${randomUUID()}`, author: kind, kind, text })
+      const place = defined({ address, projectId: projectOfChannel(config, address) })
+      const message = { ...place, platformId: `event:${randomUUID()}`, author: kind, kind, text }
+      return gateway.hostOf('discord').onMessage(message)
     },
 
     'heartbeat.run': ({ isForced }) => scheduler.runHeartbeat(isForced),
@@ -112,7 +111,7 @@ async function replyEntry(delivery: Delivery, host: FileLocator): Promise<Histor
   const { seq, id, createdAt, messageId } = delivery
   const { files, ...reply } = delivery.reply
   const shownFiles = await showFiles(files, host)
-  return { kind: 'reply', seq, id, at: createdAt, ...(messageId !== undefined && { messageId }), ...reply, shownFiles }
+  return { kind: 'reply', seq, id, at: createdAt, ...defined({ messageId }), ...reply, shownFiles }
 }
 
 /** The reader is on this machine, so a path is enough. */

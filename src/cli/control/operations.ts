@@ -3,6 +3,7 @@
 
 import { randomUUID } from 'node:crypto'
 import type { ApprovalService } from '../../approvals/approval-service.js'
+import { onlyOne } from '../../core/only-one.js'
 import { GatewayError } from '../../errors.js'
 import type { Queue } from '../../turns/queue.js'
 import { findCronJob } from '../../schedule/find-cron-job.js'
@@ -10,6 +11,7 @@ import { addCronJob } from '../../schedule/new-cron-job.js'
 import { notesOf } from '../../store/audit.js'
 import type { SessionRecord } from '../../store/sessions.js'
 import type { Store } from '../../store/store.js'
+import { conversationName, prefixOf, severalIds } from '../listing.js'
 import type { Handlers } from './protocol.js'
 
 export interface OperationDependencies {
@@ -23,16 +25,12 @@ export interface OperationDependencies {
 
 const SEARCH_LIMIT = 1_000
 
-export function operations({
-  store,
-  queue,
-  approvals,
-  wake,
-  now,
-}: OperationDependencies): Pick<
-  Handlers,
-  ('queue.retry' | 'queue.drop' | 'sessions.reset' | 'cron.add' | 'cron.rm') | ('approvals.answer' | 'approvals.forget')
-> {
+type Operation =
+  | ('queue.retry' | 'queue.drop' | 'sessions.reset' | 'cron.add' | 'cron.rm')
+  | ('approvals.answer' | 'approvals.forget')
+
+export function operations(dependencies: OperationDependencies): Pick<Handlers, Operation> {
+  const { store, queue, approvals, wake, now } = dependencies
   const note = notesOf('terminal', now)
 
   return {
@@ -64,10 +62,8 @@ export function operations({
 
     'approvals.forget': async ({ id }) => {
       const rules = await store.approvalRules.list({}, SEARCH_LIMIT)
-      const fullId = onlyMatch(
-        rules.filter((rule) => rule.id.startsWith(prefixOf(id))),
-        id,
-      )
+      const matching = rules.filter((rule) => rule.id.startsWith(prefixOf(id)))
+      const fullId = onlyMatch(matching, id)
       const found = rules.find((rule) => rule.id === fullId)
       if (!found) throw new GatewayError('not_found', `There is no rule ${id}. "aetheel approvals rules" shows them.`)
       await store.transaction(async (tables) => {
@@ -112,26 +108,16 @@ async function resolveId({ inbox, outbox }: Pick<Store, 'inbox' | 'outbox'>, id:
   return onlyMatch([...(await inbox.findByPrefix(prefix)), ...(await outbox.findByPrefix(prefix))], id)
 }
 
-/** A prefix for the tables. Anything that cannot be one becomes a prefix that matches nothing. */
-function prefixOf(id: string): string {
-  const prefix = id.toLowerCase()
-  return /^[0-9a-f-]{4,36}$/.test(prefix) ? prefix : 'none'
-}
-
 function onlyMatch(found: { id: string }[], id: string): string {
   if (found.length <= 1) return found[0]?.id ?? id
-  throw new GatewayError('request_invalid', `More than one id begins with ${id}. Type more of it.`)
+  throw new GatewayError('request_invalid', severalIds(id))
 }
 
 type ListedSession = SessionRecord & { channel: string; address: string }
 
 /** By `channel/address`, or by the address alone if it is unique. */
 function findSession(conversation: string, sessions: ListedSession[]): ListedSession {
-  const found = sessions.filter(({ channel, address }) => [address, `${channel}/${address}`].includes(conversation))
-  const [first] = found
-  if (first && found.length === 1) return first
-  const names = found.map(({ channel, address }) => `${channel}/${address}`)
-  if (first) throw new GatewayError('request_invalid', `Which one is meant: ${names.join(', ')}?`)
-  const advice = '"aetheel sessions" shows the conversations that have one.'
-  throw new GatewayError('not_found', `The conversation ${conversation} has no session. ${advice}`)
+  const found = sessions.filter((session) => [session.address, conversationName(session)].includes(conversation))
+  const none = `The conversation ${conversation} has no session. "aetheel sessions" shows the conversations that have one.`
+  return onlyOne(found, none, `Which one is meant: ${found.map(conversationName).join(', ')}?`)
 }

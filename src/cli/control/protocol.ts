@@ -150,6 +150,15 @@ export const answerSchema = z.union([
   z.object({ id: z.int(), result: z.unknown() }),
 ])
 
+/** Undefined if it is not JSON, which every schema rejects. */
+export function parseLine(line: string): unknown {
+  try {
+    return JSON.parse(line)
+  } catch {
+    return undefined
+  }
+}
+
 export function socketPath(home: string): string {
   return join(home, 'gateway.sock')
 }

@@ -9,9 +9,9 @@ import { createServer, type Server, type Socket } from 'node:net'
 import { within } from '../../core/async.js'
 import { GatewayError, messageOf } from '../../errors.js'
 import type { Log } from '../../log.js'
-import { LineSplitter } from '../../processes/line-splitter.js'
+import { LineSplitter } from '../../processes/output.js'
 import { dispatch } from './dispatch.js'
-import { type Handlers, MAX_REQUEST_BYTES, type Peer, requestSchema } from './protocol.js'
+import { type Handlers, MAX_REQUEST_BYTES, parseLine, type Peer, requestSchema } from './protocol.js'
 
 export interface ControlServer {
   /** Stops accepting requests, answers pending ones, then disconnects all clients. */
@@ -28,11 +28,8 @@ const MAX_PATH_BYTES = process.platform === 'linux' ? 107 : 103
 export function requireSocketPath(path: string): void {
   const bytes = Buffer.byteLength(path)
   if (bytes <= MAX_PATH_BYTES) return
-  const limit = `${bytes} bytes, of at most ${MAX_PATH_BYTES}`
-  throw new GatewayError(
-    'config_invalid',
-    `The path ${path} is too long for a socket: ${limit}. Choose a shorter AETHEEL_HOME.`,
-  )
+  const problem = `too long for a socket: ${bytes} bytes, of at most ${MAX_PATH_BYTES}`
+  throw new GatewayError('config_invalid', `The path ${path} is ${problem}. Choose a shorter AETHEEL_HOME.`)
 }
 
 export async function startControlServer(path: string, handlers: Partial<Handlers>, log: Log): Promise<ControlServer> {
@@ -124,7 +121,7 @@ class ControlConnection {
   }
 
   async #answer(line: string): Promise<void> {
-    const request = requestSchema.safeParse(parseJson(line))
+    const request = requestSchema.safeParse(parseLine(line))
     if (!request.success) {
       const expected = 'It must be a line such as {"id":1,"method":"status","params":{}}.'
       this.#refuse(null, new GatewayError('request_invalid', `The request cannot be understood. ${expected}`))
@@ -164,13 +161,5 @@ class ControlConnection {
     }
     this.log.warn('control.client-dropped', { unreadBytes: socket.writableLength })
     socket.destroy()
-  }
-}
-
-function parseJson(line: string): unknown {
-  try {
-    return JSON.parse(line)
-  } catch {
-    return undefined // The schema rejects it.
   }
 }

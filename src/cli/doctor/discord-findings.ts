@@ -92,11 +92,9 @@ function guildFinding(config: Lists, guild: GuildFacts): Finding {
   // A configured channel that is not visible is reported with its list.
   const served = guild.channels.filter((channel) => isServed(channel) && isSeen(channel))
   if (served.length === 0) {
+    const advice = 'Add one, or let the bot leave the server'
     return config.discordChannels.length > 0
-      ? doubtful(
-          `${title}: none of its text channels is in discordChannels`,
-          'Add one, or let the bot leave the server',
-        )
+      ? doubtful(`${title}: none of its text channels is in discordChannels`, advice)
       : doubtful(`${title}: the bot sees no channel`, 'Give the role of the bot "View Channels" there')
   }
   const gaps = gapsOf(config, served)
@@ -131,56 +129,49 @@ function gapsOf({ discordThreads }: Lists, channels: ChannelFacts[]) {
 }
 
 /** Every configured id must exist and be reachable. */
-function listFindings(config: Lists, facts: DiscordFacts): Finding[] {
+function* listFindings(config: Lists, facts: DiscordFacts): Generator<Finding> {
   const guildOf = (id: string): GuildFacts | undefined => facts.guilds.find((guild) => guild.id === id)
-  const guilds = config.discordGuilds
-    .filter((id) => !guildOf(id))
-    .map((id) => bad(`discordGuilds: the bot is in no server ${id}`, `Add it with ${facts.inviteLink}, or take it out`))
-  const roles = config.discordRoles.flatMap((id) => {
+  for (const id of config.discordGuilds.filter((id) => !guildOf(id))) {
+    yield bad(`discordGuilds: the bot is in no server ${id}`, `Add it with ${facts.inviteLink}, or take it out`)
+  }
+  for (const id of config.discordChannels) yield* channelFindings('discordChannels', id, config, facts)
+  for (const { id: project, discordChannels = [] } of config.projects) {
+    for (const id of discordChannels) yield* channelFindings(`projects.${project}.discordChannels`, id, config, facts)
+  }
+  const owner = config.discordOwnerId === undefined ? [] : [['discordOwnerId', config.discordOwnerId] as const]
+  const people = [...owner, ...config.discordUsers.map((id) => ['discordUsers', id] as const)]
+  for (const [place, id] of people.filter(([, id]) => facts.members.get(id) === undefined)) {
+    yield doubtful(`${place}: ${id} is in no server of the bot`, 'Copy the id again, let them join, or take it out')
+  }
+  for (const id of config.discordRoles) {
     const everyone = guildOf(id)
+    const isKnown = facts.guilds.some((guild) => guild.roles.some((role) => role.id === id))
     if (everyone) {
-      return [
-        bad(
-          `discordRoles: ${id} is @everyone of ${everyone.name}, which lets nobody in`,
-          'Name it in discordGuilds instead',
-        ),
-      ]
+      const problem = `discordRoles: ${id} is @everyone of ${everyone.name}, which lets nobody in`
+      yield bad(problem, 'Name it in discordGuilds instead')
+    } else if (!isKnown) {
+      yield doubtful(`discordRoles: no server of the bot has a role ${id}`, 'Copy the id again, or take it out')
     }
-    if (facts.guilds.some((guild) => guild.roles.some((role) => role.id === id))) return []
-    return [doubtful(`discordRoles: no server of the bot has a role ${id}`, 'Copy the id again, or take it out')]
-  })
-  const people = [
-    ...(config.discordOwnerId === undefined ? [] : [['discordOwnerId', config.discordOwnerId] as const]),
-    ...config.discordUsers.map((id) => ['discordUsers', id] as const),
-  ]
-  const strangers = people
-    .filter(([, id]) => facts.members.get(id) === undefined)
-    .map(([place, id]) =>
-      doubtful(`${place}: ${id} is in no server of the bot`, 'Copy the id again, let them join, or take it out'),
-    )
-  const channels = config.discordChannels.flatMap((id) => channelFindings('discordChannels', id, config, facts))
-  const projects = config.projects.flatMap(({ id: project, discordChannels = [] }) =>
-    discordChannels.flatMap((id) => channelFindings(`projects.${project}.discordChannels`, id, config, facts)),
-  )
-  return [...guilds, ...channels, ...projects, ...strangers, ...roles]
+  }
 }
 
-function channelFindings(place: string, id: string, config: Lists, facts: DiscordFacts): Finding[] {
+function* channelFindings(place: string, id: string, config: Lists, facts: DiscordFacts): Generator<Finding> {
+  const { discordGuilds, discordChannels } = config
   const problem = unreachable(id, facts)
-  if (problem) return [bad(`${place}: ${problem.text}`, problem.advice)]
   const channel = facts.channels.get(id)
   // Text channels are reported with their server.
   const missing = channel?.kind === 'text' ? '' : missingIn(channel, ({ isRequired }) => isRequired)
-  if (missing !== '') return [bad(`${place}: ${missing}`, 'Give it to the role of the bot there')]
   const guild = facts.guilds.find(({ id }) => id === channel?.guildId)
-  if (guild && config.discordGuilds.length > 0 && !config.discordGuilds.includes(guild.id)) {
+  if (problem) {
+    yield bad(`${place}: ${problem.text}`, problem.advice)
+  } else if (missing !== '') {
+    yield bad(`${place}: ${missing}`, 'Give it to the role of the bot there')
+  } else if (guild && discordGuilds.length > 0 && !discordGuilds.includes(guild.id)) {
     const advice = `Add ${guild.id} to discordGuilds, or take the channel out`
-    return [doubtful(`${place}: ${id} is in ${guild.name}, where only the owner may talk`, advice)]
+    yield doubtful(`${place}: ${id} is in ${guild.name}, where only the owner may talk`, advice)
+  } else if (discordChannels.length > 0 && !discordChannels.includes(id)) {
+    yield doubtful(`${place}: only the owner may talk in ${channel?.name}`, `Add ${id} to discordChannels as well`)
   }
-  if (config.discordChannels.length > 0 && !config.discordChannels.includes(id)) {
-    return [doubtful(`${place}: only the owner may talk in ${channel?.name}`, `Add ${id} to discordChannels as well`)]
-  }
-  return []
 }
 
 function outputFindings({ outputChannelId: id }: Lists, facts: DiscordFacts): Finding[] {
@@ -218,14 +209,10 @@ function unreachable(id: string, facts: DiscordFacts): { text: string; advice: s
 
 function audienceFinding(config: Lists, facts: DiscordFacts): Finding {
   const owners = listed(facts.owners.map(({ id, name }) => name ?? facts.members.get(id) ?? id))
-  const places = [
-    ...(config.discordGuilds.length > 0 ? ['discordGuilds'] : []),
-    ...(config.discordChannels.length > 0 ? ['discordChannels'] : []),
-  ].join(' and ')
-  const people = [
-    ...(config.discordUsers.length > 0 ? ['discordUsers'] : []),
-    ...(config.discordRoles.length > 0 ? ['discordRoles'] : []),
-  ].join(' and ')
+  const named = (...lists: ('discordGuilds' | 'discordChannels' | 'discordUsers' | 'discordRoles')[]): string =>
+    lists.filter((list) => config[list].length > 0).join(' and ')
+  const places = named('discordGuilds', 'discordChannels')
+  const people = named('discordUsers', 'discordRoles')
   if (people === '' && places === '') {
     return good(`nobody but the owner (${owners}) may talk to it; docs/discord.md says how to let others in`)
   }

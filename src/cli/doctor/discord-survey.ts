@@ -12,7 +12,7 @@ import {
 } from 'discord.js'
 import type { GatewayConfig } from '../../config.js'
 import { GatewayError } from '../../errors.js'
-import { ClosableStrategy } from '../../channels/discord/closable-strategy.js'
+import { ClosableStrategy } from '../../channels/discord/connection.js'
 import { identify, ownersOf, readsMessages } from '../../channels/discord/identity.js'
 import type { ChannelFacts, DiscordFacts, GuildFacts } from './discord-findings.js'
 import { inviteLink, nameOf, NEEDED_PERMISSIONS } from '../discord-needs.js'
@@ -98,19 +98,14 @@ async function channelFacts(channel: Channel): Promise<ChannelFacts> {
   if (channel.isDMBased()) return { id: channel.id, name: 'a direct message', kind: 'direct', missing: [] }
   const isText = channel.type === ChannelType.GuildText || channel.type === ChannelType.GuildAnnouncement
   const kind = channel.isThread() ? 'thread' : isText ? 'text' : channel.isTextBased() ? 'other' : 'non-text'
+  const facts = { id: channel.id, name: `#${printable(channel.name)}`, guildId: channel.guild.id, kind } as const
   // Without its parent channel, permissions cannot be computed.
-  if (channel.isThread() && !channel.parent)
-    return { id: channel.id, name: `#${printable(channel.name)}`, guildId: channel.guild.id, kind, missing: [] }
-  const me = await channel.guild.members.fetchMe()
-  const allowed = channel.permissionsFor(me)
-  const missing = NEEDED_PERMISSIONS.filter(({ name }) => isNeeded(name, kind) && !allowed.has(name))
-  return {
-    id: channel.id,
-    name: `#${printable(channel.name)}`,
-    guildId: channel.guild.id,
-    kind,
-    missing: missing.map(({ name }) => name),
-  }
+  if (channel.isThread() && !channel.parent) return { ...facts, missing: [] }
+  const allowed = channel.permissionsFor(await channel.guild.members.fetchMe())
+  const missing = NEEDED_PERMISSIONS.map(({ name }) => name).filter(
+    (name) => isNeeded(name, kind) && !allowed.has(name),
+  )
+  return { ...facts, missing }
 }
 
 function isNeeded(name: PermissionsString, kind: ChannelFacts['kind']): boolean {

@@ -29,12 +29,12 @@ export interface PublicFacts {
 
 /** What was found on this machine. */
 export interface LocalFacts {
-  /** Absent if no agent answers. */
-  agent?: string
+  /** Undefined if no agent answers. */
+  agent: string | undefined
   /** Why it cannot start, and what to do. */
-  agentProblem?: string
-  missingDirectory?: string
-  missingTranscriber?: string
+  agentProblem: string | undefined
+  missingDirectory: string | undefined
+  missingTranscriber: string | undefined
 }
 
 type Settings = Pick<GatewayConfig, 'publicUrl' | 'twilioAuthToken' | 'whatsappPollSeconds' | 'inbound'> & {
@@ -53,58 +53,40 @@ export function whatsAppFindings(
   return [
     ...accountFindings(facts),
     ...senderFindings(config, facts),
-    ...publicFindings(config, publicFacts),
+    publicFinding(config, publicFacts),
     ...localFindings(localFacts),
     audienceFinding(config),
   ]
 }
 
-function accountFindings({ messages, account }: TwilioFacts): Finding[] {
+function* accountFindings({ messages, account }: TwilioFacts): Generator<Finding> {
   if ('problem' in messages) {
     const advice = messages.isRefusal
       ? `Copy the Account SID and the Auth Token, or an API key and its secret, from ${CONSOLE}`
       : 'Check the network, twilioApiUrl, and https://status.twilio.com'
-    return [bad(messages.problem, advice)]
+    yield bad(messages.problem, advice)
+  } else if ('problem' in account) {
+    yield good(account.isRefusal ? 'the API key works' : 'the credentials work')
+    const problem = 'twilioAuthToken is not the Auth Token of this account, so every webhook would be refused'
+    if (account.isRefusal) yield bad(problem, `Copy it from ${CONSOLE}, Account info`)
+  } else {
+    const { status, type, friendly_name: name } = account.value
+    if (status === 'active') yield good(`the credentials work; the account is ${name}`)
+    else yield bad(`the account ${name} is ${status}, and sends nothing`, `Look at ${CONSOLE}`)
+    const limit = 'it is a trial account: it sends only to verified numbers'
+    if (type === 'Trial') yield doubtful(limit, 'Verify yours in the console, or upgrade')
   }
-  if ('problem' in account) {
-    if (!account.isRefusal) return [good('the credentials work')]
-    return [
-      good('the API key works'),
-      bad(
-        'twilioAuthToken is not the Auth Token of this account, so every webhook would be refused',
-        `Copy it from ${CONSOLE}, Account info`,
-      ),
-    ]
-  }
-  const { status, type, friendly_name: name } = account.value
-  return [
-    status === 'active'
-      ? good(`the credentials work; the account is ${name}`)
-      : bad(`the account ${name} is ${status}, and sends nothing`, `Look at ${CONSOLE}`),
-    ...(type === 'Trial'
-      ? [
-          doubtful(
-            'it is a trial account: it sends only to verified numbers',
-            'Verify yours in the console, or upgrade',
-          ),
-        ]
-      : []),
-  ]
 }
 
-function senderFindings(config: Settings, { messages, senders }: TwilioFacts): Finding[] {
+function senderFindings({ from, publicUrl }: Settings, { messages, senders }: TwilioFacts): Finding[] {
   // If Twilio cannot be asked, one finding about that is enough.
   if ('problem' in messages) return []
-  const { from, publicUrl } = config
+  const webhook = publicUrl === undefined ? undefined : `${publicUrl}${WEBHOOK_PATH}`
   if (from === SANDBOX) {
     const where = `${CONSOLE}, Messaging, Try it out, Send a WhatsApp message`
-    const webhook = publicUrl === undefined ? 'no URL' : `${publicUrl}${WEBHOOK_PATH}`
-    return [
-      doubtful(
-        `${from} is the sandbox of Twilio: people must join it first, and again after three days`,
-        `The code to join is at ${where}; there, Sandbox settings, "When a message comes in" must have ${webhook}`,
-      ),
-    ]
+    const settings = `there, Sandbox settings, "When a message comes in" must have ${webhook ?? 'no URL'}`
+    const fact = `${from} is the sandbox of Twilio: people must join it first, and again after three days`
+    return [doubtful(fact, `The code to join is at ${where}; ${settings}`)]
   }
   if ('problem' in senders) {
     return [doubtful(`whether ${from} is a WhatsApp sender could not be found out`, senders.problem)]
@@ -112,89 +94,60 @@ function senderFindings(config: Settings, { messages, senders }: TwilioFacts): F
   const sender = senders.value.find(({ sender_id }) => sender_id === `whatsapp:${from}`)
   if (!sender) {
     const known = senders.value.map(({ sender_id }) => sender_id).join(', ')
-    return [
-      bad(
-        `${from} is no WhatsApp sender of this account`,
-        known === '' ? `There is none yet: add one at ${CONSOLE}, Messaging, Senders` : `Those there are: ${known}`,
-      ),
-    ]
+    const none = `There is none yet: add one at ${CONSOLE}, Messaging, Senders`
+    return [bad(`${from} is no WhatsApp sender of this account`, known === '' ? none : `Those there are: ${known}`)]
   }
-  const isOnline = sender.status.startsWith('ONLINE')
-  return [
-    isOnline
-      ? good(`${from} is a WhatsApp sender, and online`)
-      : bad(`the sender ${from} is ${sender.status}`, `Look at ${CONSOLE}, Messaging, Senders, WhatsApp senders`),
-    ...webhookFindings(sender, publicUrl),
-  ]
+  const where = `${CONSOLE}, Messaging, Senders, WhatsApp senders`
+  const state = sender.status.startsWith('ONLINE')
+    ? good(`${from} is a WhatsApp sender, and online`)
+    : bad(`the sender ${from} is ${sender.status}`, `Look at ${where}`)
+  if (webhook === undefined) return [state]
+  const called = sender.webhook?.callback_url || 'nobody'
+  if (called === webhook) return [state, good('Twilio calls this gateway for incoming messages')]
+  const advice = `Set ${webhook} at ${where}, "Webhook URL for incoming messages"`
+  return [state, bad(`Twilio calls ${called} for incoming messages`, advice)]
 }
 
-function webhookFindings({ webhook }: TwilioSender, publicUrl: string | undefined): Finding[] {
-  const url = webhook?.callback_url ?? ''
-  const where = `${CONSOLE}, Messaging, Senders, WhatsApp senders, "Webhook URL for incoming messages"`
-  if (publicUrl === undefined) return []
-  const expected = `${publicUrl}${WEBHOOK_PATH}`
-  if (url === expected) return [good('Twilio calls this gateway for incoming messages')]
-  return [bad(`Twilio calls ${url === '' ? 'nobody' : url} for incoming messages`, `Set ${expected} at ${where}`)]
-}
-
-function publicFindings(config: Settings, facts: PublicFacts | undefined): Finding[] {
+function publicFinding(config: Settings, facts: PublicFacts | undefined): Finding {
   const { publicUrl, twilioAuthToken, whatsappPollSeconds } = config
   if (publicUrl === undefined) {
-    return [
-      good(
-        `there is no publicUrl: Twilio is asked every ${whatsappPollSeconds} s, and files of this machine cannot be sent`,
-      ),
-    ]
+    const polling = `Twilio is asked every ${whatsappPollSeconds} s, and files of this machine cannot be sent`
+    return good(`there is no publicUrl: ${polling}`)
   }
   if (twilioAuthToken === undefined || !facts) {
-    return [bad('webhooks cannot be checked without the Auth Token', 'Set TWILIO_AUTH_TOKEN, beside the API key')]
+    return bad('webhooks cannot be checked without the Auth Token', 'Set TWILIO_AUTH_TOKEN, beside the API key')
   }
   const { greeting, signed } = facts
   const advice = 'Start the gateway, and check the tunnel or proxy that leads to its HTTP API'
-  if ('problem' in greeting) return [bad(`${publicUrl} is not reached: ${greeting.problem}`, advice)]
+  if ('problem' in greeting) return bad(`${publicUrl} is not reached: ${greeting.problem}`, advice)
   const { status, isOurs } = greeting.value
-  if (!isOurs) return [bad(`${publicUrl}${WEBHOOK_PATH} answers with status ${status}, and is not the gateway`, advice)]
-  if ('problem' in signed) return [bad(`${publicUrl} is not reached: ${signed.problem}`, advice)]
-  if (signed.value.status === 200) return [good(`${publicUrl} leads to the gateway, which knows Twilio's signature`)]
-  return [
-    bad(
-      `the gateway behind ${publicUrl} does not take what is signed with this Auth Token for this URL`,
-      'Start it again with the same twilioAuthToken and publicUrl as here',
-    ),
-  ]
+  if (!isOurs) return bad(`${publicUrl}${WEBHOOK_PATH} answers with status ${status}, and is not the gateway`, advice)
+  if ('problem' in signed) return bad(`${publicUrl} is not reached: ${signed.problem}`, advice)
+  if (signed.value.status === 200) return good(`${publicUrl} leads to the gateway, which knows Twilio's signature`)
+  const problem = `the gateway behind ${publicUrl} does not take what is signed with this Auth Token for this URL`
+  return bad(problem, 'Start it again with the same twilioAuthToken and publicUrl as here')
 }
 
-function localFindings({ agent, agentProblem, missingDirectory, missingTranscriber }: LocalFacts): Finding[] {
-  return [
-    ...(agent === undefined
-      ? []
-      : [agentProblem === undefined ? good(`${agent} answers`) : bad(`${agent} cannot answer`, agentProblem)]),
-    ...(missingDirectory === undefined
-      ? []
-      : [
-          bad(
-            `the directory ${missingDirectory} does not exist, and nothing can be answered there`,
-            'Make it, or set inbound.reply.cwd to another',
-          ),
-        ]),
-    ...(missingTranscriber === undefined
-      ? []
-      : [
-          bad(
-            `${missingTranscriber} was not found, or is not executable, so voice messages stay without a text`,
-            'Install it, or begin inbound.reply.transcribeAudio.command with the path of it',
-          ),
-        ]),
-  ]
+function* localFindings({ agent, agentProblem, missingDirectory, missingTranscriber }: LocalFacts): Generator<Finding> {
+  if (agent !== undefined) {
+    yield agentProblem === undefined ? good(`${agent} answers`) : bad(`${agent} cannot answer`, agentProblem)
+  }
+  if (missingDirectory !== undefined) {
+    const problem = `the directory ${missingDirectory} does not exist, and nothing can be answered there`
+    yield bad(problem, 'Make it, or set inbound.reply.cwd to another')
+  }
+  if (missingTranscriber !== undefined) {
+    const problem = `${missingTranscriber} was not found, or is not executable, so voice messages stay without a text`
+    yield bad(problem, 'Install it, or begin inbound.reply.transcribeAudio.command with the path of it')
+  }
 }
 
 function audienceFinding({ inbound }: Settings): Finding {
   const { allowFrom = [] } = inbound?.reply ?? {}
   if (allowFrom.includes('*')) {
-    return doubtful(
-      'everybody who knows the number may talk to the agent, which may change and run everything that you may',
-      'Name numbers in inbound.reply.allowFrom instead of "*"',
-    )
+    const risk =
+      'everybody who knows the number may talk to the agent, which may change and run everything that you may'
+    return doubtful(risk, 'Name numbers in inbound.reply.allowFrom instead of "*"')
   }
   if (allowFrom.length === 0) {
     return doubtful('nobody may write', 'Add your number to inbound.reply.allowFrom, as +4915112345678')

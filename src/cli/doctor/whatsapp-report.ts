@@ -4,11 +4,11 @@ import { TwilioApi } from '../../channels/whatsapp/twilio-api.js'
 import { TwilioError } from '../../channels/whatsapp/twilio-errors.js'
 import { WEBHOOK_GREETING, WEBHOOK_PATH } from '../../channels/whatsapp/public-paths.js'
 import type { GatewayConfig } from '../../config.js'
+import { startDeadline } from '../../core/async.js'
 import { agentProblem } from '../../runtime/configured-agents.js'
 import { messageOf } from '../../errors.js'
-import { isDirectory } from '../../core/is-directory.js'
+import { findExecutable, isDirectory } from '../../core/paths.js'
 import type { Log } from '../../log.js'
-import { findExecutable } from '../../processes/find-executable.js'
 import { type DoctorReport, renderFindings } from './findings.js'
 import { twilioAccount } from '../../channels/configured-channels.js'
 import {
@@ -57,10 +57,10 @@ async function checkLocal(config: GatewayConfig, environment: NodeJS.ProcessEnv,
   const [transcriber] = transcribeAudio?.command ?? []
   const hasTranscriber = findExecutable(transcriber ?? '', environment['PATH'] ?? '') !== undefined
   return {
-    ...(agent && { agent: agent.kind }),
-    ...(problem !== undefined && { agentProblem: problem }),
-    ...(cwd !== undefined && !isDirectory(cwd) && { missingDirectory: cwd }),
-    ...(transcriber !== undefined && !hasTranscriber && { missingTranscriber: transcriber }),
+    agent: agent?.kind,
+    agentProblem: problem,
+    missingDirectory: cwd !== undefined && isDirectory(cwd) ? undefined : cwd,
+    missingTranscriber: hasTranscriber ? undefined : transcriber,
   }
 }
 
@@ -77,28 +77,20 @@ async function checkPublicUrl({ publicUrl, twilioAuthToken }: GatewayConfig): Pr
       return { status, isOurs: text.includes(WEBHOOK_GREETING) }
     }),
     signed: await attempt(async () => {
-      const { status } = await fetchText(url, { body: form, headers: { 'x-twilio-signature': signature } })
-      return { status }
+      const headers = { 'x-twilio-signature': signature }
+      return fetchText(url, { method: 'POST', body: form, headers })
     }),
   }
 }
 
-async function fetchText(
-  url: string,
-  posted?: { body: URLSearchParams; headers: Record<string, string> },
-): Promise<{ status: number; text: string }> {
-  const limit = new AbortController()
-  const timer = setTimeout(() => limit.abort(new Error(`no answer within ${TIMEOUT_MS / 1000} s`)), TIMEOUT_MS)
+async function fetchText(url: string, request: RequestInit = {}): Promise<{ status: number; text: string }> {
+  const tooLate = new Error(`no answer within ${TIMEOUT_MS / 1000} s`)
+  const { signal, clear } = startDeadline(TIMEOUT_MS, undefined, tooLate)
   try {
-    const response = await fetch(url, {
-      method: posted ? 'POST' : 'GET',
-      ...posted,
-      redirect: 'manual',
-      signal: limit.signal,
-    })
+    const response = await fetch(url, { ...request, redirect: 'manual', signal })
     return { status: response.status, text: await response.text() }
   } finally {
-    clearTimeout(timer)
+    clear()
   }
 }
 

@@ -1,7 +1,7 @@
 import { wait } from '../../core/async.js'
 import type { APITextChannel, ChannelType, REST, RESTAPIPartialCurrentUserGuild } from 'discord.js'
 import type { GatewayConfig } from '../../config.js'
-import { sentenceOf } from '../../config/problems.js'
+import { problemOf } from '../../config/problems.js'
 import { discordTokenSchema, snowflake } from '../../config/schema.js'
 import {
   describeProblem,
@@ -18,10 +18,10 @@ import type { Choice, Prompts } from '../prompts.js'
 
 export interface DiscordAnswers {
   /** Absent if the environment has it. */
-  token?: string
+  token: string | undefined
   /** Absent, the application's owners. */
-  owner?: { id: string; name?: string }
-  channel?: { id: string; name: string }
+  owner: { id: string; name?: string } | undefined
+  channel?: { id: string; name: string } | undefined
   /** Absent if Discord could not be reached. */
   botName?: string
 }
@@ -40,23 +40,18 @@ export async function askForDiscord(
 ): Promise<DiscordAnswers> {
   const { REST } = await import('discord.js')
   const rest = new REST({ api: config.discordApiUrl, timeout: REQUEST_TIMEOUT_MS, retries: 1 })
-  const { token, identity } = await askForToken(prompts, config, rest)
-  const written = config.discordBotToken === undefined && { token }
+  const { token: given, identity } = await askForToken(prompts, config, rest)
+  const token = config.discordBotToken === undefined ? given : undefined
   if (!identity) {
-    const id = await askForOwnerId(prompts, 'Which user may always talk to it? Empty: the owner of the application')
-    return { ...written, ...(id !== undefined && { owner: { id } }) }
+    const question = 'Which user may always talk to it? Empty: the owner of the application'
+    return { token, owner: await askForOwnerId(prompts, question) }
   }
   prompts.success(`The bot is ${nameOf(identity.user)}.`)
   await checkIntent(prompts, config, rest, identity)
   prompts.say(`To add the bot to a server, open this link:\n${await inviteLink(identity.application.id)}`)
   const owner = await askForOwner(prompts, identity)
   const channel = await askForChannel(prompts, config, rest, pollMs)
-  return {
-    ...written,
-    ...(owner && { owner }),
-    ...(channel && { channel }),
-    botName: printable(identity.user.username),
-  }
+  return { token, owner, channel, botName: printable(identity.user.username) }
 }
 
 /** No identity if the person continues although Discord could not be reached. */
@@ -67,9 +62,8 @@ async function askForToken(
 ): Promise<{ token: string; identity?: Identity }> {
   const given = config.discordBotToken
   if (given === undefined) {
-    prompts.say(
-      `A bot needs an application at ${DEVELOPER_PORTAL}\nMake one there ("New Application"); on its page "Bot", "Reset Token" shows the token.`,
-    )
+    const advice = 'Make one there ("New Application"); on its page "Bot", "Reset Token" shows the token.'
+    prompts.say(`A bot needs an application at ${DEVELOPER_PORTAL}\n${advice}`)
   } else {
     prompts.say('The token is taken from DISCORD_BOT_TOKEN, and stays out of the file.')
   }
@@ -78,7 +72,7 @@ async function askForToken(
       given ??
       (await prompts.secret({
         message: 'The token of the bot',
-        problemOf: (value) => discordTokenSchema.safeParse(value, { error: sentenceOf }).error?.issues[0]?.message,
+        problemOf: (value) => problemOf(discordTokenSchema, value),
       }))
     const outcome = await checkToken(prompts, config, rest.setToken(token))
     if (outcome !== 'ask again') return { token, ...outcome }
@@ -111,9 +105,8 @@ async function checkToken(
 async function checkIntent(prompts: Prompts, config: GatewayConfig, rest: REST, identity: Identity): Promise<void> {
   let { application } = identity
   while (!readsMessages(application)) {
-    prompts.warn(
-      `The bot may not read messages yet. Switch "Message Content Intent" on, and save:\n${botPage(application.id)}`,
-    )
+    const advice = `Switch "Message Content Intent" on, and save:\n${botPage(application.id)}`
+    prompts.warn(`The bot may not read messages yet. ${advice}`)
     const choice = await prompts.select('Is it on?', [
       { value: 'yes', label: 'Yes, look again' },
       { value: 'later', label: 'Later', hint: 'the gateway does not serve Discord without it' },
@@ -134,16 +127,15 @@ async function askForOwner(prompts: Prompts, { application }: Identity): Promise
   const choice = await prompts.select('Who may always talk to it?', choices)
   if (choice === 'team') return undefined
   if (choice !== 'other') return { id: choice, name: choices.find(({ value }) => value === choice)?.label ?? choice }
-  const id = await askForOwnerId(prompts, 'The id of that user. Empty: the owner of the application')
-  return id === undefined ? undefined : { id }
+  return askForOwnerId(prompts, 'The id of that user. Empty: the owner of the application')
 }
 
-async function askForOwnerId(prompts: Prompts, message: string): Promise<string | undefined> {
+async function askForOwnerId(prompts: Prompts, message: string): Promise<DiscordAnswers['owner']> {
   const id = await prompts.text({
     message,
-    problemOf: (value) => (value === '' ? undefined : snowflake().safeParse(value).error?.issues[0]?.message),
+    problemOf: (value) => (value === '' ? undefined : problemOf(snowflake(), value)),
   })
-  return id === '' ? undefined : id
+  return id === '' ? undefined : { id }
 }
 
 async function askForChannel(

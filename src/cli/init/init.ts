@@ -1,16 +1,15 @@
 import { constants, copyFileSync, mkdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
-import type { z } from 'zod'
 import type { BackendName } from '../../backends/types.js'
 import { CONFIG_FILE_NAME, expandHome, type GatewayConfig, loadConfig, loadConfigWithSources } from '../../config.js'
 import { fileExists, readConfigFile } from '../../config/file.js'
-import { sentenceOf } from '../../config/problems.js'
+import { problemOf } from '../../config/problems.js'
 import { projectIdSchema } from '../../config/schema.js'
 import { VARIABLES } from '../../config/variables.js'
 import { configText } from '../../config/text.js'
 import { GatewayError, messageOf } from '../../errors.js'
-import { makePrivateDirectory } from '../../core/private-directory.js'
+import { makePrivateDirectory } from '../../core/paths.js'
 import type { ConfigLocation } from '../command-context.js'
 import { describeAbsence, type ProbedAgent } from '../probed-agents.js'
 import { askForDiscord, type DiscordAnswers } from './ask-for-discord.js'
@@ -64,8 +63,8 @@ async function setUp(prompts: Prompts, config: GatewayConfig, options: InitOptio
   const text = configText({
     schemaUrl: SCHEMA_URL,
     agentBackend,
-    project: { ...project, ...(discord?.channel && { discordChannel: discord.channel }) },
-    ...(discord && { discord }),
+    project: { ...project, discordChannel: discord?.channel },
+    discord,
   })
   makeDirectory(project.directory)
   const backup = write(file, text, options.environment)
@@ -85,23 +84,20 @@ function withoutTerminal({ home }: GatewayConfig): string {
 
 async function askForFile(prompts: Prompts, { home }: GatewayConfig, options: InitOptions): Promise<string> {
   const { cwd, explicit } = options
-  const directories = [...new Set([home, resolve(cwd)])]
-  const file =
-    explicit !== undefined
-      ? resolve(cwd, explicit)
-      : join(
-          directories.length === 1
-            ? home
-            : await prompts.select('Where shall the settings be kept?', [
-                { value: home, label: home, hint: 'read wherever you start it' },
-                { value: resolve(cwd), label: resolve(cwd), hint: 'read when you start it here' },
-              ]),
-          CONFIG_FILE_NAME,
-        )
+  const file = explicit === undefined ? await askForPlace(prompts, home, resolve(cwd)) : resolve(cwd, explicit)
   if (!fileExists(file)) return file
   const question = `${file} is there already. Begin anew, and keep it as ${basename(freeBackupName(file))}?`
   if (await prompts.confirm(question, false)) return file
   throw new GatewayError('request_invalid', `Nothing was written. Change ${file} by hand; docs/configuration.md helps.`)
+}
+
+async function askForPlace(prompts: Prompts, home: string, here: string): Promise<string> {
+  if (here === home) return join(home, CONFIG_FILE_NAME)
+  const directory = await prompts.select('Where shall the settings be kept?', [
+    { value: home, label: home, hint: 'read wherever you start it' },
+    { value: here, label: here, hint: 'read when you start it here' },
+  ])
+  return join(directory, CONFIG_FILE_NAME)
 }
 
 async function askForAgent(prompts: Prompts, config: GatewayConfig, agents: ProbedAgent[]): Promise<BackendName> {
@@ -157,17 +153,12 @@ function suggestedId(directory: string): string {
   return id === '' ? 'main' : id
 }
 
-function problemOf(schema: z.ZodType, value: string): string | undefined {
-  return schema.safeParse(value, { error: sentenceOf }).error?.issues[0]?.message
-}
-
 function makeDirectory(path: string): void {
   try {
     mkdirSync(path, { recursive: true })
   } catch (error) {
-    throw new GatewayError('config_invalid', `${path} cannot be made (${messageOf(error)}). Nothing was written.`, {
-      cause: error,
-    })
+    const message = `${path} cannot be made (${messageOf(error)}). Nothing was written.`
+    throw new GatewayError('config_invalid', message, { cause: error })
   }
 }
 

@@ -9,7 +9,7 @@ import type { Run } from '../../../src/backends/engine/turn-run.js'
 import type { AgentEvent } from '../../../src/backends/types.js'
 import { createScrubber } from '../../../src/credentials/scrubber.js'
 import type { PodExit } from '../../../src/kubernetes/types.js'
-import { OUTPUT_LIMITS } from '../../../src/processes/line-splitter.js'
+import { OUTPUT_LIMITS } from '../../../src/processes/output.js'
 import { createFakeBackend, createPrintingBackend, createStage, type Printed, runTurn } from '../fake-cli.js'
 
 const SECRET = 'sk-ABCDEFGHIJKLMNOPQRSTUVWABCDEFGHIJ'

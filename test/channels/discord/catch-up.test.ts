@@ -1,10 +1,9 @@
 import type { APIChannel, APIMessage, GatewayGuildCreateDispatchData } from 'discord.js'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { MISSING_ACCESS, UNKNOWN_CHANNEL } from '../../../src/channels/discord/api.js'
+import { isAfter, MISSING_ACCESS, snowflakeAt, UNKNOWN_CHANNEL } from '../../../src/channels/discord/api.js'
 import { CatchUp } from '../../../src/channels/discord/catch-up.js'
 import { Cursor } from '../../../src/channels/discord/cursor.js'
 import { Lanes } from '../../../src/core/async.js'
-import { isAfter, snowflakeAt } from '../../../src/channels/discord/snowflake.js'
 import { message, recordingLog, refusal } from './samples.js'
 
 const HOUR_MS = 3_600_000

@@ -9,7 +9,7 @@ import {
   readAddress,
   threadAddress,
 } from '../../../src/channels/discord/channel-cache.js'
-import { isAfter, snowflakeAt } from '../../../src/channels/discord/snowflake.js'
+import { isAfter, snowflakeAt } from '../../../src/channels/discord/api.js'
 
 const RUNS = { numRuns: 300 }
 

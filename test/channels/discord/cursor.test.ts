@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { Cursor } from '../../../src/channels/discord/cursor.js'
-import { snowflakeAt } from '../../../src/channels/discord/snowflake.js'
+import { snowflakeAt } from '../../../src/channels/discord/api.js'
 
 const NOW = 1_800_000_000_000
 

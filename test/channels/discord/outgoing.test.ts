@@ -4,11 +4,10 @@ import { join } from 'node:path'
 import type { APIAttachment, APIMessage, RawFile, RESTPostAPIChannelMessageJSONBody } from 'discord.js'
 import fc from 'fast-check'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { UNKNOWN_CHANNEL } from '../../../src/channels/discord/api.js'
+import { isSnowflake, snowflakeAt, UNKNOWN_CHANNEL } from '../../../src/channels/discord/api.js'
 import { Destinations } from '../../../src/channels/discord/destinations.js'
 import {
   countPosted,
-  isSnowflake,
   MESSAGE_CHARACTERS,
   nonceOf,
   type Part,
@@ -16,7 +15,6 @@ import {
   PostedParts,
   postReply,
 } from '../../../src/channels/discord/outgoing.js'
-import { snowflakeAt } from '../../../src/channels/discord/snowflake.js'
 import type { ChannelHost, OutgoingReply } from '../../../src/channels/types.js'
 import { openOutgoing } from '../../../src/media/outgoing-files.js'
 import { BOT_ID, message, recordingLog, refusal, user } from './samples.js'

@@ -6,12 +6,11 @@ import {
 } from 'discord.js'
 import { afterEach, beforeEach, describe, expect, it, type TestContext, vi } from 'vitest'
 import type { AgentEventBody } from '../../../src/backends/types.js'
-import { MISSING_PERMISSIONS, UNKNOWN_MESSAGE } from '../../../src/channels/discord/api.js'
+import { MISSING_PERMISSIONS, snowflakeAt, UNKNOWN_MESSAGE } from '../../../src/channels/discord/api.js'
 import { button } from '../../../src/channels/discord/buttons.js'
 import { Destinations } from '../../../src/channels/discord/destinations.js'
 import { ProgressMessage, type Posted } from '../../../src/channels/discord/progress-message.js'
 import { MESSAGE_CHARACTERS } from '../../../src/channels/discord/outgoing.js'
-import { snowflakeAt } from '../../../src/channels/discord/snowflake.js'
 import { hasLoneSurrogate, message, recordingLog, refusal } from './samples.js'
 
 const HOUR_MS = 3_600_000

@@ -8,11 +8,13 @@ import {
   credentialsRemove,
   credentialsRotate,
   credentialsSet,
-  withCredentials,
+  credentialTools,
 } from '../../../src/cli/commands/credentials.js'
+import { closing, openForChanges } from '../../../src/cli/open-store.js'
 import { loadConfig } from '../../../src/config.js'
 import { messageOf } from '../../../src/errors.js'
 import { createLog } from '../../../src/log.js'
+import type { Store } from '../../../src/store/store.js'
 
 describe('aetheel credentials', () => {
   it('sets what comes on stdin, lists it without its value, and removes it', async (test) => {
@@ -144,25 +146,21 @@ describe('aetheel credentials', () => {
   })
 })
 
-type Opened = Parameters<Parameters<typeof withCredentials>[1]>[0]
+type Opened = ReturnType<typeof credentialTools> & { store: Store }
 
 /** A machine with a data directory and a project "site". */
 class Desk {
   readonly home = mkdtempSync(join(tmpdir(), 'aetheel-credentials-'))
-  readonly #place = {
-    config: loadConfig({ HOME: this.home, AETHEEL_HOME: this.home }),
-    environment: {},
-    log: createLog({ level: 'silent' }),
-  }
+  readonly #config = loadConfig({ HOME: this.home, AETHEEL_HOME: this.home })
 
   constructor({ onTestFinished }: Pick<TestContext, 'onTestFinished'>) {
     onTestFinished(() => rmSync(this.home, { recursive: true, force: true }))
   }
 
-  change(work: (opened: Opened) => Promise<string>): Promise<string> {
-    return withCredentials(this.#place, async (opened) => {
-      await opened.store.projects.put({ id: 'site', directory: '/' }, 'api', 1)
-      return work(opened)
+  async change(work: (opened: Opened) => Promise<string>): Promise<string> {
+    return closing(await openForChanges(this.#config, createLog({ level: 'silent' })), async (store) => {
+      await store.projects.put({ id: 'site', directory: '/' }, 'api', 1)
+      return work({ store, ...credentialTools(store, this.#config, {}) })
     })
   }
 

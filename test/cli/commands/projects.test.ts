@@ -9,7 +9,8 @@ import {
   projectsRemove,
   projectsShow,
 } from '../../../src/cli/commands/projects.js'
-import { withProjects } from '../../../src/cli/with-projects.js'
+import { closing, openForChanges } from '../../../src/cli/open-store.js'
+import { type ProjectTools, projectTools } from '../../../src/cli/project-tools.js'
 import { loadConfig } from '../../../src/config.js'
 import { GatewayError } from '../../../src/errors.js'
 import { databaseFile } from '../../../src/gateway.js'
@@ -170,8 +171,8 @@ function setup() {
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
   const environment = { PATH: process.env['PATH'], HOME: directory, CODE_AGENT_DEFAULT: 'codex' }
   const config = loadConfig(environment)
-  const change = <T>(work: Parameters<typeof withProjects<T>>[3]): Promise<T> =>
-    withProjects(config, environment, log, work)
+  const change = async <T>(work: (tools: ProjectTools) => Promise<T>): Promise<T> =>
+    closing(await openForChanges(config, log), (store) => work(projectTools(store, config, log, environment)))
   return {
     config,
     root: join(directory, 'aetheel-projects'),

@@ -5,7 +5,7 @@ import { expect, it, onTestFinished } from 'vitest'
 import type { AgentEvent } from '../../../src/backends/types.js'
 import { createScrubber, MARK } from '../../../src/credentials/scrubber.js'
 import { commandRunner, type CommandRequest, CommandRuntime } from '../../../src/runtime/command-runtime.js'
-import { findExecutable } from '../../../src/processes/find-executable.js'
+import { findExecutable } from '../../../src/core/paths.js'
 import { livingProcesses } from '../../processes/living-processes.js'
 
 const SECRET = 'sk-ABCDEFGHIJKLMNOPQRSTUVWABCDEFGHIJ'

@@ -1,6 +1,6 @@
 /** The contract of an agent that can run as a warm process. */
 
-import type { ShortenLine } from '../../../processes/line-splitter.js'
+import type { ShortenLine } from '../../../processes/output.js'
 import type { Invocation } from '../cli-backend.js'
 import type { JsonObject } from '../jsonl.js'
 import type { Place } from '../place.js'

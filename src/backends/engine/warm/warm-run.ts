@@ -6,7 +6,7 @@
 
 import { within } from '../../../core/async.js'
 import { messageOf } from '../../../errors.js'
-import type { OutputLimits } from '../../../processes/line-splitter.js'
+import type { OutputLimits } from '../../../processes/output.js'
 import type { ProcessExit } from '../../../processes/local-process.js'
 import type { Failed } from '../translation.js'
 import type { Turn } from '../turn.js'

@@ -12,7 +12,7 @@
 
 import { randomUUID } from 'node:crypto'
 import { wait, within } from '../../../core/async.js'
-import type { OutputLimits } from '../../../processes/line-splitter.js'
+import type { OutputLimits } from '../../../processes/output.js'
 import { isObject } from '../../engine/jsonl.js'
 import { SESSION_TITLE } from '../format.js'
 import type { Turn } from '../../engine/turn.js'

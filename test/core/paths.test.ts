@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync }
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { findExecutable } from '../../src/processes/find-executable.js'
+import { findExecutable } from '../../src/core/paths.js'
 
 describe('findExecutable', () => {
   let directory = ''

@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { LineSplitter, type OutputLimits } from '../../src/processes/line-splitter.js'
+import { BoundedText, LineSplitter, type OutputLimits } from '../../src/processes/output.js'
 
+const KEPT = 8 * 1024
 const WIDE: OutputLimits = { lineBytes: 1_000_000, totalBytes: 1_000_000 }
 
 describe('LineSplitter', () => {
@@ -102,4 +103,34 @@ function linesOf(whole: Buffer): string[] {
 /** Characters of more than one byte. */
 function text(): fc.Arbitrary<Uint8Array> {
   return fc.string({ unit: 'binary', maxLength: 5 }).map((characters) => Buffer.from(characters))
+}
+
+describe('BoundedText', () => {
+  it('keeps a text of up to twice its size whole, however it arrives', () => {
+    const parts = fc.array(fc.string({ maxLength: KEPT / 2 }), { maxLength: 4 })
+    fc.assert(
+      fc.property(parts, (texts) => {
+        expect(bounded(texts)).toEqual(texts.join(''))
+      }),
+    )
+  })
+
+  it('keeps beginning and end of a longer one and says how much is missing', () => {
+    const parts = fc.array(fc.nat(20_000), { minLength: 1, maxLength: 6 })
+    fc.assert(
+      fc.property(parts, (lengths) => {
+        const texts = lengths.map((length, index) => String(index).repeat(length))
+        const whole = texts.join('')
+        const missing = whole.length - 2 * KEPT
+        const expected = `${whole.slice(0, KEPT)}\n[… ${missing} characters …]\n${whole.slice(-KEPT)}`
+        expect(bounded(texts)).toEqual(missing > 0 ? expected : whole)
+      }),
+    )
+  })
+})
+
+function bounded(texts: string[]): string {
+  const text = new BoundedText()
+  for (const part of texts) text.append(part)
+  return text.toString()
 }

@@ -9,7 +9,6 @@ import { ConfiguredAgents } from '../runtime/configured-agents.js'
 import { configuredPods } from '../runtime/configured-pods.js'
 import { type Note, notesOf } from '../store/audit.js'
 import type { Store } from '../store/store.js'
-import { withStore } from './with-store.js'
 
 /** Changes projects directly in the database, which a running gateway rereads for each message. */
 export interface ProjectTools {
@@ -22,26 +21,18 @@ export interface ProjectTools {
   note: Note
 }
 
-export async function withProjects<T>(
+export function projectTools(
+  store: Store,
   config: GatewayConfig,
-  environment: NodeJS.ProcessEnv,
   log: Log,
-  work: (tools: ProjectTools) => Promise<T>,
-): Promise<T> {
-  return withStore(config, log, (store) => {
-    const now = Date.now
-    const agents = new BackendRegistry(now)
-    const configured = new ConfiguredAgents(config, { environment, passVariables: config.agentEnvPass, log })
-    for (const backend of configured.all()) agents.register(backend)
-    agents.setDefault(config.codeAgentDefault)
-    const run = gitRunner(environment)
-    return work({
-      store,
-      agents,
-      pods: configuredPods(config, environment),
-      now,
-      projects: new ProjectService({ store, config, agents, run, now, newId: randomUUID, log }),
-      note: notesOf('terminal', now),
-    })
-  })
+  environment: NodeJS.ProcessEnv,
+): ProjectTools {
+  const now = Date.now
+  const agents = new BackendRegistry(now)
+  const configured = new ConfiguredAgents(config, { environment, passVariables: config.agentEnvPass, log })
+  for (const backend of configured.all()) agents.register(backend)
+  agents.setDefault(config.codeAgentDefault)
+  const run = gitRunner(environment)
+  const projects = new ProjectService({ store, config, agents, run, now, newId: randomUUID, log })
+  return { store, agents, pods: configuredPods(config, environment), now, projects, note: notesOf('terminal', now) }
 }
