@@ -1,4 +1,4 @@
-import { type BackendDependencies, completeDependencies } from '../backends/engine/backend-dependencies.js'
+import { type BackendDependencies, completeDependencies } from '../backends/engine/cli-backend.js'
 import { OpenCodeBackend } from '../backends/opencode/backend.js'
 import { ExternalServer } from '../backends/opencode/server/external-server.js'
 import { ManagedServers } from '../backends/opencode/server/managed-servers.js'

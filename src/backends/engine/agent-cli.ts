@@ -8,17 +8,15 @@ import { GatewayError, messageOf } from '../../errors.js'
 import type { PodAddress } from '../../kubernetes/types.js'
 import { findExecutable } from '../../processes/find-executable.js'
 import { OWNER_MARKER } from '../../processes/process-owner.js'
-import type { BackendDependencies, WarmOptions } from './backend-dependencies.js'
-import type { CliTraits, Invocation } from './cli-backend.js'
+import type { BackendDependencies, CliTraits, Invocation, WarmOptions } from './cli-backend.js'
 import { namesOption, withoutOptions } from './command-args.js'
-import { problemOfNode } from './node-requirement.js'
+import { problemOfNode, problemsOfVersion, readVersion } from './version.js'
 import { localPlace, type Place, podPlace } from './place.js'
 import { refusedDirectory, refusedInput, refusedPod, refusedVariable } from './refusals.js'
-import { SessionDirectories } from './session-directories.js'
-import type { Failed, Translation } from './translation.js'
+import type { Failed } from './failures.js'
+import type { Translation } from './translation.js'
 import { type Turn, turnOf } from './turn.js'
 import { gitObstacle, UNTRUSTED_GIT } from './untrusted-git.js'
-import { problemsOfVersion, readVersion } from './version.js'
 import type { WarmDriver } from './warm/types.js'
 import type {
   AgentCommand,
@@ -250,6 +248,24 @@ export class AgentCli {
         ? 'or, for the agent that AGENT_BACKEND names, set BACKEND_CLI_PATH to where it is'
         : 'or begin inbound.reply.command with the path of it'
     return `${label} CLI "${cliPath}" ${problem}. ${install}, ${orPath}.`
+  }
+}
+
+const MAX_DIRECTORIES = 10_000
+
+/** The directories of a backend's sessions: most CLIs find a session only in the directory where it began. */
+export class SessionDirectories {
+  readonly #directories = new Map<string, string>()
+
+  get(sessionId: string | undefined): string | undefined {
+    return this.#directories.get(sessionId ?? '')
+  }
+
+  remember(sessionId: string | undefined, directory: string): void {
+    if (sessionId === undefined) return
+    this.#directories.set(sessionId, directory)
+    const [oldest] = this.#directories.keys()
+    if (this.#directories.size > MAX_DIRECTORIES && oldest !== undefined) this.#directories.delete(oldest)
   }
 }
 

@@ -1,4 +1,4 @@
-// Reasons to refuse a turn before anything is started, for every kind of lifetime.
+// What a request may not ask for: reasons to refuse it before anything is started, for every kind of lifetime.
 
 import { canBeSetForRun } from '../../core/environment.js'
 import { GatewayError, messageOf } from '../../errors.js'
@@ -7,14 +7,10 @@ import { isShellVariable } from '../../kubernetes/supervisor.js'
 import { PodError } from '../../kubernetes/types.js'
 import { parseTool, problemOfTool } from './allowed-tool.js'
 import { EventQueue } from './event-queue.js'
-import { failureOfPod } from './pod-failure.js'
-import type { BackendDependencies } from './backend-dependencies.js'
-import type { Failed } from './translation.js'
-import { failureOfStop } from './turn-result.js'
+import { type Failed, failureOf, failureOfPod } from './failures.js'
+import type { BackendDependencies } from './cli-backend.js'
 import type { Turn } from './turn.js'
-import type { AgentRequest } from '../types.js'
-
-export const CANCELLED: Failed = { reason: 'cancelled', message: 'Cancelled' }
+import type { AgentCapabilities, AgentRequest } from '../types.js'
 
 /** What an agent accepts. */
 export interface InputRules {
@@ -111,8 +107,33 @@ export function preparationFailure(label: string, error: unknown): Failed {
 /** The events of a run that never began. */
 export function refusedRun(failed: Failed, now: () => number): EventQueue {
   const queue = new EventQueue(now)
-  queue.complete({ isError: true, durationMs: 0, failure: failureOfStop(failed) })
+  queue.complete({ isError: true, durationMs: 0, failure: failureOf(failed) })
   return queue
+}
+
+/** Contract: throws `request_invalid` for a limit that the agent cannot enforce. */
+export function requireEnforceable(
+  { allowedTools = [], maxTurns }: { allowedTools?: string[] | undefined; maxTurns?: number | undefined },
+  { provider, supportsToolControl, supportsMaxTurns }: AgentCapabilities,
+): void {
+  const advice = 'or choose another agent.'
+  if (allowedTools.length > 0 && !supportsToolControl) {
+    const message = `The agent ${provider} cannot be restricted to tools: take allowed_tools away,`
+    throw new GatewayError('request_invalid', `${message} ${advice}`)
+  }
+  if (maxTurns !== undefined && !supportsMaxTurns) {
+    const message = `The agent ${provider} cannot be limited to a number of turns: take max_turns away,`
+    throw new GatewayError('request_invalid', `${message} ${advice}`)
+  }
+}
+
+/** Configured limits that the agent cannot enforce, one sentence each. The turn runs without them. */
+export function unenforcedLimits(
+  { allowedTools }: { allowedTools: string[] },
+  { supportsToolControl }: AgentCapabilities,
+): string[] {
+  if (allowedTools.length === 0 || supportsToolControl) return []
+  return ['ALLOWED_TOOLS does not hold here: this agent cannot be restricted to tools.']
 }
 
 /** Contract: throws `request_invalid`. */

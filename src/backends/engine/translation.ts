@@ -1,6 +1,5 @@
 import { messageOf } from '../../errors.js'
-import type { PodProblem } from '../../kubernetes/types.js'
-import { classifyFailure, type FailureSign } from './failures.js'
+import { classifyFailure, type Failed, type FailureSign, PARSE_FAILURE } from './failures.js'
 import { isObject, type JsonObject, JsonReader } from './jsonl.js'
 import type { Turn } from './turn.js'
 import type { AgentEventBody, BackendEventResult, FailureReason, TokenUsage } from '../types.js'
@@ -9,15 +8,6 @@ import type { AgentEventBody, BackendEventResult, FailureReason, TokenUsage } fr
 export type Verdict =
   | { isError: false; text: string }
   | { isError: true; message: string; reason?: FailureReason; retryAfterMs?: number }
-
-/** A failure decided by the gateway, not reported by the agent. */
-export interface Failed {
-  reason: FailureReason
-  message: string
-  /** As in `AgentFailure`. */
-  isLasting?: boolean
-  podProblem?: PodProblem
-}
 
 interface ToolResult {
   toolId: string
@@ -201,8 +191,6 @@ export abstract class Translation {
     if (this.#unreadableCount === MAX_UNREADABLE) this.notice('Further lines that cannot be read are left out.')
   }
 }
-
-export const PARSE_FAILURE = 'Failed to parse CLI output'
 
 /** The reader that feeds a translation, from a stream or a complete output. */
 export function readInto(

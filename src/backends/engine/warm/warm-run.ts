@@ -8,11 +8,17 @@ import { within } from '../../../core/async.js'
 import { messageOf } from '../../../errors.js'
 import type { OutputLimits } from '../../../processes/line-splitter.js'
 import type { ProcessExit } from '../../../processes/local-process.js'
-import type { Failed } from '../translation.js'
+import { type Ending, type Failed, printedTooMuch } from '../failures.js'
 import type { Turn } from '../turn.js'
-import { approveInTurn } from '../turn-approvals.js'
-import { type Ending, printedTooMuch } from '../turn-result.js'
-import { type Drive, type Printed, type Run, type RunControl, type RunPlan, startRun } from '../turn-run.js'
+import {
+  approveInTurn,
+  type Drive,
+  type Printed,
+  type Run,
+  type RunControl,
+  type RunPlan,
+  startRun,
+} from '../turn-run.js'
 import type { AgentEventBody, AgentResult, Approve, Steer } from '../../types.js'
 import type { WarmProcess } from './warm-process.js'
 import type { WarmTurn } from './types.js'

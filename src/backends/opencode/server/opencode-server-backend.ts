@@ -1,12 +1,11 @@
 // OpenCode as a server that takes many turns, instead of one process per turn; see docs/opencode-server.md.
 
 import { Lanes } from '../../../core/async.js'
-import { type BackendDependencies, completeDependencies } from '../../engine/backend-dependencies.js'
-import type { CliBackend } from '../../engine/cli-backend.js'
+import { type BackendDependencies, type CliBackend, completeDependencies } from '../../engine/cli-backend.js'
 import { executeTurn } from '../../engine/execute-turn.js'
 import { modeInUse } from '../../engine/mode.js'
-import { SessionDirectories } from '../../engine/session-directories.js'
-import { takeTurn } from '../../engine/take-turn.js'
+import { SessionDirectories } from '../../engine/agent-cli.js'
+import { takeTurn } from '../../engine/turn.js'
 import { OPENCODE } from '../format.js'
 import type {
   AgentBackend,

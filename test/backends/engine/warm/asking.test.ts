@@ -1,4 +1,4 @@
-import { CANCELLED } from '../../../../src/backends/engine/refusals.js'
+import { CANCELLED } from '../../../../src/backends/engine/failures.js'
 import { startWarmTurn } from '../../../../src/backends/engine/warm/warm-lifetime.js'
 import type { AgentEvent, BackendName } from '../../../../src/backends/types.js'
 import { type AskingAgent, describeApprovals } from '../../../contract/approvals.js'

@@ -11,7 +11,7 @@ import type { WarmProcess } from '../../../../src/backends/engine/warm/warm-proc
 import type { WarmRun } from '../../../../src/backends/engine/warm/warm-run.js'
 import type { WarmDriver } from '../../../../src/backends/engine/warm/types.js'
 import { localPlace, type Place } from '../../../../src/backends/engine/place.js'
-import { CANCELLED } from '../../../../src/backends/engine/refusals.js'
+import { CANCELLED } from '../../../../src/backends/engine/failures.js'
 import type { AgentEvent, AgentRequest, AgentResult, BackendName } from '../../../../src/backends/types.js'
 import { kindsOf } from '../../../contract/invariants.js'
 import { until } from '../../../waiting.js'

@@ -4,7 +4,7 @@ import { mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
-import type { BackendDependencies } from '../../../../src/backends/engine/backend-dependencies.js'
+import type { BackendDependencies } from '../../../../src/backends/engine/cli-backend.js'
 import { ExternalServer } from '../../../../src/backends/opencode/server/external-server.js'
 import {
   type OneShot,
