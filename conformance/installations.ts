@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { delimiter, dirname, join } from 'node:path'
 import { promisify } from 'node:util'
-import { lowestVersion } from '../src/backends/engine/node-requirement.js'
+import { lowestVersion } from '../src/backends/engine/version.js'
 import { compareVersions } from '../src/core/versions.js'
 import type { Agent } from './agents.js'
 

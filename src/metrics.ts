@@ -7,7 +7,7 @@
 import { within } from './core/async.js'
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { AgentResult } from './backends/types.js'
-import { runnerName } from './backends/engine/provider-names.js'
+import { runnerName } from './backends/agents.js'
 import type { RunTurn, Work } from './turns/types.js'
 
 export interface MetricsOptions {

@@ -17,13 +17,13 @@ const MAY_IMPORT: Record<string, string> = {
   prompt: '',
   media: '(channels)',
 
-  engine: 'backends credentials kubernetes log processes',
+  engine: '(backends) credentials kubernetes log processes',
   claude: '(backends) engine kubernetes',
   codex: '(backends) engine',
   gemini: '(backends) engine',
   opencode: '(backends) (credentials) engine processes',
   pi: '(backends) engine (processes)',
-  backends: 'claude codex gemini opencode pi engine (kubernetes)',
+  backends: 'claude codex gemini opencode pi (engine) (kubernetes)',
 
   config: 'backends channels engine kubernetes log schedule turns',
   runtime: 'backends (channels) config credentials engine kubernetes log opencode processes projects prompt (store)',
@@ -33,13 +33,13 @@ const MAY_IMPORT: Record<string, string> = {
   approvals: '(backends) (channels) (config) (credentials) runtime (store)',
   archive: 'store',
   conversation: 'approvals backends channels (config) runtime (store) turns',
-  projects: '(backends) config engine kubernetes processes (store)',
+  projects: 'backends config engine kubernetes processes (store)',
   schedule: '(channels) config prompt (runtime) (store)',
   streams: '(backends) (store)',
   turns:
     '(approvals) (archive) (backends) (channels) (config) conversation (credentials) engine kubernetes media (metrics) processes projects prompt runtime (store) (streams)',
 
-  metrics: '(backends) engine (turns)',
+  metrics: 'backends (turns)',
   'gateway-parts':
     '(approvals) (backends) (channels) (config) (conversation) (credentials) (kubernetes) (metrics) (schedule) (store) (streams) (turns)',
   gateway:

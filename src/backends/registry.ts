@@ -1,9 +1,7 @@
 import { within } from '../core/async.js'
 import { GatewayError } from '../errors.js'
-import { AGENTS } from './agents.js'
-import { findBackendName } from './engine/backend-names.js'
-import type { BackendDependencies } from './engine/backend-dependencies.js'
-import type { CliBackend } from './engine/cli-backend.js'
+import { AGENTS, findBackendName } from './agents.js'
+import type { BackendDependencies, CliBackend } from './engine/cli-backend.js'
 import { type AgentBackend, BACKEND_NAMES, type BackendAdapterConfig, type BackendName } from './types.js'
 
 export function createBackend(

@@ -1,5 +1,5 @@
 import type { PodAddress, PodProblem } from '../kubernetes/types.js'
-import { AGENTS } from './agents.js'
+import type { BackendName } from './agents.js'
 
 /**
  * The contract between the gateway and a coding agent.
@@ -7,9 +7,7 @@ import { AGENTS } from './agents.js'
  * `BackendAdapter` is what other code calls; `AgentBackend` adds the one method everything is built on, `run`.
  */
 
-export type BackendName = keyof typeof AGENTS
-
-export const BACKEND_NAMES = Object.keys(AGENTS) as readonly BackendName[]
+export { BACKEND_NAMES, type BackendName } from './agents.js'
 
 /** Whether an agent's process ends with its turn (`oneshot`) or stays warm for the next (`live`). `auto` means `live` if
  *  the installed version is known to work as a warm process. */

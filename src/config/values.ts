@@ -2,7 +2,7 @@
 
 import { z } from 'zod'
 import { problemOfTool } from '../backends/engine/allowed-tool.js'
-import { ACCEPTED_NAMES, backendOf } from '../backends/engine/backend-names.js'
+import { ACCEPTED_NAMES, backendOf } from '../backends/agents.js'
 import { BACKEND_NAMES } from '../backends/types.js'
 import { quote } from './problems.js'
 

@@ -2,7 +2,7 @@
 // be changed as in other projects.
 
 import { isDeepStrictEqual } from 'node:util'
-import { findBackendName } from '../backends/engine/backend-names.js'
+import { findBackendName } from '../backends/agents.js'
 import type { BackendRegistry } from '../backends/registry.js'
 import { GatewayError } from '../errors.js'
 import { type LabelledPod, POD_DIRECTORY, type PodAddress } from '../kubernetes/types.js'

@@ -1,7 +1,7 @@
 // Creates and changes projects at run time. Those in the configuration file are read-only here.
 
 import { rm } from 'node:fs/promises'
-import { requireEnforceable } from '../backends/engine/agent-limits.js'
+import { requireEnforceable } from '../backends/engine/refusals.js'
 import type { BackendRegistry } from '../backends/registry.js'
 import type { BackendName, Permissions } from '../backends/types.js'
 import { type GatewayConfig, podOf } from '../config.js'

@@ -82,7 +82,7 @@ function explainLimit({ retryAt = 0 }: AgentFailure, agent: string, now: number)
   return `The limit of ${agent} is reached${until}. Try it again ${after}, or choose another agent with /backend.`
 }
 
-/** Only the wording of `turn-watch.ts` tells which of the two limits it was. */
+/** Only the wording of `watchTurn` tells which of the two limits it was. */
 function explainTimeout({ message }: AgentFailure, agent: string): string {
   const [, total] = /finish within ([\d.]+) s/.exec(message) ?? []
   if (total !== undefined) {

@@ -1,7 +1,7 @@
 // The limits of a turn. A request can only narrow those of its project or, if that has none, of the configuration:
 // whoever may run something in a project must not lift its limits.
 
-import { requireEnforceable } from '../backends/engine/agent-limits.js'
+import { requireEnforceable } from '../backends/engine/refusals.js'
 import { parseTool } from '../backends/engine/allowed-tool.js'
 import type { AgentCapabilities } from '../backends/types.js'
 import type { MessageOptions } from '../channels/types.js'

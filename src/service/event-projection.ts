@@ -1,4 +1,4 @@
-import { runnerName } from '../backends/engine/provider-names.js'
+import { runnerName } from '../backends/agents.js'
 import type { AgentEvent, AgentResult } from '../backends/types.js'
 import type { FinalEvent } from '../streams/numbered-event.js'
 import { type AgentComplete, eventSchemas, type StreamEvent } from './api/events.js'

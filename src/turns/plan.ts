@@ -1,8 +1,8 @@
 // Decides what runs for a message: an agent turn, a command or a fixed text.
 
 import { randomUUID } from 'node:crypto'
-import { unenforcedLimits } from '../backends/engine/agent-limits.js'
-import { joinedPrompt } from '../backends/engine/joined-prompt.js'
+import { unenforcedLimits } from '../backends/engine/refusals.js'
+import { joinedPrompt } from '../backends/engine/starting-over.js'
 import type { BackendRegistry } from '../backends/registry.js'
 import type { AgentEvent, AgentResult, BackendName } from '../backends/types.js'
 import type { Channel, Reply } from '../channels/types.js'

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { joinText } from '../backends/engine/join-text.js'
+import { joinText } from '../backends/engine/event-queue.js'
 import type { AgentEvent } from '../backends/types.js'
 import { messageOf } from '../errors.js'
 import type { Log } from '../log.js'

@@ -29,7 +29,7 @@ cat recorded
 const TURN = `
 import { readFileSync } from 'node:fs'
 import { BACKEND_NAMES, createBackend } from './dist/index.js'
-import { backendOf } from './dist/backends/engine/backend-names.js'
+import { backendOf } from './dist/backends/agents.js'
 import { loadConfig } from './dist/config.js'
 
 const [cliPath, workingDir] = process.argv.slice(2)

@@ -5,8 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
-import type { BackendDependencies } from '../../src/backends/engine/backend-dependencies.js'
-import type { CliBackend } from '../../src/backends/engine/cli-backend.js'
+import type { BackendDependencies, CliBackend } from '../../src/backends/engine/cli-backend.js'
 import { createBackend } from '../../src/backends/registry.js'
 import type {
   AgentEvent,

@@ -4,7 +4,7 @@ import { describe, expect } from 'vitest'
 import { agentPath, type Stage } from './stage.js'
 import { START, type Step } from './agent-script.js'
 import type { ContractPart } from './backend-contract.js'
-import type { BackendDependencies } from '../../src/backends/engine/backend-dependencies.js'
+import type { BackendDependencies } from '../../src/backends/engine/cli-backend.js'
 import type { AgentRequest } from '../../src/backends/types.js'
 
 /** How test/fixtures/bin/mirror-agent.sh was called. */

@@ -4,7 +4,7 @@ import { describe, expect } from 'vitest'
 import type { ContractPart } from './backend-contract.js'
 import { agentPath, type Stage } from './stage.js'
 import { until } from '../waiting.js'
-import type { BackendDependencies } from '../../src/backends/engine/backend-dependencies.js'
+import type { BackendDependencies } from '../../src/backends/engine/cli-backend.js'
 import type { AgentRequest } from '../../src/backends/types.js'
 
 export function describeRunEnvironment({ it, itOfProcess, setup }: ContractPart): void {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { test } from 'vitest'
-import type { BackendDependencies } from '../../src/backends/engine/backend-dependencies.js'
+import type { BackendDependencies } from '../../src/backends/engine/cli-backend.js'
 import type {
   AgentBackend,
   AgentEvent,

@@ -1,8 +1,13 @@
 // What driving a command line has in common for all agents. A subclass defines how its CLI is started (`invocation`) and
 // what its output means (`translation`).
 
+import { createScrubber, type Scrubber } from '../../credentials/scrubber.js'
+import { operatorEnvironment } from '../../core/environment.js'
+import type { Pods } from '../../kubernetes/types.js'
+import { createLog, type Log } from '../../log.js'
+import { OUTPUT_LIMITS, type OutputLimits } from '../../processes/output.js'
+import type { ProcessOwner } from '../../processes/process-owner.js'
 import { AgentCli, type ExecutableChoice } from './agent-cli.js'
-import { type BackendDependencies, completeDependencies } from './backend-dependencies.js'
 import type { CliOption } from './command-args.js'
 import { executeTurn } from './execute-turn.js'
 import type { FailureSign } from './failures.js'
@@ -11,11 +16,11 @@ import { OneShot } from './one-shot.js'
 import type { Place } from './place.js'
 import { PlainTranslation } from './plain-translation.js'
 import type { InputRules } from './refusals.js'
-import { takeTurn } from './take-turn.js'
-import { foldOutput, type Translation } from './translation.js'
-import type { Turn } from './turn.js'
+import { takeTurn, type Turn } from './turn.js'
+import { type Figures, foldOutput, type Translation } from './translation.js'
 import type { VersionKnowledge } from './version.js'
 import type { WarmDriver } from './warm/types.js'
+import type { WarmPool } from './warm/warm-pool.js'
 import { takeWarmTurn } from './warm/warm-turn.js'
 import type {
   AgentBackend,
@@ -23,14 +28,54 @@ import type {
   AgentCommand,
   AgentEvent,
   AgentEventBody,
+  AgentMode,
   AgentProbe,
   AgentRequest,
   AgentResult,
   BackendAdapterConfig,
   BackendEventResult,
   BackendName,
-  StreamCallback,
 } from '../types.js'
+
+export interface BackendDependencies {
+  /** The operator's environment; filtered before an agent sees it. */
+  environment: NodeJS.ProcessEnv
+  /** Additional variables to pass on, as names or `PREFIX_*`. */
+  passVariables: readonly string[]
+  log: Log
+  now: () => number
+  /** Monotonic, for durations: unlike `now`, it does not jump when the clock is set. */
+  elapsed: () => number
+  limits: OutputLimits
+  /** Without one, nothing ends the agents of a gateway that was killed. */
+  owner?: ProcessOwner
+  /** Without it, nothing runs in pods. */
+  pods?: Pods
+  /** Without it, every turn gets a process of its own. */
+  warm?: WarmOptions
+  /** Text is scrubbed before it is cut: nothing above could recognise half a secret. */
+  scrubber: Scrubber
+}
+
+export interface WarmOptions {
+  /** The default for requests that name none. */
+  mode: AgentMode
+  /** Shared by all agents. */
+  pool: WarmPool
+}
+
+export function completeDependencies(given: Partial<BackendDependencies>): BackendDependencies {
+  return {
+    ...given,
+    environment: given.environment ?? operatorEnvironment(),
+    passVariables: given.passVariables ?? [],
+    log: given.log ?? createLog(),
+    now: given.now ?? Date.now,
+    elapsed: given.elapsed ?? given.now ?? (() => performance.now()),
+    limits: given.limits ?? OUTPUT_LIMITS,
+    scrubber: given.scrubber ?? createScrubber(),
+  }
+}
 
 /** Fixed properties of one CLI. */
 export interface CliTraits extends InputRules {
@@ -65,10 +110,7 @@ export interface Invocation {
 }
 
 /** The result of reading a complete output. */
-export interface ReadOutput extends Pick<
-  AgentResult,
-  'isError' | 'sessionId' | 'usage' | 'sessionUsage' | 'costUsd' | 'metadata'
-> {
+export interface ReadOutput extends Figures, Pick<AgentResult, 'isError' | 'sessionId'> {
   text?: string
   model?: string
 }
@@ -140,26 +182,17 @@ export abstract class CliBackend implements AgentBackend {
     const plain = format === 'text' ? new PlainTranslation(emit, Infinity) : undefined
     const translation = plain ?? this.translation(emit)
     const { isError, responseText, sessionId } = foldOutput(stdout, translation, this.traits.failureSigns, plain)
-    const { usage, sessionUsage, costUsd, metadata, verdict } = translation
     return {
       isError,
-      ...(verdict && responseText !== undefined && { text: responseText }),
+      ...(translation.verdict && responseText !== undefined && { text: responseText }),
       ...(sessionId !== undefined && { sessionId }),
       ...(model !== undefined && { model }),
-      ...(usage && { usage }),
-      ...(sessionUsage && { sessionUsage }),
-      ...(costUsd !== undefined && { costUsd }),
-      ...(metadata && { metadata }),
+      ...translation.figures,
     }
   }
 
-  execute(
-    prompt: string,
-    systemPrompt: string,
-    sessionId?: string,
-    onStream?: StreamCallback,
-  ): Promise<BackendEventResult> {
-    return executeTurn(this, this.dependencies.log, prompt, systemPrompt, sessionId, onStream)
+  execute(...call: Parameters<AgentBackend['execute']>): Promise<BackendEventResult> {
+    return executeTurn(this, this.dependencies.log, ...call)
   }
 
   run(request: AgentRequest, signal: AbortSignal): AsyncGenerator<AgentEvent, void, undefined> {
@@ -185,7 +218,7 @@ export abstract class CliBackend implements AgentBackend {
   }
 
   capabilities(): AgentCapabilities {
-    const { traits } = this
+    const { traits, config } = this
     const { warm } = this.cli
     const mode = warm ? (this.#probedMode ?? warm.mode) : 'oneshot'
     return {
@@ -197,7 +230,7 @@ export abstract class CliBackend implements AgentBackend {
       // Every warm agent streams, even Codex, whose command line prints whole messages.
       supportsStreaming: traits.supportsStreaming || mode !== 'oneshot',
       supportedModels: [],
-      ...(this.config.model !== undefined && { defaultModel: this.config.model }),
+      ...(config.model !== undefined && { defaultModel: config.model }),
       maxPromptLength: traits.promptLimit?.size ?? 0,
     }
   }

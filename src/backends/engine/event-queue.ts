@@ -1,4 +1,3 @@
-import { joinText } from './join-text.js'
 import type { AgentEvent, AgentEventBody, AgentResult } from '../types.js'
 
 /** Every event costs something at each step, however short: text that arrives within this time is combined. Screens refresh
@@ -131,4 +130,17 @@ export class EventQueue implements AsyncIterable<AgentEvent> {
     if (!waiting || !joinText(waiting, body)) this.#events.push({ ...body, timestamp: this.now() })
     this.#deliver()
   }
+}
+
+/** Followers receive each event whole, so events must not grow without bound. */
+const MAX_JOINED_CHARACTERS = 65_536
+
+/** Appends the later text to the earlier event, unless they must stay separate. Contract: nobody else holds the earlier
+ *  one. */
+export function joinText(earlier: AgentEventBody, later: AgentEventBody): boolean {
+  if (earlier.type !== 'output' && earlier.type !== 'thinking') return false
+  if (later.type !== earlier.type || earlier.metadata || later.metadata) return false
+  if (earlier.content.length + later.content.length > MAX_JOINED_CHARACTERS) return false
+  earlier.content += later.content
+  return true
 }

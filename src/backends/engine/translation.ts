@@ -1,32 +1,19 @@
 import { messageOf } from '../../errors.js'
-import type { PodProblem } from '../../kubernetes/types.js'
-import { classifyFailure, type FailureSign } from './failures.js'
+import { classifyFailure, type Failed, type FailureSign, PARSE_FAILURE } from './failures.js'
 import { isObject, type JsonObject, JsonReader } from './jsonl.js'
+import { isSessionLost, lostSession } from './starting-over.js'
 import type { Turn } from './turn.js'
-import type { AgentEventBody, BackendEventResult, FailureReason, TokenUsage } from '../types.js'
+import type { AgentEventBody, AgentResult, BackendEventResult, FailureReason, TokenUsage } from '../types.js'
 
 /** What the CLI itself said about how the turn ended. */
 export type Verdict =
   | { isError: false; text: string }
   | { isError: true; message: string; reason?: FailureReason; retryAfterMs?: number }
 
-/** A failure decided by the gateway, not reported by the agent. */
-export interface Failed {
-  reason: FailureReason
-  message: string
-  /** As in `AgentFailure`. */
-  isLasting?: boolean
-  podProblem?: PodProblem
-}
+export type Figures = Pick<AgentResult, 'usage' | 'sessionUsage' | 'costUsd' | 'metadata'>
 
-interface ToolResult {
-  toolId: string
-  /** May be left out if its `tool_use` had it. */
-  toolName?: string
-  content: string
-  isError: boolean
-  metadata?: Record<string, unknown>
-}
+/** Its `tool_use` had the tool's name. */
+type ToolResult = Omit<Extract<AgentEventBody, { type: 'tool_result' }>, 'type' | 'toolName'>
 
 /**
  * Turns a CLI's output during one turn into events, and remembers the outcome.
@@ -63,6 +50,17 @@ export abstract class Translation {
     private readonly forward: (event: AgentEventBody) => void,
     protected readonly turn?: Turn,
   ) {}
+
+  /** What the CLI reported besides its answer. */
+  get figures(): Figures {
+    const { usage, sessionUsage, costUsd, metadata } = this
+    return {
+      ...(usage && { usage }),
+      ...(sessionUsage && { sessionUsage }),
+      ...(costUsd !== undefined && { costUsd }),
+      ...(metadata && { metadata }),
+    }
+  }
 
   protected abstract translate(value: JsonObject): void
 
@@ -135,7 +133,7 @@ export abstract class Translation {
     // The operator's arguments may ask for another session, such as a fork.
     if (this.turn?.command?.sessionArgs) return true
     if (asked.toLowerCase() === sessionId.toLowerCase()) return true
-    this.mustStop = { reason: 'session_lost', message: `The agent did not find the session ${asked}.` }
+    this.mustStop = lostSession(`The agent did not find the session ${asked}.`)
     return false
   }
 
@@ -177,6 +175,12 @@ export abstract class Translation {
     this.emit({ type: 'tool_result', toolName: '', toolId: text(toolId), content: text(content), ...rest })
   }
 
+  /** Adds to the tokens of the turn. */
+  protected count(counts: Counts): void {
+    const usage = tokenUsage(counts)
+    this.usage = this.usage ? combineUsage(this.usage, usage) : usage
+  }
+
   /** Adds to the cost of the turn. */
   protected spent(dollars: unknown): void {
     if (Number.isFinite(dollars)) this.costUsd = (this.costUsd ?? 0) + Number(dollars)
@@ -201,8 +205,6 @@ export abstract class Translation {
     if (this.#unreadableCount === MAX_UNREADABLE) this.notice('Further lines that cannot be read are left out.')
   }
 }
-
-export const PARSE_FAILURE = 'Failed to parse CLI output'
 
 /** The reader that feeds a translation, from a stream or a complete output. */
 export function readInto(
@@ -237,7 +239,7 @@ export function foldOutput(
   if (verdict === undefined) return { isError: true, responseText: PARSE_FAILURE, ...sessionId }
   if (!verdict.isError) return { isError: false, responseText: verdict.text, ...sessionId }
   const reason = verdict.reason ?? classifyFailure(verdict.message, failureSigns)
-  return { isError: true, responseText: verdict.message, ...(reason !== 'session_lost' && sessionId) }
+  return { isError: true, responseText: verdict.message, ...(!isSessionLost({ reason }) && sessionId) }
 }
 
 type Counts = { [Name in Exclude<keyof TokenUsage, 'totalTokens'>]?: unknown }
@@ -258,14 +260,9 @@ function count(claimed: unknown): number {
 }
 
 export function combineUsage(a: TokenUsage, b: TokenUsage, sign: 1 | -1 = 1): TokenUsage {
-  return {
-    inputTokens: a.inputTokens + sign * b.inputTokens,
-    outputTokens: a.outputTokens + sign * b.outputTokens,
-    cacheReadTokens: a.cacheReadTokens + sign * b.cacheReadTokens,
-    cacheWriteTokens: a.cacheWriteTokens + sign * b.cacheWriteTokens,
-    reasoningTokens: a.reasoningTokens + sign * b.reasoningTokens,
-    totalTokens: a.totalTokens + sign * b.totalTokens,
-  }
+  const sum = { ...a }
+  for (const name of Object.keys(sum) as Array<keyof TokenUsage>) sum[name] += sign * b[name]
+  return sum
 }
 
 /** Checks that a supposed string really is one, since consumers rely on it. */

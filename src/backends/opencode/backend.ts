@@ -5,8 +5,9 @@ import { lstatSync, realpathSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { isDirectory } from '../../core/paths.js'
+import type { ProcessOptions } from '../../processes/local-process.js'
 import { CliBackend, type CliTraits, type Invocation } from '../engine/cli-backend.js'
-import { namesOption, withoutOptions } from '../engine/command-args.js'
+import { namesOption, optionArgs, withoutOptions } from '../engine/command-args.js'
 import type { JsonObject } from '../engine/jsonl.js'
 import {
   OPENCODE,
@@ -35,13 +36,6 @@ type OpenCodeLine = { sessionID?: string } & (
   | { type: 'result'; text: string; session_id?: string }
 )
 
-/** How `opencode serve` is started. */
-export interface ServerProcess {
-  executable: string
-  cwd: string
-  environment: Record<string, string>
-}
-
 export class OpenCodeBackend extends CliBackend {
   protected readonly traits: CliTraits = {
     ...OPENCODE,
@@ -67,7 +61,12 @@ export class OpenCodeBackend extends CliBackend {
   }
 
   buildArgs(prompt: string, _systemPromptOrFile: string, sessionId?: string): string[] {
-    return [...['run', '--format', 'json'], ...modelArgs(this.config.model), ...sessionArgs(sessionId), prompt]
+    return [
+      ...['run', '--format', 'json'],
+      ...optionArgs('--model', this.config.model),
+      ...sessionArgs(sessionId),
+      prompt,
+    ]
   }
 
   protected invocation(turn: Turn, place: Place): Invocation {
@@ -79,7 +78,7 @@ export class OpenCodeBackend extends CliBackend {
     return {
       args: [
         ...['run', '--format', isText ? 'default' : 'json'],
-        ...modelArgs(model),
+        ...optionArgs('--model', model),
         ...(command?.sessionArgs ?? sessionArgs(sessionId)),
         // Needs an option after it: some, such as --file, take every word up to the next option.
         ...further,
@@ -100,8 +99,11 @@ export class OpenCodeBackend extends CliBackend {
     }
   }
 
-  /** For `opencode serve`, independent of any turn. Contract: throws if OpenCode is not installed. */
-  serverProcess({ environment, isUntrusted }: Pick<ServerNeeds, 'environment' | 'isUntrusted'>): ServerProcess {
+  /** How `opencode serve` is started, independent of any turn. Contract: throws if OpenCode is not installed. */
+  serverProcess({
+    environment,
+    isUntrusted,
+  }: Pick<ServerNeeds, 'environment' | 'isUntrusted'>): Pick<ProcessOptions, 'executable' | 'cwd' | 'environment'> {
     const settings = JSON.stringify(
       mergeSettings(operatorSettings(this.dependencies.environment), isUntrusted ? UNTRUSTED_SETTINGS : {}),
     )
@@ -173,10 +175,6 @@ function operatorSettings(environment: Place['environment']): JsonObject {
 }
 
 const AGENT_OPTION = { names: ['--agent'], takesValue: true }
-
-function modelArgs(model: string | undefined): string[] {
-  return model === undefined ? [] : ['--model', model]
-}
 
 function sessionArgs(sessionId: string | undefined): string[] {
   return sessionId ? ['--session', sessionId, '--continue'] : []

@@ -1,6 +1,6 @@
 import { text } from 'node:stream/consumers'
 import { type Command, InvalidArgumentError } from 'commander'
-import { unenforcedLimits } from '../../backends/engine/agent-limits.js'
+import { unenforcedLimits } from '../../backends/engine/refusals.js'
 import {
   type AgentBackend,
   type AgentRequest,

@@ -1,4 +1,4 @@
-import { findBackendName } from '../../backends/engine/backend-names.js'
+import { findBackendName } from '../../backends/agents.js'
 import type { GatewayConfig } from '../../config.js'
 import { contextName, kubernetesName, labelKey } from '../../config/kubernetes.js'
 import { defined } from '../../core/defined.js'

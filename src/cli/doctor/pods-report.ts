@@ -1,5 +1,5 @@
 import { startDeadline } from '../../core/async.js'
-import { findBackendName } from '../../backends/engine/backend-names.js'
+import { findBackendName } from '../../backends/agents.js'
 import type { BackendName } from '../../backends/types.js'
 import type { GatewayConfig } from '../../config.js'
 import { messageOf } from '../../errors.js'

@@ -1,7 +1,7 @@
 // Health, usage figures and the audit log.
 
 import { z } from 'zod'
-import { PROVIDER_NAMES } from '../../backends/engine/provider-names.js'
+import { PROVIDER_NAMES } from '../../backends/agents.js'
 import { FIGURE_GROUPS } from '../../store/figures.js'
 import { givenProviderSchema, nameSchema, timeSchema, tokenCounts } from './values.js'
 

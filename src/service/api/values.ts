@@ -2,8 +2,7 @@
 
 import { z } from 'zod'
 import { problemOfTool } from '../../backends/engine/allowed-tool.js'
-import { ACCEPTED_NAMES } from '../../backends/engine/backend-names.js'
-import { PROVIDER_NAMES } from '../../backends/engine/provider-names.js'
+import { ACCEPTED_NAMES, PROVIDER_NAMES } from '../../backends/agents.js'
 
 /** The body of a 204. */
 export const nothingSchema = z.undefined()

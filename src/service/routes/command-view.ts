@@ -1,4 +1,4 @@
-import { runnerName } from '../../backends/engine/provider-names.js'
+import { runnerName } from '../../backends/agents.js'
 import { combineUsage } from '../../backends/engine/translation.js'
 import type { TokenUsage } from '../../backends/types.js'
 import type { MessageOptions } from '../../channels/types.js'

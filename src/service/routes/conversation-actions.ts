@@ -1,7 +1,7 @@
 // Actions on conversations from the dashboard: messages to those begun here and, for all, the equivalents of `/stop`,
 // `/new`, `/project`, `/backend`, `/model` and `/queue`.
 
-import { backendOf } from '../../backends/engine/backend-names.js'
+import { backendOf } from '../../backends/agents.js'
 import { withoutAskPrefix } from '../../conversation/conversation-commands.js'
 import { GatewayError } from '../../errors.js'
 import type { ConversationView } from '../../store/conversation-views.js'

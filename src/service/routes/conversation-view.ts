@@ -1,4 +1,4 @@
-import { providerOf, runnerName } from '../../backends/engine/provider-names.js'
+import { providerOf, runnerName } from '../../backends/agents.js'
 import { choiceOf } from '../../conversation/conversation-choice.js'
 import type { Scrubber } from '../../credentials/scrubber.js'
 import { describeWorkplace } from '../../runtime/agent-choice.js'

@@ -3,7 +3,7 @@ import { GatewayError } from '../../errors.js'
 import type { Store } from '../../store/store.js'
 import { healthSchema, metricsResponse, type QueueCounts, readySchema } from '../api/operation.js'
 import type { App, ServiceDependencies } from '../dependencies.js'
-import { providerOf } from '../../backends/engine/provider-names.js'
+import { providerOf } from '../../backends/agents.js'
 
 const STORE_TIMEOUT_MS = 2_000
 

@@ -1,5 +1,6 @@
 // One warm process: its stdout feeds its connection, and messages to it go in as lines.
 
+import { randomUUID } from 'node:crypto'
 import { StringDecoder } from 'node:string_decoder'
 import { setImmediate as nextRound } from 'node:timers/promises'
 import type { Scrubber } from '../../../credentials/scrubber.js'
@@ -10,16 +11,9 @@ import { type ProcessExit, type ProcessOptions, startProcess } from '../../../pr
 import type { ProcessEntry } from '../../../processes/process-table.js'
 import { endTools } from '../../../processes/process-tree.js'
 import { type JsonObject, JsonReader, stripAnsi } from '../jsonl.js'
-import type { WarmConnection } from './types.js'
-
-export interface WarmProcessPlan {
-  process: Omit<ProcessOptions, 'stdin' | 'keepsInput' | 'onStdout' | 'onStderr'>
-  connect: (send: (message: JsonObject) => void) => WarmConnection
-  shorten?: ShortenLine
-  /** `totalBytes` applies to one turn. Between turns it may print at most `lineBytes`. */
-  limits: OutputLimits
-  scrubber: Scrubber
-}
+import type { AgentRequest } from '../../types.js'
+import { type AgentCli, runVariables } from '../agent-cli.js'
+import type { Send, WarmConnection, WarmDriver } from './types.js'
 
 /** Informs a turn about the process it runs in. */
 export interface ProcessListener {
@@ -55,8 +49,49 @@ export interface WarmProcess {
   stop(): void
 }
 
-export function startWarmProcess(plan: WarmProcessPlan): WarmProcess {
-  const { scrubber, limits } = plan
+/**
+ * Starts a process on this machine that can take turns like this one. Its files are removed when it ends.
+ *
+ * Contract: rejects if it cannot be prepared; a failure to spawn is reported by `ended`.
+ */
+export async function openWarmProcess(
+  agent: AgentCli,
+  driver: WarmDriver,
+  request: AgentRequest,
+  signal: AbortSignal,
+): Promise<WarmProcess> {
+  const { limits, scrubber, owner } = agent.dependencies
+  const turn = agent.turnOf(request)
+  agent.warnAboutIgnoredOptions(request, turn)
+  const place = agent.localPlace(turn)
+  try {
+    const invocation = await driver.launch(turn, place, signal)
+    const options = {
+      executable: agent.executableIn(place, turn),
+      args: invocation.args,
+      cwd: turn.workingDir,
+      environment: agent.environmentOf(invocation, turn, runVariables(request, place.files)),
+      runId: randomUUID(),
+      ...(owner && { owner }),
+      stopSignal: agent.definition.traits.stopSignal,
+    }
+    const process = startWarmProcess(options, (send) => driver.connect(send, place), driver.shorten, limits, scrubber)
+    void process.ended.then(() => agent.leave(place))
+    return process
+  } catch (error) {
+    agent.leave(place)
+    throw error
+  }
+}
+
+/** `limits.totalBytes` applies to one turn. Between turns it may print at most `limits.lineBytes`. */
+function startWarmProcess(
+  options: Omit<ProcessOptions, 'stdin' | 'keepsInput' | 'onStdout' | 'onStderr'>,
+  connect: (send: Send) => WarmConnection,
+  shorten: ShortenLine | undefined,
+  limits: OutputLimits,
+  scrubber: Scrubber,
+): WarmProcess {
   const listeners = new Set<ProcessListener>()
   let isOver = false
   let exit: ProcessExit | undefined
@@ -103,11 +138,11 @@ export function startWarmProcess(plan: WarmProcessPlan): WarmProcess {
       for (const listener of listeners) listener.overflowed(problem)
       stop()
     },
-    plan.shorten,
+    shorten,
   )
 
   const child = startProcess({
-    ...plan.process,
+    ...options,
     stdin: '',
     keepsInput: true,
     onStdout(chunk) {
@@ -119,7 +154,7 @@ export function startWarmProcess(plan: WarmProcessPlan): WarmProcess {
       for (const { text } of stderrText.push(stderrDecoder.write(chunk), 'stderr')) stderr.append(text)
     },
   })
-  const connection = plan.connect((message: JsonObject) => child.write(`${JSON.stringify(message)}\n`))
+  const connection = connect((message: JsonObject) => child.write(`${JSON.stringify(message)}\n`))
   connection.ready.then(
     () => {
       background = child.tools()

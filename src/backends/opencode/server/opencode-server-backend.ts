@@ -1,12 +1,11 @@
 // OpenCode as a server that takes many turns, instead of one process per turn; see docs/opencode-server.md.
 
 import { Lanes } from '../../../core/async.js'
-import { type BackendDependencies, completeDependencies } from '../../engine/backend-dependencies.js'
-import type { CliBackend } from '../../engine/cli-backend.js'
+import { type BackendDependencies, type CliBackend, completeDependencies } from '../../engine/cli-backend.js'
 import { executeTurn } from '../../engine/execute-turn.js'
 import { modeInUse } from '../../engine/mode.js'
-import { SessionDirectories } from '../../engine/session-directories.js'
-import { takeTurn } from '../../engine/take-turn.js'
+import { SessionNotes } from '../../engine/agent-cli.js'
+import { takeTurn } from '../../engine/turn.js'
 import { OPENCODE } from '../format.js'
 import type {
   AgentBackend,
@@ -18,20 +17,18 @@ import type {
   AgentRequest,
   BackendAdapterConfig,
   BackendEventResult,
-  StreamCallback,
 } from '../../types.js'
 import { OpenCodeClient } from './client.js'
 import { EventStream } from './event-stream.js'
-import { FreeSessions } from './free-sessions.js'
 import { type ServerConnection, ServerLifetime } from './server-lifetime.js'
 import type { OpenCodeEndpoint, OpenCodeServers } from './servers.js'
 
 /** The same agent's command line. */
-export type OneShot = Pick<CliBackend, 'run' | 'cli'>
+export type OneShot = Pick<CliBackend, 'run' | 'cli' | 'capabilities'>
 
 export class OpenCodeServerBackend implements AgentBackend {
   readonly #dependencies: BackendDependencies
-  readonly #sessions = { directories: new SessionDirectories(), queue: new Lanes(), free: new FreeSessions() }
+  readonly #sessions = { directories: new SessionNotes<string>(), queue: new Lanes(), free: new SessionNotes<true>() }
   /** By URL and credentials. */
   readonly #connections = new Map<string, ServerConnection>()
 
@@ -58,13 +55,8 @@ export class OpenCodeServerBackend implements AgentBackend {
     return 'opencode' as const
   }
 
-  execute(
-    prompt: string,
-    systemPrompt: string,
-    sessionId?: string,
-    onStream?: StreamCallback,
-  ): Promise<BackendEventResult> {
-    return executeTurn(this, this.#dependencies.log, prompt, systemPrompt, sessionId, onStream)
+  execute(...call: Parameters<AgentBackend['execute']>): Promise<BackendEventResult> {
+    return executeTurn(this, this.#dependencies.log, ...call)
   }
 
   run(request: AgentRequest, signal: AbortSignal): AsyncGenerator<AgentEvent, void, undefined> {
@@ -93,17 +85,7 @@ export class OpenCodeServerBackend implements AgentBackend {
   }
 
   capabilities(): AgentCapabilities {
-    return {
-      provider: this.name(),
-      supportsSessionContinuation: true,
-      supportsModelSelection: true,
-      supportsToolControl: true,
-      supportsMaxTurns: true,
-      supportsStreaming: this.mode !== 'oneshot',
-      supportedModels: [],
-      ...(this.config.model !== undefined && { defaultModel: this.config.model }),
-      maxPromptLength: 0,
-    }
+    return { ...this.oneShot.capabilities(), supportsStreaming: this.mode !== 'oneshot' }
   }
 
   /** Closes the connections and ends managed servers. Contract: no run is active. */

@@ -3,17 +3,16 @@
 
 import { wait } from '../../../core/async.js'
 import { isObject, type JsonObject } from '../../engine/jsonl.js'
-import type { OpenCodeClient, PermissionRequest, PermissionRule } from './client.js'
+import { type OpenCodeClient, type PermissionRequest, type PermissionRule, retryUntilAnswered } from './client.js'
 import type { ServerEvent } from './event-stream.js'
-import { retryUntilAnswered } from './retry-until-answered.js'
 import type { ApprovalAnswer, ApprovalRequest, Approve } from '../../types.js'
 import { isDenied } from './tool-rules.js'
 
 interface ApprovalSource {
   /** Looks up a tool call of the turn. */
   toolOf(callId: string): ApprovalRequest | undefined
-  /** Absent if the turn needs no approvals. */
-  approve?: Approve
+  /** Undefined if the turn needs no approvals. */
+  approve: Approve | undefined
   /** Aborted when the turn is over or stopped. */
   signal: AbortSignal
 }

@@ -11,18 +11,24 @@
 // - A prompt may still begin after an abort, so the abort is repeated until the session is quiet.
 
 import { randomUUID } from 'node:crypto'
-import { wait, within } from '../../../core/async.js'
+import { deferred, wait, within } from '../../../core/async.js'
 import type { OutputLimits } from '../../../processes/output.js'
 import { isObject } from '../../engine/jsonl.js'
 import { SESSION_TITLE } from '../format.js'
+import { lostSession } from '../../engine/starting-over.js'
 import type { Turn } from '../../engine/turn.js'
-import { approveInTurn } from '../../engine/turn-approvals.js'
-import { type Ending, printedTooMuch } from '../../engine/turn-result.js'
-import type { Drive, Printed, RunControl } from '../../engine/turn-run.js'
-import type { Approve, Steer } from '../../types.js'
-import { type OpenCodeClient, OpenCodeServerError, type Prompt, PROMPT_MS, type SessionMessage } from './client.js'
+import { approveInTurn, type Drive, type Printed, type RunControl } from '../../engine/turn-run.js'
+import { type Ending, printedTooMuch } from '../../engine/failures.js'
+import type { AgentRequest, Steer } from '../../types.js'
+import {
+  type OpenCodeClient,
+  OpenCodeServerError,
+  type Prompt,
+  PROMPT_MS,
+  retryUntilAnswered,
+  type SessionMessage,
+} from './client.js'
 import type { EventLink, EventListener, EventStream, ServerEvent } from './event-stream.js'
-import { retryUntilAnswered } from './retry-until-answered.js'
 import { RequestAnswers } from './request-answers.js'
 import { failedCall, isOutOfReach, lostServer, lostTurn, saysBrokenDown } from './server-failures.js'
 import { ServerTranslation } from './server-translation.js'
@@ -32,12 +38,9 @@ export interface ServerDrivePlan {
   turn: Turn
   /** Whether the session is known to have the turn's rules already. */
   hasRules: boolean
-  /** From the request. */
-  approve?: Approve
+  request: Pick<AgentRequest, 'approve' | 'onSteerable'>
   client: OpenCodeClient
   stream: EventStream
-  /** From the request. */
-  onSteerable?(steer: Steer): void
   limits: OutputLimits
 }
 
@@ -76,9 +79,9 @@ export class ServerDrive implements Drive, EventListener {
   #prompting: Promise<void> | undefined
   /** Aborts the request with the prompt. */
   readonly #requesting = new AbortController()
-  #onBegun = () => {}
-  /** Called if `idle` arrives after the end. */
-  #onIdle = () => {}
+  readonly #begun = deferred()
+  /** `idle` arrived after the end. */
+  readonly #lateIdle = deferred()
   #receivedCharacters = 0
   /** How often events may have been missed. */
   #gaps = 0
@@ -95,7 +98,7 @@ export class ServerDrive implements Drive, EventListener {
     private readonly plan: ServerDrivePlan,
     private readonly run: RunControl,
   ) {
-    const { turn, client, approve } = plan
+    const { turn, client, request } = plan
     this.#directory = turn.workingDir
     this.#control = toolControl(turn)
     this.translation = new ServerTranslation(run.emit, turn, this.#promptId)
@@ -106,7 +109,7 @@ export class ServerDrive implements Drive, EventListener {
     this.#answers = new RequestAnswers(client, this.#control.rules, report, () => this.#isOver, {
       toolOf: (callId) => this.translation.toolOf(callId),
       signal: this.#asking.signal,
-      ...(approve && { approve: approveInTurn(approve, run.watch, this.#asking.signal) }),
+      approve: request.approve && approveInTurn(request.approve, run.watch, this.#asking.signal),
     })
     this.ended = new Promise((resolve) => {
       this.#end = (ending = { type: 'done' }) => {
@@ -213,14 +216,11 @@ export class ServerDrive implements Drive, EventListener {
   /** Settles when the server has begun with the prompt. Contract: rejects with why it will not. */
   async #send(sessionId: string, prompt: Prompt): Promise<void> {
     const { client } = this.plan
-    const begun = new Promise<void>((resolve) => {
-      this.#onBegun = resolve
-    })
     const answered = client.sendMessage(sessionId, prompt, this.#requesting.signal).then(
       (message) => this.#answered(message),
       (error: unknown) => this.#unanswered(error),
     )
-    const taken = Promise.race([begun, answered]).then(() => true)
+    const taken = Promise.race([this.#begun.promise, answered]).then(() => true)
     if (!(await within(PROMPT_MS, taken))) {
       throw client.fault('silent', 'accepts connections but does not answer (POST /session/:id/message)')
     }
@@ -230,12 +230,9 @@ export class ServerDrive implements Drive, EventListener {
     // A steering message may be answered after it.
     if (this.run.stopped || this.#isOver || this.#held || this.#gaps > 0 || this.#isSteered) return
     if (!this.translation.takeAnswer(message)) return
-    const idle = new Promise<void>((resolve) => {
-      this.#onIdle = resolve
-    })
     // Must not delay stopping the backend.
     const tooLate = wait(ANSWER_LAG_MS, { ref: false })
-    this.#late = Promise.race([idle, tooLate])
+    this.#late = Promise.race([this.#lateIdle.promise, tooLate])
     this.#end()
   }
 
@@ -246,7 +243,7 @@ export class ServerDrive implements Drive, EventListener {
     const isBreakdown = saysBrokenDown(error)
     if (isBreakdown && (await this.#isSessionDamaged())) {
       const message = `OpenCode cannot read the session ${this.#sessionId} any more. ${error.message}`
-      return this.#end({ type: 'lost', failed: { reason: 'session_lost', message } })
+      return this.#end({ type: 'lost', failed: lostSession(message) })
     }
     if (isBreakdown && !translation.hasBegun) await wait(DOUBT_MS)
     // The events describe the error better.
@@ -294,8 +291,8 @@ export class ServerDrive implements Drive, EventListener {
   }
 
   #lateEvent({ type, properties: { sessionID, part } }: ServerEvent): void {
-    if (type === 'session.idle' && sessionID === this.#sessionId) this.#onIdle()
-    if (isObject(part) && part['id'] === this.#promptId) this.#onBegun()
+    if (type === 'session.idle' && sessionID === this.#sessionId) this.#lateIdle.resolve()
+    if (isObject(part) && part['id'] === this.#promptId) this.#begun.resolve()
   }
 
   onTooLong(): void {
@@ -318,11 +315,11 @@ export class ServerDrive implements Drive, EventListener {
   #update(): void {
     this.#onChange()
     const { isIdle, isDoubtful, hasBegun, verdict, mustStop } = this.translation
-    if (hasBegun) this.#onBegun()
+    if (hasBegun) this.#begun.resolve()
     if (this.run.stopped) return
     if (this.translation.takesPrompts && !this.#isSteerable) {
       this.#isSteerable = true
-      this.plan.onSteerable?.(this.#steer)
+      this.plan.request.onSteerable?.(this.#steer)
     }
     if (mustStop) this.run.stop(mustStop)
     else if (isIdle && hasBegun && verdict && !this.translation.owesAnswer) this.#end()

@@ -1,8 +1,7 @@
 // Server errors as failures of a turn.
 
 import { messageOf } from '../../../errors.js'
-import { findSign } from '../../engine/failures.js'
-import type { Failed } from '../../engine/translation.js'
+import { type Failed, findSign } from '../../engine/failures.js'
 import { OPENCODE } from '../format.js'
 import { type OpenCodeClient, OpenCodeServerError } from './client.js'
 

@@ -1,24 +1,19 @@
 // A server that takes the turns of all sessions; see docs/opencode-server.md.
 
 import { type Lanes, withDeadline } from '../../../core/async.js'
-import { compareVersions } from '../../../core/versions.js'
 import { messageOf } from '../../../errors.js'
-import { type AgentCli, UNTRUSTED_CHECK_MS } from '../../engine/agent-cli.js'
-import type { BackendDependencies } from '../../engine/backend-dependencies.js'
+import { type AgentCli, type SessionNotes, UNTRUSTED_CHECK_MS } from '../../engine/agent-cli.js'
+import type { BackendDependencies } from '../../engine/cli-backend.js'
 import { isWarmTurn } from '../../engine/mode.js'
 import { OneShot } from '../../engine/one-shot.js'
-import { refusedDirectory, refusedInput, refusedVariable, refusedVersionToAsk } from '../../engine/refusals.js'
-import type { SessionDirectories } from '../../engine/session-directories.js'
-import type { Lease, Lifetime } from '../../engine/take-turn.js'
-import type { Failed } from '../../engine/translation.js'
-import { type Turn, turnOf } from '../../engine/turn.js'
-import { type Run, startRun } from '../../engine/turn-run.js'
-import type { TimeLimits } from '../../engine/turn-watch.js'
+import { refused, refusedDirectory, refusedInput, refusedVariable, refusedVersionToAsk } from '../../engine/refusals.js'
+import { type Lease, type Lifetime, type Turn, turnOf } from '../../engine/turn.js'
+import type { Failed } from '../../engine/failures.js'
+import { type Run, startRun, type TimeLimits } from '../../engine/turn-run.js'
 import { OPENCODE } from '../format.js'
 import type { AgentEvent, AgentMode, AgentRequest, BackendAdapterConfig } from '../../types.js'
 import type { OpenCodeClient } from './client.js'
 import type { EventStream } from './event-stream.js'
-import type { FreeSessions } from './free-sessions.js'
 import { ServerDrive } from './server-drive.js'
 import { NeedsRefused, type OpenCodeEndpoint, type OpenCodeServers, type ServerLease } from './servers.js'
 
@@ -32,7 +27,13 @@ interface ServerOptions {
   dependencies: BackendDependencies
   servers: OpenCodeServers
   /** What is known about the agent's sessions. */
-  sessions: { directories: SessionDirectories; queue: Lanes; free: FreeSessions }
+  sessions: {
+    directories: SessionNotes<string>
+    queue: Lanes
+    /** Whose last turn here had all tools, so another such turn need not reset the rules. If another client has restricted
+     *  the session since, that turn stays restricted. */
+    free: SessionNotes<true>
+  }
   connect(endpoint: OpenCodeEndpoint): ServerConnection
   /** Takes one-shot turns. */
   cli: AgentCli
@@ -44,7 +45,7 @@ const VERSION_CHECK_MS = 2_000
 
 export class ServerLifetime implements Lifetime {
   #leaveSession: (() => void) | undefined
-  #drive: ServerDrive | undefined
+  #run: Run<ServerDrive> | undefined
   #ranTools = false
   #mayHaveLeft = true
 
@@ -92,16 +93,17 @@ export class ServerLifetime implements Lifetime {
     const isFree = turn.allowedTools.length === 0 && !turn.isAsking
     if (!isFree) free.delete(turn.sessionId)
     return {
-      start: (limits) => this.#start(turn, isFree && free.has(turn.sessionId), lease, limits),
+      start: (limits) => this.#start(turn, isFree && free.get(turn.sessionId) === true, lease, limits),
       onEvent: (event) => this.#onEvent(event, turn, isFree),
       release: async () => {
-        const left = this.#drive?.hasLostServer ? 'broken' : this.#mayHaveLeft ? 'untidy' : 'nothing'
+        const late = this.#run?.drive.late
+        const left = this.#run?.drive.hasLostServer ? 'broken' : this.#mayHaveLeft ? 'untidy' : 'nothing'
         const vacate = async (): Promise<void> => {
           await lease.release(left)
           this.#leaveSession?.()
         }
         // Late events hold nobody up, but they must not mix with the next turn.
-        if (this.#drive?.late) void this.#drive.late.then(vacate)
+        if (late) void late.then(vacate)
         else await vacate()
       },
     }
@@ -109,17 +111,12 @@ export class ServerLifetime implements Lifetime {
 
   #start(turn: Turn, hasRules: boolean, { endpoint }: ServerLease, timeLimits: TimeLimits): Run {
     const { now, elapsed, scrubber, limits } = this.options.dependencies
-    const { approve, onSteerable } = this.request
-    const plan = {
-      ...{ turn, hasRules, limits, ...this.options.connect(endpoint) },
-      ...(approve && { approve }),
-      ...(onSteerable && { onSteerable }),
-    }
-    const { label, failureSigns } = OPENCODE
-    return startRun({ label, failureSigns, scrubber, now, elapsed, ...timeLimits }, (control) => {
-      this.#drive = new ServerDrive(plan, control)
-      return this.#drive
-    })
+    const plan = { turn, hasRules, request: this.request, limits, ...this.options.connect(endpoint) }
+    this.#run = startRun(
+      { ...OPENCODE, scrubber, now, elapsed, ...timeLimits },
+      (control) => new ServerDrive(plan, control),
+    )
+    return this.#run
   }
 
   #onEvent(event: AgentEvent, { workingDir }: Turn, isFree: boolean): Promise<void> | undefined {
@@ -128,8 +125,8 @@ export class ServerLifetime implements Lifetime {
       const { directories, free } = this.options.sessions
       const { isError, sessionId } = event.result
       this.#mayHaveLeft = this.#ranTools || isError
-      directories.remember(sessionId, workingDir)
-      if (isFree && !isError) free.add(sessionId)
+      directories.set(sessionId, workingDir)
+      if (isFree && !isError) free.set(sessionId, true)
     }
     // A consumer that learns of a new session may send it the next prompt at once.
     return event.type === 'started' && event.sessionId ? this.#enter(event.sessionId, this.signal) : undefined
@@ -165,15 +162,13 @@ export class ServerLifetime implements Lifetime {
     if (mute || !turn.isUntrusted) return mute
     const { cli } = this.options
     const message = await withDeadline(UNTRUSTED_CHECK_MS, signal, (deadline) => cli.obstacleIn(turn, deadline))
-    return message === undefined ? undefined : { reason: 'refused', message }
+    return message === undefined ? undefined : refused(message)
   }
 
   /** Contract: rejects if the server does not answer. */
   async #obstacleToAsking(endpoint: OpenCodeEndpoint): Promise<Failed | undefined> {
     const { version } = await this.options.connect(endpoint).client.health()
-    const { oldestKnown } = OPENCODE.versions
-    if (version !== undefined && compareVersions(version, oldestKnown) >= 0) return undefined
-    return refusedVersionToAsk(OPENCODE.label, oldestKnown)
+    return refusedVersionToAsk(OPENCODE.label, version, OPENCODE.versions.oldestKnown)
   }
 }
 

@@ -1,5 +1,5 @@
 import { vi } from 'vitest'
-import { completeDependencies } from '../../../../src/backends/engine/backend-dependencies.js'
+import { completeDependencies } from '../../../../src/backends/engine/cli-backend.js'
 import { WarmPool } from '../../../../src/backends/engine/warm/warm-pool.js'
 import { createBackend } from '../../../../src/backends/registry.js'
 import type { BackendName } from '../../../../src/backends/types.js'

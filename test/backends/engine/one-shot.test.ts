@@ -3,7 +3,7 @@
 import { chmodSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { JsonObject } from '../../../src/backends/engine/jsonl.js'
-import { startOneShot } from '../../../src/backends/engine/one-shot-run.js'
+import { startOneShot } from '../../../src/backends/engine/one-shot.js'
 import { Translation } from '../../../src/backends/engine/translation.js'
 import type { Run } from '../../../src/backends/engine/turn-run.js'
 import type { AgentEvent } from '../../../src/backends/types.js'

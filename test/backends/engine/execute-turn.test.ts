@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { pumpStream } from '../../../src/backends/engine/stream-pump.js'
+import { pumpStream } from '../../../src/backends/engine/execute-turn.js'
 import type { StreamCallback } from '../../../src/backends/types.js'
 
 function setup(onStream: StreamCallback) {
