@@ -18,6 +18,7 @@ import { expandText } from './inbound-reply/command-template.js'
 import { composeReply } from './inbound-reply/compose-reply.js'
 import { finishReply } from './inbound-reply/finish-reply.js'
 import { readMessage } from './inbound-reply/reply-prompt.js'
+import { MAX_INTERRUPTIONS } from './limits.js'
 import type { PlanRun } from './queue.js'
 import {
   awaitAdmission,
@@ -55,8 +56,6 @@ export function planTurn(work: Work, dependencies: PlanDependencies): TurnPlan {
 
 /** The plan for a claimed message, or the problem that prevents one. */
 export type Prepared = { plan: TurnPlan; run: PlannedRun } | { problem: string }
-
-const MAX_INTERRUPTIONS = 10
 
 /** Plans a message's run while it is being claimed, and keeps the plan until the turn begins. */
 export class Planner {

@@ -3,7 +3,7 @@ import { typedWords } from '../../archive/search.js'
 import { QUEUE_MODES } from '../../channels/types.js'
 import { withoutAskPrefix, isCommand } from '../../conversation/conversation-commands.js'
 import { CONVERSATION_STATES } from '../../store/conversation-views.js'
-import { MAX_MESSAGE_CHARACTERS } from '../../turns/queue.js'
+import { MAX_MESSAGE_CHARACTERS } from '../../turns/limits.js'
 import { COMMAND_STATES, runSchema } from './commands.js'
 import {
   filesSchema,

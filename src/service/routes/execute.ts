@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import type { MessageOptions } from '../../channels/types.js'
-import { chooseAgent } from '../../runtime/agent-choice.js'
+import { resolveAgent } from '../../runtime/agent-choice.js'
 import { commandRunner } from '../../runtime/command-runtime.js'
 import type { AuditAction } from '../../store/audit.js'
 import type { Conversation } from '../../store/conversations.js'
@@ -95,7 +95,7 @@ export function registerExecuteRoutes(app: App, dependencies: ServiceDependencie
 
   function agentOf(project: Project, { command }: MessageOptions, conversation: Partial<Conversation> = {}): string {
     if (command) return commandRunner(command)
-    return providerOf(gateway.agents.resolve(chooseAgent(conversation, project, config).backend).agent.name())
+    return providerOf(resolveAgent(conversation, project, config, gateway.agents).backend)
   }
 }
 

@@ -1,5 +1,5 @@
 import type { FastifyReply } from 'fastify'
-import { chooseAgent } from '../../runtime/agent-choice.js'
+import { resolveAgent } from '../../runtime/agent-choice.js'
 import type { ProjectRecord } from '../../store/projects.js'
 import { capabilitiesSchema } from '../api/agents.js'
 import * as api from '../api/projects.js'
@@ -13,12 +13,12 @@ import { callerOf, mayUse, auditFor } from './changes.js'
 export function registerProjectRoutes(app: App, dependencies: ServiceDependencies): void {
   const { config, gateway, projects, now } = dependencies
   const view = (project: ProjectRecord): api.Project => {
-    const { agent } = gateway.agents.resolve(chooseAgent({}, project, config).backend)
+    const { agent, backend } = resolveAgent({}, project, config, gateway.agents)
     return toWire(api.projectSchema, {
       ...project,
       name: project.name ?? project.id,
       pod: project.pod && toWire(api.projectPodSchema, project.pod),
-      agentProvider: providerOf(agent.name()),
+      agentProvider: providerOf(backend),
       agentCapabilities: toWire(capabilitiesSchema, agent.capabilities()),
       timeout: project.queryTimeoutMs === undefined ? undefined : project.queryTimeoutMs / 1000,
       isUntrusted: project.isUntrusted ?? false,
