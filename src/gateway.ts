@@ -182,7 +182,7 @@ async function openBase(config: GatewayConfig, dependencies: GatewayDependencies
   onClose(() => guardian.stop())
   const { agentEnvPass: passVariables } = config
   const workingDir = (): string => config.workingDir
-  const hooks = new HookManager(config.hooks, { log, environment, passVariables, workingDir, now, owner })
+  const hooks = new HookManager(config.hooks, { log, environment, passVariables, workingDir, now, owner, scrubber })
   const drainMs = drainClock(config, now)
   onClose(() => hooks.stop())
   onClose(() => within(drainMs(), hooks.drained()))

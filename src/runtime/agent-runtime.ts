@@ -15,8 +15,6 @@ import type {
 import type { GatewayConfig } from '../config.js'
 import type { MarkdownConfig } from '../prompt/markdown-config-loader.js'
 import type { PromptContext } from '../prompt/system-prompt-assembler.js'
-import { EventScrubber } from '../credentials/event-scrubber.js'
-import { createScrubber, type Scrubber } from '../credentials/scrubber.js'
 import { messageOf } from '../errors.js'
 import { type PodAddress, podDirectory } from '../kubernetes/types.js'
 import type { Session, SessionRecord } from '../store/sessions.js'
@@ -117,8 +115,6 @@ export class AgentRuntime {
     private readonly markdownConfigLoader: { load(): Promise<MarkdownConfig> },
     private readonly systemPromptAssembler: { assemble(markdown: MarkdownConfig, context: PromptContext): string },
     private readonly hookManager: Pick<HookManager, 'fire'>,
-    /** Hides secrets in events. */
-    private readonly scrubber: Scrubber = createScrubber(),
     private readonly now: () => number = Date.now,
   ) {
     this.#backend = liftAdapter(backend)
@@ -233,15 +229,12 @@ export class AgentRuntime {
     })
 
     let result: AgentResult | undefined
-    const events = new EventScrubber(this.scrubber)
-    for await (const raw of this.#backend.run(request, signal)) {
-      for (const agentEvent of events.scrub(raw)) {
-        if (agentEvent.type === 'complete') result = agentEvent.result
-        if (agentEvent.type === 'started' && agentEvent.sessionId !== undefined && !session && !event.session) {
-          await listener.keepSession(sessionOf(agentEvent.sessionId))
-        }
-        listener.onEvent(agentEvent)
+    for await (const agentEvent of this.#backend.run(request, signal)) {
+      if (agentEvent.type === 'complete') result = agentEvent.result
+      if (agentEvent.type === 'started' && agentEvent.sessionId !== undefined && !session && !event.session) {
+        await listener.keepSession(sessionOf(agentEvent.sessionId))
       }
+      listener.onEvent(agentEvent)
     }
     if (result === undefined) throw new Error('A run ended without its complete event')
     const { sessionId, sessionUsage } = result

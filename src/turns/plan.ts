@@ -25,6 +25,7 @@ import {
   afterEarlierAttempts,
   withApprovalsAndNotices,
   type BarePlan,
+  hidingSecrets,
   insideRoots,
   measured,
   type Stage,
@@ -33,11 +34,15 @@ import {
 } from './stages.js'
 import type { PlannedRun, TurnPlan, Work } from './types.js'
 
-/**
- * The stages of a turn, outermost first. Innermost, `AgentRuntime` finds the session, runs the agent and hides known
- * secrets.
- */
-const TURN: readonly Stage[] = [measured, afterEarlierAttempts, insideRoots, withApprovalsAndNotices, withSecrets]
+/** The stages of a turn, outermost first. Innermost, `AgentRuntime` finds the session and runs the agent. */
+const TURN: readonly Stage[] = [
+  measured,
+  hidingSecrets,
+  afterEarlierAttempts,
+  insideRoots,
+  withApprovalsAndNotices,
+  withSecrets,
+]
 
 export interface PlanDependencies extends StageDependencies {
   config: GatewayConfig
@@ -232,6 +237,7 @@ function planCommand(
     directory: workplaceKey(workplace),
     canSendFiles: false,
     takesSecrets: true,
+    hidesOutput: true,
     run: async (request, signal, listener) => {
       await awaitAdmission(signal, listener)
       const untrusted = project?.isUntrusted ? { isUntrusted: true } : {}

@@ -411,7 +411,7 @@ export class Worker {
 
   /** Contract: never rejects. Unexpected errors count as failed attempts, so they do not repeat forever. */
   async #runPlan(plan: TurnPlan, runId: string, signal: AbortSignal, listener: TurnListener): Promise<TurnOutcome> {
-    const { now, scrub } = this.options
+    const { now } = this.options
     const startedAt = now()
     let hasEnded = false
     const onEvent: TurnListener['onEvent'] = (event) => {
@@ -422,7 +422,7 @@ export class Worker {
       if (signal.aborted) throw new Error('It was stopped before it began.')
       return await plan.run({ runId }, signal, { ...listener, onEvent })
     } catch (error) {
-      const message = scrub(messageOf(error))
+      const message = messageOf(error)
       const reason = signal.aborted ? ('cancelled' as const) : ('spawn' as const)
       const failure = { reason, message, report: message }
       const result = { isError: true, durationMs: now() - startedAt, failure }
