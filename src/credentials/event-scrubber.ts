@@ -20,8 +20,9 @@ const OUR_OBJECTS = new Set(['result', 'failure', 'usage', 'sessionUsage'])
  * Removes known secrets from the events of one run.
  *
  * Contract: the output obeys the contract of `run`. Text that may be the beginning of a secret is held back until the
- * next event of its kind and stream, or until an event of another kind; then a long beginning is hidden as well. An
- * event that is not text comes last in the returned list.
+ * next event of its kind and stream, or until an event of another kind; then a long beginning is hidden as well. A
+ * notice does not count: it is not the agent's, whose text goes on after it. An event that is not text comes last in
+ * the returned list.
  */
 export class EventScrubber {
   readonly #texts: OpenText[] = []
@@ -33,6 +34,7 @@ export class EventScrubber {
       const texts = toEvents(this.#texts.flatMap(({ text }) => text.end()))
       return [...texts, this.#hideRemainders(this.#scrubFields(event))]
     }
+    if (event.type === 'notice') return [this.#scrubFields(event)]
     if (event.type !== 'output' && event.type !== 'thinking') {
       return [...toEvents(this.#texts.flatMap(({ text }) => text.flush())), this.#scrubFields(event)]
     }

@@ -1,4 +1,4 @@
-// Finds known secrets in text.
+// Finds known secrets in text. ARCHITECTURE.md lists the doors at which they are hidden.
 //
 // Invariants:
 // - No character of a secret is left, in any of its forms, even where two overlap.

@@ -17,11 +17,15 @@ export function replyConfigOf(
   return channel === RELAYED_CHANNEL ? inbound?.reply : undefined
 }
 
-/** The agent a conversation talks to, and the model if one was chosen. The most specific choice wins. */
+type ChosenIn = Pick<Conversation, 'backend' | 'model'> & Partial<Pick<Conversation, 'channel'>>
+type ProjectDefaults = Pick<Project, 'backend' | 'model'> | undefined
+type Defaults = Pick<GatewayConfig, 'agentBackend' | 'inbound'>
+
+/** What was chosen for a conversation, whether or not this gateway has it. The most specific choice wins. */
 export function chooseAgent(
-  conversation: Pick<Conversation, 'backend' | 'model'> & Partial<Pick<Conversation, 'channel'>>,
-  project: Pick<Project, 'backend' | 'model'> | undefined,
-  config: Pick<GatewayConfig, 'agentBackend' | 'inbound'>,
+  conversation: ChosenIn,
+  project: ProjectDefaults,
+  config: Defaults,
 ): { backend: string; model?: string } {
   const channelDefault = replyConfigOf(conversation.channel, config)?.agent?.kind ?? config.agentBackend
   const projectDefault = project?.backend ?? channelDefault
@@ -31,11 +35,14 @@ export function chooseAgent(
   return { backend, ...(model !== undefined && { model }) }
 }
 
-/** The agent that answers in a conversation: the chosen one or, if this gateway does not have it, the default. */
+/**
+ * The agent that answers in a conversation, and the model if one was chosen. If this gateway does not have the chosen
+ * agent, it is `missing` and the default one answers.
+ */
 export function resolveAgent(
-  conversation: Parameters<typeof chooseAgent>[0],
-  project: Parameters<typeof chooseAgent>[1],
-  config: Parameters<typeof chooseAgent>[2],
+  conversation: ChosenIn,
+  project: ProjectDefaults,
+  config: Defaults,
   agents: Pick<BackendRegistry, 'resolve'>,
 ): { agent: AgentBackend; backend: BackendName; missing?: string; model?: string } {
   const { backend: chosen, model } = chooseAgent(conversation, project, config)

@@ -63,7 +63,7 @@ export function openAgents(
   const assembler = new SystemPromptAssembler()
   const configured = new ConfiguredAgents(config, { ...running, log })
   const runtimeOf = (backend: AgentBackend): AgentRuntime =>
-    new AgentRuntime(config, backend, sessions, markdown, assembler, hooks, scrubber)
+    new AgentRuntime(config, backend, sessions, markdown, assembler, hooks)
   const agents = new GatewayAgents(config, configured, runtimeOf, now)
   return { agents, sessions, markdown, commandRuntime: new CommandRuntime({ ...running, now }) }
 }

@@ -5,6 +5,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { agentEnvironment } from '../core/agent-environment.js'
 import type { HookConfig, HookName } from '../config/schema.js'
+import type { Scrubber } from '../credentials/scrubber.js'
 import { messageOf } from '../errors.js'
 import type { Log } from '../log.js'
 import type { ProcessOwner } from '../processes/process-owner.js'
@@ -20,6 +21,8 @@ export interface HookDependencies {
   workingDir: () => string
   now: () => number
   owner?: ProcessOwner
+  /** Hides known secrets in what hooks are told. */
+  scrubber: Pick<Scrubber, 'scrubJson'>
 }
 
 /** Per definition, in addition to the call in progress. */
@@ -50,11 +53,11 @@ export class HookManager {
   fire(hook: HookName, payload: Record<string, unknown>): void {
     const queues = this.#queues.filter(({ definition }) => definition.on.includes(hook))
     if (queues.length === 0) return
-    const { log, now } = this.dependencies
+    const { scrubber, log, now } = this.dependencies
     let body: string
     try {
       // Serialised now, since the caller may change its objects later.
-      body = JSON.stringify({ hook, at: new Date(now()).toISOString(), ...payload })
+      body = scrubber.scrubJson(JSON.stringify({ hook, at: new Date(now()).toISOString(), ...payload }))
     } catch (error) {
       log.warn('hook.failed', { hook, reason: `The payload is no JSON: ${messageOf(error)}` })
       return

@@ -18,12 +18,14 @@ import { expandText } from './inbound-reply/command-template.js'
 import { composeReply } from './inbound-reply/compose-reply.js'
 import { finishReply } from './inbound-reply/finish-reply.js'
 import { readMessage } from './inbound-reply/reply-prompt.js'
+import { MAX_INTERRUPTIONS } from './limits.js'
 import type { PlanRun } from './queue.js'
 import {
   awaitAdmission,
   afterEarlierAttempts,
   withApprovalsAndNotices,
   type BarePlan,
+  hidingSecrets,
   insideRoots,
   measured,
   type Stage,
@@ -32,11 +34,15 @@ import {
 } from './stages.js'
 import type { PlannedRun, TurnPlan, Work } from './types.js'
 
-/**
- * The stages of a turn, outermost first. Innermost, `AgentRuntime` finds the session, runs the agent and hides known
- * secrets.
- */
-const TURN: readonly Stage[] = [measured, afterEarlierAttempts, insideRoots, withApprovalsAndNotices, withSecrets]
+/** The stages of a turn, outermost first. Innermost, `AgentRuntime` finds the session and runs the agent. */
+const TURN: readonly Stage[] = [
+  measured,
+  hidingSecrets,
+  afterEarlierAttempts,
+  insideRoots,
+  withApprovalsAndNotices,
+  withSecrets,
+]
 
 export interface PlanDependencies extends StageDependencies {
   config: GatewayConfig
@@ -44,6 +50,11 @@ export interface PlanDependencies extends StageDependencies {
   runtimes: ReadonlyMap<BackendName, AgentRuntime>
   commandRuntime: CommandRuntime
   channels: Channel[]
+}
+
+/** `planTurn` for a worker. */
+export function turnPlanner(dependencies: PlanDependencies): (work: Work) => TurnPlan {
+  return (work) => planTurn(work, dependencies)
 }
 
 /** Contract: throws for problems that the person or the operator must fix. */
@@ -55,8 +66,6 @@ export function planTurn(work: Work, dependencies: PlanDependencies): TurnPlan {
 
 /** The plan for a claimed message, or the problem that prevents one. */
 export type Prepared = { plan: TurnPlan; run: PlannedRun } | { problem: string }
-
-const MAX_INTERRUPTIONS = 10
 
 /** Plans a message's run while it is being claimed, and keeps the plan until the turn begins. */
 export class Planner {
@@ -233,6 +242,7 @@ function planCommand(
     directory: workplaceKey(workplace),
     canSendFiles: false,
     takesSecrets: true,
+    hidesOutput: true,
     run: async (request, signal, listener) => {
       await awaitAdmission(signal, listener)
       const untrusted = project?.isUntrusted ? { isUntrusted: true } : {}

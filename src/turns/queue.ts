@@ -16,6 +16,7 @@ import type { ProjectRecord } from '../store/projects.js'
 import type { CutOffRun } from '../store/runs.js'
 import type { Session } from '../store/sessions.js'
 import type { Store, Tables } from '../store/store.js'
+import { problemOf, problemOfDepth, REFUSED_TEXT_CHARACTERS, remainingRoom, requireNames } from './limits.js'
 import { canShareTurn, mergeableWith } from './merging.js'
 import { ClaimLost, withdrawApprovals, writeSettlement } from './settle.js'
 import type { IncomingMessage, PlannedRun, Settlement, Work } from './types.js'
@@ -29,20 +30,14 @@ export interface QueueOptions {
   maxQueueDepth: number
   leaseMs: number
   replyExpiryMs: number
-  /** For conversations without a mode of their own; `followup` if omitted. */
-  defaultMode?(): QueueMode
+  /** The mode of conversations without one of their own; `followup` if omitted. */
+  config?: { queueMode: QueueMode }
   now: () => number
   newId: () => string
   /** A message that would have been answered was dropped. */
   onDropped?(message: Message): void
 }
 
-/** No agent accepts more in one message, and no chat allows longer ones. */
-export const MAX_MESSAGE_CHARACTERS = 1_000_000
-/** The longest value that fits a PostgreSQL index. */
-const MAX_NAME_CHARACTERS = 500
-/** How much of a refused message is kept: enough to recognise it. */
-const REFUSED_TEXT_CHARACTERS = 1_000
 const INTERRUPTS_NOTE = 'What the agent was doing is stopped, and this comes next.'
 
 /**
@@ -96,10 +91,7 @@ export class Queue {
   ): Promise<Taken> {
     const { gatewayId, leaseMs, newId, now, maxQueueDepth } = this.options
     const { channel, address, platformId, author } = incoming
-    if (![address, platformId, author].every((name) => name !== '' && name.length <= MAX_NAME_CHARACTERS)) {
-      const rule = `must have 1 to ${MAX_NAME_CHARACTERS} characters each`
-      throw new GatewayError('request_invalid', `The address, the id and the author of a message ${rule}.`)
-    }
+    requireNames(incoming)
     const text = storableText(incoming.text)
     const invalid = objection ?? problemOf(text)
     return this.store.transaction<Taken>(async (tables) => {
@@ -110,7 +102,7 @@ export class Queue {
       const first = ahead > 0 ? await tables.jobs.first(conversationId) : undefined
       const runningId = first?.state === 'active' ? first.messageId : undefined
       const waiting = runningId === undefined ? ahead : ahead - 1
-      const problem = invalid ?? (waiting >= maxQueueDepth ? queueFullProblem(waiting) : undefined)
+      const problem = invalid ?? problemOfDepth(waiting, maxQueueDepth)
       const message = {
         id: newId(),
         conversationId,
@@ -155,7 +147,7 @@ export class Queue {
   }
 
   #modeOf(conversation: Conversation | undefined): QueueMode {
-    return conversation?.queueMode ?? this.options.defaultMode?.() ?? 'followup'
+    return conversation?.queueMode ?? this.options.config?.queueMode ?? 'followup'
   }
 
   /**
@@ -229,6 +221,7 @@ export class Queue {
       message,
       merged,
       mayHaveMerged: merged.length > 0,
+      mayHaveAsked: !isFirst,
       conversation,
       ...(project && { project }),
       wasInterrupted,
@@ -249,7 +242,7 @@ export class Queue {
     // A cancelled message ends without a turn and must not take later ones with it.
     if ((mode !== 'collect' && mode !== 'interrupt') || claim.isCancelled) return before
     const waiting = await inbox.behindFirst(message.conversationId, this.options.maxQueueDepth)
-    const mergeable = mergeableWith(message, waiting, remainingRoom(message, before))
+    const mergeable = mergeableWith(message, waiting, remainingRoom([message, ...before]))
     await jobs.merge(
       mergeable.map(({ id }) => id),
       message.id,
@@ -275,7 +268,7 @@ export class Queue {
       await tables.conversations.nextSeq(conversationId, now())
       if ((await tables.jobs.renew(claim, now(), leaseMs)) !== 'held') return undefined
       const waiting = await tables.inbox.behindFirst(conversationId, 1)
-      const [next] = mergeableWith(message, waiting, remainingRoom(message, merged))
+      const [next] = mergeableWith(message, waiting, remainingRoom([message, ...merged]))
       if (next) await tables.jobs.merge([next.id], message.id)
       return next
     })
@@ -348,15 +341,12 @@ export class Queue {
    * Drops a message that nobody is working on, or discards an undelivered reply; `active` if somebody is working on it.
    */
   async drop(messageId: string, audit?: Note): Promise<'dropped' | 'active' | 'finished'> {
-    const { onDropped } = this.options
-    let dropped: Message | undefined
-    const outcome = await this.store.transaction(async (tables) => {
-      const [result, message] = await this.#drop(tables, messageId)
-      dropped = message
-      if (result === 'dropped') await audit?.(tables, { action: 'queue.drop', subject: messageId })
-      return result
+    const [outcome, message] = await this.store.transaction(async (tables) => {
+      const dropped = await this.#drop(tables, messageId)
+      if (dropped[0] === 'dropped') await audit?.(tables, { action: 'queue.drop', subject: messageId })
+      return dropped
     })
-    if (dropped) onDropped?.(dropped)
+    if (message) this.options.onDropped?.(message)
     return outcome
   }
 
@@ -467,22 +457,6 @@ async function requireRepeatable(tables: Tables, message: Message): Promise<void
   await tables.projects.hold(conversation.projectId, 'use')
   if (await projectOf(tables, conversation, message)) return
   throw new GatewayError('conflict', `The project of ${id} was removed. Drop it, or send it to another project.`)
-}
-
-/** Characters left in one prompt. */
-function remainingRoom(message: Message, merged: Message[]): number {
-  return [message, ...merged].reduce((room, { text }) => room - text.length, MAX_MESSAGE_CHARACTERS)
-}
-
-function problemOf(text: string): string | undefined {
-  if (text.trim() === '') return 'The message is empty. Write what the agent should do.'
-  if (text.length <= MAX_MESSAGE_CHARACTERS) return undefined
-  const size = `${text.length} characters, of at most ${MAX_MESSAGE_CHARACTERS}`
-  return `The message is too long: ${size}. Put it in a file and name the file.`
-}
-
-function queueFullProblem(waiting: number): string {
-  return `${waiting === 1 ? '1 message waits' : `${waiting} messages wait`} in this conversation already, so this one was not taken. Send it again later.`
 }
 
 function notRetryable(id: string, state: string): GatewayError {

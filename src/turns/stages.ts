@@ -5,7 +5,9 @@ import type { AgentEventBody, AgentFailure, AgentResult } from '../backends/type
 import type { GatewayConfig } from '../config.js'
 import { abortable } from '../core/async.js'
 import type { CredentialStore } from '../credentials/credential-store.js'
-import { GatewayError } from '../errors.js'
+import { EventScrubber } from '../credentials/event-scrubber.js'
+import type { Scrubber } from '../credentials/scrubber.js'
+import { GatewayError, messageOf } from '../errors.js'
 import { describePod, type Pods } from '../kubernetes/types.js'
 import type { Log } from '../log.js'
 import type { Metrics } from '../metrics.js'
@@ -14,6 +16,7 @@ import { checkStillInRoots } from '../projects/project-roots.js'
 import type { TurnListener, TurnOutcome } from '../runtime/agent-runtime.js'
 import { withNotices } from '../runtime/turn-notices.js'
 import type { Ledger } from '../store/ledger.js'
+import type { Session } from '../store/sessions.js'
 import { endInPods } from './recover.js'
 import type { RunTurn, TurnPlan, Work } from './types.js'
 
@@ -25,6 +28,7 @@ export interface StageDependencies {
   credentials: Pick<CredentialStore, 'valuesFor'>
   approvals: Pick<ApprovalService, 'approverFor'>
   metrics: Pick<Metrics, 'measured'>
+  scrubber: Scrubber
   log: Log
   now: () => number
 }
@@ -37,12 +41,44 @@ export interface BarePlan extends TurnPlan {
   needsApproval?: boolean
   /** Whether it gets its project's credentials. */
   takesSecrets?: boolean
+  /** Whether its output comes without known secrets: they are hidden before it is cut. */
+  hidesOutput?: boolean
 }
 
 /** Wraps a run. */
 export type Stage = (run: RunTurn, work: Work, plan: BarePlan, dependencies: StageDependencies) => RunTurn
 
 export const measured: Stage = (run, work, { backend }, { metrics }) => metrics.measured(work, backend, run)
+
+/**
+ * Hides known secrets in all that a run says: in its events, result, notes and errors, and in the id of its session.
+ * After this nobody has to think of them.
+ */
+export const hidingSecrets: Stage = (run, _work, { hidesOutput }, { scrubber }) => {
+  const hidden = (session: Session): Session => ({ ...session, sessionId: scrubber.scrub(session.sessionId) })
+  return async (request, signal, listener) => {
+    const events = new EventScrubber(scrubber)
+    let result: AgentResult | undefined
+    const onEvent: TurnListener['onEvent'] = (said) => {
+      for (const event of hidesOutput && said.type === 'output' ? [said] : events.scrub(said)) {
+        if (event.type === 'complete') ({ result } = event)
+        listener.onEvent(event)
+      }
+    }
+    try {
+      const { session, ...outcome } = await run(request, signal, {
+        ...listener,
+        onEvent,
+        keepSession: (begun) => listener.keepSession(hidden(begun)),
+      })
+      if (!result) throw new Error('A run ended without its complete event')
+      const notes = outcome.notes.map((note) => scrubber.scrub(note))
+      return { ...outcome, result, notes, ...(session && { session: hidden(session) }) }
+    } catch (error) {
+      throw new Error(scrubber.scrub(messageOf(error)), { cause: error })
+    }
+  }
+}
 
 /**
  * Ends whatever is left of earlier attempts before the turn begins.
@@ -110,8 +146,10 @@ export const insideRoots: Stage = (run, { project }, _plan, { config, now }) => 
 }
 
 /** Asks for approval where the operator requires it, and adds the gateway's notices to the events. */
-export const withApprovalsAndNotices: Stage = (run, { message, conversation }, plan, { approvals }) => {
-  const { backend, notices = [], needsApproval } = plan
+export const withApprovalsAndNotices: Stage = (run, work, plan, { approvals }) => {
+  const { message, conversation } = work
+  const { backend, notices = [], needsApproval = false } = plan
+  work.mayHaveAsked ||= needsApproval
   if (!needsApproval && notices.length === 0) return run
   return async (request, signal, listener) => {
     const { onEvent, notify } = withNotices(listener.onEvent, notices)

@@ -67,6 +67,7 @@ async function setup(variables: NodeJS.ProcessEnv, project?: { agentPermissions:
   const dependencies = {
     ...{ config, agents, runtimes, channels: [], credentials, approvals, gatewayId: 'g', log, now },
     metrics: { measured: (_work: Work, _backend: string, run: RunTurn) => run },
+    scrubber: createScrubber(),
   } as unknown as PlanDependencies
   const worker = new Worker({
     ...config,

@@ -58,8 +58,8 @@ describe('the events of a run', () => {
   })
 
   it('lose a secret that is split over several', () => {
-    expect(scrubAll([SECRET], [...texts('output', 'key: sk-', '0123', '456789!'), notice])).toEqual(
-      at([...texts('output', 'key: ', `${MARK}!`), notice]),
+    expect(scrubAll([SECRET], [...texts('output', 'key: sk-', '0123', '456789!'), tool])).toEqual(
+      at([...texts('output', 'key: ', `${MARK}!`), tool]),
     )
   })
 
@@ -71,57 +71,62 @@ describe('the events of a run', () => {
 
   it.each(['thinking', 'output'] as const)('tell what waits before anything else, of %s', (type) => {
     const other = type === 'output' ? 'thinking' : 'output'
-    const events = [...texts(type, 'a sk-0'), ...texts(other, 'b sk-0'), notice, ...texts(type, 'c sk-0'), complete('')]
+    const events = [...texts(type, 'a sk-0'), ...texts(other, 'b sk-0'), tool, ...texts(type, 'c sk-0'), complete('')]
     const told = [
-      ...[...texts(type, 'a ', 'sk-0'), ...texts(other, 'b ', 'sk-0'), notice],
+      ...[...texts(type, 'a ', 'sk-0'), ...texts(other, 'b ', 'sk-0'), tool],
       ...[...texts(type, 'c ', 'sk-0'), complete('')],
     ]
     expect(scrubAll([SECRET], events)).toEqual(at(told))
   })
 
   it('never show the rest of a secret whose beginning had to be told', () => {
-    const events = [...texts('output', 'a sk-01'), notice, ...texts('output', '23456', '789 b')]
+    const events = [...texts('output', 'a sk-01'), tool, ...texts('output', '23456', '789 b')]
     expect(scrubAll([SECRET], events)).toEqual(
-      at([...texts('output', 'a ', 'sk-01'), notice, ...texts('output', `${MARK} b`)]),
+      at([...texts('output', 'a ', 'sk-01'), tool, ...texts('output', `${MARK} b`)]),
     )
   })
 
   it('lose a secret that is split around something else, when its beginning is no chance', () => {
     const events = [
       ...texts('output', 'a sk-', '012'),
-      notice,
+      tool,
       ...texts('output', '34'),
-      notice,
+      tool,
       ...texts('output', '56789 b'),
     ]
     expect(scrubAll([SECRET], events)).toEqual(
-      at([...texts('output', 'a ', MARK), notice, notice, ...texts('output', ' b')]),
+      at([...texts('output', 'a ', MARK), tool, tool, ...texts('output', ' b')]),
     )
   })
 
   it('lose a secret that the use of a tool parts, also where a new paragraph begins after it, and from the answer', () => {
     const events = [
       ...texts('output', 'a sk-012'),
-      notice,
+      tool,
       ...texts('output', '\n\n345', '6789 b'),
       complete('3456789 b'),
     ]
     expect(scrubAll([SECRET], events)).toEqual(
-      at([...texts('output', 'a ', MARK), notice, ...texts('output', '\n\n', ' b'), complete(`${MARK} b`)]),
+      at([...texts('output', 'a ', MARK), tool, ...texts('output', '\n\n', ' b'), complete(`${MARK} b`)]),
     )
   })
 
+  it('lose a secret that the gateway interrupts with a notice', () => {
+    const events = [...texts('output', 'a sk-01'), notice, ...texts('output', '23456789 b')]
+    expect(scrubAll([SECRET], events)).toEqual(at([...texts('output', 'a '), notice, ...texts('output', `${MARK} b`)]))
+  })
+
   it('go on after something that looked like a secret and was none', () => {
-    const events = [...texts('output', 'a sk-012'), notice, ...texts('output', '99 b'), complete('')]
+    const events = [...texts('output', 'a sk-012'), tool, ...texts('output', '99 b'), complete('')]
     expect(scrubAll([SECRET], events)).toEqual(
-      at([...texts('output', 'a ', MARK), notice, ...texts('output', '99 b'), complete('')]),
+      at([...texts('output', 'a ', MARK), tool, ...texts('output', '99 b'), complete('')]),
     )
   })
 
   it('show at most five characters of a secret, wherever something else comes between', () => {
     const told = Array.from({ length: SECRET.length - 1 }, (_, index) => {
       const [begin, rest] = [SECRET.slice(0, index + 1), SECRET.slice(index + 1)]
-      return textOf(scrubAll([SECRET], [...texts('output', begin), notice, ...texts('output', rest, '.')]), 'output')
+      return textOf(scrubAll([SECRET], [...texts('output', begin), tool, ...texts('output', rest, '.')]), 'output')
     })
     const shown = ['s', 'sk', 'sk-', 'sk-0', 'sk-01', ...Array.from({ length: SECRET.length - 6 }, () => '')]
     expect(told).toEqual(shown.map((beginning) => `${beginning}${MARK}.`))
@@ -192,19 +197,19 @@ describe('the events of a run', () => {
   })
 
   it('together never say a secret, whatever comes between', () => {
-    const between = fc.constantFrom<AgentEventBody['type']>('notice', 'thinking', 'output')
+    const between = fc.constantFrom<AgentEventBody[]>([tool], [notice], texts('thinking', 'hm'), [])
     fc.assert(
       fc.property(
         fc.array(secret, { minLength: 1, maxLength: 4 }),
         fc.array(fc.oneof(looseText, fc.nat(3)), { maxLength: 6 }),
         fc.array(fc.nat(), { maxLength: 12 }),
         fc.array(between, { minLength: 13, maxLength: 13 }),
-        (secrets, parts, places, types) => {
+        (secrets, parts, places, others) => {
           const whole = parts.map((part) => (typeof part === 'string' ? part : (secrets[part] ?? ''))).join('')
-          const events = splitAt(whole, places).flatMap((text, index) => {
-            const other = types[index] === 'thinking' ? texts('thinking', 'hm') : [notice]
-            return types[index] === 'output' ? texts('output', text) : [...texts('output', text), ...other]
-          })
+          const events = splitAt(whole, places).flatMap((text, index) => [
+            ...texts('output', text),
+            ...(others[index] ?? []),
+          ])
           const told = textOf(scrubAll(secrets, [...events, complete('')]), 'output').split(MARK)
           const { forms } = createScrubber(secrets)
           expect([...forms].filter((form) => told.some((text) => text.includes(form)))).toEqual([])
@@ -247,6 +252,8 @@ const NOW = 1_800_000_000_123
 /** Where the secret goes. */
 const HERE = '\u{1F511}here\u{1F511}'
 
+/** Parts the text before it from the text after it. */
+const tool: AgentEventBody = { type: 'tool_use', toolId: '1', toolName: 'read', toolInput: {} }
 const notice: AgentEventBody = { type: 'notice', content: 'n' }
 
 function complete(finalOutput: string): AgentEventBody {

@@ -6,10 +6,12 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { HookConfig } from '../../src/config/schema.js'
+import { createScrubber } from '../../src/credentials/scrubber.js'
 import { HookManager, MAX_WAITING_CALLS } from '../../src/runtime/hook-manager.js'
 import { endLivingProcesses, livingProcesses } from '../processes/living-processes.js'
 
 const AT = '2026-01-02T03:04:05.000Z'
+const SECRET = 'sk-0123456789'
 
 describe('a hook that is a command', () => {
   it('gets what happened as JSON on stdin, and the name of the hook', async () => {
@@ -22,6 +24,14 @@ describe('a hook that is a command', () => {
       name: 'run-finished\n',
       warnings: [],
     })
+  })
+
+  it('is told no known secret', async () => {
+    const { create, read } = setup()
+    const { hooks } = create([shell('cat > told', { on: ['error'] })])
+    hooks.fire('error', { runId: 'r1', message: `401 for ${SECRET}` })
+    await hooks.drained()
+    expect(JSON.parse(read('told'))).toEqual({ hook: 'error', at: AT, runId: 'r1', message: '401 for [secret]' })
   })
 
   it('sees of the environment what an agent would, and no secret of the gateway', async () => {
@@ -302,7 +312,8 @@ function setup() {
       const warnings: unknown[] = []
       const log = { debug() {}, info() {}, error() {}, warn: (...warning: unknown[]) => void warnings.push(warning) }
       const now = () => Date.parse(AT)
-      const dependencies = { log, environment, passVariables, workingDir: () => directory, now }
+      const scrubber = createScrubber([SECRET])
+      const dependencies = { log, environment, passVariables, workingDir: () => directory, now, scrubber }
       return { hooks: new HookManager(definitions, dependencies), warnings }
     },
   }

@@ -3,7 +3,8 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import type { QueueMode } from '../../src/channels/types.js'
-import { MAX_MESSAGE_CHARACTERS, Queue } from '../../src/turns/queue.js'
+import { MAX_MESSAGE_CHARACTERS } from '../../src/turns/limits.js'
+import { Queue } from '../../src/turns/queue.js'
 import type { IncomingMessage, Settlement, Work } from '../../src/turns/types.js'
 import { describeEngines, type TestEngine } from '../engines.js'
 
@@ -321,7 +322,7 @@ async function setup(engine: TestEngine, mode: QueueMode) {
       maxQueueDepth: 9,
       leaseMs: LEASE_MS,
       replyExpiryMs: 50_000,
-      defaultMode: () => mode,
+      config: { queueMode: mode },
       now: () => clock.now,
       newId: randomUUID,
     })

@@ -1,7 +1,7 @@
 // Commands and their runs.
 
 import { z } from 'zod'
-import { MAX_MESSAGE_CHARACTERS } from '../../turns/queue.js'
+import { MAX_MESSAGE_CHARACTERS } from '../../turns/limits.js'
 import { projectParams } from './projects.js'
 import {
   filesSchema,

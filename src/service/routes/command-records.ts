@@ -22,6 +22,11 @@ export function addressIn({ instance }: ProjectRecord, name: string): string {
   return `${instance}/${name}`
 }
 
+/** Where all commands of a project are. */
+export function commandsOf(project: ProjectRecord): { channel: string; prefix: string; projectId: string } {
+  return { channel: HTTP_CHANNEL, prefix: addressIn(project, ''), projectId: project.id }
+}
+
 export function isIn(project: ProjectRecord, { channel, address }: Pick<Conversation, 'channel' | 'address'>): boolean {
   return channel === HTTP_CHANNEL && address.startsWith(addressIn(project, ''))
 }

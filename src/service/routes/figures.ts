@@ -3,6 +3,7 @@ import type { Figure, FigureGroup } from '../../store/figures.js'
 import { type Figures, figureSchema, figuresQuery, figuresSchema } from '../api/operation.js'
 import type { App, ServiceDependencies } from '../dependencies.js'
 import { backendOf, runnerName } from '../../backends/agents.js'
+import { routesOf } from '../route.js'
 import { definedFields, toWire } from '../wire.js'
 import { callerOf } from './changes.js'
 import { visibilityOf } from './visibility.js'
@@ -12,19 +13,15 @@ const DEFAULT_DAYS = 30
 const MAX_DAYS = 366
 
 export function registerFigureRoutes(app: App, { gateway, now }: ServiceDependencies): void {
+  const route = routesOf(app, 'operation')
   const { store } = gateway
 
-  app.route({
-    method: 'GET',
-    url: '/figures',
-    config: { scope: 'read', allowsProjectTokens: true },
-    schema: {
-      summary: 'What runs that have ended took and came to, by day, agent or project',
-      tags: ['operation'],
-      querystring: figuresQuery,
-      response: { 200: figuresSchema },
-    },
-    handler: async (request) => {
+  route(
+    'GET /figures',
+    { scope: 'read', allowsProjectTokens: true },
+    'What runs that have ended took and came to, by day, agent or project',
+    { querystring: figuresQuery, response: { 200: figuresSchema } },
+    async (request) => {
       const { group, agent, project } = request.query
       const { first, last } = rangeOf(request.query, now())
       const filter = definedFields({
@@ -44,7 +41,7 @@ export function registerFigureRoutes(app: App, { gateway, now }: ServiceDependen
         total: figureView(total, undefined),
       }
     },
-  })
+  )
 }
 
 /** The start of the first and the last day. Contract: throws `request_invalid` for an empty or too long range. */

@@ -2,10 +2,11 @@
 
 import { isDeepStrictEqual } from 'node:util'
 import type { MessageOptions } from '../../channels/types.js'
-import { withoutAskPrefix } from '../../conversation/conversation-commands.js'
 import { GatewayError } from '../../errors.js'
+import { withoutAskPrefix } from '../../turns/accept.js'
+import { requireRoom } from '../../turns/limits.js'
 import { storableText } from '../../turns/queue.js'
-import { chooseAgent, workplaceKey } from '../../runtime/agent-choice.js'
+import { resolveAgent, workplaceKey } from '../../runtime/agent-choice.js'
 import { limitTurn } from '../../runtime/turn-limits.js'
 import type { Conversation } from '../../store/conversations.js'
 import type { ProjectRecord } from '../../store/projects.js'
@@ -13,7 +14,7 @@ import type { Session } from '../../store/sessions.js'
 import type { Store, Tables } from '../../store/store.js'
 import type { ServiceDependencies } from '../dependencies.js'
 import { HTTP_CHANNEL } from '../http-channel.js'
-import { addressIn, isIn } from './command-records.js'
+import { addressIn, commandsOf, isIn } from './command-records.js'
 
 export interface NewCommand {
   project: ProjectRecord
@@ -45,9 +46,7 @@ export async function submitCommand(command: NewCommand, dependencies: Dependenc
     const earlier = await earlierCommand(platformId, { text, options }, dependencies)
     if (earlier) return earlier
   }
-  const { backend: chosen } = chooseAgent({}, project, config)
-  const { agent } = gateway.agents.resolve(chosen)
-  const backend = agent.name()
+  const { agent, backend, missing } = resolveAgent({}, project, config, gateway.agents)
   // Report now what the worker would find later.
   if (!options.command) limitTurn(options, project, config, agent.capabilities())
   const address =
@@ -58,7 +57,7 @@ export async function submitCommand(command: NewCommand, dependencies: Dependenc
   const acceptance = await gateway.hostOf(HTTP_CHANNEL).onMessage(message, async (tables, taken, problem) => {
     const { id, conversationId, seq } = taken
     await requireProject(tables, project)
-    await requireRoom(tables, project, config.maxWaitingCommands)
+    await requireRoom(tables, commandsOf(project), config.maxWaitingCommands)
     // If stored as refused, it would stay refused under its key.
     if (problem !== undefined) throw new GatewayError('too_many', problem)
     if (options.sessionId !== undefined && seq === 1) {
@@ -67,7 +66,7 @@ export async function submitCommand(command: NewCommand, dependencies: Dependenc
     }
     // The agent is fixed now: a later change of the project's agent does not affect a waiting command. Stored as
     // chosen, so the stream says if another agent answers.
-    if (!options.command) await tables.conversations.configure(conversationId, { backend: chosen })
+    if (!options.command) await tables.conversations.configure(conversationId, { backend: missing ?? backend })
     if (options.streamId !== undefined) await nameStream(tables, project, options.streamId, id)
   })
   if (acceptance.status === 'refused') throw new GatewayError('too_many', acceptance.reason)
@@ -83,13 +82,6 @@ export async function submitCommand(command: NewCommand, dependencies: Dependenc
 export async function requireProject({ projects }: Tables, { id, instance }: ProjectRecord): Promise<void> {
   if ((await projects.hold(id, 'use'))?.instance === instance) return
   throw new GatewayError('not_found', `The project ${id} was removed meanwhile. GET /projects shows those there are.`)
-}
-
-async function requireRoom({ inbox }: Tables, project: ProjectRecord, maxWaiting: number): Promise<void> {
-  if (!(await inbox.haveWaitingUnder(HTTP_CHANNEL, addressIn(project, ''), maxWaiting))) return
-  const waiting = maxWaiting === 1 ? '1 command waits' : `${maxWaiting} commands wait`
-  const message = `${waiting} in the project ${project.id} already. Send it again when some are done.`
-  throw new GatewayError('too_many', message)
 }
 
 /** The key under which a stream's command is stored. */

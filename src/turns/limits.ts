@@ -1,0 +1,57 @@
+// The limits of the queue. How many messages may wait is configured: MAX_QUEUE_DEPTH and MAX_WAITING_COMMANDS.
+
+import type { ChannelMessage } from '../channels/types.js'
+import { GatewayError } from '../errors.js'
+import type { Message } from '../store/inbox.js'
+import type { Tables } from '../store/store.js'
+
+/** No agent accepts more in one message, and no chat allows longer ones. */
+export const MAX_MESSAGE_CHARACTERS = 1_000_000
+/** How much of a refused message is kept: enough to recognise it. */
+export const REFUSED_TEXT_CHARACTERS = 1_000
+/** A message interrupted more often is given up: it may be what ends the gateways. */
+export const MAX_INTERRUPTIONS = 10
+/** The longest value that fits a PostgreSQL index. */
+const MAX_NAME_CHARACTERS = 500
+
+/** Contract: throws `request_invalid` for names that the store cannot hold. */
+export function requireNames({ address, platformId, author }: ChannelMessage): void {
+  if ([address, platformId, author].every((name) => name !== '' && name.length <= MAX_NAME_CHARACTERS)) return
+  const rule = `must have 1 to ${MAX_NAME_CHARACTERS} characters each`
+  throw new GatewayError('request_invalid', `The address, the id and the author of a message ${rule}.`)
+}
+
+/** Why a text is refused, if so. */
+export function problemOf(text: string): string | undefined {
+  if (text.trim() === '') return 'The message is empty. Write what the agent should do.'
+  if (text.length <= MAX_MESSAGE_CHARACTERS) return undefined
+  const size = `${text.length} characters, of at most ${MAX_MESSAGE_CHARACTERS}`
+  return `The message is too long: ${size}. Put it in a file and name the file.`
+}
+
+/** Why a message is refused where others wait, if so. */
+export function problemOfDepth(waiting: number, most: number): string | undefined {
+  if (waiting < most) return undefined
+  const already = `${waitingText(waiting, 'message')} in this conversation already`
+  return `${already}, so this one was not taken. Send it again later.`
+}
+
+/** Contract: throws `too_many` if `most` commands wait in the project, whose addresses begin with the prefix. */
+export async function requireRoom(
+  { inbox }: Pick<Tables, 'inbox'>,
+  { channel, prefix, projectId }: { channel: string; prefix: string; projectId: string },
+  most: number,
+): Promise<void> {
+  if (!(await inbox.haveWaitingUnder(channel, prefix, most))) return
+  const already = `${waitingText(most, 'command')} in the project ${projectId} already`
+  throw new GatewayError('too_many', `${already}. Send it again when some are done.`)
+}
+
+/** Characters left in the prompt that answers these messages together. */
+export function remainingRoom(messages: Message[]): number {
+  return messages.reduce((room, { text }) => room - text.length, MAX_MESSAGE_CHARACTERS)
+}
+
+function waitingText(count: number, noun: string): string {
+  return count === 1 ? `1 ${noun} waits` : `${count} ${noun}s wait`
+}
