@@ -82,7 +82,7 @@ class Chunker {
     const piece = this.text.slice(position, Math.min(end, position + room))
     const opener = fence ? undefined : findOpener(piece)
     if (opener) return this.#cutInLine(position, index, this.#endOfStray(position, index, opener))
-    if (fence && position > start && (kind === 'close' || isCloser(piece, unquoted(fence)))) {
+    if (fence && position > start && (kind === 'close' || isCloser(piece, asContinued(fence)))) {
       return this.#cutInLine(position, index, position + piece.length)
     }
 
@@ -164,7 +164,7 @@ class Chunker {
     const gap = fence ? 0 : rest.length - rest.trimStart().length
     const open = fence ?? findOpener(piece)
     const isOpening = kind === 'open' && position <= start
-    const isClosed = !open || (fence && !isOpening && isCloser(piece, position > start ? unquoted(fence) : fence))
+    const isClosed = !open || (fence && !isOpening && isCloser(piece, position > start ? asContinued(fence) : fence))
     return {
       end,
       close: isClosed ? '' : closingLine(open),
@@ -258,7 +258,7 @@ function closingLine({ prefix, marker }: Pick<Fence, 'prefix' | 'marker'>): stri
   return `\n${prefix}${marker}`
 }
 
-/** The fence as seen by the rest of a line, whose part already starts with the quote mark. */
-function unquoted(fence: Fence): Fence {
-  return { ...fence, quote: '' }
+/** The fence as seen by the rest of a line, whose part starts with the quote mark and without the list item. */
+function asContinued(fence: Fence): Fence {
+  return { ...fence, quote: '', column: 0 }
 }
