@@ -6,7 +6,7 @@ export default defineConfig({
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
   test: {
     include: ['src/**/*.test.ts', 'test/**/*.test.{ts,tsx}'],
-    globalSetup: ['test/build-setup.ts', 'test/postgres-setup.ts', 'test/store-setup.ts'],
+    globalSetup: ['test/kit/build-setup.ts', 'test/kit/postgres-setup.ts', 'test/kit/store-setup.ts'],
     // Far more than anything needs that goes well, also where the machine has much else to do.
     testTimeout: 120_000,
     hookTimeout: 60_000,

@@ -5,7 +5,7 @@ import { OpenCodeServerBackend } from '../../src/backends/opencode/server/openco
 import type { OpenCodeEndpoint, OpenCodeServers } from '../../src/backends/opencode/server/servers.js'
 import { OpenCodeBackend } from '../../src/backends/opencode/backend.js'
 import { createScrubber } from '../../src/credentials/scrubber.js'
-import { endNow } from '../../test/processes/living-processes.js'
+import { endNow } from '../../test/kit/living-processes.js'
 import type { Agent } from '../agents.js'
 import {
   adapterConfig,

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { MAX_OPEN_QUESTIONS } from '../../src/approvals/approval-service.js'
-import { describeEngines, openTestStore } from '../engines.js'
-import { until } from '../waiting.js'
+import { describeEngines, openTestStore } from '../kit/engines.js'
+import { until } from '../kit/waiting.js'
 import { BASH, createStage, SECRET, START, TIMEOUT_MS } from './stage.js'
 
 const LATE = 'Nobody answered within 10 min, so it was refused: Bash: npm install'

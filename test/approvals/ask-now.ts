@@ -1,7 +1,7 @@
 import type { ApprovalAnswer, ApprovalRequest } from '../../src/backends/types.js'
 import type { Gateway } from '../../src/gateway.js'
 import type { Approval } from '../../src/store/approvals.js'
-import { until } from '../waiting.js'
+import { until } from '../kit/waiting.js'
 
 interface Asked {
   approval: Approval

@@ -15,8 +15,8 @@ import { SessionManager } from '../../src/runtime/session-manager.js'
 import { openStore } from '../../src/store/store.js'
 import { type PlanDependencies, planTurn } from '../../src/turns/plan.js'
 import type { RunTurn, Work } from '../../src/turns/types.js'
-import { succeeded } from '../scripted-backend.js'
-import { until } from '../waiting.js'
+import { succeeded } from '../kit/scripted-backend.js'
+import { until } from '../kit/waiting.js'
 import { BASH } from './stage.js'
 
 /** Asks once, and answers with what it was told; without anybody to ask it says so. */

@@ -8,7 +8,7 @@ import { createScrubber } from '../../src/credentials/scrubber.js'
 import { Queue } from '../../src/turns/queue.js'
 import type { Approval } from '../../src/store/approvals.js'
 import type { Store } from '../../src/store/store.js'
-import { until } from '../waiting.js'
+import { until } from '../kit/waiting.js'
 
 export const START = Date.UTC(2026, 10, 16, 12, 30)
 export const TIMEOUT_MS = 600_000

@@ -4,7 +4,7 @@ import { expect, it, vi } from 'vitest'
 import { rebuildArchive } from '../../src/cli/commands/archive.js'
 import { createLog } from '../../src/log.js'
 import { openStoreReadOnly } from '../../src/store/store.js'
-import { describeEngines } from '../engines.js'
+import { describeEngines } from '../kit/engines.js'
 import { createStage } from './stage.js'
 
 const LOG = createLog({ level: 'silent' })

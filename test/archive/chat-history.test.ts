@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { createLog } from '../../src/log.js'
 import { openStore } from '../../src/store/store.js'
-import { DEMO_AGENT, Terminal } from '../cli/commands/terminal.js'
+import { DEMO_AGENT, Terminal } from '../kit/terminal.js'
 
 it('shows what was said in a chat, and where the files are that went with it', async (test) => {
   const terminal = new Terminal(test)

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { search, type SearchOptions } from '../../src/cli/commands/search.js'
 import { createLog } from '../../src/log.js'
 import { openStoreReadOnly } from '../../src/store/store.js'
-import { describeEngines } from '../engines.js'
+import { describeEngines } from '../kit/engines.js'
 import { createStage, type Stage } from './stage.js'
 
 function searchIn({ store }: Pick<Stage, 'store'>, words: string[], options: Partial<SearchOptions> = {}) {

@@ -9,7 +9,7 @@ import { createLog } from '../../src/log.js'
 import { Queue } from '../../src/turns/queue.js'
 import type { Settlement } from '../../src/turns/types.js'
 import type { Store, StoreLocation } from '../../src/store/store.js'
-import { openTestStore, type TestEngine } from '../engines.js'
+import { openTestStore, type TestEngine } from '../kit/engines.js'
 
 export const CHANNEL = 'chat'
 

@@ -4,7 +4,7 @@ import { expect, it, onTestFinished } from 'vitest'
 import { AetheelApiError, AetheelClient } from '../../src/client/aetheel-client.js'
 import { startHttpServer } from '../../src/service/server.js'
 import { makePlace, type Place, release, startService, steps, tokenFor } from '../service/routes/stage.js'
-import { until } from '../waiting.js'
+import { until } from '../kit/waiting.js'
 
 it('makes a project, has its agent work, follows that and removes the project', async () => {
   const { client } = await serve(makePlace())

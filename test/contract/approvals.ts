@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest'
 import type { AgentEvent, AgentResult, ApprovalRequest, Approve } from '../../src/backends/types.js'
-import { until } from '../waiting.js'
+import { until } from '../kit/waiting.js'
 import { brokenInvariants } from './invariants.js'
 
 /** One turn. */

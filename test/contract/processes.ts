@@ -3,7 +3,7 @@ import { describe, expect } from 'vitest'
 import type { AgentEvent } from '../../src/backends/types.js'
 import { type DescendantKind, START, type Step } from './agent-script.js'
 import type { ContractPart } from './backend-contract.js'
-import { until } from '../waiting.js'
+import { until } from '../kit/waiting.js'
 
 export function describeProcesses({ it, itOfProcess, itIfEnding, setup }: ContractPart): void {
   const descendants = (...kinds: DescendantKind[]): Step[] => kinds.map((descendant) => ({ descendant }))

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect } from 'vitest'
 import type { ContractPart } from './backend-contract.js'
 import { agentPath, type Stage } from './stage.js'
-import { until } from '../waiting.js'
+import { until } from '../kit/waiting.js'
 import type { BackendDependencies } from '../../src/backends/engine/backend-dependencies.js'
 import type { AgentRequest } from '../../src/backends/types.js'
 

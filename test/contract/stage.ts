@@ -15,7 +15,7 @@ import type {
   BackendName,
 } from '../../src/backends/types.js'
 import type { Log } from '../../src/log.js'
-import { endLivingProcesses, livingProcesses } from '../processes/living-processes.js'
+import { endLivingProcesses, livingProcesses } from '../kit/living-processes.js'
 import { AgentScript, type Step } from './agent-script.js'
 import { brokenInvariants, kindsOf } from './invariants.js'
 import { printedAnswer, type Speaker } from './wire-formats.js'

@@ -9,8 +9,8 @@ import { Queue } from '../../src/turns/queue.js'
 import { Worker } from '../../src/turns/work.js'
 import { SessionManager } from '../../src/runtime/session-manager.js'
 import type { NewRun } from '../../src/store/runs.js'
-import { openTestStore } from '../engines.js'
-import { failed, succeeded } from '../scripted-backend.js'
+import { openTestStore } from '../kit/engines.js'
+import { failed, succeeded } from '../kit/scripted-backend.js'
 
 const CHANNEL = 'test'
 const START = Date.UTC(2026, 10, 16, 12, 30)

@@ -21,8 +21,8 @@ import { Client } from 'pg'
 import { describe, inject, type TestContext } from 'vitest'
 import { readProcessTable } from '../../src/processes/process-table.js'
 import type { Step } from '../../src/turns/types.js'
-import { createDatabase, postgresUrl } from '../postgres.js'
-import { endLivingProcesses, livingProcesses } from '../processes/living-processes.js'
+import { createDatabase, postgresUrl } from '../kit/postgres.js'
+import { endLivingProcesses, livingProcesses } from '../kit/living-processes.js'
 import { ChannelServer } from './channel-server.js'
 
 export const WITHIN_10_SECONDS = { timeout: 10_000, interval: 100 }

@@ -4,7 +4,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { it } from 'vitest'
-import { endNow } from '../processes/living-processes.js'
+import { endNow } from '../kit/living-processes.js'
 import { describeOnEngines, nothingLeft, WITHIN_10_SECONDS } from './crash-stage.js'
 import { randomNumbers } from './random-numbers.js'
 

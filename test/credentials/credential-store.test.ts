@@ -7,7 +7,7 @@ import { CredentialStore, GLOBAL_OWNER } from '../../src/credentials/credential-
 import { KeyRing } from '../../src/credentials/key-ring.js'
 import { createScrubber, MARK } from '../../src/credentials/scrubber.js'
 import type { Store } from '../../src/store/store.js'
-import { describeEngines, type TestEngine } from '../engines.js'
+import { describeEngines, type TestEngine } from '../kit/engines.js'
 
 describeEngines('the credential store', (engine) => {
   it('gives a project its own credentials and those of all, its own first', async () => {

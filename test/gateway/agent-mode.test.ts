@@ -3,8 +3,8 @@ import { expect, it, onTestFinished, vi } from 'vitest'
 import type { Place } from '../../src/channels/types.js'
 import { ConfiguredAgents } from '../../src/runtime/configured-agents.js'
 import { agentPath } from '../contract/stage.js'
-import { livingProcesses } from '../processes/living-processes.js'
-import { type RunningGateway, Stage } from './stage.js'
+import { livingProcesses } from '../kit/living-processes.js'
+import { type RunningGateway, Stage } from '../kit/stage.js'
 
 const SOON = { timeout: 60_000, interval: 20 }
 const STAYING = agentPath('staying-agent.sh')

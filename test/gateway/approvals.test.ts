@@ -1,8 +1,8 @@
 // A whole gateway with an agent in the wire format of Claude Code that asks before it uses its tool.
 
 import { describe, it } from 'vitest'
-import { until } from '../waiting.js'
-import { Stage, type TestChannel } from './stage.js'
+import { until } from '../kit/waiting.js'
+import { Stage, type TestChannel } from '../kit/stage.js'
 
 /** Asks whether it may run what it was told, and answers with what it was allowed. */
 const ASKING_AGENT = `#!/usr/bin/env node

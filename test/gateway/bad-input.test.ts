@@ -21,8 +21,8 @@ import { MAX_MESSAGE_CHARACTERS } from '../../src/turns/queue.js'
 import { lockDirectory } from '../../src/store/sqlite.js'
 import { AgentScript } from '../contract/agent-script.js'
 import { agentPath } from '../contract/stage.js'
-import { postgresUrl } from '../postgres.js'
-import { ECHO_AGENT, Stage } from './stage.js'
+import { postgresUrl } from '../kit/postgres.js'
+import { ECHO_AGENT, Stage } from '../kit/stage.js'
 
 const SOON = { timeout: 60_000, interval: 20 }
 

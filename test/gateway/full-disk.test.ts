@@ -1,8 +1,8 @@
 import { closeSync, mkdirSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'vitest'
-import { MAY_MOUNT, mountSmallDisk } from '../small-disk.js'
-import { Stage } from './stage.js'
+import { MAY_MOUNT, mountSmallDisk } from '../kit/small-disk.js'
+import { Stage } from '../kit/stage.js'
 
 const SOON = { timeout: 60_000, interval: 20 }
 const LONG_TEXT = 'long '.repeat(60_000)

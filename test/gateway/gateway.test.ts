@@ -9,7 +9,7 @@ import { AgentScript } from '../contract/agent-script.js'
 import { brokenInvariants } from '../contract/invariants.js'
 import { agentPath } from '../contract/stage.js'
 import { printedAnswer } from '../contract/wire-formats.js'
-import { guardiansOf, Stage, TestChannel } from './stage.js'
+import { guardiansOf, Stage, TestChannel } from '../kit/stage.js'
 
 const SOON = { timeout: 60_000, interval: 20 }
 

@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { describe, it, type TestContext } from 'vitest'
 import { requireBackend } from '../../src/runtime/required-agents.js'
 import { agentPath } from '../contract/stage.js'
-import { until } from '../waiting.js'
-import { Stage } from './stage.js'
+import { until } from '../kit/waiting.js'
+import { Stage } from '../kit/stage.js'
 
 const SERVER = { AGENT_BACKEND: 'opencode', OPENCODE_ENABLED: 'true' }
 const MANAGED = { ...SERVER, OPENCODE_MANAGED: 'true', BACKEND_CLI_PATH: agentPath('serving-opencode.mjs') }

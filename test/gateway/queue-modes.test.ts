@@ -3,8 +3,8 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'vitest'
-import { until } from '../waiting.js'
-import { type RunningGateway, Stage } from './stage.js'
+import { until } from '../kit/waiting.js'
+import { type RunningGateway, Stage } from '../kit/stage.js'
 
 /** In the wire format of Pi: works until the file `go` is there, then answers with all it was told. With `dies` in the
  *  directory it is gone instead, and what is asked in its place is answered at once. */

@@ -2,7 +2,7 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { loadConfig } from '../../src/config.js'
-import { ECHO_AGENT, Stage } from './stage.js'
+import { ECHO_AGENT, Stage } from '../kit/stage.js'
 
 const SOON = { timeout: 60_000, interval: 20 }
 

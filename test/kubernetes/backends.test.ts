@@ -24,7 +24,7 @@ import { CommandRuntime } from '../../src/runtime/command-runtime.js'
 import { AgentScript, START } from '../contract/agent-script.js'
 import { agentPath } from '../contract/stage.js'
 import { printedAnswer } from '../contract/wire-formats.js'
-import { livingProcesses } from '../processes/living-processes.js'
+import { livingProcesses } from '../kit/living-processes.js'
 import { type LocalCluster, startLocalCluster } from './local-cluster.js'
 
 const KNOWN = '22222222-2222-4222-8222-222222222222'

@@ -19,8 +19,8 @@ import {
   podFilesPath,
 } from '../../src/kubernetes/types.js'
 import type { ProcessOwner, StartedProcess } from '../../src/processes/process-owner.js'
-import { endLivingProcesses, livingProcesses } from '../processes/living-processes.js'
-import { until } from '../waiting.js'
+import { endLivingProcesses, livingProcesses } from '../kit/living-processes.js'
+import { until } from '../kit/waiting.js'
 import { type LocalCluster, type LocalPod, startLocalCluster } from './local-cluster.js'
 import { SILENT_SHELL } from './silent-shell.js'
 

@@ -11,8 +11,8 @@ import { ControlLines } from '../../src/kubernetes/control-lines.js'
 import { headerOf, POD_LIMITS } from '../../src/kubernetes/pod-process.js'
 import { END_SCRIPT, isShellVariable, LOADER, RUN_SCRIPT } from '../../src/kubernetes/supervisor.js'
 import { type PodProcessOptions, podFilesPath } from '../../src/kubernetes/types.js'
-import { endNow } from '../processes/living-processes.js'
-import { until } from '../waiting.js'
+import { endNow } from '../kit/living-processes.js'
+import { until } from '../kit/waiting.js'
 import { SILENT_SHELL } from './silent-shell.js'
 
 /** Each as `sh`, which is the name by which an image has it. */

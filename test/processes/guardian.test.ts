@@ -11,7 +11,7 @@ import { describe, it, type TestContext } from 'vitest'
 import { startGuardian } from '../../src/processes/guardian.js'
 import { AgentScript } from '../contract/agent-script.js'
 import { agentPath } from '../contract/stage.js'
-import { endLivingProcesses, livingProcesses } from './living-processes.js'
+import { endLivingProcesses, livingProcesses } from '../kit/living-processes.js'
 
 const WITHIN_10_SECONDS = { timeout: 10_000, interval: 20 }
 

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { type ProcessOptions, startProcess } from '../../src/processes/local-process.js'
 import type { ProcessOwner } from '../../src/processes/process-owner.js'
-import { endLivingProcesses, livingProcesses } from './living-processes.js'
+import { endLivingProcesses, livingProcesses } from '../kit/living-processes.js'
 
 describe('startProcess', () => {
   it('runs in the directory, with that environment and nothing more', async () => {

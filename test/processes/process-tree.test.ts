@@ -8,7 +8,7 @@ import { type ProcessEntry, startTimeOf } from '../../src/processes/process-tabl
 import { collectTree, endLeftovers, endTree, NO_PID, type RunRoot } from '../../src/processes/process-tree.js'
 import { AgentScript, type Step } from '../contract/agent-script.js'
 import { agentPath } from '../contract/stage.js'
-import { endLivingProcesses, livingProcesses } from './living-processes.js'
+import { endLivingProcesses, livingProcesses } from '../kit/living-processes.js'
 
 describe.concurrent('endTree', () => {
   it('ends a tree with all that hid from it, and nothing else', async (test) => {

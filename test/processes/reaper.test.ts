@@ -16,7 +16,7 @@ import {
 } from '../../src/processes/reaper.js'
 import { AgentScript, type Step } from '../contract/agent-script.js'
 import { agentPath } from '../contract/stage.js'
-import { endLivingProcesses, livingProcesses } from './living-processes.js'
+import { endLivingProcesses, livingProcesses } from '../kit/living-processes.js'
 
 describe('endOrphans', () => {
   it('ends a tree that was left, told by its marker', async () => {

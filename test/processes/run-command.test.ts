@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { ProcessOwner } from '../../src/processes/process-owner.js'
 import { type CommandOptions, runCommand } from '../../src/processes/run-command.js'
-import { endLivingProcesses, livingProcesses } from './living-processes.js'
+import { endLivingProcesses, livingProcesses } from '../kit/living-processes.js'
 
 describe('runCommand', () => {
   it('runs in the directory, with the environment, the arguments as they are and the whole of stdin', async () => {

@@ -5,7 +5,7 @@ import { GatewayError } from '../../src/errors.js'
 import { createLog } from '../../src/log.js'
 import { openStore } from '../../src/store/store.js'
 import type { NewProject } from '../../src/projects/project-service.js'
-import { describeEngines } from '../engines.js'
+import { describeEngines } from '../kit/engines.js'
 import { createRepository, NOW, problemOf, setup } from './stage.js'
 
 const RECORD = { source: 'api', instance: expect.any(String), backend: 'codex', createdAt: NOW, updatedAt: NOW }

@@ -10,7 +10,7 @@ import { createLog } from '../../src/log.js'
 import { gitRunner, type RunGit } from '../../src/projects/git-clone.js'
 import { ProjectService } from '../../src/projects/project-service.js'
 import type { Store } from '../../src/store/store.js'
-import { openTestStore } from '../engines.js'
+import { openTestStore } from '../kit/engines.js'
 
 export const NOW = Date.UTC(2026, 0, 2, 3, 4, 5)
 

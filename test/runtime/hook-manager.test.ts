@@ -7,7 +7,7 @@ import { text } from 'node:stream/consumers'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { HookConfig } from '../../src/config/schema.js'
 import { HookManager, MAX_WAITING_CALLS } from '../../src/runtime/hook-manager.js'
-import { endLivingProcesses, livingProcesses } from '../processes/living-processes.js'
+import { endLivingProcesses, livingProcesses } from '../kit/living-processes.js'
 
 const AT = '2026-01-02T03:04:05.000Z'
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { AgentEvent, BackendAdapter } from '../../src/backends/types.js'
 import { liftAdapter } from '../../src/runtime/lift-adapter.js'
-import { ScriptedBackend } from '../scripted-backend.js'
+import { ScriptedBackend } from '../kit/scripted-backend.js'
 
 async function see(execute: BackendAdapter['execute']): Promise<AgentEvent[]> {
   const { run } = liftAdapter({ name: () => 'own', validate: async () => true, execute }, risingClock())

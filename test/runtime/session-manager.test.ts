@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { SessionManager } from '../../src/runtime/session-manager.js'
 import type { Session } from '../../src/store/sessions.js'
 import { openStore } from '../../src/store/store.js'
-import { describeEngines, openTestStore } from '../engines.js'
+import { describeEngines, openTestStore } from '../kit/engines.js'
 
 const HOUR_MS = 3_600_000
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { describeEngines, openTestStore } from '../engines.js'
+import { describeEngines, openTestStore } from '../kit/engines.js'
 import { CHANNELS, HOUR_MS, MINUTE_MS, scheduleConfig, ScheduleStage } from './stage.js'
 
 const START = '2026-06-01T10:00:30Z'

@@ -4,8 +4,8 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { TerminalChannel } from '../../src/channels/terminal.js'
 import { gatewayHandlers } from '../../src/cli/control/gateway-handlers.js'
 import { LocalControl } from '../../src/cli/control/local-control.js'
-import { openTestStore } from '../engines.js'
-import { Stage, TestChannel } from '../gateway/stage.js'
+import { openTestStore } from '../kit/engines.js'
+import { Stage, TestChannel } from '../kit/stage.js'
 import { scheduleConfig, ScheduleStage } from './stage.js'
 
 const SOON = { timeout: 60_000, interval: 20 }

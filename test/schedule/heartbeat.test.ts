@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { heartbeatStatus } from '../../src/schedule/heartbeat-status.js'
-import { describeEngines, openTestStore } from '../engines.js'
+import { describeEngines, openTestStore } from '../kit/engines.js'
 import { heartbeatSettings, HOUR_MS, MINUTE_MS, scheduleConfig, ScheduleStage } from './stage.js'
 
 const START = '2026-06-01T10:00:00Z'

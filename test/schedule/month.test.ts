@@ -4,7 +4,7 @@
 import { expect, it } from 'vitest'
 import type { Scheduler } from '../../src/schedule/scheduler.js'
 import type { Store } from '../../src/store/store.js'
-import { describeEngines, openTestStore, type TestEngine } from '../engines.js'
+import { describeEngines, openTestStore, type TestEngine } from '../kit/engines.js'
 import { DAY_MS, HOUR_MS, MINUTE_MS, scheduleConfig, ScheduleStage } from './stage.js'
 
 const BERLIN = 'Europe/Berlin'

@@ -15,7 +15,7 @@ import { registerRoutes } from '../../src/service/routes/index.js'
 import { createLog } from '../../src/log.js'
 import { openStore } from '../../src/store/store.js'
 import type { Scope } from '../../src/store/tokens.js'
-import { putDatabase } from '../put-database.js'
+import { putDatabase } from '../kit/put-database.js'
 
 export const START_AT = Date.UTC(2026, 0, 2, 3, 4, 5)
 

@@ -9,7 +9,7 @@ import { AetheelClient } from '../../src/client/aetheel-client.js'
 import { startHttpServer } from '../../src/service/server.js'
 import { askNow } from '../approvals/ask-now.js'
 import { BASH } from '../approvals/stage.js'
-import { until } from '../waiting.js'
+import { until } from '../kit/waiting.js'
 import { makePlace, startService, steps } from './routes/stage.js'
 
 interface Example {

@@ -5,9 +5,9 @@ import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import { type HttpServer, startHttpServer } from '../../src/service/server.js'
-import { createDatabase, postgresUrl } from '../postgres.js'
-import { livingProcesses } from '../processes/living-processes.js'
-import { until } from '../waiting.js'
+import { createDatabase, postgresUrl } from '../kit/postgres.js'
+import { livingProcesses } from '../kit/living-processes.js'
+import { until } from '../kit/waiting.js'
 import { journal, makePlace, type Place, release, startService, steps } from './routes/stage.js'
 
 interface StreamedEvent {

@@ -8,7 +8,7 @@ import { text } from 'node:stream/consumers'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { App } from '../../src/service/dependencies.js'
 import { isLoopback } from '../../src/service/guards.js'
-import { until } from '../waiting.js'
+import { until } from '../kit/waiting.js'
 import { allRoutes, bearer, createStage, pathFor, type Stage } from './app-stage.js'
 
 describe('every route, also one that does not exist,', () => {

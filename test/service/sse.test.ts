@@ -11,9 +11,9 @@ import { messageOf } from '../../src/errors.js'
 import { type EventStreamOptions, formatFrame, readLastEventId, sendEventStream } from '../../src/service/sse.js'
 import type { NumberedEvent } from '../../src/streams/numbered-event.js'
 import { StreamHub } from '../../src/streams/stream-hub.js'
-import { openTestStore } from '../engines.js'
+import { openTestStore } from '../kit/engines.js'
 import { createQueueWriter } from '../streams/queue-writer.js'
-import { until } from '../waiting.js'
+import { until } from '../kit/waiting.js'
 
 /** A response may have in hand: one batch of its stream, and what its socket is just writing. */
 const MAX_HELD_BYTES = 200_000

@@ -5,7 +5,7 @@ import { type Activity, ActivityHub } from '../../src/streams/activity-hub.js'
 import { Funnel } from '../../src/streams/funnel.js'
 import { StreamHub } from '../../src/streams/stream-hub.js'
 import type { Store } from '../../src/store/store.js'
-import { describeEngines } from '../engines.js'
+import { describeEngines } from '../kit/engines.js'
 import { createQueueWriter } from './queue-writer.js'
 
 const RESULT = { isError: false, durationMs: 1 } as AgentResult

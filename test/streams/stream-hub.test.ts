@@ -4,7 +4,7 @@ import type { AgentEvent, AgentResult } from '../../src/backends/types.js'
 import type { NumberedEvent } from '../../src/streams/numbered-event.js'
 import { StreamHub } from '../../src/streams/stream-hub.js'
 import type { EventStore } from '../../src/streams/stream-reader.js'
-import { openTestStore } from '../engines.js'
+import { openTestStore } from '../kit/engines.js'
 import type { Ending, Writer } from './interleaving.js'
 import { createQueueWriter } from './queue-writer.js'
 

@@ -7,7 +7,7 @@ import { channelHost } from '../../src/turns/accept.js'
 import type { Acceptance, ChannelMessage, IncomingFile } from '../../src/channels/types.js'
 import type { ConversationCommands } from '../../src/conversation/conversation-commands.js'
 import { Queue } from '../../src/turns/queue.js'
-import { openTestStore } from '../engines.js'
+import { openTestStore } from '../kit/engines.js'
 
 const NOW = 1_800_000_000_000
 

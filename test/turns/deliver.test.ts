@@ -3,7 +3,7 @@ import type { Channel, OutgoingReply } from '../../src/channels/types.js'
 import { Queue } from '../../src/turns/queue.js'
 import { Sender, type SenderOptions } from '../../src/turns/deliver.js'
 import type { Delivery, Outbox } from '../../src/store/outbox.js'
-import { openTestStore } from '../engines.js'
+import { openTestStore } from '../kit/engines.js'
 
 const EXPIRY_MS = 900_000
 const START = 1_000_000

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 import type { QueueMode } from '../../src/channels/types.js'
 import { MAX_MESSAGE_CHARACTERS, Queue } from '../../src/turns/queue.js'
 import type { IncomingMessage, Settlement, Work } from '../../src/turns/types.js'
-import { describeEngines, type TestEngine } from '../engines.js'
+import { describeEngines, type TestEngine } from '../kit/engines.js'
 
 const CHANNEL = 'chat'
 const LEASE_MS = 1_000

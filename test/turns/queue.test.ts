@@ -5,7 +5,7 @@ import type { Acceptance, Reply } from '../../src/channels/types.js'
 import { MAX_MESSAGE_CHARACTERS, Queue } from '../../src/turns/queue.js'
 import type { IncomingMessage, Settlement, Work } from '../../src/turns/types.js'
 import type { Store, Tables } from '../../src/store/store.js'
-import { describeEngines, openTestStore, type TestEngine } from '../engines.js'
+import { describeEngines, openTestStore, type TestEngine } from '../kit/engines.js'
 
 const CHANNEL = 'chat'
 const LEASE_MS = 1_000

@@ -5,7 +5,7 @@ import type { AgentEvent, AgentEventBody } from '../../src/backends/types.js'
 import { EventRecorder, type WriteEvents } from '../../src/turns/record.js'
 import type { RecordedEvent } from '../../src/store/events.js'
 import type { Store } from '../../src/store/store.js'
-import { describeEngines, openTestStore } from '../engines.js'
+import { describeEngines, openTestStore } from '../kit/engines.js'
 
 const output = (content: string): AgentEvent => ({ type: 'output', content, stream: 'stdout', timestamp: 1 })
 const notice = (content: string): AgentEvent => ({ type: 'notice', content, timestamp: 1 })

@@ -12,9 +12,9 @@ import { Queue } from '../../src/turns/queue.js'
 import type { RunTurn, Work } from '../../src/turns/types.js'
 import type { TurnListener } from '../../src/runtime/agent-runtime.js'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { describeEngines, type TestEngine } from '../engines.js'
-import { FakePods } from '../fake-pods.js'
-import { succeeded } from '../scripted-backend.js'
+import { describeEngines, type TestEngine } from '../kit/engines.js'
+import { FakePods } from '../kit/fake-pods.js'
+import { succeeded } from '../kit/scripted-backend.js'
 
 const NOW = 1_800_000_000_000
 const MINUTE_MS = 60_000

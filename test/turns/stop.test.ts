@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { stopMessage } from '../../src/turns/stop.js'
 import { Queue } from '../../src/turns/queue.js'
 import type { Settlement } from '../../src/turns/types.js'
-import { openTestStore } from '../engines.js'
+import { openTestStore } from '../kit/engines.js'
 
 const run = { id: 'run', result: { isError: false, durationMs: 1 } }
 

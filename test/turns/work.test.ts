@@ -13,8 +13,8 @@ import { SessionManager } from '../../src/runtime/session-manager.js'
 import type { Delivery, Outbox } from '../../src/store/outbox.js'
 import type { Store } from '../../src/store/store.js'
 import { awaitAdmission } from '../../src/turns/stages.js'
-import { openTestStore } from '../engines.js'
-import { failed, succeeded } from '../scripted-backend.js'
+import { openTestStore } from '../kit/engines.js'
+import { failed, succeeded } from '../kit/scripted-backend.js'
 
 const CHANNEL = 'test'
 const START = Date.UTC(2026, 0, 2, 3, 4, 5)

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { setImmediate } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import type { JsonObject } from '../../../src/backends/engine/jsonl.js'
-import { until } from '../../waiting.js'
+import { until } from '../../kit/waiting.js'
 import { captured, createPlace, openStage, type Step } from '../engine/warm/warm-stage.js'
 import { threeTurns, told } from '../engine/warm/three-turns.js'
 

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import type { JsonObject } from '../../../src/backends/engine/jsonl.js'
 import type { Steer } from '../../../src/backends/types.js'
-import { until } from '../../waiting.js'
+import { until } from '../../kit/waiting.js'
 import { createStage } from '../fake-cli.js'
 import { openTalk } from '../engine/warm/direct-talk.js'
 import { captured, createPlace, openStage, type Step } from '../engine/warm/warm-stage.js'

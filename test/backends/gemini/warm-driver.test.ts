@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { openWarmProcess } from '../../../src/backends/engine/warm/warm-lifetime.js'
 import type { JsonObject } from '../../../src/backends/engine/jsonl.js'
-import { until } from '../../waiting.js'
+import { until } from '../../kit/waiting.js'
 import { openTalk, type Talk } from '../engine/warm/direct-talk.js'
 import { captured, createPlace, openStage, type Step } from '../engine/warm/warm-stage.js'
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Steer } from '../../../src/backends/types.js'
-import { until } from '../../waiting.js'
+import { until } from '../../kit/waiting.js'
 import { openTalk } from '../engine/warm/direct-talk.js'
 import { captured, createPlace, openStage, type Step } from '../engine/warm/warm-stage.js'
 import { threeTurns, told } from '../engine/warm/three-turns.js'

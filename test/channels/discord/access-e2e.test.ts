@@ -1,6 +1,6 @@
 import { describe, it } from 'vitest'
 import { answered, beginThread, progressIn, openScene, type Scene, steps } from './stage.js'
-import { until } from '../../waiting.js'
+import { until } from '../../kit/waiting.js'
 
 /** What the store holds of a person's message. */
 async function traceOf({ gateway }: Scene, platformId: string) {

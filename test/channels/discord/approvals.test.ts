@@ -4,7 +4,7 @@ import { askNow } from '../../approvals/ask-now.js'
 import { BASH } from '../../approvals/stage.js'
 import type { FakeDiscord } from './fake-discord.js'
 import { beginThread, openScene, type Scene, steps } from './stage.js'
-import { until } from '../../waiting.js'
+import { until } from '../../kit/waiting.js'
 
 const BLOCK = '🔐 claude asks whether it may use Bash:\n```\ncommand: npm install\ndescription: Installs\n```'
 

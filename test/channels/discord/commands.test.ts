@@ -6,7 +6,7 @@ import { openSqlite } from '../../../src/store/sqlite.js'
 import { storeOn } from '../../../src/store/store.js'
 import type { FakeDiscord } from './fake-discord.js'
 import { answered, answersIn, beginThread, progressIn, openScene, type Scene, steps } from './stage.js'
-import { until } from '../../waiting.js'
+import { until } from '../../kit/waiting.js'
 
 const ANY_ID = '[0-9a-f-]{36}'
 

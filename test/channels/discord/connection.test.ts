@@ -5,7 +5,7 @@ import { openDiscord } from '../../../src/channels/configured-channels.js'
 import { startGateway } from '../../../src/gateway.js'
 import type { FakeChannel } from './fake-discord-records.js'
 import { answersIn, beginThread, DiscordStage, openScene, type Scene } from './stage.js'
-import { until } from '../../waiting.js'
+import { until } from '../../kit/waiting.js'
 
 const IN_TIME = { timeout: 60_000, interval: 20 }
 /** Far below any time-out involved. */

@@ -5,7 +5,7 @@ import { databaseFile } from '../../../src/gateway.js'
 import { openSqlite } from '../../../src/store/sqlite.js'
 import { storeOn } from '../../../src/store/store.js'
 import { answered, answersIn, beginThread, progressIn, openScene, type Scene, steps } from './stage.js'
-import { until } from '../../waiting.js'
+import { until } from '../../kit/waiting.js'
 
 /** Sends a message of the owner that starts a conversation. */
 function ask({ discord, channel }: Scene, text: string): string {

@@ -1,6 +1,6 @@
 import { describe, it } from 'vitest'
 import { answered, progressIn, openScene, type Scene, steps } from './stage.js'
-import { until } from '../../waiting.js'
+import { until } from '../../kit/waiting.js'
 
 /** A task from the scheduler, a heartbeat or a hook, with the output channel for its answer. */
 async function give(

@@ -5,8 +5,8 @@ import { describe, it, type TestContext } from 'vitest'
 import type { Step } from '../../../src/turns/types.js'
 import type { FakeChannel } from './fake-discord-records.js'
 import { DiscordStage, progressIn, steps } from './stage.js'
-import { until } from '../../waiting.js'
-import { GatewayStarter, type KillableGateway } from '../../killable-gateway.js'
+import { until } from '../../kit/waiting.js'
+import { GatewayStarter, type KillableGateway } from '../../kit/killable-gateway.js'
 
 const IN_TIME = { timeout: 60_000, interval: 20 }
 const POST = 'POST /channels/:id/messages'

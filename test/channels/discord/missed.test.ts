@@ -1,9 +1,9 @@
 // What is said while nobody is listening is answered afterwards, once, in order, and before newer messages.
 
 import { describe, it, type TestContext } from 'vitest'
-import { createDatabase, postgresUrl } from '../../postgres.js'
+import { createDatabase, postgresUrl } from '../../kit/postgres.js'
 import { beginThread, DiscordStage, progressIn, openScene, type Scene, steps } from './stage.js'
-import { until } from '../../waiting.js'
+import { until } from '../../kit/waiting.js'
 
 const IN_TIME = { timeout: 60_000, interval: 20 }
 const HOUR_MS = 3_600_000

@@ -5,7 +5,7 @@ import { describe, it, type TestContext } from 'vitest'
 import type { FakeChannel } from './fake-discord-records.js'
 import type { Fault } from './fake-discord-faults.js'
 import { answersIn, beginThread, DiscordStage, progressIn, openScene, type Scene, steps } from './stage.js'
-import { until } from '../../waiting.js'
+import { until } from '../../kit/waiting.js'
 
 const IN_TIME = { timeout: 60_000, interval: 20 }
 const POST = 'POST /channels/:id/messages'

@@ -5,7 +5,7 @@ import { openSqlite } from '../../../src/store/sqlite.js'
 import { storeOn } from '../../../src/store/store.js'
 import type { FakeDiscord } from './fake-discord.js'
 import { answered, answersIn, beginThread, DiscordStage, progressIn, openScene, type Scene, steps } from './stage.js'
-import { until } from '../../waiting.js'
+import { until } from '../../kit/waiting.js'
 
 const NEW_MESSAGE = 'POST /channels/:id/messages'
 const EDIT = 'PATCH /channels/:id/messages/:id'

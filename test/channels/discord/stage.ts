@@ -10,13 +10,13 @@ import { type GatewayConfig, loadConfig } from '../../../src/config.js'
 import { openDiscord } from '../../../src/channels/configured-channels.js'
 import { databaseFile, type Gateway, type GatewayDependencies, makeHome, startGateway } from '../../../src/gateway.js'
 import { createLog, type Log } from '../../../src/log.js'
-import { endLivingProcesses, livingProcesses } from '../../processes/living-processes.js'
-import { putDatabase } from '../../put-database.js'
-import { journalIn, until } from '../../waiting.js'
+import { endLivingProcesses, livingProcesses } from '../../kit/living-processes.js'
+import { putDatabase } from '../../kit/put-database.js'
+import { journalIn, until } from '../../kit/waiting.js'
 import { FakeDiscord } from './fake-discord.js'
 import type { FakeChannel, FakeGuild } from './fake-discord-records.js'
 
-export const AGENT = fileURLToPath(new URL('agent.mjs', import.meta.url))
+export const AGENT = fileURLToPath(new URL('../../fixtures/bin/steps-agent.mjs', import.meta.url))
 
 export interface Journaled {
   prompt: string

@@ -3,7 +3,7 @@
 import { describe, it } from 'vitest'
 import type { FakeDiscord } from './fake-discord.js'
 import { answered, openScene } from './stage.js'
-import { until } from '../../waiting.js'
+import { until } from '../../kit/waiting.js'
 
 const MINUTE_MS = 60_000
 

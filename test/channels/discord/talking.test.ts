@@ -1,6 +1,6 @@
 import { describe, it } from 'vitest'
 import { answered, answersIn, beginThread, openScene, steps } from './stage.js'
-import { until } from '../../waiting.js'
+import { until } from '../../kit/waiting.js'
 
 describe.concurrent('what is said to the bot', () => {
   it('answers a mention, which is not part of what the agent is asked', async ({ expect, onTestFinished }) => {

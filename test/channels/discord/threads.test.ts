@@ -2,7 +2,7 @@ import { ChannelType, PermissionFlagsBits } from 'discord.js'
 import { describe, it } from 'vitest'
 import type { FakeDiscord } from './fake-discord.js'
 import { answered, answersIn, beginThread, progressIn, openScene, type Scene, steps } from './stage.js'
-import { until } from '../../waiting.js'
+import { until } from '../../kit/waiting.js'
 
 /** The bot's messages in a channel, each with the message it replies to. */
 function repliesIn(discord: FakeDiscord, channelId: string) {

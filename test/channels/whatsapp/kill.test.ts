@@ -3,10 +3,10 @@
 
 import { describe, it, type TestContext } from 'vitest'
 import type { Step } from '../../../src/turns/types.js'
-import { createDatabase, postgresUrl } from '../../postgres.js'
+import { createDatabase, postgresUrl } from '../../kit/postgres.js'
 import { ADA, BEN, freePort, PUBLIC_URL, steps, WhatsAppStage } from './stage.js'
-import { until } from '../../waiting.js'
-import { GatewayStarter, type KillableGateway } from '../../killable-gateway.js'
+import { until } from '../../kit/waiting.js'
+import { GatewayStarter, type KillableGateway } from '../../kit/killable-gateway.js'
 
 const IN_TIME = { timeout: 60_000, interval: 20 }
 const STEPS: Step[] = ['accepted', 'claimed', 'streaming', 'finished', 'committed', 'sent']

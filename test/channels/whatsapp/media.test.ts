@@ -6,7 +6,7 @@ import { describe, it, type TestContext } from 'vitest'
 import { FileLinks } from '../../../src/channels/whatsapp/file-links.js'
 import { nameFor, sendableType } from '../../../src/channels/whatsapp/media-types.js'
 import { ADA, PUBLIC_URL, steps, WhatsAppStage } from './stage.js'
-import { until } from '../../waiting.js'
+import { until } from '../../kit/waiting.js'
 
 const IN_TIME = { timeout: 60_000, interval: 20 }
 const PICTURE = { type: 'image/jpeg', content: Buffer.from('a picture') }

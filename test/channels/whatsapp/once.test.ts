@@ -2,7 +2,7 @@
 
 import { describe, it } from 'vitest'
 import { ADA, BEN, steps, WhatsAppStage } from './stage.js'
-import { until } from '../../waiting.js'
+import { until } from '../../kit/waiting.js'
 
 const IN_TIME = { timeout: 60_000, interval: 20 }
 const ASKING = { isListening: false }

@@ -7,7 +7,7 @@ import { Poller } from '../../../src/channels/whatsapp/poller.js'
 import type { TwilioMessage } from '../../../src/channels/whatsapp/twilio-api.js'
 import { createLog } from '../../../src/log.js'
 import { ADA, BEN, STRANGER, steps, WhatsAppStage } from './stage.js'
-import { until } from '../../waiting.js'
+import { until } from '../../kit/waiting.js'
 
 const IN_TIME = { timeout: 60_000, interval: 20 }
 const ASKING = { isListening: false }

@@ -5,7 +5,7 @@ import { queueList } from '../../../src/cli/commands/queue.js'
 import type { Gateway } from '../../../src/gateway.js'
 import type { Fault, FakeTwilio } from './fake-twilio.js'
 import { ADA, steps, WhatsAppStage } from './stage.js'
-import { until } from '../../waiting.js'
+import { until } from '../../kit/waiting.js'
 
 const IN_TIME = { timeout: 60_000, interval: 20 }
 const PARTS = ['one', 'two', 'three'].map((word) => `${word} `.repeat(250).trim())

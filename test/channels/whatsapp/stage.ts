@@ -14,12 +14,12 @@ import { type HttpServer, startHttpServer } from '../../../src/service/server.js
 import { createLog, type Log } from '../../../src/log.js'
 import { gitRunner } from '../../../src/projects/git-clone.js'
 import { ProjectService } from '../../../src/projects/project-service.js'
-import { endLivingProcesses, livingProcesses } from '../../processes/living-processes.js'
-import { putDatabase } from '../../put-database.js'
-import { journalIn } from '../../waiting.js'
+import { endLivingProcesses, livingProcesses } from '../../kit/living-processes.js'
+import { putDatabase } from '../../kit/put-database.js'
+import { journalIn } from '../../kit/waiting.js'
 import { FakeTwilio } from './fake-twilio.js'
 
-const AGENT = fileURLToPath(new URL('../discord/agent.mjs', import.meta.url))
+const AGENT = fileURLToPath(new URL('../../fixtures/bin/steps-agent.mjs', import.meta.url))
 
 export const ADA = '+4915112345678'
 export const BEN = '+4915187654321'

@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, it, type TestContext } from 'vitest'
 import { ADA, PUBLIC_URL, steps, WhatsAppStage } from './stage.js'
-import { until } from '../../waiting.js'
+import { until } from '../../kit/waiting.js'
 
 const IN_TIME = { timeout: 60_000, interval: 20 }
 

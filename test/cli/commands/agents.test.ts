@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { agentPath } from '../../contract/stage.js'
-import { Terminal } from './terminal.js'
+import { Terminal } from '../../kit/terminal.js'
 
 const AUTO = { AGENT_MODE: 'auto' }
 

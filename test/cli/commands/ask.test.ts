@@ -7,7 +7,7 @@ import { createScrubber } from '../../../src/credentials/scrubber.js'
 import { START, type Step } from '../../contract/agent-script.js'
 import { agentPath } from '../../contract/stage.js'
 import { printedAnswer } from '../../contract/wire-formats.js'
-import { DEMO_AGENT, Terminal } from './terminal.js'
+import { DEMO_AGENT, Terminal } from '../../kit/terminal.js'
 
 const DEMO = { BACKEND_CLI_PATH: DEMO_AGENT }
 const FAKE = { BACKEND_CLI_PATH: agentPath('fake-agent.sh') }

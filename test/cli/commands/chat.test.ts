@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { HELP_TEXT } from '../../../src/conversation/command-descriptions.js'
 import { START } from '../../contract/agent-script.js'
 import { agentPath } from '../../contract/stage.js'
-import { DEMO_AGENT, SCRIPT, Terminal } from './terminal.js'
+import { DEMO_AGENT, SCRIPT, Terminal } from '../../kit/terminal.js'
 
 const DEMO = { BACKEND_CLI_PATH: DEMO_AGENT, USER: 'ada' }
 const FAKE = { BACKEND_CLI_PATH: agentPath('fake-agent.sh') }

@@ -8,8 +8,8 @@ import { createLog } from '../../../src/log.js'
 import { ProjectService } from '../../../src/projects/project-service.js'
 import { Queue } from '../../../src/turns/queue.js'
 import { notesOf } from '../../../src/store/audit.js'
-import { describeEngines, openTestStore, type TestEngine } from '../../engines.js'
-import { FakePods } from '../../fake-pods.js'
+import { describeEngines, openTestStore, type TestEngine } from '../../kit/engines.js'
+import { FakePods } from '../../kit/fake-pods.js'
 
 const NOW = 1_800_000_000_000
 const BACKEND_CONFIG = { cliPath: 'none', workingDir: '.', queryTimeoutMs: 1_000, allowedTools: [], maxTurns: 10 }

@@ -7,7 +7,7 @@ import { sendEvent } from '../../../src/cli/commands/event.js'
 import { type ParametersOf, socketPath } from '../../../src/cli/control/protocol.js'
 import { startControlServer } from '../../../src/cli/control/server.js'
 import { GatewayError } from '../../../src/errors.js'
-import { DEMO_AGENT, Terminal } from './terminal.js'
+import { DEMO_AGENT, Terminal } from '../../kit/terminal.js'
 
 const DEMO = { BACKEND_CLI_PATH: DEMO_AGENT }
 const NOWHERE =

@@ -2,8 +2,8 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, type TestContext } from 'vitest'
 import { agentPath } from '../../contract/stage.js'
-import { until } from '../../waiting.js'
-import { Terminal } from './terminal.js'
+import { until } from '../../kit/waiting.js'
+import { Terminal } from '../../kit/terminal.js'
 
 const MANAGED = { OPENCODE_ENABLED: 'true', OPENCODE_MANAGED: 'true', AGENT_BACKEND: 'opencode' }
 

@@ -2,8 +2,8 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it, onTestFinished, type TestContext } from 'vitest'
 import { FAKE_KUBECTL, startLocalCluster } from '../../kubernetes/local-cluster.js'
-import { until } from '../../waiting.js'
-import { DEMO_AGENT, Terminal } from './terminal.js'
+import { until } from '../../kit/waiting.js'
+import { DEMO_AGENT, Terminal } from '../../kit/terminal.js'
 
 const LABEL = 'rdev.orchard9.ai/agent-provider'
 

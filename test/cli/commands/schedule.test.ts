@@ -7,9 +7,9 @@ import { heartbeatReport, heartbeatRun } from '../../../src/cli/commands/heartbe
 import { send } from '../../../src/cli/commands/send.js'
 import { type Handlers, socketPath } from '../../../src/cli/control/protocol.js'
 import { startControlServer } from '../../../src/cli/control/server.js'
-import { openTestStore } from '../../engines.js'
+import { openTestStore } from '../../kit/engines.js'
 import { scheduleConfig, ScheduleStage } from '../../schedule/stage.js'
-import { DEMO_AGENT, Terminal } from './terminal.js'
+import { DEMO_AGENT, Terminal } from '../../kit/terminal.js'
 
 const START = '2026-06-01T10:00:00Z'
 const NO_GATEWAY = 'No gateway is running here. Start one with "aetheel start".\n'

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { START } from '../../contract/agent-script.js'
 import { agentPath } from '../../contract/stage.js'
-import { DEMO_AGENT, Terminal } from './terminal.js'
+import { DEMO_AGENT, Terminal } from '../../kit/terminal.js'
 
 const DEMO = { BACKEND_CLI_PATH: DEMO_AGENT }
 const FAKE = { BACKEND_CLI_PATH: agentPath('fake-agent.sh') }

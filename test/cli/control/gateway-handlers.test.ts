@@ -3,7 +3,7 @@ import { TerminalChannel } from '../../../src/channels/terminal.js'
 import { gatewayHandlers } from '../../../src/cli/control/gateway-handlers.js'
 import { LocalControl } from '../../../src/cli/control/local-control.js'
 import { GatewayError } from '../../../src/errors.js'
-import { ECHO_AGENT, Stage, TestChannel } from '../../gateway/stage.js'
+import { ECHO_AGENT, Stage, TestChannel } from '../../kit/stage.js'
 
 const OUTPUT = '123456789012345678'
 const SOON = { timeout: 60_000, interval: 20 }

@@ -1,6 +1,6 @@
 import { expect, it, onTestFinished } from 'vitest'
 import { type ActivityEvent, AetheelClient } from '../../../src/client/aetheel-client.js'
-import { until } from '../../waiting.js'
+import { until } from '../../kit/waiting.js'
 import { serve } from './served.js'
 import { makePlace, release, steps, tokenFor } from './stage.js'
 

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { createDatabase, postgresUrl } from '../../postgres.js'
+import { createDatabase, postgresUrl } from '../../kit/postgres.js'
 import { commandIn, openStage, type Stage, steps } from './stage.js'
 
 describe.skipIf(postgresUrl() === undefined)('requests at once on PostgreSQL', () => {

@@ -6,7 +6,7 @@ import type { AgentEvent } from '../../../src/backends/types.js'
 import { createScrubber, MARK } from '../../../src/credentials/scrubber.js'
 import { commandRunner, type CommandRequest, CommandRuntime } from '../../../src/runtime/command-runtime.js'
 import { findExecutable } from '../../../src/processes/find-executable.js'
-import { livingProcesses } from '../../processes/living-processes.js'
+import { livingProcesses } from '../../kit/living-processes.js'
 
 const SECRET = 'sk-ABCDEFGHIJKLMNOPQRSTUVWABCDEFGHIJ'
 const gitPath = findExecutable('git', process.env['PATH'] ?? '') ?? ''

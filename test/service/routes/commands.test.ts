@@ -1,6 +1,6 @@
 import { expect, it, onTestFinished } from 'vitest'
-import { createDatabase, postgresUrl } from '../../postgres.js'
-import { until } from '../../waiting.js'
+import { createDatabase, postgresUrl } from '../../kit/postgres.js'
+import { until } from '../../kit/waiting.js'
 import { commandIn, openStage, steps } from './stage.js'
 
 it('ends a command also when the request says that it is JSON, and has no body', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { until } from '../../waiting.js'
+import { until } from '../../kit/waiting.js'
 import { codeOf, serve } from './served.js'
 import { journal, release, steps } from './stage.js'
 

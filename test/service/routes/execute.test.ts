@@ -1,7 +1,7 @@
 import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { until } from '../../waiting.js'
+import { until } from '../../kit/waiting.js'
 import { type AnswerBody, commandIn, journal, openStage, steps } from './stage.js'
 
 it('takes a command, and shows its result, usage and cost', async () => {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { until } from '../../waiting.js'
+import { until } from '../../kit/waiting.js'
 import { commandIn, journal, openStage, steps } from './stage.js'
 
 it('lists the agents with version, availability and abilities', async () => {

@@ -1,7 +1,7 @@
 import { expect, it, onTestFinished } from 'vitest'
 import { createApp } from '../../../src/service/app.js'
 import { startLocalCluster } from '../../kubernetes/local-cluster.js'
-import { until } from '../../waiting.js'
+import { until } from '../../kit/waiting.js'
 import { type Ask, askOf, makePlace, startService, tokenFor } from './stage.js'
 
 it('a program of a project in a pod runs there', async () => {

@@ -4,7 +4,7 @@ import { onTestFinished } from 'vitest'
 import { AetheelApiError, AetheelClient } from '../../../src/client/aetheel-client.js'
 import { startHttpServer } from '../../../src/service/server.js'
 import type { Scope } from '../../../src/store/tokens.js'
-import { until } from '../../waiting.js'
+import { until } from '../../kit/waiting.js'
 import { makePlace, type Place, startService, tokenFor } from './stage.js'
 
 export async function serve(place: Place = makePlace()) {

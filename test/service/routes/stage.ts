@@ -17,11 +17,11 @@ import { findExecutable } from '../../../src/processes/find-executable.js'
 import { gitRunner } from '../../../src/projects/git-clone.js'
 import { ProjectService } from '../../../src/projects/project-service.js'
 import type { Scope } from '../../../src/store/tokens.js'
-import { endLivingProcesses, livingProcesses } from '../../processes/living-processes.js'
-import { putDatabase } from '../../put-database.js'
-import { journalIn, until } from '../../waiting.js'
+import { endLivingProcesses, livingProcesses } from '../../kit/living-processes.js'
+import { putDatabase } from '../../kit/put-database.js'
+import { journalIn, until } from '../../kit/waiting.js'
 
-const AGENT = fileURLToPath(new URL('../../channels/discord/agent.mjs', import.meta.url))
+const AGENT = fileURLToPath(new URL('../../fixtures/bin/steps-agent.mjs', import.meta.url))
 
 export interface AnswerBody extends Command {
   id: string

@@ -8,8 +8,8 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { WarmPool } from '../../../../src/backends/engine/warm/warm-pool.js'
 import type { AgentEvent, AgentRequest, BackendName } from '../../../../src/backends/types.js'
 import { brokenInvariants } from '../../../contract/invariants.js'
-import { livingProcesses } from '../../../processes/living-processes.js'
-import { until } from '../../../waiting.js'
+import { livingProcesses } from '../../../kit/living-processes.js'
+import { until } from '../../../kit/waiting.js'
 import { createFakeBackend, createStage } from '../../fake-cli.js'
 
 const AGENT = fileURLToPath(new URL('../../../fixtures/bin/any-agent.mjs', import.meta.url))

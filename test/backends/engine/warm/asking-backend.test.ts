@@ -14,7 +14,7 @@ import type {
   BackendName,
 } from '../../../../src/backends/types.js'
 import { brokenInvariants } from '../../../contract/invariants.js'
-import { livingProcesses } from '../../../processes/living-processes.js'
+import { livingProcesses } from '../../../kit/living-processes.js'
 import { createFakeBackend, createStage } from '../../fake-cli.js'
 
 const SESSION = '6488a900-9deb-456e-98ea-de230d1950c5'

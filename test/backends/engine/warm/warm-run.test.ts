@@ -10,7 +10,7 @@ import { CANCELLED } from '../../../../src/backends/engine/refusals.js'
 import type { AgentEvent } from '../../../../src/backends/types.js'
 import { createScrubber } from '../../../../src/credentials/scrubber.js'
 import type { ProcessOwner } from '../../../../src/processes/process-owner.js'
-import { until } from '../../../waiting.js'
+import { until } from '../../../kit/waiting.js'
 import { createStage, type Stage } from '../../fake-cli.js'
 import { openStage, type Step } from './warm-stage.js'
 

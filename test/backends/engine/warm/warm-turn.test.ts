@@ -9,8 +9,8 @@ import type { AgentEvent, AgentMode, AgentRequest, AgentResult } from '../../../
 import type { ProcessOwner } from '../../../../src/processes/process-owner.js'
 import { findProcess } from '../../../../src/processes/process-table.js'
 import { brokenInvariants } from '../../../contract/invariants.js'
-import { livingProcesses } from '../../../processes/living-processes.js'
-import { until } from '../../../waiting.js'
+import { livingProcesses } from '../../../kit/living-processes.js'
+import { until } from '../../../kit/waiting.js'
 import { createFakeBackend, createStage } from '../../fake-cli.js'
 
 const AGENT = fileURLToPath(new URL('../../../fixtures/bin/staying-agent.sh', import.meta.url))

@@ -7,7 +7,7 @@ import { describe, expect, it } from 'vitest'
 import type { CliBackend } from '../../../../src/backends/engine/cli-backend.js'
 import type { AgentEvent, AgentRequest, Steer } from '../../../../src/backends/types.js'
 import { DELICATE_PROMPTS } from '../../fake-cli.js'
-import { until } from '../../../waiting.js'
+import { until } from '../../../kit/waiting.js'
 import { type Action, promptOf } from './fake-opencode.js'
 import { type Seen, ServerStage } from './stage.js'
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, it } from 'vitest'
-import { until } from '../../../waiting.js'
+import { until } from '../../../kit/waiting.js'
 import { type Action, type Message, promptOf } from './fake-opencode.js'
 import { ServerStage } from './stage.js'
 

@@ -13,8 +13,8 @@ import {
 import type { ServerLease, ServerNeeds } from '../../../../src/backends/opencode/server/servers.js'
 import { createScrubber } from '../../../../src/credentials/scrubber.js'
 import type { ProcessOwner, StartedProcess } from '../../../../src/processes/process-owner.js'
-import { endLivingProcesses, livingProcesses } from '../../../processes/living-processes.js'
-import { until } from '../../../waiting.js'
+import { endLivingProcesses, livingProcesses } from '../../../kit/living-processes.js'
+import { until } from '../../../kit/waiting.js'
 import { createStage } from '../../fake-cli.js'
 
 const EXECUTABLE = fileURLToPath(new URL('../../../fixtures/bin/serving-opencode.mjs', import.meta.url))

@@ -15,10 +15,10 @@ import type { Readable, Writable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { inject, type TestContext } from 'vitest'
-import { AgentScript, type Step } from '../../contract/agent-script.js'
-import { endLivingProcesses, livingProcesses } from '../../processes/living-processes.js'
+import { AgentScript, type Step } from '../contract/agent-script.js'
+import { endLivingProcesses, livingProcesses } from './living-processes.js'
 
-const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 export const DEMO_AGENT = join(ROOT, 'demo/agent.mjs')
 
 /** Gives a command a terminal of its own. */

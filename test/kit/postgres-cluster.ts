@@ -7,7 +7,7 @@ import { chownSync, mkdtempSync, readdirSync, readFileSync, realpathSync } from 
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { findExecutable } from '../src/processes/find-executable.js'
+import { findExecutable } from '../../src/processes/find-executable.js'
 
 export interface PostgresCluster {
   /** Of the superuser's own database. */

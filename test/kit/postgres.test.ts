@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from 'pg'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { createDatabase, postgresUrl } from './postgres.js'
-import { livingProcesses } from './processes/living-processes.js'
+import { livingProcesses } from './living-processes.js'
 
 describe.skipIf(postgresUrl() === undefined)('the PostgreSQL of the tests', () => {
   it('is a real server', async () => {

@@ -21,7 +21,7 @@ declare module 'vitest' {
   }
 }
 
-const PROJECT = fileURLToPath(new URL('..', import.meta.url))
+const PROJECT = fileURLToPath(new URL('../..', import.meta.url))
 
 const execute = promisify(execFile)
 

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { closeSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { inject, type TestContext } from 'vitest'
-import type { GatewayConfig } from '../src/config.js'
+import type { GatewayConfig } from '../../src/config.js'
 
 export interface KillableGateway {
   /** With SIGKILL, and waits for its end. */

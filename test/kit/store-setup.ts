@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestProject } from 'vitest/node'
-import { createLog } from '../src/log.js'
-import { openStore } from '../src/store/store.js'
+import { createLog } from '../../src/log.js'
+import { openStore } from '../../src/store/store.js'
 
 declare module 'vitest' {
   interface ProvidedContext {

@@ -1,5 +1,5 @@
-import type { AgentEvent, AgentEventBody, AgentRequest, AgentResult, FailureReason } from '../src/backends/types.js'
-import type { TurnBackend } from '../src/runtime/lift-adapter.js'
+import type { AgentEvent, AgentEventBody, AgentRequest, AgentResult, FailureReason } from '../../src/backends/types.js'
+import type { TurnBackend } from '../../src/runtime/lift-adapter.js'
 
 /** What happens in one run; an error is thrown, as if the gateway had ended there. */
 export type Script = Array<AgentEventBody | Error>

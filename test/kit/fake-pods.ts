@@ -1,4 +1,4 @@
-import { type LabelledPod, type PodAddress, PodError, type Pods } from '../src/kubernetes/types.js'
+import { type LabelledPod, type PodAddress, PodError, type Pods } from '../../src/kubernetes/types.js'
 
 /** A cluster in which runs are only names. */
 export class FakePods implements Pods {

@@ -18,7 +18,7 @@ export async function until<T>(
   }
 }
 
-/** What the agent of `test/channels/discord/agent.mjs` was asked in a directory, in order. */
+/** What the agent of `test/fixtures/bin/steps-agent.mjs` was asked in a directory, in order. */
 export function journalIn<T>(directory: string): T[] {
   const file = join(directory, 'journal')
   if (!existsSync(file)) return []

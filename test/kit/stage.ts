@@ -10,8 +10,8 @@ import type { Acceptance, Channel, ChannelHost, LiveEvent, OutgoingReply, Place 
 import { type GatewayConfig, loadConfig } from '../../src/config.js'
 import { databaseFile, type Gateway, makeHome, startGateway } from '../../src/gateway.js'
 import { createLog, type Log } from '../../src/log.js'
-import { endLivingProcesses, livingProcesses } from '../processes/living-processes.js'
-import { putDatabase } from '../put-database.js'
+import { endLivingProcesses, livingProcesses } from './living-processes.js'
+import { putDatabase } from './put-database.js'
 
 export const DEMO_AGENT = fileURLToPath(new URL('../../demo/agent.mjs', import.meta.url))
 
