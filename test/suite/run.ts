@@ -1,5 +1,5 @@
 /**
- * Runs a suite: `tsx test/run.ts main|long [what vitest run takes]`.
+ * Runs a suite: `tsx test/suite/run.ts main|long [what vitest run takes]`.
  *
  * A file that fails is run once more, alone. If it passes then, so does the suite, with a line `flaky: <file> <test>`; what
  * failed is kept in `test-results/`. More than a few such files are a failure all the same.
@@ -9,10 +9,10 @@ import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type FailedFile, REPORT_VARIABLE, type SuiteReport } from './suite-reporter.js'
+import { type FailedFile, REPORT_VARIABLE, type SuiteReport } from './reporter.js'
 
 const MOST_FLAKY_FILES = 3
-const PROJECT = join(import.meta.dirname, '..')
+const PROJECT = join(import.meta.dirname, '../..')
 const VITEST = join(PROJECT, 'node_modules/vitest/vitest.mjs')
 const RESULTS = join(PROJECT, 'test-results')
 /** What tests mount is seen by them alone, and gone with them. */
@@ -48,7 +48,7 @@ function tellFlaky({ path, tests, output }: FailedFile): void {
 async function vitest(args: string[]): Promise<{ exitCode: number; report: SuiteReport | undefined }> {
   const directory = mkdtempSync(join(tmpdir(), 'aetheel-suite-'))
   const reportFile = join(directory, 'report.json')
-  const command = [process.execPath, VITEST, 'run', '--config', `test/${suite}.config.ts`, ...args]
+  const command = [process.execPath, VITEST, 'run', '--config', `test/suite/${suite}.config.ts`, ...args]
   const [program = '', ...programArguments] = MAY_UNSHARE ? ['unshare', '--mount', ...command] : command
   const child = spawn(program, programArguments, {
     cwd: PROJECT,

@@ -4,21 +4,21 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 
-const PROJECT = join(import.meta.dirname, '..')
-const KEPT = join(PROJECT, 'test-results', 'test-fixtures-suite-one.ts.txt')
+const PROJECT = join(import.meta.dirname, '../..')
+const KEPT = join(PROJECT, 'test-results', 'test-suite-flaky-one.ts.txt')
 
 describe('a suite', () => {
   it('passes when its file passes alone, and tells that it is flaky', () => {
     onTestFinished(() => rmSync(KEPT))
-    expect([...run(['suite/one']), readFileSync(KEPT, 'utf8')]).toEqual([
+    expect([...run(['flaky/one']), readFileSync(KEPT, 'utf8')]).toEqual([
       0,
-      ['flaky: test/fixtures/suite/one.ts passes'],
+      ['flaky: test/suite/flaky/one.ts passes'],
       expect.stringContaining('expected false to be true'),
     ])
   })
 
   it('fails when its file fails alone too', () => {
-    expect([...run(['suite/one'], 'never'), existsSync(KEPT)]).toEqual([1, [], false])
+    expect([...run(['flaky/one'], 'never'), existsSync(KEPT)]).toEqual([1, [], false])
   })
 
   it('fails when more than three files would be flaky', () => {
@@ -29,7 +29,7 @@ describe('a suite', () => {
 function run(filters: string[], passes = 'later'): [exitCode: number | null, flaky: string[]] {
   const directory = mkdtempSync(join(tmpdir(), 'aetheel-suite-'))
   onTestFinished(() => rmSync(directory, { recursive: true }))
-  const { status, stdout } = spawnSync('npx', ['tsx', 'test/run.ts', 'fixtures/suite', ...filters], {
+  const { status, stdout } = spawnSync('npx', ['tsx', 'test/suite/run.ts', 'flaky', ...filters], {
     cwd: PROJECT,
     encoding: 'utf8',
     env: { PATH: process.env['PATH'], SUITE_DIRECTORY: directory, SUITE_PASSES: passes },

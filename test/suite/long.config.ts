@@ -1,10 +1,10 @@
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
-import base from '../vitest.config.js'
+import base from '../../vitest.config.js'
 
 /** What needs a browser or pods, and what is long by its nature. */
 export const LONG_TESTS = [
-  'test/run.test.ts',
+  'test/suite/run.test.ts',
   'test/browser/**/*.test.ts',
   'test/kubernetes/**/*.test.ts',
   'test/cli/commands/pods.test.ts',
@@ -19,7 +19,7 @@ export const LONG_TESTS = [
   'test/streams/stream-hub-interleavings.test.ts',
 ]
 
-export const SUITE_REPORTERS = ['default', './test/suite-reporter.ts']
+export const SUITE_REPORTERS = ['default', './test/suite/reporter.ts']
 
 /** Started alone, these files do less. */
 const SIZES = {
@@ -34,6 +34,6 @@ const SIZES = {
 
 export default defineConfig({
   ...base,
-  root: fileURLToPath(new URL('..', import.meta.url)),
+  root: fileURLToPath(new URL('../..', import.meta.url)),
   test: { ...base.test, reporters: SUITE_REPORTERS, include: LONG_TESTS, env: SIZES },
 })
