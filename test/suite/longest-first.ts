@@ -3,7 +3,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 /** Nothing is left for the other workers when one of these begins last. */
 const LONGEST = [
   'contract/backend-contract.test.ts',
-  'backends/opencode/server/backend.test.ts',
+  'backends/opencode/server/opencode-server-backend.test.ts',
   'backends/engine/warm/contract.test.ts',
   'store/store-contract.test.ts',
   'kubernetes/contract.test.ts',

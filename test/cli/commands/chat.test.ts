@@ -2,6 +2,8 @@ import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { HELP_TEXT } from '../../../src/conversation/command-descriptions.js'
+import { createLog } from '../../../src/log.js'
+import { openStore } from '../../../src/store/store.js'
 import { START } from '../../contract/agent-script.js'
 import { agentPath } from '../../contract/stage.js'
 import { DEMO_AGENT, SCRIPT, Terminal } from '../../kit/terminal.js'
@@ -213,6 +215,33 @@ describe.concurrent('aetheel chat, without a gateway', () => {
     const terminal = new Terminal(test)
     const { exitCode, stderr } = await terminal.run(['chat'], { stdin: 'Hello\n', env: { LOG_LEVEL: 'silent' } })
     expect([exitCode, stderr]).toEqual([1, expect.stringMatching(/^The agent claude cannot be used\. .*npm install/)])
+  })
+
+  it('shows what was said in a chat, and where the files are that went with it', async (test) => {
+    const terminal = new Terminal(test)
+    const store = await openStore(
+      { file: join(terminal.home, '.aetheel', 'aetheel.db') },
+      createLog({ level: 'silent' }),
+    )
+    const about = { conversationId: 'c', channel: 'terminal', address: 'default', expiresAt: 9 }
+    const { seq } = await store.conversations.enter(about, about.conversationId, 1)
+    terminal.write('plot.png', '')
+    const directory = terminal.project
+    const files = [{ path: 'plot.png', directory }, { path: '.env', directory }, { url: 'https://host.example/a.png' }]
+    await store.outbox.add({ ...about, id: 'r', seq, reply: { text: 'Drawn.', notes: [], isError: false, files } }, 2)
+    await store.outbox.settle({ id: 'r', fence: 0 }, 'delivered', null, 3)
+    await store.close()
+    const chat = await terminal.run(['chat'], { stdin: '/history\n', env: { BACKEND_CLI_PATH: DEMO_AGENT } })
+    expect(chat).toEqual({
+      exitCode: 0,
+      stdout: [
+        '1970-01-01 00:00  agent: Drawn.',
+        `File: ${join(directory, 'plot.png')}`,
+        'File: https://host.example/a.png',
+        '',
+      ].join('\n'),
+      stderr: '',
+    })
   })
 })
 

@@ -3,7 +3,7 @@ import { describe, it, type TestContext } from 'vitest'
 import { whatsAppReport as report } from '../../../src/cli/doctor/whatsapp-report.js'
 import { type GatewayConfig, loadConfig } from '../../../src/config.js'
 import { createLog } from '../../../src/log.js'
-import { ADA, BEN, freePort, WhatsAppStage } from './stage.js'
+import { ADA, BEN, freePort, WhatsAppStage } from '../../channels/whatsapp/stage.js'
 
 const SENDER = '+4930123456'
 

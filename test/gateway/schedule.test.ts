@@ -6,7 +6,7 @@ import { gatewayHandlers } from '../../src/cli/control/gateway-handlers.js'
 import { LocalControl } from '../../src/cli/control/local-control.js'
 import { openTestStore } from '../kit/engines.js'
 import { Stage, TestChannel } from '../kit/stage.js'
-import { scheduleConfig, ScheduleStage } from './stage.js'
+import { scheduleConfig, ScheduleStage } from '../schedule/stage.js'
 
 const SOON = { timeout: 60_000, interval: 20 }
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { renderForDiscord } from '../../src/channels/discord/render.js'
+import { renderForDiscord } from '../../../src/channels/discord/render.js'
 
 const RUNS = { numRuns: 1000 }
 const FENCE = '```'

@@ -3,8 +3,8 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it, onTestFinished, vi } from 'vitest'
-import type { ChannelMessage } from '../../../src/channels/types.js'
-import { Stage, TestChannel } from '../../kit/stage.js'
+import type { ChannelMessage } from '../../src/channels/types.js'
+import { Stage, TestChannel } from '../kit/stage.js'
 
 const WAITING = { timeout: 60_000, interval: 20 }
 const SESSION = '01a1e0f0-9fc2-706a-8db2-85fdf6bf24c6'
