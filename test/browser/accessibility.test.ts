@@ -1,7 +1,7 @@
 import axe from 'axe-core'
 import type { Page } from 'playwright-core'
 import { expect, it } from 'vitest'
-import { steps } from '../service/routes/stage.js'
+import { steps } from '../kit/steps-agent.js'
 import { describeBrowser } from './browser.js'
 import { ASKING, openStage } from './stage.js'
 

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { ConversationDetails } from '../../src/client/aetheel-client.js'
-import { journal, steps } from '../service/routes/stage.js'
+import { journalIn, steps } from '../kit/steps-agent.js'
 import { describeBrowser } from './browser.js'
 import { openStage } from './stage.js'
 
@@ -104,9 +104,9 @@ describeBrowser('conversations', (browser) => {
     await page.getByRole('region', { name: 'Earlier sessions' }).getByRole('button', { name: 'Resume' }).click()
     await expect
       .poll(async () => (await client.conversations.get(id)).session?.id, { timeout: 30_000 })
-      .toBe(journal(site)[0]?.sessionId)
+      .toBe(journalIn(site)[0]?.sessionId)
     await tell('Four')
-    const [first, second, third, fourth] = journal(site)
+    const [first, second, third, fourth] = journalIn(site)
     expect([
       second?.model,
       second?.sessionId === first?.sessionId,

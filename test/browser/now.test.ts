@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { steps } from '../service/routes/stage.js'
+import { steps } from '../kit/steps-agent.js'
 import { describeBrowser } from './browser.js'
 import { ASKING, openStage } from './stage.js'
 

@@ -1,12 +1,10 @@
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { loadConfig } from '../../src/config.js'
 import { applyConfig, watchConfig } from '../../src/config/reload.js'
 import { GatewayError } from '../../src/errors.js'
-
-const SOON = { timeout: 60_000, interval: 20 }
 
 describe('applyConfig', () => {
   it('changes what each message asks for, and names what waits for the next start', () => {
@@ -70,7 +68,7 @@ describe('watchConfig', () => {
     ]
     for (const [change, expected] of steps) {
       change()
-      await vi.waitFor(() => expect(told.at(-1)).toBe(expected), SOON)
+      await expect.poll(() => told.at(-1)).toBe(expected)
     }
     expect(told).toEqual(steps.map(([, expected]) => expected))
   })
@@ -91,7 +89,7 @@ it('what could not be taken over for another reason is told once, and taken over
     onProblem: (problem) => told.push(problem),
   })
   onTestFinished(stop)
-  await vi.waitFor(() => expect(told).toEqual(['The database is away.', 'changed 1']), SOON)
+  await expect.poll(() => told).toEqual(['The database is away.', 'changed 1'])
 })
 
 function configOf(settings: object) {

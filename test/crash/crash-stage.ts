@@ -28,7 +28,6 @@ import { ChannelServer } from './channel-server.js'
 export const WITHIN_10_SECONDS = { timeout: 10_000, interval: 100 }
 /** A lease is 30 s where nothing else is said: what takes so long did not wait for its end. */
 export const BEFORE_A_LEASE_ENDS = { timeout: 20_000, interval: 20 }
-export const IN_TIME = { timeout: 60_000, interval: 20 }
 
 type EngineName = 'sqlite' | 'postgres'
 

@@ -3,7 +3,7 @@
 
 import { it } from 'vitest'
 import type { Step } from '../../src/turns/types.js'
-import { describeOnEngines, IN_TIME, nothingLeft, WITHIN_10_SECONDS } from './crash-stage.js'
+import { describeOnEngines, nothingLeft, WITHIN_10_SECONDS } from './crash-stage.js'
 
 const CONVERSATIONS = ['north', 'south']
 const STEPS: Step[] = ['accepted', 'claimed', 'streaming', 'finished', 'committed', 'sent']
@@ -21,7 +21,7 @@ describeOnEngines('that is killed', (setUp, engine) => {
     await expect.poll(() => stage.alive(), WITHIN_10_SECONDS).toEqual([])
 
     const next = stage.start()
-    await expect.poll(() => stage.answers(), IN_TIME).toEqual(stage.expectedAnswers())
+    await expect.poll(() => stage.answers()).toEqual(stage.expectedAnswers())
     expect({
       end: await stage.stop(next),
       alive: stage.alive(),
@@ -53,7 +53,7 @@ describeOnEngines('that is killed', (setUp, engine) => {
     await stage.start({ signalAt: ['SIGKILL', 'streaming', 1] }).ended
     await stage.start({ signalAt: ['SIGKILL', 'streaming', 2] }).ended
     stage.start()
-    await expect.poll(() => stage.answers(), IN_TIME).toEqual(stage.expectedAnswers())
+    await expect.poll(() => stage.answers()).toEqual(stage.expectedAnswers())
 
     const [{ sessionId } = { sessionId: '' }] = stage.journal()
     const turn = { sessionId, isResumed: true, isTold: false, isAlone: true }
@@ -71,14 +71,14 @@ describeOnEngines('that is killed', (setUp, engine) => {
     const stage = await setUp(context)
     stage.server.say('north', 'first hold')
     const killed = stage.start()
-    await expect.poll(() => stage.streaming(), IN_TIME).toEqual(['north'])
+    await expect.poll(() => stage.streaming()).toEqual(['north'])
     await stage.killWithGuardian(killed)
     const left = stage.alive()
 
     const next = stage.start()
-    await expect.poll(() => stage.journal().length, IN_TIME).toEqual(2)
+    await expect.poll(() => stage.journal().length).toEqual(2)
     stage.go()
-    await expect.poll(() => stage.answers(), IN_TIME).toEqual(stage.expectedAnswers())
+    await expect.poll(() => stage.answers()).toEqual(stage.expectedAnswers())
     expect({
       left: left.length,
       journal: stage.journal(),

@@ -1,7 +1,7 @@
 // Two gateways work on one database. What one of them lets lie is taken up by the other when its lease ends.
 
 import { it } from 'vitest'
-import { BEFORE_A_LEASE_ENDS, type CrashStage, describeOnEngines, type GatewayProcess, IN_TIME } from './crash-stage.js'
+import { BEFORE_A_LEASE_ENDS, type CrashStage, describeOnEngines, type GatewayProcess } from './crash-stage.js'
 
 const environment = { LEASE_MS: '2000' }
 
@@ -16,7 +16,7 @@ describeOnEngines(
       worker.child.kill('SIGKILL')
       await expect.poll(() => stage.journal().length, BEFORE_A_LEASE_ENDS).toEqual(2)
       stage.go()
-      await expect.poll(() => stage.answers(), IN_TIME).toEqual(stage.expectedAnswers())
+      await expect.poll(() => stage.answers()).toEqual(stage.expectedAnswers())
 
       const [{ sessionId } = { sessionId: '' }] = stage.journal()
       expect({ repeated: stage.server.repeated(), journal: stage.journal() }).toMatchObject({
@@ -36,13 +36,13 @@ describeOnEngines(
       worker.child.kill('SIGSTOP')
       await expect.poll(() => stage.journal().length, BEFORE_A_LEASE_ENDS).toEqual(2)
       stage.go(await worker.started)
-      await expect.poll(() => stage.agents().length, IN_TIME).toEqual(1)
+      await expect.poll(() => stage.agents().length).toEqual(1)
       worker.child.kill('SIGCONT')
       const end = await stage.stop(worker)
       const early = [...stage.server.received]
       stage.go()
       stage.server.say('north', 'second')
-      await expect.poll(() => stage.answers(), IN_TIME).toEqual(stage.expectedAnswers())
+      await expect.poll(() => stage.answers()).toEqual(stage.expectedAnswers())
 
       const [{ sessionId } = { sessionId: '' }] = stage.journal()
       expect({ end, early, received: stage.server.received.length, journal: stage.journal() }).toMatchObject({
@@ -63,10 +63,10 @@ describeOnEngines(
       const frozen = stage.start({ environment, signalAt: ['SIGSTOP', 'claimed', 1] })
       await frozen.started
       stage.server.say('north', 'first')
-      await expect.poll(() => stage.isFrozen(frozen), IN_TIME).toEqual(true)
+      await expect.poll(() => stage.isFrozen(frozen)).toEqual(true)
 
       const other = stage.start({ environment })
-      await expect.poll(() => stage.answers(), IN_TIME).toEqual(stage.expectedAnswers())
+      await expect.poll(() => stage.answers()).toEqual(stage.expectedAnswers())
       frozen.child.kill('SIGCONT')
       expect({
         end: await stage.stop(frozen),
@@ -86,7 +86,7 @@ async function holdTurn(
   const gateways = [stage.start({ environment }), stage.start({ environment })] as const
   const [firstId] = await Promise.all(gateways.map(({ started }) => started))
   stage.server.say('north', 'first hold')
-  await expect.poll(() => stage.streaming(), IN_TIME).toEqual(['north'])
+  await expect.poll(() => stage.streaming()).toEqual(['north'])
   const [one, two] = gateways
   return stage.journal()[0]?.ownerId === firstId ? { worker: one, other: two } : { worker: two, other: one }
 }

@@ -1,12 +1,11 @@
 import { readFileSync } from 'node:fs'
-import { expect, it, onTestFinished, vi } from 'vitest'
+import { expect, it, onTestFinished } from 'vitest'
 import type { Place } from '../../src/channels/types.js'
 import { ConfiguredAgents } from '../../src/runtime/configured-agents.js'
 import { agentPath } from '../contract/stage.js'
 import { livingProcesses } from '../kit/living-processes.js'
 import { type RunningGateway, Stage } from '../kit/stage.js'
 
-const SOON = { timeout: 60_000, interval: 20 }
 const STAYING = agentPath('staying-agent.sh')
 const SESSION = '0a1b2c3d-0000-4000-8000-000000000001'
 const ALONE = 'alone'
@@ -20,7 +19,7 @@ printf '{"type":"result","subtype":"success","is_error":false,"result":"%s","ses
 async function ask({ channel }: RunningGateway, place: string | Place = 'a'): Promise<string> {
   const count = channel.replies.length
   await channel.say(place, WHO)
-  await vi.waitFor(() => expect(channel.replies.length).toBe(count + 1), SOON)
+  await expect.poll(() => channel.replies.length).toBe(count + 1)
   return channel.texts().at(-1) ?? ''
 }
 
@@ -75,7 +74,7 @@ it('the mode may change while the gateway runs, and what stayed ends then', asyn
   expect([await ask(running)]).toEqual(staying())
   const change = (AGENT_MODE: string) => running.gateway.reconfigure(stage.config({ ...variables, AGENT_MODE }))
   expect(await change('oneshot')).toEqual({ changed: ['agentMode'], waiting: [] })
-  await vi.waitFor(() => expect(staying()).toEqual([]), SOON)
+  await expect.poll(() => staying()).toEqual([])
   expect(await ask(running)).toBe(ALONE)
   await change('live')
   expect([await ask(running)]).toEqual(staying())

@@ -24,8 +24,6 @@ import { agentPath } from '../contract/stage.js'
 import { postgresUrl } from '../kit/postgres.js'
 import { ECHO_AGENT, Stage } from '../kit/stage.js'
 
-const SOON = { timeout: 60_000, interval: 20 }
-
 async function codeAndMessage(work: Promise<unknown>): Promise<{ code: string; message: string }> {
   const error: unknown = await work.then(
     () => undefined,
@@ -84,7 +82,7 @@ describe('a database file', () => {
       BACKEND_CLI_PATH: stage.executable('echo-agent', ECHO_AGENT),
     })
     for (let index = 0; index < 5; index += 1) await channel.say('a', `${index} ${'long '.repeat(10_000)}`)
-    await expect.poll(() => channel.replies.length, SOON).toEqual(5)
+    await expect.poll(() => channel.replies.length).toEqual(5)
     // So that all of it stands in the file itself and not in the log beside it.
     await pragma(gateway, 'wal_checkpoint(TRUNCATE)')
     await stop()
@@ -150,12 +148,12 @@ describe('a full disk', () => {
     const stage = new Stage(onTestFinished)
     const { gateway, channel } = await stage.start({ BACKEND_CLI_PATH: stage.executable('echo-agent', ECHO_AGENT) })
     await channel.say('a', 'before')
-    await expect.poll(() => channel.texts(), SOON).toEqual(['before'])
+    await expect.poll(() => channel.texts()).toEqual(['before'])
     await limit(gateway, true)
     const refusal = await codeAndMessage(channel.say('a', LONG, 'p1'))
     await limit(gateway, false)
     const acceptance = await channel.say('a', LONG, 'p1')
-    await expect.poll(() => channel.replies.length, SOON).toEqual(2)
+    await expect.poll(() => channel.replies.length).toEqual(2)
     expect([refusal, acceptance, channel.texts()[1] === LONG]).toEqual([
       {
         code: 'store_full',
@@ -172,13 +170,13 @@ describe('a full disk', () => {
     const script = new AgentScript('claude', stage.directory)
     const steps = [{ start: true }, { touch: 'begun' }, { waitFor: 'full' }, { answer: LONG }] as const
     await channel.say('a', script.prompt([...steps]))
-    await expect.poll(() => existsSync(join(stage.workingDir, 'begun')), SOON).toEqual(true)
+    await expect.poll(() => existsSync(join(stage.workingDir, 'begun'))).toEqual(true)
     await limit(gateway, true)
     writeFileSync(join(stage.workingDir, 'full'), '')
-    await expect.poll(() => stage.messages(), SOON).toContain('turn.not-written')
+    await expect.poll(() => stage.messages()).toContain('turn.not-written')
     const meanwhile = channel.replies.length
     await limit(gateway, false)
-    await expect.poll(() => channel.replies.length, SOON).toEqual(1)
+    await expect.poll(() => channel.replies.length).toEqual(1)
     const [run, ...others] = await gateway.store.runs.list(10)
     const events = run ? await gateway.store.events.list(run.id) : []
     expect([meanwhile, channel.texts()[0] === LONG, run?.state, others, events.at(-1)?.event.type]).toEqual([
@@ -262,7 +260,7 @@ describe('a message', () => {
     const acceptance = await channel.say('a', text, 'p1')
     const again = await channel.say('a', text, 'p1')
     await channel.say('a', 'hello')
-    await expect.poll(() => channel.replies.length, SOON).toEqual(2)
+    await expect.poll(() => channel.replies.length).toEqual(2)
     const kept = await gateway.store.inbox.get(acceptance.messageId)
     const replies = channel.replies.map(({ text, isError }) => ({ text, isError }))
     expect([acceptance, again.status, replies, kept?.state, (kept?.text.length ?? 0) <= 1_000]).toEqual([
@@ -286,7 +284,7 @@ describe('a message', () => {
   ])('%s reaches the agent and comes back', async (_, text, expected = text) => {
     const { channel } = await setup()
     await channel.say('a', text)
-    await expect.poll(() => channel.replies.length, SOON).toEqual(1)
+    await expect.poll(() => channel.replies.length).toEqual(1)
     const [reply] = channel.texts()
     // Not compared by `toEqual`, which would print a megabyte.
     expect(reply === expected ? 'the same' : reply?.slice(0, 100)).toEqual('the same')

@@ -11,8 +11,6 @@ import { agentPath } from '../contract/stage.js'
 import { printedAnswer } from '../contract/wire-formats.js'
 import { guardiansOf, Stage, TestChannel } from '../kit/stage.js'
 
-const SOON = { timeout: 60_000, interval: 20 }
-
 /** Says where it works and how it was called. */
 const CALL_AGENT = `#!/bin/sh
 cat > /dev/null
@@ -35,7 +33,7 @@ describe.concurrent('a gateway', () => {
   }) => {
     const { gateway, channel, steps } = await new Stage(onTestFinished).start()
     const acceptance = await channel.say('a', 'What is my name?', 'p1')
-    await expect.poll(() => channel.replies.length, SOON).toEqual(1)
+    await expect.poll(() => channel.replies.length).toEqual(1)
     const { messageId } = acceptance
     const events = channel.shown.map(({ event }) => event)
     expect({
@@ -75,7 +73,7 @@ describe.concurrent('a gateway', () => {
     const first = await channel.say('a', 'hello', 'p1')
     const again = await channel.say('a', 'hello', 'p1')
     await channel.say('b', 'hello', 'p2')
-    await expect.poll(() => channel.replies.length, SOON).toEqual(2)
+    await expect.poll(() => channel.replies.length).toEqual(2)
     const late = await channel.say('a', 'hello', 'p1')
     expect([again, late].map(({ status, messageId }) => ({ status, messageId }))).toEqual([
       { status: 'duplicate', messageId: first.messageId },
@@ -87,13 +85,11 @@ describe.concurrent('a gateway', () => {
     const stage = new Stage(onTestFinished)
     const before = await stage.start()
     await before.channel.say('a', 'my name is Ada')
-    await expect.poll(() => before.channel.replies.length, SOON).toEqual(1)
+    await expect.poll(() => before.channel.replies.length).toEqual(1)
     await before.stop()
     const after = await stage.start()
     await after.channel.say('a', 'What is my name?')
-    await expect
-      .poll(() => after.channel.texts(), SOON)
-      .toEqual(['Your name is Ada; you told me earlier in this session.'])
+    await expect.poll(() => after.channel.texts()).toEqual(['Your name is Ada; you told me earlier in this session.'])
   })
 
   it('tells the person when the agent has lost the session, and answers all the same', async ({
@@ -103,11 +99,11 @@ describe.concurrent('a gateway', () => {
     const stage = new Stage(onTestFinished)
     const { gateway, channel } = await stage.start()
     const { conversationId } = await channel.say('a', 'my name is Ada')
-    await expect.poll(() => channel.replies.length, SOON).toEqual(1)
+    await expect.poll(() => channel.replies.length).toEqual(1)
     const session = { conversationId, backend: 'claude', sessionId: 'gone', directory: stage.workingDir }
     await gateway.store.sessions.set(session, Date.now())
     await channel.say('a', 'What is my name?')
-    await expect.poll(() => channel.replies.length, SOON).toEqual(2)
+    await expect.poll(() => channel.replies.length).toEqual(2)
     const { text, notes, isError } = channel.replies[1] ?? {}
     expect({ text, notes, isError }).toEqual({
       text: 'I do not know it yet.',
@@ -123,10 +119,10 @@ describe.concurrent('a gateway', () => {
     const BACKEND_CLI_PATH = stage.executable('call-agent', CALL_AGENT)
     const { gateway, channel } = await stage.start({ BACKEND_CLI_PATH }, { projects: { one: project } })
     const { conversationId } = await channel.say('a', 'Where are you?')
-    await expect.poll(() => channel.replies.length, SOON).toEqual(1)
+    await expect.poll(() => channel.replies.length).toEqual(1)
     await gateway.store.conversations.configure(conversationId, { projectId: 'one' })
     await channel.say('a', 'Where are you?')
-    await expect.poll(() => channel.replies.length, SOON).toEqual(2)
+    await expect.poll(() => channel.replies.length).toEqual(2)
     const [usual, inProject] = channel.replies.map(({ text, notes }) => ({
       directory: text.split(' ')[0],
       model: / --model (\S+)/.exec(text)?.[1],
@@ -149,10 +145,10 @@ describe.concurrent('a gateway', () => {
   it('tells the person what is wrong when the project is not there any more', async ({ expect, onTestFinished }) => {
     const { gateway, channel } = await new Stage(onTestFinished).start()
     const { conversationId } = await channel.say('a', 'hello')
-    await expect.poll(() => channel.replies.length, SOON).toEqual(1)
+    await expect.poll(() => channel.replies.length).toEqual(1)
     await gateway.store.conversations.configure(conversationId, { projectId: 'gone' })
     await channel.say('a', 'hello')
-    await expect.poll(() => channel.replies.length, SOON).toEqual(2)
+    await expect.poll(() => channel.replies.length).toEqual(2)
     const { text, isError, canRetry } = channel.replies[1] ?? {}
     expect([text, isError, canRetry]).toEqual(['The project gone of this conversation is not known.', true, true])
   })
@@ -171,7 +167,7 @@ describe.concurrent('a gateway', () => {
     const ask = async () => {
       const count = channel.replies.length
       await channel.say(thread, 'Where are you?')
-      await expect.poll(() => channel.replies.length, SOON).toEqual(count + 1)
+      await expect.poll(() => channel.replies.length).toEqual(count + 1)
       const text = channel.texts().at(-1) ?? ''
       calls.push([text.split(' ')[0], / --model (\S+)/.exec(text)?.[1]])
     }
@@ -204,7 +200,7 @@ describe.concurrent('a gateway', () => {
       const file = { projects: { site: { directory } } }
       const { channel } = await stage.start({ BACKEND_CLI_PATH }, file, new TestChannel(takesFiles))
       await channel.say({ address: 'a', projectId: 'site' }, 'Draw it')
-      await expect.poll(() => channel.replies.length, SOON).toEqual(1)
+      await expect.poll(() => channel.replies.length).toEqual(1)
       const { text, files } = channel.replies[0] ?? {}
       expect({ text, files }).toEqual({
         ...expected,
@@ -221,9 +217,9 @@ describe.concurrent('a gateway', () => {
     const { channel } = await stage.start({ BACKEND_CLI_PATH: agentPath('fake-agent.sh') })
     const script = new AgentScript('claude', stage.directory)
     const { messageId } = await channel.say('a', script.prompt([{ fail: 'Please run /login' }, { exit: 1 }]))
-    await expect.poll(() => channel.replies.length, SOON).toEqual(1)
+    await expect.poll(() => channel.replies.length).toEqual(1)
     const answer = await channel.host().onButton('retry', messageId, 'ann')
-    await expect.poll(() => channel.replies.length, SOON).toEqual(2)
+    await expect.poll(() => channel.replies.length).toEqual(2)
     const failure = {
       text: expect.stringMatching(/^claude is not logged in where the gateway runs.*\n\nIt said: .*Please run \/login/),
       isError: true,
@@ -250,12 +246,12 @@ describe.concurrent('a gateway', () => {
       { hang: true },
     ])
     await channel.say('a', hidingTools)
-    await expect.poll(() => existsSync(join(stage.workingDir, 'ready')), SOON).toEqual(true)
+    await expect.poll(() => existsSync(join(stage.workingDir, 'ready'))).toEqual(true)
     const during = { alive: stage.alive().length, processes: await gateway.store.ledger.processesOf(gateway.id) }
     const answer = await channel.command('a', '/stop')
     const after = { alive: stage.alive(), processes: await gateway.store.ledger.processesOf(gateway.id) }
     await channel.say('a', script.prompt([{ answer: 'free' }]))
-    await expect.poll(() => channel.texts(), SOON).toEqual(['free'])
+    await expect.poll(() => channel.texts()).toEqual(['free'])
     expect([during.alive, during.processes.length, answer, after]).toEqual([
       3,
       1,
@@ -276,7 +272,7 @@ describe.concurrent('a gateway', () => {
       else {
         const count = channel.replies.length
         await channel.say('a', line)
-        await expect.poll(() => channel.replies.length, SOON).toEqual(count + 1)
+        await expect.poll(() => channel.replies.length).toEqual(count + 1)
         answers.push(channel.texts().at(-1) ?? '')
       }
     }
@@ -295,7 +291,7 @@ describe.concurrent('a gateway', () => {
     const hooks = [{ on, command: ['/bin/sh', '-c', 'cat >> told; echo >> told'] }]
     const { channel, stop } = await stage.start({}, { hooks })
     const { messageId, conversationId } = await channel.say('a', 'hello')
-    await expect.poll(() => channel.replies.length, SOON).toEqual(1)
+    await expect.poll(() => channel.replies.length).toEqual(1)
     await stop()
     const lines = readFileSync(join(stage.workingDir, 'told'), 'utf8').trim().split('\n')
     const told = lines.map((line) => JSON.parse(line) as Record<string, unknown>)
@@ -322,7 +318,7 @@ describe.concurrent('a gateway', () => {
     const script = new AgentScript('claude', stage.directory)
     const { conversationId } = await channel.say('a', script.prompt([{ fail: 'Out of order' }, { exit: 1 }]))
     const told = join(stage.workingDir, 'told')
-    await expect.poll(() => existsSync(told), SOON).toEqual(true)
+    await expect.poll(() => existsSync(told)).toEqual(true)
     expect(JSON.parse(readFileSync(told, 'utf8'))).toMatchObject({
       hook: 'error',
       conversationId,
@@ -343,7 +339,7 @@ describe.concurrent('a gateway that stops', () => {
     const stage = new Stage(onTestFinished)
     const { gateway, config, channel, stop } = await stage.start()
     await channel.say('a', 'hello')
-    await expect.poll(() => channel.replies.length, SOON).toEqual(1)
+    await expect.poll(() => channel.replies.length).toEqual(1)
     const during = [guardiansOf(gateway), (await gateway.store.ledger.gateways()).map(({ id }) => id)]
     await stop()
     const store = await openStore({ file: databaseFile(config) }, stage.log)
@@ -359,7 +355,7 @@ describe.concurrent('a gateway that stops', () => {
     const stage = new Stage(onTestFinished)
     const { channel, steps, stop } = await stage.start({ MAX_CONCURRENT_QUERIES: '3' })
     for (const address of ['a', 'b', 'c']) await channel.say(address, 'What is my name?')
-    await expect.poll(() => steps.filter((step) => step === 'claimed').length, SOON).toEqual(3)
+    await expect.poll(() => steps.filter((step) => step === 'claimed').length).toEqual(3)
     await stop()
     expect(channel.texts()).toEqual(Array.from({ length: 3 }, () => 'I do not know it yet.'))
   })
@@ -372,11 +368,11 @@ describe.concurrent('a gateway that stops', () => {
     const agent = { BACKEND_CLI_PATH: stage.executable('patient-agent', PATIENT_AGENT) }
     const before = await stage.start({ ...agent, DRAIN_TIMEOUT_MS: '0' })
     await before.channel.say('a', 'Please count.')
-    await expect.poll(() => before.channel.shown.some(({ event }) => event.type === 'output'), SOON).toEqual(true)
+    await expect.poll(() => before.channel.shown.some(({ event }) => event.type === 'output')).toEqual(true)
     await before.stop()
     const left = stage.alive()
     const after = await stage.start(agent)
-    await expect.poll(() => after.channel.replies.length, SOON).toEqual(1)
+    await expect.poll(() => after.channel.replies.length).toEqual(1)
     await after.stop()
     expect([left, before.channel.replies, after.channel.texts()]).toEqual([[], [], ['I go on.']])
   })

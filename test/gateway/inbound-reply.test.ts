@@ -2,11 +2,11 @@
 
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, it, onTestFinished, vi } from 'vitest'
+import { expect, it, onTestFinished } from 'vitest'
 import type { ChannelMessage } from '../../src/channels/types.js'
 import { Stage, TestChannel } from '../kit/stage.js'
+import { until } from '../kit/waiting.js'
 
-const WAITING = { timeout: 60_000, interval: 20 }
 const SESSION = '01a1e0f0-9fc2-706a-8db2-85fdf6bf24c6'
 
 /** Writes down how it was started, one line each time, and answers as Claude does. */
@@ -37,12 +37,9 @@ async function setup(reply: object, variables: Record<string, string> = {}) {
       count += 1
       const [platformId, replies] = [`SM${count}`, channel.replies.length]
       await channel.host().onMessage({ address: '+491', author: '+491', platformId, text, ...more })
-      return vi.waitFor(() => {
-        const answer = channel.replies[replies]
-        if (!answer) throw new Error('There is no answer yet')
-        const { text, files, notes, isError } = answer
-        return { text, notes, isError, ...(files && { files }) }
-      }, WAITING)
+      const answer = await until(() => channel.replies[replies], 'the answer')
+      const { files, notes, isError } = answer
+      return { text: answer.text, notes, isError, ...(files && { files }) }
     },
     started: (): { argv: string[]; stdin: string }[] => {
       const file = join(cwd, 'started')

@@ -8,8 +8,6 @@ import { openTestStore } from '../kit/engines.js'
 import { Stage, TestChannel } from '../kit/stage.js'
 import { scheduleConfig, ScheduleStage } from '../schedule/stage.js'
 
-const SOON = { timeout: 60_000, interval: 20 }
-
 /** Answers with what stands in a file beside it. */
 const FILE_AGENT = `#!/bin/sh
 cat > /dev/null
@@ -31,7 +29,7 @@ async function setup() {
   const terminal = new TerminalChannel(async () => {})
   const control = new LocalControl(gatewayHandlers(gateway, terminal, config, Date.now), async () => {})
   const finished = async (messageId: string): Promise<void> => {
-    await expect.poll(async () => (await gateway.store.inbox.get(messageId))?.state, SOON).not.toBe('open')
+    await expect.poll(async () => (await gateway.store.inbox.get(messageId))?.state).not.toBe('open')
   }
   return { stage, gateway, discord, control, answer, finished }
 }
@@ -45,7 +43,7 @@ describe('a gateway', () => {
     answer('You have mail.')
     const again = await control.call('heartbeat.run', { isForced: false })
     await control.call('heartbeat.run', { isForced: true })
-    await expect.poll(() => discord.texts(), SOON).toEqual(['You have mail.'])
+    await expect.poll(() => discord.texts()).toEqual(['You have mail.'])
     const conversation = await gateway.store.conversations.find('discord', '123456789012345678')
     const session = await gateway.store.sessions.get(conversation?.id ?? '')
     expect([quiet.status, before, shown, again.status, discord.shown, session]).toEqual([
@@ -64,7 +62,7 @@ describe('a gateway', () => {
     const wish = { name: 'pwd', schedule: '0 9 * * *', to, command: ['/bin/echo', 'one', '$two'] }
     await control.call('cron.add', wish)
     const { job } = await control.call('cron.run', { job: 'pwd' })
-    await expect.poll(() => discord.texts(), SOON).toEqual(['one $two\n'])
+    await expect.poll(() => discord.texts()).toEqual(['one $two\n'])
     expect([job, await control.call('cron.rm', { job: 'pwd' })]).toEqual(['pwd', { job: 'pwd' }])
   })
 
@@ -76,7 +74,7 @@ describe('a gateway', () => {
       await control.call('send', { to: '+4915112345678', text: 'Hello' }).catch(String),
       await control.call('cron.add', wish).catch(String),
     ]
-    await expect.poll(() => discord.texts(), SOON).toEqual(['Hello'])
+    await expect.poll(() => discord.texts()).toEqual(['Hello'])
     const problem = 'GatewayError: This gateway has no channel whatsapp, only discord. Set up WhatsApp first.'
     expect([sent, refusals, await gateway.store.cronJobs.list()]).toEqual([
       { channel: 'discord', address: '123456789012345678' },
@@ -97,7 +95,7 @@ describe('a scheduler', () => {
     const scheduler = stage.scheduler()
     scheduler.start()
     stage.now += 10
-    await expect.poll(() => stage.probed.length, SOON).toEqual(1)
+    await expect.poll(() => stage.probed.length).toEqual(1)
     await scheduler.stop()
     const [beat] = await stage.store.heartbeats.list(9)
     expect([beat, await stage.ids()]).toEqual([{ id: `heartbeat:${stage.now}`, at: stage.now }, []])

@@ -1,17 +1,12 @@
-// A whole gateway in this process, with directories of its own and a channel that the test speaks through.
+// A gateway in this process, with a channel that the test speaks through.
 
 import { randomUUID } from 'node:crypto'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import type { TestContext } from 'vitest'
 import type { Acceptance, Channel, ChannelHost, LiveEvent, OutgoingReply, Place } from '../../src/channels/types.js'
-import { type GatewayConfig, loadConfig } from '../../src/config.js'
-import { databaseFile, type Gateway, makeHome, startGateway } from '../../src/gateway.js'
-import { createLog, type Log } from '../../src/log.js'
-import { endLivingProcesses, livingProcesses } from './living-processes.js'
-import { putDatabase } from './put-database.js'
+import type { GatewayConfig } from '../../src/config.js'
+import type { Gateway } from '../../src/gateway.js'
+import { GatewayStage } from './gateway-stage.js'
 
 export const DEMO_AGENT = fileURLToPath(new URL('../../demo/agent.mjs', import.meta.url))
 
@@ -22,7 +17,7 @@ const result = await text(process.stdin)
 console.log(JSON.stringify({ type: 'result', subtype: 'success', is_error: false, session_id: 's1', result }))
 `
 
-/** A platform that lives in the test. */
+/** A platform in the test itself. */
 export class TestChannel implements Channel {
   readonly replies: OutgoingReply[] = []
   readonly shown: LiveEvent[] = []
@@ -79,78 +74,31 @@ export interface RunningGateway {
   stop(): Promise<void>
 }
 
-export class Stage {
-  readonly directory = realpathSync(mkdtempSync(join(tmpdir(), 'aetheel-gateway-')))
-  readonly workingDir = this.makeDirectory('work')
-  readonly bin = this.makeDirectory('bin')
-  readonly environment = { PATH: `${this.bin}:${process.env['PATH']}`, HOME: this.makeDirectory('home') }
+export class Stage extends GatewayStage {
   readonly variables = {
     ...this.environment,
-    AETHEEL_HOME: join(this.directory, 'data'),
     BACKEND_CLI_PATH: DEMO_AGENT,
     AGENT_MODE: 'oneshot',
     WORKING_DIR: this.workingDir,
   }
-  readonly logged: string[] = []
-  readonly log: Log = createLog({
-    level: 'debug',
-    destination: { write: (line) => this.logged.push(String(line)) > 0 },
-  })
-  readonly #running = new Set<RunningGateway>()
-
-  /** Everything is stopped and removed when the test is over. */
-  constructor(onTestFinished: TestContext['onTestFinished']) {
-    onTestFinished(async () => {
-      for (const { stop } of this.#running) await stop()
-      endLivingProcesses(this.directory)
-      rmSync(this.directory, { recursive: true, force: true })
-    })
-  }
 
   config(variables: NodeJS.ProcessEnv = {}, file: object = {}): GatewayConfig {
-    const configFile = join(this.directory, 'aetheel.json5')
-    writeFileSync(configFile, JSON.stringify(file))
-    return loadConfig({ ...this.variables, ...variables }, configFile)
+    return this.load(file, { ...this.variables, ...variables })
   }
 
-  /** `variables` and `file` are the configuration, beside what every test needs. */
+  /** `variables` and `file` are the configuration, in addition to what every test needs. */
   async start(
     variables: NodeJS.ProcessEnv = {},
     file: object = {},
     channel: TestChannel = new TestChannel(),
   ): Promise<RunningGateway> {
     const config = this.config(variables, file)
-    makeHome(config)
-    putDatabase({ file: databaseFile(config), databaseUrl: config.databaseUrl })
     const steps: string[] = []
-    const { environment, log } = this
-    const onStep = (step: string) => steps.push(step)
-    const gateway = await startGateway(config, { environment, log, channels: [channel], onStep })
-    const stop = async (): Promise<void> => {
-      if (this.#running.delete(running)) await gateway.stop()
-    }
-    const running: RunningGateway = { gateway, config, channel, steps, stop }
-    this.#running.add(running)
-    return running
+    const gateway = await this.launch(config, { channels: [channel], onStep: (step) => steps.push(step) })
+    return { gateway, config, channel, steps, stop: () => this.stop(gateway) }
   }
 
-  executable(name: string, content: string): string {
-    const path = join(this.bin, name)
-    writeFileSync(path, content, { mode: 0o755 })
-    return path
-  }
-
-  makeDirectory(name: string): string {
-    const path = join(this.directory, name)
-    mkdirSync(path)
-    return path
-  }
-
-  /** What runs of the agents and hooks. */
-  alive(): string[] {
-    return livingProcesses(this.directory).map(({ command }) => command)
-  }
-
+  /** The messages of the log. */
   messages(): string[] {
     return this.logged.map((line) => (JSON.parse(line) as { msg: string }).msg)
   }
@@ -161,7 +109,7 @@ export function guardiansOf({ id }: Gateway): number {
     try {
       return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').includes(id)
     } catch {
-      return false // It ended while it was looked at.
+      return false // It has ended since it was listed.
     }
   }).length
 }

@@ -1,28 +1,21 @@
-import { existsSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 const LONGEST_MS = 60_000
 
-/** Waits until it holds; nothing depends on how long it takes. Also for tests that run at once, which `expect.poll` is not. */
+/**
+ * Waits until `look` finds something, and returns it; nothing depends on how long that takes. `what` is for the error.
+ * Works in concurrent tests too, where the global `expect.poll` does not.
+ */
 export async function until<T>(
-  look: () => T | undefined | false | Promise<T | undefined | false>,
-  what: string,
+  look: () => T | undefined | null | false | Promise<T | undefined | null | false>,
+  what: string | (() => string),
+  longestMs = LONGEST_MS,
 ): Promise<T> {
-  const deadline = Date.now() + LONGEST_MS
+  const deadline = Date.now() + longestMs
   for (;;) {
     const found = await look()
-    if (found !== undefined && found !== false) return found
-    if (Date.now() > deadline) throw new Error(`It did not come: ${what}`)
+    if (found !== undefined && found !== null && found !== false) return found
+    if (Date.now() > deadline) throw new Error(`It did not come: ${typeof what === 'string' ? what : what()}`)
     await sleep(20)
   }
-}
-
-/** What the agent of `test/fixtures/bin/steps-agent.mjs` was asked in a directory, in order. */
-export function journalIn<T>(directory: string): T[] {
-  const file = join(directory, 'journal')
-  if (!existsSync(file)) return []
-  // The last one may only be half there.
-  const lines = readFileSync(file, 'utf8').split('\n').slice(0, -1)
-  return lines.map((line) => JSON.parse(line) as T)
 }

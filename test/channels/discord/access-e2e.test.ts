@@ -1,5 +1,6 @@
 import { describe, it } from 'vitest'
-import { answered, beginThread, progressIn, openScene, type Scene, steps } from './stage.js'
+import { steps } from '../../kit/steps-agent.js'
+import { answered, beginThread, progressIn, openScene, type Scene } from './stage.js'
 import { until } from '../../kit/waiting.js'
 
 /** What the store holds of a person's message. */

@@ -7,7 +7,6 @@ import type { FakeChannel } from './fake-discord-records.js'
 import { answersIn, beginThread, DiscordStage, openScene, type Scene } from './stage.js'
 import { until } from '../../kit/waiting.js'
 
-const IN_TIME = { timeout: 60_000, interval: 20 }
 /** Far below any time-out involved. */
 const QUICKLY_MS = 10_000
 
@@ -25,7 +24,7 @@ describe('A connection to Discord', { concurrent: true }, () => {
     await discord.waitFor(() => discord.isConnected, 60_000)
 
     const { id } = discord.say(discord.owner, channel.id, 'hello', { mentions: [discord.bot] })
-    await expect.poll(() => discord.threadOf(id) && answersIn(discord, id), IN_TIME).toEqual(answers('hello'))
+    await expect.poll(() => discord.threadOf(id) && answersIn(discord, id)).toEqual(answers('hello'))
     expect(requests).toEqual(0)
   })
 
@@ -37,9 +36,7 @@ describe('A connection to Discord', { concurrent: true }, () => {
 
     await until(() => discord.resumes === 1, 'a resumed session')
     say(discord, thread, 'last')
-    await expect
-      .poll(() => answersIn(discord, thread.id), IN_TIME)
-      .toEqual(answers('hello', 'one', 'two', 'three', 'last'))
+    await expect.poll(() => answersIn(discord, thread.id)).toEqual(answers('hello', 'one', 'two', 'three', 'last'))
     expect(discord.identifies).toEqual(1)
   })
 
@@ -51,7 +48,7 @@ describe('A connection to Discord', { concurrent: true }, () => {
 
     await until(() => discord.resumes === 1, 'a resumed session')
     say(discord, thread, 'last')
-    await expect.poll(() => answersIn(discord, thread.id), IN_TIME).toEqual(answers('hello', 'one', 'two', 'last'))
+    await expect.poll(() => answersIn(discord, thread.id)).toEqual(answers('hello', 'one', 'two', 'last'))
     expect(discord.identifies).toEqual(1)
   })
 
@@ -63,7 +60,7 @@ describe('A connection to Discord', { concurrent: true }, () => {
 
     await until(() => discord.resumes === 1, 'a resumed session')
     say(discord, thread, 'last')
-    await expect.poll(() => answersIn(discord, thread.id), IN_TIME).toEqual(answers('hello', 'one', 'two', 'last'))
+    await expect.poll(() => answersIn(discord, thread.id)).toEqual(answers('hello', 'one', 'two', 'last'))
     expect(discord.identifies).toEqual(1)
   })
 
@@ -75,7 +72,7 @@ describe('A connection to Discord', { concurrent: true }, () => {
 
     await until(() => discord.identifies === 2, 'a new session')
     say(discord, thread, 'last')
-    await expect.poll(() => answersIn(discord, thread.id), IN_TIME).toEqual(answers('hello', 'one', 'two', 'last'))
+    await expect.poll(() => answersIn(discord, thread.id)).toEqual(answers('hello', 'one', 'two', 'last'))
     expect(discord.resumes).toEqual(0)
   })
 
@@ -91,7 +88,7 @@ describe('A connection to Discord', { concurrent: true }, () => {
 
     await until(() => discord.identifies === 2, 'a new session')
     say(discord, thread, 'last')
-    await expect.poll(() => answersIn(discord, thread.id), IN_TIME).toEqual(answers('hello', 'one', 'last'))
+    await expect.poll(() => answersIn(discord, thread.id)).toEqual(answers('hello', 'one', 'last'))
   })
 
   it('that may not be resumed begins another session', async ({ expect, onTestFinished }) => {
@@ -103,7 +100,7 @@ describe('A connection to Discord', { concurrent: true }, () => {
 
     await until(() => discord.identifies === 2, 'a new session')
     say(discord, thread, 'last')
-    await expect.poll(() => answersIn(discord, thread.id), IN_TIME).toEqual(answers('hello', 'one', 'two', 'last'))
+    await expect.poll(() => answersIn(discord, thread.id)).toEqual(answers('hello', 'one', 'two', 'last'))
     expect(discord.resumes).toEqual(0)
   })
 
@@ -123,7 +120,7 @@ describe('A connection to Discord', { concurrent: true }, () => {
     discord.settings.acknowledgesHeartbeats = true
     discord.resumeDelivery()
     say(discord, thread, 'last')
-    await expect.poll(() => answersIn(discord, thread.id), IN_TIME).toEqual(answers('hello', 'one', 'last'))
+    await expect.poll(() => answersIn(discord, thread.id)).toEqual(answers('hello', 'one', 'last'))
     expect(discord.identifies).toEqual(1)
   })
 
@@ -146,9 +143,7 @@ describe('A connection to Discord', { concurrent: true }, () => {
 
     ids.push(discord.say(discord.owner, channel.id, 'after all', mention).id)
     const threads = () => ids.map((id) => (discord.threadOf(id) ? answersIn(discord, id) : []))
-    await expect
-      .poll(threads, IN_TIME)
-      .toEqual([answers('before READY'), answers('before the server'), answers('after all')])
+    await expect.poll(threads).toEqual([answers('before READY'), answers('before the server'), answers('after all')])
     expect({
       asked: stage
         .journal()
@@ -170,7 +165,7 @@ describe('A connection to Discord', { concurrent: true }, () => {
     say(discord, thread, 'last')
     // A command does not wait for the agent.
     await expect
-      .poll(() => answersIn(discord, thread.id).toSorted(), IN_TIME)
+      .poll(() => answersIn(discord, thread.id).toSorted())
       .toEqual(['The next message begins a fresh session.', ...answers('hello', 'last', 'one')])
     expect(await gateway.store.audit.list(10)).toMatchObject([{ action: 'new' }])
   })
@@ -213,7 +208,7 @@ describe('A connection to Discord', { concurrent: true }, () => {
 
     await until(() => discord.identifies === 2, 'a new session')
     say(discord, thread, 'last')
-    await expect.poll(() => answersIn(discord, thread.id), IN_TIME).toEqual(answers('hello', 'one', 'last'))
+    await expect.poll(() => answersIn(discord, thread.id)).toEqual(answers('hello', 'one', 'last'))
   })
 
   it('whose token is refused for good does not keep the gateway from stopping', async ({ expect, onTestFinished }) => {

@@ -4,7 +4,8 @@ import { describe, it } from 'vitest'
 import { databaseFile } from '../../../src/gateway.js'
 import { openSqlite } from '../../../src/store/sqlite.js'
 import { storeOn } from '../../../src/store/store.js'
-import { answered, answersIn, beginThread, progressIn, openScene, type Scene, steps } from './stage.js'
+import { steps } from '../../kit/steps-agent.js'
+import { answered, answersIn, beginThread, progressIn, openScene, type Scene } from './stage.js'
 import { until } from '../../kit/waiting.js'
 
 /** Sends a message of the owner that starts a conversation. */

@@ -1,5 +1,6 @@
 import { describe, it } from 'vitest'
-import { answered, progressIn, openScene, type Scene, steps } from './stage.js'
+import { steps } from '../../kit/steps-agent.js'
+import { answered, progressIn, openScene, type Scene } from './stage.js'
 import { until } from '../../kit/waiting.js'
 
 /** A task from the scheduler, a heartbeat or a hook, with the output channel for its answer. */

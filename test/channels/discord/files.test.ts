@@ -6,7 +6,8 @@ import { join } from 'node:path'
 import { type APIMessage, PermissionFlagsBits } from 'discord.js'
 import { describe, it } from 'vitest'
 import type { FakeDiscord, GivenFile } from './fake-discord.js'
-import { answered, answersIn, beginThread, openScene, type Scene, steps } from './stage.js'
+import { steps } from '../../kit/steps-agent.js'
+import { answered, answersIn, beginThread, openScene, type Scene } from './stage.js'
 
 /** Sends a message of the owner with files, and waits for that many answers. */
 async function send(scene: Scene, text: string, attachments: GivenFile[], count = 1): Promise<string> {

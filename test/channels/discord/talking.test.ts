@@ -1,5 +1,6 @@
 import { describe, it } from 'vitest'
-import { answered, answersIn, beginThread, openScene, steps } from './stage.js'
+import { steps } from '../../kit/steps-agent.js'
+import { answered, answersIn, beginThread, openScene } from './stage.js'
 import { until } from '../../kit/waiting.js'
 
 describe.concurrent('what is said to the bot', () => {

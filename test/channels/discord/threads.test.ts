@@ -1,7 +1,8 @@
 import { ChannelType, PermissionFlagsBits } from 'discord.js'
 import { describe, it } from 'vitest'
 import type { FakeDiscord } from './fake-discord.js'
-import { answered, answersIn, beginThread, progressIn, openScene, type Scene, steps } from './stage.js'
+import { steps } from '../../kit/steps-agent.js'
+import { answered, answersIn, beginThread, progressIn, openScene, type Scene } from './stage.js'
 import { until } from '../../kit/waiting.js'
 
 /** The bot's messages in a channel, each with the message it replies to. */

@@ -4,11 +4,12 @@
 import { describe, it, type TestContext } from 'vitest'
 import type { Step } from '../../../src/turns/types.js'
 import { createDatabase, postgresUrl } from '../../kit/postgres.js'
-import { ADA, BEN, freePort, PUBLIC_URL, steps, WhatsAppStage } from './stage.js'
+import { steps } from '../../kit/steps-agent.js'
+import { freePort } from '../../kit/free-port.js'
+import { ADA, BEN, PUBLIC_URL, WhatsAppStage } from './stage.js'
 import { until } from '../../kit/waiting.js'
 import { GatewayStarter, type KillableGateway } from '../../kit/killable-gateway.js'
 
-const IN_TIME = { timeout: 60_000, interval: 20 }
 const STEPS: Step[] = ['accepted', 'claimed', 'streaming', 'finished', 'committed', 'sent']
 const PARTS = ['one', 'two', 'three'].map((word) => `${word} `.repeat(250).trim())
 const THREE_PARTS = PARTS.join('\n\n')
@@ -27,7 +28,7 @@ describe('A gateway that is killed', { concurrent: true }, () => {
     await until(() => twilio.textsTo(ADA).includes(PARTS[2] ?? ''), 'the answer')
     await twilio.say(ADA, 'last')
 
-    await expect.poll(() => twilio.textsTo(ADA), IN_TIME).toEqual([...PARTS, 'You said: last'])
+    await expect.poll(() => twilio.textsTo(ADA)).toEqual([...PARTS, 'You said: last'])
     expect(end).toEqual('SIGKILL')
   })
 
@@ -46,7 +47,7 @@ describe('A gateway that is killed', { concurrent: true }, () => {
     await until(() => twilio.textsTo(ADA).includes(PARTS[2] ?? ''), 'the answer')
     await twilio.say(ADA, 'last')
 
-    await expect.poll(() => twilio.textsTo(ADA), IN_TIME).toEqual([...PARTS, 'You said: last'])
+    await expect.poll(() => twilio.textsTo(ADA)).toEqual([...PARTS, 'You said: last'])
   })
 
   it('before it could take a message finds it after the restart', async ({ onTestFinished, expect }) => {
@@ -62,7 +63,7 @@ describe('A gateway that is killed', { concurrent: true }, () => {
 
     await start()
 
-    await expect.poll(() => twilio.textsTo(ADA), IN_TIME).toEqual(['You said: hello'])
+    await expect.poll(() => twilio.textsTo(ADA)).toEqual(['You said: hello'])
     expect(failed).toEqual(true)
   })
 })
@@ -86,7 +87,7 @@ describe.skipIf(postgresUrl() === undefined)('Two gateways on one database', () 
     twilio.write(ADA, 'last')
 
     await expect
-      .poll(() => twilio.textsTo(ADA), IN_TIME)
+      .poll(() => twilio.textsTo(ADA))
       .toEqual([...[0, 1, 2, 3, 4].map((count) => `You said: to Ada ${count}`), 'You said: last'])
     expect([twilio.sentTo(BEN).length, stage.journal().length]).toEqual([5, 6])
   })

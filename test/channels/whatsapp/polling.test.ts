@@ -6,10 +6,10 @@ import type { Incoming } from '../../../src/channels/whatsapp/incoming.js'
 import { Poller } from '../../../src/channels/whatsapp/poller.js'
 import type { TwilioMessage } from '../../../src/channels/whatsapp/twilio-api.js'
 import { createLog } from '../../../src/log.js'
-import { ADA, BEN, STRANGER, steps, WhatsAppStage } from './stage.js'
+import { steps } from '../../kit/steps-agent.js'
+import { ADA, BEN, STRANGER, WhatsAppStage } from './stage.js'
 import { until } from '../../kit/waiting.js'
 
-const IN_TIME = { timeout: 60_000, interval: 20 }
 const ASKING = { isListening: false }
 const PICTURE = { type: 'image/jpeg', content: Buffer.from('a picture') }
 
@@ -23,7 +23,7 @@ describe('A gateway without a public URL', { concurrent: true }, () => {
     twilio.write(BEN, 'other')
 
     await expect
-      .poll(() => [twilio.textsTo(ADA), twilio.textsTo(BEN)], IN_TIME)
+      .poll(() => [twilio.textsTo(ADA), twilio.textsTo(BEN)])
       .toEqual([['You said: one', 'You said: two', 'You said: three'], ['You said: other']])
   })
 
@@ -37,7 +37,7 @@ describe('A gateway without a public URL', { concurrent: true }, () => {
 
     twilio.write(ADA, 'now')
 
-    await expect.poll(() => twilio.textsTo(ADA), IN_TIME).toEqual(['You said: now'])
+    await expect.poll(() => twilio.textsTo(ADA)).toEqual(['You said: now'])
     expect(stage.journal().length).toEqual(1)
   })
 
@@ -57,7 +57,7 @@ describe('A gateway without a public URL', { concurrent: true }, () => {
     twilio.write(ADA, 'after')
 
     await expect
-      .poll(() => twilio.textsTo(ADA).filter((text) => text.startsWith('You said')), IN_TIME)
+      .poll(() => twilio.textsTo(ADA).filter((text) => text.startsWith('You said')))
       .toEqual(['You said: before', 'You said: meanwhile one', 'You said: meanwhile two', 'You said: after'])
     expect(twilio.sentTo(ADA).length).toEqual(5)
   })
@@ -73,7 +73,7 @@ describe('A gateway without a public URL', { concurrent: true }, () => {
 
     await stage.start({}, ASKING)
 
-    await expect.poll(() => twilio.textsTo(ADA), IN_TIME).toEqual(texts.map((text) => `You said: ${text}`))
+    await expect.poll(() => twilio.textsTo(ADA)).toEqual(texts.map((text) => `You said: ${text}`))
   })
 
   it('goes on when Twilio was away', async ({ expect, onTestFinished }) => {
@@ -85,7 +85,7 @@ describe('A gateway without a public URL', { concurrent: true }, () => {
 
     twilio.write(ADA, 'hello')
 
-    await expect.poll(() => twilio.textsTo(ADA), IN_TIME).toEqual(['You said: hello'])
+    await expect.poll(() => twilio.textsTo(ADA)).toEqual(['You said: hello'])
     expect(stage.logsOf('whatsapp.reached-again').length).toBeGreaterThan(0)
   })
 
@@ -122,7 +122,7 @@ describe('A gateway without a public URL', { concurrent: true }, () => {
 
     const problem = 'it could not be fetched (Twilio no longer has it). Send it again.'
     await expect
-      .poll(() => twilio.textsTo(ADA).toSorted(), IN_TIME)
+      .poll(() => twilio.textsTo(ADA).toSorted())
       .toEqual([`The file "file" was not saved: ${problem}`, 'You said: look'])
   })
 
@@ -149,7 +149,7 @@ describe('A gateway without a public URL', { concurrent: true }, () => {
 
     twilio.write(BEN, 'hello')
 
-    await expect.poll(() => twilio.textsTo(BEN), IN_TIME).toEqual(['You said: hello'])
+    await expect.poll(() => twilio.textsTo(BEN)).toEqual(['You said: hello'])
   })
 
   it('goes on with the rest when a message cannot be taken, and takes it later', async ({ expect, onTestFinished }) => {
@@ -165,7 +165,7 @@ describe('A gateway without a public URL', { concurrent: true }, () => {
 
     await until(() => twilio.asked.includes('fetch'), 'the question what became of the answer')
     await expect
-      .poll(() => [twilio.textsTo(BEN), twilio.textsTo(ADA)], IN_TIME)
+      .poll(() => [twilio.textsTo(BEN), twilio.textsTo(ADA)])
       .toEqual([['You said: hello'], [expect.stringMatching(/look$/)]])
     expect(stage.logsOf('whatsapp.not-asked')).toEqual([])
   })
@@ -179,7 +179,7 @@ describe('A gateway without a public URL', { concurrent: true }, () => {
 
     twilio.write(ADA, 'stop')
 
-    await expect.poll(() => twilio.textsTo(ADA), IN_TIME).toEqual([expect.stringContaining('Stopped')])
+    await expect.poll(() => twilio.textsTo(ADA)).toEqual([expect.stringContaining('Stopped')])
   })
 })
 
@@ -195,7 +195,7 @@ describe('A gateway with a public URL', { concurrent: true }, () => {
     await until(() => twilio.sentTo(ADA).length === 1, 'the answer')
     await twilio.say(ADA, 'new')
 
-    await expect.poll(() => twilio.textsTo(ADA), IN_TIME).toEqual(['You said: missed', 'You said: new'])
+    await expect.poll(() => twilio.textsTo(ADA)).toEqual(['You said: missed', 'You said: new'])
   })
 })
 

@@ -4,10 +4,10 @@ import { describe, it, type TestContext, vi } from 'vitest'
 import { queueList } from '../../../src/cli/commands/queue.js'
 import type { Gateway } from '../../../src/gateway.js'
 import type { Fault, FakeTwilio } from './fake-twilio.js'
-import { ADA, steps, WhatsAppStage } from './stage.js'
+import { steps } from '../../kit/steps-agent.js'
+import { ADA, WhatsAppStage } from './stage.js'
 import { until } from '../../kit/waiting.js'
 
-const IN_TIME = { timeout: 60_000, interval: 20 }
 const PARTS = ['one', 'two', 'three'].map((word) => `${word} `.repeat(250).trim())
 const THREE_PARTS = steps({ text: PARTS.join('\n\n') })
 const WINDOW = /^Outside the 24-hour window of WhatsApp: .*63016/
@@ -31,7 +31,7 @@ describe('An answer', { concurrent: true }, () => {
     await twilio.say(ADA, THREE_PARTS)
     await twilio.say(ADA, 'last')
 
-    await expect.poll(() => twilio.textsTo(ADA), IN_TIME).toEqual([...PARTS, 'You said: last'])
+    await expect.poll(() => twilio.textsTo(ADA)).toEqual([...PARTS, 'You said: last'])
     expect(twilio.faultCount).toEqual(times)
   })
 
@@ -42,7 +42,7 @@ describe('An answer', { concurrent: true }, () => {
 
     for (const text of texts) await twilio.say(ADA, steps({ text }))
 
-    await expect.poll(() => twilio.textsTo(ADA), IN_TIME).toEqual(texts)
+    await expect.poll(() => twilio.textsTo(ADA)).toEqual(texts)
   })
 
   it('that is the same as the one before is not taken for it', async ({ expect, onTestFinished }) => {
@@ -53,7 +53,7 @@ describe('An answer', { concurrent: true }, () => {
     twilio.fail('create', { kind: 'drop' })
     await twilio.say(ADA, steps({ text: 'Done.' }))
 
-    await expect.poll(() => twilio.textsTo(ADA), IN_TIME).toEqual(['Done.', 'Done.'])
+    await expect.poll(() => twilio.textsTo(ADA)).toEqual(['Done.', 'Done.'])
     expect(stage.twilio.faultCount).toEqual(1)
   })
 
@@ -72,7 +72,7 @@ describe('An answer', { concurrent: true }, () => {
       expect.stringMatching(/it is not known whether it was delivered: Something went wrong/),
       [],
     ])
-    await expect.poll(() => twilio.textsTo(ADA), IN_TIME).toEqual(['You said: hello'])
+    await expect.poll(() => twilio.textsTo(ADA)).toEqual(['You said: hello'])
   })
 
   it.for<[string, Fault, RegExp]>([
@@ -139,7 +139,7 @@ describe('An answer', { concurrent: true }, () => {
     await gateway.queue.retry(id)
     gateway.wake()
 
-    await expect.poll(() => twilio.textsTo(ADA), IN_TIME).toEqual([...PARTS, PARTS[2]])
+    await expect.poll(() => twilio.textsTo(ADA)).toEqual([...PARTS, PARTS[2]])
     expect(await gateway.store.outbox.list('undelivered', 1)).toEqual([])
   })
 
@@ -152,7 +152,7 @@ describe('An answer', { concurrent: true }, () => {
     const [first] = twilio.sentTo(ADA)
     if (first) twilio.messages.splice(twilio.messages.indexOf(first), 1)
 
-    await expect.poll(() => twilio.textsTo(ADA), IN_TIME).toEqual(PARTS.slice(1))
+    await expect.poll(() => twilio.textsTo(ADA)).toEqual(PARTS.slice(1))
     expect(first?.body).toEqual(PARTS[0])
   })
 
@@ -219,7 +219,7 @@ describe('An answer', { concurrent: true }, () => {
 
     await twilio.say(ADA, 'hello')
 
-    await expect.poll(() => twilio.textsTo(ADA), IN_TIME).toEqual(['You said: hello'])
+    await expect.poll(() => twilio.textsTo(ADA)).toEqual(['You said: hello'])
   })
 
   it('to nobody is given up with a sentence', async ({ expect, onTestFinished }) => {

@@ -1,10 +1,9 @@
 // People write, and are answered: from the webhook to what Twilio is asked to send.
 
 import { describe, it } from 'vitest'
-import { ADA, BEN, steps, STRANGER, WhatsAppStage } from './stage.js'
+import { steps } from '../../kit/steps-agent.js'
+import { ADA, BEN, STRANGER, WhatsAppStage } from './stage.js'
 import { until } from '../../kit/waiting.js'
-
-const IN_TIME = { timeout: 60_000, interval: 20 }
 
 describe('A person who may write', { concurrent: true }, () => {
   it('is answered, and goes on in the same session', async ({ expect, onTestFinished }) => {
@@ -15,7 +14,7 @@ describe('A person who may write', { concurrent: true }, () => {
     await until(() => stage.twilio.textsTo(ADA).length === 1, 'the first answer')
     await stage.twilio.say(ADA, 'again')
 
-    await expect.poll(() => stage.twilio.textsTo(ADA), IN_TIME).toEqual(['You said: hello', 'You said: again'])
+    await expect.poll(() => stage.twilio.textsTo(ADA)).toEqual(['You said: hello', 'You said: again'])
     expect(stage.journal().map(({ isResumed }) => isResumed)).toEqual([false, true])
   })
 
@@ -26,7 +25,7 @@ describe('A person who may write', { concurrent: true }, () => {
 
     await stage.twilio.say(ADA, steps({ text: paragraphs.join('\n\n') }))
 
-    await expect.poll(() => stage.twilio.textsTo(ADA), IN_TIME).toEqual(paragraphs)
+    await expect.poll(() => stage.twilio.textsTo(ADA)).toEqual(paragraphs)
   })
 
   it('begins a new session with a word for it, alone or before a message', async ({ expect, onTestFinished }) => {
@@ -43,7 +42,7 @@ describe('A person who may write', { concurrent: true }, () => {
     await twilio.say(ADA, 'fresh three')
 
     await expect
-      .poll(() => twilio.textsTo(ADA), IN_TIME)
+      .poll(() => twilio.textsTo(ADA))
       .toEqual(['You said: one', 'You said: two', 'The next message begins a fresh session.', 'You said: fresh three'])
     expect(stage.journal().map(({ isResumed }) => isResumed)).toEqual([false, false, false])
   })
@@ -62,7 +61,7 @@ describe('A person who may write', { concurrent: true }, () => {
     await until(() => twilio.textsTo(ADA).length === 2, 'the second answer')
     await twilio.say(ADA, '/New\nthree')
 
-    await expect.poll(() => twilio.textsTo(ADA), IN_TIME).toEqual(['You said: one', 'You said: two', 'You said: three'])
+    await expect.poll(() => twilio.textsTo(ADA)).toEqual(['You said: one', 'You said: two', 'You said: three'])
     expect(stage.journal().map(({ isResumed }) => isResumed)).toEqual([false, false, false])
   })
 
@@ -78,9 +77,7 @@ describe('A person who may write', { concurrent: true }, () => {
     await twilio.say(ADA, 'four')
     stage.release('one')
 
-    await expect
-      .poll(() => twilio.textsTo(ADA), IN_TIME)
-      .toEqual(['one', 'You said: two', 'You said: three', 'You said: four'])
+    await expect.poll(() => twilio.textsTo(ADA)).toEqual(['one', 'You said: two', 'You said: three', 'You said: four'])
     expect(stage.journal().map(({ isResumed }) => isResumed)).toEqual([false, true, false, true])
   })
 
@@ -104,7 +101,7 @@ describe('A person who may write', { concurrent: true }, () => {
 
     await twilio.say(ADA, word)
 
-    await expect.poll(() => twilio.textsTo(ADA), IN_TIME).toEqual([expect.stringContaining('Stopped')])
+    await expect.poll(() => twilio.textsTo(ADA)).toEqual([expect.stringContaining('Stopped')])
     expect(stage.alive()).toEqual([])
   })
 
@@ -114,7 +111,7 @@ describe('A person who may write', { concurrent: true }, () => {
 
     await stage.twilio.say(ADA, '/status')
 
-    await expect.poll(() => stage.twilio.textsTo(ADA), IN_TIME).toEqual([expect.stringContaining('agent: claude')])
+    await expect.poll(() => stage.twilio.textsTo(ADA)).toEqual([expect.stringContaining('agent: claude')])
   })
 
   it('sees that an answer comes, from the message on and as long as it takes', async ({ expect, onTestFinished }) => {
@@ -151,7 +148,7 @@ describe('A person who may write', { concurrent: true }, () => {
 
     await twilio.post('/whatsapp/webhook', form)
 
-    await expect.poll(() => twilio.textsTo(ADA), IN_TIME).toEqual(['You said: Location: 52.5, 13.4, Home'])
+    await expect.poll(() => twilio.textsTo(ADA)).toEqual(['You said: Location: 52.5, 13.4, Home'])
   })
 })
 
@@ -167,7 +164,7 @@ describe('A conversation', { concurrent: true }, () => {
     await until(() => twilio.textsTo(BEN).length === 1, 'the answer to the other')
     stage.release('a')
 
-    await expect.poll(() => twilio.textsTo(ADA), IN_TIME).toEqual(['late'])
+    await expect.poll(() => twilio.textsTo(ADA)).toEqual(['late'])
     const sessions = stage.journal().map(({ sessionId }) => sessionId)
     expect(new Set(sessions).size).toEqual(2)
   })
@@ -239,7 +236,7 @@ describe('A stranger', { concurrent: true }, () => {
 
     await stage.twilio.say(STRANGER, 'hello')
 
-    await expect.poll(() => stage.twilio.textsTo(STRANGER), IN_TIME).toEqual(['You said: hello'])
+    await expect.poll(() => stage.twilio.textsTo(STRANGER)).toEqual(['You said: hello'])
   })
 
   it('is answered from the moment on in which the operator lets them in', async ({ expect, onTestFinished }) => {
@@ -252,6 +249,6 @@ describe('A stranger', { concurrent: true }, () => {
     config.inbound?.reply.allowFrom?.push(STRANGER)
     await twilio.say(STRANGER, 'hello')
 
-    await expect.poll(() => twilio.textsTo(STRANGER), IN_TIME).toEqual(['You said: hello'])
+    await expect.poll(() => twilio.textsTo(STRANGER)).toEqual(['You said: hello'])
   })
 })

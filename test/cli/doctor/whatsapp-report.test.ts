@@ -3,7 +3,8 @@ import { describe, it, type TestContext } from 'vitest'
 import { whatsAppReport as report } from '../../../src/cli/doctor/whatsapp-report.js'
 import { type GatewayConfig, loadConfig } from '../../../src/config.js'
 import { createLog } from '../../../src/log.js'
-import { ADA, BEN, freePort, WhatsAppStage } from '../../channels/whatsapp/stage.js'
+import { freePort } from '../../kit/free-port.js'
+import { ADA, BEN, WhatsAppStage } from '../../channels/whatsapp/stage.js'
 
 const SENDER = '+4930123456'
 

@@ -2,7 +2,8 @@ import { expect, it, onTestFinished } from 'vitest'
 import { type ActivityEvent, AetheelClient } from '../../../src/client/aetheel-client.js'
 import { until } from '../../kit/waiting.js'
 import { serve } from './served.js'
-import { makePlace, release, steps, tokenFor } from './stage.js'
+import { release, steps } from '../../kit/steps-agent.js'
+import { Place, tokenFor } from './stage.js'
 
 type Told = ActivityEvent[]
 type RunEvent = Extract<ActivityEvent, { name: 'event' }>['data']
@@ -111,7 +112,7 @@ it('tells no more than the token may see', async () => {
 })
 
 it('goes on over a restart of the gateway, each event once', async () => {
-  const place = makePlace()
+  const place = new Place()
   const first = await serve(place)
   let { url } = first
   const client = new AetheelClient({

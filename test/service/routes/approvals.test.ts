@@ -3,11 +3,12 @@ import { AetheelClient } from '../../../src/client/aetheel-client.js'
 import { startHttpServer } from '../../../src/service/server.js'
 import { askNow } from '../../approvals/ask-now.js'
 import { BASH } from '../../approvals/stage.js'
-import { makePlace, openStage, startService, steps, tokenFor } from './stage.js'
+import { steps } from '../../kit/steps-agent.js'
+import { Place, openStage, startService, tokenFor } from './stage.js'
 
 /** A gateway behind a real socket, with a command of `site` that goes on until it is stopped. */
 async function openScene() {
-  const dependencies = await startService(makePlace())
+  const dependencies = await startService(new Place())
   const { gateway } = dependencies
   const server = await startHttpServer(dependencies)
   onTestFinished(() => server.close())

@@ -1,7 +1,8 @@
 import { expect, it, onTestFinished } from 'vitest'
 import { createDatabase, postgresUrl } from '../../kit/postgres.js'
 import { until } from '../../kit/waiting.js'
-import { commandIn, openStage, steps } from './stage.js'
+import { steps } from '../../kit/steps-agent.js'
+import { commandIn, openStage } from './stage.js'
 
 it('ends a command also when the request says that it is JSON, and has no body', async () => {
   const { ask } = await openStage()

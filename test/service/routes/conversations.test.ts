@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { until } from '../../kit/waiting.js'
 import { codeOf, serve } from './served.js'
-import { journal, release, steps } from './stage.js'
+import { journalIn, release, steps } from '../../kit/steps-agent.js'
 
 describe('a conversation in a page', () => {
   it('is begun, written to, answered, read and gone on with', async () => {
@@ -74,7 +74,7 @@ describe('a conversation in a page', () => {
     await until(async () => (await client.conversations.get(id)).state === 'idle', 'its rest')
     const noted = (await gateway.store.audit.list(9)).map(({ action }) => action)
     const sent = noted.filter((action) => action.startsWith('conversation.'))
-    expect([journal(site).length, sent.toSorted()]).toEqual([1, ['conversation.create', 'conversation.message']])
+    expect([journalIn(site).length, sent.toSorted()]).toEqual([1, ['conversation.create', 'conversation.message']])
   })
 
   it('stops the message that is meant, and not the one that has come after it', async () => {

@@ -2,7 +2,8 @@ import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { until } from '../../kit/waiting.js'
-import { type AnswerBody, commandIn, journal, openStage, steps } from './stage.js'
+import { journalIn, steps } from '../../kit/steps-agent.js'
+import { type AnswerBody, commandIn, openStage } from './stage.js'
 
 it('takes a command, and shows its result, usage and cost', async () => {
   const { ask } = await openStage()
@@ -328,7 +329,7 @@ it('leaves a command that waits to the agent and the session that it was answere
     return command.state !== 'queued' && command.state !== 'running' && command
   }, 'the end of the one that waits')
   const run = (await gateway.store.runs.ofMessage(waiting.body.command_id)).at(-1)
-  expect([queued.agent_provider, ended.state, run, journal(join(directory, 'roots/shop')).at(-1)]).toMatchObject([
+  expect([queued.agent_provider, ended.state, run, journalIn(join(directory, 'roots/shop')).at(-1)]).toMatchObject([
     'claudecode',
     'answered',
     { backend: 'claude', model: 'opus', sessionId },

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { codeOf, serve } from './served.js'
-import { steps } from './stage.js'
+import { steps } from '../../kit/steps-agent.js'
 
 it('counts what runs took and came to, for those who may see them', async () => {
   const { client, clientWith, latest } = await serve()

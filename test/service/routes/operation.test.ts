@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { until } from '../../kit/waiting.js'
-import { commandIn, journal, openStage, steps } from './stage.js'
+import { journalIn, steps } from '../../kit/steps-agent.js'
+import { commandIn, openStage } from './stage.js'
 
 it('lists the agents with version, availability and abilities', async () => {
   const { ask } = await openStage()
@@ -298,7 +299,7 @@ it('does not take up a dead letter of a removed project in another that has its 
   answers.push(await ask('POST', `/queue/${body.command_id}/retry`))
   expect([
     answers.map(({ status, body: { error } }) => [status, error.code]),
-    journal(join(directory, 'roots/client')),
+    journalIn(join(directory, 'roots/client')),
   ]).toEqual([
     [
       [409, 'conflict'],

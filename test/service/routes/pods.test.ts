@@ -2,7 +2,7 @@ import { expect, it, onTestFinished } from 'vitest'
 import { createApp } from '../../../src/service/app.js'
 import { startLocalCluster } from '../../kubernetes/local-cluster.js'
 import { until } from '../../kit/waiting.js'
-import { type Ask, askOf, makePlace, startService, tokenFor } from './stage.js'
+import { type Ask, askOf, Place, startService, tokenFor } from './stage.js'
 
 it('a program of a project in a pod runs there', async () => {
   const { ask, cluster } = await setup()
@@ -30,7 +30,7 @@ it('what is wrong with the pod stands in the command and in its stream', async (
 async function setup() {
   const cluster = await startLocalCluster([{ name: 'web-0' }])
   onTestFinished(() => cluster.close())
-  const place = makePlace()
+  const place = new Place()
   const { PATH = '', ...access } = cluster.environment
   Object.assign(place.environment, { ...access, PATH: `${PATH}:${place.environment['PATH']}` })
   const dependencies = await startService(place)
