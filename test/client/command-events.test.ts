@@ -1,10 +1,10 @@
 // Against a server that breaks off where the test wants it to.
 
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { expect, it, onTestFinished, vi } from 'vitest'
 import { AetheelClient, type CommandEvent } from '../../src/client/aetheel-client.js'
 import { formatFrame } from '../../src/service/sse.js'
+import { serveHttp } from '../kit/loopback.js'
 
 type Serve = (request: IncomingMessage, response: ServerResponse) => void
 
@@ -127,18 +127,12 @@ it('takes a connection for dead that says nothing, and comes back; gives up when
 
 async function commandOf(...answers: Serve[]) {
   const rest = [...answers]
-  const server = createServer((request, response) => {
+  const url = await serveHttp((request, response) => {
     const serve = rest.shift()
     if (serve) serve(request, response)
     else refuse(response, 400, 'request_invalid')
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const { port } = server.address() as AddressInfo
-  return new AetheelClient({ baseUrl: `http://127.0.0.1:${port}/`, token: 'token\n' }).command('my site', '1')
+  return new AetheelClient({ baseUrl: `${url}/`, token: 'token\n' }).command('my site', '1')
 }
 
 function begin(response: ServerResponse): ServerResponse {

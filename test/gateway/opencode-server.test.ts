@@ -1,10 +1,9 @@
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { describe, it, type TestContext } from 'vitest'
 import { requireBackend } from '../../src/runtime/required-agents.js'
 import { agentPath } from '../contract/stage.js'
 import { until } from '../kit/waiting.js'
+import { freePort } from '../kit/loopback.js'
 import { Stage } from '../kit/stage.js'
 
 const SERVER = { AGENT_BACKEND: 'opencode', OPENCODE_ENABLED: 'true' }
@@ -36,7 +35,7 @@ describe.concurrent('a gateway with an OpenCode server of its own', () => {
 describe.concurrent('a gateway with an OpenCode server of somebody else', () => {
   it('is started though the server does not answer, and says so', async ({ expect, onTestFinished }) => {
     const { stage } = setup(onTestFinished)
-    const url = await unusedUrl()
+    const url = `http://127.0.0.1:${await freePort()}`
     const variables = { ...SERVER, OPENCODE_URL: url, OPENCODE_PASSWORD: 'very-secret' }
     const config = stage.config(variables)
     await expect(requireBackend(config, stage.environment, stage.log)).resolves.toBeUndefined()
@@ -58,12 +57,4 @@ function setup(onTestFinished: TestContext['onTestFinished']) {
   const environment = { OPENCODE_FAKE_DIRECTORY: stage.workingDir }
   Object.assign(stage.environment, environment)
   return { stage, environment }
-}
-
-async function unusedUrl(): Promise<string> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return `http://127.0.0.1:${port}`
 }

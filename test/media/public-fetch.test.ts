@@ -1,9 +1,9 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { gzipSync } from 'node:zlib'
-import { expect, it, onTestFinished } from 'vitest'
+import { expect, it } from 'vitest'
 import { GatewayError } from '../../src/errors.js'
 import { fetchPublic, type FetchOptions, type Network, requirePublicUrl } from '../../src/media/public-fetch.js'
+import { listen } from '../kit/loopback.js'
 
 const MAX_BYTES = 1_000
 const NOT_PUBLIC = 'is not on the public internet, and files are fetched only from there'
@@ -34,13 +34,8 @@ async function setup(answers: Record<string, Answer> = {}, more: Partial<Network
     const answer = answers[request.url ?? '']
     if (answer) answer(response, request)
     else response.writeHead(404).end()
-  }).listen(0, '127.0.0.1')
-  await new Promise((resolve) => server.once('listening', resolve))
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
   })
-  const { port } = server.address() as AddressInfo
+  const port = await listen(server)
   const lookups: string[] = []
   const network: Network = {
     resolve: async (name) => {

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { gitRunner } from '../../src/projects/git-clone.js'
 import { createDirectory, createRepository, gitEnvironment, NOW, problemOf, setup } from './stage.js'
+import { listen } from '../kit/loopback.js'
 
 const ADVICE = 'Check the URL and the ref, and that the user who runs the gateway may read it.'
 
@@ -276,7 +277,5 @@ async function listenSilently(): Promise<{ port: number; connected: Promise<void
       resolve()
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => void server.close())
-  return { port: (server.address() as { port: number }).port, connected }
+  return { port: await listen(server), connected }
 }

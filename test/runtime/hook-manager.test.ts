@@ -1,6 +1,5 @@
 import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs'
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -8,6 +7,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import type { HookConfig } from '../../src/config/schema.js'
 import { HookManager, MAX_WAITING_CALLS } from '../../src/runtime/hook-manager.js'
 import { endLivingProcesses, livingProcesses } from '../kit/living-processes.js'
+import { freePort, serveHttp } from '../kit/loopback.js'
 
 const AT = '2026-01-02T03:04:05.000Z'
 
@@ -193,9 +193,7 @@ describe('a hook that is a URL', () => {
   })
 
   it('where nobody listens is told in the log', async () => {
-    const server = createServer()
-    const { host } = new URL(await listen(server))
-    await new Promise((resolve) => server.close(resolve))
+    const host = `127.0.0.1:${await freePort()}`
     const { hooks, warnings } = setup().create([post(`http://ann:secret@${host}/?token=secret`)])
     hooks.fire('reply-sent', {})
     await hooks.drained()
@@ -269,19 +267,9 @@ function post(url: string, timeoutMs = 30_000): HookConfig {
 type Listener = (request: IncomingMessage, response: ServerResponse, body: string) => void
 
 async function serve(listener: Listener): Promise<string> {
-  const server = createServer((request, response) => {
+  return serveHttp((request, response) => {
     void text(request).then((body) => listener(request, response, body))
   })
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return listen(server)
-}
-
-async function listen(server: Server): Promise<string> {
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
 function setup() {

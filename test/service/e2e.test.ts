@@ -1,7 +1,7 @@
 // The service as a client sees it: over a socket, with the real queue and an agent that is a process.
 
 import { existsSync, readFileSync } from 'node:fs'
-import { type AddressInfo, createServer } from 'node:net'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import { createDatabase, postgresUrl } from '../kit/postgres.js'
@@ -10,6 +10,7 @@ import { until } from '../kit/waiting.js'
 import { journalIn, release, steps } from '../kit/steps-agent.js'
 import { serve } from './routes/served.js'
 import { Place } from './routes/stage.js'
+import { listen } from '../kit/loopback.js'
 
 interface StreamedEvent {
   id: number
@@ -153,9 +154,7 @@ it('ends a clone when the client that asked for it has gone', async () => {
   const { api } = await openApi(place)
   const remote = createServer()
   const connected = new Promise((resolve) => remote.once('connection', resolve))
-  await new Promise<void>((resolve) => remote.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => void remote.close())
-  const { port } = remote.address() as AddressInfo
+  const port = await listen(remote)
   const gone = new AbortController()
   const git = { url: `https://127.0.0.1:${port}/x` }
   const creation = api.call('POST', '/projects', { id: 'cloned', git }, {}, gone.signal).catch(() => 'left')

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { startHttpServer } from '../../src/service/server.js'
 import { createStage } from './app-stage.js'
+import { listen } from '../kit/loopback.js'
 
 describe('startHttpServer', () => {
   it('makes the first token in a file for its owner alone, and lets it in', async () => {
@@ -79,13 +80,7 @@ describe('startHttpServer', () => {
   })
 
   it('says which port is taken, and what to do', async () => {
-    const taken = createServer()
-    await new Promise<void>((resolve) => {
-      taken.listen(0, '127.0.0.1', resolve)
-    })
-    onTestFinished(() => void taken.close())
-    const address = taken.address()
-    const port = typeof address === 'object' && address !== null ? address.port : 0
+    const port = await listen(createServer())
     const { dependencies } = await createStage({ environment: { HTTP_PORT: String(port) } })
     await expect(startHttpServer(dependencies)).rejects.toMatchObject({
       code: 'http_unavailable',

@@ -1,13 +1,12 @@
-import { once } from 'node:events'
 import { existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { type APIMessage, PermissionFlagsBits } from 'discord.js'
 import { describe, it } from 'vitest'
 import type { FakeDiscord, GivenFile } from './fake-discord.js'
 import { steps } from '../../kit/steps-agent.js'
 import { answered, answersIn, beginThread, openScene, type Scene } from './stage.js'
+import { listen } from '../../kit/loopback.js'
 
 /** Sends a message of the owner with files, and waits for that many answers. */
 async function send(scene: Scene, text: string, attachments: GivenFile[], count = 1): Promise<string> {
@@ -236,10 +235,8 @@ describe.concurrent('files that an agent names', () => {
     const inside = createServer((_, response) => {
       asked += 1
       response.end('secret')
-    }).listen(0, '127.0.0.1')
-    onTestFinished(() => void inside.close())
-    await once(inside, 'listening')
-    const { port } = inside.address() as AddressInfo
+    })
+    const port = await listen(inside, onTestFinished)
     const named = [`MEDIA:${join(stage.directory, 'shared/plan.txt')}`, `MEDIA:http://localhost:${port}/a.txt`]
     const id = await send(scene, steps({ text: ['Look.', ...named].join('\n') }), [])
     const message = lastMessage(discord, id)

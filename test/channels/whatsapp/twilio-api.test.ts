@@ -1,9 +1,9 @@
-import { createServer, type IncomingHttpHeaders } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingHttpHeaders } from 'node:http'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { messagingUrl, TwilioApi } from '../../../src/channels/whatsapp/twilio-api.js'
 import { describeError, TwilioError } from '../../../src/channels/whatsapp/twilio-errors.js'
 import { FakeTwilio } from './fake-twilio.js'
+import { serveHttp } from '../../kit/loopback.js'
 
 describe('The API of Twilio', () => {
   it('has a host for messaging, also in its regions, but not where something stands in for it', () => {
@@ -104,14 +104,8 @@ async function open(): Promise<{ api: TwilioApi; twilio: FakeTwilio }> {
 async function listen(
   answer: (headers: IncomingHttpHeaders) => { status: number; headers: Record<string, string> },
 ): Promise<string> {
-  const server = createServer((request, response) => {
+  return serveHttp((request, response) => {
     const { status, headers } = answer(request.headers)
     response.writeHead(status, headers).end('<html>')
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }

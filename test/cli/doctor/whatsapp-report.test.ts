@@ -3,7 +3,7 @@ import { describe, it, type TestContext } from 'vitest'
 import { whatsAppReport as report } from '../../../src/cli/doctor/whatsapp-report.js'
 import { type GatewayConfig, loadConfig } from '../../../src/config.js'
 import { createLog } from '../../../src/log.js'
-import { freePort } from '../../kit/free-port.js'
+import { freePort } from '../../kit/loopback.js'
 import { ADA, BEN, WhatsAppStage } from '../../channels/whatsapp/stage.js'
 
 const SENDER = '+4930123456'

@@ -1,12 +1,10 @@
-import { createServer } from 'node:net'
-import type { AddressInfo } from 'node:net'
-import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { CliBackend } from '../../../../src/backends/engine/cli-backend.js'
 import type { AgentEvent, AgentRequest, Steer } from '../../../../src/backends/types.js'
 import { DELICATE_PROMPTS } from '../../fake-cli.js'
+import { freePort } from '../../../kit/loopback.js'
 import { until } from '../../../kit/waiting.js'
 import { type Action, promptOf } from './fake-opencode.js'
 import { type Seen, ServerStage } from './stage.js'
@@ -468,7 +466,7 @@ describe('a failure', () => {
 
   it('is a server that is not there', async () => {
     const stage = await ServerStage.open()
-    const url = await unusedUrl()
+    const url = `http://127.0.0.1:${await freePort()}`
     const { result } = await stage.see({ prompt: hello }, { backend: stage.backend({ url }) })
     const message = `The OpenCode server at ${url} cannot be reached (ECONNREFUSED). Start it with opencode serve, or set OPENCODE_URL to where it listens.`
     expect(result.failure).toEqual({ reason: 'spawn', message, report: message })
@@ -594,15 +592,6 @@ describe('the backend', () => {
     expect(before).toEqual(1)
   })
 })
-
-async function unusedUrl(): Promise<string> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return `http://127.0.0.1:${port}`
-}
 
 describe('an agent that is told more while it works', () => {
   /** Works until the file `go` is there. */
