@@ -1,11 +1,12 @@
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { homedir, tmpdir } from 'node:os'
+import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { homedir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import fc from 'fast-check'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { backendConfig, findConfigFile, loadConfig } from '../src/config.js'
 import { settingsSchema } from '../src/config/schema.js'
 import { GatewayError } from '../src/errors.js'
+import { temporaryDirectory } from './kit/temporary-directory.js'
 
 const HOME = { HOME: '/home/ada' }
 
@@ -739,7 +740,7 @@ describe('loadConfig from a file', () => {
   })
 
   it('refuses a directory', () => {
-    const path = directory()
+    const path = temporaryDirectory()
     expect(problemsOf({}, path)).toEqual([`${path}: is a directory; name the file in it with --config`])
   })
 
@@ -863,20 +864,14 @@ function problemsOf(environment: NodeJS.ProcessEnv, path?: string): string[] {
 }
 
 function file(content: string | Buffer): string {
-  const path = join(directory(), 'aetheel.json5')
+  const path = join(temporaryDirectory(), 'aetheel.json5')
   writeFileSync(path, content)
   return path
 }
 
 function places({ isInCwd, isInHome }: { isInCwd: boolean; isInHome: boolean }): { cwd: string; home: string } {
-  const [cwd, home] = [directory(), directory()]
+  const [cwd, home] = [temporaryDirectory(), temporaryDirectory()]
   if (isInCwd) writeFileSync(join(cwd, 'aetheel.json5'), '{}')
   if (isInHome) writeFileSync(join(home, 'aetheel.json5'), '{}')
   return { cwd, home }
-}
-
-function directory(): string {
-  const path = mkdtempSync(join(tmpdir(), 'aetheel-config-'))
-  onTestFinished(() => rmSync(path, { recursive: true }))
-  return path
 }

@@ -7,17 +7,17 @@ import type { AgentEvent, AgentRequest, BackendName } from '../../src/backends/t
 import { type GatewayConfig, loadConfig } from '../../src/config.js'
 import type { CredentialStore } from '../../src/credentials/credential-store.js'
 import { createScrubber } from '../../src/credentials/scrubber.js'
-import { createLog } from '../../src/log.js'
 import { Queue } from '../../src/turns/queue.js'
 import { Worker } from '../../src/turns/work.js'
 import { AgentRuntime } from '../../src/runtime/agent-runtime.js'
 import { SessionManager } from '../../src/runtime/session-manager.js'
-import { openStore } from '../../src/store/store.js'
 import { type PlanDependencies, planTurn } from '../../src/turns/plan.js'
 import type { RunTurn, Work } from '../../src/turns/types.js'
 import { succeeded } from '../kit/scripted-backend.js'
 import { until } from '../kit/waiting.js'
 import { BASH } from './stage.js'
+import { SILENT_LOG } from '../kit/log.js'
+import { openTestStore } from '../kit/engines.js'
 
 /** Asks once, and answers with what it was told; without anybody to ask it says so. */
 const askingAgent = {
@@ -33,9 +33,8 @@ const askingAgent = {
 }
 
 async function setup(variables: NodeJS.ProcessEnv, project?: { agentPermissions: 'allow' | 'ask' }) {
-  const log = createLog({ level: 'silent' })
-  const store = await openStore({ file: ':memory:' }, log)
-  onTestFinished(() => store.close())
+  const log = SILENT_LOG
+  const store = await openTestStore({ file: ':memory:' })
   const clock = { now: Date.now() }
   const now = (): number => clock.now
   const config: GatewayConfig = loadConfig({ HOME: '/home/ada', WORKING_DIR: '/srv', ...variables })

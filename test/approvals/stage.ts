@@ -9,6 +9,7 @@ import { Queue } from '../../src/turns/queue.js'
 import type { Approval } from '../../src/store/approvals.js'
 import type { Store } from '../../src/store/store.js'
 import { until } from '../kit/waiting.js'
+import { SILENT_LOG } from '../kit/log.js'
 
 export const START = Date.UTC(2026, 10, 16, 12, 30)
 export const TIMEOUT_MS = 600_000
@@ -30,7 +31,7 @@ export async function createStage(store: Store, { projectId }: { projectId?: str
       channels: [channel as unknown as Channel],
       scrubber: createScrubber([SECRET]),
       onAsked: () => {},
-      log: { debug() {}, info() {}, warn() {}, error() {} },
+      log: SILENT_LOG,
       now,
       newId: randomUUID,
       pollMs: 10,

@@ -2,12 +2,10 @@ import { existsSync, mkdirSync, readdirSync, rmSync, statSync, utimesSync, write
 import { dirname, join } from 'node:path'
 import { expect, it, vi } from 'vitest'
 import { rebuildArchive } from '../../src/cli/commands/archive.js'
-import { createLog } from '../../src/log.js'
 import { openStoreReadOnly } from '../../src/store/store.js'
 import { describeEngines } from '../kit/engines.js'
 import { createStage } from './stage.js'
-
-const LOG = createLog({ level: 'silent' })
+import { SILENT_LOG } from '../kit/log.js'
 
 describeEngines('archive', (engine) => {
   it('writes a day with everything that was said and what became of it', async () => {
@@ -195,18 +193,15 @@ run \`id-13\`, model \`opus\`
   })
 
   it('warns when it cannot write, and writes it the next time', async () => {
-    const { say, answer, write, read, logged, directory } = await createStage(engine)
+    const { say, answer, write, read, log, directory } = await createStage(engine)
     writeFileSync(directory, 'In the way')
     await say('2025-03-01T10:00:00Z', 'Hello')
     const id = await answer('2025-03-01T10:00:05Z', 'Hi')
     await write(id)
-    const warnings = logged.map(({ msg, conversationId }) => ({ msg, conversationId }))
+    const warnings = log.warnings.map(([message, fields]) => [message, fields?.['conversationId']])
     rmSync(directory)
     await write(id)
-    expect([warnings, read('2025-03-01.md').includes('> Hello')]).toEqual([
-      [{ msg: 'archive.not-written', conversationId: id }],
-      true,
-    ])
+    expect([warnings, read('2025-03-01.md').includes('> Hello')]).toEqual([[['archive.not-written', id]], true])
   })
 
   it('has written everything that was asked for, however often and for how many', async () => {
@@ -252,8 +247,8 @@ run \`id-13\`, model \`opus\`
     mkdirSync(dirname(leftover), { recursive: true })
     writeFileSync(leftover, 'Half a f')
     utimesSync(leftover, 0, 0)
-    const store = await openStoreReadOnly(location, LOG)
-    const text = await rebuildArchive(home, store, LOG, (day) => day.replaceAll('sk-12345', '[secret]'))
+    const store = await openStoreReadOnly(location, SILENT_LOG)
+    const text = await rebuildArchive(home, store, SILENT_LOG, (day) => day.replaceAll('sk-12345', '[secret]'))
     await store.close()
     const names = readdirSync(dirname(leftover)).toSorted()
     expect([text, names, read('2025-03-01.md', '../..').match(/^>.*/gm)]).toEqual([
@@ -265,6 +260,6 @@ run \`id-13\`, model \`opus\`
 
   it('says so when there is nothing to archive', async () => {
     const { store, home } = await createStage(engine)
-    expect(await rebuildArchive(home, store, LOG, (text) => text)).toBe('There is nothing to archive yet.')
+    expect(await rebuildArchive(home, store, SILENT_LOG, (text) => text)).toBe('There is nothing to archive yet.')
   })
 })

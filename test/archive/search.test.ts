@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest'
 import { search, type SearchOptions } from '../../src/cli/commands/search.js'
-import { createLog } from '../../src/log.js'
 import { openStoreReadOnly } from '../../src/store/store.js'
 import { describeEngines } from '../kit/engines.js'
 import { createStage, type Stage } from './stage.js'
+import { SILENT_LOG } from '../kit/log.js'
 
 function searchIn({ store }: Pick<Stage, 'store'>, words: string[], options: Partial<SearchOptions> = {}) {
   return search(store, { words, isJson: false, ...options })
@@ -47,7 +47,7 @@ describeEngines('search', (engine) => {
 
   it('works on a database that is only read', async () => {
     const stage = await stageWith(engine, ['Hello'])
-    const store = await openStoreReadOnly(stage.location, createLog({ level: 'silent' }))
+    const store = await openStoreReadOnly(stage.location, SILENT_LOG)
     const texts = await textsOf({ ...stage, store }, ['hello'])
     await store.close()
     expect(texts).toEqual(['Hello'])

@@ -1,15 +1,14 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { onTestFinished } from 'vitest'
 import { Archive } from '../../src/archive/archive.js'
 import { conversationPath } from '../../src/archive/conversation-path.js'
 import type { Reply } from '../../src/channels/types.js'
-import { createLog } from '../../src/log.js'
 import { Queue } from '../../src/turns/queue.js'
 import type { Settlement } from '../../src/turns/types.js'
 import type { Store, StoreLocation } from '../../src/store/store.js'
 import { openTestStore, type TestEngine } from '../kit/engines.js'
+import { temporaryDirectory } from '../kit/temporary-directory.js'
+import { recordingLog, type RecordingLog } from '../kit/log.js'
 
 export const CHANNEL = 'chat'
 
@@ -20,8 +19,7 @@ export interface Stage {
   home: string
   directory: string
   archive: Archive
-  /** What was logged. */
-  logged: Record<string, unknown>[]
+  log: RecordingLog
   /** Takes a message in; `at` is an ISO time. */
   say(at: string, text: string, options?: { address?: string; author?: string }): Promise<string>
   /** Works on the message that comes next. The conversation's id. */
@@ -39,11 +37,9 @@ const RESULT = { isError: false, durationMs: 1 }
 export async function createStage(engine: TestEngine): Promise<Stage> {
   const location = await engine.createLocation()
   const store = await openTestStore(location)
-  const home = mkdtempSync(join(tmpdir(), 'aetheel-archive-'))
-  onTestFinished(() => rmSync(home, { recursive: true, force: true }))
+  const home = temporaryDirectory()
   const directory = join(home, 'archive')
-  const logged: Record<string, unknown>[] = []
-  const log = createLog({ destination: { write: (line) => logged.push(JSON.parse(String(line)) as never) > 0 } })
+  const log = recordingLog()
   const archive = new Archive(directory, store, log)
 
   let now = 0
@@ -73,7 +69,7 @@ export async function createStage(engine: TestEngine): Promise<Stage> {
     home,
     directory,
     archive,
-    logged,
+    log,
     say: async (at, text, { address = 'room', author = 'ann' } = {}) => {
       now = Date.parse(at)
       const platformId = newId()

@@ -1,10 +1,10 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { type GatewayConfig, loadConfig } from '../../src/config.js'
 import { GatewayError } from '../../src/errors.js'
 import { TEMPLATE_NAMES } from '../../src/turns/inbound-reply/command-template.js'
+import { temporaryDirectory } from '../kit/temporary-directory.js'
 
 const NUMBER = '+4915112345678'
 const SID = `AC${'0'.repeat(32)}`
@@ -262,8 +262,7 @@ interface Loaded {
 }
 
 function load(settings: object): Loaded {
-  const directory = mkdtempSync(join(tmpdir(), 'aetheel-inbound-'))
-  onTestFinished(() => rmSync(directory, { recursive: true }))
+  const directory = temporaryDirectory()
   const file = join(directory, 'aetheel.json5')
   writeFileSync(file, JSON.stringify(settings))
   try {

@@ -1,10 +1,10 @@
-import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { loadConfig } from '../../src/config.js'
 import { applyConfig, watchConfig } from '../../src/config/reload.js'
 import { GatewayError } from '../../src/errors.js'
+import { temporaryDirectory } from '../kit/temporary-directory.js'
 
 describe('applyConfig', () => {
   it('changes what each message asks for, and names what waits for the next start', () => {
@@ -97,8 +97,7 @@ function configOf(settings: object) {
 }
 
 function fileOf(settings: object): string {
-  const directory = mkdtempSync(join(tmpdir(), 'aetheel-reload-'))
-  onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
+  const directory = temporaryDirectory()
   const file = join(directory, 'aetheel.json5')
   writeFileSync(file, JSON.stringify(settings))
   return file

@@ -29,7 +29,7 @@ export function describeAnswers({ it, setup }: ContractPart): void {
         durationMs: expect.any(Number),
         usage,
       }
-      const lost = stage.warnings.filter(({ message }) => message.startsWith('live.'))
+      const lost = stage.log.warned.filter((message) => message.startsWith('live.'))
       expect({ events, broken, alive, lost }).toMatchObject({
         events: [started, output, { type: 'complete', result, timestamp: expect.any(Number) }],
         broken: [],

@@ -14,12 +14,12 @@ import type {
   BackendAdapterConfig,
   BackendName,
 } from '../../src/backends/types.js'
-import type { Log } from '../../src/log.js'
 import { endLivingProcesses, livingProcesses } from '../kit/living-processes.js'
 import { AgentScript, type Step } from './agent-script.js'
 import { brokenInvariants, kindsOf } from './invariants.js'
 import { printedAnswer, type Speaker } from './wire-formats.js'
 import type { BackendSetup } from './backend-contract.js'
+import { recordingLog } from '../kit/log.js'
 
 export type CreateBackend = (
   config: BackendAdapterConfig,
@@ -46,13 +46,7 @@ export class Stage {
   readonly directory = realpathSync(mkdtempSync(join(tmpdir(), 'aetheel-stage-')))
   readonly workingDir = this.makeDirectory('work')
   readonly environment = { PATH: process.env['PATH'], HOME: this.makeDirectory('home') }
-  readonly warnings: Array<{ message: string; fields: Record<string, unknown> | undefined }> = []
-  readonly log: Log = {
-    debug: () => {},
-    info: () => {},
-    warn: (message, fields) => this.warnings.push({ message, fields }),
-    error: () => {},
-  }
+  readonly log = recordingLog()
 
   constructor(
     private readonly name: BackendName,

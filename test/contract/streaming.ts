@@ -68,7 +68,7 @@ export function describeStreaming({ it, setup }: ContractPart): void {
         if (calls === 1) stage.touch('go-on')
         return onStream()
       })
-      expect({ result, calls, warnings: stage.warnings.map(({ message }) => message) }).toEqual({
+      expect({ result, calls, warnings: stage.log.warned }).toEqual({
         result: hello,
         calls: 2,
         warnings: expect.arrayContaining(['stream.callback-failed']),

@@ -11,6 +11,7 @@ import { SessionManager } from '../../src/runtime/session-manager.js'
 import type { NewRun } from '../../src/store/runs.js'
 import { openTestStore } from '../kit/engines.js'
 import { failed, succeeded } from '../kit/scripted-backend.js'
+import { SILENT_LOG } from '../kit/log.js'
 
 const CHANNEL = 'test'
 const START = Date.UTC(2026, 10, 16, 12, 30)
@@ -73,7 +74,7 @@ async function setup({ isFailing = false, tools = [] as string[] } = {}) {
     onRecorded: () => {},
     onStep: () => {},
     scrub: (text) => text,
-    log: { debug() {}, info() {}, warn() {}, error() {} },
+    log: SILENT_LOG,
     now,
     newId,
   })
@@ -89,7 +90,7 @@ async function setup({ isFailing = false, tools = [] as string[] } = {}) {
     channels: [],
     scrubber: createScrubber(),
     onAsked: () => {},
-    log: { debug() {}, info() {}, warn() {}, error() {} },
+    log: SILENT_LOG,
     now,
     newId,
   })

@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, it, onTestFinished } from 'vitest'
+import { expect, it } from 'vitest'
 import { CredentialStore, GLOBAL_OWNER } from '../../src/credentials/credential-store.js'
 import { KeyRing } from '../../src/credentials/key-ring.js'
 import { createScrubber, MARK } from '../../src/credentials/scrubber.js'
 import type { Store } from '../../src/store/store.js'
 import { describeEngines, type TestEngine } from '../kit/engines.js'
+import { temporaryDirectory } from '../kit/temporary-directory.js'
 
 describeEngines('the credential store', (engine) => {
   it('gives a project its own credentials and those of all, its own first', async () => {
@@ -275,8 +275,7 @@ const NOW = 1_800_000_000_123
 
 async function setup(engine: TestEngine) {
   const store = await engine.createStore()
-  const home = mkdtempSync(join(tmpdir(), 'aetheel-credentials-'))
-  onTestFinished(() => rmSync(home, { recursive: true, force: true }))
+  const home = temporaryDirectory()
   for (const id of ['site', 'shop']) await store.projects.put({ id, directory: '/' }, 'api', NOW)
   const clock = { now: NOW }
   const scrubber = createScrubber()

@@ -1,20 +1,10 @@
 import { randomBytes } from 'node:crypto'
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { KeyRing } from '../../src/credentials/key-ring.js'
+import { temporaryDirectory } from '../kit/temporary-directory.js'
 
 const ABOUT = 'site\0NPM_TOKEN'
 
@@ -181,8 +171,7 @@ describe('a key ring', () => {
 })
 
 function setup(): { home: string; file: string } {
-  const home = mkdtempSync(join(tmpdir(), 'aetheel-keys-'))
-  onTestFinished(() => rmSync(home, { recursive: true, force: true }))
+  const home = temporaryDirectory()
   return { home, file: join(home, 'master.key') }
 }
 

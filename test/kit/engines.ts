@@ -1,13 +1,12 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sql } from 'kysely'
 import { afterAll, describe, onTestFinished } from 'vitest'
-import { createLog } from '../../src/log.js'
 import { openPostgres } from '../../src/store/postgres.js'
 import { migrate, openStore, type Store, type StoreLocation, storeOn } from '../../src/store/store.js'
 import { createDatabase, postgresUrl } from './postgres.js'
 import { putDatabase } from './put-database.js'
+import { temporaryDirectory } from './temporary-directory.js'
+import { SILENT_LOG } from './log.js'
 
 export interface TestEngine {
   name: Store['engine']
@@ -16,8 +15,6 @@ export interface TestEngine {
   /** An open store with nothing in it, for one test at a time. */
   createStore(): Promise<Store>
 }
-
-const log = createLog({ level: 'silent' })
 
 /** Runs a suite on both engines; that of PostgreSQL is skipped where there is none. */
 export function describeEngines(title: string, suite: (engine: TestEngine) => void): void {
@@ -31,7 +28,7 @@ export function describeEngines(title: string, suite: (engine: TestEngine) => vo
 
 /** A store that is closed when the test has ended. */
 export async function openTestStore(location: StoreLocation): Promise<Store> {
-  const store = await openStore(location, log)
+  const store = await openStore(location, SILENT_LOG)
   onTestFinished(() => store.close())
   return store
 }
@@ -70,7 +67,7 @@ function createPostgres(): TestEngine {
 
 async function openShared() {
   const { url, drop } = await createDatabase()
-  const store = storeOn(await openPostgres(url, log))
+  const store = storeOn(await openPostgres(url, SILENT_LOG))
   await migrate(store.db)
   const close = async (): Promise<void> => {
     await store.close()
@@ -90,7 +87,5 @@ const EMPTY_ALL_TABLES = `do $$
   end $$`
 
 function createFile(): string {
-  const directory = mkdtempSync(join(tmpdir(), 'aetheel-store-'))
-  onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
-  return join(directory, 'aetheel.db')
+  return join(temporaryDirectory(), 'aetheel.db')
 }

@@ -5,11 +5,11 @@ import { join } from 'node:path'
 import { onTestFinished, type TestContext } from 'vitest'
 import { type GatewayConfig, loadConfig } from '../../src/config.js'
 import { databaseFile, type Gateway, type GatewayDependencies, makeHome, startGateway } from '../../src/gateway.js'
-import { endLivingProcesses, livingProcesses } from './living-processes.js'
+import { livingProcesses } from './living-processes.js'
 import { lineLog } from './log.js'
 import { putDatabase } from './put-database.js'
 import { type Journaled, journalIn, release } from './steps-agent.js'
-import { temporaryDirectory } from './temporary-directory.js'
+import { processDirectory } from './temporary-directory.js'
 
 export class GatewayStage {
   readonly directory: string
@@ -25,13 +25,12 @@ export class GatewayStage {
 
   /** Everything is stopped and removed when the test ends. A concurrent test passes its own hook. */
   constructor(onFinished: TestContext['onTestFinished'] = onTestFinished) {
-    this.directory = temporaryDirectory(onFinished)
+    this.directory = processDirectory(onFinished)
     this.workingDir = this.makeDirectory('work')
     this.bin = this.makeDirectory('bin')
     this.environment = { PATH: `${this.bin}:${process.env['PATH']}`, HOME: this.makeDirectory('home') }
     onFinished(async ({ task }) => {
       for (const gateway of this.#running) await this.stop(gateway)
-      endLivingProcesses(this.directory)
       if (task.result?.state === 'fail') console.error(this.logged.join(''))
     })
   }

@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestProject } from 'vitest/node'
-import { createLog } from '../../src/log.js'
 import { openStore } from '../../src/store/store.js'
+import { SILENT_LOG } from './log.js'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -15,7 +15,7 @@ declare module 'vitest' {
 export default async function setUpStore(project: TestProject): Promise<() => void> {
   const directory = mkdtempSync(join(tmpdir(), 'aetheel-tables-'))
   const file = join(directory, 'aetheel.db')
-  const store = await openStore({ file }, createLog({ level: 'silent' }))
+  const store = await openStore({ file }, SILENT_LOG)
   await store.close()
   project.provide('emptyDatabase', file)
   return () => rmSync(directory, { recursive: true })

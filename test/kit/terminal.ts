@@ -1,22 +1,13 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
-import {
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  realpathSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { inject, type TestContext } from 'vitest'
 import { AgentScript, type Step } from '../contract/agent-script.js'
-import { endLivingProcesses, livingProcesses } from './living-processes.js'
+import { livingProcesses } from './living-processes.js'
+import { processDirectory } from './temporary-directory.js'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 export const DEMO_AGENT = join(ROOT, 'demo/agent.mjs')
@@ -98,20 +89,21 @@ export class RunningCommand {
 
 /** A person's machine: a home, a project, programs and a temporary directory of its own. */
 export class Terminal {
-  readonly directory = realpathSync(mkdtempSync(join(tmpdir(), 'aetheel-terminal-')))
-  readonly project = this.#makeDirectory('project')
-  readonly #programs = this.#makeDirectory('bin')
-  readonly #temporary = this.#makeDirectory('tmp')
-  readonly home = this.#makeDirectory('home')
+  readonly directory: string
+  readonly project: string
+  readonly home: string
+  readonly #programs: string
+  readonly #temporary: string
 
   constructor({ onTestFinished }: Pick<TestContext, 'onTestFinished'>) {
+    this.directory = processDirectory(onTestFinished)
+    this.project = this.#makeDirectory('project')
+    this.home = this.#makeDirectory('home')
+    this.#programs = this.#makeDirectory('bin')
+    this.#temporary = this.#makeDirectory('tmp')
     // What agents are written in, and what they call.
     this.install('node', process.execPath)
     for (const name of ['sh', 'ls', 'cat', 'sleep', 'setsid']) this.install(name, join('/usr/bin', name))
-    onTestFinished(() => {
-      endLivingProcesses(this.directory)
-      rmSync(this.directory, { recursive: true })
-    })
   }
 
   /** Runs `aetheel …` to its end. */

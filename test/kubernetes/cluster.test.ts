@@ -2,8 +2,6 @@
 
 import { execFile } from 'node:child_process'
 import { createHash, randomUUID } from 'node:crypto'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import fc from 'fast-check'
@@ -15,6 +13,7 @@ import { holdRun, killClients, kubectlEnvironment, leftIn, nothing, openScene, t
 import type { Shell } from './fake-container.js'
 import type { FakePod, PodOptions } from './fake-pod.js'
 import { checkMachine } from './machine.js'
+import { temporaryDirectory } from '../kit/temporary-directory.js'
 
 // Most of these tests wait, for what is lost to be noticed.
 vi.setConfig({ maxConcurrency: 12 })
@@ -239,7 +238,8 @@ describe.skipIf(!isRequired)(
         {
           what: 'a restart with a /tmp that outlasts it',
           problem: 'pod_gone',
-          options: (onTestFinished) => ({ mounts: { '/tmp': makeVolume(onTestFinished) } }),
+          // As an emptyDir: it belongs to the pod, not to a container.
+          options: (onTestFinished) => ({ mounts: { '/tmp': temporaryDirectory(onTestFinished) } }),
           happen: ({ pod }) => pod.restart(),
         },
         { what: 'a deletion', problem: 'pod_gone', happen: ({ cluster, pod }) => cluster.deletePod(pod) },
@@ -383,11 +383,4 @@ describe.skipIf(!isRequired)(
 function problemOf(error: unknown): PodProblem | undefined {
   if (!(error instanceof PodError)) throw error
   return error.problem
-}
-
-/** As an emptyDir: it belongs to the pod, not to a container. */
-function makeVolume(onTestFinished: TestContext['onTestFinished']): string {
-  const directory = mkdtempSync(join(tmpdir(), 'aetheel-volume-'))
-  onTestFinished(() => rmSync(directory, { recursive: true }))
-  return directory
 }

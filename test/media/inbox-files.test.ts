@@ -3,22 +3,20 @@ import {
   linkSync,
   lstatSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
-  realpathSync,
   renameSync,
   rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { IncomingFile } from '../../src/channels/types.js'
 import { saveIncomingFiles, type InboxOptions } from '../../src/media/inbox-files.js'
+import { temporaryDirectory } from '../kit/temporary-directory.js'
 
 const PNG = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0, 1, 2, 0xff])
 const IN_THE_WAY =
@@ -312,8 +310,7 @@ describe('saveIncomingFiles', () => {
       ['the file', '.aetheel/inbox/100/a.txt'],
     ])('%s', async (_, place) => {
       const { save, path, contents } = setup()
-      const elsewhere = mkdtempSync(join(tmpdir(), 'aetheel-elsewhere-'))
-      onTestFinished(() => rmSync(elsewhere, { recursive: true }))
+      const elsewhere = temporaryDirectory()
       mkdirSync(join(path, place, '..'), { recursive: true })
       symlinkSync(elsewhere, join(path, place))
       const saved = await save([textFile('a.txt', 'text')])
@@ -351,8 +348,7 @@ describe('saveIncomingFiles', () => {
 
     it('the folder becomes one while the file is fetched', async () => {
       const { save, path } = setup()
-      const elsewhere = mkdtempSync(join(tmpdir(), 'aetheel-elsewhere-'))
-      onTestFinished(() => rmSync(elsewhere, { recursive: true }))
+      const elsewhere = temporaryDirectory()
       const read = async (): Promise<Uint8Array> => {
         renameSync(join(path, '.aetheel/inbox'), join(path, 'moved'))
         mkdirSync(join(elsewhere, '100'))
@@ -413,8 +409,7 @@ const OPTIONS: Omit<InboxOptions, 'directory'> = {
 const SAFE_PATH = /^\.aetheel\/inbox\/[^/\p{Cc}.-][^/\p{Cc}]{0,99}\/[^/\\\p{Cc}.\- ][^/\\\p{Cc}]{0,99}$/u
 
 function setup() {
-  const path = realpathSync(mkdtempSync(join(tmpdir(), 'aetheel-inbox-')))
-  onTestFinished(() => rmSync(path, { recursive: true, force: true }))
+  const path = temporaryDirectory()
   return {
     path,
     /** What is said of them. */

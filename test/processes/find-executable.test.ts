@@ -1,16 +1,15 @@
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { findExecutable } from '../../src/processes/find-executable.js'
+import { temporaryDirectory } from '../kit/temporary-directory.js'
 
 describe('findExecutable', () => {
   let directory = ''
   beforeEach(() => {
-    directory = mkdtempSync(join(tmpdir(), 'aetheel-find-'))
+    directory = temporaryDirectory()
     for (const name of ['first', 'second']) mkdirSync(join(directory, name))
   })
-  afterEach(() => rmSync(directory, { recursive: true }))
 
   const make = (path: string, mode = 0o755) => {
     const file = join(directory, path)

@@ -1,14 +1,14 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, chownSync, copyFileSync, existsSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, chownSync, copyFileSync, existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { type ProcessOptions, startProcess } from '../../src/processes/local-process.js'
 import type { ProcessOwner } from '../../src/processes/process-owner.js'
-import { endLivingProcesses, livingProcesses } from '../kit/living-processes.js'
+import { livingProcesses } from '../kit/living-processes.js'
+import { processDirectory } from '../kit/temporary-directory.js'
 
 describe('startProcess', () => {
   it('runs in the directory, with that environment and nothing more', async () => {
@@ -282,11 +282,7 @@ function createOwner(): { owner: ProcessOwner; calls: unknown[] } {
 }
 
 function setup() {
-  const directory = realpathSync(mkdtempSync(join(tmpdir(), 'aetheel-process-')))
-  onTestFinished(() => {
-    endLivingProcesses(directory)
-    rmSync(directory, { recursive: true })
-  })
+  const directory = processDirectory()
   const start = (script: string, options: Partial<ProcessOptions> = {}) =>
     startProcess({
       executable: '/bin/sh',

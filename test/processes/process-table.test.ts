@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process'
-import { mkdtempSync, rmSync, symlinkSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { findProcess, type ProcessEntry, readProcessTable, startTimeOf } from '../../src/processes/process-table.js'
+import { temporaryDirectory } from '../kit/temporary-directory.js'
 
 // Anything but Linux asks `ps`, which answers on Linux too.
 const sources = ['linux', 'freebsd'] as const
@@ -90,14 +90,10 @@ function seen(entry: ProcessEntry | undefined) {
 
 /** A process of that name in a group of its own. */
 async function start(name: string, args: string[], env: Record<string, string> = {}) {
-  const directory = mkdtempSync(join(tmpdir(), 'aetheel-table-'))
-  const executable = join(directory, name)
+  const executable = join(temporaryDirectory(), name)
   symlinkSync(name === 'sh' ? '/bin/sh' : '/bin/sleep', executable)
   const child = spawn(executable, args, { stdio: 'ignore', detached: true, env: { PATH: process.env['PATH'], ...env } })
-  onTestFinished(() => {
-    child.kill('SIGKILL')
-    rmSync(directory, { recursive: true })
-  })
+  onTestFinished(() => void child.kill('SIGKILL'))
   await new Promise((resolve, reject) => {
     child.once('spawn', resolve)
     child.once('error', reject)

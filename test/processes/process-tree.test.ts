@@ -1,14 +1,11 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { existsSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import type { ChildProcess } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, type TestContext } from 'vitest'
 import { type ProcessEntry, startTimeOf } from '../../src/processes/process-table.js'
 import { collectTree, endLeftovers, endTree, NO_PID, type RunRoot } from '../../src/processes/process-tree.js'
-import { AgentScript, type Step } from '../contract/agent-script.js'
-import { agentPath } from '../contract/stage.js'
-import { endLivingProcesses, livingProcesses } from '../kit/living-processes.js'
+import type { Step } from '../contract/agent-script.js'
+import { startFakeTree } from './fake-tree.js'
 
 describe.concurrent('endTree', () => {
   it('ends a tree with all that hid from it, and nothing else', async (test) => {
@@ -125,34 +122,21 @@ describe('collectTree', () => {
   })
 })
 
-/** A fake agent that has done these steps and stays. */
+/** A fake agent that has taken these steps and keeps running, as the root of a run. */
 async function startTree(
   { onTestFinished }: Pick<TestContext, 'onTestFinished'>,
   steps: Step[],
 ): Promise<{ child: ChildProcess; root: RunRoot; alive(): number }> {
-  const directory = realpathSync(mkdtempSync(join(tmpdir(), 'aetheel-tree-')))
-  const env = { PATH: process.env['PATH'], TEST_RUN: directory }
-  const prompt = new AgentScript('claude', directory).prompt([...steps, { touch: 'ready' }, { hang: true }])
-  const child = spawn(agentPath('fake-agent.sh'), [], {
-    cwd: directory,
-    env,
-    detached: true,
-    stdio: ['pipe', 'ignore', 'ignore'],
-  })
-  onTestFinished(() => {
-    endLivingProcesses(directory)
-    rmSync(directory, { recursive: true })
-  })
-  child.stdin?.end(prompt)
-  while (!existsSync(join(directory, 'ready'))) await sleep(5)
+  const runId = randomUUID()
+  const tree = await startFakeTree(steps, { TEST_RUN: runId }, onTestFinished)
+  const { child } = tree
   return {
-    child,
+    ...tree,
     root: {
       pid: child.pid ?? 0,
       startTime: startTimeOf(child.pid ?? 0),
-      marker: `TEST_RUN=${directory}`,
+      marker: `TEST_RUN=${runId}`,
       hasExited: () => child.exitCode !== null || child.signalCode !== null,
     },
-    alive: () => livingProcesses(directory).length,
   }
 }

@@ -1,10 +1,10 @@
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { ProcessOwner } from '../../src/processes/process-owner.js'
 import { type CommandOptions, runCommand } from '../../src/processes/run-command.js'
-import { endLivingProcesses, livingProcesses } from '../kit/living-processes.js'
+import { livingProcesses } from '../kit/living-processes.js'
+import { processDirectory } from '../kit/temporary-directory.js'
 
 describe('runCommand', () => {
   it('runs in the directory, with the environment, the arguments as they are and the whole of stdin', async () => {
@@ -120,11 +120,7 @@ describe('runCommand', () => {
 })
 
 function setup() {
-  const directory = realpathSync(mkdtempSync(join(tmpdir(), 'aetheel-command-')))
-  onTestFinished(() => {
-    endLivingProcesses(directory)
-    rmSync(directory, { recursive: true })
-  })
+  const directory = processDirectory()
   return {
     directory,
     read: (file: string) => readFileSync(join(directory, file), 'utf8'),

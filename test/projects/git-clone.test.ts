@@ -4,8 +4,9 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { gitRunner } from '../../src/projects/git-clone.js'
-import { createDirectory, createRepository, gitEnvironment, NOW, problemOf, setup } from './stage.js'
+import { createRepository, gitEnvironment, NOW, problemOf, setup } from './stage.js'
 import { listen } from '../kit/loopback.js'
+import { temporaryDirectory } from '../kit/temporary-directory.js'
 
 const ADVICE = 'Check the URL and the ref, and that the user who runs the gateway may read it.'
 
@@ -87,7 +88,7 @@ describe('a project from git', () => {
   })
 
   it('ends a clone that takes too long', async () => {
-    const directory = createDirectory()
+    const directory = temporaryDirectory()
     const run = gitRunner(gitEnvironment(directory))
     const { port } = await listenSilently()
     const { projects, root } = await setup({ run: (options) => run({ ...options, timeoutMs: 200 }) })
@@ -227,7 +228,7 @@ describe('where a repository may come from', () => {
 })
 
 it('gives git what it needs to reach servers, and nothing that leads it elsewhere or asks', async () => {
-  const directory = createDirectory()
+  const directory = temporaryDirectory()
   writeFileSync(join(directory, 'git'), '#!/bin/sh\nenv > seen\n')
   chmodSync(join(directory, 'git'), 0o755)
   const run = gitRunner({

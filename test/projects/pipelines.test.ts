@@ -10,7 +10,8 @@ import { parse } from 'yaml'
 import { z } from 'zod'
 import { findExecutable } from '../../src/processes/find-executable.js'
 import { startPackageRegistry } from './package-registry.js'
-import { createDirectory, setup } from './stage.js'
+import { setup } from './stage.js'
+import { temporaryDirectory } from '../kit/temporary-directory.js'
 
 const NAMES = ['empty', 'go', 'node-typescript', 'python'] as const
 const TOOLS = { empty: 'sh', go: 'go', 'node-typescript': 'npm', python: 'python3' }
@@ -63,7 +64,7 @@ async function generate(name: string): Promise<{ directory: string; pipeline: un
 
 /** As Woodpecker does: each step in a shell of its own that ends at the first failure. */
 async function runSteps(directory: string, { steps }: Pick<z.output<typeof workflow>, 'steps'>): Promise<void> {
-  const home = createDirectory()
+  const home = temporaryDirectory()
   const environment = {
     PATH: process.env['PATH'],
     HOME: home,

@@ -2,11 +2,11 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, 
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { GatewayError } from '../../src/errors.js'
-import { createLog } from '../../src/log.js'
 import { openStore } from '../../src/store/store.js'
 import type { NewProject } from '../../src/projects/project-service.js'
 import { describeEngines } from '../kit/engines.js'
 import { createRepository, NOW, problemOf, setup } from './stage.js'
+import { SILENT_LOG } from '../kit/log.js'
 
 const RECORD = { source: 'api', instance: expect.any(String), backend: 'codex', createdAt: NOW, updatedAt: NOW }
 
@@ -489,7 +489,7 @@ it('keeps projects over a restart, with what it may delete', async () => {
   const { projects, root, home } = await setup()
   createRepository(join(root, 'upstream'), { 'README.md': 'Hello\n' })
   await projects.create({ id: 'web', git: { url: join(root, 'upstream') } })
-  const again = await openStore({ file: join(home, 'aetheel.db') }, createLog({ level: 'silent' }))
+  const again = await openStore({ file: join(home, 'aetheel.db') }, SILENT_LOG)
   const kept = [(await again.projects.get('web'))?.directory, readFileSync(join(root, 'web/README.md'), 'utf8')]
   await again.close()
   await projects.remove('web', { deletesFiles: true })

@@ -1,27 +1,19 @@
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { onTestFinished } from 'vitest'
 import { createBackend, resolveBackendName } from '../../src/backends/registry.js'
 import type { AgentBackend, BackendName } from '../../src/backends/types.js'
 import { GatewayError } from '../../src/errors.js'
-import { createLog } from '../../src/log.js'
 import { gitRunner, type RunGit } from '../../src/projects/git-clone.js'
 import { ProjectService } from '../../src/projects/project-service.js'
 import type { Store } from '../../src/store/store.js'
 import { openTestStore } from '../kit/engines.js'
+import { temporaryDirectory } from '../kit/temporary-directory.js'
+import { SILENT_LOG } from '../kit/log.js'
 
 export const NOW = Date.UTC(2026, 0, 2, 3, 4, 5)
 
 const BACKEND_CONFIG = { cliPath: 'none', workingDir: '.', queryTimeoutMs: 1_000, allowedTools: [], maxTurns: 10 }
-
-/** A directory for one test, as its real path. */
-export function createDirectory(): string {
-  const path = realpathSync(mkdtempSync(join(tmpdir(), 'aetheel-projects-')))
-  onTestFinished(() => rmSync(path, { recursive: true, force: true }))
-  return path
-}
 
 export interface StageOptions {
   store?: Store
@@ -32,7 +24,7 @@ export interface StageOptions {
 
 /** A service on a store of its own, with two roots beside the data directory. */
 export async function setup({ store: given, available = ['claude', 'codex'], templateDir, run }: StageOptions = {}) {
-  const directory = createDirectory()
+  const directory = temporaryDirectory()
   const [home, root, second] = ['data', 'root', 'second'].map((name) => join(directory, name)) as [
     string,
     string,
@@ -60,7 +52,7 @@ export async function setup({ store: given, available = ['claude', 'codex'], tem
     run: run ?? gitRunner(gitEnvironment(directory)),
     now: () => time,
     newId: () => '01234567-89ab-cdef-0123-456789abcdef',
-    log: createLog({ level: 'silent' }),
+    log: SILENT_LOG,
   })
   const after = (ms: number): void => {
     time += ms

@@ -1,10 +1,11 @@
 import { execFileSync } from 'node:child_process'
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, mkdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import fc from 'fast-check'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { FILE_LIMIT_BYTES, MarkdownConfigLoader, TOTAL_LIMIT_BYTES } from '../../src/prompt/markdown-config-loader.js'
+import { temporaryDirectory } from '../kit/temporary-directory.js'
+import { recordingLog } from '../kit/log.js'
 
 const MARK = /\n\[… cut: only the first (\d+) of (\d+) bytes are used, since .* …\]$/
 const NOBODY = 65_534
@@ -253,17 +254,8 @@ describe('MarkdownConfigLoader', () => {
 })
 
 function setup(name = '.', parent?: string) {
-  const root = parent ?? mkdtempSync(join(tmpdir(), 'aetheel-prompt-'))
-  if (parent === undefined) onTestFinished(() => rmSync(root, { recursive: true }))
-  const warnings: unknown[] = []
-  const log = {
-    debug() {},
-    info() {},
-    error() {},
-    warn(message: string, fields?: Record<string, unknown>) {
-      warnings.push(message === 'prompt.file-problem' ? fields : message)
-    },
-  }
+  const root = parent ?? temporaryDirectory()
+  const log = recordingLog()
   const loader = new MarkdownConfigLoader(join(root, name), log)
   const path = (file: string) => join(root, file)
   return {
@@ -274,7 +266,11 @@ function setup(name = '.', parent?: string) {
     },
     async load() {
       const markdown = await loader.load()
-      return { markdown, warnings: warnings.splice(0) }
+      const warnings = log.warnings.splice(0)
+      return {
+        markdown,
+        warnings: warnings.map(([message, fields]) => (message === 'prompt.file-problem' ? fields : message)),
+      }
     },
   }
 }

@@ -1,12 +1,12 @@
-import { existsSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, it, onTestFinished } from 'vitest'
+import { expect, it } from 'vitest'
 import type { AgentEvent } from '../../src/backends/types.js'
 import { createScrubber, MARK } from '../../src/credentials/scrubber.js'
 import { commandRunner, type CommandRequest, CommandRuntime } from '../../src/runtime/command-runtime.js'
 import { findExecutable } from '../../src/processes/find-executable.js'
 import { livingProcesses } from '../kit/living-processes.js'
+import { temporaryDirectory } from '../kit/temporary-directory.js'
 
 const SECRET = 'sk-ABCDEFGHIJKLMNOPQRSTUVWABCDEFGHIJ'
 const gitPath = findExecutable('git', process.env['PATH'] ?? '') ?? ''
@@ -169,8 +169,7 @@ it('tells git from other commands', () => {
 type Extra = Partial<Pick<CommandRequest, 'timeoutMs' | 'environment' | 'secretFiles' | 'isUntrusted'>>
 
 function setup(environment: NodeJS.ProcessEnv = {}) {
-  const directory = realpathSync(mkdtempSync(join(tmpdir(), 'aetheel-command-')))
-  onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
+  const directory = temporaryDirectory()
   const operator = { PATH: process.env['PATH'], HOME: directory, ...environment }
   const runtime = new CommandRuntime({
     environment: operator,

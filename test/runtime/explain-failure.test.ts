@@ -1,11 +1,11 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createBackend } from '../../src/backends/registry.js'
 import { type AgentFailure, type AgentRequest, BACKEND_NAMES, type FailureReason } from '../../src/backends/types.js'
 import type { PodProblem } from '../../src/kubernetes/types.js'
 import { explainFailure } from '../../src/runtime/explain-failure.js'
+import { temporaryDirectory } from '../kit/temporary-directory.js'
 
 const NOW = Date.UTC(2026, 10, 16, 12, 30)
 const MINUTE_MS = 60_000
@@ -143,8 +143,7 @@ function belowOf(text: string): string {
 
 /** Of an agent that only sleeps. */
 async function failureOf(request: AgentRequest): Promise<AgentFailure | undefined> {
-  const directory = mkdtempSync(join(tmpdir(), 'aetheel-explain-'))
-  onTestFinished(() => rmSync(directory, { recursive: true }))
+  const directory = temporaryDirectory()
   const cliPath = join(directory, 'claude')
   writeFileSync(cliPath, '#!/bin/sh\nexec sleep 60\n', { mode: 0o755 })
   const config = { cliPath, workingDir: directory, queryTimeoutMs: 60_000, allowedTools: [], maxTurns: 1 }

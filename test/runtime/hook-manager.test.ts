@@ -1,13 +1,14 @@
-import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { HookConfig } from '../../src/config/schema.js'
 import { HookManager, MAX_WAITING_CALLS } from '../../src/runtime/hook-manager.js'
-import { endLivingProcesses, livingProcesses } from '../kit/living-processes.js'
+import { livingProcesses } from '../kit/living-processes.js'
 import { freePort, serveHttp } from '../kit/loopback.js'
+import { processDirectory } from '../kit/temporary-directory.js'
+import { recordingLog } from '../kit/log.js'
 
 const AT = '2026-01-02T03:04:05.000Z'
 
@@ -273,11 +274,7 @@ async function serve(listener: Listener): Promise<string> {
 }
 
 function setup() {
-  const directory = realpathSync(mkdtempSync(join(tmpdir(), 'aetheel-hooks-')))
-  onTestFinished(() => {
-    endLivingProcesses(directory)
-    rmSync(directory, { recursive: true })
-  })
+  const directory = processDirectory()
   const read = (file: string) => readFileSync(join(directory, file), 'utf8')
   return {
     read,
@@ -287,11 +284,10 @@ function setup() {
       definitions: HookConfig[],
       { environment = { PATH: '/usr/bin:/bin' }, passVariables = [] as string[] } = {},
     ) {
-      const warnings: unknown[] = []
-      const log = { debug() {}, info() {}, error() {}, warn: (...warning: unknown[]) => void warnings.push(warning) }
+      const log = recordingLog()
       const now = () => Date.parse(AT)
       const dependencies = { log, environment, passVariables, workingDir: () => directory, now }
-      return { hooks: new HookManager(definitions, dependencies), warnings }
+      return { hooks: new HookManager(definitions, dependencies), warnings: log.warnings }
     },
   }
 }

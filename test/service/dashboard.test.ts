@@ -1,17 +1,17 @@
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import fc from 'fast-check'
-import { expect, inject, it, onTestFinished } from 'vitest'
+import { expect, inject, it } from 'vitest'
 import { createStage } from './app-stage.js'
+import { temporaryDirectory } from '../kit/temporary-directory.js'
 
 /** As the issue of the dashboard sets it: everything that a browser may load, compressed. */
 const MOST_BYTES = 120_000
 
 function makeBuild(): string {
-  const directory = mkdtempSync(join(tmpdir(), 'aetheel-web-'))
-  onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
+  const directory = temporaryDirectory()
   mkdirSync(join(directory, 'assets'))
   const put = (name: string, content: string): void => {
     writeFileSync(join(directory, name), content)

@@ -1,8 +1,7 @@
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { request as httpRequest } from 'node:http'
 import { connect } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -10,6 +9,7 @@ import type { App } from '../../src/service/dependencies.js'
 import { isLoopback } from '../../src/service/guards.js'
 import { until } from '../kit/waiting.js'
 import { allRoutes, bearer, createStage, pathFor, type Stage } from './app-stage.js'
+import { temporaryDirectory } from '../kit/temporary-directory.js'
 
 describe('every route, also one that does not exist,', () => {
   it('answers 421 to a foreign host', async () => {
@@ -262,8 +262,7 @@ describe('strangers', () => {
   })
 
   it('who guess tokens do not keep the dashboard from their address', async () => {
-    const dashboardDirectory = mkdtempSync(join(tmpdir(), 'aetheel-dashboard-'))
-    onTestFinished(() => rmSync(dashboardDirectory, { recursive: true }))
+    const dashboardDirectory = temporaryDirectory()
     writeFileSync(join(dashboardDirectory, 'index.html'), 'hello')
     const { app } = await createStage({ limits: { strangerRequestsPerMinute: 1 }, dashboardDirectory })
     const statuses: number[] = []

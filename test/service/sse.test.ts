@@ -1,8 +1,6 @@
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
 import { type ClientRequest, createServer, get, type IncomingMessage, type ServerResponse } from 'node:http'
 import { connect } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -14,6 +12,7 @@ import { StreamHub } from '../../src/streams/stream-hub.js'
 import { openTestStore } from '../kit/engines.js'
 import { createQueueWriter } from '../streams/queue-writer.js'
 import { until } from '../kit/waiting.js'
+import { temporaryDirectory } from '../kit/temporary-directory.js'
 
 /** A response may have in hand: one batch of its stream, and what its socket is just writing. */
 const MAX_HELD_BYTES = 200_000
@@ -31,8 +30,7 @@ async function serve(
   follow: (after: number, signal: AbortSignal) => AsyncIterable<NumberedEvent[]>,
   options?: EventStreamOptions,
 ): Promise<TestServer> {
-  const directory = mkdtempSync(join(tmpdir(), 'aetheel-sse-'))
-  const socketPath = join(directory, 'http')
+  const socketPath = join(temporaryDirectory(), 'http')
   const responses: ServerResponse[] = []
   const ended: Array<Promise<string>> = []
   const server = createServer((request, response) => {
@@ -46,7 +44,6 @@ async function serve(
     server.closeAllConnections()
     server.close()
     await Promise.all(ended)
-    rmSync(directory, { recursive: true })
   })
   return {
     socketPath,

@@ -1,6 +1,5 @@
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { randomUUID } from 'node:crypto'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { channelHost } from '../../src/turns/accept.js'
@@ -8,12 +7,12 @@ import type { Acceptance, ChannelMessage, IncomingFile } from '../../src/channel
 import type { ConversationCommands } from '../../src/conversation/conversation-commands.js'
 import { Queue } from '../../src/turns/queue.js'
 import { openTestStore } from '../kit/engines.js'
+import { temporaryDirectory } from '../kit/temporary-directory.js'
 
 const NOW = 1_800_000_000_000
 
 async function setup() {
-  const directory = realpathSync(mkdtempSync(join(tmpdir(), 'aetheel-host-')))
-  onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
+  const directory = temporaryDirectory()
   const workingDir = join(directory, 'work')
   const site = join(directory, 'site')
   for (const path of [workingDir, site, join(directory, 'out'), join(directory, 'data')]) mkdirSync(path)

@@ -4,6 +4,7 @@ import { Queue } from '../../src/turns/queue.js'
 import { Sender, type SenderOptions } from '../../src/turns/deliver.js'
 import type { Delivery, Outbox } from '../../src/store/outbox.js'
 import { openTestStore } from '../kit/engines.js'
+import { SILENT_LOG } from '../kit/log.js'
 
 const EXPIRY_MS = 900_000
 const START = 1_000_000
@@ -54,7 +55,7 @@ async function setup(send: Channel['send'] = async () => {}, options: Partial<Se
     onUndelivered: ({ id, problem }) => told.push(['undelivered', id, problem]),
     onStep: (step) => steps.push(step),
     scrub: (text) => text.replaceAll('sk-0123456789', '[secret]'),
-    log: { debug() {}, info() {}, warn() {}, error() {} },
+    log: SILENT_LOG,
     now: () => clock.now,
     ...options,
   })

@@ -6,6 +6,7 @@ import { EventRecorder, type WriteEvents } from '../../src/turns/record.js'
 import type { RecordedEvent } from '../../src/store/events.js'
 import type { Store } from '../../src/store/store.js'
 import { describeEngines, openTestStore } from '../kit/engines.js'
+import { recordingLog, SILENT_LOG } from '../kit/log.js'
 
 const output = (content: string): AgentEvent => ({ type: 'output', content, stream: 'stdout', timestamp: 1 })
 const notice = (content: string): AgentEvent => ({ type: 'notice', content, timestamp: 1 })
@@ -37,15 +38,14 @@ function setup() {
   const writer = new Writer()
   const shown: RecordedEvent[] = []
   const passedOn: RecordedEvent[] = []
-  const warnings: string[] = []
-  const log = { debug() {}, info() {}, warn: (message: string) => warnings.push(message), error() {} }
+  const log = recordingLog()
   const listener = {
     onShown: (events: RecordedEvent[]) => shown.push(...events),
     onRecorded: (events: RecordedEvent[]) => passedOn.push(...events),
   }
   const recorder = new EventRecorder('r1', writer.write, listener, log)
   onTestFinished(() => recorder.close())
-  return { writer, shown, passedOn, warnings, recorder }
+  return { writer, shown, passedOn, warnings: log.warned, recorder }
 }
 
 /** What waits for nothing but promises has been done by then, and no timer had its turn. */
@@ -351,7 +351,7 @@ describeEngines('Events', ({ createLocation }) => {
       if (failures > 0) throw new Error(`The connection was lost, ${(failures -= 1)} more times`)
       return isOurs
     }
-    const log = { debug() {}, info() {}, warn() {}, error() {} }
+    const log = SILENT_LOG
     const recorder = new EventRecorder(runId, write, { onShown() {}, onRecorded() {} }, log)
     recorder.push(notice('one'))
     recorder.push(output('a'))

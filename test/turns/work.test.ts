@@ -15,6 +15,7 @@ import type { Store } from '../../src/store/store.js'
 import { awaitAdmission } from '../../src/turns/stages.js'
 import { openTestStore } from '../kit/engines.js'
 import { failed, succeeded } from '../kit/scripted-backend.js'
+import { recordingLog } from '../kit/log.js'
 
 const CHANNEL = 'test'
 const START = Date.UTC(2026, 0, 2, 3, 4, 5)
@@ -58,7 +59,7 @@ async function setup(setupOptions: SetupOptions = {}) {
     })
   const queue = queueOf('g1')
   const turns: OpenTurn[] = []
-  const logged: string[] = []
+  const log = recordingLog()
   const steps: string[] = []
 
   const createWorker = (gatewayId = 'g1') => {
@@ -88,12 +89,7 @@ async function setup(setupOptions: SetupOptions = {}) {
       onRecorded: () => {},
       onStep: (step) => steps.push(step),
       scrub: (text) => text.replaceAll(SECRET, '[secret]'),
-      log: {
-        debug() {},
-        info() {},
-        warn: (message) => logged.push(message),
-        error: (message) => logged.push(message),
-      },
+      log,
       now,
       newId,
       ...options,
@@ -111,7 +107,7 @@ async function setup(setupOptions: SetupOptions = {}) {
     worker,
     createWorker,
     turns,
-    logged,
+    logged: log.warned,
     steps,
     /** From elsewhere: the worker does not know of it. */
     leave: (address: string, text: string) =>

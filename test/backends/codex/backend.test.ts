@@ -11,6 +11,7 @@ import {
   type Start,
 } from '../fake-cli.js'
 import { inWords, readCapture } from '../golden/captures.js'
+import { recordingLog } from '../../kit/log.js'
 
 const SESSION = '01a1e0fc-0f97-7400-8c79-14e24c555679'
 const OTHER_SESSION = '00000000-0000-4000-8000-000000000000'
@@ -61,9 +62,9 @@ describe('Codex is started', () => {
   })
 
   it('without what it cannot honour, of which one warning tells each', async () => {
-    const { log, warnings } = recordingLog()
+    const log = recordingLog()
     const { argv } = await recordStart('codex', { allowedTools: ['shell'], maxTurns: 3 }, { dependencies: { log } })
-    expect({ argv: argv.slice(5), warnings }).toEqual({
+    expect({ argv: argv.slice(5), warnings: log.warnings }).toEqual({
       argv: [...FIXED, '-'],
       warnings: [
         ['backend.option-ignored', { backend: 'codex', option: 'maxTurns', value: 3 }],
@@ -72,12 +73,6 @@ describe('Codex is started', () => {
     })
   })
 })
-
-function recordingLog() {
-  const warnings: unknown[] = []
-  const log = { debug() {}, info() {}, error() {}, warn: (...warning: unknown[]) => void warnings.push(warning) }
-  return { log, warnings }
-}
 
 describe('Codex is given the system prompt', () => {
   const systemPrompt = 'Be "brief".\n\\ $HOME `id` \'x\' é 🦆'

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { pumpStream } from '../../../src/backends/engine/stream-pump.js'
 import type { StreamCallback } from '../../../src/backends/types.js'
+import { recordingLog } from '../../kit/log.js'
 
 function setup(onStream: StreamCallback) {
-  const warnings: unknown[] = []
-  const log = { debug() {}, info() {}, error() {}, warn: (...warning: unknown[]) => void warnings.push(warning) }
-  return { pump: pumpStream(onStream, log), warnings }
+  const log = recordingLog()
+  return { pump: pumpStream(onStream, log), warnings: log.warnings }
 }
 
 describe('a streaming callback', () => {

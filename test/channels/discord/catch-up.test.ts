@@ -5,7 +5,8 @@ import { CatchUp } from '../../../src/channels/discord/catch-up.js'
 import { Cursor } from '../../../src/channels/discord/cursor.js'
 import { Lanes } from '../../../src/core/async.js'
 import { isAfter, snowflakeAt } from '../../../src/channels/discord/snowflake.js'
-import { message, recordingLog, refusal } from './samples.js'
+import { recordingLog } from '../../kit/log.js'
+import { message, refusal } from './samples.js'
 
 const HOUR_MS = 3_600_000
 const NOW = 1_800_000_000_000

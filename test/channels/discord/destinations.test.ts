@@ -9,7 +9,8 @@ import {
   UNKNOWN_MESSAGE,
 } from '../../../src/channels/discord/api.js'
 import { Destinations } from '../../../src/channels/discord/destinations.js'
-import { message, recordingLog, refusal } from './samples.js'
+import { recordingLog } from '../../kit/log.js'
+import { message, refusal } from './samples.js'
 
 const POST = { message: { content: 'Done', nonce: 'n', enforce_nonce: true } }
 const REFERENCE = { message_reference: { message_id: '20', fail_if_not_exists: false } }

@@ -1,9 +1,8 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { APIAttachment, APIMessage, RawFile, RESTPostAPIChannelMessageJSONBody } from 'discord.js'
 import fc from 'fast-check'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { UNKNOWN_CHANNEL } from '../../../src/channels/discord/api.js'
 import { Destinations } from '../../../src/channels/discord/destinations.js'
 import {
@@ -19,7 +18,9 @@ import {
 import { snowflakeAt } from '../../../src/channels/discord/snowflake.js'
 import type { ChannelHost, OutgoingReply } from '../../../src/channels/types.js'
 import { openOutgoing } from '../../../src/media/outgoing-files.js'
-import { BOT_ID, message, recordingLog, refusal, user } from './samples.js'
+import { recordingLog } from '../../kit/log.js'
+import { BOT_ID, message, refusal, user } from './samples.js'
+import { temporaryDirectory } from '../../kit/temporary-directory.js'
 
 const RUNS = { numRuns: 200 }
 const CREATED_AT = 1_800_000_000_000
@@ -59,8 +60,7 @@ const LONG = Array.from(
 ).join('\n\n')
 
 function makeDirectory(files: Record<string, string | Buffer> = {}): string {
-  const directory = mkdtempSync(join(tmpdir(), 'aetheel-outgoing-'))
-  onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
+  const directory = temporaryDirectory()
   mkdirSync(join(directory, 'work'))
   for (const [name, content] of Object.entries(files)) writeFileSync(join(directory, 'work', name), content)
   return join(directory, 'work')

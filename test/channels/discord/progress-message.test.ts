@@ -12,7 +12,8 @@ import { Destinations } from '../../../src/channels/discord/destinations.js'
 import { ProgressMessage, type Posted } from '../../../src/channels/discord/progress-message.js'
 import { MESSAGE_CHARACTERS } from '../../../src/channels/discord/outgoing.js'
 import { snowflakeAt } from '../../../src/channels/discord/snowflake.js'
-import { hasLoneSurrogate, message, recordingLog, refusal } from './samples.js'
+import { recordingLog } from '../../kit/log.js'
+import { hasLoneSurrogate, message, refusal } from './samples.js'
 
 const HOUR_MS = 3_600_000
 

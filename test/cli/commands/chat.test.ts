@@ -2,11 +2,11 @@ import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { HELP_TEXT } from '../../../src/conversation/command-descriptions.js'
-import { createLog } from '../../../src/log.js'
 import { openStore } from '../../../src/store/store.js'
 import { START } from '../../contract/agent-script.js'
 import { agentPath } from '../../contract/stage.js'
 import { DEMO_AGENT, SCRIPT, Terminal } from '../../kit/terminal.js'
+import { SILENT_LOG } from '../../kit/log.js'
 
 const DEMO = { BACKEND_CLI_PATH: DEMO_AGENT, USER: 'ada' }
 const FAKE = { BACKEND_CLI_PATH: agentPath('fake-agent.sh') }
@@ -219,10 +219,7 @@ describe.concurrent('aetheel chat, without a gateway', () => {
 
   it('shows what was said in a chat, and where the files are that went with it', async (test) => {
     const terminal = new Terminal(test)
-    const store = await openStore(
-      { file: join(terminal.home, '.aetheel', 'aetheel.db') },
-      createLog({ level: 'silent' }),
-    )
+    const store = await openStore({ file: join(terminal.home, '.aetheel', 'aetheel.db') }, SILENT_LOG)
     const about = { conversationId: 'c', channel: 'terminal', address: 'default', expiresAt: 9 }
     const { seq } = await store.conversations.enter(about, about.conversationId, 1)
     terminal.write('plot.png', '')

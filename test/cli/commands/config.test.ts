@@ -1,9 +1,9 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { configCheck, configShow } from '../../../src/cli/commands/config.js'
 import { maskDatabaseUrl, maskHookUrl, secretsOfConfig } from '../../../src/config/secrets.js'
+import { temporaryDirectory } from '../../kit/temporary-directory.js'
 
 describe('configCheck', () => {
   it('names the file it found and has nothing to say against it', () => {
@@ -242,8 +242,7 @@ describe('masks', () => {
 })
 
 function setup(content?: string): { cwd: string; file: string; environment: NodeJS.ProcessEnv } {
-  const cwd = mkdtempSync(join(tmpdir(), 'aetheel-config-'))
-  onTestFinished(() => rmSync(cwd, { recursive: true }))
+  const cwd = temporaryDirectory()
   const file = join(cwd, 'aetheel.json5')
   if (content !== undefined) writeFileSync(file, content)
   return { cwd, file, environment: { HOME: '/home/ada' } }

@@ -12,7 +12,7 @@ import {
 } from '../../../src/cli/commands/credentials.js'
 import { loadConfig } from '../../../src/config.js'
 import { messageOf } from '../../../src/errors.js'
-import { createLog } from '../../../src/log.js'
+import { SILENT_LOG } from '../../kit/log.js'
 
 describe('aetheel credentials', () => {
   it('sets what comes on stdin, lists it without its value, and removes it', async (test) => {
@@ -152,7 +152,7 @@ class Desk {
   readonly #place = {
     config: loadConfig({ HOME: this.home, AETHEEL_HOME: this.home }),
     environment: {},
-    log: createLog({ level: 'silent' }),
+    log: SILENT_LOG,
   }
 
   constructor({ onTestFinished }: Pick<TestContext, 'onTestFinished'>) {

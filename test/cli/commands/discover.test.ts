@@ -4,12 +4,12 @@ import { BackendRegistry, createBackend } from '../../../src/backends/registry.j
 import { type DiscoverFlags, projectsDiscover } from '../../../src/cli/commands/discover.js'
 import { GatewayError } from '../../../src/errors.js'
 import type { LabelledPod } from '../../../src/kubernetes/types.js'
-import { createLog } from '../../../src/log.js'
 import { ProjectService } from '../../../src/projects/project-service.js'
 import { Queue } from '../../../src/turns/queue.js'
 import { notesOf } from '../../../src/store/audit.js'
 import { describeEngines, openTestStore, type TestEngine } from '../../kit/engines.js'
 import { FakePods } from '../../kit/fake-pods.js'
+import { SILENT_LOG } from '../../kit/log.js'
 
 const NOW = 1_800_000_000_000
 const BACKEND_CONFIG = { cliPath: 'none', workingDir: '.', queryTimeoutMs: 1_000, allowedTools: [], maxTurns: 10 }
@@ -261,8 +261,7 @@ async function setup(engine?: TestEngine, place: object = { kubernetesNamespace:
   const run = async (): Promise<never> => {
     throw new Error('No git here')
   }
-  const log = createLog({ level: 'silent' })
-  const projects = new ProjectService({ store, config, agents, run, now, newId: randomUUID, log })
+  const projects = new ProjectService({ store, config, agents, run, now, newId: randomUUID, log: SILENT_LOG })
   const pods = new FakePods()
   const said: string[] = []
   const stderr = { write: (text: string) => said.push(text) > 0 }

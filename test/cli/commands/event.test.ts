@@ -1,6 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Acceptance } from '../../../src/channels/types.js'
 import { sendEvent } from '../../../src/cli/commands/event.js'
@@ -8,6 +5,8 @@ import { type ParametersOf, socketPath } from '../../../src/cli/control/protocol
 import { startControlServer } from '../../../src/cli/control/server.js'
 import { GatewayError } from '../../../src/errors.js'
 import { DEMO_AGENT, Terminal } from '../../kit/terminal.js'
+import { temporaryDirectory } from '../../kit/temporary-directory.js'
+import { SILENT_LOG } from '../../kit/log.js'
 
 const DEMO = { BACKEND_CLI_PATH: DEMO_AGENT }
 const NOWHERE =
@@ -76,9 +75,8 @@ describe('an event', () => {
 
 /** A gateway that answers every event so. */
 async function setup(acceptance: Acceptance) {
-  const home = mkdtempSync(join(tmpdir(), 'aetheel-event-'))
+  const home = temporaryDirectory()
   const asked: ParametersOf<'event.send'>[] = []
-  const log = { debug() {}, info() {}, warn() {}, error() {} }
   const server = await startControlServer(
     socketPath(home),
     {
@@ -87,11 +85,8 @@ async function setup(acceptance: Acceptance) {
         return acceptance
       },
     },
-    log,
+    SILENT_LOG,
   )
-  onTestFinished(async () => {
-    await server.close()
-    rmSync(home, { recursive: true })
-  })
+  onTestFinished(() => server.close())
   return { home, asked }
 }

@@ -1,8 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { answerApproval } from '../../../src/approvals/answer-approval.js'
 import type { ApprovalService } from '../../../src/approvals/approval-service.js'
 import type { AgentEventBody, AgentResult } from '../../../src/backends/types.js'
@@ -20,10 +18,10 @@ import { runsList, runsShow } from '../../../src/cli/commands/runs.js'
 import { sessionsList, sessionsReset } from '../../../src/cli/commands/sessions.js'
 import { LocalControl } from '../../../src/cli/control/local-control.js'
 import { operations } from '../../../src/cli/control/operations.js'
-import { createLog } from '../../../src/log.js'
 import { Queue } from '../../../src/turns/queue.js'
 import type { RecordedEvent } from '../../../src/store/events.js'
-import { openStore } from '../../../src/store/store.js'
+import { temporaryDirectory } from '../../kit/temporary-directory.js'
+import { openTestStore } from '../../kit/engines.js'
 
 const START_AT = Date.UTC(2026, 0, 2, 3, 4, 5)
 const RESULT: AgentResult = { isError: false, finalOutput: 'Four.', sessionId: 's-1', durationMs: 5 }
@@ -388,12 +386,7 @@ describe('runs', () => {
 
 /** A store with a queue whose clock stands still until it is told to go on. */
 async function setup(newId: (count: number) => string = () => randomUUID()) {
-  const directory = mkdtempSync(join(tmpdir(), 'aetheel-listings-'))
-  const store = await openStore({ file: join(directory, 'aetheel.db') }, createLog({ level: 'silent' }))
-  onTestFinished(async () => {
-    await store.close()
-    rmSync(directory, { recursive: true })
-  })
+  const store = await openTestStore({ file: join(temporaryDirectory(), 'aetheel.db') })
   let time = START_AT
   let ids = 0
   let wakes = 0

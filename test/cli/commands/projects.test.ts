@@ -1,7 +1,6 @@
-import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import {
   type ProjectFlags,
   projectsCreate,
@@ -13,10 +12,10 @@ import { withProjects } from '../../../src/cli/with-projects.js'
 import { loadConfig } from '../../../src/config.js'
 import { GatewayError } from '../../../src/errors.js'
 import { databaseFile } from '../../../src/gateway.js'
-import { createLog } from '../../../src/log.js'
-import { openStore, openStoreReadOnly, type Store } from '../../../src/store/store.js'
-
-const log = createLog({ level: 'silent' })
+import { openStoreReadOnly, type Store } from '../../../src/store/store.js'
+import { temporaryDirectory } from '../../kit/temporary-directory.js'
+import { SILENT_LOG } from '../../kit/log.js'
+import { openTestStore } from '../../kit/engines.js'
 
 describe('projects create', () => {
   it('makes a project from a template, on the first start of all', async () => {
@@ -92,8 +91,7 @@ describe('projects create', () => {
   it('makes one while a gateway has the database open', async () => {
     const { create, config } = setup()
     await create({ id: 'first', template: 'empty' })
-    const store = await openStore({ file: databaseFile(config) }, log)
-    onTestFinished(() => store.close())
+    const store = await openTestStore({ file: databaseFile(config) })
     await create({ id: 'second', template: 'empty' })
     expect((await store.projects.list()).map(({ id }) => id)).toEqual(['first', 'second'])
   })
@@ -166,19 +164,18 @@ describe('projects remove', () => {
 })
 
 function setup() {
-  const directory = realpathSync(mkdtempSync(join(tmpdir(), 'aetheel-projects-')))
-  onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
+  const directory = temporaryDirectory()
   const environment = { PATH: process.env['PATH'], HOME: directory, CODE_AGENT_DEFAULT: 'codex' }
   const config = loadConfig(environment)
   const change = <T>(work: Parameters<typeof withProjects<T>>[3]): Promise<T> =>
-    withProjects(config, environment, log, work)
+    withProjects(config, environment, SILENT_LOG, work)
   return {
     config,
     root: join(directory, 'aetheel-projects'),
     change,
     create: (flags: ProjectFlags, cwd = directory) => change((changer) => projectsCreate(changer, flags, cwd)),
     look: async <T>(work: (store: Store) => Promise<T>): Promise<T> => {
-      const store = await openStoreReadOnly({ file: databaseFile(config) }, log)
+      const store = await openStoreReadOnly({ file: databaseFile(config) }, SILENT_LOG)
       try {
         return await work(store)
       } finally {

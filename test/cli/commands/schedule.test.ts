@@ -1,6 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { cronList } from '../../../src/cli/commands/cron.js'
 import { heartbeatReport, heartbeatRun } from '../../../src/cli/commands/heartbeat.js'
@@ -10,6 +7,8 @@ import { startControlServer } from '../../../src/cli/control/server.js'
 import { openTestStore } from '../../kit/engines.js'
 import { scheduleConfig, ScheduleStage } from '../../schedule/stage.js'
 import { DEMO_AGENT, Terminal } from '../../kit/terminal.js'
+import { temporaryDirectory } from '../../kit/temporary-directory.js'
+import { SILENT_LOG } from '../../kit/log.js'
 
 const START = '2026-06-01T10:00:00Z'
 const NO_GATEWAY = 'No gateway is running here. Start one with "aetheel start".\n'
@@ -21,13 +20,9 @@ async function setup(heartbeat?: object) {
 
 /** A gateway that answers so. */
 async function gateway(handlers: Partial<Handlers>): Promise<string> {
-  const home = mkdtempSync(join(tmpdir(), 'aetheel-schedule-'))
-  const log = { debug() {}, info() {}, warn() {}, error() {} }
-  const server = await startControlServer(socketPath(home), handlers, log)
-  onTestFinished(async () => {
-    await server.close()
-    rmSync(home, { recursive: true })
-  })
+  const home = temporaryDirectory()
+  const server = await startControlServer(socketPath(home), handlers, SILENT_LOG)
+  onTestFinished(() => server.close())
   return home
 }
 

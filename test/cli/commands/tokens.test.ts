@@ -1,13 +1,12 @@
 import { randomUUID } from 'node:crypto'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { tokensCreate, tokensList, tokensRevoke, tokensRotate } from '../../../src/cli/commands/tokens.js'
 import { hashOf, issueToken } from '../../../src/service/auth.js'
 import { writeTokenFile } from '../../../src/service/token-file.js'
-import { createLog } from '../../../src/log.js'
-import { openStore } from '../../../src/store/store.js'
+import { temporaryDirectory } from '../../kit/temporary-directory.js'
+import { openTestStore } from '../../kit/engines.js'
 
 const START_AT = Date.UTC(2026, 0, 2, 3, 4, 5)
 const DAY_MS = 24 * 3_600_000
@@ -134,10 +133,8 @@ describe('tokens rotate', () => {
 })
 
 async function setup() {
-  const home = mkdtempSync(join(tmpdir(), 'aetheel-tokens-'))
-  onTestFinished(() => rmSync(home, { recursive: true, force: true }))
-  const store = await openStore({ file: join(home, 'aetheel.db') }, createLog({ level: 'silent' }))
-  onTestFinished(() => store.close())
+  const home = temporaryDirectory()
+  const store = await openTestStore({ file: join(home, 'aetheel.db') })
   const dependencies = { store, home, now: () => START_AT, newId: randomUUID }
   const addFirst = async (): Promise<string> => {
     const { token } = await issueToken(store.tokens, { name: 'first', scope: 'admin' }, dependencies)

@@ -1,6 +1,5 @@
-import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, statSync, writeFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { expect, it, onTestFinished } from 'vitest'
@@ -9,7 +8,8 @@ import type { Handlers, Peer, Push } from '../../../src/cli/control/protocol.js'
 import { MAX_REQUEST_BYTES } from '../../../src/cli/control/protocol.js'
 import { startControlServer } from '../../../src/cli/control/server.js'
 import { GatewayError } from '../../../src/errors.js'
-import type { Log } from '../../../src/log.js'
+import { temporaryDirectory } from '../../kit/temporary-directory.js'
+import { recordingLog } from '../../kit/log.js'
 
 const STATUS = { id: 'one', pid: 1, startedAt: 2, backend: 'claude' }
 
@@ -167,7 +167,7 @@ it('takes the place of a socket that was left', async () => {
 })
 
 it('says what to do when the path is too long', async () => {
-  const start = startControlServer(`/tmp/${'a'.repeat(120)}/gateway.sock`, {}, silent([]))
+  const start = startControlServer(`/tmp/${'a'.repeat(120)}/gateway.sock`, {}, recordingLog())
   await expect(start).rejects.toThrow(/is too long for a socket: 138 bytes, .*Choose a shorter AETHEEL_HOME\./)
 })
 
@@ -196,20 +196,16 @@ it('answers what it was asked before it closes', async () => {
 })
 
 async function setup(handlers: Partial<Handlers> = {}, prepare: (path: string) => void = () => {}) {
-  const directory = mkdtempSync(join(tmpdir(), 'aetheel-control-'))
-  const path = join(directory, 'gateway.sock')
+  const path = join(temporaryDirectory(), 'gateway.sock')
   prepare(path)
-  const logged: unknown[] = []
-  const server = await startControlServer(path, { status: async () => STATUS, ...handlers }, silent(logged))
+  const log = recordingLog()
+  const server = await startControlServer(path, { status: async () => STATUS, ...handlers }, log)
   let closing: Promise<void> | undefined
   const close = (): Promise<void> => (closing ??= server.close())
   const client = await ControlClient.connect(path)
   if (!client) throw new Error('Nobody listens')
-  onTestFinished(async () => {
-    await close()
-    rmSync(directory, { recursive: true })
-  })
-  return { path, client, logged, close }
+  onTestFinished(close)
+  return { path, client, logged: log.warnings, close }
 }
 
 function open(path: string): Socket {
@@ -227,9 +223,4 @@ async function exchange(path: string, request: string): Promise<unknown[]> {
     .trimEnd()
     .split('\n')
     .map((line) => JSON.parse(line) as unknown)
-}
-
-function silent(logged: unknown[]): Log {
-  const note = (message: string, fields?: object): void => void logged.push([message, fields])
-  return { debug: () => {}, info: () => {}, warn: note, error: note }
 }

@@ -11,8 +11,8 @@ import { BACKEND_NAMES } from '../../../src/backends/types.js'
 import { probeAll } from '../../../src/cli/probed-agents.js'
 import { init } from '../../../src/cli/init/init.js'
 import { backendConfig, type GatewayConfig, loadConfig } from '../../../src/config.js'
-import { createLog } from '../../../src/log.js'
 import { agentPath } from '../../contract/stage.js'
+import { SILENT_LOG } from '../../kit/log.js'
 
 export const ENTER = '\r'
 export const DOWN = '\u001B[B'
@@ -45,11 +45,10 @@ export class Machine {
 
   begin(options: { variables?: NodeJS.ProcessEnv; explicit?: string; isTerminal?: boolean } = {}): Person {
     const environment = { ...this.environment, ...options.variables }
-    const log = createLog({ level: 'silent' })
     const probe = (config: GatewayConfig) =>
       probeAll(
         BACKEND_NAMES.map((name) =>
-          createBackend(name, backendConfig(config, name), { environment, passVariables: [], log }),
+          createBackend(name, backendConfig(config, name), { environment, passVariables: [], log: SILENT_LOG }),
         ),
       )
     return new Person(options.isTerminal ?? true, (input, output) =>

@@ -11,6 +11,7 @@ import { brokenInvariants } from '../../../contract/invariants.js'
 import { livingProcesses } from '../../../kit/living-processes.js'
 import { until } from '../../../kit/waiting.js'
 import { createFakeBackend, createStage } from '../../fake-cli.js'
+import { SILENT_LOG } from '../../../kit/log.js'
 
 const AGENT = fileURLToPath(new URL('../../../fixtures/bin/any-agent.mjs', import.meta.url))
 const NAMES = ['claude', 'codex', 'gemini', 'pi'] as const
@@ -18,8 +19,7 @@ const SHARED = ['codex', 'gemini'] as const
 
 function setup(name: BackendName) {
   const stage = createStage()
-  const warnings: string[] = []
-  const log = { debug() {}, info() {}, warn: (message: string) => void warnings.push(message), error() {} }
+  const log = SILENT_LOG
   const dependencies = { log, now: Date.now, elapsed: Date.now }
   const limits = { idleMs: 600_000, maxProcesses: 8, maxMemoryMb: 4096, hasSpare: false }
   const pool = new WarmPool({ log, limits: () => limits, memory: (pids) => pids.map(() => 0), readyMs: 60_000 })

@@ -16,6 +16,7 @@ import type {
 import { brokenInvariants } from '../../../contract/invariants.js'
 import { livingProcesses } from '../../../kit/living-processes.js'
 import { createFakeBackend, createStage } from '../../fake-cli.js'
+import { SILENT_LOG } from '../../../kit/log.js'
 
 const SESSION = '6488a900-9deb-456e-98ea-de230d1950c5'
 const BEGIN = `printf '{"type":"system","subtype":"init","session_id":"${SESSION}"}\\n'`
@@ -46,7 +47,7 @@ interface Options {
 function setup({ name = 'claude', agent = 'staying-agent.sh', mode = 'live', maxProcesses = 8 }: Options = {}) {
   const stage = createStage()
   const cliPath = fileURLToPath(new URL(`../../../fixtures/bin/${agent}`, import.meta.url))
-  const log = { debug() {}, info() {}, warn() {}, error() {} }
+  const log = SILENT_LOG
   const dependencies = { log, now: Date.now, elapsed: Date.now }
   const environment = { FAKE_STAGE: stage.home }
   const pool = new WarmPool({ log, limits: () => ({ ...LIMITS, maxProcesses }) })

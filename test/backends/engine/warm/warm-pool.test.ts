@@ -8,13 +8,14 @@ import {
   WarmPool,
 } from '../../../../src/backends/engine/warm/warm-pool.js'
 import type { ProcessExit } from '../../../../src/processes/local-process.js'
+import { SILENT_LOG } from '../../../kit/log.js'
 
 const NEVER = new AbortController().signal
 const GIGABYTE = 1024 ** 3
 
 /** A pool of fake shared processes, which end as soon as they are told to. */
 function setup(limits: Partial<WarmLimits> = {}, memory: (pids: number[]) => number[] = (pids) => pids.map(() => 0)) {
-  const log = { debug() {}, info() {}, warn() {}, error() {} }
+  const log = SILENT_LOG
   let time = 0
   const pool = new WarmPool({
     log,

@@ -12,6 +12,7 @@ import { brokenInvariants } from '../../../contract/invariants.js'
 import { livingProcesses } from '../../../kit/living-processes.js'
 import { until } from '../../../kit/waiting.js'
 import { createFakeBackend, createStage } from '../../fake-cli.js'
+import { recordingLog } from '../../../kit/log.js'
 
 const AGENT = fileURLToPath(new URL('../../../fixtures/bin/staying-agent.sh', import.meta.url))
 
@@ -46,10 +47,7 @@ function setup({
   ...looks
 }: Options = {}) {
   const stage = createStage()
-  const warnings: string[] = []
-  const details: string[] = []
-  const note = (list: string[]) => (message: string) => void list.push(message)
-  const log = { debug: note(details), info() {}, warn: note(warnings), error() {} }
+  const log = recordingLog()
   const dependencies = { log, now: Date.now, elapsed: Date.now, ...(owner && { owner }) }
   const pool = new WarmPool({
     log,
@@ -104,7 +102,7 @@ function setup({
     )
   const begun = (file: string) => until(() => existsSync(join(stage.workingDir, `${file}.begun`)), `${file}.begun`)
   const letGo = (file: string): string => stage.write(join('work', file), '')
-  return { pool, turn, who, staying, warnings, details, hold, begun, letGo }
+  return { pool, turn, who, staying, log, hold, begun, letGo }
 }
 
 /** Before its exec, a new process still has the name of its parent. */
@@ -291,10 +289,10 @@ it('where those at work take all the memory, a turn has a process of its own', a
 })
 
 it('one that nobody uses ends after a while', async () => {
-  const { who, staying, warnings } = setup({ limits: { idleMs: 20 } })
+  const { who, staying, log } = setup({ limits: { idleMs: 20 } })
   await who(newSession())
   await until(() => staying().length === 0, 'its end')
-  expect(warnings).toEqual([])
+  expect(log.warned).toEqual([])
 })
 
 it('those that were there before a change of the configuration end, the busy ones after their turn', async () => {
@@ -311,7 +309,7 @@ it('those that were there before a change of the configuration end, the busy one
 })
 
 it('a process that was killed between two turns is not missed', async () => {
-  const { who, staying, warnings } = setup()
+  const { who, staying, log } = setup()
   const session = newSession()
   const before = await who(session)
   process.kill(Number(before), 'SIGKILL')
@@ -319,7 +317,7 @@ it('a process that was killed between two turns is not missed', async () => {
   const after = await who(session)
   expect([after === before, after === 'alone']).toEqual([false, false])
   process.kill(Number(after), 'SIGKILL')
-  await until(() => warnings.includes('live.died'), 'a word in the log')
+  await until(() => log.warned.includes('live.died'), 'a word in the log')
 })
 
 it('a process that has rested is asked whether it answers, and used again', async () => {
@@ -329,14 +327,14 @@ it('a process that has rested is asked whether it answers, and used again', asyn
 })
 
 it('a process that does not answer any more is not used again, and nobody notices', async () => {
-  const { who, staying, warnings } = setup({ freshMs: 60_000, answerMs: 100, now: () => time })
+  const { who, staying, log } = setup({ freshMs: 60_000, answerMs: 100, now: () => time })
   const session = newSession()
   let time = 0
   const before = await who(session)
   process.kill(Number(before), 'SIGSTOP')
   time = 60_001
   const after = await who(session)
-  expect([after === before, staying().map(String), warnings]).toEqual([false, [after], ['live.silent']])
+  expect([after === before, staying().map(String), log.warned]).toEqual([false, [after], ['live.silent']])
 })
 
 it('one is started ahead, and is there for the next new session like the last', async () => {
@@ -409,14 +407,14 @@ it('one that never listens is left for one turn, and the next do not try it agai
     `#!/bin/sh\ncase " $* " in *' --input-format '*) exec sleep 1000 ;; esac\nexec ${AGENT} "$@"\n`,
   )
   chmodSync(deaf, 0o755)
-  const { turn, who, warnings, details } = setup({ cliPath: deaf, readyMs: 100, now: () => 0 })
+  const { turn, who, log } = setup({ cliPath: deaf, readyMs: 100, now: () => 0 })
   const session = newSession()
   const { result, notices, kinds } = await turn(answer('done', session))
   expect([result.finalOutput, kinds]).toEqual(['done', 'started notice output complete'])
   expect(notices).toEqual([expect.stringContaining('did not begin to listen')])
   expect(await who(session)).toBe('alone')
-  const tries = details.filter((message) => message === 'live.started')
-  expect([tries.length, warnings]).toEqual([1, ['live.not-ready']])
+  const tries = log.logged.filter(([, message]) => message === 'live.started')
+  expect([tries.length, log.warned]).toEqual([1, ['live.not-ready']])
 })
 
 it('garbage on stdout is a notice, and the process stays', async () => {

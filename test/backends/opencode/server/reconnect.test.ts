@@ -44,15 +44,12 @@ it('loses nothing and tells nothing twice, wherever the connection breaks', asyn
 type Conditions = Partial<Pick<ServerStage['server'], 'cutAfter' | 'waitsForListeners' | 'showsUnfinished'>>
 
 async function play(prompt: string, conditions: Conditions): Promise<Seen> {
-  let close = async () => {}
-  const stage = await ServerStage.open((closing) => {
-    close = closing
-  })
+  const stage = await ServerStage.open()
   try {
     Object.assign(stage.server, conditions)
     return await stage.see({ prompt })
   } finally {
-    await close()
+    await stage.close()
   }
 }
 
