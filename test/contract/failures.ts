@@ -1,11 +1,11 @@
 import { chmodSync, existsSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect } from 'vitest'
 import type { AgentEvent, AgentRequest, BackendAdapterConfig } from '../../src/backends/types.js'
 import { START, type Step } from './agent-script.js'
 import type { ContractPart } from './backend-contract.js'
 import type { Stage } from './stage.js'
+import { until } from '../kit/waiting.js'
 
 export function describeFailures({ it, itOfProcess, itIfEnding, itHere, setup }: ContractPart): void {
   const { label } = setup
@@ -171,7 +171,7 @@ export function describeFailures({ it, itOfProcess, itIfEnding, itHere, setup }:
       /** While nothing is printed, only the watchdog reads the clock. */
       const watched = async () => {
         const { looks } = clock
-        while (clock.looks < looks + 2) await sleep(5)
+        await until(() => clock.looks >= looks + 2)
       }
       const prompt = stage.prompt(
         ...[START, { waitFor: 'first' }],
@@ -191,7 +191,7 @@ export function describeFailures({ it, itOfProcess, itIfEnding, itHere, setup }:
         } else if (event.type === 'output' && event.content === 'Still here') {
           await passTime()
           stage.touch('second')
-          while (!existsSync(join(stage.workingDir, 'printed'))) await sleep(5)
+          await until(() => existsSync(join(stage.workingDir, 'printed')))
           await passTime()
           stage.touch('third')
         }

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect } from 'vitest'
 import type { AgentEvent } from '../../src/backends/types.js'
 import { type DescendantKind, START, type Step } from './agent-script.js'
@@ -167,7 +166,7 @@ export function describeProcesses({ it, itOfProcess, itIfEnding, setup }: Contra
       const onEvent = async ({ type }: AgentEvent) => {
         if (type !== 'output') return
         controller.abort()
-        while (stage.alive().length > 0) await sleep(20)
+        await until(() => stage.alive().length === 0)
       }
       const { result } = await stage.see({ prompt: stage.prompt(...busy) }, { signal: controller.signal, onEvent })
       expect(result.failure?.reason).toEqual('cancelled')
@@ -185,7 +184,7 @@ export function describeProcesses({ it, itOfProcess, itIfEnding, setup }: Contra
         )
         return { seen, run }
       })
-      while (!working.every(({ seen }) => seen.includes('output'))) await sleep(10)
+      await until(() => working.every(({ seen }) => seen.includes('output')))
       controllers[0].abort()
       const cancelled = await working[0]?.run
       const survivors = stage.alive().length

@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect } from 'vitest'
 import { START, type Step, type Style } from './agent-script.js'
 import type { ContractPart } from './backend-contract.js'
 import { agentPath } from './stage.js'
+import { until } from '../kit/waiting.js'
 
 const MIB = 1024 * 1024
 
@@ -98,7 +98,10 @@ export function describeReading({ it, itOfProcess, itIfEnding, setup }: Contract
       const times = 1_000
       const say = Array.from({ length: times }, (_, index) => `${index} ${'x'.repeat(1_000)}\n`)
       const prompt = stage.prompt(START, { say }, { touch: 'done' }, { answer: '.' })
-      const { output, broken } = await stage.see({ prompt }, { onEvent: () => appears(join(stage.workingDir, 'done')) })
+      const { output, broken } = await stage.see(
+        { prompt },
+        { onEvent: () => until(() => existsSync(join(stage.workingDir, 'done'))) },
+      )
       const numbers = output.match(/^\d+(?= )/gm)?.map(Number)
       expect({ numbers, broken }).toEqual({ numbers: Array.from({ length: times }, (_, index) => index), broken: [] })
     })
@@ -138,8 +141,4 @@ export function describeReading({ it, itOfProcess, itIfEnding, setup }: Contract
       expect({ finalOutput: result.finalOutput, broken }).toEqual({ finalOutput: 'I did not listen.', broken: [] })
     })
   })
-}
-
-async function appears(file: string): Promise<void> {
-  while (!existsSync(file)) await sleep(5)
 }

@@ -1,10 +1,9 @@
 // The stage of one contract test: its own directories, a backend that drives a fake agent, and the record of a run.
 
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { test } from 'vitest'
+import { test, type TestContext } from 'vitest'
 import type { BackendDependencies } from '../../src/backends/engine/backend-dependencies.js'
 import type {
   AgentBackend,
@@ -14,12 +13,13 @@ import type {
   BackendAdapterConfig,
   BackendName,
 } from '../../src/backends/types.js'
-import { endLivingProcesses, livingProcesses } from '../kit/living-processes.js'
+import { livingProcesses } from '../kit/living-processes.js'
 import { AgentScript, type Step } from './agent-script.js'
 import { brokenInvariants, kindsOf } from './invariants.js'
 import { printedAnswer, type Speaker } from './wire-formats.js'
 import type { BackendSetup } from './backend-contract.js'
 import { recordingLog } from '../kit/log.js'
+import { processDirectory } from '../kit/temporary-directory.js'
 
 export type CreateBackend = (
   config: BackendAdapterConfig,
@@ -43,18 +43,23 @@ export interface Seen {
 
 export class Stage {
   /** A unique value in the environment of every process of the run. */
-  readonly directory = realpathSync(mkdtempSync(join(tmpdir(), 'aetheel-stage-')))
-  readonly workingDir = this.makeDirectory('work')
-  readonly environment = { PATH: process.env['PATH'], HOME: this.makeDirectory('home') }
+  readonly directory: string
+  readonly workingDir: string
+  readonly environment: { PATH: string | undefined; HOME: string }
   readonly log = recordingLog()
 
   constructor(
     private readonly name: BackendName,
     private readonly create: CreateBackend,
+    onFinished?: TestContext['onTestFinished'],
     private readonly speaker?: () => Speaker,
     /** Part of a warm process's command line. */
     private readonly staysAs?: string,
-  ) {}
+  ) {
+    this.directory = processDirectory(onFinished)
+    this.workingDir = this.makeDirectory('work')
+    this.environment = { PATH: process.env['PATH'], HOME: this.makeDirectory('home') }
+  }
 
   backend(config: Partial<BackendAdapterConfig> = {}, dependencies: Partial<BackendDependencies> = {}): AgentBackend {
     return this.create(
@@ -140,11 +145,6 @@ export class Stage {
     mkdirSync(path)
     return path
   }
-
-  remove(): void {
-    endLivingProcesses(this.directory)
-    rmSync(this.directory, { recursive: true, force: true })
-  }
 }
 
 interface SeeOptions {
@@ -165,18 +165,17 @@ export function agentPath(
   return fileURLToPath(new URL(`../fixtures/bin/${name}`, import.meta.url))
 }
 
-/** A test whose `stage` is removed afterwards. */
+/** A test with a `stage`. */
 export function testOnStage(
   name: BackendName,
   { create, prepare, speaker, staysAs }: Pick<BackendSetup, 'create' | 'prepare' | 'speaker' | 'staysAs'>,
 ) {
   return test.extend<{ stage: Stage }>({
-    stage: async ({ task: _task }, use) => {
-      const stage = new Stage(name, create, speaker, staysAs)
-      const putAway = await prepare?.(stage)
+    stage: async ({ onTestFinished }, use) => {
+      const stage = new Stage(name, create, onTestFinished, speaker, staysAs)
+      const tearDown = await prepare?.(stage)
+      if (tearDown) onTestFinished(tearDown)
       await use(stage)
-      await putAway?.()
-      stage.remove()
     },
   })
 }

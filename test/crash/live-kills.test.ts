@@ -39,8 +39,8 @@ describeOnEngines('with agents that stay', (setUp, engine) => {
     }
     const isDone = (): boolean => isDeepStrictEqual(stage.answers(), stage.expectedAnswers())
     const killAgent = async (): Promise<void> => {
-      await expect.poll(() => stage.stayingAgents().length > 0 || isDone()).toEqual(true)
-      const agents = stage.stayingAgents()
+      await expect.poll(() => stage.warmAgents().length > 0 || isDone()).toEqual(true)
+      const agents = stage.warmAgents()
       const agent = agents[Math.floor(random() * agents.length)]
       if (agent !== undefined && endNow(agent)) counts.agents += 1
     }

@@ -1,7 +1,8 @@
 // Two gateways work on one database. What one of them lets lie is taken up by the other when its lease ends.
 
 import { it } from 'vitest'
-import { BEFORE_A_LEASE_ENDS, type CrashStage, describeOnEngines, type GatewayProcess } from './crash-stage.js'
+import type { KillableGateway } from '../kit/killable-gateway.js'
+import { BEFORE_A_LEASE_ENDS, type CrashStage, describeOnEngines } from './crash-stage.js'
 
 const environment = { LEASE_MS: '2000' }
 
@@ -82,7 +83,7 @@ describeOnEngines(
 async function holdTurn(
   stage: CrashStage,
   { expect }: { expect: typeof import('vitest').expect },
-): Promise<{ worker: GatewayProcess; other: GatewayProcess }> {
+): Promise<{ worker: KillableGateway; other: KillableGateway }> {
   const gateways = [stage.start({ environment }), stage.start({ environment })] as const
   const [firstId] = await Promise.all(gateways.map(({ started }) => started))
   stage.server.say('north', 'first hold')

@@ -1,23 +1,26 @@
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { inject, type TestContext } from 'vitest'
-import type { GatewayConfig } from '../../src/config.js'
 
 export interface KillableGateway {
-  /** With SIGKILL, and waits for its end. */
-  kill(): Promise<void>
-  /** How it ended. */
+  child: ChildProcess
+  /** Its id, once it has started. */
+  started: Promise<string>
+  /** The signal or exit code it ended with. */
   ended: Promise<NodeJS.Signals | number | null>
+  /** Sends SIGKILL, and waits for its end. */
+  kill(): Promise<void>
 }
 
-/** Starts gateways in processes of their own. What they log is shown when the test fails. */
+/** Starts gateways in their own processes, from `test/<folder>/gateway-process.ts`. Their log is shown if the test fails. */
 export class GatewayStarter {
   readonly #logFile: string
 
   constructor(
     private readonly directory: string,
-    private readonly config: Pick<GatewayConfig, 'configFile' | 'home'>,
+    private readonly folder: string,
+    private readonly environment: NodeJS.ProcessEnv,
     private readonly onTestFinished: TestContext['onTestFinished'],
   ) {
     this.#logFile = join(directory, 'log')
@@ -27,17 +30,18 @@ export class GatewayStarter {
     })
   }
 
-  /** `folder` holds its entry, below `test`. */
-  start(folder: string, args: string[]): KillableGateway {
-    const { configFile = '', home } = this.config
-    const entry = join(inject('buildDirectory'), 'test', folder, 'gateway-process.js')
+  start(args: string[], environment: NodeJS.ProcessEnv = {}): KillableGateway {
+    const entry = join(inject('buildDirectory'), 'test', this.folder, 'gateway-process.js')
     const log = openSync(this.#logFile, 'a')
-    const child = spawn(process.execPath, [entry, configFile, ...args], {
+    const child = spawn(process.execPath, [entry, ...args], {
       cwd: '/',
-      env: { PATH: process.env['PATH'], HOME: this.directory, AETHEEL_HOME: home },
-      stdio: ['ignore', 'ignore', log],
+      env: { PATH: process.env['PATH'], HOME: this.directory, ...this.environment, ...environment },
+      stdio: ['ignore', 'pipe', log],
     })
     closeSync(log)
+    const started = new Promise<string>((resolve) => {
+      child.stdout?.once('data', (line) => resolve(String(line).trim()))
+    })
     const ended = new Promise<NodeJS.Signals | number | null>((resolve) => {
       child.once('exit', (code, signal) => resolve(signal ?? code))
     })
@@ -46,7 +50,7 @@ export class GatewayStarter {
       await ended
     }
     this.onTestFinished(kill)
-    return { kill, ended }
+    return { child, started, ended, kill }
   }
 
   /** What all of them have logged. */

@@ -1,7 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, statSync } from 'node:fs'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from 'pg'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { createDatabase, postgresUrl } from './postgres.js'
@@ -63,12 +62,10 @@ describe.skipIf(postgresUrl() === undefined)('the PostgreSQL of the tests', () =
     const isRunning = () => livingProcesses(directory).some(({ command }) => command.includes('postgres'))
     const before = { isRunning: isRunning(), hasFiles: existsSync(directory) }
     run.kill('SIGKILL')
-    const deadline = Date.now() + 30_000
-    while ((isRunning() || existsSync(directory)) && Date.now() < deadline) await sleep(50)
-    expect({ before, after: { isRunning: isRunning(), hasFiles: existsSync(directory) } }).toEqual({
-      before: { isRunning: true, hasFiles: true },
-      after: { isRunning: false, hasFiles: false },
-    })
+    expect(before).toEqual({ isRunning: true, hasFiles: true })
+    await expect
+      .poll(() => ({ isRunning: isRunning(), hasFiles: existsSync(directory) }))
+      .toEqual({ isRunning: false, hasFiles: false })
   })
 })
 

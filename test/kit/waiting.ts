@@ -8,7 +8,7 @@ const LONGEST_MS = 60_000
  */
 export async function until<T>(
   look: () => T | undefined | null | false | Promise<T | undefined | null | false>,
-  what: string | (() => string),
+  what: string | (() => string) = String(look),
   longestMs = LONGEST_MS,
 ): Promise<T> {
   const deadline = Date.now() + longestMs

@@ -4,7 +4,6 @@ import { randomUUID } from 'node:crypto'
 import {
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   readlinkSync,
@@ -12,7 +11,6 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, test as bareTest } from 'vitest'
 import { createBackend } from '../../src/backends/registry.js'
@@ -26,6 +24,7 @@ import { agentPath } from '../contract/stage.js'
 import { printedAnswer } from '../contract/wire-formats.js'
 import { livingProcesses } from '../kit/living-processes.js'
 import { type LocalCluster, startLocalCluster } from './local-cluster.js'
+import { temporaryDirectory } from '../kit/temporary-directory.js'
 
 const KNOWN = '22222222-2222-4222-8222-222222222222'
 
@@ -55,11 +54,12 @@ const MIRROR = agentPath('mirror-agent.sh')
 const ADDRESS: PodAddress = { name: 'web' }
 
 const test = bareTest.extend<{ ground: Ground }>({
-  ground: async ({ task: _task }, use) => {
-    const root = mkdtempSync(join(tmpdir(), 'pod-backends-'))
+  ground: async ({ onTestFinished }, use) => {
+    const root = temporaryDirectory(onTestFinished)
     const [home, directory, bin] = ['home', 'work', 'bin'].map((name) => join(root, name)) as [string, string, string]
     for (const path of [home, directory, bin]) mkdirSync(path)
     const cluster = await startLocalCluster([{ name: 'web' }])
+    onTestFinished(() => cluster.close())
     cluster.container = { PATH: `${bin}:${process.env['PATH']}`, HOME: home }
     const environment = { ...cluster.environment, ANTHROPIC_API_KEY: 'of the gateway', LANG: 'de_DE.UTF-8' }
     // What is asked of the cluster does not depend on how long a turn takes.
@@ -100,8 +100,6 @@ const test = bareTest.extend<{ ground: Ground }>({
       scrubber: createScrubber(),
     })
     await use({ cluster, directory, home, turn, commands })
-    cluster.close()
-    rmSync(root, { recursive: true, force: true })
   },
 })
 

@@ -1,8 +1,7 @@
 // Pods through an executable that stands for kubectl. With the real one, and a cluster, it is tried in cluster.test.ts.
 
 import { randomUUID } from 'node:crypto'
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, rmSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { describe, test as bareTest } from 'vitest'
 import { configuredPods } from '../../src/runtime/configured-pods.js'
@@ -23,6 +22,7 @@ import { endLivingProcesses, livingProcesses } from '../kit/living-processes.js'
 import { until } from '../kit/waiting.js'
 import { type LocalCluster, type LocalPod, startLocalCluster } from './local-cluster.js'
 import { SILENT_SHELL } from './silent-shell.js'
+import { temporaryDirectory } from '../kit/temporary-directory.js'
 
 /** But for what is believed for long: nothing here happens within a time. */
 const QUICK = { readyMs: 20_000, beatMs: 1_000, confirmMs: 6_000, closeMs: 2_000, answerMs: 20_000, freshMs: 600_000 }
@@ -151,8 +151,8 @@ describe.concurrent('a pod', () => {
     })
   })
 
-  test('says which file it cannot give', async ({ ground: { pods }, expect }) => {
-    const directory = mkdtempSync(join(tmpdir(), 'pod-'))
+  test('says which file it cannot give', async ({ ground: { pods }, expect, onTestFinished }) => {
+    const directory = temporaryDirectory(onTestFinished)
     const [most, more] = ['most', 'more'].map((name) => join(directory, name)) as [string, string]
     writeFileSync(most, 'x'.repeat(1_000_000))
     writeFileSync(more, 'x'.repeat(1_000_001))
@@ -163,7 +163,6 @@ describe.concurrent('a pod', () => {
       // A file whose first byte nobody can read.
       await refusalOf(pod.readFile('/proc/self/mem', soon())),
     ]
-    rmSync(directory, { recursive: true })
     expect([whole?.length, refusals.map(({ message }) => message)]).toEqual([
       1_000_000,
       [
@@ -218,9 +217,13 @@ describe.concurrent('a pod', () => {
     ])
   })
 
-  test('is looked at to the end for the next run, when the one that asked has ended', async ({ ground, expect }) => {
+  test('is looked at to the end for the next run, when the one that asked has ended', async ({
+    ground,
+    expect,
+    onTestFinished,
+  }) => {
     const { cluster, pods } = ground
-    const bin = mkdtempSync(join(tmpdir(), 'bin-'))
+    const bin = temporaryDirectory(onTestFinished)
     const slow = `#!/bin/sh\nuntil [ -e ${bin}/go ]; do sleep 0.1; done\nexec /bin/cat "$@"\n`
     writeFileSync(join(bin, 'cat'), slow, { mode: 0o755 })
     cluster.container['PATH'] = `${bin}:${cluster.container['PATH']}`
@@ -239,11 +242,10 @@ describe.concurrent('a pod', () => {
       1,
       [],
     ])
-    rmSync(bin, { recursive: true })
   })
 
-  test('answers several questions at once', async ({ ground: { cluster, pods }, expect }) => {
-    const directory = mkdtempSync(join(tmpdir(), 'pod-'))
+  test('answers several questions at once', async ({ ground: { cluster, pods }, expect, onTestFinished }) => {
+    const directory = temporaryDirectory(onTestFinished)
     const pod = await pods.open({ name: 'web' }, soon())
     const before = cluster.calls.length
     const answers = await Promise.all([
@@ -252,7 +254,6 @@ describe.concurrent('a pod', () => {
       pod.list(directory, soon()),
       pod.list('/proc/self/ns', soon()),
     ])
-    rmSync(directory, { recursive: true })
     expect([answers, cluster.calls.length - before]).toEqual([
       [expect.any(String), undefined, [], expect.arrayContaining(['pid', 'mnt'])],
       1,
@@ -265,8 +266,12 @@ describe.concurrent('a pod', () => {
     expect(versions).toEqual([`${process.version}\n`, undefined])
   })
 
-  test('has nothing alive of a version that nobody waits for any more', async ({ ground: { pods }, expect }) => {
-    const directory = mkdtempSync(join(tmpdir(), 'aetheel-version-'))
+  test('has nothing alive of a version that nobody waits for any more', async ({
+    ground: { pods },
+    expect,
+    onTestFinished,
+  }) => {
+    const directory = temporaryDirectory(onTestFinished)
     const slow = join(directory, 'slow-agent')
     writeFileSync(slow, `#!/bin/sh\ncd ${directory}\nwhile :; do sleep 0.1; done\n`, { mode: 0o755 })
     const pod = await pods.open({ name: 'web' }, soon())
@@ -276,7 +281,6 @@ describe.concurrent('a pod', () => {
     stop.abort()
     const { problem } = await refusal
     expect([problem, livingProcesses(directory)]).toEqual(['unreachable', []])
-    rmSync(directory, { recursive: true })
   })
 
   const NOT_RUNNING: LocalPod[] = [
@@ -483,8 +487,8 @@ describe.concurrent('a process in a pod', () => {
     endLivingProcesses(`${POD_MARKER}=${runId}`)
   })
 
-  test('whose output comes is alive, also when no beat gets through', async ({ ground, expect }) => {
-    const directory = mkdtempSync(join(tmpdir(), 'pod-'))
+  test('whose output comes is alive, also when no beat gets through', async ({ ground, expect, onTestFinished }) => {
+    const directory = temporaryDirectory(onTestFinished)
     const end = join(directory, 'end')
     const script = 'echo working; while [ ! -e "$1" ]; do sleep 0.2; echo .; done'
     const run = await working(await ground.start({ args: ['-c', script, 'sh', end] }))
@@ -494,7 +498,6 @@ describe.concurrent('a process in a pod', () => {
     ground.cluster.isMuted = false
     writeFileSync(end, '')
     const exit = await run.ended
-    rmSync(directory, { recursive: true })
     expect(exit).toEqual({ exitCode: 0, hasExpected: false })
   })
 

@@ -1,11 +1,11 @@
 import type { ChildProcess } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, type TestContext } from 'vitest'
 import { type ProcessEntry, startTimeOf } from '../../src/processes/process-table.js'
 import { collectTree, endLeftovers, endTree, NO_PID, type RunRoot } from '../../src/processes/process-tree.js'
 import type { Step } from '../contract/agent-script.js'
 import { startFakeTree } from './fake-tree.js'
+import { until } from '../kit/waiting.js'
 
 describe.concurrent('endTree', () => {
   it('ends a tree with all that hid from it, and nothing else', async (test) => {
@@ -40,7 +40,7 @@ describe.concurrent('endTree', () => {
     const tree = await startTree(test, [{ ignoreSignals: ['SIGINT', 'SIGTERM'] }])
     await endTree(tree.root, 'SIGTERM')
     const alive = tree.alive()
-    while (!tree.root.hasExited()) await sleep(5)
+    await until(() => tree.root.hasExited())
     expect([tree.child.signalCode, alive]).toEqual(['SIGKILL', 0])
   })
 
@@ -56,7 +56,7 @@ describe.concurrent('endLeftovers', () => {
   it('ends what an agent left behind that ended by itself', async (test) => {
     const tree = await startTree(test, [{ descendant: 'orphan' }, { descendant: 'own-session' }])
     tree.child.kill('SIGKILL')
-    while (!tree.root.hasExited()) await sleep(5)
+    await until(() => tree.root.hasExited())
     const before = tree.alive()
     await endLeftovers(tree.root)
     expect([before, tree.alive()]).toEqual([2, 0])

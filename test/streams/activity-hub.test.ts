@@ -7,9 +7,9 @@ import { StreamHub } from '../../src/streams/stream-hub.js'
 import type { Store } from '../../src/store/store.js'
 import { describeEngines } from '../kit/engines.js'
 import { createQueueWriter } from './queue-writer.js'
+import { until } from '../kit/waiting.js'
 
 const RESULT = { isError: false, durationMs: 1 } as AgentResult
-const DEADLINE_MS = 30_000
 /** Later than what the queue writes. */
 const NOW = 2_000
 
@@ -214,11 +214,4 @@ function numbersOf(told: Activity[]): number[] {
 
 function positionsOf([first]: Activity[]): Array<[string, number]> {
   return first?.type === 'snapshot' ? [...first.positions] : []
-}
-
-async function until(isSo: () => boolean): Promise<void> {
-  for (const deadline = Date.now() + DEADLINE_MS; !isSo();) {
-    if (Date.now() > deadline) throw new Error('It did not come to that')
-    await sleep(5)
-  }
 }

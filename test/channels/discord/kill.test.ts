@@ -126,9 +126,10 @@ async function openStage(onTestFinished: TestContext['onTestFinished']): Promise
   const { discord, directory } = stage
   // This tests the path to the answer, not its speed.
   discord.limits.postMessage.limit = 100
-  const gateways = new GatewayStarter(directory, stage.config(), onTestFinished)
+  const { configFile = '', home } = stage.config()
+  const gateways = new GatewayStarter(directory, 'channels/discord', { AETHEEL_HOME: home }, onTestFinished)
   const start = ({ fatalStep, aheadMs = 0 }: StartOptions = {}): KillableGateway =>
-    gateways.start('channels/discord', [String(aheadMs), ...(fatalStep ? [fatalStep] : [])])
+    gateways.start([configFile, String(aheadMs), ...(fatalStep ? [fatalStep] : [])])
   return { stage, discord, channel: discord.addChannel(discord.addGuild()), start }
 }
 

@@ -101,10 +101,11 @@ async function open(onTestFinished: TestContext['onTestFinished']): Promise<{
   const { twilio, directory } = stage
   const httpPort = await freePort()
   twilio.webhook = { target: `http://127.0.0.1:${httpPort}`, publicUrl: PUBLIC_URL }
-  const gateways = new GatewayStarter(directory, stage.config({}, { httpPort }), onTestFinished)
+  const { configFile = '', home } = stage.config({}, { httpPort })
+  const gateways = new GatewayStarter(directory, 'channels/whatsapp', { AETHEEL_HOME: home }, onTestFinished)
   const start = async ({ fatalStep }: { fatalStep?: Step } = {}): Promise<KillableGateway> => {
     const seen = gateways.log().length
-    const gateway = gateways.start('channels/whatsapp', fatalStep ? [fatalStep] : [])
+    const gateway = gateways.start([configFile, ...(fatalStep ? [fatalStep] : [])])
     await until(() => gateways.log().slice(seen).includes('http.started'), 'the gateway')
     return gateway
   }

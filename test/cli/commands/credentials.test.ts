@@ -1,7 +1,5 @@
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { PassThrough, Readable, Writable } from 'node:stream'
+import { readdirSync } from 'node:fs'
+import { PassThrough, Readable } from 'node:stream'
 import { describe, expect, it, type TestContext } from 'vitest'
 import {
   credentialsList,
@@ -12,7 +10,9 @@ import {
 } from '../../../src/cli/commands/credentials.js'
 import { loadConfig } from '../../../src/config.js'
 import { messageOf } from '../../../src/errors.js'
+import { FakeTerminal } from '../fake-terminal.js'
 import { SILENT_LOG } from '../../kit/log.js'
+import { temporaryDirectory } from '../../kit/temporary-directory.js'
 
 describe('aetheel credentials', () => {
   it('sets what comes on stdin, lists it without its value, and removes it', async (test) => {
@@ -148,15 +148,13 @@ type Opened = Parameters<Parameters<typeof withCredentials>[1]>[0]
 
 /** A machine with a data directory and a project "site". */
 class Desk {
-  readonly home = mkdtempSync(join(tmpdir(), 'aetheel-credentials-'))
-  readonly #place = {
-    config: loadConfig({ HOME: this.home, AETHEEL_HOME: this.home }),
-    environment: {},
-    log: SILENT_LOG,
-  }
+  readonly home: string
+  readonly #place
 
   constructor({ onTestFinished }: Pick<TestContext, 'onTestFinished'>) {
-    onTestFinished(() => rmSync(this.home, { recursive: true, force: true }))
+    this.home = temporaryDirectory(onTestFinished)
+    const config = loadConfig({ HOME: this.home, AETHEEL_HOME: this.home })
+    this.#place = { config, environment: {}, log: SILENT_LOG }
   }
 
   change(work: (opened: Opened) => Promise<string>): Promise<string> {
@@ -179,29 +177,5 @@ class Desk {
   async values(projectId?: string): Promise<{ value: string }[]> {
     const json = await this.change(async ({ credentials }) => JSON.stringify(await credentials.valuesFor(projectId)))
     return JSON.parse(json) as { value: string }[]
-  }
-}
-
-class FakeTerminal {
-  screen = ''
-  readonly input = Object.assign(new PassThrough(), { isTTY: true, setRawMode: () => {} })
-  readonly output = Object.assign(
-    new Writable({
-      write: (chunk: Buffer, _encoding, done) => {
-        this.screen += String(chunk)
-        done()
-      },
-    }),
-    { columns: 200, rows: 50 },
-  )
-
-  async shows(text: string): Promise<void> {
-    const deadline = Date.now() + 10_000
-    while (!this.screen.includes(text)) {
-      if (Date.now() > deadline) throw new Error(`"${text}" was not shown, but: ${this.screen}`)
-      await new Promise((resolve) => {
-        setTimeout(resolve, 5)
-      })
-    }
   }
 }

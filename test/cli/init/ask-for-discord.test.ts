@@ -143,13 +143,14 @@ describe.concurrent('aetheel init with Discord', () => {
     expect(await person.exitCode).toBe(0)
   })
 
-  it.each([
+  it.for<[string, string, number | undefined]>([
     ['its owner first', '', 1],
     ['another member', DOWN, 0],
     ['everybody in it', DOWN + DOWN, undefined],
-  ])('lets one choose from a team: %s', async (_, keys, index) => {
+  ])('lets one choose from a team: %s', async ([, keys, index], test) => {
     const discord = await FakeDiscord.start()
-    const machine = new Machine()
+    test.onTestFinished(() => discord.stop())
+    const machine = new Machine(test)
     const people = [discord.addUser('ada'), discord.addUser('bob')]
     discord.makeTeam(people.toReversed())
     const person = machine.begin({ variables: { DISCORD_API_URL: discord.apiUrl } })
@@ -158,10 +159,7 @@ describe.concurrent('aetheel init with Discord', () => {
     await person.answer(OWNER, keys + ENTER)
     await person.answer(WAITING, ENTER)
     await person.exitCode
-    const { discordOwnerId } = machine.config()
-    machine.remove()
-    await discord.stop()
-    expect(discordOwnerId).toBe(index === undefined ? undefined : people[index]?.id)
+    expect(machine.config().discordOwnerId).toBe(index === undefined ? undefined : people[index]?.id)
   })
 
   it('takes somebody else for the owner', async (test) => {
@@ -211,14 +209,12 @@ describe.concurrent('aetheel init with Discord', () => {
     ] as const
     const ends = await Promise.all(
       answers.map(async ([last], index) => {
-        const machine = new Machine()
+        const machine = new Machine(test)
         const person = machine.begin({ variables: { DISCORD_API_URL: discord.apiUrl } })
         await toDiscord(person)
         for (const [question, keys] of answers.slice(0, index)) await person.answer(question, keys)
         await person.answer(last, CTRL_C)
-        const end = [await person.exitCode, readdirSync(machine.home), readdirSync(machine.project)]
-        machine.remove()
-        return end
+        return [await person.exitCode, readdirSync(machine.home), readdirSync(machine.project)]
       }),
     )
     expect(ends).toEqual(answers.map(() => [1, [], []]))

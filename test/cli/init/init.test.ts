@@ -152,21 +152,19 @@ describe.concurrent('aetheel init without Discord', () => {
     )
   })
 
-  it.each([
+  it.for([
     ['Ctrl-C', CTRL_C],
     ['Ctrl-D', CTRL_D],
     ['Escape', '\u001B'],
-  ])('writes nothing when it is left with %s, at any question', async (_, key) => {
+  ] as const)('writes nothing when it is left with %s, at any question', async ([, key], test) => {
     const questions = [WHERE, AGENT, DIRECTORY, ID, DISCORD]
     const ends = await Promise.all(
       questions.map(async (last, index) => {
-        const machine = new Machine()
+        const machine = new Machine(test)
         const person = machine.begin()
         for (const question of questions.slice(0, index)) await person.answer(question, ENTER)
         await person.answer(last, key)
-        const end = [await person.exitCode, readdirSync(machine.home), readdirSync(machine.project)]
-        machine.remove()
-        return end
+        return [await person.exitCode, readdirSync(machine.home), readdirSync(machine.project)]
       }),
     )
     expect(ends).toEqual(questions.map(() => [1, [], []]))
