@@ -1,23 +1,20 @@
 // A message's whole turn by an agent that asks, with everything above the agent as it is.
 
-import { randomUUID } from 'node:crypto'
-import { expect, it, onTestFinished } from 'vitest'
-import { ApprovalService } from '../../src/approvals/approval-service.js'
+import { expect, it } from 'vitest'
 import type { AgentEvent, AgentRequest, BackendName } from '../../src/backends/types.js'
 import { type GatewayConfig, loadConfig } from '../../src/config.js'
 import type { CredentialStore } from '../../src/credentials/credential-store.js'
-import { createScrubber } from '../../src/credentials/scrubber.js'
-import { Queue } from '../../src/turns/queue.js'
-import { Worker } from '../../src/turns/work.js'
 import { AgentRuntime } from '../../src/runtime/agent-runtime.js'
 import { SessionManager } from '../../src/runtime/session-manager.js'
 import { type PlanDependencies, planTurn } from '../../src/turns/plan.js'
 import type { RunTurn, Work } from '../../src/turns/types.js'
 import { succeeded } from '../kit/scripted-backend.js'
 import { until } from '../kit/waiting.js'
-import { BASH } from './stage.js'
+import { approvalsOn, BASH } from './stage.js'
 import { SILENT_LOG } from '../kit/log.js'
 import { openTestStore } from '../kit/engines.js'
+import { queueOn } from '../kit/queue.js'
+import { createWorker } from '../kit/worker.js'
 
 /** Asks once, and answers with what it was told; without anybody to ask it says so. */
 const askingAgent = {
@@ -33,24 +30,13 @@ const askingAgent = {
 }
 
 async function setup(variables: NodeJS.ProcessEnv, project?: { agentPermissions: 'allow' | 'ask' }) {
-  const log = SILENT_LOG
   const store = await openTestStore({ file: ':memory:' })
   const clock = { now: Date.now() }
   const now = (): number => clock.now
   const config: GatewayConfig = loadConfig({ HOME: '/home/ada', WORKING_DIR: '/srv', ...variables })
   if (project) await store.projects.put({ id: 'site', directory: '/srv/site', ...project }, 'file', now())
-  const approvals = new ApprovalService({
-    config,
-    store,
-    channels: [],
-    scrubber: createScrubber(),
-    onAsked: () => {},
-    log,
-    now,
-    newId: randomUUID,
-    pollMs: 10,
-  })
-  const queue = new Queue(store, { ...config, gatewayId: 'g', now, newId: randomUUID })
+  const approvals = approvalsOn(store, { config, now })
+  const queue = queueOn(store, { gatewayId: 'g', now })
   const sessions = new SessionManager(store.sessions, { idleMs: 0, now })
   const runtime = new AgentRuntime(
     config,
@@ -64,27 +50,10 @@ async function setup(variables: NodeJS.ProcessEnv, project?: { agentPermissions:
   const agents = { resolve: () => ({ agent: askingAgent }) } as never
   const credentials = { valuesFor: async () => [] } as unknown as CredentialStore
   const dependencies = {
-    ...{ config, agents, runtimes, channels: [], credentials, approvals, gatewayId: 'g', log, now },
+    ...{ config, agents, runtimes, channels: [], credentials, approvals, gatewayId: 'g', log: SILENT_LOG, now },
     metrics: { measured: (_work: Work, _backend: string, run: RunTurn) => run },
   } as unknown as PlanDependencies
-  const worker = new Worker({
-    ...config,
-    channels: ['test'],
-    queue,
-    store,
-    replies: { claim: async () => undefined, send() {}, wake() {} },
-    plan: (work) => planTurn(work, dependencies),
-    onSettled: () => {},
-    onCancelled: () => {},
-    onEvents: () => {},
-    onRecorded: () => {},
-    onStep: () => {},
-    scrub: (text) => text,
-    log,
-    now,
-    newId: randomUUID,
-  })
-  onTestFinished(() => worker.stop(0))
+  const worker = createWorker({ channels: ['test'], queue, store, plan: (work) => planTurn(work, dependencies), now })
   const place = { channel: 'test', address: 'a', ...(project && { projectId: 'site' }) }
   const { messageId, conversationId } = await queue.accept({
     ...place,

@@ -9,6 +9,7 @@ import type { Store, StoreLocation } from '../../src/store/store.js'
 import { openTestStore, type TestEngine } from '../kit/engines.js'
 import { temporaryDirectory } from '../kit/temporary-directory.js'
 import { recordingLog, type RecordingLog } from '../kit/log.js'
+import { queueOn } from '../kit/queue.js'
 
 export const CHANNEL = 'chat'
 
@@ -45,14 +46,7 @@ export async function createStage(engine: TestEngine): Promise<Stage> {
   let now = 0
   let lastId = 0
   const newId = () => `id-${(lastId += 1)}`
-  const queue = new Queue(store, {
-    gatewayId: 'one',
-    maxQueueDepth: 2,
-    leaseMs: 1_000,
-    replyExpiryMs: 1_000,
-    now: () => now,
-    newId,
-  })
+  const queue = queueOn(store, { maxQueueDepth: 2, now: () => now, newId })
   const work: Stage['work'] = async (at, settle) => {
     now = Date.parse(at)
     const runId = newId()

@@ -1,17 +1,15 @@
-import { describe, expect, it, onTestFinished } from 'vitest'
-import { ApprovalService } from '../../src/approvals/approval-service.js'
-import { createScrubber } from '../../src/credentials/scrubber.js'
+import { describe, expect, it } from 'vitest'
 import { BackendRegistry, createBackend } from '../../src/backends/registry.js'
 import type { AgentResult } from '../../src/backends/types.js'
 import type { Place } from '../../src/channels/types.js'
 import { withoutAskPrefix, ConversationCommands, isCommand } from '../../src/conversation/conversation-commands.js'
-import { Queue } from '../../src/turns/queue.js'
-import { Worker } from '../../src/turns/work.js'
 import { SessionManager } from '../../src/runtime/session-manager.js'
 import type { NewRun } from '../../src/store/runs.js'
 import { openTestStore } from '../kit/engines.js'
 import { failed, succeeded } from '../kit/scripted-backend.js'
-import { SILENT_LOG } from '../kit/log.js'
+import { queueOn } from '../kit/queue.js'
+import { approvalsOn } from '../approvals/stage.js'
+import { createWorker } from '../kit/worker.js'
 
 const CHANNEL = 'test'
 const START = Date.UTC(2026, 10, 16, 12, 30)
@@ -39,19 +37,15 @@ async function setup({ isFailing = false, tools = [] as string[] } = {}) {
   let ids = 0
   const now = () => clock.now
   const newId = () => `id-${(ids += 1)}`
-  const queueOf = (gatewayId: string) =>
-    new Queue(store, { gatewayId, maxQueueDepth: 100, leaseMs: 30_000, replyExpiryMs: 900_000, now, newId })
+  const queueOf = (gatewayId: string) => queueOn(store, { gatewayId, now, newId })
   const queue = queueOf('g1')
   const sessions = new SessionManager(store.sessions, { idleMs: 0, now })
   // None at first: the worker looks for messages by itself, too.
   const served: string[] = []
-  const worker = new Worker({
+  const worker = createWorker({
     channels: served,
-    maxConcurrentQueries: 5,
-    leaseMs: 30_000,
     queue,
     store,
-    replies: { claim: async () => undefined, send() {}, wake() {} },
     plan: ({ conversation }) => ({
       backend: 'claude',
       directory: '/work',
@@ -68,32 +62,15 @@ async function setup({ isFailing = false, tools = [] as string[] } = {}) {
         return { result: failed('cancelled'), notes: [], session }
       },
     }),
-    onSettled: () => {},
-    onCancelled: () => {},
-    onEvents: () => {},
-    onRecorded: () => {},
-    onStep: () => {},
-    scrub: (text) => text,
-    log: SILENT_LOG,
     now,
     newId,
   })
-  onTestFinished(() => worker.stop(0))
   const config = { agentBackend: 'claude', backendModel: 'large', workingDir: '/work', queueMode: 'followup' } as const
   const isInstalled = async (backend: string) => backend !== 'pi'
   const modelsOf = (backend: string) => (backend === 'claude' ? ['known', 'large'] : [])
   const agents = new BackendRegistry(now)
   for (const name of ['claude', 'codex', 'gemini', 'pi'] as const) agents.register(createBackend(name, BACKEND_CONFIG))
-  const approvals = new ApprovalService({
-    config: { approvalTimeoutMs: 10 * MINUTE_MS },
-    store,
-    channels: [],
-    scrubber: createScrubber(),
-    onAsked: () => {},
-    log: SILENT_LOG,
-    now,
-    newId,
-  })
+  const approvals = approvalsOn(store, { now, newId })
   const dependencies = { approvals, config, agents, store, queue, worker, sessions, isInstalled, modelsOf, now, newId }
   const commands = new ConversationCommands(dependencies)
   const accept = (address: string, text: string, author: string, place: Partial<Place> = {}) =>

@@ -1,13 +1,12 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { channelHost } from '../../src/turns/accept.js'
 import type { Acceptance, ChannelMessage, IncomingFile } from '../../src/channels/types.js'
 import type { ConversationCommands } from '../../src/conversation/conversation-commands.js'
-import { Queue } from '../../src/turns/queue.js'
 import { openTestStore } from '../kit/engines.js'
 import { temporaryDirectory } from '../kit/temporary-directory.js'
+import { queueOn } from '../kit/queue.js'
 
 const NOW = 1_800_000_000_000
 
@@ -19,14 +18,7 @@ async function setup() {
   const store = await openTestStore({ file: ':memory:' })
   await store.projects.put({ id: 'site', directory: site }, 'file', 1)
   const now = (): number => NOW
-  const queue = new Queue(store, {
-    gatewayId: 'one',
-    maxQueueDepth: 10,
-    leaseMs: 1_000,
-    replyExpiryMs: 50_000,
-    now,
-    newId: randomUUID,
-  })
+  const queue = queueOn(store, { maxQueueDepth: 10, replyExpiryMs: 50_000, now })
   const fired: unknown[] = []
   const taken: Acceptance[] = []
   const asked: unknown[] = []

@@ -1,10 +1,10 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Channel, OutgoingReply } from '../../src/channels/types.js'
-import { Queue } from '../../src/turns/queue.js'
 import { Sender, type SenderOptions } from '../../src/turns/deliver.js'
 import type { Delivery, Outbox } from '../../src/store/outbox.js'
 import { openTestStore } from '../kit/engines.js'
 import { SILENT_LOG } from '../kit/log.js'
+import { queueOn } from '../kit/queue.js'
 
 const EXPIRY_MS = 900_000
 const START = 1_000_000
@@ -213,8 +213,7 @@ describe('a reply', () => {
       seen.push([idempotencyKey, attempt])
       if (attempt === 1) throw new Error('The platform is down')
     })
-    const limits = { maxQueueDepth: 1, leaseMs: 30_000, replyExpiryMs: EXPIRY_MS }
-    const queue = new Queue(store, { ...limits, gatewayId: 'g1', now: () => clock.now, newId: () => 'none' })
+    const queue = queueOn(store, { replyExpiryMs: EXPIRY_MS, now: () => clock.now })
     await add('r1', 'a', { expiresAt: START + 500 })
     await look()
     await expect.poll(() => told).toEqual([['undelivered', 'r1', 'The platform is down']])

@@ -1,11 +1,11 @@
 // Messages that share a turn: docs/queue-states.md.
 
-import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import type { QueueMode } from '../../src/channels/types.js'
 import { MAX_MESSAGE_CHARACTERS, Queue } from '../../src/turns/queue.js'
 import type { IncomingMessage, Settlement, Work } from '../../src/turns/types.js'
 import { describeEngines, type TestEngine } from '../kit/engines.js'
+import { queueOn } from '../kit/queue.js'
 
 const CHANNEL = 'chat'
 const LEASE_MS = 1_000
@@ -316,15 +316,7 @@ async function setup(engine: TestEngine, mode: QueueMode) {
   const store = await engine.createStore()
   const clock = { now: 1_000 }
   const queueOf = (gatewayId: string): Queue =>
-    new Queue(store, {
-      gatewayId,
-      maxQueueDepth: 9,
-      leaseMs: LEASE_MS,
-      replyExpiryMs: 50_000,
-      defaultMode: () => mode,
-      now: () => clock.now,
-      newId: randomUUID,
-    })
+    queueOn(store, { gatewayId, maxQueueDepth: 9, leaseMs: LEASE_MS, defaultMode: () => mode, now: () => clock.now })
   const queue = queueOf('one')
   const other = queueOf('two')
   const sayFully = (text: string, message: Partial<IncomingMessage> = {}) =>

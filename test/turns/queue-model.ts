@@ -8,6 +8,7 @@ import { Queue } from '../../src/turns/queue.js'
 import type { Settlement, Work } from '../../src/turns/types.js'
 import type { MessageState } from '../../src/store/schema.js'
 import type { Store } from '../../src/store/store.js'
+import { queueOn } from '../kit/queue.js'
 
 export const ADDRESSES = ['a', 'b', 'c']
 export const LEASE_MS = 1_000
@@ -63,12 +64,7 @@ export class QueueModel {
   ) {
     this.#queues = [0, 1].map((worker) => {
       const limits = { maxQueueDepth: MAX_QUEUE_DEPTH, leaseMs: LEASE_MS, replyExpiryMs: FAR_FUTURE_MS }
-      return new Queue(store, {
-        ...limits,
-        gatewayId: this.#gatewayId(worker),
-        now: () => this.#now,
-        newId: randomUUID,
-      })
+      return queueOn(store, { ...limits, gatewayId: this.#gatewayId(worker), now: () => this.#now })
     })
   }
 

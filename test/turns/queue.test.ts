@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import type { AgentResult } from '../../src/backends/types.js'
 import type { Acceptance, Reply } from '../../src/channels/types.js'
@@ -6,6 +5,7 @@ import { MAX_MESSAGE_CHARACTERS, Queue } from '../../src/turns/queue.js'
 import type { IncomingMessage, Settlement, Work } from '../../src/turns/types.js'
 import type { Store, Tables } from '../../src/store/store.js'
 import { describeEngines, openTestStore, type TestEngine } from '../kit/engines.js'
+import { queueOn } from '../kit/queue.js'
 
 const CHANNEL = 'chat'
 const LEASE_MS = 1_000
@@ -815,11 +815,11 @@ describeEngines('the queue', (engine) => {
   it('is whole after it was closed in the middle of everything', async () => {
     const location = await engine.createLocation()
     const clock = { now: 1_000 }
-    const first = queueOn(await openTestStore(location), clock, 'one', MAX_QUEUE_DEPTH)
+    const first = queueOf(await openTestStore(location), clock, 'one', MAX_QUEUE_DEPTH)
     const incoming = { channel: CHANNEL, address: 'a', author: 'ann', text: 'Hello' }
     for (const platformId of ['one', 'two', 'three']) await first.accept({ ...incoming, platformId })
     const stale = await first.claim([CHANNEL])
-    const second = queueOn(await openTestStore(location), clock, 'two', MAX_QUEUE_DEPTH)
+    const second = queueOf(await openTestStore(location), clock, 'two', MAX_QUEUE_DEPTH)
     clock.now += LEASE_MS
     const order: string[] = []
     for (let work = await second.claim([CHANNEL]); work; work = await second.claim([CHANNEL])) {
@@ -849,12 +849,12 @@ interface Stage {
 async function setup(engine: TestEngine, { maxQueueDepth = MAX_QUEUE_DEPTH } = {}): Promise<Stage> {
   const store = await engine.createStore()
   const clock = { now: 1_000 }
-  const queue = queueOn(store, clock, 'one', maxQueueDepth)
+  const queue = queueOf(store, clock, 'one', maxQueueDepth)
   return {
     store,
     clock,
     queue,
-    other: queueOn(store, clock, 'two', maxQueueDepth),
+    other: queueOf(store, clock, 'two', maxQueueDepth),
     say: (platformId, message = {}) =>
       queue.accept({
         channel: CHANNEL,
@@ -876,15 +876,9 @@ async function setup(engine: TestEngine, { maxQueueDepth = MAX_QUEUE_DEPTH } = {
   }
 }
 
-function queueOn(store: Store, clock: { now: number }, gatewayId: string, maxQueueDepth: number): Queue {
-  return new Queue(store, {
-    gatewayId,
-    maxQueueDepth,
-    leaseMs: LEASE_MS,
-    replyExpiryMs: REPLY_EXPIRY_MS,
-    now: () => clock.now,
-    newId: randomUUID,
-  })
+function queueOf(store: Store, clock: { now: number }, gatewayId: string, maxQueueDepth: number): Queue {
+  const limits = { maxQueueDepth, leaseMs: LEASE_MS, replyExpiryMs: REPLY_EXPIRY_MS }
+  return queueOn(store, { ...limits, gatewayId, now: () => clock.now })
 }
 
 function answered(runId = 'none'): Settlement & { kind: 'answered' } {

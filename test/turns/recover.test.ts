@@ -8,13 +8,13 @@ import { RUN_MARKER } from '../../src/processes/process-owner.js'
 import { findProcess, startTimeOf } from '../../src/processes/process-table.js'
 import { thisProcess } from '../../src/processes/reaper.js'
 import { afterEarlierAttempts, type StageDependencies } from '../../src/turns/stages.js'
-import { Queue } from '../../src/turns/queue.js'
 import type { RunTurn, Work } from '../../src/turns/types.js'
 import type { TurnListener } from '../../src/runtime/agent-runtime.js'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { describeEngines, type TestEngine } from '../kit/engines.js'
 import { FakePods } from '../kit/fake-pods.js'
 import { succeeded } from '../kit/scripted-backend.js'
+import { queueOn } from '../kit/queue.js'
 
 const NOW = 1_800_000_000_000
 const MINUTE_MS = 60_000
@@ -265,14 +265,7 @@ async function setup(engine: TestEngine) {
   const dependencies = { store, pods, log, now: () => clock.now }
   const self = { ...thisProcess(), id: 'self', startedAt: NOW + 1, seenAt: NOW }
   const queueOf = (gatewayId: string) =>
-    new Queue(store, {
-      gatewayId,
-      maxQueueDepth: 10,
-      leaseMs: DAY_MS,
-      replyExpiryMs: DAY_MS,
-      now: () => clock.now,
-      newId: randomUUID,
-    })
+    queueOn(store, { gatewayId, leaseMs: DAY_MS, replyExpiryMs: DAY_MS, now: () => clock.now })
   /** A message that a gateway works on, in a pod. */
   const take = async (gatewayId: string, identity: ReturnType<typeof thisProcess>, address = 'a') => {
     await store.ledger.announceGateway({ ...identity, id: gatewayId, startedAt: NOW, seenAt: NOW })

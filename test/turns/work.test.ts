@@ -1,12 +1,12 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import fc from 'fast-check'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { AgentEvent, AgentResult, BackendEventResult } from '../../src/backends/types.js'
 import type { MessageOptions, QueueMode } from '../../src/channels/types.js'
 import { GatewayError } from '../../src/errors.js'
 import { Queue } from '../../src/turns/queue.js'
 import type { Work } from '../../src/turns/types.js'
-import { Worker, type WorkerOptions } from '../../src/turns/work.js'
+import { type WorkerOptions } from '../../src/turns/work.js'
 import { AgentRuntime, type TurnListener, type TurnOutcome } from '../../src/runtime/agent-runtime.js'
 import { explainFailure } from '../../src/runtime/explain-failure.js'
 import { SessionManager } from '../../src/runtime/session-manager.js'
@@ -16,6 +16,8 @@ import { awaitAdmission } from '../../src/turns/stages.js'
 import { openTestStore } from '../kit/engines.js'
 import { failed, succeeded } from '../kit/scripted-backend.js'
 import { recordingLog } from '../kit/log.js'
+import { queueOn } from '../kit/queue.js'
+import { createWorker } from '../kit/worker.js'
 
 const CHANNEL = 'test'
 const START = Date.UTC(2026, 0, 2, 3, 4, 5)
@@ -53,23 +55,18 @@ async function setup(setupOptions: SetupOptions = {}) {
   const newId = () => `id-${(ids += 1)}`
   const { leaseMs = 30_000 } = options
   const queueOf = (gatewayId: string) =>
-    new Queue(store, {
-      ...{ gatewayId, maxQueueDepth: 100, leaseMs, replyExpiryMs: 900_000, now, newId },
-      ...(mode && { defaultMode: () => mode }),
-    })
+    queueOn(store, { gatewayId, leaseMs, now, newId, ...(mode && { defaultMode: () => mode }) })
   const queue = queueOf('g1')
   const turns: OpenTurn[] = []
   const log = recordingLog()
   const steps: string[] = []
 
-  const createWorker = (gatewayId = 'g1') => {
-    const worker = new Worker({
+  const workerOf = (gatewayId = 'g1') =>
+    createWorker({
       channels: [CHANNEL],
-      maxConcurrentQueries: 5,
       leaseMs,
       queue: gatewayId === 'g1' ? wrapQueue(queue) : queueOf(gatewayId),
       store,
-      replies: { claim: async () => undefined, send() {}, wake() {} },
       plan: (work) => ({
         backend: 'claude',
         directory: '/srv/site',
@@ -83,10 +80,6 @@ async function setup(setupOptions: SetupOptions = {}) {
           })
         },
       }),
-      onSettled: () => {},
-      onCancelled: () => {},
-      onEvents: () => {},
-      onRecorded: () => {},
       onStep: (step) => steps.push(step),
       scrub: (text) => text.replaceAll(SECRET, '[secret]'),
       log,
@@ -94,10 +87,7 @@ async function setup(setupOptions: SetupOptions = {}) {
       newId,
       ...options,
     })
-    onTestFinished(() => worker.stop(0))
-    return worker
-  }
-  const worker = createWorker()
+  const worker = workerOf()
 
   return {
     store: plainStore,
@@ -105,7 +95,7 @@ async function setup(setupOptions: SetupOptions = {}) {
     queue,
     queueOf,
     worker,
-    createWorker,
+    workerOf,
     turns,
     logged: log.warned,
     steps,
@@ -1151,13 +1141,13 @@ describe('stopping', () => {
   })
 
   it('hands back at the deadline what is not finished, for the next gateway to go on with', async () => {
-    const { store, worker, createWorker, say, turn, turns, waiting, replies } = await setup()
+    const { store, worker, workerOf, say, turn, turns, waiting, replies } = await setup()
     await say('a', 'hello')
     const { runId, listener } = await turn(1)
     listener.onEvent({ type: 'started', sessionId: 's1', timestamp: 1 })
     await worker.stop(0)
     const state = [await waiting(), (await store.runs.get(runId))?.state, await replies()]
-    createWorker('g2').wake()
+    workerOf('g2').wake()
     const { work, finish } = await turn(2)
     finish(succeeded('hi'))
     await expect.poll(replies).toEqual([answer('hi')])
@@ -1218,7 +1208,7 @@ describe('a store that fails', () => {
 
   it('until the gateway stops leaves the message to its lease, and the next gateway does it again', async () => {
     const { trouble, wrapStore } = breakable()
-    const { clock, worker, createWorker, say, turn, replies } = await setup({ wrapStore })
+    const { clock, worker, workerOf, say, turn, replies } = await setup({ wrapStore })
     await say('a', 'hello')
     const { finish } = await turn(1)
     trouble.failures = Infinity
@@ -1226,7 +1216,7 @@ describe('a store that fails', () => {
     await worker.stop(0)
     trouble.failures = 0
     clock.now += 30_000
-    createWorker('g2').wake()
+    workerOf('g2').wake()
     const again = await turn(2)
     again.finish(succeeded('hi again'))
     await expect.poll(replies).toEqual([answer('hi again')])
@@ -1427,7 +1417,7 @@ describe('messages that share a turn', () => {
   })
 
   it('are with it when it was cut off', async () => {
-    const { say, turn, worker, createWorker, stateOf } = await setup({ mode: 'steer' })
+    const { say, turn, worker, workerOf, stateOf } = await setup({ mode: 'steer' })
     await say('a', 'one')
     const { listener } = await turn(1)
     const told: string[] = []
@@ -1435,7 +1425,7 @@ describe('messages that share a turn', () => {
     const second = await say('a', 'two')
     await expect.poll(() => told).toEqual(['two'])
     await worker.stop(0)
-    createWorker('g2').wake()
+    workerOf('g2').wake()
     const again = await turn(2)
     again.finish(succeeded('Done'))
     await expect.poll(() => stateOf(second)).toBe('answered')

@@ -5,11 +5,11 @@ import { type DiscoverFlags, projectsDiscover } from '../../../src/cli/commands/
 import { GatewayError } from '../../../src/errors.js'
 import type { LabelledPod } from '../../../src/kubernetes/types.js'
 import { ProjectService } from '../../../src/projects/project-service.js'
-import { Queue } from '../../../src/turns/queue.js'
 import { notesOf } from '../../../src/store/audit.js'
 import { describeEngines, openTestStore, type TestEngine } from '../../kit/engines.js'
 import { FakePods } from '../../kit/fake-pods.js'
 import { SILENT_LOG } from '../../kit/log.js'
+import { queueOn } from '../../kit/queue.js'
 
 const NOW = 1_800_000_000_000
 const BACKEND_CONFIG = { cliPath: 'none', workingDir: '.', queryTimeoutMs: 1_000, allowedTools: [], maxTurns: 10 }
@@ -265,14 +265,13 @@ async function setup(engine?: TestEngine, place: object = { kubernetesNamespace:
   const pods = new FakePods()
   const said: string[] = []
   const stderr = { write: (text: string) => said.push(text) > 0 }
-  const options = { gatewayId: 'one', maxQueueDepth: 9, leaseMs: 1_000, replyExpiryMs: 1_000, now, newId: randomUUID }
   const changer = { store, agents, projects, pods, now, note: notesOf('terminal', now) }
   return {
     store,
     projects,
     pods,
     said,
-    queue: new Queue(store, options),
+    queue: queueOn(store, { now }),
     discover: (flags: DiscoverFlags) => projectsDiscover(flags, { ...changer, config, width: 200, stderr }),
   }
 }

@@ -18,10 +18,10 @@ import { runsList, runsShow } from '../../../src/cli/commands/runs.js'
 import { sessionsList, sessionsReset } from '../../../src/cli/commands/sessions.js'
 import { LocalControl } from '../../../src/cli/control/local-control.js'
 import { operations } from '../../../src/cli/control/operations.js'
-import { Queue } from '../../../src/turns/queue.js'
 import type { RecordedEvent } from '../../../src/store/events.js'
 import { temporaryDirectory } from '../../kit/temporary-directory.js'
 import { openTestStore } from '../../kit/engines.js'
+import { queueOn } from '../../kit/queue.js'
 
 const START_AT = Date.UTC(2026, 0, 2, 3, 4, 5)
 const RESULT: AgentResult = { isError: false, finalOutput: 'Four.', sessionId: 's-1', durationMs: 5 }
@@ -391,14 +391,7 @@ async function setup(newId: (count: number) => string = () => randomUUID()) {
   let ids = 0
   let wakes = 0
   const now = (): number => time
-  const queue = new Queue(store, {
-    gatewayId: 'g',
-    maxQueueDepth: 100,
-    leaseMs: 30_000,
-    replyExpiryMs: 900_000,
-    now,
-    newId: () => newId((ids += 1)),
-  })
+  const queue = queueOn(store, { gatewayId: 'g', now, newId: () => newId((ids += 1)) })
   const wake = (): void => void (wakes += 1)
   const approvals: Pick<ApprovalService, 'answer'> = {
     answer: (id, decision, note) => answerApproval(store, id, decision, now(), note),
