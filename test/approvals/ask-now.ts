@@ -9,7 +9,7 @@ interface Asked {
   abort: AbortController
 }
 
-/** Asks as the agent of the run that goes on in a gateway, and waits until that is on record. */
+/** Asks as the agent of the gateway's current run, and waits until the question is stored. */
 export async function askNow({ store, approvals }: Gateway, request: ApprovalRequest): Promise<Asked> {
   const { message, run } = await until(async () => {
     const active = (await store.inbox.listOpen(9)).find(({ state }) => state === 'active')

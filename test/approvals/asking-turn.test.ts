@@ -1,4 +1,4 @@
-// A message's whole turn by an agent that asks, with everything above the agent as it is.
+// The whole turn of a message by an agent that asks, with the real parts above the agent.
 
 import { expect, it } from 'vitest'
 import type { AgentEvent, AgentRequest, BackendName } from '../../src/backends/types.js'
@@ -16,7 +16,7 @@ import { openTestStore } from '../kit/engines.js'
 import { queueOn } from '../kit/queue.js'
 import { createWorker } from '../kit/worker.js'
 
-/** Asks once, and answers with what it was told; without anybody to ask it says so. */
+/** Asks once, and answers with the decision; says so if there is nobody to ask. */
 const askingAgent = {
   name: () => 'claude' as const,
   capabilities: () => ({ supportsToolControl: true }),
@@ -82,7 +82,7 @@ async function setup(variables: NodeJS.ProcessEnv, project?: { agentPermissions:
 
 const ASK = { AGENT_PERMISSIONS: 'ask' }
 
-it('asks and goes on when it is allowed; what waits is told between the beginning and the end', async () => {
+it('asks, and continues when allowed; the wait is reported between start and end', async () => {
   const { asked, approvals, answered } = await setup(ASK)
   const { id } = await asked()
   await approvals.answer(id, { decision: 'allow', by: 'ann' })
@@ -97,7 +97,7 @@ it('asks and goes on when it is allowed; what waits is told between the beginnin
   })
 })
 
-it('tells with the answer that nobody has answered', async () => {
+it('says in the answer that nobody has decided', async () => {
   const { asked, answered, clock } = await setup({ ...ASK, APPROVAL_TIMEOUT_MS: '120000' })
   await asked()
   clock.now += 120_000
@@ -115,7 +115,7 @@ it.each([
   expect((await answered()).reply).toEqual([text])
 })
 
-it('is asked where the project says so', async () => {
+it('is asked if the project says so', async () => {
   const { asked, approvals, answered } = await setup({}, { agentPermissions: 'ask' })
   const approval = await asked()
   await approvals.answer(approval.id, { decision: 'deny', by: 'ann', message: 'Not here.' })

@@ -1,4 +1,4 @@
-// One or two gateways' worth of the service, on one database, and a run in which an agent asks.
+// The service, as in one or two gateways on one database, and a run whose agent asks.
 
 import { randomUUID } from 'node:crypto'
 import { type ApprovalOptions, ApprovalService, type RunApproval } from '../../src/approvals/approval-service.js'
@@ -73,7 +73,7 @@ export async function createStage(store: Store, { projectId }: { projectId?: str
     told,
     notes: asking.notes,
     abort,
-    /** Until it is on record. */
+    /** Waits until the question is stored. */
     ask: (request = BASH, by: RunApproval = asking) => ask(store, by, request, abort.signal),
   }
 }

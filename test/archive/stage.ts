@@ -21,9 +21,9 @@ export interface Stage {
   directory: string
   archive: Archive
   log: RecordingLog
-  /** Takes a message in; `at` is an ISO time. */
+  /** Accepts a message; `at` is an ISO time. */
   say(at: string, text: string, options?: { address?: string; author?: string }): Promise<string>
-  /** Works on the message that comes next. The conversation's id. */
+  /** Works on the next message. Returns the conversation's id. */
   work(at: string, settle: (runId: string) => Settlement): Promise<string>
   answer(at: string, text: string, reply?: Partial<Reply>): Promise<string>
   fileOf(name: string, address?: string): string
@@ -34,7 +34,7 @@ export interface Stage {
 
 const RESULT = { isError: false, durationMs: 1 }
 
-/** A queue whose clock and ids are known: `id-1`, `id-2` and so on. */
+/** A queue with a known clock and known ids: `id-1`, `id-2` and so on. */
 export async function createStage(engine: TestEngine): Promise<Stage> {
   const location = await engine.createLocation()
   const store = await openTestStore(location)

@@ -56,7 +56,7 @@ it('a repository as git makes, clones and uses it is let in', async () => {
   expect([await look(), await look(join(directory, 'src'))]).toEqual([undefined, undefined])
 })
 
-it('a directory without a repository is let in, also where there is no git', async () => {
+it('a directory without a repository is let in, even without git', async () => {
   const { directory } = setup()
   rmSync(join(directory, '.git'), { recursive: true })
   expect(await gitObstacle(directory, { PATH: '' }, new AbortController().signal)).toBe(undefined)
@@ -103,7 +103,7 @@ it('a git that takes no settings from outside is an obstacle', async () => {
   )
 })
 
-it('what cannot be looked at in time is an obstacle', async () => {
+it('what cannot be inspected in time is an obstacle', async () => {
   const { look, directory } = setup()
   expect(await look(directory, AbortSignal.abort())).toMatch(
     /^The project is untrusted, and its git settings could not/,

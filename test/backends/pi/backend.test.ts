@@ -140,7 +140,7 @@ describe('from the output of Pi', () => {
     })
   })
 
-  it('a retry that works out is a notice, and the answer is the last attempt', async () => {
+  it('a successful retry is a notice, and the answer is the last attempt', async () => {
     const { events, result } = await see([
       session,
       delta('Hel'),
@@ -186,7 +186,7 @@ describe('from the output of Pi', () => {
   describe('rounds of tools are counted', () => {
     const round = { type: 'turn_end', message: { role: 'assistant', stopReason: 'toolUse' }, toolResults: [] }
 
-    it('and the run is ended when there were as many as allowed', async () => {
+    it('and the run is ended when the limit is reached', async () => {
       const lines = [session, round, round, delta('More'), ended('More')]
       const { result } = await see(lines, { maxTurns: 2 })
       const message = 'Reached the maximum number of turns (2).'

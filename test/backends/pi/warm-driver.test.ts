@@ -196,7 +196,7 @@ it('an extension that asks something is told that nobody answers', async () => {
   expect([result.finalOutput, kinds]).toEqual(['Answer to one', ['started', 'output', 'complete']])
 })
 
-it('is started as for one turn, but to be told more', async () => {
+it('is started as for one turn, but with input open', async () => {
   const { driver, backend } = await openStage('pi', READY)
   const place = createPlace()
   const turn = backend.cli.turnOf({ prompt: 'hi', systemPrompt: 'Be brief.', model: 'opus', sessionId: SESSION })

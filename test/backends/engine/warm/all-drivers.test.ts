@@ -57,8 +57,8 @@ function setup(name: BackendName) {
   return { stage, turn, begun, letGo, living, pool }
 }
 
-describe.each(NAMES)('%s that stays', (name) => {
-  it('answers turn after turn of a session in one process, and nothing is left of it in the end', async () => {
+describe.each(NAMES)('a warm %s', (name) => {
+  it('answers turn after turn of a session in one process, and leaves nothing behind', async () => {
     const { turn, living, pool } = setup(name)
     const first = await turn(['say One', 'tool', 'answer'])
     const second = await turn(['answer'], { sessionId: first.sessionId })
@@ -74,7 +74,7 @@ describe.each(NAMES)('%s that stays', (name) => {
     expect(living()).toEqual([])
   })
 
-  it('stays when a turn is cancelled', async () => {
+  it('stays warm when a turn is cancelled', async () => {
     const { turn } = setup(name)
     const { answer, sessionId } = await turn(['answer'])
     const controller = new AbortController()
@@ -101,7 +101,7 @@ describe.each(NAMES)('%s that stays', (name) => {
     expect([heard.answer, heard.notices, heard.broken]).toEqual([answer, ['}{'], []])
   })
 
-  it('answers what comes at once in one session one after the other', async () => {
+  it('answers simultaneous messages of one session one after the other', async () => {
     const { turn, begun, letGo } = setup(name)
     const { sessionId } = await turn(['answer'])
     const order: string[] = []
@@ -115,7 +115,7 @@ describe.each(NAMES)('%s that stays', (name) => {
 })
 
 describe.each(SHARED)('%s for several sessions', (name) => {
-  it('answers two at once in one process', async () => {
+  it('answers two simultaneously in one process', async () => {
     const { turn, begun, letGo } = setup(name)
     const held = turn(['wait one', 'answer'])
     await begun('one')
@@ -125,7 +125,7 @@ describe.each(SHARED)('%s for several sessions', (name) => {
     expect([first.answer, first.sessionId === other.sessionId]).toEqual([other.answer, false])
   })
 
-  it('answers both in processes of their own when the one they share is lost', async () => {
+  it('answers both in separate processes when the shared one is lost', async () => {
     const { turn, begun, letGo } = setup(name)
     const [one, two] = [await turn(['answer']), await turn(['answer'])]
     const held = turn(['say Half', 'wait go', 'answer'], { sessionId: one.sessionId })
@@ -137,7 +137,7 @@ describe.each(SHARED)('%s for several sessions', (name) => {
   })
 })
 
-it('a session that Gemini cannot load yet has a process for the turn, and nothing is lost', async () => {
+it('a session that Gemini cannot load yet gets a process for the turn, and nothing is lost', async () => {
   const { turn, stage } = setup('gemini')
   const sessionId = randomUUID()
   const chats = join(stage.home, '.gemini', 'tmp', 'project', 'chats')

@@ -78,13 +78,13 @@ it.each(['oneshot', 'auto', 'live'] as const)('a turn has a process that asks wi
 it.each<[when: string, options: Options]>([
   ['all places are taken', { maxProcesses: 0 }],
   ['none shall stay', { mode: 'oneshot' }],
-])('a turn has one also when %s, which ends with it', async (_, options) => {
+])('a turn has one even if %s, and it ends with the turn', async (_, options) => {
   const { turn, workingDir } = setup(options)
   expect((await turn(ASK)).finalOutput).toBe('allow')
   expect(livingProcesses(workingDir)).toEqual([])
 })
 
-it('where none shall stay any more, the one of the session ends first', async () => {
+it("if agents shall not be warm any more, the session's process ends first", async () => {
   const { turn, workingDir } = setup()
   await turn(ASK)
   const stayed = livingProcesses(workingDir)
@@ -93,20 +93,20 @@ it('where none shall stay any more, the one of the session ends first', async ()
   expect(livingProcesses(workingDir)).toEqual([])
 })
 
-it('a turn has one also where one has just failed to begin', async () => {
+it('a turn has one even if another has just failed to start', async () => {
   const { turn, pool, backend } = setup()
   pool.backoffs.failed(backend.cli.fingerprint())
   expect((await turn(ASK)).finalOutput).toBe('allow')
 })
 
-it('one that is lost in the middle of it fails it, so that it can be tried again', async () => {
+it('losing it in the middle of a turn fails the turn, so that it can be retried', async () => {
   const { turn, wasAlone } = setup()
   const { failure, sessionId } = await turn(`${ALONE}; ${QUESTION}; kill -9 $PPID; sleep 5`)
   expect([failure?.reason, failure?.isLasting, sessionId, wasAlone()]).toEqual(['exit', undefined, SESSION, false])
   expect((await turn(ASK, { approve: ALLOW, sessionId: SESSION })).finalOutput).toBe('allow')
 })
 
-it('one that does not begin to listen fails it', async () => {
+it('one that never listens fails the turn', async () => {
   const { turn } = setup({ agent: 'unready-agent.sh' })
   const { failure } = await turn('unused')
   expect([failure?.reason, failure?.isLasting]).toEqual(['exit', undefined])
@@ -137,7 +137,7 @@ it.each<[what: string, options: Options, request: Partial<AgentRequest>, message
   expect([failure?.reason, failure?.message, wasAlone()]).toEqual(['refused', message, false])
 })
 
-it('what it asks is denied with the words of whoever was asked', async () => {
+it('what it asks is denied with the reason of the person asked', async () => {
   const { turn } = setup()
   const { finalOutput } = await turn(ASK, { approve: async () => ({ isAllowed: false, message: 'No.' }) })
   expect(finalOutput).toBe('deny')

@@ -144,7 +144,7 @@ it('the turns of a session follow each other in one process, and other sessions 
   expect(stayed).toEqual(new Set(answers))
 })
 
-it('a session of another case is the same one', async () => {
+it('a session id in another case is the same session', async () => {
   const { who } = setup()
   const session = newSession()
   const first = await who(session.toUpperCase())
@@ -154,7 +154,7 @@ it('a session of another case is the same one', async () => {
 it.for([
   ['a mode', { mode: 'oneshot' }],
   ['a command of the operator', { command: { args: [] } }],
-] as const)('%s may want a process for one turn; the one that stayed is ended before', async ([, request]) => {
+] as const)('%s may need a process for one turn; the warm one is ended first', async ([, request]) => {
   const { who, staying } = setup()
   const session = newSession()
   const before = await who(session)
@@ -163,7 +163,7 @@ it.for([
   expect(await who(session)).not.toBe(before)
 })
 
-it('auto stays with a version that is known to work so, and with no other', async () => {
+it('auto is warm with versions known to work, and with no others', async () => {
   const old = fileURLToPath(new URL('../../../fixtures/bin/old-agent.mjs', import.meta.url))
   const known = setup({ mode: 'auto' })
   const [session] = [newSession()]
@@ -173,7 +173,7 @@ it('auto stays with a version that is known to work so, and with no other', asyn
   expect(staying()).toEqual([])
 })
 
-it('what cannot be changed in a process begins another one, and the session is never in two', async () => {
+it('what cannot be changed in a process starts another one, and a session is never in two', async () => {
   const { who, staying } = setup()
   const session = newSession()
   const requests: Array<Partial<AgentRequest>> = [
@@ -203,7 +203,7 @@ it('a secret file is there for every turn of the process, and gone with it', asy
   expect(existsSync(`/${first?.split(' /')[1]}`)).toBe(false)
 })
 
-it('an executable that has changed on disk is not the one that stays', async () => {
+it('an executable that has changed on disk is not kept warm', async () => {
   const stage = createStage()
   const cliPath = stage.write('agent.sh', '')
   copyFileSync(AGENT, cliPath)
@@ -217,7 +217,7 @@ it('an executable that has changed on disk is not the one that stays', async () 
   expect([after === before, staying().map(String)]).toEqual([false, [after]])
 })
 
-it('the one that was used longest ago makes place', async () => {
+it('the least recently used one makes room', async () => {
   const { who, staying } = setup({ limits: { maxProcesses: 2 } })
   const [one, two, three] = [newSession(), newSession(), newSession()]
   const first = await who(one)
@@ -228,7 +228,7 @@ it('the one that was used longest ago makes place', async () => {
   expect(await who(two)).not.toBe(second)
 })
 
-it('where all are busy, a turn has a process of its own at once', async () => {
+it('if all are busy, a turn gets its own process at once', async () => {
   const { who, hold, begun, letGo, staying } = setup({ limits: { maxProcesses: 1 } })
   const session = newSession()
   const held = hold(session, 'go')
@@ -239,7 +239,7 @@ it('where all are busy, a turn has a process of its own at once', async () => {
   expect(staying().length).toBe(1)
 })
 
-it('fifty conversations have a cap of four, and all are answered', async () => {
+it('fifty conversations share at most four, and all are answered', async () => {
   const { turn, staying } = setup({ limits: { maxProcesses: 4 } })
   const sessions = Array.from({ length: 50 }, newSession)
   let most = 0
@@ -262,7 +262,7 @@ it('fifty conversations have a cap of four, and all are answered', async () => {
   expect(most).toBeLessThanOrEqual(4)
 })
 
-it('too much memory ends those that were used longest ago', async () => {
+it('too much memory ends the least recently used ones', async () => {
   let megabytes = 100
   const memory = (pids: number[]) => pids.map(() => megabytes * 1024 * 1024)
   const { who, staying } = setup({ limits: { maxMemoryMb: 350 }, memory, measureMs: 20 })
@@ -270,7 +270,7 @@ it('too much memory ends those that were used longest ago', async () => {
   const pids: string[] = []
   for (const session of sessions) pids.push(await who(session))
   expect(new Set(pids).size).toBe(4)
-  // A fourth fits only until it takes memory itself.
+  // A fourth fits only until it uses memory itself.
   await until(() => staying().length === 3, 'the end of the oldest')
   expect(staying().map(String).toSorted()).toEqual(pids.slice(1).toSorted())
   megabytes = 200
@@ -278,7 +278,7 @@ it('too much memory ends those that were used longest ago', async () => {
   expect(staying().map(String)).toEqual([pids[3]])
 })
 
-it('where those at work take all the memory, a turn has a process of its own', async () => {
+it('if busy ones take all the memory, a turn gets its own process', async () => {
   const memory = (pids: number[]) => pids.map(() => 1024 * 1024 * 1024)
   const { who, hold, begun, letGo } = setup({ limits: { maxMemoryMb: 1024 }, memory })
   const held = hold(newSession(), 'go')
@@ -288,14 +288,14 @@ it('where those at work take all the memory, a turn has a process of its own', a
   await held
 })
 
-it('one that nobody uses ends after a while', async () => {
+it('an idle one ends after a while', async () => {
   const { who, staying, log } = setup({ limits: { idleMs: 20 } })
   await who(newSession())
   await until(() => staying().length === 0, 'its end')
   expect(log.warned).toEqual([])
 })
 
-it('those that were there before a change of the configuration end, the busy ones after their turn', async () => {
+it('those started before a change of the configuration end, the busy ones after their turn', async () => {
   const { who, hold, begun, letGo, staying, pool } = setup()
   const session = newSession()
   await who(newSession())
@@ -308,7 +308,7 @@ it('those that were there before a change of the configuration end, the busy one
   expect(staying()).toEqual([])
 })
 
-it('a process that was killed between two turns is not missed', async () => {
+it('a process that was killed between two turns is replaced unnoticed', async () => {
   const { who, staying, log } = setup()
   const session = newSession()
   const before = await who(session)
@@ -320,13 +320,13 @@ it('a process that was killed between two turns is not missed', async () => {
   await until(() => log.warned.includes('live.died'), 'a word in the log')
 })
 
-it('a process that has rested is asked whether it answers, and used again', async () => {
+it('a process that has been idle is checked, and used again', async () => {
   const { who } = setup({ freshMs: -1, answerMs: 60_000 })
   const session = newSession()
   expect(await who(session)).toBe(await who(session))
 })
 
-it('a process that does not answer any more is not used again, and nobody notices', async () => {
+it('a process that no longer answers is replaced unnoticed', async () => {
   const { who, staying, log } = setup({ freshMs: 60_000, answerMs: 100, now: () => time })
   const session = newSession()
   let time = 0
@@ -337,12 +337,12 @@ it('a process that does not answer any more is not used again, and nobody notice
   expect([after === before, staying().map(String), log.warned]).toEqual([false, [after], ['live.silent']])
 })
 
-it('one is started ahead, and is there for the next new session like the last', async () => {
+it('a spare is started, for the next new session of the same kind', async () => {
   const { turn, staying } = setup({ limits: { hasSpare: true } })
   const first = await turn(answer('$PPID'), { systemPrompt: 'one' })
   await until(() => staying().length === 2, 'the one ahead')
   const spare = staying().find((pid) => String(pid) !== first.result.finalOutput)
-  // Useless for another key, it makes room for one that is useful.
+  // Of no use for another key, it makes room for one that is.
   const other = await turn(answer('$PPID'), { systemPrompt: 'two' })
   const known = [first.result.finalOutput, other.result.finalOutput, String(spare)]
   const next = await until(() => staying().find((pid) => !known.includes(String(pid))), 'one of the other key')
@@ -350,7 +350,7 @@ it('one is started ahead, and is there for the next new session like the last', 
   expect((await turn(answer('$PPID'), { systemPrompt: 'two' })).result.finalOutput).toBe(String(next))
 })
 
-it('the one that was started ahead makes place first, and for it nobody', async () => {
+it('the spare makes room first, and nothing makes room for it', async () => {
   const { turn, staying } = setup({ limits: { hasSpare: true, maxProcesses: 2 } })
   const first = await turn(answer('$PPID'))
   await until(() => staying().length === 2, 'the one ahead')
@@ -358,7 +358,7 @@ it('the one that was started ahead makes place first, and for it nobody', async 
   expect(new Set(staying().map(String))).toEqual(new Set([first, second].map(({ result }) => result.finalOutput)))
 })
 
-it('of a process that is lost in mid-turn the person sees one answer, in the same session', async () => {
+it('if a process is lost in mid-turn, the person sees one answer, in the same session', async () => {
   const { turn, staying, letGo } = setup()
   const sessionId = newSession()
   // Another process continues what a lost one began, and is told so.
@@ -380,7 +380,7 @@ ${LOSE}`
   expect(staying()).toEqual([])
 })
 
-it('a session that the lost process had not yet written is begun anew', async () => {
+it('a session that the lost process had not yet stored is started afresh', async () => {
   const { turn, letGo } = setup()
   const sessionId = newSession()
   const lost = `{"type":"result","subtype":"error_during_execution","is_error":true,"errors":["No conversation found with session ID"]}`
@@ -394,13 +394,13 @@ ${begin(sessionId)}; ${LOSE}`
   expect([result.finalOutput, broken, kinds]).toEqual(['anew', [], 'started notice output complete'])
 })
 
-it('an agent that fails in every process has failed once', async () => {
+it('an agent that fails in every process fails once', async () => {
   const { turn } = setup()
   const { result, kinds, broken } = await turn('echo "It broke" >&2; exit 3')
   expect([result.failure?.message, kinds, broken]).toEqual(['It broke', 'notice error complete', []])
 })
 
-it('one that never listens is left for one turn, and the next do not try it again at once', async () => {
+it('one that never listens is given up for one turn, and the next turns do not retry it at once', async () => {
   const stage = createStage()
   const deaf = stage.write(
     'deaf.sh',
@@ -417,7 +417,7 @@ it('one that never listens is left for one turn, and the next do not try it agai
   expect([tries.length, log.warned]).toEqual([1, ['live.not-ready']])
 })
 
-it('garbage on stdout is a notice, and the process stays', async () => {
+it('garbage on stdout is a notice, and the process stays warm', async () => {
   const { turn, who } = setup()
   const session = newSession()
   const before = await who(session)
@@ -426,7 +426,7 @@ it('garbage on stdout is a notice, and the process stays', async () => {
   expect(await who(session)).toBe(before)
 })
 
-it('two messages at once in one session are answered one after the other, in one process', async () => {
+it('two simultaneous messages of one session are answered one after the other, in one process', async () => {
   const { turn, staying } = setup()
   const sessionId = newSession()
   const script = `[ -e busy ] && exit 9; : > busy; sleep 0.05; rm busy; ${answer('$PPID', sessionId)}`
@@ -435,7 +435,7 @@ it('two messages at once in one session are answered one after the other, in one
   expect([new Set(pids).size, staying().map(String)]).toEqual([1, [pids[0]]])
 })
 
-it('who waits for its session can be cancelled, and has asked nothing', async () => {
+it('a turn that waits for its session can be cancelled, and was never prompted', async () => {
   const { turn, hold, begun, letGo } = setup()
   const sessionId = newSession()
   const held = hold(sessionId, 'go')
@@ -450,7 +450,7 @@ it('who waits for its session can be cancelled, and has asked nothing', async ()
   expect((await held).result.finalOutput).toBe('held')
 })
 
-it('a turn that was cancelled leaves the process to the next', async () => {
+it('a cancelled turn leaves the process to the next', async () => {
   const { turn, who } = setup()
   const session = newSession()
   const before = await who(session)
@@ -461,7 +461,7 @@ it('a turn that was cancelled leaves the process to the next', async () => {
   expect([result.failure?.reason, await who(session)]).toEqual(['cancelled', before])
 })
 
-it('every process is on record under an id of its own, until it is gone', async () => {
+it('every process is on record under its own id, until it is gone', async () => {
   const record = new Map<string, number>()
   const owner: ProcessOwner = {
     id: randomUUID(),
