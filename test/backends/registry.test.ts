@@ -15,7 +15,7 @@ describe('BackendRegistry', () => {
     ])
   })
 
-  it('finds what was registered', () => {
+  it('finds registered backends', () => {
     const [pi, codex] = [fakeBackend('pi'), fakeBackend('codex')]
     const registry = registryOf(pi, codex)
     expect([registry.get('pi') === pi, registry.get('codex') === codex, registry.get('gemini')]).toEqual([
@@ -36,7 +36,7 @@ describe('BackendRegistry', () => {
     ])
   })
 
-  it('takes another default when told', () => {
+  it('can be given another default', () => {
     const registry = registryOf(fakeBackend('pi'), fakeBackend('codex'))
     registry.setDefault('codex')
     registry.register(fakeBackend('claude'))
@@ -54,7 +54,7 @@ describe('BackendRegistry', () => {
     expect(registry.defaultProvider()).toEqual('pi')
   })
 
-  it('replaces one of the same name, also when it is the default', () => {
+  it('replaces one of the same name, even the default', () => {
     const [old, replacement] = [fakeBackend('pi'), fakeBackend('pi')]
     const registry = registryOf(old, replacement)
     expect([registry.count(), registry.get('pi') === replacement, registry.default() === replacement]).toEqual([
@@ -66,7 +66,7 @@ describe('BackendRegistry', () => {
 })
 
 describe('availableAgents', () => {
-  it('leaves out those that are not there or fail to say', async () => {
+  it('leaves out those that are not installed or fail to answer', async () => {
     const registry = registryOf(
       fakeBackend('claude', async () => false),
       fakeBackend('codex'),
@@ -76,7 +76,7 @@ describe('availableAgents', () => {
     expect(await namesOf(registry)).toEqual(['codex', 'pi'])
   })
 
-  it('does not wait for one that never says', async () => {
+  it('does not wait for one that never answers', async () => {
     const registry = registryOf(
       fakeBackend('claude', () => new Promise(() => {})),
       fakeBackend('pi'),
@@ -94,7 +94,7 @@ describe('availableAgents', () => {
     expect({ names, calls: backend.calls }).toEqual({ names: [['pi'], ['pi'], [], []], calls: 2 })
   })
 
-  it('asks once for two who ask at the same time', async () => {
+  it('asks once for two simultaneous callers', async () => {
     const { registry, backend } = withCounter()
     await Promise.all([namesOf(registry), namesOf(registry)])
     expect(backend.calls).toEqual(1)
@@ -146,7 +146,7 @@ describe('createBackend', () => {
     expect(() => createBackend('toString' as BackendName, config)).toThrow('Unknown backend "toString"')
   })
 
-  it.each(BACKEND_NAMES)('%s is created by its name, and not found where it is not', async (name) => {
+  it.each(BACKEND_NAMES)('%s is created by its name, and not available if not installed', async (name) => {
     const backend = createBackend(name, config)
     expect([backend.name(), await backend.validate()]).toEqual([name, false])
   })

@@ -5,7 +5,7 @@ import { describeBrowser } from './browser.js'
 import { openStage } from './stage.js'
 
 describeBrowser('conversations', (browser) => {
-  it('begins a conversation, shows the answer as it is written, and goes on with it', async () => {
+  it('begins a conversation, shows the answer as it is written, and continues it', async () => {
     const { page, logIn, release, problems } = await openStage(await browser())
     await logIn('#/conversations')
     await page.getByRole('link', { name: 'New conversation' }).click()
@@ -38,7 +38,7 @@ describeBrowser('conversations', (browser) => {
     ])
   })
 
-  it('keeps what is typed until the gateway has it, and tells why it cannot be sent', async () => {
+  it('keeps the typed text until the gateway has it, and says why it cannot be sent', async () => {
     const { page, logIn, say, stopGateway, startGateway, problems } = await openStage(await browser())
     const id = await say('Hello')
     await logIn(`#/conversations/${id}`)
@@ -65,7 +65,7 @@ describeBrowser('conversations', (browser) => {
     ])
   })
 
-  it('stops what runs, and takes up what has failed', async () => {
+  it('stops a run, and retries a failed one', async () => {
     const { page, logIn, say, release, client, problems } = await openStage(await browser())
     const id = await say(steps({ text: 'On it. ' }, { hold: 'never' }))
     await logIn(`#/conversations/${id}`)
@@ -81,7 +81,7 @@ describeBrowser('conversations', (browser) => {
     expect([await transcript.getByRole('button', { name: 'Retry' }).count(), problems]).toEqual([0, []])
   })
 
-  it('chooses the model and the session, and goes back to an earlier one', async () => {
+  it('chooses the model and the session, and returns to an earlier one', async () => {
     const { page, logIn, say, site, client, problems } = await openStage(await browser())
     const id = await say('One')
     await logIn(`#/conversations/${id}`)
@@ -117,7 +117,7 @@ describeBrowser('conversations', (browser) => {
     ]).toEqual(['sonnet', true, false, false, true, []])
   })
 
-  it('chooses the project, the agent, and what becomes of messages meanwhile', async () => {
+  it('chooses the project, the agent, and the queue mode', async () => {
     const { page, logIn, client, problems } = await openStage(await browser())
     const { id } = await client.conversations.create()
     await logIn(`#/conversations/${id}`)
@@ -139,7 +139,7 @@ describeBrowser('conversations', (browser) => {
     expect(problems).toEqual([])
   })
 
-  it('shows what agents write as text alone, and thousands of events in parts', async () => {
+  it("shows agents' output as text only, and thousands of events in parts", async () => {
     const { page, logIn, client, say, problems } = await openStage(await browser())
     const attack = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>[x](javascript:hacked=1)'
     const calls = Array.from({ length: STEPS }, (_, step) => ({ tool: 'Bash', input: { command: `step ${step}` } }))
@@ -187,10 +187,10 @@ describeBrowser('conversations', (browser) => {
     expect([marked.toSorted(), count, problems]).toEqual([['haystack', 'needle'], 1, []])
   })
 
-  it('loads what was said earlier when one asks for it, and shows no more than one reads', async () => {
+  it('loads earlier messages on request, and shows no more than needed', async () => {
     const { page, logIn, client, say, release, problems } = await openStage(await browser())
     const id = await say(steps({ hold: 'all' }))
-    // What waits is in the transcript: nobody needs to answer it.
+    // Waiting messages are in the transcript: nobody needs to answer them.
     for (let number = 1; number <= WAITING; number += 1) await client.conversations.send(id, `Message ${number}.`)
     await logIn(`#/conversations/${id}`)
     const transcript = page.getByRole('region', { name: 'What was said' })
@@ -204,7 +204,7 @@ describeBrowser('conversations', (browser) => {
     expect([isThere, read, problems]).toEqual([0, true, []])
   })
 
-  it('lets those only read who may do no more', async () => {
+  it('is read-only for people who may only read', async () => {
     const { page, logIn, say, problems } = await openStage(await browser(), { scope: 'read' })
     const id = await say(steps({ text: 'All done.' }))
     await logIn(`#/conversations/${id}`)

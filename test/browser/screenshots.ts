@@ -18,7 +18,7 @@ const DAYS = 30
 /** Of one picture. */
 const MOST_BYTES = 150_000
 
-/** Where the gateway of the pictures has its projects is nobody's. */
+/** Hides the directory of the projects. */
 const HIDE_PLACE = `([place, name]) => {
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
   while (texts.nextNode()) texts.currentNode.data = texts.currentNode.data.replaceAll(place, name)
@@ -61,7 +61,7 @@ describeBrowser('pictures', (browser) => {
     const take = async (name: string, path: string, sign: string): Promise<void> => {
       await page.goto(`${url}/#/${path}`)
       await page.getByText(sign).first().waitFor()
-      // What is drawn, and what is asked for after that.
+      // For drawing, and for requests after that.
       await page.waitForTimeout(2_000)
       await page.evaluate(`(${HIDE_PLACE})(${JSON.stringify([dirname(site), '/srv'])})`)
       await page.screenshot({ path: `${IMAGES}/${name}.png` })

@@ -19,7 +19,7 @@ export const ASKING = {
 /** Under load a page may take its time. */
 const LONGEST_MS = 60_000
 
-/** What a browser says of requests that we mean to fail: before the login, and while there is no gateway. */
+/** Console messages of requests that are meant to fail: before the login, and while there is no gateway. */
 const EXPECTED =
   /status of (401|503)|ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET/
 
@@ -74,7 +74,7 @@ export async function openStage(browser: Browser, options: StageOptions = {}) {
   }
 }
 
-/** What the console tells of errors, and what no script has caught. */
+/** Errors in the console, and uncaught ones. */
 function problemsOf(page: Page): string[] {
   const problems: string[] = []
   page.on('console', (message) => {

@@ -150,7 +150,7 @@ it('waits for the end of that minute if no other way would ask before a tool', a
   expect(said).toMatchObject({ method: 'session/load', params: { sessionId } })
 })
 
-it('goes on after an error of the model server, whose status is the reason', async () => {
+it('continues after an error of the model server, whose status is the reason', async () => {
   const { turn } = await openStage('gemini', captured('gemini', 'errors'), MODEL)
   expect((await turn('refused')).result.failure).toMatchObject({ reason: 'auth', message: 'scripted 401' })
   expect((await turn('fine')).result.finalOutput).toBe('Hello 1')

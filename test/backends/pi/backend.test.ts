@@ -131,7 +131,7 @@ describe('from the output of Pi', () => {
     message: { role: 'assistant', content: [{ type: 'text', text }], ...fields },
   })
 
-  it('another session than the one asked for is no success', async () => {
+  it('another session than the requested one is a failure', async () => {
     const { result } = await see([session, delta('Hello'), ended('Hello')], { sessionId: OTHER_SESSION })
     const message = `The agent did not find the session ${OTHER_SESSION}.`
     expect({ sessionId: result.sessionId, failure: result.failure }).toEqual({
@@ -174,7 +174,7 @@ describe('from the output of Pi', () => {
     })
   })
 
-  it('a turn that was aborted is no success', async () => {
+  it('an aborted turn is a failure', async () => {
     const line = ended('', { stopReason: 'aborted', errorMessage: 'Request was aborted.' })
     expect((await see([session, line])).result.failure).toEqual({
       reason: 'exit',

@@ -76,7 +76,7 @@ describe.concurrent('a question of an agent', () => {
     ])
   })
 
-  it('is refused by a command, and not answered by who may not talk to us', async ({ expect, onTestFinished }) => {
+  it('is refused by a command, and cannot be answered by strangers', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished)
     const { discord, gateway, ada } = scene
     const thread = await beginWork(scene)
@@ -89,7 +89,7 @@ describe.concurrent('a question of an agent', () => {
     await ended(scene, thread, `Refused by ${discord.owner.username}.`)
   })
 
-  it('calls nobody and stays in its block, whatever the agent writes', async ({ expect, onTestFinished }) => {
+  it('pings nobody and stays in its block, whatever the agent writes', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished)
     const { gateway, discord } = scene
     const thread = await beginWork(scene)

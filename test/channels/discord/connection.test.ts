@@ -1,4 +1,4 @@
-// Breaks the connection in all the ways Discord does. Whatever is said meanwhile is answered once and in order.
+// Breaks the connection in all the ways Discord does. Whatever is said in the meantime is answered once and in order.
 
 import { describe, it, type TestContext } from 'vitest'
 import { openDiscord } from '../../../src/channels/configured-channels.js'
@@ -11,7 +11,7 @@ import { until } from '../../kit/waiting.js'
 const QUICKLY_MS = 10_000
 
 describe('A connection to Discord', { concurrent: true }, () => {
-  it('that cannot be made at the start is made later; the gateway starts all the same', async (context) => {
+  it('that cannot be established at the start is established later; the gateway starts anyway', async (context) => {
     const { expect, onTestFinished } = context
     const stage = await DiscordStage.open(onTestFinished)
     const { discord } = stage
@@ -28,7 +28,7 @@ describe('A connection to Discord', { concurrent: true }, () => {
     expect(requests).toEqual(0)
   })
 
-  it('that breaks is resumed, and what was said meanwhile comes with it', async ({ expect, onTestFinished }) => {
+  it('that breaks is resumed, with what was said in the meantime', async ({ expect, onTestFinished }) => {
     const { discord, thread } = await openConversation(onTestFinished)
 
     discord.dropSocket()
@@ -40,7 +40,7 @@ describe('A connection to Discord', { concurrent: true }, () => {
     expect(discord.identifies).toEqual(1)
   })
 
-  it('that Discord wants to be made anew is resumed', async ({ expect, onTestFinished }) => {
+  it('that Discord asks to reconnect is resumed', async ({ expect, onTestFinished }) => {
     const { discord, thread } = await openConversation(onTestFinished)
 
     discord.requestReconnect()
@@ -64,7 +64,7 @@ describe('A connection to Discord', { concurrent: true }, () => {
     expect(discord.identifies).toEqual(1)
   })
 
-  it('whose session is gone begins another one, and asks for what it missed', async ({ expect, onTestFinished }) => {
+  it('whose session is gone begins another one, and fetches what it missed', async ({ expect, onTestFinished }) => {
     const { discord, thread } = await openConversation(onTestFinished)
 
     discord.invalidateSession()
@@ -104,7 +104,7 @@ describe('A connection to Discord', { concurrent: true }, () => {
     expect(discord.resumes).toEqual(0)
   })
 
-  it('on which no heartbeat is answered is made anew', async ({ expect, onTestFinished }) => {
+  it('on which no heartbeat is answered is re-established', async ({ expect, onTestFinished }) => {
     const stage = await DiscordStage.open(onTestFinished)
     const { discord } = stage
     const channel = discord.addChannel(discord.addGuild())
@@ -170,7 +170,7 @@ describe('A connection to Discord', { concurrent: true }, () => {
     expect(await gateway.store.audit.list(10)).toMatchObject([{ action: 'new' }])
   })
 
-  it('with a wrong token fails the start, and says where there is a right one', async ({ expect, onTestFinished }) => {
+  it('with a wrong token fails the start, and says where to get a right one', async ({ expect, onTestFinished }) => {
     const stage = await DiscordStage.open(onTestFinished)
 
     const started = stage.start({ discordBotToken: 'MTIzNDU2.Gwrong.abcdefghijklmnopqrstuvwxyz' })
@@ -182,7 +182,7 @@ describe('A connection to Discord', { concurrent: true }, () => {
     })
   })
 
-  it('without the intent to read messages fails the start, and says where it is', async ({
+  it('without the message content intent fails the start, and says where to enable it', async ({
     expect,
     onTestFinished,
   }) => {
@@ -196,7 +196,7 @@ describe('A connection to Discord', { concurrent: true }, () => {
     })
   })
 
-  it('whose token is refused later is tried again until it is taken', async ({ expect, onTestFinished }) => {
+  it('whose token is refused later is retried until it is accepted', async ({ expect, onTestFinished }) => {
     const { stage, discord, thread } = await openConversation(onTestFinished)
 
     discord.fail('GET /gateway/bot', { kind: 'status', status: 401 }, 1_000)
@@ -211,7 +211,10 @@ describe('A connection to Discord', { concurrent: true }, () => {
     await expect.poll(() => answersIn(discord, thread.id)).toEqual(answers('hello', 'one', 'last'))
   })
 
-  it('whose token is refused for good does not keep the gateway from stopping', async ({ expect, onTestFinished }) => {
+  it('whose token is refused permanently does not keep the gateway from stopping', async ({
+    expect,
+    onTestFinished,
+  }) => {
     const { stage, discord, gateway } = await openScene(onTestFinished)
     discord.fail('GET /gateway/bot', { kind: 'status', status: 401 }, 1_000)
     discord.dropSocket(4004)
@@ -220,7 +223,7 @@ describe('A connection to Discord', { concurrent: true }, () => {
     expect(await durationOf(stage.stop(gateway))).toBeLessThan(QUICKLY_MS)
   })
 
-  it('that is being made anew does not keep the gateway from stopping', async ({ expect, onTestFinished }) => {
+  it('that is being re-established does not keep the gateway from stopping', async ({ expect, onTestFinished }) => {
     const { stage, discord, gateway } = await openScene(onTestFinished)
     discord.refuseResume()
     discord.pauseDelivery()
@@ -230,7 +233,7 @@ describe('A connection to Discord', { concurrent: true }, () => {
     expect(await durationOf(stage.stop(gateway))).toBeLessThan(QUICKLY_MS)
   })
 
-  it('to a Discord that is away does not keep the gateway from stopping', async ({ expect, onTestFinished }) => {
+  it('to an unreachable Discord does not keep the gateway from stopping', async ({ expect, onTestFinished }) => {
     const { stage, discord, gateway } = await openScene(onTestFinished)
     discord.goOffline()
     await until(() => logged(stage, 'discord.reconnecting'), 'the line to be down')

@@ -28,7 +28,7 @@ describe.concurrent('the output channel', () => {
     ]).toEqual([[['You said: look at the logs', 0, undefined]], [], []])
   })
 
-  it('goes on in the same session when somebody replies there', async ({ expect, onTestFinished }) => {
+  it('continues the same session when somebody replies there', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished, ({ channel }) => ({ outputChannelId: channel.id }))
     const { stage, discord, channel } = scene
     await give(scene, 'heartbeat', 'is all well?')

@@ -236,7 +236,7 @@ describe('attached files', () => {
     ])
   })
 
-  it('are fetched, and of what is longer than it should be only one byte more', async () => {
+  it('are fetched, and at most one byte more than allowed', async () => {
     const url = await serve(200, 'Hello, world')
     const read = (size: number) => readFiles([attachment(url, size)])[0]?.read(AbortSignal.timeout(10_000))
     const [whole, longer] = [await read(12), await read(5)]

@@ -36,7 +36,7 @@ describe('A gateway that is killed', { concurrent: true }, () => {
     expect({ end, beside: discord.textsIn(channel.id) }).toEqual({ end: 'SIGKILL', beside: [] })
   })
 
-  it('while an agent works goes on with the progress message that is there', async ({ onTestFinished, expect }) => {
+  it('while an agent works continues with the existing progress message', async ({ onTestFinished, expect }) => {
     const { stage, discord, channel, start } = await openStage(onTestFinished)
     const killed = start()
     await until(() => discord.isConnected, 'the connection')

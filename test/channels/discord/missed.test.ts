@@ -9,7 +9,7 @@ import { until } from '../../kit/waiting.js'
 const HOUR_MS = 3_600_000
 
 describe('What is said while the gateway is stopped', { concurrent: true }, () => {
-  it('in a thread is answered in order, and before what is newer', async ({ expect, onTestFinished }) => {
+  it('in a thread is answered in order, and before newer messages', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished)
     const { stage, discord, gateway } = scene
     const { id } = await beginThread(scene)
@@ -25,7 +25,7 @@ describe('What is said while the gateway is stopped', { concurrent: true }, () =
     expect(stage.journal().map(({ prompt }) => prompt)).toEqual(['hello', 'one', 'two', 'three', 'four'])
   })
 
-  it('in a channel is answered in a thread of its own', async ({ expect, onTestFinished }) => {
+  it('in a channel is answered in its own thread', async ({ expect, onTestFinished }) => {
     const { stage, discord, channel, gateway } = await openScene(onTestFinished)
     await stage.stop(gateway)
     const ids = ['one', 'two'].map((text) => mention(discord, channel.id, text))
@@ -66,7 +66,7 @@ describe('What is said while the gateway is stopped', { concurrent: true }, () =
     await expect.poll(() => discord.textsIn(id)).toEqual(answers('hello', 'one'))
   })
 
-  it('in direct messages is answered, also by somebody who never wrote before', async (context) => {
+  it('in direct messages is answered, even if its author never wrote before', async (context) => {
     const { expect, onTestFinished } = context
     const settings = ({ ada }: Pick<Scene, 'ada'>) => ({ discordUsers: [ada.id] })
     const { stage, discord, ada, ben, gateway } = await openScene(onTestFinished, settings)
@@ -99,7 +99,7 @@ describe('What is said while the gateway is stopped', { concurrent: true }, () =
     await expect.poll(() => discord.textsIn(id)).toEqual(answers('one'))
   })
 
-  it('and changed is answered as it is then; what is deleted is not', async ({ expect, onTestFinished }) => {
+  it('and edited is answered in its latest form; deleted ones are not', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished)
     const { stage, discord, gateway } = scene
     const { id } = await beginThread(scene)
@@ -132,7 +132,7 @@ describe('What is said while the gateway is stopped', { concurrent: true }, () =
     expect(await store.audit.list(10)).toMatchObject([{ action: 'new' }])
   })
 
-  it('by strangers is left alone', async ({ expect, onTestFinished }) => {
+  it('by strangers is ignored', async ({ expect, onTestFinished }) => {
     const { stage, discord, channel, ada, gateway } = await openScene(onTestFinished)
     await stage.stop(gateway)
     discord.say(ada, channel.id, 'one', { mentions: [discord.bot] })
@@ -178,7 +178,10 @@ describe('What is said while the gateway is stopped', { concurrent: true }, () =
 })
 
 describe('What is said while Discord cannot be reached', { concurrent: true }, () => {
-  it('is answered in order when it is back, and so is what was asked before', async ({ expect, onTestFinished }) => {
+  it('is answered in order when the connection is back, and so is what was asked before', async ({
+    expect,
+    onTestFinished,
+  }) => {
     const scene = await openScene(onTestFinished)
     const { stage, discord } = scene
     const { id } = await beginThread(scene)
@@ -199,7 +202,7 @@ describe('What is said while Discord cannot be reached', { concurrent: true }, (
 })
 
 describe.skipIf(postgresUrl() === undefined)('Two gateways on one PostgreSQL', { concurrent: true }, () => {
-  it('answer every message once, and no progress message stays', async ({ expect, onTestFinished }) => {
+  it('answer every message once, and leave no progress message', async ({ expect, onTestFinished }) => {
     const { stage, discord, channel } = await openTwo(onTestFinished)
 
     const ids = ['one', 'two', 'three', 'four'].map((text) => mention(discord, channel.id, text))

@@ -40,7 +40,7 @@ describe('An answer', { concurrent: true }, () => {
     expect(discord.faultCount).toEqual(times)
   })
 
-  it('that is sent on when Discord has forgotten its first part goes on after it', async (context) => {
+  it('that is continued when Discord has forgotten its first part continues after it', async (context) => {
     const { expect, onTestFinished } = context
     const { discord, thread, clock } = await openConversationWithClock(onTestFinished)
 
@@ -142,7 +142,7 @@ describe('A progress message', { concurrent: true }, () => {
     expect({ texts, faults: discord.faultCount }).toEqual({ texts: 2, faults: times })
   })
 
-  it('whose showing was not answered when the answer comes goes, too', async ({ expect, onTestFinished }) => {
+  it('whose creation was not confirmed when the answer comes is removed, too', async ({ expect, onTestFinished }) => {
     const { stage, discord, thread } = await openConversation(onTestFinished)
 
     discord.fail(POST, { kind: 'close', hasEffect: true })
@@ -158,7 +158,7 @@ describe('A progress message', { concurrent: true }, () => {
     ['the network fails afterwards', { kind: 'close', hasEffect: true }, 1],
     ['the server fails', { kind: 'status', status: 500 }, 5],
     ['the server fails afterwards', { kind: 'status', status: 500, hasEffect: true }, 5],
-  ])('goes also when %s', async ([, fault, times], { expect, onTestFinished }) => {
+  ])('is removed even if %s', async ([, fault, times], { expect, onTestFinished }) => {
     const { stage, discord, thread } = await openConversation(onTestFinished)
     await showProgress({ discord, thread }, steps({ text: 'one' }, { hold: 'a' }))
 

@@ -222,7 +222,7 @@ describe.concurrent('a turn that went to another gateway', () => {
 })
 
 describe.concurrent('the answer', () => {
-  it('comes in several messages when it is long, its code whole in each', async ({ expect, onTestFinished }) => {
+  it('comes in several messages if long, with complete code in each', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished)
     const code = 'const answer = await question(42)\n'
     const messages = await answerOf(
@@ -239,7 +239,7 @@ describe.concurrent('the answer', () => {
     ]).toEqual([true, [2, 2], ['Before.', ...Array.from({ length: 100 }, () => code.trim()), 'After.'], [0, 0]])
   })
 
-  it('of many messages is no cause for a warning', async ({ expect, onTestFinished }) => {
+  it('of many messages causes no warning', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished)
     const { discord } = scene
     discord.limits.postMessage = { limit: 1_000, perMs: 1_000 }

@@ -68,7 +68,7 @@ describe('renderForDiscord', () => {
     ])
   })
 
-  it('takes for a table only what is one', () => {
+  it('treats only tables as tables', () => {
     const lines = [
       'a | b',
       'c | d',
@@ -87,7 +87,7 @@ describe('renderForDiscord', () => {
     expect(render(...lines)).toEqual(lines.with(7, '─'.repeat(20)))
   })
 
-  it('keeps a table where it is in a list', () => {
+  it('keeps a table in a list in place', () => {
     expect(render('- Item:', '', '  | a | b |', '  | - | - |', '  | 1 | 2 |', '- Next')).toEqual([
       '- Item:',
       '',

@@ -32,7 +32,7 @@ describe('A gateway that is killed', { concurrent: true }, () => {
     expect(end).toEqual('SIGKILL')
   })
 
-  it('when Twilio has taken a part and could not say so goes on after it', async ({ onTestFinished, expect }) => {
+  it('when Twilio accepted a part but could not say so continues after it', async ({ onTestFinished, expect }) => {
     const { stage, start } = await open(onTestFinished)
     const { twilio } = stage
     const killed = await start()
@@ -69,7 +69,7 @@ describe('A gateway that is killed', { concurrent: true }, () => {
 })
 
 describe.skipIf(postgresUrl() === undefined)('Two gateways on one database', () => {
-  it('answer each message once, also when both find it', async ({ onTestFinished, expect }) => {
+  it('answer each message once, even if both find it', async ({ onTestFinished, expect }) => {
     const database = await createDatabase()
     onTestFinished(() => database.drop())
     const stage = await WhatsAppStage.open(onTestFinished)

@@ -31,7 +31,7 @@ describe('A file that a person sends', { concurrent: true }, () => {
     ])
   })
 
-  it('may come without a word, and several at once', async ({ expect, onTestFinished }) => {
+  it('may come without text, and several at once', async ({ expect, onTestFinished }) => {
     const { stage, twilio } = await open(onTestFinished)
 
     await twilio.say(ADA, '', [PICTURE, { type: 'application/pdf', content: Buffer.from('%PDF') }])
@@ -54,7 +54,7 @@ describe('A file that a person sends', { concurrent: true }, () => {
     expect([other.twilio.asked, stage.journal().length]).toEqual([[], 1])
   })
 
-  it('that is too large is not fetched whole, and the person is told', async ({ expect, onTestFinished }) => {
+  it('that is too large is not fetched completely, and the person is told', async ({ expect, onTestFinished }) => {
     const stage = await WhatsAppStage.open(onTestFinished)
     await stage.startWith(stage.config({}, { attachmentMaxMb: 1 }))
     const content = Buffer.alloc(2 * 1024 * 1024)
@@ -177,7 +177,7 @@ describe('A file that an agent sends', { concurrent: true }, () => {
     ])
   })
 
-  it('that Twilio took without saying so comes once, also when it is gone since', async (context) => {
+  it('that Twilio accepted without saying so comes once, even if it is gone since', async (context) => {
     const { expect, onTestFinished } = context
     const { stage, twilio } = await open(onTestFinished)
     for (const name of ['a.png', 'b.png']) writeFileSync(join(stage.workingDir, name), name)
@@ -225,7 +225,7 @@ describe('A file that an agent sends', { concurrent: true }, () => {
 })
 
 describe('A link to a file', () => {
-  it('holds for a quarter of an hour, and for who has the key', ({ expect }) => {
+  it('is valid for a quarter of an hour, and only with the key', ({ expect }) => {
     let now = 1_000_000
     const links = new FileLinks('token', () => now)
     const file = { path: 'a b.png', directory: '/work' }
@@ -245,7 +245,7 @@ describe('A link to a file', () => {
     ])
   })
 
-  it('tells nothing of what it leads to', ({ expect }) => {
+  it('reveals nothing about its target', ({ expect }) => {
     const links = new FileLinks('token', () => 0)
     const file = { path: '/srv/site/a.png', directory: '/srv/site' }
     const [one, other] = [links.seal(file), links.seal(file)]
@@ -316,7 +316,7 @@ describe('The type of a file', () => {
     ])
   })
 
-  it('gives a name to what comes without one', ({ expect }) => {
+  it('names a file that comes without a name', ({ expect }) => {
     const types = ['image/jpeg', 'audio/ogg; codecs=opus', 'application/pdf', 'text/vcard', 'application/x-weird+y', '']
     expect(types.map((type, index) => nameFor(type, index))).toEqual([
       'image.jpg',

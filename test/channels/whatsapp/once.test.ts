@@ -1,4 +1,4 @@
-// Messages are handled once and in order, whatever happens to the gateway and its settings meanwhile.
+// Messages are handled once and in order, whatever happens to the gateway and its settings in between.
 
 import { describe, it } from 'vitest'
 import { steps } from '../../kit/steps-agent.js'

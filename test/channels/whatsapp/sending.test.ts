@@ -35,7 +35,7 @@ describe('An answer', { concurrent: true }, () => {
     expect(twilio.faultCount).toEqual(times)
   })
 
-  it('that fits into one message comes as it is, also with a fence that is not closed', async (context) => {
+  it('that fits into one message comes as it is, even with an unclosed fence', async (context) => {
     const { expect, onTestFinished } = context
     const { twilio } = await open(onTestFinished)
     const texts = ['see ```\n```\n- x', '```sh\nls', ' ~~~\n\n\n  a  b']
@@ -57,7 +57,7 @@ describe('An answer', { concurrent: true }, () => {
     expect(stage.twilio.faultCount).toEqual(1)
   })
 
-  it('is not sent again while it is not known what was sent', async ({ expect, onTestFinished }) => {
+  it('is not resent while it is unknown what was sent', async ({ expect, onTestFinished }) => {
     const { gateway, twilio } = await open(onTestFinished)
     twilio.fail('create', { kind: 'drop' })
     twilio.fail('list', { kind: 'status', status: 500 }, 3)
@@ -93,7 +93,10 @@ describe('An answer', { concurrent: true }, () => {
     expect([await undelivered(gateway), twilio.sentTo(ADA)]).toEqual([expect.stringMatching(problem), []])
   })
 
-  it('that Twilio took and WhatsApp did not is told as undelivered, in words', async ({ expect, onTestFinished }) => {
+  it('that Twilio accepted and WhatsApp did not is reported as undelivered, with the reason', async ({
+    expect,
+    onTestFinished,
+  }) => {
     const { stage, gateway, twilio } = await open(onTestFinished)
     twilio.nextStatus = { status: 'failed', errorCode: 63016 }
 
@@ -105,7 +108,7 @@ describe('An answer', { concurrent: true }, () => {
     await expect.poll(() => stage.logsOf('reply.undelivered').length).toEqual(1)
   })
 
-  it('that WhatsApp did not take is found out by asking where there is no callback', async (context) => {
+  it('that WhatsApp did not accept is found by polling if there is no callback', async (context) => {
     const { expect, onTestFinished } = context
     const stage = await WhatsAppStage.open(onTestFinished)
     const gateway = await stage.start({}, { isListening: false })
@@ -143,7 +146,7 @@ describe('An answer', { concurrent: true }, () => {
     expect(await gateway.store.outbox.list('undelivered', 1)).toEqual([])
   })
 
-  it('goes on after a part that was removed from the record of Twilio', async ({ expect, onTestFinished }) => {
+  it("continues after a part that was removed from Twilio's records", async ({ expect, onTestFinished }) => {
     const { twilio } = await open(onTestFinished)
     twilio.fail('create', { kind: 'status', status: 500 }, 1, 1)
 
@@ -193,7 +196,7 @@ describe('An answer', { concurrent: true }, () => {
   })
 
   // Alone, since it changes the clock of the whole process.
-  it.sequential('that is sent again at once stays delivered, whatever was said of it before', async (context) => {
+  it.sequential('that is resent at once stays delivered, whatever was reported before', async (context) => {
     const { expect, onTestFinished } = context
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'], shouldAdvanceTime: true })
     onTestFinished(() => void vi.useRealTimers())

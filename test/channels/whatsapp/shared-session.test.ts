@@ -4,7 +4,7 @@ import { ADA, BEN, WhatsAppStage } from './stage.js'
 import { until } from '../../kit/waiting.js'
 
 describe('A session that all share', () => {
-  it('is stopped by one person, and the one who waits for the answer is told', async ({ expect, onTestFinished }) => {
+  it('is stopped by one person, and the one waiting for the answer is told', async ({ expect, onTestFinished }) => {
     const stage = await WhatsAppStage.open(onTestFinished)
     await stage.start({ session: { scope: 'global' } })
     const { twilio } = stage

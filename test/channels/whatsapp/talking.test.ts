@@ -6,7 +6,7 @@ import { ADA, BEN, STRANGER, WhatsAppStage } from './stage.js'
 import { until } from '../../kit/waiting.js'
 
 describe('A person who may write', { concurrent: true }, () => {
-  it('is answered, and goes on in the same session', async ({ expect, onTestFinished }) => {
+  it('is answered, and continues in the same session', async ({ expect, onTestFinished }) => {
     const stage = await WhatsAppStage.open(onTestFinished)
     await stage.start()
 
@@ -28,7 +28,7 @@ describe('A person who may write', { concurrent: true }, () => {
     await expect.poll(() => stage.twilio.textsTo(ADA)).toEqual(paragraphs)
   })
 
-  it('begins a new session with a word for it, alone or before a message', async ({ expect, onTestFinished }) => {
+  it('begins a new session with a reset word, alone or before a message', async ({ expect, onTestFinished }) => {
     const stage = await WhatsAppStage.open(onTestFinished)
     await stage.start({ session: { resetTriggers: ['/new', 'Fresh'] } })
     const { twilio } = stage
@@ -65,7 +65,10 @@ describe('A person who may write', { concurrent: true }, () => {
     expect(stage.journal().map(({ isResumed }) => isResumed)).toEqual([false, false, false])
   })
 
-  it('begins a new session after what waits before it, not with that', async ({ expect, onTestFinished }) => {
+  it('begins a new session after the messages that wait before it, not with them', async ({
+    expect,
+    onTestFinished,
+  }) => {
     const stage = await WhatsAppStage.open(onTestFinished)
     await stage.start()
     const { twilio } = stage
@@ -131,7 +134,7 @@ describe('A person who may write', { concurrent: true }, () => {
     expect(twilio.typing.slice(shown)).not.toContain(sid)
   })
 
-  it('is told of a place that they share', async ({ expect, onTestFinished }) => {
+  it('has a shared location passed to the agent', async ({ expect, onTestFinished }) => {
     const stage = await WhatsAppStage.open(onTestFinished)
     await stage.start()
     const { twilio } = stage

@@ -6,7 +6,7 @@ import { FakeTwilio } from './fake-twilio.js'
 import { serveHttp } from '../../kit/loopback.js'
 
 describe('The API of Twilio', () => {
-  it('has a host for messaging, also in its regions, but not where something stands in for it', () => {
+  it('has a host for messaging, in its regions too, unless it is replaced by a fake', () => {
     const urls = [
       'https://api.twilio.com',
       'https://api.dublin.ie1.twilio.com',
@@ -50,7 +50,7 @@ describe('The API of Twilio', () => {
     expect(asked).toEqual([])
   })
 
-  it('is not what answers in pages of its own', async () => {
+  it('is not something that answers with web pages', async () => {
     const url = await listen(() => ({ status: 200, headers: {} }))
     const api = new TwilioApi({ accountSid: 'AC1', auth: { user: 'AC1', password: 'secret' }, apiUrl: url })
     await expect(api.account()).rejects.toThrow(/is not Twilio: check twilioApiUrl/)
@@ -79,7 +79,7 @@ describe('An error of Twilio', () => {
     expect([error.isPermanent, error.isRefusal]).toEqual([isPermanent, isRefusal])
   })
 
-  it('is told in words, with its number', () => {
+  it('is reported in words, with its number', () => {
     expect([
       describeError(63016),
       describeError(1, 'Strange.'),

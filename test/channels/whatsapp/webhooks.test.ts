@@ -123,7 +123,7 @@ describe('A webhook', { concurrent: true }, () => {
     expect(response.status).toEqual(413)
   })
 
-  it('for another number of the account is left alone', async ({ expect, onTestFinished }) => {
+  it('for another number of the account is ignored', async ({ expect, onTestFinished }) => {
     const { gateway, twilio } = await open(onTestFinished)
     const message = twilio.write(ADA, 'hello')
     message.to = 'whatsapp:+14150000000'
@@ -150,7 +150,7 @@ describe('A webhook', { concurrent: true }, () => {
 })
 
 describe('The public name', { concurrent: true }, () => {
-  it('opens nothing but what Twilio needs', async ({ expect, onTestFinished }) => {
+  it('opens only what Twilio needs', async ({ expect, onTestFinished }) => {
     const { twilio } = await open(onTestFinished)
     const paths = ['/health', '/docs', '/openapi.json', '/projects', '/whatsapp', '/whatsapp/webhook']
 
@@ -175,7 +175,7 @@ describe('A status', { concurrent: true }, () => {
     expect([status, await gateway.store.outbox.list('undelivered', 10)]).toEqual([403, []])
   })
 
-  it('with an empty error code is told without one', async ({ expect, onTestFinished }) => {
+  it('with an empty error code is reported without one', async ({ expect, onTestFinished }) => {
     const { gateway, twilio } = await open(onTestFinished)
     await twilio.say(ADA, 'hello')
     const [sent] = await until(() => twilio.sentTo(ADA).length === 1 && twilio.sentTo(ADA), 'the answer')

@@ -68,7 +68,7 @@ it('a session asks for everything except reading and has no sub-agents, which wo
   expect(ofSession()).toEqual([rule('question', 'deny')])
 })
 
-it('a list of tools stays the most that is allowed', async () => {
+it('a list of tools remains the upper limit', async () => {
   const stage = await ServerStage.open()
   const allowedTools = ['read', 'bash(git log*)', 'task']
   const { result } = await stage.see({ prompt: PROMPTS.after, approve: ALLOW, allowedTools })

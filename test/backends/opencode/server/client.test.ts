@@ -31,7 +31,7 @@ it.each([
   ['a page that is not there', 404, 'text/html', '<html>', 'strange', /is no OpenCode server/],
   ['a redirection', 302, 'text/plain', '', 'status', /with 302/],
   ['more than is held', 200, 'application/json', `"${'x'.repeat(2_000)}"`, 'too_large', /more than is held/],
-] as const)('tells what is wrong with %s', async (_what, status, type, body, kind, message) => {
+] as const)('reports what is wrong with %s', async (_what, status, type, body, kind, message) => {
   const url = await serveHttp((_request, response) => {
     response.writeHead(status, { 'content-type': type, location: 'http://127.0.0.1:9/' }).end(body)
   })
@@ -50,7 +50,7 @@ it.each(['{"status":"ok"}', 'null', '[]', '"healthy"', '{"healthy":false,"versio
   },
 )
 
-it('tells that a connection broke', async () => {
+it('reports a broken connection', async () => {
   const url = await serveHttp((request) => request.socket.destroy())
   const client = new OpenCodeClient({ url, username: 'opencode' })
   await expect(client.health()).rejects.toMatchObject({ kind: 'unreachable' })

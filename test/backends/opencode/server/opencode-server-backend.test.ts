@@ -49,7 +49,7 @@ describe('a turn', () => {
     expect(events[0]).toMatchObject({ type: 'started', sessionId: 'ses_1111111111111111', model: 'fake/model' })
   })
 
-  it('costs two requests, and one in a session that is there, on a connection that stays', async () => {
+  it('costs two requests, one in an existing session, on a persistent connection', async () => {
     const stage = await ServerStage.open()
     const backend = stage.backend()
     const { result } = await stage.see({ prompt: hello }, { backend })
@@ -62,7 +62,7 @@ describe('a turn', () => {
     ])
   })
 
-  it('is over once, though idle is said twice, and the second one does not end the next turn', async () => {
+  it('ends once even if idle is reported twice, and the second report does not end the next turn', async () => {
     const stage = await ServerStage.open()
     const backend = stage.backend()
     const sessionId = 'ses_known'
@@ -95,7 +95,7 @@ describe('a turn', () => {
     })
   })
 
-  it('tells a kind of event that nobody knows once, and leaves out what is known as noise', async () => {
+  it('reports an unknown kind of event once, and ignores known noise', async () => {
     const stage = await ServerStage.open()
     const raw = (type: string): Action => ({ do: 'raw', type, properties: {} })
     const strange = [raw('session.dreamt'), raw('session.dreamt'), raw('session.diff'), raw('session.next.prompted')]
@@ -123,7 +123,7 @@ describe('a turn', () => {
 })
 
 describe('tools', () => {
-  it('are all there but for questions, also after a turn that was kept to some', async () => {
+  it('are all available except questions, even after a turn that was limited to some', async () => {
     const stage = await ServerStage.open()
     const { result } = await stage.see({ prompt: hello })
     const { sessionId = '' } = result
@@ -138,7 +138,7 @@ describe('tools', () => {
     expect(rules).toEqual([free, some, free])
   })
 
-  it('are sent only where the session may have other rules', async () => {
+  it('are sent only if the session may have other rules', async () => {
     const stage = await ServerStage.open()
     const backend = stage.backend()
     const sessionId = 'ses_known'
@@ -187,7 +187,7 @@ describe('tools', () => {
     inChild,
   })
 
-  it('that ask are allowed, also those of a sub-agent', async () => {
+  it('that ask are allowed, even those of a sub-agent', async () => {
     const stage = await ServerStage.open()
     const asks = [ask('external_directory', ['/etc/*']), ask('bash', ['ls'], true)]
     const { output } = await stage.see({ prompt: promptOf(START, ...asks, ...HELLO) })
@@ -323,7 +323,7 @@ describe('two prompts in one session', () => {
     expect([outputs, ends.toSorted((a, b) => a - b)]).toEqual([['one', 'two', 'three'], ends])
   })
 
-  it('are sent one after the other, also when the session is new', async () => {
+  it('are sent one after the other, even if the session is new', async () => {
     const stage = await ServerStage.open()
     const backend = stage.backend()
     const controller = new AbortController()
@@ -428,7 +428,7 @@ describe('a failure', () => {
   }
   const error = (name: string, data: object): Action => ({ do: 'error', error: { name, data } })
 
-  it('is the first one that is told, with the words of the model server', async () => {
+  it('is the first one reported, in the words of the model server', async () => {
     const trace = error('UnknownError', { message: 'ProviderModelNotFoundError: …\n  at x' })
     const { failure } = await failing(START, error('UnknownError', { message: 'Model not found: a/b.' }), trace)
     expect(failure).toEqual({ reason: 'exit', message: 'Model not found: a/b.', report: 'Model not found: a/b.' })
@@ -501,7 +501,7 @@ describe('a failure', () => {
     expect(result.failure).toMatchObject({ reason: 'spawn', message: expect.stringMatching(/cannot be reached/) })
   })
 
-  it('is an address where something else answers, which does not lose the session', async () => {
+  it('is an address where something else answers, which keeps the session', async () => {
     const stage = await ServerStage.open()
     const url = `${stage.server.endpoint.url}/elsewhere`
     const { result } = await stage.see({ prompt: hello, sessionId: 'ses_known' }, { backend: stage.backend({ url }) })
@@ -529,7 +529,7 @@ describe('a failure', () => {
     expect(result.failure).toMatchObject({ reason: 'exit', message: expect.stringMatching(/lost the turn/) })
   })
 
-  it('is what a server that was started by somebody else cannot do', async () => {
+  it('is what a server started by somebody else cannot do', async () => {
     const stage = await ServerStage.open()
     const { url } = stage.server.endpoint
     const advice = 'Set OPENCODE_MANAGED=true, or OPENCODE_ENABLED=false for one process per turn.'
@@ -593,7 +593,7 @@ describe('the backend', () => {
   })
 })
 
-describe('an agent that is told more while it works', () => {
+describe('an agent that gets more input while it works', () => {
   /** Works until the file `go` is there. */
   const untilGo = [
     'set -e',
@@ -619,7 +619,7 @@ describe('an agent that is told more while it works', () => {
     return { result, taken, late: await steer?.('too late') }
   }
 
-  it('answers that, too, before the turn is over, also when it was idle between', async () => {
+  it('answers that, too, before the turn is over, even if it was idle in between', async () => {
     const stage = await ServerStage.open()
     const { result, taken, late } = await tell(stage, hello)
     const asked = stage.asked('POST', /(message|prompt_async)$/)
@@ -632,7 +632,7 @@ describe('an agent that is told more while it works', () => {
     expect(asked.map(({ body }) => body['system'])).toEqual(['Be brief.', 'Be brief.'])
   })
 
-  it('goes on without it when the server does not take it', async () => {
+  it('continues without it if the server refuses it', async () => {
     const stage = await ServerStage.open()
     const asked = (): number => stage.asked('POST', /prompt_async$/).length
     stage.server.isBrokenFor = (path) => path.endsWith('prompt_async')
