@@ -44,7 +44,7 @@ const PROJECT = join(import.meta.dirname, '..')
 
 const run = promisify(execFile)
 
-test('what others import resolves, with types, and nothing else does', async ({ onTestFinished }) => {
+test('the exports resolve, with types, and nothing else does', async ({ onTestFinished }) => {
   const directory = temporaryDirectory(onTestFinished)
   const installed = join(directory, 'node_modules/aetheel')
   mkdirSync(installed, { recursive: true })

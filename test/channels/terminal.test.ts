@@ -47,7 +47,7 @@ it('gets a reply again that could not be shown', async () => {
   await expect(channel.send(REPLY)).rejects.toThrow('The disk is full')
 })
 
-it('accepts no watchers when nothing more is shown', async () => {
+it('closes its socket with close, not with stop', async () => {
   let isOpen = true
   const channel = new TerminalChannel(async () => {
     isOpen = false

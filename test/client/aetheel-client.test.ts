@@ -1,4 +1,4 @@
-// The client against a whole gateway, over a socket, with an agent that is a process.
+// The client against a whole gateway, over a socket, with an agent in a process.
 
 import { expect, it } from 'vitest'
 import { AetheelApiError, AetheelClient } from '../../src/client/aetheel-client.js'
@@ -7,7 +7,7 @@ import { serve } from '../service/routes/served.js'
 import { Place } from '../service/routes/stage.js'
 import { until } from '../kit/waiting.js'
 
-it('makes a project, has its agent work, follows that and removes the project', async () => {
+it('creates a project, lets its agent work, follows it and removes the project', async () => {
   const { client } = await serve()
   const project = await client.projects.create({ name: 'My Shop', template: { name: 'empty' } })
   const command = await client.execute('my-shop', { prompt: steps({ text: 'Hello', result: 'Done' }) })
@@ -97,7 +97,7 @@ it('ends a command by its id, once more, too', async () => {
   expect(await command.finished()).toMatchObject({ state: 'cancelled' })
 })
 
-it('shows the queue, and takes up and lets go what failed', async () => {
+it('shows the queue, and retries and drops failed commands', async () => {
   const { client } = await serve()
   const prompt = steps({ fail: 'Invalid API key' })
   const command = await client.execute('site', { prompt })
@@ -123,7 +123,7 @@ it('shows the queue, and takes up and lets go what failed', async () => {
   expect(await client.queue.drop(command.id)).toMatchObject({ kind: 'message', state: 'dropped' })
 })
 
-it('goes on with the events of a command that is taken up again', async () => {
+it('continues with the events of a command that is retried', async () => {
   const { client } = await serve()
   const command = await client.execute('site', { prompt: steps({ fail: 'Invalid API key' }) })
   const idsAndNames = async (after: number): Promise<string[]> => {
@@ -190,7 +190,7 @@ it('knows templates, credentials, tickets and the audit log, and what a command 
   })
 })
 
-it('tells the health of the gateway, also when that is bad', async () => {
+it('reports the health of the gateway, even if it is bad', async () => {
   const { client } = await serve()
   expect(await client.health()).toEqual({
     status: 'healthy',
@@ -210,7 +210,7 @@ it('tells the health of the gateway, also when that is bad', async () => {
   expect(await answering.health()).toEqual(unhealthy)
 })
 
-it('throws what the gateway says, with its code, status and problems', async () => {
+it("throws the gateway's error, with its code, status and problems", async () => {
   const { client, url } = await serve()
   const unknown = await errorOf(client.projects.get('no/such'))
   const invalid = await errorOf(client.execute('site', { prompt: ' ', timeout: -1 }))
@@ -263,7 +263,7 @@ it('works in a page by the cookie of its login, until the logout', async () => {
   ])
 })
 
-it('is logged out also when the gateway does not hear of it', async () => {
+it('is logged out even if the gateway cannot be reached', async () => {
   const { url, token } = await serve()
   const reach = browserAt(url)
   let isAway = false
@@ -278,7 +278,7 @@ it('is logged out also when the gateway does not hear of it', async () => {
   expect([unheard.code, (await errorOf(page.me())).code]).toEqual(['unreachable', 'unauthorized'])
 })
 
-/** A `fetch` that keeps cookies and says where its page stands, as that of a browser does. */
+/** A `fetch` that keeps cookies and sends its origin, as a browser does. */
 function browserAt(origin: string): typeof fetch {
   let cookie = ''
   return async (address, init) => {

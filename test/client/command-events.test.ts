@@ -1,4 +1,4 @@
-// Against a server that breaks off where the test wants it to.
+// Against a server that disconnects where the test wants it to.
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { expect, it, onTestFinished, vi } from 'vitest'
@@ -8,7 +8,7 @@ import { serveHttp } from '../kit/loopback.js'
 
 type Serve = (request: IncomingMessage, response: ServerResponse) => void
 
-it('goes on after the last event it has seen when the connection breaks, and shows none twice', async () => {
+it('continues after the last event it has seen when the connection breaks, and shows none twice', async () => {
   const asked: unknown[] = []
   const command = await commandOf(
     (request, response) => {
@@ -47,7 +47,7 @@ it('ends at once when there is nothing after the event it has seen', async () =>
   expect(await all(command.events({ after: 5 }))).toEqual([])
 })
 
-it('leaves out events that it does not know, and what comes after the last', async () => {
+it('ignores unknown events, and whatever comes after the last', async () => {
   const command = await commandOf((_, response) =>
     begin(response).end(formatFrame('1', 'weather', '{}') + complete(2) + output(3)),
   )
@@ -64,7 +64,7 @@ it('says why when the gateway refuses', async () => {
   })
 })
 
-it('says so when the answer is no event stream', async () => {
+it('says so if the answer is not an event stream', async () => {
   const command = await commandOf((_, response) => response.end('<h1>Hello</h1>'))
   await expect(all(command.events())).rejects.toMatchObject({ code: 'unexpected_answer', status: 200 })
 })
@@ -97,7 +97,7 @@ it('closes the connection when the loop is left', async () => {
   await expect.poll(() => isClosed.mock.calls.length).toBe(1)
 })
 
-it('takes a connection for dead that says nothing, and comes back; gives up when nobody answers', async () => {
+it('treats a silent connection as dead, and reconnects; gives up if nobody answers', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   onTestFinished(() => void vi.useRealTimers())
   let count = 0
@@ -113,7 +113,7 @@ it('takes a connection for dead that says nothing, and comes back; gives up when
     },
   })
   const failed = all(client.command('site', '1').events()).catch((error: unknown) => error)
-  // Second by second: what is done between two timers may take longer than one turn.
+  // Second by second: work between two timers may take longer than one turn of the event loop.
   for (let second = 0; second < 600; second += 1) await vi.advanceTimersByTimeAsync(1_000)
   expect([await failed, count]).toMatchObject([
     {

@@ -201,7 +201,7 @@ describe('the heartbeat', () => {
     ])
   })
 
-  it('goes to the output channel where nobody may write by WhatsApp', () => {
+  it('goes to the output channel if nobody may write by WhatsApp', () => {
     const { config } = load({
       discordBotToken: 'MTE.x.y',
       outputChannelId: '100000000000000007',
@@ -219,13 +219,13 @@ describe('the heartbeat', () => {
       { everyMinutes: 30, to: `whatsapp:${NUMBER}` },
       'heartbeat.dailyTokens: is only estimated: with agent.format "text" no tokens are told.',
     ],
-  ])('that may not do what is meant is warned of: %j', (heartbeat, warning) => {
+  ])('that may not do what is meant causes a warning: %j', (heartbeat, warning) => {
     const reply = { agent: { kind: 'claude', format: 'text' } }
     const { config } = load({ heartbeat: { to: 'terminal:ops', ...heartbeat }, inbound: { reply } })
     expect(config.warnings.map((text) => text.replace(/^.*?: /, ''))).toEqual([warning])
   })
 
-  it('is none at 0 minutes', () => {
+  it('is off at 0 minutes', () => {
     expect(load({ heartbeat: { everyMinutes: 0 } }).config.heartbeat).toBeUndefined()
   })
 

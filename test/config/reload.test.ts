@@ -7,7 +7,7 @@ import { GatewayError } from '../../src/errors.js'
 import { temporaryDirectory } from '../kit/temporary-directory.js'
 
 describe('applyConfig', () => {
-  it('changes what each message asks for, and names what waits for the next start', () => {
+  it('applies what each message reads, and names what waits for the next start', () => {
     const live = configOf({ queryTimeoutMs: 1000, inbound: { reply: { agent: { kind: 'claude' } } }, httpPort: 1 })
     const next = configOf({ queryTimeoutMs: 2000, httpPort: 2 })
     const change = applyConfig(live, next)
@@ -39,7 +39,7 @@ describe('applyConfig', () => {
 })
 
 describe('watchConfig', () => {
-  it('tells a change, a mistake, and a file that is gone and comes back, each once', async () => {
+  it('reports a change, a mistake, and a file that disappears and comes back, each once', async () => {
     const file = fileOf({ backendMaxTurns: 1 })
     const told: string[] = []
     const stop = watchConfig({
@@ -74,7 +74,7 @@ describe('watchConfig', () => {
   })
 })
 
-it('what could not be taken over for another reason is told once, and taken over when that is gone', async () => {
+it('a change that fails for another reason is reported once, and applied when that is gone', async () => {
   const file = fileOf({ backendMaxTurns: 1 })
   const told: string[] = []
   let attempts = 0

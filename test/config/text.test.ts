@@ -7,7 +7,7 @@ import { configText } from '../../src/config/text.js'
 import { temporaryDirectory } from '../kit/temporary-directory.js'
 
 describe('configText', () => {
-  it('keeps every text where it belongs, whatever it is', (test) => {
+  it('keeps every text in its place, whatever it is', (test) => {
     const directory = temporaryDirectory(test.onTestFinished)
     const environment = { HOME: directory }
     const file = join(directory, 'aetheel.json5')

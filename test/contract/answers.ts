@@ -66,7 +66,7 @@ export function describeAnswers({ it, setup }: ContractPart): void {
       },
     )
 
-    it('says what a tool was asked and what came of it', async ({ stage }) => {
+    it('shows the input and result of a tool', async ({ stage }) => {
       const prompt = stage.prompt(
         START,
         { tool: { id: 'one', command: 'ls', output: 'a.txt' } },
@@ -88,7 +88,7 @@ export function describeAnswers({ it, setup }: ContractPart): void {
       expect({ types, output }).toEqual({ types: 'started thinking output complete', output: 'Hello' })
     })
 
-    it('counts the tokens of its own turn, also in a session that had one before', async ({ stage }) => {
+    it('counts the tokens of its own turn, even in a session that had one before', async ({ stage }) => {
       const first = await stage.see({ prompt: stage.prompt(START, { answer: 'Hello' }) })
       const { sessionUsage, sessionId = '' } = first.result
       const prompt = stage.prompt({ start: sessionId }, { answer: 'Hello again' })

@@ -104,7 +104,7 @@ export function describeCalls({ it, itOfProcess, itHere, setup }: ContractPart):
       expect(stdin).toEqual('Hello')
     })
 
-    it('warns once of each option it cannot honour, and goes on', async ({ stage }) => {
+    it('warns once about each option it cannot honour, and continues', async ({ stage }) => {
       const backend = stage.backend({ maxTurns: 3, allowedTools: ['read'] })
       const { supportsMaxTurns, supportsToolControl } = backend.capabilities()
       const prompt = stage.prompt(START, { answer: 'Hello' })

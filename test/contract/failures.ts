@@ -71,7 +71,7 @@ export function describeFailures({ it, itOfProcess, itIfEnding, itHere, setup }:
       })
     })
 
-    it('is what the CLI says, also with exit code 0', async ({ stage }) => {
+    it('is what the CLI says, even with exit code 0', async ({ stage }) => {
       const result = await stage.backend().execute(stage.prompt(START, { fail: 'Overloaded' }, { exit: 0 }), '')
       expect(result).toEqual({ isError: true, responseText: 'Overloaded', sessionId: setup.newSession })
     })

@@ -199,7 +199,7 @@ export function describeProcesses({ it, itOfProcess, itIfEnding, setup }: Contra
   })
 
   describe('two runs at once', () => {
-    it('have their own events and end each by itself', async ({ stage }) => {
+    it('have their own events and end independently', async ({ stage }) => {
       const backend = stage.backend()
       const sessions = [setup.knownSession, setup.otherSession]
       const runs = sessions.map((sessionId, index) =>

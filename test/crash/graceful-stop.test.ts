@@ -20,7 +20,7 @@ describeOnEngines('that is told to stop in mid-turn', (setUp, engine) => {
     }).toEqual({ end: 0, alive: [], answers: stage.expectedAnswers(), leftovers: nothingLeft(engine) })
   })
 
-  it('ends it at the deadline and hands the message back; the next gateway goes on at once', async (context) => {
+  it('ends it at the deadline and releases the message; the next gateway continues at once', async (context) => {
     const { expect } = context
     const stage = await setUp(context)
     const drainTimeoutMs = 400

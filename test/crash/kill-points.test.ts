@@ -1,4 +1,4 @@
-// The gateway is killed at every step of a message's walk. The channel's own log tells what people saw of it: nothing
+// The gateway is killed at every step of a message's walk. The channel's own log shows what people saw: nothing
 // but the answers, each once and in order.
 
 import { it } from 'vitest'
@@ -35,7 +35,7 @@ describeOnEngines('that is killed', (setUp, engine) => {
       end: 0,
       alive: [],
       answers: stage.expectedAnswers(),
-      // Between sending and noting that, nobody can know; the key tells the channel.
+      // Between sending and recording that, nobody can know; the channel recognises the key.
       hasRepeated: step === 'sent',
       repeatedUntold: [],
       hadAgents: !['accepted', 'claimed'].includes(step),
@@ -44,7 +44,7 @@ describeOnEngines('that is killed', (setUp, engine) => {
     })
   })
 
-  it('in mid-stream goes on in the same session, and tells the agent', async (context) => {
+  it('in mid-stream continues in the same session, and tells the agent', async (context) => {
     const { expect } = context
     const stage = await setUp(context)
     for (const text of ['first', 'second', 'third']) stage.server.say('north', text)
@@ -66,7 +66,7 @@ describeOnEngines('that is killed', (setUp, engine) => {
     ])
   })
 
-  it('together with its guardian leaves its agents to the next one, which ends them before it goes on', async (context) => {
+  it('together with its guardian leaves its agents to the next one, which ends them before it continues', async (context) => {
     const { expect } = context
     const stage = await setUp(context)
     stage.server.say('north', 'first hold')

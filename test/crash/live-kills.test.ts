@@ -1,4 +1,4 @@
-// Agents that stay, and gateways, are killed at random while people go on writing.
+// Warm agents and gateways are killed at random while people keep writing.
 // LIVE_KILLS says how many times; LIVE_SEED, which is printed, repeats the choices of an earlier run.
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -14,10 +14,10 @@ const CONVERSATIONS = ['north', 'east', 'south', 'west']
 const GATEWAYS_OF_ALL = 0.25
 /** A message that was cut off eleven times is given up, so now and then all are let through. */
 const CALM_EVERY = 10
-/** Fewer than conversations: now and then one makes place, or a turn has a process of its own. */
+/** Fewer than conversations: now and then one makes room, or a turn gets its own process. */
 const environment = { AGENT_MODE: 'live', LIVE_MAX_PROCESSES: '3', LIVE_SPARE: 'true' }
 
-describeOnEngines('with agents that stay', (setUp, engine) => {
+describeOnEngines('with warm agents', (setUp, engine) => {
   const timeout = 120_000 + KILLS * 10_000
   it(`after ${KILLS} kills has left no process, and answered every message once`, { timeout }, async (context) => {
     const { expect } = context

@@ -1,4 +1,4 @@
-// The gateway is killed at random times, many times in a row, while people go on writing.
+// The gateway is killed at random times, many times in a row, while people keep writing.
 // CRASH_KILLS says how many times; CRASH_SEED, which is printed, repeats the times of an earlier run.
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -10,7 +10,7 @@ import { randomNumbers } from './random-numbers.js'
 const KILLS = Number(process.env['CRASH_KILLS'] ?? 3)
 const SEED = Number(process.env['CRASH_SEED'] ?? Date.now() % 1_000_000)
 const CONVERSATIONS = ['north', 'east', 'south', 'west']
-/** Half of the lives end at one of these, in windows that a random time hardly meets; the others at that time. */
+/** Half of the lives end at one of these, in windows that a random time hardly hits; the others at a random time. */
 const STEPS: Step[] = ['accepted', 'claimed', 'streaming', 'finished', 'committed', 'sent']
 /** A message that was cut off eleven times is given up, so now and then all are let through. */
 const CALM_EVERY = 8

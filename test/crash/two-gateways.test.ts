@@ -1,4 +1,4 @@
-// Two gateways work on one database. What one of them lets lie is taken up by the other when its lease ends.
+// Two gateways work on one database. The other takes over what one of them abandons when its lease ends.
 
 import { it } from 'vitest'
 import type { KillableGateway } from '../kit/killable-gateway.js'
@@ -58,7 +58,7 @@ describeOnEngines(
       })
     })
 
-    it('answers what the one had claimed that is frozen, which then starts no agent for it', async (context) => {
+    it('answers what the frozen one had claimed, which then starts no agent for it', async (context) => {
       const { expect } = context
       const stage = await setUp(context)
       const frozen = stage.start({ environment, signalAt: ['SIGSTOP', 'claimed', 1] })

@@ -34,7 +34,7 @@ describeEngines('the credential store', (engine) => {
     ])
   })
 
-  it('tells of a credential everything but its value', async () => {
+  it('shows everything of a credential except its value', async () => {
     const { credentials, clock } = await setup(engine)
     await credentials.set('site', 'NPM_TOKEN', 'first value', 'variable')
     clock.now += 5
@@ -214,7 +214,7 @@ describeEngines('the credential store', (engine) => {
   it.each([
     ['name', 'site', 'B_TOKEN'],
     ['project', 'shop', 'A_TOKEN'],
-  ])('does not open what was given another %s in the database', async (_, owner, name) => {
+  ])('does not open a value whose %s was changed in the database', async (_, owner, name) => {
     const { credentials, store } = await setup(engine)
     await credentials.set('site', 'A_TOKEN', 'value one', 'variable')
     const [row] = await store.credentials.list()
@@ -227,7 +227,7 @@ describeEngines('the credential store', (engine) => {
     })
   })
 
-  it('makes the scrubber know what is set, what is opened, and at the start all there is', async () => {
+  it('tells the scrubber what is set, what is opened, and everything at the start', async () => {
     const { credentials, store, scrubber, open } = await setup(engine)
     await credentials.set('site', 'A_TOKEN', 'value one', 'variable')
     await credentials.set('shop', 'B_TOKEN', 'value two', 'variable')
@@ -296,7 +296,7 @@ function readKeyIds(file: string): string[] {
   try {
     return Object.keys((JSON.parse(readFileSync(file, 'utf8')) as { keys: object }).keys)
   } catch {
-    // There is no file any more.
+    // The file is gone.
     return []
   }
 }

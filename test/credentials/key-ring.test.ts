@@ -9,7 +9,7 @@ import { temporaryDirectory } from '../kit/temporary-directory.js'
 const ABOUT = 'site\0NPM_TOKEN'
 
 describe('a key ring', () => {
-  it('makes a key file for this user alone when it first seals, and uses it from then on', () => {
+  it('creates a private key file when it first seals, and uses it from then on', () => {
     const { home, file } = setup()
     const hadFile = existsSync(file)
     const sealed = new KeyRing({ home }).seal('hunter22', ABOUT)
@@ -23,7 +23,7 @@ describe('a key ring', () => {
     ]).toEqual([false, 0o600, ['master.key'], true, 'hunter22'])
   })
 
-  it('opens what it sealed, whatever it is, and never seals the same twice', () => {
+  it('opens what it sealed, whatever it is, and never produces the same seal twice', () => {
     const { home } = setup()
     const ring = new KeyRing({ home })
     fc.assert(
@@ -34,7 +34,7 @@ describe('a key ring', () => {
     )
   })
 
-  it('does not open what was changed in any place', () => {
+  it('does not open a seal that was changed anywhere', () => {
     const { home } = setup()
     const ring = new KeyRing({ home })
     const { keyId, sealed } = ring.seal('hunter22', ABOUT)
@@ -50,7 +50,7 @@ describe('a key ring', () => {
     expect(opened).toEqual([])
   })
 
-  it('does not open what was moved to another place', () => {
+  it('does not open a seal that was moved elsewhere', () => {
     const { home } = setup()
     const ring = new KeyRing({ home })
     const sealed = ring.seal('hunter22', ABOUT)
@@ -97,7 +97,7 @@ describe('a key ring', () => {
     ])
   })
 
-  it('refuses a key file that is none', () => {
+  it('refuses an invalid key file', () => {
     const { home, file } = setup()
     mkdirSync(file, 0o700)
     expect(outcome(() => new KeyRing({ home }).seal('hunter22', ABOUT))).toBe(
@@ -115,7 +115,7 @@ describe('a key ring', () => {
     ])
   })
 
-  it('takes an empty AETHEEL_MASTER_KEY for none', () => {
+  it('treats an empty AETHEEL_MASTER_KEY as unset', () => {
     const { home } = setup()
     new KeyRing({ home, masterKey: '' }).seal('hunter22', ABOUT)
     expect(readdirSync(home)).toEqual(['master.key'])

@@ -262,7 +262,7 @@ it.each<[what: string, answer: Answer, reason: RegExp]>([
     (response) => response.socket?.end('220 mail.test\r\n'),
     /^it cannot be reached \(HPE_INVALID_CONSTANT\)$/,
   ],
-])('tells of %s', async (_, answer, reason) => {
+])('reports %s', async (_, answer, reason) => {
   const { refusal, port } = await setup({ '/': answer })
   expect(await refusal(`http://public.test:${port}/`)).toMatch(reason)
 })

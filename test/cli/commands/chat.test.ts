@@ -31,7 +31,7 @@ describe.concurrent('aetheel chat, with a gateway', () => {
     ])
   })
 
-  it('shows with an answer where its files are, and why one is not given out', async (test) => {
+  it('shows where the files of an answer are, and why one is withheld', async (test) => {
     const terminal = new Terminal(test)
     terminal.write('my plot.png', '')
     terminal.write('.env', '')
@@ -78,7 +78,7 @@ describe.concurrent('aetheel chat, with a gateway', () => {
     ])
   })
 
-  it('takes the commands of a conversation, and a path as what it is', async (test) => {
+  it('takes the commands of a conversation, and treats a path as text', async (test) => {
     const terminal = new Terminal(test)
     const gateway = await terminal.startGateway(DEMO)
     const lines = ['/model small', '/backend', '/nope', '/help', '/etc/hosts is empty?', '/quit', 'not read']
@@ -96,7 +96,7 @@ describe.concurrent('aetheel chat, with a gateway', () => {
     ])
   })
 
-  it('shows what was said', async (test) => {
+  it('shows the history', async (test) => {
     const terminal = new Terminal(test)
     const gateway = await terminal.startGateway(DEMO)
     await terminal.run(['chat'], { stdin: 'My name is \u001B[31mAda.\n', env: { USER: 'ada' } })
@@ -123,7 +123,7 @@ describe.concurrent('aetheel chat, with a gateway', () => {
     expect([await chat.exited, await gateway.exited, terminal.leftovers()]).toEqual([1, 0, []])
   })
 
-  it('answers what was asked before the gateway was killed, when it is back', async (test) => {
+  it('answers, once restarted, what was asked before the gateway was killed', async (test) => {
     const terminal = new Terminal(test)
     terminal.write('poem.txt', '')
     const killed = await terminal.startGateway(DEMO)
@@ -150,7 +150,7 @@ describe.concurrent('aetheel chat, with a gateway', () => {
     ])
   })
 
-  it('tells why it takes long when a turn is tried again', async (test) => {
+  it('says why it takes long when a turn is retried', async (test) => {
     const terminal = new Terminal(test)
     const gateway = await terminal.startGateway(FAKE)
     const answer = terminal.prompt(START, { answer: 'Done' }).replaceAll('\n', '; ')
@@ -217,7 +217,7 @@ describe.concurrent('aetheel chat, without a gateway', () => {
     expect([exitCode, stderr]).toEqual([1, expect.stringMatching(/^The agent claude cannot be used\. .*npm install/)])
   })
 
-  it('shows what was said in a chat, and where the files are that went with it', async (test) => {
+  it('shows the history of a chat, and where its files are', async (test) => {
     const terminal = new Terminal(test)
     const store = await openStore({ file: join(terminal.home, '.aetheel', 'aetheel.db') }, SILENT_LOG)
     const about = { conversationId: 'c', channel: 'terminal', address: 'default', expiresAt: 9 }

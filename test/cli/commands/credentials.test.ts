@@ -15,7 +15,7 @@ import { SILENT_LOG } from '../../kit/log.js'
 import { temporaryDirectory } from '../../kit/temporary-directory.js'
 
 describe('aetheel credentials', () => {
-  it('sets what comes on stdin, lists it without its value, and removes it', async (test) => {
+  it('sets the value from stdin, lists the credential without it, and removes it', async (test) => {
     const desk = new Desk(test)
     const set = await desk.set('NPM_TOKEN', 'hunter22\n')
     const values = await desk.values()

@@ -13,7 +13,7 @@ const NOWHERE =
   'There is nowhere to say the answer. Set OUTPUT_CHANNEL_ID to a channel of Discord, and DISCORD_BOT_TOKEN.\n'
 
 describe.concurrent('aetheel event', () => {
-  it('says what to do where no gateway runs', async (test) => {
+  it('says what to do if no gateway runs', async (test) => {
     const terminal = new Terminal(test)
     expect(await terminal.run(['event', 'Look at the logs'])).toEqual({
       exitCode: 1,
@@ -51,7 +51,7 @@ describe.concurrent('aetheel event', () => {
 describe('an event', () => {
   const taken = { messageId: 'm1', conversationId: 'c1' }
 
-  it('is told with its kind and its text, and that it was taken', async () => {
+  it('is passed on with its kind and text, and confirmed', async () => {
     const { home, asked } = await setup({ status: 'accepted', ...taken, position: 0, notes: [] })
     expect([await sendEvent(home, 'hook', 'The build is red.\n'), asked]).toEqual([
       'Taken as m1. The answer goes to the output channel.',

@@ -34,7 +34,7 @@ describe('queue list', () => {
     expect(await list(queueList)).toBe('Nothing waits, and nothing has failed.')
   })
 
-  it('shows what waits with its place and why, without what would act on the terminal', async () => {
+  it('shows waiting messages with their position and reason, without terminal control sequences', async () => {
     const { list, say, claim, queue, after } = await setup()
     await say('first', 'Two\n\u001B[31mlines')
     after(0.1)
@@ -210,7 +210,7 @@ describe('approvals', () => {
 })
 
 describe('queue retry and drop', () => {
-  it('takes up a message by the beginning of its id, and notes who did', async () => {
+  it('retries a message by the beginning of its id, and records who did', async () => {
     const { say, fail, control, store, woken } = await setup()
     const id = await say('first', 'Please break')
     await fail()
@@ -238,7 +238,7 @@ describe('queue retry and drop', () => {
     ])
   })
 
-  it('drops what waits and what has failed', async () => {
+  it('drops waiting and failed messages', async () => {
     const { say, fail, control, store } = await setup()
     const failed = await say('first', 'Please break')
     await fail()
@@ -251,7 +251,7 @@ describe('queue retry and drop', () => {
     ])
   })
 
-  it('does not drop what is worked on', async () => {
+  it('does not drop a running message', async () => {
     const { say, claim, control } = await setup()
     const id = await say('first', 'Hello')
     await claim()
@@ -273,7 +273,7 @@ describe('queue retry and drop', () => {
 })
 
 describe('sessions', () => {
-  it('says so when there are none', async () => {
+  it('says so if there are none', async () => {
     const { list } = await setup()
     expect(await list(sessionsList)).toBe('There are no sessions.')
   })
@@ -317,7 +317,7 @@ describe('sessions', () => {
 })
 
 describe('runs', () => {
-  it('says so when there are none', async () => {
+  it('says so if there are none', async () => {
     const { list } = await setup()
     expect(await list(runsList)).toBe('No agent has run yet.')
   })
@@ -384,7 +384,7 @@ describe('runs', () => {
   })
 })
 
-/** A store with a queue whose clock stands still until it is told to go on. */
+/** A store with a queue whose clock moves only when told to. */
 async function setup(newId: (count: number) => string = () => randomUUID()) {
   const store = await openTestStore({ file: join(temporaryDirectory(), 'aetheel.db') })
   let time = START_AT

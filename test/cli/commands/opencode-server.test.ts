@@ -7,7 +7,7 @@ import { Terminal } from '../../kit/terminal.js'
 
 const MANAGED = { OPENCODE_ENABLED: 'true', OPENCODE_MANAGED: 'true', AGENT_BACKEND: 'opencode' }
 
-describe.concurrent('aetheel doctor, where the gateway starts the OpenCode server', () => {
+describe.concurrent('aetheel doctor, if the gateway starts the OpenCode server', () => {
   it('starts it, says that it is ready, and leaves nothing', async (test) => {
     const { terminal, env, path } = setup(test)
     const { exitCode, stdout } = await terminal.run(['doctor'], { env })

@@ -39,7 +39,7 @@ describe.concurrent('commands that look and change', () => {
     ])
   })
 
-  it('do the work themselves when none runs', async (test) => {
+  it('do the work themselves if none runs', async (test) => {
     const terminal = new Terminal(test)
     await terminal.run(['chat'], { stdin: 'My name is Ada.\n', env: DEMO })
     const reset = await terminal.run(['sessions', 'reset', 'terminal/default'])

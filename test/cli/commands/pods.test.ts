@@ -88,9 +88,9 @@ it('doctor looks into the pods of projects', async (test) => {
   ])
 })
 
-it('what a killed gateway left in a pod is ended before its message is begun anew', async (test) => {
+it('what a killed gateway left in a pod is ended before its message is retried', async (test) => {
   const { terminal, cluster, env, journal } = await setup(test)
-  // As where nobody in the pod hears that the gateway is gone.
+  // As if nobody in the pod notices that the gateway is gone.
   cluster.endsInput = false
   await terminal.run(['projects', 'create', '--pod', 'web-0', '--directory', terminal.project], { env })
   const killed = await terminal.startGateway(env)

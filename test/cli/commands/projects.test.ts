@@ -45,7 +45,7 @@ describe('projects create', () => {
     ])
   })
 
-  it('takes a directory from where it is called', async () => {
+  it('takes a directory relative to where it is called', async () => {
     const { create, look, root } = setup()
     mkdirSync(join(root, 'web'), { recursive: true })
     await create({ directory: 'web', id: 'x', model: 'large', untrusted: true }, root)
@@ -53,7 +53,7 @@ describe('projects create', () => {
     expect(project).toMatchObject({ id: 'x', directory: join(root, 'web'), model: 'large', isUntrusted: true })
   })
 
-  it('takes a pod, and lists it with where it is', async () => {
+  it('takes a pod, and lists it with its location', async () => {
     const { create, look } = setup()
     const flags = { podSelector: 'app=web', namespace: 'agents', context: 'dev', container: 'agent' }
     const said = [await create({ pod: 'web-0' }), await create({ ...flags, id: 'web', directory: '/srv' })]

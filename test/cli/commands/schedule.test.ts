@@ -27,14 +27,14 @@ async function gateway(handlers: Partial<Handlers>): Promise<string> {
 }
 
 describe('aetheel heartbeat status', () => {
-  it('says how to begin where there is none', async () => {
+  it('says how to begin if there is none', async () => {
     const { store, config, now } = await setup()
     expect(await heartbeatReport(store, config, { isJson: false, now })).toEqual(
       'Heartbeats are off. Set heartbeat.everyMinutes and heartbeat.to in the configuration file.',
     )
   })
 
-  it('tells the last look and why nothing came of it, the last beat, and what was used today', async () => {
+  it("shows the last check and why nothing came of it, the last beat, and today's usage", async () => {
     const stage = await setup({ everyMinutes: 30, dailyTokens: 10_000 })
     await stage.scheduler().tick(stage.now)
     await stage.answerAll('HEARTBEAT_OK', 1_234)
@@ -52,7 +52,7 @@ cost today    not told by the agent`,
     )
   })
 
-  it('tells why the last beat failed', async () => {
+  it('shows why the last beat failed', async () => {
     const stage = await setup({ everyMinutes: 30 })
     await stage.scheduler().tick(stage.now)
     const work = await stage.take()
@@ -86,7 +86,7 @@ describe('aetheel heartbeat run', () => {
 describe('aetheel cron list', () => {
   const options = { limit: 50, isJson: false, width: 200 }
 
-  it('says how to begin where there are none', async () => {
+  it('says how to begin if there are none', async () => {
     const { store, now } = await setup()
     expect(await cronList(store, { ...options, now })).toEqual('There are no jobs. "aetheel cron add" makes one.')
   })

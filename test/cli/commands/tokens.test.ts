@@ -12,7 +12,7 @@ const START_AT = Date.UTC(2026, 0, 2, 3, 4, 5)
 const DAY_MS = 24 * 3_600_000
 
 describe('tokens create', () => {
-  it('prints the token once, keeps its hash and notes who made it', async () => {
+  it('prints the token once, stores its hash and records who created it', async () => {
     const { dependencies, store } = await setup()
     await store.projects.put({ id: 'site', directory: '/' }, 'api', START_AT)
     const printed = await tokensCreate(dependencies, { name: 'CI', scope: 'run', projects: ['site'], days: 30 })
@@ -68,7 +68,7 @@ describe('tokens list', () => {
     ])
   })
 
-  it('says so when there are none', async () => {
+  it('says so if there are none', async () => {
     const { store } = await setup()
     const options = { limit: 50, isJson: false, width: 120, now: START_AT }
     expect(await tokensList(store, options)).toBe('There are no tokens. "aetheel tokens create" makes one.')
@@ -95,7 +95,7 @@ describe('tokens revoke', () => {
     expect(readFileSync(join(home, 'http-token'), 'utf8')).toBe(`${first}\n`)
   })
 
-  it('asks for more where two are meant, and says so where none is', async () => {
+  it('asks for more if two match, and says so if none does', async () => {
     const { dependencies } = await setup()
     for (const scope of ['read', 'run'] as const) await tokensCreate(dependencies, { name: 'CI', scope })
     const problems = await Promise.all(

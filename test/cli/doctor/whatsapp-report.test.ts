@@ -124,14 +124,14 @@ describe('The part of "doctor" about WhatsApp', { concurrent: true }, () => {
       (config) => ({ ...config, twilioApiUrl: 'http://127.0.0.1:1' }),
       ['✗ WhatsApp: ', '    Check the network, twilioApiUrl'],
     ],
-  ])('tells of %s', async ([, change, expected], { expect, onTestFinished }) => {
+  ])('reports %s', async ([, change, expected], { expect, onTestFinished }) => {
     const { stage, config } = await open(onTestFinished)
     const { text } = await whatsAppReport(change(config, stage))
 
     for (const part of expected) expect(text).toContain(part)
   })
 
-  it('tells of something else behind the public URL', async ({ expect, onTestFinished }) => {
+  it('reports something else behind the public URL', async ({ expect, onTestFinished }) => {
     const { config } = await open(onTestFinished)
     const { port } = new URL(config.publicUrl ?? '')
     const server = createServer((_, response) => response.end('a page'))
@@ -146,7 +146,7 @@ describe('The part of "doctor" about WhatsApp', { concurrent: true }, () => {
     ])
   })
 
-  it('tells of a gateway that runs with another token', async ({ expect, onTestFinished }) => {
+  it('reports a gateway that runs with another token', async ({ expect, onTestFinished }) => {
     const { stage, config } = await open(onTestFinished)
     await stage.startWith(config)
     const { twilioAccountSid: twilioApiKey = '', twilioAuthToken: twilioApiSecret = '' } = config
