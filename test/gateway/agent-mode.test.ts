@@ -10,7 +10,7 @@ const STAYING = agentPath('staying-agent.sh')
 const SESSION = '0a1b2c3d-0000-4000-8000-000000000001'
 const ALONE = 'alone'
 
-/** What the agent answers: the process that stays and answered, or that it was there for one turn. */
+/** What the agent answers: the warm process that answered, or that it was one-shot. */
 const WHO = `
 if [ "$STAYS" ]; then who=$PPID; else who=${ALONE}; fi
 printf '{"type":"system","subtype":"init","session_id":"${SESSION}"}\\n'
@@ -51,7 +51,7 @@ it('with oneshot, and with auto and a version that is not known to work so, each
   expect(await askTwice(old, 'b')).toEqual([ALONE, ALONE])
 })
 
-it('a project may have a mode of its own', async () => {
+it('a project may have its own mode', async () => {
   const stage = new Stage(onTestFinished)
   const projects = {
     swift: { directory: stage.makeDirectory('swift'), agentMode: 'live' },
@@ -63,7 +63,7 @@ it('a project may have a mode of its own', async () => {
   expect([swift[0] === swift[1], swift.includes(ALONE), plain]).toEqual([true, false, [ALONE, ALONE]])
 })
 
-it('the mode may change while the gateway runs, and what stayed ends then', async () => {
+it('the mode may change while the gateway runs, which ends warm agents', async () => {
   const stage = new Stage(onTestFinished)
   const variables = { BACKEND_CLI_PATH: STAYING }
   const running = await stage.start({ ...variables, AGENT_MODE: 'live' })
@@ -91,7 +91,7 @@ it.each([
   ],
   ['auto', '/usr/bin/true', { mode: 'oneshot', whyNotLive: expect.stringContaining('its version is not known') }],
   ['auto', '/nowhere', {}],
-])('an agent tells how its turns are taken with %s and %s', async (mode, cliPath, expected) => {
+])('an agent reports its mode with %s and %s', async (mode, cliPath, expected) => {
   const stage = new Stage(onTestFinished)
   const BACKEND_CLI_PATH = cliPath === 'old' ? asOld(stage) : cliPath
   const config = stage.config({ BACKEND_CLI_PATH, AGENT_MODE: mode })
@@ -117,11 +117,11 @@ it.each([
   expect(agent.capabilities().supportsStreaming).toBe(streams)
 })
 
-it('an agent that never listens is told as one that has a process for each turn for now', async () => {
+it('an agent that never listens is reported as one-shot for now', async () => {
   const stage = new Stage(onTestFinished)
   const program = `#!/bin/sh\ncase " $* " in *' --input-format '*) exit 1 ;; esac\nexec ${STAYING} "$@"\n`
   const config = stage.config({ BACKEND_CLI_PATH: stage.executable('deaf', program), AGENT_MODE: 'live' })
-  // While it lasts that it is left alone.
+  // While it is left alone.
   const now = () => 0
   const agents = new ConfiguredAgents(config, { environment: stage.environment, log: stage.log, now })
   onTestFinished(() => agents.stop())

@@ -39,7 +39,7 @@ async function pragma({ store }: Gateway, text: string): Promise<void> {
 }
 
 describe('a database file', () => {
-  it('that a kill left in the middle of a checkpoint is whole with what stands beside it', async () => {
+  it('that a kill left in the middle of a checkpoint is complete together with its log', async () => {
     const stage = new Stage(onTestFinished)
     const file = databaseFile(stage.config())
     stage.makeDirectory('data')
@@ -62,7 +62,7 @@ describe('a database file', () => {
     expect(rows).toEqual([{ count: 50 }])
   })
 
-  it('that is none is refused, and left as it is', async () => {
+  it('that is not a database is refused, and left untouched', async () => {
     const stage = new Stage(onTestFinished)
     const file = databaseFile(stage.config())
     stage.makeDirectory('data')
@@ -111,7 +111,7 @@ describe('a data directory', () => {
     )
   })
 
-  it('with a directory where the database belongs is refused with what to do', async () => {
+  it('with a directory in place of the database is refused with advice', async () => {
     const stage = new Stage(onTestFinished)
     const file = join(stage.directory, 'other', 'aetheel.db')
     mkdirSync(file, { recursive: true })

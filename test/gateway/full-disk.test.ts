@@ -6,7 +6,7 @@ import { Stage } from '../kit/stage.js'
 
 const LONG_TEXT = 'long '.repeat(60_000)
 
-/** Begins to speak, and ends with what it was asked once the file named `go` is there. */
+/** Begins to answer, and ends with its prompt once the file `go` exists. */
 const PATIENT_AGENT = `#!/usr/bin/env node
 import { existsSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -19,7 +19,7 @@ console.log(JSON.stringify({ type: 'result', subtype: 'success', is_error: false
 `
 
 describe.skipIf(!MAY_MOUNT)('a gateway on a full disk', () => {
-  it('says that it takes no more, and delivers what an agent had done once there is room', async ({
+  it("says that it accepts no more, and delivers an agent's answer once there is room", async ({
     expect,
     onTestFinished,
   }) => {

@@ -11,13 +11,13 @@ import { agentPath } from '../contract/stage.js'
 import { printedAnswer } from '../contract/wire-formats.js'
 import { guardiansOf, Stage, TestChannel } from '../kit/stage.js'
 
-/** Says where it works and how it was called. */
+/** Prints its directory and arguments. */
 const CALL_AGENT = `#!/bin/sh
 cat > /dev/null
 printf '{"type":"result","subtype":"success","is_error":false,"session_id":"s1","result":"%s"}\\n' "$PWD $*"
 `
 
-/** Names a file, and says whether it was told that it can. */
+/** Names a file, and says whether it was told that it may. */
 const FILE_AGENT = `#!/bin/sh
 cat > /dev/null
 case "$*" in *--append-system-prompt-file*) ;; *) set -- --append-system-prompt-file /dev/null ;; esac
@@ -27,7 +27,7 @@ printf '{"type":"result","subtype":"success","is_error":false,"session_id":"s1",
 `
 
 describe.concurrent('a gateway', () => {
-  it('answers a message, shows what the agent does, and has nothing on record as running after it', async ({
+  it('answers a message, shows what the agent does, and leaves nothing recorded as running', async ({
     expect,
     onTestFinished,
   }) => {
@@ -81,7 +81,7 @@ describe.concurrent('a gateway', () => {
     ])
   })
 
-  it('goes on in the same session after a restart', async ({ expect, onTestFinished }) => {
+  it('continues the same session after a restart', async ({ expect, onTestFinished }) => {
     const stage = new Stage(onTestFinished)
     const before = await stage.start()
     await before.channel.say('a', 'my name is Ada')
@@ -92,10 +92,7 @@ describe.concurrent('a gateway', () => {
     await expect.poll(() => after.channel.texts()).toEqual(['Your name is Ada; you told me earlier in this session.'])
   })
 
-  it('tells the person when the agent has lost the session, and answers all the same', async ({
-    expect,
-    onTestFinished,
-  }) => {
+  it('tells the person if the agent has lost the session, and answers anyway', async ({ expect, onTestFinished }) => {
     const stage = new Stage(onTestFinished)
     const { gateway, channel } = await stage.start()
     const { conversationId } = await channel.say('a', 'my name is Ada')
@@ -112,7 +109,7 @@ describe.concurrent('a gateway', () => {
     })
   })
 
-  it('works where and with what the project of a conversation says', async ({ expect, onTestFinished }) => {
+  it("works with the directory and agent of the conversation's project", async ({ expect, onTestFinished }) => {
     const stage = new Stage(onTestFinished)
     const directory = stage.makeDirectory('project')
     const project = { directory, model: 'small', allowedTools: ['Read'], maxTurns: 3 }
@@ -142,7 +139,7 @@ describe.concurrent('a gateway', () => {
     ])
   })
 
-  it('tells the person what is wrong when the project is not there any more', async ({ expect, onTestFinished }) => {
+  it("tells the person what is wrong if the project's directory is gone", async ({ expect, onTestFinished }) => {
     const { gateway, channel } = await new Stage(onTestFinished).start()
     const { conversationId } = await channel.say('a', 'hello')
     await expect.poll(() => channel.replies.length).toEqual(1)
@@ -153,7 +150,7 @@ describe.concurrent('a gateway', () => {
     expect([text, isError, canRetry]).toEqual(['The project gone of this conversation is not known.', true, true])
   })
 
-  it('works in a place as what that is part of says now, and where the operator says', async ({
+  it("works with the current choices of a place's parent, in the operator's directory", async ({
     expect,
     onTestFinished,
   }) => {
@@ -209,10 +206,7 @@ describe.concurrent('a gateway', () => {
     },
   )
 
-  it('tells in words why an agent has failed, and takes the message up again by the button', async ({
-    expect,
-    onTestFinished,
-  }) => {
+  it('explains why an agent has failed, and retries the message by the button', async ({ expect, onTestFinished }) => {
     const stage = new Stage(onTestFinished)
     const { channel } = await stage.start({ BACKEND_CLI_PATH: agentPath('fake-agent.sh') })
     const script = new AgentScript('claude', stage.directory)
@@ -230,7 +224,7 @@ describe.concurrent('a gateway', () => {
     expect([answer, channel.replies]).toMatchObject(['Taken up again.', [failure, failure]])
   })
 
-  it('ends the whole tree of an agent by /stop and is free for the next message', async ({
+  it('ends the whole tree of an agent on /stop and is free for the next message', async ({
     expect,
     onTestFinished,
   }) => {
@@ -311,7 +305,7 @@ describe.concurrent('a gateway', () => {
     ])
   })
 
-  it('tells the hooks of an agent that fails', async ({ expect, onTestFinished }) => {
+  it('tells the hooks about a failed agent', async ({ expect, onTestFinished }) => {
     const stage = new Stage(onTestFinished)
     const hooks = [{ on: ['error'], command: ['/bin/sh', '-c', 'cat > part; mv part told'] }]
     const { channel } = await stage.start({ BACKEND_CLI_PATH: agentPath('fake-agent.sh') }, { hooks })
@@ -328,7 +322,7 @@ describe.concurrent('a gateway', () => {
     })
   })
 
-  it('keeps its data readable by its owner alone', async ({ expect, onTestFinished }) => {
+  it('keeps its data readable only by its owner', async ({ expect, onTestFinished }) => {
     const { config } = await new Stage(onTestFinished).start()
     expect(statSync(config.home).mode & 0o777).toEqual(0o700)
   })
@@ -360,7 +354,7 @@ describe.concurrent('a gateway that stops', () => {
     expect(channel.texts()).toEqual(Array.from({ length: 3 }, () => 'I do not know it yet.'))
   })
 
-  it('hands back at once what is not finished when it may not drain, and the next one goes on with it', async ({
+  it('releases unfinished work at once if it may not drain, and the next gateway continues it', async ({
     expect,
     onTestFinished,
   }) => {
@@ -378,7 +372,7 @@ describe.concurrent('a gateway that stops', () => {
   })
 })
 
-/** Counts until it is stopped, and goes on when it is resumed. */
+/** Counts until it is stopped, and continues when resumed. */
 const PATIENT_AGENT = `#!/usr/bin/env node
 const print = (line) => console.log(JSON.stringify({ ...line, session_id: '11111111-1111-4111-8111-111111111111' }))
 print({ type: 'system', subtype: 'init' })

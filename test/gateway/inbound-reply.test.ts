@@ -9,7 +9,7 @@ import { until } from '../kit/waiting.js'
 
 const SESSION = '01a1e0f0-9fc2-706a-8db2-85fdf6bf24c6'
 
-/** Writes down how it was started, one line each time, and answers as Claude does. */
+/** Records how it was started, one line each time, and answers as Claude does. */
 const RECORDER = `#!/usr/bin/env node
 import { appendFileSync, readFileSync } from 'node:fs'
 const [argv, stdin] = [process.argv.slice(2), readFileSync(0, 'utf8')]
@@ -32,7 +32,7 @@ async function setup(reply: object, variables: Record<string, string> = {}) {
     channel,
     cwd,
     recorder,
-    /** Says something, and waits for the answer. */
+    /** Sends a message, and waits for the answer. */
     ask: async (text: string, more: Partial<ChannelMessage> = {}) => {
       count += 1
       const [platformId, replies] = [`SM${count}`, channel.replies.length]
@@ -54,7 +54,7 @@ async function setup(reply: object, variables: Record<string, string> = {}) {
 
 const answer = (text: string) => ({ text, notes: [], isError: false })
 
-it('an agent is started by its template, and goes on in the session that it named itself', async () => {
+it('an agent is started by its template, and continues the session that it named itself', async () => {
   const { ask, started } = await setup({
     agent: { kind: 'claude', format: 'json', identityPrefix: 'You are Ada.' },
     command: ['recorder', '--name', 'from {{From}}', '{{Body}}'],
@@ -82,7 +82,7 @@ it('a message that would become an option is refused, and nothing is started', a
   expect([isError, text, started()]).toEqual([true, expect.stringContaining('it would begin with "-"'), []])
 })
 
-it('an agent that is not there is told at once, and nothing is tried again', async () => {
+it('a missing agent is reported at once, without a retry', async () => {
   const { ask, gateway } = await setup({ agent: { kind: 'claude' }, command: ['no-such-agent', '{{Body}}'] })
   const { text, isError } = await ask('hi')
   expect([isError, text, await gateway.store.runs.list(10)]).toEqual([

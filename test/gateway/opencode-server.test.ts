@@ -9,7 +9,7 @@ import { Stage } from '../kit/stage.js'
 const SERVER = { AGENT_BACKEND: 'opencode', OPENCODE_ENABLED: 'true' }
 const MANAGED = { ...SERVER, OPENCODE_MANAGED: 'true', BACKEND_CLI_PATH: agentPath('serving-opencode.mjs') }
 
-describe.concurrent('a gateway with an OpenCode server of its own', () => {
+describe.concurrent('a gateway with its own OpenCode server', () => {
   it('has it on record while it runs, and ends it when it stops', async ({ expect, onTestFinished }) => {
     const { stage, environment } = setup(onTestFinished)
     const { gateway, channel, stop } = await stage.start({ ...MANAGED, ...environment, DRAIN_TIMEOUT_MS: '0' })
@@ -33,7 +33,7 @@ describe.concurrent('a gateway with an OpenCode server of its own', () => {
 })
 
 describe.concurrent('a gateway with an OpenCode server of somebody else', () => {
-  it('is started though the server does not answer, and says so', async ({ expect, onTestFinished }) => {
+  it('starts even if the server does not answer, and says so', async ({ expect, onTestFinished }) => {
     const { stage } = setup(onTestFinished)
     const url = `http://127.0.0.1:${await freePort()}`
     const variables = { ...SERVER, OPENCODE_URL: url, OPENCODE_PASSWORD: 'very-secret' }
@@ -51,7 +51,7 @@ describe.concurrent('a gateway with an OpenCode server of somebody else', () => 
   })
 })
 
-/** What the server is told stands in the environment that agents have. */
+/** The server is controlled by the agents' environment. */
 function setup(onTestFinished: TestContext['onTestFinished']) {
   const stage = new Stage(onTestFinished)
   const environment = { OPENCODE_FAKE_DIRECTORY: stage.workingDir }

@@ -16,7 +16,7 @@ describe('a gateway whose configuration changes', () => {
     expect(change).toEqual({ changed: ['backendCliPath'], waiting: [] })
   })
 
-  it('lets a turn that runs go on as it began', async () => {
+  it('lets a running turn continue as it began', async () => {
     const stage = new Stage(onTestFinished)
     const slow = agentThatSays(stage, 'slow', `while (!existsSync('go')) await new Promise((r) => setTimeout(r, 10))`)
     const { gateway, channel, steps } = await stage.start({ BACKEND_CLI_PATH: slow })
@@ -46,7 +46,7 @@ describe('a gateway whose configuration changes', () => {
     expect([changed, ids]).toEqual([['projects'], ['fresh']])
   })
 
-  it('stays as it is when the store is away', async () => {
+  it('changes nothing if the store is unavailable', async () => {
     const stage = new Stage(onTestFinished)
     const project = { directory: stage.makeDirectory('site') }
     const { gateway, config } = await stage.start()

@@ -8,13 +8,13 @@ import { openTestStore } from '../kit/engines.js'
 import { Stage, TestChannel } from '../kit/stage.js'
 import { scheduleConfig, ScheduleStage } from '../schedule/stage.js'
 
-/** Answers with what stands in a file beside it. */
+/** Answers with the content of a file beside it. */
 const FILE_AGENT = `#!/bin/sh
 cat > /dev/null
 printf '{"type":"result","subtype":"success","is_error":false,"session_id":"s1","result":"%s"}\\n' "$(cat "$(dirname "$0")/answer")"
 `
 
-/** A gateway whose Discord is the test, asked as a command would. */
+/** A gateway whose Discord is the test, controlled as by a command. */
 async function setup() {
   const stage = new Stage(onTestFinished)
   const promptDir = stage.makeDirectory('prompt')
@@ -35,7 +35,7 @@ async function setup() {
 }
 
 describe('a gateway', () => {
-  it('says and shows nothing of a quiet heartbeat, and tells one that found something', async () => {
+  it('says and shows nothing of a quiet heartbeat, and reports one that found something', async () => {
     const { gateway, discord, control, answer, finished } = await setup()
     const quiet = await control.call('heartbeat.run', { isForced: false })
     await finished('messageId' in quiet ? quiet.messageId : '')
@@ -56,7 +56,7 @@ describe('a gateway', () => {
     ])
   })
 
-  it('does the command of a cron job, and says what it printed', async () => {
+  it('runs the command of a cron job, and sends its output', async () => {
     const { discord, control } = await setup()
     const to = 'discord:123456789012345678'
     const wish = { name: 'pwd', schedule: '0 9 * * *', to, command: ['/bin/echo', 'one', '$two'] }
@@ -66,7 +66,7 @@ describe('a gateway', () => {
     expect([job, await control.call('cron.rm', { job: 'pwd' })]).toEqual(['pwd', { job: 'pwd' }])
   })
 
-  it('sends what it is told to, and nothing to a channel that it does not have', async () => {
+  it('sends a text on request, but not to a channel it does not have', async () => {
     const { gateway, discord, control } = await setup()
     const sent = await control.call('send', { to: 'discord:123456789012345678', text: 'Hello' })
     const wish = { name: 'a', schedule: '@daily', to: '+4915112345678', prompt: 'Look' }
@@ -85,7 +85,7 @@ describe('a gateway', () => {
 })
 
 describe('a scheduler', () => {
-  it('looks by itself when the minute is over, and ends a check when it is stopped', async () => {
+  it('looks when the minute is over, and ends a check when it is stopped', async () => {
     const config = scheduleConfig({ everyMinutes: 1, probe: ['check'] })
     const stage = new ScheduleStage(await openTestStore({ file: ':memory:' }), config, '2026-06-01T10:00:59.990Z')
     stage.runProbe = (signal) =>

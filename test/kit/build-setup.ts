@@ -25,7 +25,7 @@ const PROJECT = fileURLToPath(new URL('../..', import.meta.url))
 
 const execute = promisify(execFile)
 
-/** What tests start by its name, each with all it needs in a few files beside `chunks`. */
+/** The programs that tests start, each bundled into a few files beside `chunks`. */
 const ENTRIES = [
   'src/main.js',
   'src/processes/sweep.js',
@@ -36,7 +36,7 @@ const ENTRIES = [
 /** For the packages in it that are CommonJS. */
 const REQUIRE = `import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);`
 
-/** One build for the whole test run: read as TypeScript, or file by file, each of the many processes would need far longer
+/** One build for the whole test run: as TypeScript, or unbundled, each of the many processes would take far longer
  *  to start. */
 export default async function setUpBuild(project: TestProject): Promise<() => void> {
   const directory = realpathSync(mkdtempSync(join(tmpdir(), 'aetheel-build-')))
@@ -52,7 +52,7 @@ async function buildEntries(directory: string): Promise<void> {
   keepPlaces(join(directory, 'src'))
   const form = ['--bundle', '--splitting', '--platform=node', '--format=esm', `--banner:js=${REQUIRE}`]
   const places = [`--outdir=${directory}`, `--outbase=${directory}`, '--chunk-names=chunks/[hash]', '--allow-overwrite']
-  // It comes with tsx. What is compiled for the machine stays where it is.
+  // It comes with tsx. Native modules stay where they are.
   const options = [...form, ...places, '--external:libsql', '--log-level=error']
   await execute(program('esbuild'), [...ENTRIES, ...options], { cwd: directory })
 }

@@ -10,13 +10,13 @@ import { SILENT_LOG } from './log.js'
 
 export interface TestEngine {
   name: Store['engine']
-  /** An empty database without tables for the test that asks; it is gone when that test has ended. */
+  /** An empty database without tables, until the test ends. */
   createLocation(): Promise<StoreLocation>
-  /** An open store with nothing in it, for one test at a time. */
+  /** An open, empty store, for one test at a time. */
   createStore(): Promise<Store>
 }
 
-/** Runs a suite on both engines; that of PostgreSQL is skipped where there is none. */
+/** Runs a suite on both engines; on PostgreSQL only if it is installed. */
 export function describeEngines(title: string, suite: (engine: TestEngine) => void): void {
   describe(`${title} (sqlite)`, () => {
     suite(sqlite)
@@ -26,7 +26,7 @@ export function describeEngines(title: string, suite: (engine: TestEngine) => vo
   })
 }
 
-/** A store that is closed when the test has ended. */
+/** A store that is closed when the test ends. */
 export async function openTestStore(location: StoreLocation): Promise<Store> {
   const store = await openStore(location, SILENT_LOG)
   onTestFinished(() => store.close())
@@ -43,7 +43,7 @@ const sqlite: TestEngine = {
   },
 }
 
-/** Making a database takes longer than most tests, so one is emptied again and again. */
+/** Creating a database takes longer than most tests, so one is emptied again and again. */
 function createPostgres(): TestEngine {
   let shared: ReturnType<typeof openShared> | undefined
   afterAll(async () => {
@@ -76,7 +76,7 @@ async function openShared() {
   return { store, close }
 }
 
-// As a replica the server looks at no references, so that any order will do.
+// A replica checks no references, so any order will do.
 const EMPTY_ALL_TABLES = `do $$
   declare name text;
   begin

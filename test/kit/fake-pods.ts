@@ -2,7 +2,7 @@ import { type LabelledPod, type PodAddress, PodError, type Pods } from '../../sr
 
 /** A cluster in which runs are only names. */
 export class FakePods implements Pods {
-  /** Whether it is within reach. */
+  /** Whether it can be reached. */
   answers = true
   labels: LabelledPod[] = []
   told: string[] = []

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 
-/** The processes, but for those that only wait to be collected, that run in `path` or were told of it. */
+/** The processes, except zombies, that run in `path` or have it in their environment. */
 export function livingProcesses(path: string): Array<{ pid: number; command: string }> {
   return readdirSync('/proc').flatMap((pid) => {
     if (!/^\d+$/.test(pid) || Number(pid) === process.pid) return []
@@ -9,17 +9,17 @@ export function livingProcesses(path: string): Array<{ pid: number; command: str
       if (!isThere && !readFileSync(`/proc/${pid}/environ`, 'utf8').includes(path)) return []
       return [{ pid: Number(pid), command: readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim() }]
     } catch {
-      return [] // It ended while it was looked at, or has ended and waits to be collected.
+      return [] // It has ended since, or is a zombie.
     }
   })
 }
 
-/** So that a test that fails leaves nothing behind either. */
+/** For clean-up: even a failed test leaves nothing behind. */
 export function endLivingProcesses(path: string): void {
   for (const { pid } of livingProcesses(path)) endNow(pid)
 }
 
-/** Whether it was still there. */
+/** Returns whether it was still running. */
 export function endNow(pid: number): boolean {
   try {
     return process.kill(pid, 'SIGKILL')

@@ -1,5 +1,5 @@
 // A private PostgreSQL server for a test run. It must not outlive the run, however that ends: a shell holds it and waits
-// for its own stdin to close, which the kernel does also for a process that is killed.
+// for its own stdin to close, which the kernel does even for a process that is killed.
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -25,7 +25,7 @@ const versionedPlaces = [
 ]
 
 // Inline, because the user it runs as may not be allowed to read the checkout.
-// Text sorts as on most people's servers, not byte by byte as in SQLite: a query that relies on either is found out.
+// Text sorts as on most people's servers, not byte by byte as in SQLite, which reveals a query that relies on either.
 // SIGPIPE is ignored because a test run that dies early must not take the clean-up with it.
 const script = `
 set -eu
@@ -62,7 +62,7 @@ export async function startPostgresCluster(binaries: string): Promise<PostgresCl
   if (user !== undefined) chownSync(directory, user.uid, user.gid)
   const guard = spawn('/bin/sh', ['-c', script, 'sh', binaries, directory], {
     cwd: directory,
-    // Away from the terminal, so that Ctrl-C reaches the test run alone.
+    // Detached from the terminal, so that Ctrl-C reaches only the test run.
     detached: true,
     // The developer's own PG* variables are not for this server. Without a locale it does not start on macOS.
     env: { PATH: process.env['PATH'], LC_ALL: 'C' },
@@ -98,7 +98,7 @@ function entries(directory: string): string[] {
   }
 }
 
-/** Who the server runs as when we are root, since it refuses to run as root: its package's user, or nobody. */
+/** The user of the server if we are root, since it refuses to run as root: its package's user, or nobody. */
 function unprivilegedUser(): { uid: number; gid: number } {
   const users = readFileSync('/etc/passwd', 'utf8')
     .split('\n')

@@ -11,7 +11,7 @@ const missing =
   'The PostgreSQL half of the tests needs a PostgreSQL server, and none was found on PATH or in the usual places. ' +
   'Install it (Debian: apt-get install postgresql; Homebrew: brew install postgresql@17); the tests start it themselves.'
 
-/** One server for the whole test run; vitest calls what is returned when the run is over. */
+/** One server for the whole test run; vitest calls the returned function when the run is over. */
 export default async function setUpPostgres(project: TestProject): Promise<() => void | Promise<void>> {
   const binaries = findPostgres(process.env['PATH'] ?? '')
   if (binaries === undefined) {

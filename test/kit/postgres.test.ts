@@ -12,7 +12,7 @@ describe.skipIf(postgresUrl() === undefined)('the PostgreSQL of the tests', () =
     expect(await query('select version()')).toEqual([{ version: expect.stringMatching(/^PostgreSQL \d+/) }])
   })
 
-  it('keeps what it is told to commit, as a server of an operator does', async () => {
+  it("keeps what is committed, as an operator's server does", async () => {
     const { query } = await setup()
     expect(
       await query(`select name, setting from pg_settings where name in ('fsync', 'synchronous_commit') order by 1`),
@@ -29,7 +29,7 @@ describe.skipIf(postgresUrl() === undefined)('the PostgreSQL of the tests', () =
     expect(statSync(String(row?.['data_directory'])).uid).not.toBe(0)
   })
 
-  it('gives every test a database of its own', async () => {
+  it('gives every test its own database', async () => {
     const [one, other] = await Promise.all([setup(), setup()])
     await one.query('create table note (text text)')
     const tables = `select tablename from pg_tables where schemaname = 'public'`
@@ -40,7 +40,7 @@ describe.skipIf(postgresUrl() === undefined)('the PostgreSQL of the tests', () =
     const server = await setup()
     const { url, drop } = await createDatabase()
     const client = new Client({ connectionString: url })
-    client.on('error', () => {}) // That it lost its connection.
+    client.on('error', () => {}) // The lost connection.
     await client.connect()
     await drop()
     const name = new URL(url).pathname.slice(1)

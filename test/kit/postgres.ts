@@ -4,11 +4,11 @@ import { inject } from 'vitest'
 
 export interface TestDatabase {
   url: string
-  /** Also ends the connections that are still open. */
+  /** Ends open connections, too. */
   drop(): Promise<void>
 }
 
-/** The server of this test run; undefined where PostgreSQL is not installed, and its tests are to be skipped. */
+/** The server of this test run; undefined if PostgreSQL is not installed and its tests are to be skipped. */
 export function postgresUrl(): string | undefined {
   return inject('postgresUrl')
 }

@@ -10,7 +10,7 @@ import { GatewayStage } from './gateway-stage.js'
 
 export const DEMO_AGENT = fileURLToPath(new URL('../../demo/agent.mjs', import.meta.url))
 
-/** Answers with what it was asked, to the character. */
+/** Answers with its prompt, to the character. */
 export const ECHO_AGENT = `#!/usr/bin/env node
 import { text } from 'node:stream/consumers'
 const result = await text(process.stdin)

@@ -1,4 +1,4 @@
-// What tests say to the agent `test/fixtures/bin/steps-agent.mjs`, and what it leaves in its working directory.
+// Messages for the agent `test/fixtures/bin/steps-agent.mjs`, and what it leaves in its working directory.
 
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -12,7 +12,7 @@ export function temporaryDirectory(onFinished: TestContext['onTestFinished'] = o
   return directory
 }
 
-/** As `temporaryDirectory`, for processes: those that still run in it, or were told of it, are killed first. */
+/** As `temporaryDirectory`, for processes: those that still run in it, or have it in their environment, are killed first. */
 export function processDirectory(onFinished: TestContext['onTestFinished'] = onTestFinished): string {
   const directory = temporaryDirectory(onFinished)
   onFinished(() => endLivingProcesses(directory))

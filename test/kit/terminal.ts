@@ -12,7 +12,7 @@ import { processDirectory } from './temporary-directory.js'
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 export const DEMO_AGENT = join(ROOT, 'demo/agent.mjs')
 
-/** Gives a command a terminal of its own. */
+/** Gives a command its own terminal. */
 export const SCRIPT = '/usr/bin/script'
 
 const MAIN = join(inject('buildDirectory'), 'src/main.js')
@@ -25,7 +25,7 @@ interface Ended {
 
 type Child = ChildProcessByStdio<Writable, Readable, Readable>
 
-/** A command that goes on; what it has printed can be waited for. */
+/** A running command, whose output can be waited for. */
 export class RunningCommand {
   stdout = ''
   stderr = ''
@@ -44,7 +44,7 @@ export class RunningCommand {
       this.stderr += chunk
       this.#onOutput()
     })
-    // It may have ended before it read what it was told.
+    // It may have exited before it read its input.
     child.stdin.on('error', () => {})
   }
 
@@ -87,7 +87,7 @@ export class RunningCommand {
   }
 }
 
-/** A person's machine: a home, a project, programs and a temporary directory of its own. */
+/** A person's machine: a home, a project, programs and a temporary directory. */
 export class Terminal {
   readonly directory: string
   readonly project: string
@@ -101,7 +101,7 @@ export class Terminal {
     this.home = this.#makeDirectory('home')
     this.#programs = this.#makeDirectory('bin')
     this.#temporary = this.#makeDirectory('tmp')
-    // What agents are written in, and what they call.
+    // What agents are written in, and what they run.
     this.install('node', process.execPath)
     for (const name of ['sh', 'ls', 'cat', 'sleep', 'setsid']) this.install(name, join('/usr/bin', name))
   }
@@ -118,7 +118,7 @@ export class Terminal {
     return new RunningCommand(this.start(args, env))
   }
 
-  /** Starts a gateway, and settles when it is there. */
+  /** Starts a gateway, and settles when it is running. */
   async startGateway(env: NodeJS.ProcessEnv): Promise<RunningCommand> {
     const gateway = this.open(['start'], env)
     await gateway.printed('Aetheel is running.')
@@ -129,7 +129,7 @@ export class Terminal {
     return this.#spawn(process.execPath, [MAIN, ...args], env)
   }
 
-  /** As `open`, with a terminal for what is typed and printed. */
+  /** As `open`, at a terminal. */
   openAtTerminal(args: string[], env: NodeJS.ProcessEnv = {}): RunningCommand {
     const command = [process.execPath, MAIN, ...args].map((word) => `'${word}'`).join(' ')
     return new RunningCommand(this.#spawn(SCRIPT, ['-qec', command, '/dev/null'], { ...env, SHELL: '/bin/sh' }))
@@ -160,7 +160,7 @@ export class Terminal {
     return { exitCode, stdout, stderr }
   }
 
-  /** What makes the fake agent, called as Claude Code, do this. */
+  /** The prompt that makes the fake agent, called as Claude Code, do this. */
   prompt(...steps: Step[]): string {
     return new AgentScript('claude', this.directory).prompt(steps)
   }
@@ -191,7 +191,7 @@ export class Terminal {
     return livingProcesses(this.directory).map(({ command }) => command)
   }
 
-  /** Files in the temporary directory and processes that should not be there any more. */
+  /** Files in the temporary directory and processes that should be gone. */
   leftovers(): string[] {
     return [...readdirSync(this.#temporary), ...this.processes()]
   }

@@ -108,13 +108,13 @@ function notesIn(directory: string, name: string): string[] {
   return existsSync(path) ? readFileSync(path, 'utf8').split('\0').slice(0, -1) : []
 }
 
-/** The value after an option, which is an argument of its own. */
+/** The value after an option, which is a separate argument. */
 function valueOf(args: string[], option: string): string | undefined {
   return args[args.indexOf(option) + 1]
 }
 
 describe.concurrent('in a pod', () => {
-  test('an agent finds what the container has, and nothing of the gateway', async ({ ground, expect }) => {
+  test("an agent gets the container's environment, and nothing of the gateway's", async ({ ground, expect }) => {
     ground.cluster.container['ANTHROPIC_API_KEY'] = 'of the container'
     ground.cluster.container['DISABLE_AUTOUPDATER'] = '0'
     const { result, environment } = await ground.turn('claude', { environment: { TOKEN: 'of the run' } })
@@ -153,7 +153,7 @@ describe.concurrent('in a pod', () => {
     expect([answers, asked.length, ground.cluster.calls.length]).toEqual([['Hello', 'Hello'], 1, 6])
   })
 
-  test('Gemini CLI has the home of the container, with what is ours for this run', async ({ ground, expect }) => {
+  test('Gemini CLI has the home of the container, with our files for this run', async ({ ground, expect }) => {
     const theirs = join(ground.home, '.gemini')
     mkdirSync(theirs)
     writeFileSync(join(theirs, 'settings.json'), '{ "theme": "dark" /* mine */ }')
@@ -180,7 +180,7 @@ describe.concurrent('in a pod', () => {
     ])
   })
 
-  test('OpenCode and Pi have what the container says beside what we say', async ({ ground, expect }) => {
+  test("OpenCode and Pi have the container's settings in addition to ours", async ({ ground, expect }) => {
     ground.cluster.container['OPENCODE_CONFIG_CONTENT'] = '{ "instructions": ["mine.md"] }'
     mkdirSync(join(ground.home, '.pi/agent'), { recursive: true })
     writeFileSync(join(ground.home, '.pi/agent/APPEND_SYSTEM.md'), 'mine')

@@ -115,7 +115,7 @@ export interface Left {
 
 export const nothing: Left = { processes: [], files: [] }
 
-/** What is in the pod besides its first process: at once, or, when nobody is there who would wait for it, at the latest. */
+/** What is in the pod besides its first process: now, or as soon as nothing is, at most this much later. */
 export async function leftIn(pod: FakePod, longestMs = 0): Promise<Left> {
   const deadline = Date.now() + longestMs
   for (;;) {
@@ -125,7 +125,7 @@ export async function leftIn(pod: FakePod, longestMs = 0): Promise<Left> {
   }
 }
 
-/** Ends the kubectl of a run without a word. */
+/** Kills the kubectl of a run. */
 export function killClients(runId: string): void {
   const clients = readdirSync('/proc').filter((pid) => {
     const read = (name: string) => readFileSync(`/proc/${pid}/${name}`, 'utf8').split('\0')

@@ -24,7 +24,7 @@ import { type LocalCluster, type LocalPod, startLocalCluster } from './local-clu
 import { SILENT_SHELL } from './silent-shell.js'
 import { temporaryDirectory } from '../kit/temporary-directory.js'
 
-/** But for what is believed for long: nothing here happens within a time. */
+/** Short limits, except for the cache: nothing here depends on timing. */
 const QUICK = { readyMs: 20_000, beatMs: 1_000, confirmMs: 6_000, closeMs: 2_000, answerMs: 20_000, freshMs: 600_000 }
 /** Of questions that are not answered, and of some before that are. */
 const UNANSWERED_MS = 8_000
@@ -76,7 +76,7 @@ const test = bareTest.extend<{ ground: Ground }>({
   },
 })
 
-/** Says so when it works, and never ends by itself; neither does what it started. */
+/** Prints when it works, and never exits; neither do its children. */
 const WORKER = { args: ['-c', 'setsid sleep 1000 & echo working; sleep 1000'] }
 
 async function working(run: Started): Promise<Started> {
@@ -142,7 +142,7 @@ describe.concurrent('a pod', () => {
   test.for([
     'OCI runtime exec failed: exec: "sh": executable file not found in $PATH: unknown',
     'executable file `sh` not found in $PATH: No such file or directory',
-  ])('that has no shell is told so: %s', async (words, { ground: { cluster, pods }, expect }) => {
+  ])('that has no shell is reported: %s', async (words, { ground: { cluster, pods }, expect }) => {
     cluster.refuse('exec', words, 126)
     expect(await refusalOf(pods.open({ name: 'web' }, soon()))).toEqual({
       problem: 'cli_missing',
@@ -172,7 +172,7 @@ describe.concurrent('a pod', () => {
     ])
   })
 
-  test('does not say that an agent is missing when nobody can tell', async ({ ground: { cluster, pods }, expect }) => {
+  test('does not report an agent as missing if nobody can tell', async ({ ground: { cluster, pods }, expect }) => {
     const pod = await pods.open({ name: 'web' }, soon())
     cluster.refuse('exec', 'Unable to connect to the server: net/http: TLS handshake timeout')
     const lost = await refusalOf(pod.version('node', soon()))
@@ -260,7 +260,7 @@ describe.concurrent('a pod', () => {
     ])
   })
 
-  test('tells the version of what is in it', async ({ ground: { pods }, expect }) => {
+  test('reports the version of its programs', async ({ ground: { pods }, expect }) => {
     const pod = await pods.open({ name: 'web' }, soon())
     const versions = [await pod.version('node', soon()), await pod.version('no-such-agent', soon())]
     expect(versions).toEqual([`${process.version}\n`, undefined])
@@ -298,7 +298,7 @@ describe.concurrent('a pod', () => {
     ['pod_not_found', { name: 'nowhere' }, 'pods "nowhere" not found'],
     ['pod_not_found', { selector: 'app=nothing' }, 'no pod has these labels'],
     ['container_not_found', { name: 'web', container: 'other' }, 'only main'],
-  ] as const)('that cannot be had is %s', async ([problem, address, words], { ground: { pods }, expect }) => {
+  ] as const)('that cannot be used is %s', async ([problem, address, words], { ground: { pods }, expect }) => {
     expect(await refusalOf(pods.open(address, soon()))).toEqual({ problem, message: expect.stringContaining(words) })
   })
 
@@ -357,7 +357,7 @@ describe.concurrent('a process in a pod', () => {
     ])
   })
 
-  test('is named to kubectl by nothing but the run', async ({ ground, expect }) => {
+  test('is named to kubectl only by the run', async ({ ground, expect }) => {
     const run = await ground.start({
       args: ['-c', 'echo "$KEY"', 'secret-argument'],
       stdin: 'secret-prompt',
@@ -410,7 +410,7 @@ describe.concurrent('a process in a pod', () => {
     expect(problemIn(await run.ended, words)).toEqual([problem, words])
   })
 
-  test('is lost when the stream is cut, and nothing of it goes on', async ({ ground, expect }) => {
+  test('is lost when the stream is cut, and nothing of it continues', async ({ ground, expect }) => {
     ground.cluster.endsInput = false
     const run = await working(await ground.start(WORKER))
     ground.cluster.cut()
@@ -421,7 +421,7 @@ describe.concurrent('a process in a pod', () => {
     ]).toEqual(['stream_lost', 'close 1006', [], false])
   })
 
-  test('is lost when kubectl ends well without a word of the supervisor', async ({ ground, expect }) => {
+  test("is lost when kubectl exits with 0 without the supervisor's final word", async ({ ground, expect }) => {
     ground.cluster.endsInput = false
     const run = await working(await ground.start(WORKER))
     ground.cluster.cut(0)
@@ -455,7 +455,7 @@ describe.concurrent('a process in a pod', () => {
     expect([await run.ended, ground.alive(run)]).toEqual([{ exitCode: 143, hasExpected: false }, []])
   })
 
-  test('that is stopped is gone, also when its stream stands still', async ({ ground, expect }) => {
+  test('that is stopped is gone, even if its stream stalls', async ({ ground, expect }) => {
     ground.cluster.endsInput = false
     const run = await working(await ground.start(WORKER))
     ground.cluster.freeze()
@@ -487,7 +487,11 @@ describe.concurrent('a process in a pod', () => {
     endLivingProcesses(`${POD_MARKER}=${runId}`)
   })
 
-  test('whose output comes is alive, also when no beat gets through', async ({ ground, expect, onTestFinished }) => {
+  test('whose output arrives is alive, even if no heartbeat gets through', async ({
+    ground,
+    expect,
+    onTestFinished,
+  }) => {
     const directory = temporaryDirectory(onTestFinished)
     const end = join(directory, 'end')
     const script = 'echo working; while [ ! -e "$1" ]; do sleep 0.2; echo .; done'
@@ -523,7 +527,7 @@ describe.concurrent('a process in a pod', () => {
       ended: async (runId) => void ended.push(runId),
     }
     const { ended: exit } = pod.start({ ...SILENT_SHELL, runId: randomUUID(), owner })
-    // What may have begun there stays on record.
+    // What may have started there stays on record.
     expect([...problemIn(await exit), ended]).toEqual(['unreachable', []])
   })
 

@@ -4,7 +4,7 @@ import { expect, it } from 'vitest'
 import { saveIncomingFiles } from '../../src/media/inbox-files.js'
 import { MAY_MOUNT, mountSmallDisk } from '../kit/small-disk.js'
 
-it.skipIf(!MAY_MOUNT)('saves what fits on a full disk, and tells what does not', async () => {
+it.skipIf(!MAY_MOUNT)('saves what fits on a full disk, and reports what does not', async () => {
   const directory = mountSmallDisk()
   const large = Buffer.alloc(64 * 1024 * 1024, 'x')
   const files = [

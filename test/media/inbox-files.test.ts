@@ -42,7 +42,7 @@ describe('saveIncomingFiles', () => {
     })
   })
 
-  it('tells where the first is that was saved, and what', async () => {
+  it('says where the first file was saved, and which', async () => {
     const { path } = setup()
     const files = [{ ...anyFile('a.ttf', PNG), type: 'font/ttf' }, textFile('b.txt', 'one'), textFile('c.txt', 'two')]
     const { first } = await saveIncomingFiles(files, { ...OPTIONS, directory: path })
@@ -74,7 +74,7 @@ describe('saveIncomingFiles', () => {
     expect(contents()['.aetheel/.gitignore']).toEqual('inbox\n')
   })
 
-  it('makes nothing when no file comes, or none that is allowed', async () => {
+  it('creates nothing if no file comes, or no allowed one', async () => {
     const { save, contents } = setup()
     await save([])
     await save([{ ...anyFile('a.ttf', PNG), type: 'font/ttf' }])
@@ -106,7 +106,7 @@ describe('saveIncomingFiles', () => {
     expect(await save([{ ...textFile('a.txt', 'one'), read: () => Promise.reject(new Error('gone')) }])).toEqual(first)
   })
 
-  it('replaces one of another size as a whole, and not what it shares its content with', async () => {
+  it('replaces one of another size completely, and leaves hard links to it alone', async () => {
     const { save, path, contents } = setup()
     mkdirSync(join(path, '.aetheel/inbox/100'), { recursive: true })
     writeFileSync(join(path, 'precious'), 'pr')
@@ -142,7 +142,7 @@ describe('saveIncomingFiles', () => {
     expect(readdirSync(join(path, '.aetheel/inbox/100'))).toEqual([saved])
   })
 
-  it('tells equal names apart, also where only the case differs', async () => {
+  it('keeps equal names apart, even if only the case differs', async () => {
     const { save, contents } = setup()
     const long = 'n'.repeat(120)
     const names = ['a.txt', 'A.txt', 'a-2.txt', '/a.txt', `${long}.md`, `${long}.md`]
@@ -176,7 +176,7 @@ describe('saveIncomingFiles', () => {
     ['', /^[\da-f]{16}$/],
     ['a\0\n', /^a-[\da-f]{16}$/],
     ['x'.repeat(500), /^x{40}-[\da-f]{16}$/],
-  ])('puts the files of the message %j into a folder of its own', async (messageId, folder) => {
+  ])('puts the files of the message %j into its own folder', async (messageId, folder) => {
     const { save, path } = setup()
     await save([textFile('a.txt', 'text')], { messageId })
     expect(readdirSync(join(path, '.aetheel/inbox'))).toEqual([expect.stringMatching(folder)])
@@ -391,7 +391,7 @@ describe('saveIncomingFiles', () => {
     })
   })
 
-  it('takes what is no text when that is allowed', async () => {
+  it('accepts other types than text if allowed', async () => {
     const { save } = setup()
     expect((await save([anyFile('a.bin', PNG)], { types: ['application/octet-stream'] })).lines).toEqual([
       'Attached file: .aetheel/inbox/100/a.bin (application/octet-stream, 8 bytes)',

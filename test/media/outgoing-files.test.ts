@@ -41,7 +41,7 @@ describe('openOutgoingFile', () => {
     expect(await open('empty.txt')).toEqual({ name: 'empty.txt', content: Buffer.alloc(0) })
   })
 
-  it('reads from any root, also one that is reached by a link, and passes over one that is not there', async () => {
+  it('reads from any root, even through a link, and skips missing ones', async () => {
     const { root, elsewhere, write, open } = setup()
     write('a.txt', 'a')
     symlinkSync(elsewhere, join(root, 'link'))

@@ -187,7 +187,7 @@ it('follows five redirects, and not a sixth', async () => {
   ])
 })
 
-it('gives headers to the origin that they are for, and to none after it has led away', async () => {
+it('sends headers only to their own origin, and not after a redirect elsewhere', async () => {
   const world: Record<string, Answer> = { '/d': text('x') }
   const { get, port, asked } = await setup(world)
   world['/a'] = redirect('/b')
@@ -267,7 +267,7 @@ it.each<[what: string, answer: Answer, reason: RegExp]>([
   expect(await refusal(`http://public.test:${port}/`)).toMatch(reason)
 })
 
-it('tells of a name that nobody knows, and of a port where nobody listens', async () => {
+it('reports an unknown name, and a port where nobody listens', async () => {
   const unknown = Object.assign(new Error('getaddrinfo ENOTFOUND'), { code: 'ENOTFOUND' })
   const { refusal } = await setup({}, { resolve: () => Promise.reject(unknown) })
   const { refusal: refusalThere } = await setup()
@@ -277,8 +277,8 @@ it('tells of a name that nobody knows, and of a port where nobody listens', asyn
   ])
 })
 
-it('tells of a connection that fails before anybody could listen to it', async () => {
-  // As it does for IPv6 where there is none.
+it('reports a connection that fails before anybody could listen to it', async () => {
+  // As it does for IPv6 if there is none.
   const { refusal } = await setup({}, { resolve: async () => [{ address: '127.0.0.1', family: 6 }] })
   expect(await refusal('http://public.test/')).toMatch(/^it cannot be reached \(E[A-Z]+\)$/)
 })

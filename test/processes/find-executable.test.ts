@@ -25,7 +25,7 @@ describe('findExecutable', () => {
     expect(find('agent', 'first', 'second')).toEqual(first)
   })
 
-  it('passes over what is not an executable file', () => {
+  it('skips what is not an executable file', () => {
     make('first/agent', 0o644)
     mkdirSync(join(directory, 'agent'))
     const second = make('second/agent')
@@ -48,7 +48,7 @@ describe('findExecutable', () => {
     expect(searchPaths.map((searchPath) => findExecutable('tsx', searchPath))).toEqual(searchPaths.map(() => undefined))
   })
 
-  it('finds nothing for a path that is no file, for a directory and for nothing', () => {
+  it('finds nothing for a missing path, for a directory and for an empty name', () => {
     const commands = ['/nowhere/agent', directory, '', './', '/']
     expect(commands.map((command) => find(command, 'first'))).toEqual(commands.map(() => undefined))
   })

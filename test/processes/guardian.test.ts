@@ -1,4 +1,4 @@
-// A small gateway in a process of its own is killed; what it started must not stay.
+// A small gateway in its own process is killed; what it started must not survive.
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -17,7 +17,7 @@ import { until } from '../kit/waiting.js'
 const WITHIN_10_SECONDS = { timeout: 10_000 }
 
 describe.concurrent('a gateway that is killed', () => {
-  it('leaves nothing of its agents and no guardian, and the agents of others alone', async ({
+  it('leaves none of its agents and no guardian, and the agents of others alone', async ({
     expect,
     onTestFinished,
   }) => {
@@ -40,7 +40,7 @@ describe.concurrent('a gateway that is killed', () => {
     await expect.poll(alive, WITHIN_10_SECONDS).toEqual(0)
   })
 
-  it('leaves nothing, though its guardian was told to go as well, before and after', async ({
+  it('leaves nothing behind, even if its guardian was told to stop as well, before and after', async ({
     expect,
     onTestFinished,
   }) => {
@@ -50,7 +50,7 @@ describe.concurrent('a gateway that is killed', () => {
     const [guardian = 0] = guardians()
     for (const signal of ['SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGTERM'] as const) process.kill(-guardian, signal)
     kill()
-    // The sweep is told, too.
+    // The sweep gets the signal, too.
     await expect.poll(() => guardians().length, { interval: 2 }).toEqual(2)
     process.kill(-guardian, 'SIGTERM')
     await expect.poll(() => [alive(), guardians()], WITHIN_10_SECONDS).toEqual([0, []])
@@ -79,7 +79,7 @@ describe.concurrent('a gateway that ends in order', () => {
     expect([stdout, code, guardians(), alive()]).toEqual(['stopped\n', 3, [], 1])
   })
 
-  it('is not kept from it by its guardian, which then goes by itself', async ({ expect, onTestFinished }) => {
+  it('is not kept alive by its guardian, which then exits', async ({ expect, onTestFinished }) => {
     const { startGateway, guardians } = setup(onTestFinished)
     const gateway = startGateway(`console.log('done')`)
     expect([await textOf(gateway), gateway.signalCode]).toEqual(['done\n', null])
@@ -88,7 +88,7 @@ describe.concurrent('a gateway that ends in order', () => {
 })
 
 describe.concurrent('a guardian', () => {
-  it('that dies by accident is replaced, and told of', async ({ expect, onTestFinished }) => {
+  it('that dies unexpectedly is replaced, and reported', async ({ expect, onTestFinished }) => {
     const { ownerId, guardians } = setup(onTestFinished)
     const log = recordingLog()
     const guardian = startGuardian(ownerId, log)
@@ -197,7 +197,7 @@ function processesAbout(ownerId: string): number[] {
     try {
       return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').at(-2) === ownerId ? [Number(pid)] : []
     } catch {
-      return [] // It ended while it was looked at.
+      return [] // It has ended since it was listed.
     }
   })
 }

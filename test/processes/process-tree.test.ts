@@ -8,7 +8,7 @@ import { startFakeTree } from './fake-tree.js'
 import { until } from '../kit/waiting.js'
 
 describe.concurrent('endTree', () => {
-  it('ends a tree with all that hid from it, and nothing else', async (test) => {
+  it('ends a tree with everything that hides from it, and nothing else', async (test) => {
     const bystander = await startTree(test, [{ descendant: 'own-session' }])
     const tree = await startTree(test, [
       { descendant: 'child' },
@@ -24,19 +24,19 @@ describe.concurrent('endTree', () => {
     ])
   })
 
-  it.for(['SIGINT', 'SIGTERM'] as const)('lets the root go by itself on %s', async (signal, test) => {
+  it.for(['SIGINT', 'SIGTERM'] as const)('lets the root exit on %s', async (signal, test) => {
     const tree = await startTree(test, [{ onStop: [{ exit: 42 }] }])
     await endTree(tree.root, signal)
     expect([tree.child.exitCode, tree.alive()]).toEqual([42, 0])
   })
 
-  it('goes on to SIGTERM where the first signal is ignored', async (test) => {
+  it('continues with SIGTERM if the first signal is ignored', async (test) => {
     const tree = await startTree(test, [{ ignoreSignals: ['SIGINT'] }])
     await endTree(tree.root, 'SIGINT')
     expect([tree.child.signalCode, tree.alive()]).toEqual(['SIGTERM', 0])
   })
 
-  it('goes on to SIGKILL where every signal is ignored', async (test) => {
+  it('continues with SIGKILL if every signal is ignored', async (test) => {
     const tree = await startTree(test, [{ ignoreSignals: ['SIGINT', 'SIGTERM'] }])
     await endTree(tree.root, 'SIGTERM')
     const alive = tree.alive()
@@ -53,7 +53,7 @@ describe.concurrent('endTree', () => {
 })
 
 describe.concurrent('endLeftovers', () => {
-  it('ends what an agent left behind that ended by itself', async (test) => {
+  it('ends what an agent left behind when it exited', async (test) => {
     const tree = await startTree(test, [{ descendant: 'orphan' }, { descendant: 'own-session' }])
     tree.child.kill('SIGKILL')
     await until(() => tree.root.hasExited())
@@ -100,17 +100,17 @@ describe('collectTree', () => {
     ).toEqual([100, 102])
   })
 
-  it('leaves alone a stranger that was given the number of an agent that has exited', () => {
+  it('leaves a stranger alone that has the pid of an exited agent', () => {
     expect(collect([entry(100, { groupId: 99 }), entry(101, { parentPid: 100 })], true)).toEqual([])
   })
 
-  it('leaves out what is older than the run, such as who carries a marker by accident', () => {
+  it('leaves out processes older than the run, such as one that carries a marker by accident', () => {
     expect(collect([entry(100), entry(200, { startTime: 6, isMarked: true }), entry(201, { parentPid: 200 })])).toEqual(
       [100],
     )
   })
 
-  it('takes the marker alone for a run without a process of its own, whatever groups there are', () => {
+  it('uses only the marker for a run without its own process, whatever groups there are', () => {
     const table = [entry(2, { groupId: 0 }), entry(3, { groupId: -1 }), entry(200, { isMarked: true })]
     const root = { startTime: 0, marker, hasExited: () => true }
     const found = [NO_PID, 0].map((pid) => collectTree({ ...root, pid }, table).map((entry) => entry.pid))

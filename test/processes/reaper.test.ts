@@ -15,7 +15,7 @@ import { startFakeTree } from './fake-tree.js'
 import { recordingLog } from '../kit/log.js'
 
 describe('endOrphans', () => {
-  it('ends a tree that was left, told by its marker', async () => {
+  it('ends an orphaned tree, found by its marker', async () => {
     const run = await startRun([{ descendant: 'own-session' }, { descendant: 'own-session-no-environment' }])
     const before = run.alive()
     const { settled, warnings } = await reap([run.entry])
@@ -39,7 +39,7 @@ describe('endOrphans', () => {
     expect(await reap([entry])).toEqual({ settled: [entry], warnings: [] })
   })
 
-  it('leaves alone who was given the pid of an agent, also one of another run', async () => {
+  it("leaves a process alone that has an agent's pid, even one of another run", async () => {
     const stranger = await startRun([])
     const { pid, startTime } = stranger.entry
     const entries = [entryOf({ pid, startTime }), entryOf({ pid, startTime: startTime - 1 }), entryOf({ pid })]
@@ -47,13 +47,13 @@ describe('endOrphans', () => {
     expect([stranger.alive(), settled]).toEqual([1, entries])
   })
 
-  it('leaves alone what is older than the run, such as who carries its marker by accident', async () => {
+  it('leaves processes alone that are older than the run, such as one that carries its marker by accident', async () => {
     const older = await startRun([])
     const entry = { ...older.entry, startTime: older.entry.startTime + 1 }
     expect([await reap([entry]), older.alive()]).toEqual([{ settled: [entry], warnings: [] }, 1])
   })
 
-  it('ends it where the time of its start is not known', async () => {
+  it('ends it if its start time is unknown', async () => {
     const run = await startRun([])
     const entry = { ...run.entry, startTime: 0 }
     expect([(await reap([entry])).settled, run.alive()]).toEqual([[entry], 0])

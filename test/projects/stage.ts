@@ -22,7 +22,7 @@ export interface StageOptions {
   run?: RunGit
 }
 
-/** A service on a store of its own, with two roots beside the data directory. */
+/** A service on its own store, with two roots beside the data directory. */
 export async function setup({ store: given, available = ['claude', 'codex'], templateDir, run }: StageOptions = {}) {
   const directory = temporaryDirectory()
   const [home, root, second] = ['data', 'root', 'second'].map((name) => join(directory, name)) as [
@@ -60,7 +60,7 @@ export async function setup({ store: given, available = ['claude', 'codex'], tem
   return { directory, home, root, second, store, projects, after }
 }
 
-/** Settings of git of nobody but the test. */
+/** Git settings of the test only. */
 export function gitEnvironment(directory: string): NodeJS.ProcessEnv {
   const global = join(directory, 'gitconfig')
   writeFileSync(global, '[user]\n\tname = Ada\n\temail = ada@example.com\n[init]\n\tdefaultBranch = main\n')
@@ -85,7 +85,7 @@ export function createRepository(path: string, ...commits: Record<string, string
   }
 }
 
-/** What was refused, as `code: message`. */
+/** The refusal, as `code: message`. */
 export async function problemOf(work: Promise<unknown>): Promise<string> {
   try {
     await work

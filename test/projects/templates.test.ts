@@ -56,7 +56,7 @@ describe('the list of templates', () => {
     ])
   })
 
-  it('leaves out one that is wrong, and tells the operator', async () => {
+  it('skips an invalid one, and tells the operator', async () => {
     const own = createTemplates({
       'broken/template.json5': '{ description: ',
       'wrong/template.json5': `{ variables: [{ name: 'A', description: 'x', default: '{{b}}', pattern: '(' }], extra: 1 }`,

@@ -41,7 +41,7 @@ describe('MarkdownConfigLoader', () => {
     expect(await setup().load()).toEqual({ markdown: { skills: [] }, warnings: [] })
   })
 
-  it('leaves alone what is no prompt file', async () => {
+  it('ignores other files', async () => {
     const { write, load } = setup()
     for (const name of ['README.md', 'identity.txt', '.identity.md', 'skills/notes.txt', 'skills/.draft.md']) {
       write(name, 'private')
@@ -51,7 +51,7 @@ describe('MarkdownConfigLoader', () => {
     expect(await load()).toEqual({ markdown: { skills: [] }, warnings: [] })
   })
 
-  it('reads the files anew with each call', async () => {
+  it('reads the files again with each call', async () => {
     const { write, load } = setup()
     write('memory.md', 'one')
     await load()
@@ -125,7 +125,7 @@ describe('MarkdownConfigLoader', () => {
     ['a device without end', (path) => symlinkSync('/dev/zero', path), 'not a regular file'],
     ['a link to itself', (path) => symlinkSync(path, path), 'ELOOP'],
     ['a link to nothing', (path) => symlinkSync('/nowhere/soul.md', path), 'ENOENT'],
-  ])('goes on without %s in the place of a file, and says so', async (_, make, problem) => {
+  ])('continues without %s in place of a file, and says so', async (_, make, problem) => {
     const { path, write, load } = setup()
     write('skills/kept.md', 'kept')
     make(path('soul.md'))
@@ -139,7 +139,7 @@ describe('MarkdownConfigLoader', () => {
     })
   })
 
-  it('goes on without a file it may not read, and says so', async () => {
+  it('continues without a file it may not read, and says so', async () => {
     const { path, write, load } = setup()
     write('soul.md', 'secret')
     chmodSync(path('soul.md'), 0)
@@ -154,7 +154,7 @@ describe('MarkdownConfigLoader', () => {
     })
   })
 
-  it('goes on without skills that are no directory, and says so', async () => {
+  it('continues without skills that are not a directory, and says so', async () => {
     const { path, write, load } = setup()
     write('skills', 'not a directory')
     expect(await load()).toEqual({
@@ -173,7 +173,7 @@ describe('MarkdownConfigLoader', () => {
     })
   })
 
-  it('takes a file of exactly the limit whole', async () => {
+  it('reads all of a file of exactly the limit', async () => {
     const { write, load } = setup()
     const text = 'x'.repeat(FILE_LIMIT_BYTES)
     write('memory.md', text)
@@ -193,7 +193,7 @@ describe('MarkdownConfigLoader', () => {
     }).toEqual({ kept: true, mark: [FILE_LIMIT_BYTES - 3, FILE_LIMIT_BYTES + 1], warnings: 1 })
   })
 
-  it('does not read the whole of a file of many gigabytes', async () => {
+  it('does not read all of a file of many gigabytes', async () => {
     const { path, write, load } = setup()
     write('memory.md', '')
     truncateSync(path('memory.md'), 20 * 1024 ** 3)
@@ -205,7 +205,7 @@ describe('MarkdownConfigLoader', () => {
     ).toEqual([FILE_LIMIT_BYTES, 20 * 1024 ** 3])
   })
 
-  it('cuts what is over the limit of all files together, and leaves out further skills', async () => {
+  it('cuts at the total limit of all files, and leaves out further skills', async () => {
     const { path, write, load } = setup()
     const size = FILE_LIMIT_BYTES - 10
     for (const name of ['identity', 'soul', 'user']) write(`${name}.md`, 'x'.repeat(size))
@@ -224,7 +224,7 @@ describe('MarkdownConfigLoader', () => {
     })
   })
 
-  it('tells of a file once, and again when its size has changed or it was well in between', async () => {
+  it('reports a file once, and again if its size has changed or it was fine in between', async () => {
     const { path, write, load } = setup()
     const counts: number[] = []
     for (const size of [FILE_LIMIT_BYTES + 1, FILE_LIMIT_BYTES + 1, FILE_LIMIT_BYTES + 2, 5, FILE_LIMIT_BYTES + 2]) {
@@ -245,7 +245,7 @@ describe('MarkdownConfigLoader', () => {
         write('soul.md', Buffer.concat([filler, bytes]))
         const { markdown } = await load()
         const kept = (markdown.soul ?? '').replace(MARK, '')
-        // A byte that is no UTF-8 becomes one character, so characters are at most as many as bytes.
+        // A byte that is not UTF-8 becomes one character, so there are at most as many characters as bytes.
         expect(kept.length <= FILE_LIMIT_BYTES && kept.startsWith('xxxx')).toEqual(true)
       }),
       { numRuns: 100 },

@@ -11,7 +11,7 @@ import { temporaryDirectory } from '../kit/temporary-directory.js'
 const SECRET = 'sk-ABCDEFGHIJKLMNOPQRSTUVWABCDEFGHIJ'
 const gitPath = findExecutable('git', process.env['PATH'] ?? '') ?? ''
 
-it('tells what a command prints, and its exit code', async () => {
+it('reports the output of a command, and its exit code', async () => {
   const { run } = setup()
   const script = 'process.stdout.write("out"); process.stderr.write("err"); process.exitCode = 3'
   const { events, result } = await run(['node', '-e', script])
@@ -76,7 +76,7 @@ it('does not start a command that was cancelled before', async () => {
   expect(events.map(({ type }) => type)).toEqual(['started', 'error', 'complete'])
 })
 
-it('fails with 127 when there is no such command', async () => {
+it('fails with 127 if there is no such command', async () => {
   const { run } = setup()
   const { result, events } = await run(['no-such-command'])
   expect([result.exitCode, result.failure?.reason]).toEqual([127, 'spawn'])
@@ -90,7 +90,7 @@ it('fails with 126 when a command cannot be started', async () => {
   expect(result.exitCode).toBe(126)
 })
 
-it('leaves out what a command prints beyond all measure', async () => {
+it('cuts excessive output of a command', async () => {
   const { run } = setup()
   const { events } = await run(['node', '-e', 'for (let i = 0; i < 9; i++) process.stdout.write("x".repeat(1 << 20))'])
   const { stdout } = outputs(events)
@@ -105,7 +105,7 @@ it('keeps a character whole that comes in two pieces', async () => {
   expect(result.finalOutput).toBe('é')
 })
 
-it('hides a secret also where the result is cut', async () => {
+it('hides a secret even where the result is cut', async () => {
   const { run } = setup()
   const script = `const { KEY } = process.env; process.stdout.write('x'.repeat(8192 - 30) + KEY + 'y'.repeat(30_000) + KEY + 'z'.repeat(8192 - 30))`
   const { result, events } = await run(['node', '-e', script], { environment: { KEY: SECRET } })
@@ -140,7 +140,7 @@ it.each([['git'], [gitPath]])('runs no hooks of an untrusted repository, by %s',
   expect([result.exitCode, status.finalOutput]).toEqual([0, ''])
 })
 
-it('starts nothing where the settings of an untrusted repository may run a program', async () => {
+it('starts nothing if the settings of an untrusted repository may run a program', async () => {
   const { run, directory } = setup()
   await run(['git', 'init', '-q', '.'])
   writeFileSync(join(directory, 'a.txt'), 'one')
@@ -162,7 +162,7 @@ it('starts nothing where the settings of an untrusted repository may run a progr
   ])
 })
 
-it('tells git from other commands', () => {
+it('distinguishes git from other commands', () => {
   expect([commandRunner(['git', 'status']), commandRunner(['npm', 'test'])]).toEqual(['git', 'shell'])
 })
 

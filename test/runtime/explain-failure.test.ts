@@ -44,7 +44,7 @@ describe('a login that is missing', () => {
     ['opencode', 'run "opencode auth login" there, or set the key of its model provider for the gateway'],
     ['pi', 'run "pi" there and enter /login, or set the key of its model provider for the gateway'],
     ['another', 'log in as its documentation says'],
-  ])('of %s is told with its own commands', (agent, advice) => {
+  ])('of %s is explained with its own commands', (agent, advice) => {
     expect(explain('auth', { message: 'Not logged in' }, agent)).toEqual(
       `${agent} is not logged in where the gateway runs, or its key was refused. Who runs the gateway can put that ` +
         `right: ${advice}. Then try it again.\n\nIt said: Not logged in`,
@@ -109,7 +109,7 @@ describe('a pod', () => {
       'stream_lost',
       'The connection to the pod of this project was lost while claude worked. What it had done by then stays done.',
     ],
-  ])('that has a problem, %s, is told with what to do', (podProblem, words) => {
+  ])('that has a problem, %s, is explained with what to do', (podProblem, words) => {
     const failure = { podProblem, message: 'It is so. Do this.' }
     expect([explain('spawn', failure), explain('timeout', failure)]).toEqual([
       `${words}\n\nThe reason: It is so. Do this.`,

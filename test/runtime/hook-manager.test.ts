@@ -25,7 +25,7 @@ describe('a hook that is a command', () => {
     })
   })
 
-  it('sees of the environment what an agent would, and no secret of the gateway', async () => {
+  it('sees the environment that an agent would, and no secret of the gateway', async () => {
     const { create, read } = setup()
     const environment = {
       PATH: '/usr/bin:/bin',
@@ -85,7 +85,7 @@ describe('a hook that is a command', () => {
       { on: ['run-finished'], command: ['aetheel-no-such-command', '--token=secret'], timeoutMs: 1000 },
       'aetheel-no-such-command was not found, or is not executable',
     ],
-  ])('that %s is told in the log, and leaves nothing behind', async (_, definition, reason) => {
+  ])('that %s is logged, and leaves nothing behind', async (_, definition, reason) => {
     const { create, alive } = setup()
     const { hooks, warnings } = create([definition])
     hooks.fire('run-finished', { text: 'private' })
@@ -96,7 +96,7 @@ describe('a hook that is a command', () => {
     })
   })
 
-  it('goes on with the next call after one has failed', async () => {
+  it('continues with the next call after one has failed', async () => {
     const { create, exists } = setup()
     const { hooks } = create([shell('test -e failed && touch worked; touch failed; exit 1')])
     hooks.fire('run-finished', {})
@@ -105,7 +105,7 @@ describe('a hook that is a command', () => {
     expect(exists('worked')).toEqual(true)
   })
 
-  it('loses calls when too many wait, and says so once until the line is empty', async () => {
+  it('loses calls if too many wait, and says so once until the queue is empty', async () => {
     const { create, read } = setup()
     const { hooks, warnings } = create([shell('echo x >> calls')])
     for (let round = 0; round < 2; round += 1) {
@@ -119,7 +119,7 @@ describe('a hook that is a command', () => {
     })
   })
 
-  it('is ended by a stop, and what waits or comes later is not begun', async () => {
+  it('is ended by a stop, and waiting or later calls do not begin', async () => {
     const { create, read, exists, alive } = setup()
     const { hooks, warnings } = create([shell('echo x >> calls; setsid sleep 1000')])
     for (let index = 0; index < 3; index += 1) hooks.fire('run-finished', {})
@@ -185,7 +185,7 @@ describe('a hook that is a URL', () => {
     ],
     ['hangs up', (request) => request.socket.destroy(), 'could not be reached: other side closed'],
     ['never answers', () => {}, 'did not answer within 300 ms', 300],
-  ])('that %s is told in the log', async (_, listener, reason, timeoutMs) => {
+  ])('that %s is logged', async (_, listener, reason, timeoutMs) => {
     const url = await serve(listener)
     const { hooks, warnings } = setup().create([post(`${url}/?token=secret`, timeoutMs)])
     hooks.fire('reply-sent', { text: 'private' })
@@ -193,7 +193,7 @@ describe('a hook that is a URL', () => {
     expect(warnings).toEqual([['hook.failed', { hook: 'reply-sent', reason: `${new URL(url).host} ${reason}` }]])
   })
 
-  it('where nobody listens is told in the log', async () => {
+  it('where nobody listens is logged', async () => {
     const host = `127.0.0.1:${await freePort()}`
     const { hooks, warnings } = setup().create([post(`http://ann:secret@${host}/?token=secret`)])
     hooks.fire('reply-sent', {})
@@ -237,7 +237,7 @@ describe('fire', () => {
     expect(JSON.parse(read('told')).text).toEqual('before')
   })
 
-  it('does not throw when the payload is no JSON', async () => {
+  it('does not throw if the payload is not JSON', async () => {
     const { create, exists } = setup()
     const { hooks, warnings } = create([shell('touch told')])
     hooks.fire('run-finished', { big: 1n })

@@ -17,7 +17,7 @@ function risingClock(): () => number {
 }
 
 describe('an adapter that has only execute', () => {
-  it('is asked with what it understands of the request', async () => {
+  it('is called with what it understands of the request', async () => {
     const asked: unknown[] = []
     await see(async (prompt, systemPrompt, sessionId) => {
       asked.push(prompt, systemPrompt, sessionId)

@@ -55,7 +55,7 @@ describe('SessionManager', () => {
     expect((await sessions.get('thread-1', 'claude', 10))?.sessionId).toBeUndefined()
   })
 
-  it('keeps when a session was last used, where that is said', async () => {
+  it("keeps the time of a session's last use, if given", async () => {
     const { sessions } = await setup()
     await sessions.set({ ...session, usedAt: 7 })
     expect((await sessions.get('thread-1', 'claude'))?.usedAt).toBe(7)

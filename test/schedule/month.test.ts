@@ -63,7 +63,7 @@ const JOBS: Job[] = [
   },
 ]
 
-/** When no gateway ran. One of them is longer than what is made up for. */
+/** When no gateway ran. One of them is longer than what is caught up. */
 const PAUSES = [
   { afterDays: 2.1, ms: 40_000 },
   { afterDays: 4.05, ms: 3 * HOUR_MS },
@@ -163,7 +163,7 @@ describeEngines('what is scheduled', (engine) => {
   )
 })
 
-/** In memory where that is possible: a month is many transactions. */
+/** In memory if possible: a month is many transactions. */
 async function createStore(engine: TestEngine): Promise<Store> {
   return engine.name === 'sqlite' ? openTestStore({ file: ':memory:' }) : engine.createStore()
 }

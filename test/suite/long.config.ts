@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 import base from '../../vitest.config.js'
 
-/** What needs a browser or pods, and what is long by its nature. */
+/** Tests that need a browser or pods, and tests that take long. */
 export const LONG_TESTS = [
   'test/suite/run.test.ts',
   'test/browser/**/*.test.ts',

@@ -1,6 +1,6 @@
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
-/** Nothing is left for the other workers when one of these begins last. */
+/** If one of these begins last, the other workers have nothing left to do. */
 const LONGEST = [
   'contract/backend-contract.test.ts',
   'backends/opencode/server/opencode-server-backend.test.ts',

@@ -15,7 +15,7 @@ export interface SuiteReport {
 
 export interface FailedFile {
   path: string
-  /** Empty where the file could not be loaded. */
+  /** Empty if the file could not be loaded. */
   tests: string[]
   output: string
 }

@@ -8,7 +8,7 @@ const PROJECT = join(import.meta.dirname, '../..')
 const KEPT = join(PROJECT, 'test-results', 'test-suite-flaky-one.ts.txt')
 
 describe('a suite', () => {
-  it('passes when its file passes alone, and tells that it is flaky', () => {
+  it('passes if its file passes alone, and reports it as flaky', () => {
     onTestFinished(() => rmSync(KEPT))
     expect([...run(['flaky/one']), readFileSync(KEPT, 'utf8')]).toEqual([
       0,
@@ -17,11 +17,11 @@ describe('a suite', () => {
     ])
   })
 
-  it('fails when its file fails alone too', () => {
+  it('fails if its file fails alone too', () => {
     expect([...run(['flaky/one'], 'never'), existsSync(KEPT)]).toEqual([1, [], false])
   })
 
-  it('fails when more than three files would be flaky', () => {
+  it('fails if more than three files would be flaky', () => {
     expect(run([])).toEqual([1, []])
   })
 })

@@ -2,7 +2,7 @@
  * Runs a suite: `tsx test/suite/run.ts main|long [what vitest run takes]`.
  *
  * A file that fails is run once more, alone. If it passes then, so does the suite, with a line `flaky: <file> <test>`; what
- * failed is kept in `test-results/`. More than a few such files are a failure all the same.
+ * failed is kept in `test-results/`. More than a few such files are a failure anyway.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -15,7 +15,7 @@ const MOST_FLAKY_FILES = 3
 const PROJECT = join(import.meta.dirname, '../..')
 const VITEST = join(PROJECT, 'node_modules/vitest/vitest.mjs')
 const RESULTS = join(PROJECT, 'test-results')
-/** What tests mount is seen by them alone, and gone with them. */
+/** Only the tests see what they mount, and it is gone with them. */
 const MAY_UNSHARE = process.platform === 'linux' && process.getuid?.() === 0
 
 const [suite = '', ...vitestArguments] = process.argv.slice(2)
@@ -33,13 +33,13 @@ async function runSuite(): Promise<number> {
   for (const file of failedFiles) {
     console.log(`\nOnce more, alone: ${file.path}`)
     const second = await vitest([file.path])
-    if (second.exitCode === 0) tellFlaky(file)
+    if (second.exitCode === 0) reportFlaky(file)
     else exitCode = second.exitCode
   }
   return exitCode
 }
 
-function tellFlaky({ path, tests, output }: FailedFile): void {
+function reportFlaky({ path, tests, output }: FailedFile): void {
   mkdirSync(RESULTS, { recursive: true })
   writeFileSync(join(RESULTS, `${path.replaceAll('/', '-')}.txt`), output)
   for (const test of tests.length > 0 ? tests : ['(not loaded)']) console.log(`flaky: ${path} ${test}`)
@@ -61,7 +61,7 @@ async function vitest(args: string[]): Promise<{ exitCode: number; report: Suite
   return { exitCode: code ?? 1, report }
 }
 
-/** Undefined where the run did not get so far. */
+/** Undefined if the run did not get that far. */
 function readReport(file: string): SuiteReport | undefined {
   try {
     return JSON.parse(readFileSync(file, 'utf8')) as SuiteReport

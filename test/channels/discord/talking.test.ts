@@ -4,7 +4,7 @@ import { answered, answersIn, beginThread, openScene } from './stage.js'
 import { until } from '../../kit/waiting.js'
 
 describe.concurrent('what is said to the bot', () => {
-  it('answers a mention, which is not part of what the agent is asked', async ({ expect, onTestFinished }) => {
+  it('answers a mention, which is not part of the prompt', async ({ expect, onTestFinished }) => {
     const { stage, discord, channel } = await openScene(onTestFinished)
     const { id } = discord.say(discord.owner, channel.id, `what is <@${discord.bot.id}> doing?`)
     const answers = await answered(discord, id)

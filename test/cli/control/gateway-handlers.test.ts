@@ -7,7 +7,7 @@ import { ECHO_AGENT, Stage, TestChannel } from '../../kit/stage.js'
 
 const OUTPUT = '123456789012345678'
 
-/** A gateway whose Discord is the test, asked as a command would. */
+/** A gateway whose Discord is the test, controlled as by a command. */
 async function setup(variables: NodeJS.ProcessEnv = {}) {
   const stage = new Stage(onTestFinished)
   const directory = stage.makeDirectory('site')
