@@ -28,7 +28,7 @@ interface StageOptions {
 
 export type Stage = Awaited<ReturnType<typeof createStage>>
 
-/** The app on a store of its own. What lies behind the guards is not there: these tests do not get so far. */
+/** The app on its own store, without anything behind the guards: these tests do not get that far. */
 export async function createStage({ environment = {}, limits = {}, addRoutes = () => {}, ...rest }: StageOptions = {}) {
   const home = temporaryDirectory()
   const { log, logged } = lineLog()

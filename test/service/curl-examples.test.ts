@@ -79,7 +79,7 @@ async function answered(client: AetheelClient, conversationId: string): Promise<
   }, 'an answer')
 }
 
-/** Each with its answer, where that comes right after it. */
+/** Each with its answer, if that follows right after it. */
 function readExamples(): Example[] {
   const blocks = DOCUMENT.matchAll(/^```sh\n([^]*?)\n```$(?:\n\n```json\n([^]*?)\n```$)?/gm)
   return [...blocks].map(([, script = '', shown]) => ({

@@ -52,7 +52,7 @@ it('shows several clients the same events, whenever they come', async () => {
   expect(textOf(late)).toBe('a b c d e f')
 })
 
-it('goes on after a restart of the gateway where the client was', async () => {
+it('continues after a restart of the gateway where the client was', async () => {
   const place = new Place()
   const first = await openApi(place)
   const { body } = await first.api.call('POST', '/projects/site/execute', {
@@ -220,7 +220,7 @@ async function openApi(
   return { api, url, token, stop }
 }
 
-/** The events of a stream after an id, as they come; who leaves the loop closes it. */
+/** The events of a stream after an id, as they come; leaving the loop closes it. */
 async function* streamOf(api: Api, path: unknown, after?: number): AsyncGenerator<StreamedEvent, void> {
   const response = await api.open(String(path), after === undefined ? {} : { 'last-event-id': String(after) })
   expect(response.headers.get('content-type')).toContain('text/event-stream')

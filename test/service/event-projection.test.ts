@@ -13,7 +13,7 @@ const USAGE = {
 }
 const FINAL = { type: 'final', exitCode: 0, durationMs: 9, timestamp: 0 } as const
 
-/** Each event, and what a client reads of it, character for character. */
+/** Each event, and what a client reads, character for character. */
 const GOLDEN: Array<[AgentEventBody | FinalEvent, string]> = [
   [{ type: 'started', sessionId: 's', model: 'opus' }, 'started {"session_id":"s","model":"opus"}'],
   [{ type: 'started' }, 'started {}'],

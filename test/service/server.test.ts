@@ -9,7 +9,7 @@ import { createStage } from './app-stage.js'
 import { listen } from '../kit/loopback.js'
 
 describe('startHttpServer', () => {
-  it('makes the first token in a file for its owner alone, and lets it in', async () => {
+  it('creates the first token in a private file, and accepts it', async () => {
     const { dependencies, home } = await createStage()
     const { url, newTokenFile, close } = await startHttpServer(dependencies)
     onTestFinished(close)
@@ -49,7 +49,7 @@ describe('startHttpServer', () => {
     ])
   })
 
-  it('writes the token where it belongs, not where a link leads', async () => {
+  it('writes the token in place, not where a link leads', async () => {
     const { dependencies, home } = await createStage()
     const elsewhere = join(home, 'elsewhere')
     writeFileSync(elsewhere, 'untouched')
@@ -61,7 +61,7 @@ describe('startHttpServer', () => {
     ])
   })
 
-  it('refuses to be open to other machines without a token, and makes none', async () => {
+  it('refuses to be open to other machines without a token, and creates none', async () => {
     const { dependencies, store } = await createStage({ environment: { HTTP_HOST: '0.0.0.0' } })
     await expect(startHttpServer(dependencies)).rejects.toMatchObject({
       code: 'http_unavailable',
@@ -90,7 +90,7 @@ describe('startHttpServer', () => {
 })
 
 describe('the end of the server', () => {
-  it('ends event streams whole, also one that is being written to', async () => {
+  it('ends event streams completely, even one that is being written to', async () => {
     const { app, tokenWith } = await createStage({
       addRoutes: (added) => {
         added.get('/stream', { config: { scope: 'read', isStream: true } }, async (_request, reply) => {

@@ -80,7 +80,7 @@ async function* silent(signal: AbortSignal): AsyncGenerator<NumberedEvent[]> {
 }
 
 describe('a stream of events', () => {
-  it('is told to nobody in between to keep, and carries the number of each event', async () => {
+  it('is not cached by proxies, and carries the number of each event', async () => {
     const server = await serve(async function* (after) {
       yield [output(after + 1, 'one\ntwo'), output(after + 2, 'three')]
       const timestamp = 0

@@ -12,7 +12,7 @@ const LEASE_MS = 1_000
 export async function createQueueWriter(store: Store): Promise<Writer> {
   let now = 1_000
   const queue = queueOn(store, { leaseMs: LEASE_MS, now: () => now })
-  // A channel of its own, so that only this one claims it.
+  // Its own channel, so that only this one claims it.
   const channel = `http ${randomUUID()}`
   const incoming = { channel, address: 'a', platformId: randomUUID(), author: 'ann', text: 'Hello' }
   const { messageId } = await queue.accept(incoming)

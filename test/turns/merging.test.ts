@@ -16,7 +16,7 @@ const FAILED: Settlement = { kind: 'failed', problem: 'It broke', run: RUN, repl
 
 describeEngines('messages that share a turn', (engine) => {
   describe('collect', () => {
-    it('takes what waits along in order, and all of it is answered with the first', async () => {
+    it('merges waiting messages in order, and all are answered with the first', async () => {
       const { say, take, queue, stateOf, store, waitingIn } = await setup(engine, 'collect')
       const ids = [await say('one'), await say('two'), await say('three')]
       const work = await take()
@@ -33,7 +33,7 @@ describeEngines('messages that share a turn', (engine) => {
       expect(textsOf(await take())).toEqual(['late'])
     })
 
-    it('leaves each its own turn where the mode is another', async () => {
+    it('leaves each its own turn in another mode', async () => {
       const { say, take } = await setup(engine, 'followup')
       await say('one')
       await say('two')
@@ -56,7 +56,7 @@ describeEngines('messages that share a turn', (engine) => {
       expect([textsOf(first), textsOf(second)]).toEqual([['one', 'two'], ['other']])
     })
 
-    it('takes those of others along only where one answer reaches them all', async () => {
+    it('merges those of others only if one answer reaches them all', async () => {
       const { say, take } = await setup(engine, 'collect')
       await say('one', { author: 'ann' })
       await say('two', { author: 'bob' })
@@ -77,7 +77,7 @@ describeEngines('messages that share a turn', (engine) => {
       expect((await take()).merged.length).toBe(1)
     })
 
-    it('carries them along when the turn is tried again, and takes along what came since', async () => {
+    it('keeps them when the turn is retried, and merges what came since', async () => {
       const { say, take, queue, clock } = await setup(engine, 'collect')
       await say('one')
       await say('two')
@@ -96,7 +96,7 @@ describeEngines('messages that share a turn', (engine) => {
       expect([textsOf(lost), textsOf(again), again.claim.interruptions]).toEqual([['one', 'two'], ['one', 'two'], 1])
     })
 
-    it('makes one dead letter of them, which a retry takes up whole, by whichever id', async () => {
+    it('makes one dead letter of them, which a retry by any of their ids retries completely', async () => {
       const { say, take, queue, store, stateOf } = await setup(engine, 'collect')
       const ids = [await say('one'), await say('two')]
       await queue.settle(await take(), FAILED)
@@ -117,7 +117,7 @@ describeEngines('messages that share a turn', (engine) => {
       ])
     })
 
-    it('lets go of a dead letter whole', async () => {
+    it('drops a dead letter completely', async () => {
       const { say, take, queue, stateOf } = await setup(engine, 'collect')
       const ids = [await say('one'), await say('two')]
       await queue.settle(await take(), FAILED)
@@ -131,7 +131,7 @@ describeEngines('messages that share a turn', (engine) => {
       expect(await stateOf(...ids)).toEqual(['cancelled', 'cancelled'])
     })
 
-    it('loses none of them when the first is taken out, nor the first when one of them is', async () => {
+    it('loses none of them when the first is dropped, nor the first when one of them is', async () => {
       const { say, take, queue, clock, stateOf } = await setup(engine, 'collect')
       const ids = [await say('one'), await say('two'), await say('three')]
       const active = await take()
@@ -175,7 +175,7 @@ describeEngines('messages that share a turn', (engine) => {
       ])
     })
 
-    it('takes together what came while the turn was ending', async () => {
+    it('merges what came while the turn was ending', async () => {
       const { queue, say, take } = await setup(engine, 'interrupt')
       await say('one')
       const running = await take()
@@ -201,7 +201,7 @@ describeEngines('messages that share a turn', (engine) => {
       ])
     })
 
-    it('does not wait for the next attempt of what it has stopped', async () => {
+    it('does not wait for the next attempt of the stopped message', async () => {
       const { queue, say, take, clock } = await setup(engine, 'interrupt')
       await say('one')
       const running = await take()
@@ -249,7 +249,7 @@ describeEngines('messages that share a turn', (engine) => {
       expect(await waitingIn(work)).toEqual(['one active', 'two queued', 'three queued'])
     })
 
-    it('lets it wait also when nobody could write down that it was not taken', async () => {
+    it('lets it wait even if the refusal could not be stored', async () => {
       const { queue, say, take, stateOf } = await setup(engine, 'steer')
       await say('one')
       const work = await take()
@@ -291,7 +291,7 @@ describeEngines('messages that share a turn', (engine) => {
     })
   })
 
-  it('has the mode of the conversation, else that of what it is part of, else the configured one', async () => {
+  it('has the mode of the conversation, else that of its parent, else the configured one', async () => {
     const { queue, store, sayFully, take } = await setup(engine, 'collect')
     const thread = { address: 'thread', parent: 'a' }
     const { conversationId: parent } = await sayFully('above')

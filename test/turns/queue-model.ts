@@ -21,7 +21,7 @@ interface ModelMessage {
   address: string
   text: string
   state: MessageState
-  /** Who has it, also when the lease has ended and nobody else took it. */
+  /** Its holder, even if the lease has ended and nobody else claimed it. */
   holder: Hold | undefined
   /** When it may be taken. Only that of the first in a line counts. */
   dueAt: number
@@ -57,7 +57,7 @@ export class QueueModel {
   readonly #holds: Hold[][] = [[], []]
   #edits = 0
 
-  /** `channel` is of this model alone, so that others may share the database. */
+  /** `channel` belongs only to this model, so that others may share the database. */
   constructor(
     private readonly store: Store,
     private readonly channel: string,
@@ -186,7 +186,7 @@ export class QueueModel {
     mustBe(await this.#queue(worker).renew(hold.work), this.#renewed(hold))
   }
 
-  /** A worker tells its agent what waits: the agent takes it or not, or nobody ever hears what became of it. */
+  /** A worker steers its agent with what waits: the agent accepts it or not, or the outcome stays unknown. */
   async steer(worker: number, pick: number, isTaken: boolean | undefined): Promise<void> {
     const hold = at(this.#holds[worker], pick)
     if (!hold) return

@@ -16,7 +16,7 @@ const REPLY: Reply = { text: 'Done', notes: ['A note'], isError: false }
 
 describeEngines('the queue', (engine) => {
   describe('accept', () => {
-    it('takes a message and tells its place in the conversation', async () => {
+    it('accepts a message and returns its position in the conversation', async () => {
       const { say, store } = await setup(engine)
       const acceptances = [await say('one'), await say('two'), await say('other', { address: 'b' })]
       const [first, second, other] = acceptances
@@ -54,7 +54,7 @@ describeEngines('the queue', (engine) => {
       expect(work?.conversation.backend).toBe('pi')
     })
 
-    it('keeps the kind of what came', async () => {
+    it('keeps the kind of a message', async () => {
       const { say, store } = await setup(engine)
       const { messageId } = await say('one', { kind: 'cron' })
       expect((await store.inbox.get(messageId))?.kind).toBe('cron')
@@ -89,7 +89,7 @@ describeEngines('the queue', (engine) => {
       ])
     })
 
-    it('gives messages that come at once their places one after the other', async () => {
+    it('gives simultaneous messages successive positions', async () => {
       const { say, store } = await setup(engine, { maxQueueDepth: 100 })
       const acceptances = await Promise.all(Array.from({ length: 20 }, (_, index) => say(`${index}`)))
       const positions = new Set(
@@ -135,7 +135,7 @@ describeEngines('the queue', (engine) => {
       expect((await take()).message.text === text).toBe(true)
     })
 
-    it('refuses what is more than a conversation may hold, and only there', async () => {
+    it('refuses more messages than a conversation may hold, and only there', async () => {
       const { say, store } = await setup(engine)
       for (let count = 0; count < MAX_QUEUE_DEPTH; count++) await say(`${count}`)
       const refused = await say('one more')
@@ -156,7 +156,7 @@ describeEngines('the queue', (engine) => {
       expect(await say('one more')).toEqual(expect.objectContaining({ status: 'accepted', position: 2 }))
     })
 
-    it('refuses a message once, though it is delivered again', async () => {
+    it('refuses a message once, even if it is delivered again', async () => {
       const { say, store } = await setup(engine)
       const { messageId, conversationId } = await say('one', { text: ' ' })
       expect([await say('one', { text: ' ' }), (await store.outbox.history(conversationId, 9)).length]).toEqual([
@@ -219,7 +219,7 @@ describeEngines('the queue', (engine) => {
       expect(await queue.claim([CHANNEL])).toBeUndefined()
     })
 
-    it('takes over what a dead worker had, and tells that it was cut off', async () => {
+    it('takes over what a dead worker had, and marks it as interrupted', async () => {
       const { say, take, begin, clock, other, store } = await setup(engine)
       await say('one')
       const first = await take()
@@ -259,7 +259,7 @@ describeEngines('the queue', (engine) => {
   })
 
   describe('say', () => {
-    it('says what has a key once, whichever gateway is asked and how often', async () => {
+    it('sends a text with a key once, whichever gateway is asked and how often', async () => {
       const { queue, other, store } = await setup(engine)
       const place = { channel: CHANNEL, address: 'a' }
       const ids = await Promise.all([queue, other, queue].map((one) => one.say(place, 'Stopped', 'ann', 'command:1')))
@@ -273,7 +273,7 @@ describeEngines('the queue', (engine) => {
   })
 
   describe('a run', () => {
-    it('goes on record with the claim', async () => {
+    it('is recorded with the claim', async () => {
       const { say, queue, store } = await setup(engine)
       await say('one')
       const run = { id: 'run-1', backend: 'pi', model: 'large' }
@@ -317,7 +317,7 @@ describeEngines('the queue', (engine) => {
       expect((await take()).claim).toMatchObject({ messageId, fence: 1, interruptions: 0 })
     })
 
-    it('keeps its session while it goes on', async () => {
+    it('keeps its session while it runs', async () => {
       const { say, take, queue, store } = await setup(engine)
       const { conversationId } = await say('one')
       const session = { conversationId, backend: 'pi', sessionId: 's', directory: '/srv' }
@@ -467,7 +467,7 @@ describeEngines('the queue', (engine) => {
       expect([told?.reply, told?.messageId, (await take()).claim.failures]).toEqual([REPLY, messageId, 0])
     })
 
-    it('handed-back: the message may be taken at once by another, who is told that it was cut off', async () => {
+    it('handed-back: another may claim the message at once, marked as interrupted', async () => {
       const { say, take, begin, queue, other, store } = await setup(engine)
       const { messageId, conversationId } = await say('one')
       const work = await take()
@@ -497,7 +497,7 @@ describeEngines('the queue', (engine) => {
       expect(replies.map(({ messageId }) => messageId)).toEqual(order)
     })
 
-    it('does not bring a session back that the person has reset meanwhile', async () => {
+    it('does not restore a session that the person has reset in the meantime', async () => {
       const { say, take, queue, clock, store } = await setup(engine)
       const { conversationId } = await say('one')
       const work = await take()
@@ -566,7 +566,7 @@ describeEngines('the queue', (engine) => {
   })
 
   describe('renew', () => {
-    it('keeps a message from others, tells of a cancellation and of a loss', async () => {
+    it('keeps a message from others, and reports a cancellation and a loss', async () => {
       const { say, take, queue, other, clock, store } = await setup(engine)
       const { messageId } = await say('one')
       const work = await take()
@@ -610,7 +610,7 @@ describeEngines('the queue', (engine) => {
       expect([await queue.drop(messageId), await store.inbox.listFailed(9)]).toEqual(['dropped', []])
     })
 
-    it('tells that a message is finished, and which are not there', async () => {
+    it('reports finished messages, and unknown ones', async () => {
       const { say, take, queue } = await setup(engine)
       const { messageId } = await say('one')
       await queue.settle(await take(), answered())
@@ -620,7 +620,7 @@ describeEngines('the queue', (engine) => {
   })
 
   describe('retry', () => {
-    it('takes a dead letter up again, behind what came since, and counts from the start', async () => {
+    it('retries a dead letter, behind what came since, and counts from the start', async () => {
       const { say, take, queue } = await setup(engine)
       const { messageId } = await say('one')
       const run = { id: 'none', result: RESULT }
@@ -640,7 +640,7 @@ describeEngines('the queue', (engine) => {
       ])
     })
 
-    it('lets nobody write who had the message in its first life', async () => {
+    it('rejects writes of earlier holders of the message', async () => {
       const { say, take, queue, other, clock, store } = await setup(engine)
       const { messageId, conversationId } = await say('one')
       const lost = await take()
@@ -688,7 +688,7 @@ describeEngines('the queue', (engine) => {
       ])
     })
 
-    it('refuses what has not failed, and what is not there', async () => {
+    it('refuses messages that have not failed, and unknown ones', async () => {
       const { say, take, queue, store } = await setup(engine)
       const { messageId, conversationId } = await say('one')
       const whileOpen = await queue.retry(messageId).catch((error: unknown) => error)
@@ -749,7 +749,7 @@ describeEngines('the queue', (engine) => {
       expect([outcome, (await take()).message.text]).toEqual(['changed', 'Changed'])
     })
 
-    it('comes too late for a message that an agent has begun with', async () => {
+    it('comes too late if an agent has begun with the message', async () => {
       const { say, take, queue, store } = await setup(engine)
       const { messageId } = await say('one')
       await take()
@@ -800,19 +800,19 @@ describeEngines('the queue', (engine) => {
       expect((await take()).message.text).toBe('Hello one')
     })
 
-    it('has changed what the agent gets, or is late, when somebody takes the message at the same moment', async () => {
+    it('has changed what the agent gets, or is late, if somebody claims the message at the same moment', async () => {
       const { say, queue, other } = await setup(engine)
       for (let count = 0; count < 20; count++) {
         await say(`${count}`, { address: `${count}` })
         const [outcome, early] = await Promise.all([queue.edit(CHANNEL, `${count}`, 'Changed'), other.claim([CHANNEL])])
-        // A claim leaves alone what is being changed.
+        // A claim skips what is being changed.
         const work = early ?? (await other.claim([CHANNEL]))
         expect(work?.message.text).toBe(outcome === 'changed' ? 'Changed' : `Hello ${count}`)
       }
     })
   })
 
-  it('is whole after it was closed in the middle of everything', async () => {
+  it('is consistent after it was closed in the middle of everything', async () => {
     const location = await engine.createLocation()
     const clock = { now: 1_000 }
     const first = queueOf(await openTestStore(location), clock, 'one', MAX_QUEUE_DEPTH)

@@ -10,7 +10,7 @@ it.each<[Settlement, string, string]>([
   [{ kind: 'failed', problem: 'It broke' }, 'finished', 'failed'],
   [{ kind: 'answered', run }, 'finished', 'answered'],
   [{ kind: 'retry', at: 5_000, isAttempt: true, run }, 'dropped', 'dropped'],
-])('a message whose turn ends by itself just before it is cancelled: %j', async (end, outcome, state) => {
+])('a message whose turn ends just before it is cancelled: %j', async (end, outcome, state) => {
   const store = await openTestStore({ file: ':memory:' })
   const queue = queueOn(store, { now: () => 1_000 })
   const incoming = { channel: 'chat', address: 'a', platformId: 'one', author: 'ann', text: 'Hello' }

@@ -29,7 +29,7 @@ async function contentOf(file: { url: string } | undefined): Promise<string> {
 }
 
 describe.concurrent('files that people send', () => {
-  it('are saved where the agent works, and named to it', async ({ expect, onTestFinished }) => {
+  it('are saved where the agent works, and their paths passed to it', async ({ expect, onTestFinished }) => {
     const scene = await openScene(onTestFinished)
     const id = await send(scene, 'what is in these?', [
       { name: 'notes.txt', content: 'hello' },

@@ -12,7 +12,7 @@ it('a program of a project in a pod runs there', async () => {
   expect([state, result, exitCode]).toEqual(['answered', 'in the pod, /tmp\n', 0])
 })
 
-it('what is wrong with the pod stands in the command and in its stream', async () => {
+it('the command and its stream say what is wrong with the pod', async () => {
   const { ask, cluster } = await setup()
   cluster.refuse('exec', 'Error from server (Forbidden): pods "web-0" is forbidden: cannot create resource "pods/exec"')
   const { body } = await ask('POST', '/projects/web/execute', { prompt: 'Hello' })
