@@ -14,7 +14,7 @@ const usageWith = (cacheReadTokens: number) => ({
 export function describeAnswers({ it, setup }: ContractPart): void {
   const { toolId: idOf = (id: string) => id, toolInput: inputOf = (command: string) => ({ command }) } = setup
   const usage = usageWith(setup.hidesCache === undefined ? 30 : 0)
-  const isEnding = setup.withoutProcess === undefined && setup.staysAs === undefined
+  const isEnding = setup.withoutProcess === undefined && setup.warmCommand === undefined
 
   describe('an answer', () => {
     it('comes as started, output and complete', async ({ stage }) => {
@@ -96,7 +96,7 @@ export function describeAnswers({ it, setup }: ContractPart): void {
       expect([first.result.usage, second.result.usage]).toEqual([usage, usage])
     })
 
-    it.for(Object.entries(setup.staysAs === undefined ? setup.documents : {}))(
+    it.for(Object.entries(setup.warmCommand === undefined ? setup.documents : {}))(
       'in the shape of a document works in run and in execute: %s',
       async ([, print], { stage }) => {
         const prompt = stage.prompt({ print })

@@ -49,14 +49,14 @@ export function describeFailures({ it, itOfProcess, itIfEnding, itHere, setup }:
     /** A warm process says nothing after its final word. */
     const ofEnding = ['stderr over what the CLI reported', 'an exit code with a report on stdout']
     const sentences = Object.entries(executed).filter(
-      ([what]) => setup.staysAs === undefined || !ofEnding.includes(what),
+      ([what]) => setup.warmCommand === undefined || !ofEnding.includes(what),
     )
     itOfProcess.for(sentences)('has its exact sentence: %s', async ([, [steps, text]], { stage }) => {
       const { isError, responseText } = await stage.backend().execute(stage.prompt(...steps), '')
       expect({ isError, responseText }).toEqual({ isError: true, responseText: text })
     })
 
-    it.skipIf(setup.staysAs)('shows people the words of the CLI, not the noise on stderr', async ({ stage }) => {
+    it.skipIf(setup.warmCommand)('shows people the words of the CLI, not the noise on stderr', async ({ stage }) => {
       const steps: Step[] = [START, { printOnStderr: 'node: deprecated\n' }, { fail: 'Overloaded' }, { exit: 1 }]
       const { result, types, broken } = await stage.see({ prompt: stage.prompt(...steps) })
       expect({ result, types, broken }).toMatchObject({
@@ -90,7 +90,7 @@ export function describeFailures({ it, itOfProcess, itIfEnding, itHere, setup }:
       expect(result.failure).toMatchObject({ reason, message })
     })
 
-    it.skipIf(setup.staysAs)('without an answer has the reason no_result', async ({ stage }) => {
+    it.skipIf(setup.warmCommand)('without an answer has the reason no_result', async ({ stage }) => {
       const { result, types, broken } = await stage.see({ prompt: stage.prompt(START) })
       expect({ result, types, broken }).toMatchObject({
         result: {
@@ -103,7 +103,7 @@ export function describeFailures({ it, itOfProcess, itIfEnding, itHere, setup }:
       })
     })
 
-    it.skipIf(setup.staysAs)('closes what was open', async ({ stage }) => {
+    it.skipIf(setup.warmCommand)('closes what was open', async ({ stage }) => {
       const tools: Step[] = setup.tellsFinishedTools
         ? []
         : [{ tool: { id: 'one', command: 'a' } }, { tool: { id: 'two', command: 'b' } }]

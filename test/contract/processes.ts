@@ -80,7 +80,7 @@ export function describeProcesses({ it, itOfProcess, itIfEnding, setup }: Contra
       })
     })
 
-    it.skipIf(setup.staysAs)('after a cancel that the agent ignores', async ({ stage }) => {
+    it.skipIf(setup.warmCommand)('after a cancel that the agent ignores', async ({ stage }) => {
       const controller = new AbortController()
       const steps: Step[] = [{ ignoreSignals: ['SIGINT', 'SIGTERM', 'SIGHUP'] }, START, { say: 'No' }, { hang: true }]
       const onEvent = ({ type }: AgentEvent) => type === 'output' && controller.abort()

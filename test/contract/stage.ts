@@ -54,7 +54,7 @@ export class Stage {
     onFinished?: TestContext['onTestFinished'],
     private readonly speaker?: () => Speaker,
     /** Part of a warm process's command line. */
-    private readonly staysAs?: string,
+    private readonly warmCommand?: string,
   ) {
     this.directory = processDirectory(onFinished)
     this.workingDir = this.makeDirectory('work')
@@ -79,9 +79,9 @@ export class Stage {
   /** The prompt that makes the fake agent do this. */
   prompt(...steps: Step[]): string {
     const prompt = new AgentScript(this.name, this.directory, this.speaker).prompt(steps)
-    if (this.staysAs === undefined || !this.speaker) return prompt
+    if (this.warmCommand === undefined || !this.speaker) return prompt
     const alone = new AgentScript(this.name, this.directory).prompt(steps)
-    return `if [ "$STAYS" ]; then\n${prompt}\nelse\n${alone}\nfi`
+    return `if [ "$WARM" ]; then\n${prompt}\nelse\n${alone}\nfi`
   }
 
   /** The session that the agent opens instead of the requested one; if left out, it knows none. For agents that open it
@@ -119,8 +119,8 @@ export class Stage {
 
   alive(): string[] {
     const commands = livingProcesses(this.directory).map(({ command }) => command)
-    const { staysAs } = this
-    return staysAs === undefined ? commands : commands.filter((command) => !command.includes(staysAs))
+    const { warmCommand } = this
+    return warmCommand === undefined ? commands : commands.filter((command) => !command.includes(warmCommand))
   }
 
   /** What the deaf and the mirror agent print in this directory. */
@@ -156,7 +156,7 @@ interface SeeOptions {
 export function agentPath(
   name:
     | 'fake-agent.sh'
-    | 'staying-agent.sh'
+    | 'warm-agent.sh'
     | 'deaf-agent.sh'
     | 'mirror-agent.sh'
     | 'old-agent.mjs'
@@ -168,11 +168,11 @@ export function agentPath(
 /** A test with a `stage`. */
 export function testOnStage(
   name: BackendName,
-  { create, prepare, speaker, staysAs }: Pick<BackendSetup, 'create' | 'prepare' | 'speaker' | 'staysAs'>,
+  { create, prepare, speaker, warmCommand }: Pick<BackendSetup, 'create' | 'prepare' | 'speaker' | 'warmCommand'>,
 ) {
   return test.extend<{ stage: Stage }>({
     stage: async ({ onTestFinished }, use) => {
-      const stage = new Stage(name, create, onTestFinished, speaker, staysAs)
+      const stage = new Stage(name, create, onTestFinished, speaker, warmCommand)
       const tearDown = await prepare?.(stage)
       if (tearDown) onTestFinished(tearDown)
       await use(stage)

@@ -6,13 +6,13 @@ import { agentPath } from '../contract/stage.js'
 import { livingProcesses } from '../kit/living-processes.js'
 import { type RunningGateway, Stage } from '../kit/stage.js'
 
-const STAYING = agentPath('staying-agent.sh')
+const WARM_AGENT = agentPath('warm-agent.sh')
 const SESSION = '0a1b2c3d-0000-4000-8000-000000000001'
 const ALONE = 'alone'
 
 /** What the agent answers: the warm process that answered, or that it was one-shot. */
 const WHO = `
-if [ "$STAYS" ]; then who=$PPID; else who=${ALONE}; fi
+if [ "$WARM" ]; then who=$PPID; else who=${ALONE}; fi
 printf '{"type":"system","subtype":"init","session_id":"${SESSION}"}\\n'
 printf '{"type":"result","subtype":"success","is_error":false,"result":"%s","session_id":"${SESSION}"}\\n' "$who"`
 
@@ -28,14 +28,13 @@ async function askTwice(running: RunningGateway, place?: string | Place): Promis
 }
 
 function asOld(stage: Stage): string {
-  const program = readFileSync(STAYING, 'utf8').replaceAll('99.1.2', '2.1.100')
-  const here = `$(dirname "$0")/staying-agent.mjs`
-  return stage.executable('old-staying-agent', program.replace(here, STAYING.replace(/sh$/, 'mjs')))
+  const program = readFileSync(WARM_AGENT, 'utf8').replaceAll('99.1.2', '2.1.100')
+  return stage.executable('old-warm-agent', program.replace(/"\$\{0.*?"/, WARM_AGENT.replace(/sh$/, 'mjs')))
 }
 
 it.each(['auto', 'live'])('with %s the turns of a conversation follow each other in one process', async (mode) => {
   const stage = new Stage(onTestFinished)
-  const running = await stage.start({ BACKEND_CLI_PATH: STAYING, AGENT_MODE: mode })
+  const running = await stage.start({ BACKEND_CLI_PATH: WARM_AGENT, AGENT_MODE: mode })
   const [first, second] = await askTwice(running)
   expect([first === second, first === ALONE]).toEqual([true, false])
   await running.stop()
@@ -44,7 +43,7 @@ it.each(['auto', 'live'])('with %s the turns of a conversation follow each other
 
 it('with oneshot, and with auto and a version that is not known to work so, each turn has a process', async () => {
   const stage = new Stage(onTestFinished)
-  const oneShot = await stage.start({ BACKEND_CLI_PATH: STAYING, AGENT_MODE: 'oneshot' })
+  const oneShot = await stage.start({ BACKEND_CLI_PATH: WARM_AGENT, AGENT_MODE: 'oneshot' })
   expect(await askTwice(oneShot)).toEqual([ALONE, ALONE])
   await oneShot.stop()
   const old = await stage.start({ BACKEND_CLI_PATH: asOld(stage), AGENT_MODE: 'auto' })
@@ -57,7 +56,7 @@ it('a project may have its own mode', async () => {
     swift: { directory: stage.makeDirectory('swift'), agentMode: 'live' },
     plain: { directory: stage.makeDirectory('plain') },
   }
-  const running = await stage.start({ BACKEND_CLI_PATH: STAYING, AGENT_MODE: 'oneshot' }, { projects })
+  const running = await stage.start({ BACKEND_CLI_PATH: WARM_AGENT, AGENT_MODE: 'oneshot' }, { projects })
   const swift = await askTwice(running, { address: 'a', projectId: 'swift' })
   const plain = await askTwice(running, { address: 'b', projectId: 'plain' })
   expect([swift[0] === swift[1], swift.includes(ALONE), plain]).toEqual([true, false, [ALONE, ALONE]])
@@ -65,25 +64,25 @@ it('a project may have its own mode', async () => {
 
 it('the mode may change while the gateway runs, which ends warm agents', async () => {
   const stage = new Stage(onTestFinished)
-  const variables = { BACKEND_CLI_PATH: STAYING }
+  const variables = { BACKEND_CLI_PATH: WARM_AGENT }
   const running = await stage.start({ ...variables, AGENT_MODE: 'live' })
-  const staying = (): string[] =>
+  const warmPids = (): string[] =>
     livingProcesses(stage.directory).flatMap(({ pid, command }) =>
-      command.includes('staying-agent.mjs') ? [String(pid)] : [],
+      command.includes('warm-agent.mjs') ? [String(pid)] : [],
     )
-  expect([await ask(running)]).toEqual(staying())
+  expect([await ask(running)]).toEqual(warmPids())
   const change = (AGENT_MODE: string) => running.gateway.reconfigure(stage.config({ ...variables, AGENT_MODE }))
   expect(await change('oneshot')).toEqual({ changed: ['agentMode'], waiting: [] })
-  await expect.poll(() => staying()).toEqual([])
+  await expect.poll(() => warmPids()).toEqual([])
   expect(await ask(running)).toBe(ALONE)
   await change('live')
-  expect([await ask(running)]).toEqual(staying())
+  expect([await ask(running)]).toEqual(warmPids())
 })
 
 it.each([
-  ['auto', STAYING, { mode: 'live' }],
+  ['auto', WARM_AGENT, { mode: 'live' }],
   ['live', 'old', { mode: 'live' }],
-  ['oneshot', STAYING, { mode: 'oneshot' }],
+  ['oneshot', WARM_AGENT, { mode: 'oneshot' }],
   [
     'auto',
     'old',
@@ -119,7 +118,7 @@ it.each([
 
 it('an agent that never listens is reported as one-shot for now', async () => {
   const stage = new Stage(onTestFinished)
-  const program = `#!/bin/sh\ncase " $* " in *' --input-format '*) exit 1 ;; esac\nexec ${STAYING} "$@"\n`
+  const program = `#!/bin/sh\ncase " $* " in *' --input-format '*) exit 1 ;; esac\nexec ${WARM_AGENT} "$@"\n`
   const config = stage.config({ BACKEND_CLI_PATH: stage.executable('deaf', program), AGENT_MODE: 'live' })
   // While it is left alone.
   const now = () => 0

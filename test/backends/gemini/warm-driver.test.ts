@@ -74,9 +74,9 @@ it('answers turn after turn of a session, each with its own usage', async () => 
 })
 
 it.each([
-  ['does not stay where it would not run the hooks of the operator', 'home', false, HOOKS_UNHEARD],
-  ['does not stay where it would not run the hooks of a project', 'work', false, HOOKS_UNHEARD],
-  ['stays in an untrusted project, whose hooks are not run anyway', 'work', true, 'opened'],
+  ['is not kept warm if it would not run the hooks of the operator', 'home', false, HOOKS_UNHEARD],
+  ['is not kept warm if it would not run the hooks of a project', 'work', false, HOOKS_UNHEARD],
+  ['is kept warm in an untrusted project, whose hooks are not run anyway', 'work', true, 'opened'],
 ])('%s', async (_, owner, isUntrusted, outcome) => {
   const { stage, backend, driver } = await openStage('gemini', [], MODEL)
   const hooks = { BeforeTool: [{ hooks: [{ type: 'command', command: 'guard' }] }], BeforeAgent: [] }

@@ -36,7 +36,7 @@ describe.concurrent('aetheel ask', () => {
       `printf '{"type":"result","subtype":"success","is_error":false,"result":"%s","session_id":"s"}\\n' "$(grep -o deny answer-q)"`,
     ].join('; ')
     const env = {
-      BACKEND_CLI_PATH: agentPath('staying-agent.sh'),
+      BACKEND_CLI_PATH: agentPath('warm-agent.sh'),
       AGENT_PERMISSIONS: 'ask',
       PATH: process.env['PATH'] ?? '',
     }

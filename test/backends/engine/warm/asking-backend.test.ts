@@ -31,7 +31,7 @@ const QUESTION = [
 /** Repeats the answer. */
 const ASK = `${QUESTION}; ${RESULT} "$(sed 's/.*"behavior":"\\([a-z]*\\)".*/\\1/' answer-q)"`
 /** A one-shot process would create a file. */
-const ALONE = '[ "$STAYS" ] || : > alone'
+const ALONE = '[ "$WARM" ] || : > alone'
 
 const LIMITS = { idleMs: 600_000, maxMemoryMb: 4096, hasSpare: false }
 
@@ -44,7 +44,7 @@ interface Options {
   maxProcesses?: number
 }
 
-function setup({ name = 'claude', agent = 'staying-agent.sh', mode = 'live', maxProcesses = 8 }: Options = {}) {
+function setup({ name = 'claude', agent = 'warm-agent.sh', mode = 'live', maxProcesses = 8 }: Options = {}) {
   const stage = createStage()
   const cliPath = fileURLToPath(new URL(`../../../fixtures/bin/${agent}`, import.meta.url))
   const log = SILENT_LOG
@@ -77,7 +77,7 @@ it.each(['oneshot', 'auto', 'live'] as const)('a turn has a process that asks wi
 
 it.each<[when: string, options: Options]>([
   ['all places are taken', { maxProcesses: 0 }],
-  ['none shall stay', { mode: 'oneshot' }],
+  ['agents shall be one-shot', { mode: 'oneshot' }],
 ])('a turn has one even if %s, and it ends with the turn', async (_, options) => {
   const { turn, workingDir } = setup(options)
   expect((await turn(ASK)).finalOutput).toBe('allow')
@@ -87,8 +87,8 @@ it.each<[when: string, options: Options]>([
 it("if agents shall not be warm any more, the session's process ends first", async () => {
   const { turn, workingDir } = setup()
   await turn(ASK)
-  const stayed = livingProcesses(workingDir)
-  expect(stayed).not.toEqual([])
+  const warm = livingProcesses(workingDir)
+  expect(warm).not.toEqual([])
   await turn(ASK, { approve: ALLOW, sessionId: SESSION, mode: 'oneshot' })
   expect(livingProcesses(workingDir)).toEqual([])
 })

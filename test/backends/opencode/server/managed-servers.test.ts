@@ -229,12 +229,12 @@ describe.concurrent('a managed OpenCode server', () => {
     tell('mode', 'waits')
     const cancel = new AbortController()
     const leaving = servers.acquire(needs(), cancel.signal)
-    const staying = servers.acquire(needs(), NEVER)
+    const other = servers.acquire(needs(), NEVER)
     await until(() => starts().length > 0, 'the start')
     cancel.abort(new Error('Cancelled'))
     await expect(leaving).rejects.toThrow('Cancelled')
     tell('go', '')
-    expect([(await staying).endpoint.username, starts().length]).toEqual(['opencode', 1])
+    expect([(await other).endpoint.username, starts().length]).toEqual(['opencode', 1])
   })
 
   it('is ended if it no longer answers, and the next run gets another', async ({ expect, onTestFinished }) => {
