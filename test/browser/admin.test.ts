@@ -151,7 +151,7 @@ describeBrowser('running a gateway', (browser) => {
     await logIn('#/figures?days=30')
     const chart = page.getByRole('region', { name: 'Runs' }).first()
     await chart.locator('canvas').waitFor()
-    await expect.poll(() => colouredPixels(page), { timeout: 30_000 }).toEqual(Array(6).fill(true))
+    await expect.poll(() => colouredPixels(page)).toEqual(Array(6).fill(true))
     await chart.getByText('Table').click()
     const cells = await chart.getByRole('row').evaluateAll((rows) => rows.map((row) => row.textContent ?? ''))
     const perDay = (await client.figures({ group: 'day' })).figures

@@ -102,9 +102,7 @@ describeBrowser('conversations', (browser) => {
     await page.getByText('The next message begins a session.').waitFor()
     await tell('Three')
     await page.getByRole('region', { name: 'Earlier sessions' }).getByRole('button', { name: 'Resume' }).click()
-    await expect
-      .poll(async () => (await client.conversations.get(id)).session?.id, { timeout: 30_000 })
-      .toBe(journalIn(site)[0]?.sessionId)
+    await expect.poll(async () => (await client.conversations.get(id)).session?.id).toBe(journalIn(site)[0]?.sessionId)
     await tell('Four')
     const [first, second, third, fourth] = journalIn(site)
     expect([
@@ -125,7 +123,7 @@ describeBrowser('conversations', (browser) => {
     await page.getByText('Agent and session').click()
     const choices = page.locator('.chat-choices')
     const chosen = async (value: (details: ConversationDetails) => unknown, wanted: unknown): Promise<void> => {
-      await expect.poll(async () => value(await client.conversations.get(id)), { timeout: 30_000 }).toBe(wanted)
+      await expect.poll(async () => value(await client.conversations.get(id))).toBe(wanted)
     }
     await choices.getByLabel(/^A message/).selectOption('interrupt')
     await chosen(({ queue_mode: mode }) => mode, 'interrupt')
@@ -144,9 +142,9 @@ describeBrowser('conversations', (browser) => {
     const attack = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>[x](javascript:hacked=1)'
     const calls = Array.from({ length: STEPS }, (_, step) => ({ tool: 'Bash', input: { command: `step ${step}` } }))
     const id = await say(steps({ text: attack }, ...calls, { text: 'y', times: 600_000 }, { result: attack }))
-    await expect.poll(async () => (await client.conversations.get(id)).state, { timeout: 50_000 }).toBe('idle')
+    await expect.poll(async () => (await client.conversations.get(id)).state).toBe('idle')
     await client.conversations.send(id, steps({ text: 'y', times: 600_000 }))
-    await expect.poll(async () => (await client.conversations.get(id)).state, { timeout: 50_000 }).toBe('idle')
+    await expect.poll(async () => (await client.conversations.get(id)).state).toBe('idle')
     await logIn(`#/conversations/${id}`)
     const transcript = page.getByRole('region', { name: 'What was said' })
     await transcript.getByText('characters after this are not shown').first().waitFor()
@@ -174,10 +172,10 @@ describeBrowser('conversations', (browser) => {
     const { page, logIn, say, client, problems } = await openStage(await browser())
     await say('The needle is in the haystack')
     const other = await say('Nothing of that kind')
-    await expect.poll(async () => (await client.conversations.get(other)).state, { timeout: 30_000 }).toBe('idle')
+    await expect.poll(async () => (await client.conversations.get(other)).state).toBe('idle')
     await logIn('#/conversations')
     const rows = page.getByRole('list', { name: 'Conversations' }).getByRole('listitem')
-    await expect.poll(() => rows.count(), { timeout: 30_000 }).toBe(2)
+    await expect.poll(() => rows.count()).toBe(2)
     await page.getByRole('searchbox').fill('haystack NEEDLE')
     await page.locator('mark').first().waitFor()
     const marked = await page.locator('mark').allInnerTexts()

@@ -39,7 +39,7 @@ describeBrowser('now', (browser) => {
     await run.getByText(command).waitFor()
     await run.getByText('word word word').waitFor()
     const before = (await run.innerText()).length
-    await expect.poll(async () => (await run.innerText()).length, { timeout: 30_000 }).toBeGreaterThan(before)
+    await expect.poll(async () => (await run.innerText()).length).toBeGreaterThan(before)
     await card.getByRole('button', { name: 'Stop' }).click()
     const ended = page.getByRole('region', { name: 'Just ended' }).getByRole('article')
     await ended.getByText('Stopped').waitFor()
@@ -65,7 +65,7 @@ describeBrowser('now', (browser) => {
     const id = await say(
       steps({ text: 'Before. ' }, { tool: 'Edit', input: edit }, { hold: 'end' }, { text: 'After.' }),
     )
-    await expect.poll(async () => (await client.conversations.get(id)).state, { timeout: 30_000 }).toBe('running')
+    await expect.poll(async () => (await client.conversations.get(id)).state).toBe('running')
     await logIn()
     const run = page.getByRole('region', { name: 'What the agent does' })
     await run.getByText('Before.').waitFor()
@@ -104,9 +104,7 @@ describeBrowser('now', (browser) => {
     await question.getByRole('button', { name: 'Deny', exact: true }).click()
     const answers = []
     for (const conversation of [id, refused]) {
-      await expect
-        .poll(async () => (await client.conversations.get(conversation)).state, { timeout: 30_000 })
-        .toBe('idle')
+      await expect.poll(async () => (await client.conversations.get(conversation)).state).toBe('idle')
       const { entries } = await client.conversations.messages(conversation)
       answers.push(entries.flatMap((entry) => (entry.type === 'message' ? entry.replies : [])).at(-1)?.text)
     }
