@@ -415,10 +415,7 @@ describe.concurrent('the agent that is chosen', () => {
       code: 'backend_missing',
       message: expect.stringMatching(/^The agent claude cannot be used\. .*nowhere/),
     })
-    const lines = stage.logged.map((line) => JSON.parse(line) as Record<string, unknown>)
-    expect(lines.filter(({ msg }) => msg === 'backend.missing')).toMatchObject([
-      { backend: 'claude', path: BACKEND_CLI_PATH },
-    ])
+    expect(stage.logsOf('backend.missing')).toMatchObject([{ backend: 'claude', path: BACKEND_CLI_PATH }])
   })
 
   it('must have the directory that messages from WhatsApp are answered in', async ({ expect, onTestFinished }) => {

@@ -39,10 +39,7 @@ describe.concurrent('a gateway with an OpenCode server of somebody else', () => 
     const variables = { ...SERVER, OPENCODE_URL: url, OPENCODE_PASSWORD: 'very-secret' }
     const config = stage.config(variables)
     await expect(requireBackend(config, stage.environment, stage.log)).resolves.toBeUndefined()
-    const lines = stage.logged.map((line) => JSON.parse(line) as Record<string, unknown>)
-    expect(lines.filter(({ msg }) => msg === 'opencode-server.unavailable')).toMatchObject([
-      { url, problem: expect.stringContaining(url) },
-    ])
+    expect(stage.logsOf('opencode-server.unavailable')).toMatchObject([{ url, problem: expect.stringContaining(url) }])
     const { gateway } = await stage.start(variables)
     const available = await gateway.agents.availableAgents()
     expect(available.map((agent) => agent.name())).not.toContain('opencode')

@@ -386,7 +386,7 @@ describe.concurrent('buttons', () => {
     discord.say(discord.owner, thread.id, steps({ text: 'I begin.' }, { hold: 'it' }, { fail: 'Out of luck' }))
     await until(() => progressIn(discord, thread.id), 'a progress message')
     stage.release('it')
-    await until(() => stage.logged.some((line) => line.includes('turn.failed')), 'the failure')
+    await until(() => stage.logsOf('turn.failed').length > 0, 'the failure')
     const answer = await press(scene, thread.id, 'stop')
     const next = await goOn(scene, thread.id, 'and now?')
     await until(() => progressIn(discord, thread.id) === undefined, 'the end of the progress message')

@@ -202,8 +202,8 @@ describe('A connection to Discord', { concurrent: true }, () => {
     discord.fail('GET /gateway/bot', { kind: 'status', status: 401 }, 1_000)
     discord.dropSocket(4004)
     say(discord, thread, 'one')
-    await until(() => logged(stage, 'discord.disconnected')?.['code'] === 4004, 'a word about the code')
-    await until(() => logged(stage, 'discord.not-connected'), 'an attempt')
+    await until(() => stage.logsOf('discord.disconnected').at(-1)?.['code'] === 4004, 'a word about the code')
+    await until(() => stage.logsOf('discord.not-connected').at(-1), 'an attempt')
     discord.clearFaults()
 
     await until(() => discord.identifies === 2, 'a new session')
@@ -218,7 +218,7 @@ describe('A connection to Discord', { concurrent: true }, () => {
     const { stage, discord, gateway } = await openScene(onTestFinished)
     discord.fail('GET /gateway/bot', { kind: 'status', status: 401 }, 1_000)
     discord.dropSocket(4004)
-    await until(() => logged(stage, 'discord.not-connected'), 'an attempt')
+    await until(() => stage.logsOf('discord.not-connected').at(-1), 'an attempt')
 
     expect(await durationOf(stage.stop(gateway))).toBeLessThan(QUICKLY_MS)
   })
@@ -236,7 +236,7 @@ describe('A connection to Discord', { concurrent: true }, () => {
   it('to an unreachable Discord does not keep the gateway from stopping', async ({ expect, onTestFinished }) => {
     const { stage, discord, gateway } = await openScene(onTestFinished)
     discord.goOffline()
-    await until(() => logged(stage, 'discord.reconnecting'), 'the line to be down')
+    await until(() => stage.logsOf('discord.reconnecting').at(-1), 'the line to be down')
 
     expect(await durationOf(stage.stop(gateway))).toBeLessThan(QUICKLY_MS)
   })
@@ -279,11 +279,6 @@ function say(discord: Scene['discord'], { id }: FakeChannel, ...texts: string[])
 
 function answers(...texts: string[]): string[] {
   return texts.map((text) => `You said: ${text}`)
-}
-
-/** The last log line with this message. */
-function logged(stage: DiscordStage, message: string): Record<string, unknown> | undefined {
-  return stage.logged.map((line) => JSON.parse(line) as Record<string, unknown>).findLast(({ msg }) => msg === message)
 }
 
 async function durationOf(work: Promise<unknown> | undefined): Promise<number> {

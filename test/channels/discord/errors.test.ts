@@ -27,7 +27,7 @@ async function comeDue({ stage, gateway }: Scene, failures: number): Promise<voi
 
 /** Waits until an attempt has failed, and makes the next one the last. */
 async function skipRetries(scene: Scene): Promise<void> {
-  await until(() => scene.stage.logged.some((line) => line.includes('turn.failed')), 'the first failure')
+  await until(() => scene.stage.logsOf('turn.failed').length > 0, 'the first failure')
   await comeDue(scene, 3)
 }
 

@@ -213,7 +213,7 @@ describe.concurrent('a turn that went to another gateway', () => {
     const due_at = Date.now() + 600_000
     await db.updateTable('jobs').set({ fence: 1_000, gateway_id: 'another', due_at }).execute()
     await close()
-    await until(() => stage.logged.some((line) => line.includes('turn.lost')), 'the loss')
+    await until(() => stage.logsOf('turn.lost').length > 0, 'the loss')
     // Long enough for a last edit.
     await beginThread(scene)
     const left = progressIn(discord, id)

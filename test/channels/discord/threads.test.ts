@@ -31,8 +31,8 @@ async function beginWithProgress({ discord, channel }: Scene): Promise<string> {
   return id
 }
 
-function notSent({ stage }: Scene): string[] {
-  return stage.logged.filter((line) => line.includes('reply.not-sent'))
+function notSent({ stage }: Scene): object[] {
+  return stage.logsOf('reply.not-sent')
 }
 
 describe.concurrent('threads', () => {
